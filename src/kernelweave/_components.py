@@ -1,0 +1,94 @@
+"""What kernels, losses, norms and solvers have in common: parameters and a place in a registry.
+
+A component is a scikit-learn object without ``fit``: ``get_params``, ``set_params``, ``clone`` and nested names such
+as ``solver__tol`` work.  A class enters the registry of its room by naming itself where it is defined::
+
+    class Level(Solver, registered_as="level"): ...
+
+and every place that lists what there is (string arguments, error messages, tests, the command line) finds it there.
+"""
+
+from __future__ import annotations
+
+import difflib
+import importlib
+import pkgutil
+from collections.abc import Iterator, Mapping
+from typing import Any, Generic, TypeVar
+
+from sklearn.base import BaseEstimator
+
+__all__ = ["Component", "Registry", "nearest"]
+
+T = TypeVar("T")
+
+
+class Component(BaseEstimator):
+    """Base of the plain Python building blocks: parameters in ``__init__``, nothing learnt."""
+
+    registered_as: str | None = None
+
+    def _repr_html_inner(self) -> str:  # a component is not an estimator: no diagram
+        return repr(self)
+
+
+def nearest(word: str, known: Iterator[str] | list[str]) -> str:
+    """Return ``" Did you mean 'x'?"`` for the closest known word, or nothing."""
+    close = difflib.get_close_matches(str(word).lower(), list(known), n=1, cutoff=0.5)
+    return f" Did you mean {close[0]!r}?" if close else ""
+
+
+class Registry(Mapping[str, type[T]], Generic[T]):
+    """The classes of one room by name; the room's modules are imported on the first look."""
+
+    def __init__(self, kind: str, package: str) -> None:
+        self.kind = kind
+        self.package = package
+        self._classes: dict[str, type[T]] = {}
+        self._loaded = False
+
+    def add(self, name: str, cls: type[T]) -> None:
+        """Enter ``cls`` under ``name``; a second class of the same name is refused."""
+        known = self._classes.get(name)
+        if known is not None and known.__qualname__ != cls.__qualname__:
+            raise ValueError(f"two {self.kind}s are called {name!r}: {known!r} and {cls!r}")
+        self._classes[name] = cls
+
+    def _load(self) -> dict[str, type[T]]:
+        if not self._loaded:
+            self._loaded = True
+            package = importlib.import_module(self.package)
+            for module in pkgutil.iter_modules(package.__path__):
+                if not module.name.startswith("_"):
+                    importlib.import_module(f"{self.package}.{module.name}")
+        return self._classes
+
+    def __getitem__(self, name: str) -> type[T]:
+        classes = self._load()
+        if name not in classes:
+            raise ValueError(
+                f"unknown {self.kind} {name!r}.{nearest(name, list(classes))} "
+                f"Known {self.kind}s: {', '.join(sorted(classes))}."
+            )
+        return classes[name]
+
+    def __contains__(self, name: object) -> bool:
+        return name in self._load()
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(sorted(self._load()))
+
+    def __len__(self) -> int:
+        return len(self._load())
+
+    def make(self, what: Any, base: type[T], **parameters: Any) -> T:
+        """Return a component from an instance (as it is), a class or a registered name."""
+        if isinstance(what, base):
+            return what
+        if isinstance(what, type) and issubclass(what, base):
+            return what(**parameters)
+        if isinstance(what, str):
+            return self[what](**parameters)
+        raise ValueError(
+            f"{self.kind} must be a name ({', '.join(self)}) or a {base.__name__} instance, not {what!r}"
+        )

@@ -1,0 +1,19 @@
+"""Warnings and errors that kernelweave raises beside the built-in ones."""
+
+from __future__ import annotations
+
+from sklearn.exceptions import ConvergenceWarning
+
+__all__ = ["KernelWeaveConvergenceWarning", "KernelWeaveWarning", "MemoryBudgetError"]
+
+
+class KernelWeaveWarning(UserWarning):
+    """Base of every warning that the library itself issues."""
+
+
+class KernelWeaveConvergenceWarning(KernelWeaveWarning, ConvergenceWarning):
+    """A fit stopped before its certificate reached the tolerance; the best point was kept."""
+
+
+class MemoryBudgetError(MemoryError, ValueError):
+    """A request cannot be met within the memory budget; the message says by how much and what to do."""
