@@ -1,0 +1,44 @@
+"""Kernels: parameters, never data.
+
+``+`` puts kernels side by side in a bank, ``summed`` adds them inside one kernel, ``*`` multiplies them
+entry by entry, ``.on(columns)`` restricts them.
+
+>>> from kernelweave import kernels as kw
+>>> bank = kw.gaussian([0.5, 1, 2]) + kw.linear().on(0)
+>>> [kernel.name for kernel in bank]
+['gaussian(width=0.5)', 'gaussian(width=1)', 'gaussian(width=2)', 'linear on feature 0']
+"""
+
+from __future__ import annotations
+
+from ._base import KERNELS, Kernel, KernelSpec, NumericKernel, Schema, Stack, as_spec, expand_kernels
+from .combined import constant, summed
+from .dotproduct import cosine, linear, polynomial
+from .families import per_feature, per_view
+from .functions import function
+from .papers import default_bank, preset, presets
+from .stationary import gaussian, laplacian
+
+__all__ = [
+    "KERNELS",
+    "Kernel",
+    "KernelSpec",
+    "NumericKernel",
+    "Schema",
+    "Stack",
+    "as_spec",
+    "constant",
+    "cosine",
+    "default_bank",
+    "expand_kernels",
+    "function",
+    "gaussian",
+    "laplacian",
+    "linear",
+    "per_feature",
+    "per_view",
+    "polynomial",
+    "preset",
+    "presets",
+    "summed",
+]

@@ -1,0 +1,267 @@
+"""What a kernel is: parameters, never data.
+
+A kernel is an elementwise transform of a *base* matrix, so that a bank can compute one base (say, the squared
+distances) and share it between many kernels (all widths of a Gaussian)::
+
+    K = exp(-exponent * base(A, B))   if decay   else   base(A, B) ** exponent
+"""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._components import Component, Registry
+
+__all__ = ["KERNELS", "Kernel", "KernelSpec", "Schema"]
+
+
+class Schema(NamedTuple):
+    """What a bank of kernels may know about the samples before it sees them.
+
+    ``n_features`` is None for lists of objects, ``feature_names`` unless the samples are a data frame.
+    """
+
+    n_features: int | None = None
+    feature_names: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, samples: Any) -> Schema:
+        """Read the schema off a two-dimensional array, sparse matrix or data frame.
+
+        >>> import numpy as np
+        >>> Schema.of(np.zeros((5, 3)))
+        Schema(n_features=3, feature_names=None)
+        """
+        shape = getattr(samples, "shape", ())
+        if len(shape) != 2:
+            return cls(None, None)
+        columns = getattr(samples, "columns", None)
+        if columns is None or not all(isinstance(column, str) for column in columns):
+            return cls(int(shape[1]), None)
+        return cls(int(shape[1]), tuple(columns))
+
+
+class KernelSpec(Component):
+    """Anything that expands to kernels once the features are known: a kernel, a stack, ``per_feature(...)``.
+
+    ``+`` puts kernels side by side in a bank (it never sums matrices: that is ``summed``), ``*``
+    multiplies them entry by entry; with stacks, every kernel on the left meets every kernel on the right.
+    """
+
+    # numpy scalars and arrays on the left must hand the operation over to __radd__ and __rmul__
+    __array_ufunc__ = None
+
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return the kernels this stands for, with columns as positions."""
+        raise NotImplementedError
+
+    def on(self, columns: Any) -> KernelSpec:
+        """Return the same kernels looking only at these columns."""
+        raise ValueError(f"{self!r} chooses its own columns: give them to its families, or to its `columns`")
+
+    def __add__(self, other: Any) -> KernelSpec:
+        from ._algebra import stacked
+
+        return stacked(self, other)
+
+    def __radd__(self, other: Any) -> KernelSpec:
+        from ._algebra import stacked
+
+        # sum([...]) starts from 0
+        return self if isinstance(other, int) and other == 0 else stacked(other, self)
+
+    def __mul__(self, other: Any) -> KernelSpec:
+        from ._algebra import multiplied
+
+        return multiplied(self, other)
+
+    def __rmul__(self, other: Any) -> KernelSpec:
+        from ._algebra import multiplied
+
+        return multiplied(other, self)
+
+
+class Kernel(KernelSpec):
+    """One kernel.  A new one defines ``base``, and as much of the rest as makes it quick.
+
+    Attributes
+    ----------
+    family : str
+        The kind of kernel, for grouping in tables and plots.
+    decay : bool
+        Whether the kernel is ``exp(-exponent * base)`` rather than ``base ** exponent``.
+    columns : tuple of int or None
+        The columns looked at; None for all.
+    accepts_sparse, takes_objects, takes_indices : bool
+        Whether samples may be a sparse matrix, any objects, or indices into something held elsewhere.
+    """
+
+    family: str = "kernel"
+    decay: bool = False
+    columns: Any = None
+    accepts_sparse: bool = False
+    takes_objects: bool = False
+    takes_indices: bool = False
+
+    def __init_subclass__(cls, registered_as: str | None = None, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        cls.registered_as = registered_as
+        if registered_as is not None:
+            KERNELS.add(registered_as, cls)
+            if "family" not in vars(cls):
+                cls.family = registered_as
+
+    # what a family defines
+
+    def base(self, A: Any, B: Any) -> np.ndarray:
+        """Return the base matrix, ``(len(A), len(B))``, float64 and fresh (the caller may overwrite it).
+
+        ``A is B`` marks the symmetric case, where the result is exactly symmetric.
+        """
+        raise NotImplementedError
+
+    def base_diag(self, A: Any) -> np.ndarray:
+        """Return ``base(a, a)`` for every sample; the default evaluates them one by one."""
+        rows = (take(A, [i]) for i in range(n_samples(A)))
+        return np.array([self.base(row, row)[0, 0] for row in rows], dtype=np.float64)
+
+    @property
+    def base_key(self) -> Hashable:
+        """A key under which the base matrix may be shared; equal keys mean equal base matrices."""
+        return identity(self), None
+
+    @property
+    def exponent(self) -> float:
+        """The power of the base, or the factor inside the exponential when ``decay``."""
+        return 1.0
+
+    @property
+    def name(self) -> str:
+        """A short name that reads well in a plot."""
+        return self.family
+
+    def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Kernel:
+        """Return this kernel with everything that depends on the training samples settled.
+
+        ``shared`` is an optional dictionary, the same for all kernels of a bank and one set of samples, in
+        which kernels leave what their siblings can use (the median distance, say).
+        """
+        return self
+
+    def features(self, A: Any) -> Any:
+        """Return Z (dense or sparse) with ``K(A, B) = features(A) @ features(B).T`` exactly, or None."""
+        return None
+
+    def rank(self, n_columns: int) -> int | None:
+        """Return how many columns ``features`` has, given those of the samples; None without a map."""
+        return None
+
+    # what every kernel has
+
+    def __call__(self, A: Any, B: Any = None) -> np.ndarray:
+        """Return the kernel matrix between the samples of A and those of B (A itself when omitted)."""
+        base = self.base(A, A if B is None else B)
+        return self.of_base(base, out=base)
+
+    def diag(self, A: Any) -> np.ndarray:
+        """Return the diagonal of ``self(A)`` without computing the rest."""
+        base = self.base_diag(A)
+        return self.of_base(base, out=base)
+
+    def of_base(self, base: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
+        """Return the kernel matrix of a base matrix: fresh, or in ``out`` (which may be the base)."""
+        if self.decay:
+            out = np.multiply(base, -self.exponent, out=out)
+            return np.exp(out, out=out)
+        return power(base, self.exponent, out)
+
+    def on(self, columns: Any) -> Kernel:
+        """Return this kernel on some columns: a position, a name, a list of these, a slice or a mask."""
+        from .columns import OnColumns, plain_columns
+
+        if self._picks_columns:
+            raise ValueError(
+                f"kernel {self.name!r} is already on columns: choose them once, with a single .on(...)"
+            )
+        return OnColumns(self, plain_columns(columns))
+
+    def named(self, name: str) -> Kernel:
+        """Return this kernel under a display name of its own.
+
+        >>> from kernelweave import kernels as kw
+        >>> kw.gaussian(2.0).named("smooth").name
+        'smooth'
+        """
+        from .columns import Named
+
+        return Named(self, name)
+
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return ``[self]``, with the columns as positions."""
+        return [self]
+
+    @property
+    def _picks_columns(self) -> bool:
+        return self.columns is not None
+
+
+KERNELS: Registry[Kernel] = Registry("kernel", "kernelweave.kernels")
+
+
+class Same:
+    """A key for one object by identity; it keeps the object alive, so that its id is not reused."""
+
+    def __init__(self, what: Any) -> None:
+        self.what = what
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.what is self.what
+
+    def __hash__(self) -> int:
+        return id(self.what)
+
+
+def identity(what: Any) -> Hashable:
+    """Return a hashable key for a parameter: by value where that is cheap, else by identity."""
+    if what is None or isinstance(what, (bool, int, float, str, np.generic)):
+        return what
+    if isinstance(what, (tuple, list)):
+        return tuple(identity(part) for part in what)
+    if isinstance(what, Component) and type(what).__hash__ is object.__hash__:
+        parameters = sorted(what.get_params(deep=False).items())
+        return type(what), tuple((name, identity(value)) for name, value in parameters)
+    return Same(what)
+
+
+def n_samples(A: Any) -> int:
+    """Return the number of samples; sparse matrices have no len."""
+    shape = getattr(A, "shape", None)
+    return int(shape[0]) if shape else len(A)
+
+
+def take(A: Any, rows: Sequence[int] | np.ndarray) -> Any:
+    """Return some samples of an array, a sparse matrix, a data frame or a list."""
+    if hasattr(A, "iloc"):
+        return A.iloc[np.asarray(rows)]
+    if hasattr(A, "shape"):
+        return A[np.asarray(rows)]
+    return [A[i] for i in rows]
+
+
+def power(base: np.ndarray, exponent: float, out: np.ndarray | None = None) -> np.ndarray:
+    """Return ``base ** exponent``; small whole powers by products, which is many times quicker than pow."""
+    if exponent == 1.0:
+        if out is None:
+            return np.array(base)
+        if out is not base:
+            out[...] = base
+        return out
+    if exponent == 2.0:
+        return np.square(base, out=out)
+    if exponent == 3.0:
+        square = np.square(base)
+        return np.multiply(square, base, out=out)
+    return np.power(base, exponent, out=out)

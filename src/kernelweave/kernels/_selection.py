@@ -1,0 +1,136 @@
+"""Choosing columns: what the user may write, which positions that means, and the samples cut to them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from difflib import get_close_matches
+from numbers import Integral
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ._kernel import Schema
+
+__all__ = ["describe", "pick", "plain_columns", "select"]
+
+
+def plain_columns(columns: Any) -> Any:
+    """Return columns in plain Python (int, str, slice, tuple), which print, hash, compare and pickle well."""
+    if isinstance(columns, (str, slice)):
+        return columns
+    if isinstance(columns, (list, tuple, range, set, frozenset)) or hasattr(columns, "__array__"):
+        values = np.asarray(
+            sorted(columns, key=str) if isinstance(columns, (set, frozenset)) else columns, object
+        )
+        if values.ndim == 0:
+            return plain_columns(values.item())
+        if values.ndim == 1:
+            return tuple(value.item() if isinstance(value, np.generic) else value for value in values)
+    if isinstance(columns, Integral) and not isinstance(columns, bool):
+        return int(columns)
+    raise ValueError(
+        f"columns must be a position, a name, a list of these, a slice or a mask, got {columns!r}"
+    )
+
+
+def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
+    """Return the positions that ``columns`` means, and whether it is one column and no list.
+
+    >>> pick("dose", Schema(2, ("age", "dose")))
+    ((1,), True)
+    >>> pick(slice(0, 2), Schema(3))
+    ((0, 1), False)
+    """
+    columns = plain_columns(columns)
+    n = schema.n_features
+    if n is None:
+        raise ValueError(
+            f"columns {columns!r} were asked for, but the samples are a list of objects without columns"
+        )
+    if isinstance(columns, slice):
+        if any(isinstance(end, str) for end in (columns.start, columns.stop)):
+            raise ValueError(
+                f"a slice of columns takes positions, not names: {columns!r}; list the names instead"
+            )
+        positions = tuple(range(n))[columns]
+    elif not isinstance(columns, tuple):
+        return (_position(columns, schema),), True
+    elif columns and all(isinstance(column, bool) for column in columns):
+        if len(columns) != n:
+            raise ValueError(f"a mask of {len(columns)} columns for samples with {n} features")
+        positions = tuple(j for j in range(n) if columns[j])
+    else:
+        positions = tuple(_position(column, schema) for column in columns)
+    if not positions:
+        raise ValueError(f"columns {columns!r} choose no column of the {n}")
+    if len(set(positions)) < len(positions):
+        raise ValueError(f"columns {columns!r} name a column twice")
+    return positions, False
+
+
+def _position(column: Any, schema: Schema) -> int:
+    n, names = schema
+    assert n is not None
+    if isinstance(column, str):
+        if names is None:
+            raise ValueError(
+                f"column {column!r} by name needs a data frame with named columns; give its position"
+            )
+        if column not in names:
+            known = {name.lower(): name for name in names}
+            close = get_close_matches(column.lower(), known, n=1, cutoff=0.5)
+            hint = f" Did you mean {known[close[0]]!r}?" if close else ""
+            raise ValueError(f"there is no column {column!r} among the {n}.{hint}")
+        return names.index(column)
+    if isinstance(column, bool) or not isinstance(column, int):
+        raise ValueError(f"a column is a position or a name, got {column!r}")
+    if not -n <= column < n:
+        raise ValueError(f"there is no column {column}: the samples have {n} features, 0 to {n - 1}")
+    return column % n
+
+
+def select(A: Any, positions: tuple[int, ...], as_objects: bool, single: bool) -> Any:
+    """Return the samples cut to some columns; for objects a single column becomes a one-dimensional array."""
+    if hasattr(A, "iloc"):
+        A = A.iloc[:, list(positions)].to_numpy(dtype=object if as_objects else None)
+    elif sparse.issparse(A):
+        A = A[:, list(positions)]
+    else:
+        first, last = positions[0], positions[-1]
+        consecutive = positions == tuple(range(first, last + 1))
+        A = np.asarray(A)
+        A = A[:, first : last + 1] if consecutive else A[:, list(positions)]
+    return A[:, 0] if as_objects and single else A
+
+
+def describe(columns: Any, names: Sequence[str] | None = None) -> str:
+    """Return how columns are called in the name of a kernel.
+
+    >>> describe((0, 1, 2, 3)), describe((0, 2)), describe((1,), ("age", "dose"))
+    ('features 0-3', 'features 0, 2', 'dose')
+    """
+    if isinstance(columns, (int, str)):
+        columns = (columns,)
+    if not isinstance(columns, tuple) or (columns and all(isinstance(column, bool) for column in columns)):
+        if isinstance(columns, slice):
+            parts = (columns.start, columns.stop, columns.step)
+            return "features " + ":".join(
+                "" if part is None else str(part) for part in parts[: 2 + bool(parts[2])]
+            )
+        return f"{sum(columns)} features" if isinstance(columns, tuple) else str(columns)
+    by_name = names is not None or any(isinstance(column, str) for column in columns)
+    called = [names[j] if names is not None and isinstance(j, int) else str(j) for j in columns]
+    if by_name:
+        return (
+            ", ".join(called)
+            if len(called) <= 3
+            else f"{called[0]} ... {called[-1]} ({len(called)} features)"
+        )
+    if len(columns) == 1:
+        return f"feature {columns[0]}"
+    if len(columns) > 2 and columns == tuple(range(columns[0], columns[-1] + 1)):
+        return f"features {columns[0]}-{columns[-1]}"
+    if len(columns) <= 6:
+        return "features " + ", ".join(called)
+    return f"{len(columns)} features ({', '.join(called[:3])} ... {called[-1]})"

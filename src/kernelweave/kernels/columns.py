@@ -1,0 +1,181 @@
+"""Kernels that lean on another: on some of the columns, or under another name."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from ._kernel import Kernel, Schema
+from ._selection import describe, pick, plain_columns, select
+
+__all__ = ["Named", "OnColumns", "plain_columns"]
+
+
+class _Wrapper(Kernel):
+    """A kernel that passes everything on to the one inside; subclasses change a part."""
+
+    kernel: Kernel
+
+    @property
+    def family(self) -> str:  # type: ignore[override]
+        """The family of the kernel inside."""
+        return self.kernel.family
+
+    @property
+    def decay(self) -> bool:  # type: ignore[override]
+        """Whether the kernel inside decays."""
+        return self.kernel.decay
+
+    @property
+    def accepts_sparse(self) -> bool:  # type: ignore[override]
+        """Whether the kernel inside takes sparse samples."""
+        return self.kernel.accepts_sparse
+
+    @property
+    def takes_objects(self) -> bool:  # type: ignore[override]
+        """Whether the kernel inside takes objects."""
+        return self.kernel.takes_objects
+
+    @property
+    def takes_indices(self) -> bool:  # type: ignore[override]
+        """Whether the kernel inside takes sample indices."""
+        return self.kernel.takes_indices
+
+    @property
+    def exponent(self) -> float:
+        """The exponent of the kernel inside."""
+        return self.kernel.exponent
+
+
+class Named(_Wrapper):
+    """A kernel under a display name of its own: what ``kernel.named("...")`` gives."""
+
+    def __init__(self, kernel: Kernel, label: str) -> None:
+        self.kernel = kernel
+        self.label = label
+
+    @property
+    def name(self) -> str:
+        """The given name."""
+        return str(self.label)
+
+    @property
+    def columns(self) -> Any:  # type: ignore[override]
+        """The columns of the kernel inside."""
+        return self.kernel.columns
+
+    @property
+    def _picks_columns(self) -> bool:
+        return self.kernel._picks_columns
+
+    @property
+    def base_key(self) -> Hashable:
+        """A name does not change the base matrix."""
+        return self.kernel.base_key
+
+    def base(self, A: Any, B: Any) -> np.ndarray:
+        """Return the base matrix of the kernel inside."""
+        return self.kernel.base(A, B)
+
+    def base_diag(self, A: Any) -> np.ndarray:
+        """Return the diagonal of the base matrix of the kernel inside."""
+        return self.kernel.base_diag(A)
+
+    def features(self, A: Any) -> Any:
+        """Return the features of the kernel inside."""
+        return self.kernel.features(A)
+
+    def rank(self, n_columns: int) -> int | None:
+        """Return the rank of the kernel inside."""
+        return self.kernel.rank(n_columns)
+
+    def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Named:
+        """Settle the kernel inside."""
+        return Named(self.kernel.resolve(A, shared), self.label)
+
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return the named kernel with its columns as positions."""
+        return [Named(kernel, self.label) for kernel in self.kernel.expand(schema)]
+
+
+class OnColumns(_Wrapper):
+    """A kernel on some of the columns: what ``kernel.on(columns)`` gives.
+
+    Parameters
+    ----------
+    kernel : Kernel
+    columns : int, str, slice, or a sequence of int, str or bool
+        After :meth:`expand` always a tuple of positions.
+    label : str or None
+        How the columns are called in the kernel's name.
+    single : bool
+        Whether one column was asked for by itself, not as a list: kernels on objects then get its entries
+        rather than rows of length one.
+    """
+
+    def __init__(self, kernel: Kernel, columns: Any, label: str | None = None, single: bool = False) -> None:
+        self.kernel = kernel
+        self.columns = columns
+        self.label = label
+        self.single = single
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel inside, and where it looks."""
+        return f"{self.kernel.name} on {self.label or describe(self.columns)}"
+
+    @property
+    def base_key(self) -> Hashable:
+        """The key of the kernel inside with these columns in the place of its None."""
+        inside = self.kernel.base_key
+        columns: Hashable = (
+            self.columns if isinstance(self.columns, (tuple, int, str)) else repr(self.columns)
+        )
+        if self.takes_objects and self.single:
+            columns = ("entries of", columns)
+        if isinstance(inside, tuple) and len(inside) == 2 and inside[1] is None:
+            return inside[0], columns
+        return inside, columns
+
+    def _picked(self, A: Any) -> Any:
+        positions, single = pick(self.columns, Schema.of(A))
+        return select(A, positions, as_objects=self.takes_objects, single=single or self.single)
+
+    def base(self, A: Any, B: Any) -> np.ndarray:
+        """Return the base matrix of the chosen columns."""
+        left = self._picked(A)
+        return self.kernel.base(left, left if A is B else self._picked(B))
+
+    def base_diag(self, A: Any) -> np.ndarray:
+        """Return the diagonal of the base matrix of the chosen columns."""
+        return self.kernel.base_diag(self._picked(A))
+
+    def features(self, A: Any) -> Any:
+        """Return the features of the chosen columns."""
+        return self.kernel.features(self._picked(A))
+
+    def rank(self, n_columns: int) -> int | None:
+        """Return the rank on the chosen columns."""
+        if isinstance(self.columns, str):
+            return self.kernel.rank(1)
+        if isinstance(self.columns, tuple) and not any(isinstance(column, bool) for column in self.columns):
+            return self.kernel.rank(len(self.columns))  # also by name: how many is enough
+        return self.kernel.rank(len(pick(self.columns, Schema(n_columns))[0]))
+
+    def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OnColumns:
+        """Settle the kernel inside on the chosen columns; what it shares is kept apart from other columns."""
+        aside = None if shared is None else shared.setdefault(("columns", repr(self.columns)), {})
+        inside = self.kernel.resolve(self._picked(A), aside)
+        return self if inside is self.kernel else OnColumns(inside, self.columns, self.label, self.single)
+
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return the kernel with its columns as positions; columns that are not there are named."""
+        positions, single = pick(self.columns, schema)
+        label = self.label or describe(positions, schema.feature_names)
+        names = schema.feature_names
+        inner = Schema(len(positions), None if names is None else tuple(names[j] for j in positions))
+        return [
+            OnColumns(kernel, positions, label, self.single or single) for kernel in self.kernel.expand(inner)
+        ]

@@ -1,0 +1,256 @@
+"""Several kernels inside one: products, fixed sums, and the constant kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from math import prod, sqrt
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ._algebra import Stack
+from ._kernel import Kernel, Schema, n_samples
+from ._numeric import checked_number, readable
+
+__all__ = ["Constant", "Product", "Summed", "constant", "product", "summed"]
+
+
+class _Combined(Kernel):
+    """What products and sums share: parts, and the answers that need all of them."""
+
+    kernels: Any
+
+    @property
+    def accepts_sparse(self) -> bool:  # type: ignore[override]
+        """Whether all parts take sparse samples."""
+        return all(kernel.accepts_sparse for kernel in self.kernels)
+
+    @property
+    def takes_objects(self) -> bool:  # type: ignore[override]
+        """Whether some part takes objects: then the samples cannot be asked to be numbers."""
+        return any(kernel.takes_objects for kernel in self.kernels)
+
+    @property
+    def takes_indices(self) -> bool:  # type: ignore[override]
+        """Whether some part takes sample indices."""
+        return any(kernel.takes_indices for kernel in self.kernels)
+
+    @property
+    def _picks_columns(self) -> bool:
+        return any(kernel._picks_columns for kernel in self.kernels)
+
+    def _with(self, kernels: Sequence[Kernel]) -> _Combined:
+        raise NotImplementedError
+
+    def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> _Combined:
+        """Settle all parts."""
+        return self._with(tuple(kernel.resolve(A, shared) for kernel in self.kernels))
+
+    def _ranks(self, n_columns: int) -> list[int] | None:
+        ranks = [kernel.rank(n_columns) for kernel in self.kernels]
+        return None if None in ranks else ranks  # type: ignore[return-value]
+
+    def _features(self, A: Any) -> list[Any] | None:
+        parts = [kernel.features(A) for kernel in self.kernels]
+        return None if any(part is None for part in parts) else parts
+
+
+class Product(_Combined, registered_as="product"):
+    """The entrywise product of kernels: what ``k1 * k2`` gives.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> (kw.linear() * kw.linear())([[2.0]], [[3.0]])
+    array([[36.]])
+    """
+
+    def __init__(self, kernels: Any) -> None:
+        self.kernels = kernels
+
+    def _with(self, kernels: Sequence[Kernel]) -> Product:
+        return Product(tuple(kernels))
+
+    @property
+    def name(self) -> str:
+        """The names of the parts with a times sign between."""
+        return " x ".join(
+            f"({kernel.name})" if " + " in kernel.name else kernel.name for kernel in self.kernels
+        )
+
+    def base(self, A: Any, B: Any) -> np.ndarray:
+        """Return the product of the parts' matrices."""
+        first, *others = self.kernels
+        result = first(A, B)
+        for kernel in others:
+            result *= kernel(A, B)
+        return result
+
+    def base_diag(self, A: Any) -> np.ndarray:
+        """Return the product of the parts' diagonals."""
+        return np.prod([kernel.diag(A) for kernel in self.kernels], axis=0)
+
+    def features(self, A: Any) -> Any:
+        """Return all products of a feature of each part."""
+        parts = self._features(A)
+        if parts is None:
+            return None
+        dense = [part.toarray() if sparse.issparse(part) else part for part in parts]
+        result = dense[0]
+        for part in dense[1:]:
+            result = (result[:, :, None] * part[:, None, :]).reshape(len(result), -1)
+        return result
+
+    def rank(self, n_columns: int) -> int | None:
+        """Return the product of the parts' ranks."""
+        ranks = self._ranks(n_columns)
+        return None if ranks is None else prod(ranks)
+
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return the product with all columns as positions."""
+        return [self._with([kernel.expand(schema)[0] for kernel in self.kernels])]
+
+
+class Summed(_Combined, registered_as="summed"):
+    """A fixed non-negative combination of kernels as one kernel; see :func:`summed`."""
+
+    def __init__(self, kernels: Any, weights: Any = None) -> None:
+        self.kernels = kernels
+        self.weights = weights
+
+    def _with(self, kernels: Sequence[Kernel]) -> Summed:
+        return Summed(tuple(kernels), self.weights)
+
+    def _checked_weights(self) -> list[float]:
+        if self.weights is None:
+            return [1.0] * len(self.kernels)
+        if len(self.weights) != len(self.kernels):
+            raise ValueError(f"summed has {len(self.kernels)} kernels but {len(self.weights)} weights")
+        return [checked_number(weight, "a weight in summed", strict=False) for weight in self.weights]
+
+    @property
+    def name(self) -> str:
+        """The names of the parts with a plus sign between, and weights that are not 1."""
+        weights = self._checked_weights()
+        parts = [
+            kernel.name if weight == 1 else f"{readable(weight)} {kernel.name}"
+            for kernel, weight in zip(self.kernels, weights, strict=True)
+        ]
+        return " + ".join(parts) if len(parts) > 1 else parts[0]
+
+    def base(self, A: Any, B: Any) -> np.ndarray:
+        """Return the weighted sum of the parts' matrices."""
+        result = np.zeros((n_samples(A), n_samples(B)))
+        for kernel, weight in zip(self.kernels, self._checked_weights(), strict=True):
+            matrix = kernel(A, B)
+            matrix *= weight
+            result += matrix
+        return result
+
+    def base_diag(self, A: Any) -> np.ndarray:
+        """Return the weighted sum of the parts' diagonals."""
+        parts = zip(self.kernels, self._checked_weights(), strict=True)
+        return np.sum([weight * kernel.diag(A) for kernel, weight in parts], axis=0)
+
+    def features(self, A: Any) -> Any:
+        """Return the features of the parts side by side."""
+        parts = self._features(A)
+        if parts is None:
+            return None
+        scaled = [part * sqrt(weight) for part, weight in zip(parts, self._checked_weights(), strict=True)]
+        if any(sparse.issparse(part) for part in scaled):
+            return sparse.hstack([sparse.csr_matrix(part) for part in scaled], format="csr")
+        return np.hstack(scaled)
+
+    def rank(self, n_columns: int) -> int | None:
+        """Return the sum of the parts' ranks."""
+        ranks = self._ranks(n_columns)
+        return None if ranks is None else sum(ranks)
+
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return the sum with all columns as positions."""
+        return [self._with([kernel.expand(schema)[0] for kernel in self.kernels])]
+
+
+class Constant(Kernel, registered_as="constant"):
+    """The same number for every pair; see :func:`constant`."""
+
+    accepts_sparse = True
+
+    def __init__(self, value: float = 1.0) -> None:
+        self.value = value
+
+    @property
+    def name(self) -> str:
+        """The value, where it is not 1."""
+        return "constant" if self.value == 1 else f"constant({readable(self.value)})"
+
+    def _checked(self) -> float:
+        return checked_number(self.value, "the value of a constant kernel", strict=False)
+
+    def base(self, A: Any, B: Any) -> np.ndarray:
+        """Return a matrix of one value."""
+        return np.full((n_samples(A), n_samples(B)), self._checked())
+
+    def base_diag(self, A: Any) -> np.ndarray:
+        """Return a vector of one value."""
+        return np.full(n_samples(A), self._checked())
+
+    def features(self, A: Any) -> np.ndarray:
+        """Return one column."""
+        return np.full((n_samples(A), 1), sqrt(self._checked()))
+
+    def rank(self, n_columns: int) -> int:
+        """Return 1."""
+        return 1
+
+
+def product(left: Kernel, right: Kernel) -> Product:
+    """Return the product of two kernels, flat where they are products themselves."""
+    return Product(
+        tuple(
+            part
+            for side in (left, right)
+            for part in (side.kernels if isinstance(side, Product) else (side,))
+        )
+    )
+
+
+def summed(*kernels: Any, weights: Any = None) -> Summed:
+    """Return one kernel that is the sum of several; ``+`` would put them side by side instead.
+
+    Parameters
+    ----------
+    *kernels : Kernel or Stack
+        A stack stands for all of its kernels.
+    weights : sequence of float or None
+        Fixed non-negative weights, one for each kernel; by default all 1.
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> kw.summed(kw.linear(), kw.constant(), weights=[2.0, 1.0])([[1.0]], [[3.0]])
+    array([[7.]])
+    """
+    parts = tuple(Stack(kernels))
+    if not parts:
+        raise ValueError("summed needs at least one kernel")
+    result = Summed(parts, None if weights is None else tuple(float(weight) for weight in weights))
+    result._checked_weights()
+    return result
+
+
+def constant(value: float = 1.0) -> Constant:
+    """Return the kernel that is the same number for every pair: a penalised intercept.
+
+    >>> constant(2.0)([[0.0], [1.0]])
+    array([[2., 2.],
+           [2., 2.]])
+    """
+    checked_number(value, "the value of a constant kernel", strict=False)
+    return Constant(value)

@@ -1,0 +1,198 @@
+"""Kernels of an inner product: linear, polynomial and cosine."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from itertools import combinations_with_replacement
+from math import comb, factorial, prod, sqrt
+from typing import Any
+
+import numpy as np
+from scipy import sparse
+
+from ._distances import inner, row_norms
+from ._numeric import NumericKernel, checked_number, family_of, readable
+
+__all__ = ["Cosine", "Linear", "Polynomial", "cosine", "linear", "polynomial"]
+
+
+class Linear(NumericKernel, registered_as="linear"):
+    """``x.x'``; see :func:`linear`."""
+
+    accepts_sparse = True
+
+    @property
+    def base_key(self) -> Hashable:
+        """The inner products."""
+        return "inner", None
+
+    def _base(self, A: Any, B: Any) -> np.ndarray:
+        return inner(A, B)
+
+    def _base_diag(self, A: Any) -> np.ndarray:
+        return row_norms(A)
+
+    def features(self, A: Any) -> Any:
+        """Return the samples themselves."""
+        return self._clean(A)
+
+    def rank(self, n_columns: int) -> int:
+        """Return the number of columns."""
+        return n_columns
+
+
+class Cosine(NumericKernel, registered_as="cosine"):
+    """``x.x' / (|x| |x'|)``; see :func:`cosine`."""
+
+    accepts_sparse = True
+
+    @property
+    def base_key(self) -> Hashable:
+        """The cosines."""
+        return "cosine", None
+
+    def _base(self, A: Any, B: Any) -> np.ndarray:
+        left = self.features(A)
+        return inner(left, left if A is B else self.features(B))
+
+    def _base_diag(self, A: Any) -> np.ndarray:
+        return row_norms(self.features(A))
+
+    def features(self, A: Any) -> Any:
+        """Return the samples scaled to length one; zero rows stay zero."""
+        A = self._clean(A)
+        # dividing by the largest entry first keeps the squares of tiny and of huge entries representable
+        largest = np.asarray(
+            abs(A).max(axis=1).toarray() if sparse.issparse(A) else abs(A).max(axis=1, initial=0)
+        )
+        largest = largest.ravel()
+        A = _scaled(A, 1.0 / np.where(largest > 0, largest, 1.0))
+        lengths = np.sqrt(row_norms(A))
+        return _scaled(A, 1.0 / np.where(lengths > 0, lengths, 1.0))
+
+    def rank(self, n_columns: int) -> int:
+        """Return the number of columns."""
+        return n_columns
+
+
+def _scaled(A: Any, factors: np.ndarray) -> Any:
+    return sparse.csr_matrix(A.multiply(factors[:, None])) if sparse.issparse(A) else A * factors[:, None]
+
+
+class Polynomial(NumericKernel, registered_as="polynomial"):
+    """``(gamma x.x' + coef0) ** degree``; see :func:`polynomial`.
+
+    Parameters
+    ----------
+    degree : int
+    coef0 : float
+    gamma : float
+    """
+
+    accepts_sparse = True
+
+    def __init__(self, degree: int = 2, coef0: float = 1.0, gamma: float = 1.0) -> None:
+        self.degree = degree
+        self.coef0 = coef0
+        self.gamma = gamma
+
+    @property
+    def exponent(self) -> float:
+        """The degree."""
+        return checked_number(self.degree, "the degree of a polynomial kernel", whole=True)
+
+    @property
+    def base_key(self) -> Hashable:
+        """All degrees share the shifted inner products."""
+        return ("polynomial", float(self.coef0), float(self.gamma)), None
+
+    @property
+    def name(self) -> str:
+        """Degree, and the other parameters where they are not 1."""
+        extra = "".join(
+            f", {name}={readable(value)}"
+            for name, value in (("coef0", self.coef0), ("gamma", self.gamma))
+            if value != 1
+        )
+        return f"polynomial(degree={readable(self.degree)}{extra})"
+
+    def _base(self, A: Any, B: Any) -> np.ndarray:
+        return self._shifted(inner(A, B))
+
+    def _base_diag(self, A: Any) -> np.ndarray:
+        return self._shifted(row_norms(A))
+
+    def _shifted(self, products: np.ndarray) -> np.ndarray:
+        products *= checked_number(self.gamma, "gamma of a polynomial kernel")
+        products += checked_number(self.coef0, "coef0 of a polynomial kernel", strict=False)
+        return products
+
+    def features(self, A: Any) -> Any:
+        """Return all monomials of the degree in the features and the constant, with multinomial weights."""
+        A = self._clean(A)
+        constant = np.full((A.shape[0], int(self.coef0 > 0)), sqrt(self.coef0))
+        if self.degree == 1:
+            if sparse.issparse(A):
+                return sparse.hstack([A * sqrt(self.gamma), sparse.csr_matrix(constant)], format="csr")
+            return np.hstack([A * sqrt(self.gamma), constant])
+        A = A.toarray() if sparse.issparse(A) else A
+        variables = np.hstack([A * sqrt(self.gamma), constant])
+        degree = int(self.exponent)
+        columns = list(combinations_with_replacement(range(variables.shape[1]), degree))
+        monomials = np.empty((len(variables), len(columns)))
+        for j, chosen in enumerate(columns):
+            repeats = prod(factorial(chosen.count(i)) for i in set(chosen))
+            monomials[:, j] = variables[:, chosen].prod(axis=1) * sqrt(factorial(degree) / repeats)
+        return monomials
+
+    def rank(self, n_columns: int) -> int:
+        """Return the number of monomials: large for many columns, four for a cubic of one."""
+        variables = n_columns + int(self.coef0 > 0)
+        return comb(variables + int(self.exponent) - 1, int(self.exponent))
+
+
+def linear() -> Linear:
+    """Return the linear kernel ``x.x'``.
+
+    >>> linear()([[1.0, 2.0]], [[3.0, 4.0]])
+    array([[11.]])
+    """
+    return Linear()
+
+
+def cosine() -> Cosine:
+    """Return the cosine kernel: the linear kernel of rows scaled to length one, zero for zero rows.
+
+    >>> cosine()([[1.0, 0.0]], [[3.0, 4.0]]).round(3)
+    array([[0.6]])
+    """
+    return Cosine()
+
+
+def polynomial(degrees: Any = (1, 2, 3), coef0: float = 1.0, gamma: float = 1.0) -> Any:
+    """Return polynomial kernels ``(gamma x.x' + coef0) ** degree``.
+
+    Parameters
+    ----------
+    degrees : int or sequence of int
+        One degree gives a kernel, a sequence a stack.  All degrees share one matrix of inner products.
+    coef0 : float, at least 0
+        Zero makes the polynomial homogeneous; a negative number would not be positive semidefinite.
+    gamma : float
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> kw.polynomial(2)([[1.0, 2.0]])
+    array([[36.]])
+    >>> len(kw.polynomial())
+    3
+    """
+    checked_number(coef0, "coef0 of a polynomial kernel", strict=False)
+    checked_number(gamma, "gamma of a polynomial kernel")
+
+    def make(degree: int) -> Polynomial:
+        checked_number(degree, "the degree of a polynomial kernel", whole=True)
+        return Polynomial(degree, coef0, gamma)
+
+    return family_of(make, degrees)

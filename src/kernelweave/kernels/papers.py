@@ -1,0 +1,104 @@
+"""Ready banks: the default one, and those of the papers, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from .._components import nearest
+from ._algebra import Stack
+from ._kernel import KernelSpec, Schema
+from .dotproduct import linear, polynomial
+from .families import per_feature, per_view
+from .stationary import gaussian
+
+__all__ = ["default_bank", "preset", "presets"]
+
+POWERS_OF_TWO = tuple(2.0**k for k in range(-3, 7))
+# the widths in the demonstration scripts of the SimpleMKL toolbox; the paper only says that there are ten
+SIMPLEMKL_WIDTHS = (0.5, 1.0, 2.0, 5.0, 7.0, 10.0, 12.0, 15.0, 17.0, 20.0)
+
+
+def default_bank() -> Stack:
+    """Return the bank behind ``kernels=None``: Gaussians around the median distance, and the linear kernel.
+
+    Widths of 1/4, 1/2, 1, 2 and 4 median distances run from nearly the identity to nearly linear whatever
+    the units of the features; all five share one distance matrix.  Six kernels, and no parameter that
+    depends on scaling: a polynomial would need one.
+
+    >>> len(default_bank())
+    6
+    """
+    return gaussian((0.25, 0.5, 1.0, 2.0, 4.0), relative=True) + linear()  # type: ignore[no-any-return]
+
+
+def _smkl() -> KernelSpec:
+    """Gaussians 2^-3..2^6 and polynomials 1..3 on every single feature: 13 d kernels [XJL10, Table 2]."""
+    return per_feature(gaussian(POWERS_OF_TWO), polynomial((1, 2, 3)))
+
+
+def _stpmkl() -> KernelSpec:
+    """Gaussians 2^-3..2^6 on all features and on every single one: 10 (d + 1) kernels [YMJZY12, 5]."""
+    return gaussian(POWERS_OF_TWO) + per_feature(gaussian(POWERS_OF_TWO))
+
+
+def _simplemkl() -> KernelSpec:
+    """Ten Gaussians, polynomials 1..3 on all features and on every single one: 13 (d + 1) [RBCG08]."""
+    families = gaussian(SIMPLEMKL_WIDTHS) + polynomial((1, 2, 3))
+    return families + per_feature(families)
+
+
+class _ImageBlocks(KernelSpec):
+    """The bank of OBSCURE on MNIST, which makes sense for 28 x 28 images only."""
+
+    def expand(self, schema: Schema) -> list:
+        """Return three kernels on each quarter of the image."""
+        if schema.n_features != 784:
+            raise ValueError(
+                "the preset 'obscure_mnist' is for images of 28 x 28 = 784 pixels, not "
+                f"{schema.n_features} features"
+            )
+        rows = {"top": range(14), "bottom": range(14, 28)}
+        sides = {"left": range(14), "right": range(14, 28)}
+        blocks = {
+            f"{row} {side}": [28 * i + j for i in rows[row] for j in sides[side]]
+            for row in rows
+            for side in sides
+        }
+        return per_view(blocks, linear(), polynomial(3), gaussian(1.0, relative=True)).expand(schema)
+
+
+def _obscure_mnist() -> KernelSpec:
+    """Linear, polynomial and Gaussian on the four 14 x 14 blocks of a 28 x 28 image: 12 [OJC10, 4.3]."""
+    return _ImageBlocks()
+
+
+PRESETS: dict[str, Callable[[], KernelSpec]] = {
+    "smkl": _smkl,
+    "stpmkl": _stpmkl,
+    "simplemkl": _simplemkl,
+    "obscure_mnist": _obscure_mnist,
+}
+
+
+def presets() -> dict[str, str]:
+    """Return the names of the presets with a line about each.
+
+    >>> sorted(presets())
+    ['obscure_mnist', 'simplemkl', 'smkl', 'stpmkl']
+    """
+    return {name: str(make.__doc__) for name, make in PRESETS.items()}
+
+
+def preset(name: str) -> KernelSpec:
+    """Return the bank of a paper by name; :func:`presets` lists them.
+
+    >>> from kernelweave import kernels as kw
+    >>> len(kw.preset("smkl").expand(kw.Schema(33)))
+    429
+    """
+    if name not in PRESETS:
+        raise ValueError(
+            f"unknown preset {name!r}.{nearest(name, list(PRESETS))} Known presets: {', '.join(PRESETS)}. "
+            "A single family is an object: kernels.gaussian(1.0), kernels.linear(), ..."
+        )
+    return PRESETS[name]()

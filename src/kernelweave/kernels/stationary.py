@@ -1,0 +1,164 @@
+"""Kernels of a distance: Gaussian and Laplacian."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from ._distances import cityblock, sqeuclidean
+from ._kernel import take
+from ._numeric import NumericKernel, checked_number, family_of, readable, subsample
+
+__all__ = ["Gaussian", "Laplacian", "gaussian", "laplacian"]
+
+
+class _OfDistance(NumericKernel):
+    """What Gaussian and Laplacian share: a width, perhaps in units of the median training distance.
+
+    Parameters
+    ----------
+    width : float
+    relative : bool
+        Whether the width counts median distances of the training samples.
+    scale : float or None
+        The median distance, once :meth:`resolve` has settled it; None before, and 1 unless ``relative``.
+    """
+
+    decay = True
+
+    def __init__(self, width: float = 1.0, relative: bool = False, scale: float | None = None) -> None:
+        self.width = width
+        self.relative = relative
+        self.scale = scale
+
+    @property
+    def settled_width(self) -> float:
+        """The width in the units of the features."""
+        width = checked_number(self.width, f"the width of a {self.family} kernel")
+        if not self.relative:
+            return width
+        if self.scale is None:
+            raise ValueError(
+                f"kernel {self.name!r} has a width relative to the training samples: settle it with "
+                "kernel.resolve(X_train) first"
+            )
+        return width * self.scale
+
+    @property
+    def name(self) -> str:
+        """Family and width, the latter as the user gave it."""
+        return f"{self.family}(width={readable(self.width)}{' x median' if self.relative else ''})"
+
+    def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> _OfDistance:
+        """Return the kernel with the median distance of (at most 1000 of) the samples filled in."""
+        if not self.relative or self.scale is not None:
+            return self
+        shared = {} if shared is None else shared
+        key = ("median", self.base_key)
+        if key not in shared:
+            shared[key] = typical(self._distance(self._clean(take(A, subsample(A)))))
+        return type(self)(self.width, self.relative, shared[key])
+
+    def _distance(self, A: Any) -> np.ndarray:
+        return self._base(A, A)
+
+    def _base_diag(self, A: Any) -> np.ndarray:
+        return np.zeros(A.shape[0])
+
+
+class Gaussian(_OfDistance, registered_as="gaussian"):
+    """``exp(-|x - x'|^2 / (2 width^2))``; see :func:`gaussian`."""
+
+    accepts_sparse = True
+
+    @property
+    def exponent(self) -> float:
+        """``1 / (2 width^2)``."""
+        return 0.5 / self.settled_width**2
+
+    @property
+    def base_key(self) -> Hashable:
+        """All widths share the squared distances."""
+        return "sqeuclidean", None
+
+    def _base(self, A: Any, B: Any) -> np.ndarray:
+        return sqeuclidean(A, B)
+
+    def _distance(self, A: Any) -> np.ndarray:
+        return np.sqrt(sqeuclidean(A, A))
+
+
+class Laplacian(_OfDistance, registered_as="laplacian"):
+    """``exp(-|x - x'|_1 / width)``; see :func:`laplacian`."""
+
+    @property
+    def exponent(self) -> float:
+        """``1 / width``."""
+        return 1.0 / self.settled_width
+
+    @property
+    def base_key(self) -> Hashable:
+        """All widths share the distances."""
+        return "cityblock", None
+
+    def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        return cityblock(A, B)
+
+
+def typical(distances: np.ndarray) -> float:
+    """Return the median over pairs; if that is zero the mean of the others; if all are zero, 1."""
+    pairs = distances[np.tri(len(distances), k=-1, dtype=bool)]
+    median = float(np.median(pairs)) if pairs.size else 0.0
+    if median > 0:
+        return median
+    positive = pairs[pairs > 0]  # most samples coincide on this feature: a sparse count, a dummy variable
+    return float(positive.mean()) if positive.size else 1.0
+
+
+def gaussian(widths: Any = 1.0, relative: bool = False) -> Any:
+    """Return Gaussian kernels ``exp(-|x - x'|^2 / (2 width^2))``.
+
+    Parameters
+    ----------
+    widths : float or sequence of float
+        One width gives a kernel, a sequence a stack.  All widths share one matrix of distances.
+    relative : bool
+        Count the widths in median distances between training samples (of the columns in question, on at most
+        1000 evenly spaced rows).  A zero median falls back to the mean of the non-zero distances, then to 1.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import kernels as kw
+    >>> kw.gaussian(1.0)(np.array([[0.0], [1.0]])).round(3)
+    array([[1.   , 0.607],
+           [0.607, 1.   ]])
+    >>> kw.gaussian([0.5, 1, 2], relative=True)[0].name
+    'gaussian(width=0.5 x median)'
+    """
+
+    def make(width: float) -> Gaussian:
+        checked_number(width, "the width of a gaussian kernel")
+        return Gaussian(width, relative)
+
+    return family_of(make, widths)
+
+
+def laplacian(widths: Any = 1.0, relative: bool = False) -> Any:
+    """Return Laplacian kernels ``exp(-|x - x'|_1 / width)``; parameters as for :func:`gaussian`.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import kernels as kw
+    >>> kw.laplacian(2.0)(np.array([[0.0, 0.0]]), np.array([[1.0, 1.0]])).round(3)
+    array([[0.368]])
+    """
+
+    def make(width: float) -> Laplacian:
+        checked_number(width, "the width of a laplacian kernel")
+        return Laplacian(width, relative)
+
+    return family_of(make, widths)
