@@ -1,0 +1,31 @@
+"""Norms on the blocks and what they say of the weights."""
+
+from __future__ import annotations
+
+from numbers import Real
+from typing import Any
+
+from ._base import Norm, registry
+from .entropy import Entropy
+from .fixed import Fixed, Uniform
+from .l1 import L1
+from .lp import Block, Lp
+from .maximum import Maximum
+
+__all__ = ["L1", "Block", "Entropy", "Fixed", "Lp", "Maximum", "Norm", "Uniform", "make_norm", "registry"]
+
+
+def make_norm(norm: Any) -> Norm:
+    """Return the norm that a number (Kloft's p), a name or an instance stands for.
+
+    Examples
+    --------
+    >>> make_norm(1), make_norm(2), make_norm("uniform")
+    (L1(), Lp(p=2.0), Uniform())
+    """
+    if isinstance(norm, Real) and not isinstance(norm, bool):
+        p = float(norm)
+        made: Norm = L1() if p == 1.0 else Lp(p=p)
+        made.check(1)
+        return made
+    return registry.make(norm, Norm)

@@ -1,0 +1,144 @@
+"""What a bank is: m kernels bound to n samples, the (m, n, n) tensor that need not exist.
+
+``block`` is the one abstract method; everything else derives from it and is overridden where storage makes it quicker.
+A bank counts its passes: logical entries of the tensor read, over ``m n^2``.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+__all__ = ["Array", "Bank", "Index", "support"]
+
+
+def support(a: Array) -> Index:
+    """Rows of ``a`` (``(n,)`` or ``(n, k)``) that are not zero."""
+    return np.flatnonzero(a if a.ndim == 1 else np.any(a != 0, axis=1))
+
+
+class Bank(ABC):
+    """m kernel matrices on the same n samples.
+
+    Attributes
+    ----------
+    n, m : int
+        Samples and kernels.
+    passes : float
+        Entries read so far, in units of the whole tensor.
+    """
+
+    #: entries of a temporary block in the derived methods
+    block_entries: int = 4_000_000
+
+    def __init__(self, n: int, m: int) -> None:
+        self.n = n
+        self.m = m
+        self.passes = 0.0
+
+    @abstractmethod
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        """Entries ``(len(kernels), len(rows), len(cols))``; not counted as a pass."""
+
+    @property
+    def nbytes(self) -> int:
+        """Bytes that the stored kernels take."""
+        return 0
+
+    def count(self, entries: float) -> None:
+        """Add ``entries`` of the logical tensor to the passes."""
+        self.passes += entries / (self.m * float(self.n) ** 2)
+
+    def _blocks(self, rows: Index, cols: Index, kernels: Index) -> Iterator[tuple[slice, slice, Array]]:
+        """Blocks that cover ``kernels x rows x cols``, as (kernel slice, row slice, entries)."""
+        height = max(1, self.block_entries // max(1, cols.size))
+        depth = max(1, self.block_entries // max(1, min(height, rows.size) * cols.size))
+        for top in range(0, rows.size, height):
+            part = slice(top, min(top + height, rows.size))
+            for first in range(0, kernels.size, depth):
+                which = slice(first, min(first + depth, kernels.size))
+                yield which, part, self.block(rows[part], cols, kernels[which])
+
+    def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
+        """Products ``K_j a`` at ``rows``: ``(m, rows)``, or ``(m, rows, k)`` for ``a`` of shape ``(n, k)``."""
+        where = np.arange(self.n) if rows is None else rows
+        which = np.arange(self.m) if kernels is None else kernels
+        used = support(a)
+        self.count(float(which.size) * where.size * used.size)
+        out = np.zeros((which.size, where.size, *a.shape[1:]))
+        for k, r, entries in self._blocks(where, used, which):
+            out[k, r] = entries @ a[used]
+        return out
+
+    def quad(self, a: Array, kernels: Index | None = None) -> Array:
+        """Quadratic forms ``s_j = a' K_j a``, summed over the columns of ``a``; read on the support alone."""
+        used = support(a)
+        products = self.apply(a, used, kernels)
+        return np.asarray(np.sum(products * a[used], axis=tuple(range(1, products.ndim))))
+
+    def combine(self, weights: Array) -> Array:
+        """Mixed kernel ``sum_j weights_j K_j``, ``(n, n)``."""
+        out = np.zeros((self.n, self.n))
+        everyone = np.arange(self.n)
+        active = np.flatnonzero(weights)
+        self.count(float(active.size) * self.n**2)
+        for k, r, entries in self._blocks(everyone, everyone, active):
+            out[r] += np.tensordot(weights[active[k]], entries, axes=1)
+        return out
+
+    def mix_product(self, weights: Array, a: Array) -> Array:
+        """``sum_j weights_j K_j a``, over the kernels that have weight."""
+        active = np.flatnonzero(weights)
+        if active.size == 0:
+            return np.zeros(a.shape)
+        return np.tensordot(weights[active], self.apply(a, kernels=active), axes=1)
+
+    def diag(self) -> Array:
+        """Diagonals, ``(m, n)``."""
+        out = np.empty((self.m, self.n))
+        kernels = np.arange(self.m)
+        for i in range(self.n):
+            out[:, i] = self.block(np.array([i]), np.array([i]), kernels)[:, 0, 0]
+        return out
+
+    def rows(self, index: Index, kernels: Index | None = None) -> Array:
+        """Whole rows of the kernels, ``(m, len(index), n)``."""
+        which = np.arange(self.m) if kernels is None else kernels
+        self.count(float(which.size) * len(index) * self.n)
+        return self.block(np.asarray(index), np.arange(self.n), which)
+
+    def select(self, kernels: Sequence[int] | Index) -> Bank:
+        """Return the bank of some of the kernels; storage is shared where it can be."""
+        return Selection(self, np.asarray(kernels, dtype=np.intp))
+
+
+class Selection(Bank):
+    """Some kernels of another bank."""
+
+    def __init__(self, bank: Bank, kernels: Index) -> None:
+        super().__init__(bank.n, kernels.size)
+        self.bank = bank
+        self.chosen = kernels
+
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        return self.bank.block(rows, cols, self.chosen[kernels])
+
+    def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
+        which = self.chosen if kernels is None else self.chosen[kernels]
+        before = self.bank.passes
+        out = self.bank.apply(a, rows, which)
+        self.passes += (self.bank.passes - before) * self.bank.m / self.m
+        return out
+
+    def combine(self, weights: Array) -> Array:
+        spread = np.zeros(self.bank.m)
+        np.add.at(spread, self.chosen, weights)
+        self.count(float(np.count_nonzero(weights)) * self.n**2)
+        return self.bank.combine(spread)

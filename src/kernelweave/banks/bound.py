@@ -1,0 +1,123 @@
+"""Resolved kernels with their training samples and normalisation: what prediction on new rows needs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from ..kernels._kernel import Kernel, n_samples, take
+from ._base import Array, Index, support
+from .lazy import base_groups
+from .normalise import Normaliser
+
+__all__ = ["BoundKernels", "PrecomputedKernels"]
+
+BLOCK_ENTRIES = 2_000_000
+
+
+def active_kernels(weights: Array) -> Index:
+    """Kernels with weight, of ``(m,)`` or ``(k, m)`` weights."""
+    return np.flatnonzero(weights if weights.ndim == 1 else np.any(weights != 0, axis=0))
+
+
+class _Accumulator:
+    """Sums ``w_j K_j coef`` over kernels for one block of rows; one mixed matrix where the weights are shared."""
+
+    def __init__(self, weights: Array, coef: Array, out: Array) -> None:
+        self.weights, self.coef, self.out = weights, coef, out
+        self.mixed: Array | None = None
+
+    def add(self, j: int, entries: Array) -> None:
+        if self.weights.ndim == 1:
+            entries = entries * self.weights[j]
+            self.mixed = entries if self.mixed is None else np.add(self.mixed, entries, out=self.mixed)
+        else:
+            self.out += entries @ (self.coef * self.weights[:, j])
+
+    def finish(self) -> None:
+        if self.mixed is not None:
+            self.out += self.mixed @ self.coef
+
+
+@dataclass
+class BoundKernels:
+    """Kernels on training samples.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        Resolved on the training samples.
+    samples : samples
+        Training samples; after ``restrict`` the support alone (all of them where kernels are centred).
+    normaliser : Normaliser
+        Learnt on the training samples.
+    columns : index array or slice
+        Training columns of ``samples`` that the coefficients refer to.
+    """
+
+    kernels: list[Kernel]
+    samples: Any
+    normaliser: Normaliser
+
+    def restrict(self, kernels: Index, coef: Array) -> tuple[BoundKernels, Array]:
+        """Keep these kernels and the support of the coefficients; return the coefficients that go with it."""
+        kept = self.normaliser.restrict(kernels)
+        mine = [self.kernels[j] for j in kernels]
+        if self.normaliser.center:  # the row means of new rows run over all training samples
+            return BoundKernels(mine, self.samples, kept), coef
+        used = support(coef)
+        if kept.diagonal is not None:
+            kept.diagonal = kept.diagonal[:, used]
+        return BoundKernels(mine, take(self.samples, used), kept), coef[used]
+
+    def cross(self, new: Any) -> Array:
+        """Normalised kernels between new rows and the samples, ``(m, n_new, n)``."""
+        out = np.empty((len(self.kernels), n_samples(new), n_samples(self.samples)))
+        self._visit(new, lambda j, entries: out.__setitem__(j, entries))
+        return out
+
+    def decision(self, new: Any, weights: Array, coef: Array) -> Array:
+        """``sum_j weights_j K_j(new, samples) coef`` in blocks of rows; ``(n_new,)`` or ``(n_new, k)``."""
+        rows = n_samples(new)
+        out = np.zeros((rows, *coef.shape[1:]))
+        height = max(1, BLOCK_ENTRIES // max(1, n_samples(self.samples)))
+        for top in range(0, rows, height):
+            part = slice(top, min(rows, top + height))
+            sums = _Accumulator(weights, coef, out[part])
+            block = new if rows <= height else take(new, np.arange(part.start, part.stop))
+            self._visit(block, sums.add)
+            sums.finish()
+        return out
+
+    def _visit(self, new: Any, use: Callable[[int, Array], None]) -> None:
+        """Hand every normalised kernel matrix on ``new`` to ``use``; a base is computed once a family."""
+        cosine = self.normaliser.diagonal is not None
+        for group in base_groups(self.kernels, range(len(self.kernels))):
+            base = self.kernels[group[0]].base(new, self.samples)
+            for j in group:
+                entries = self.kernels[j].of_base(base)
+                diagonal = self.kernels[j].diag(new) if cosine else None
+                use(j, self.normaliser.cross_block(j, entries, diagonal, slice(None)))
+
+
+@dataclass
+class PrecomputedKernels:
+    """Kernels that the user computes: matrices in, matrices for new rows in again."""
+
+    n: int
+    m: int
+    normaliser: Normaliser
+
+    def decision(self, new: Any, weights: Array, coef: Array) -> Array:
+        """As for ``BoundKernels``, from raw entries ``(m, n_new, n)``."""
+        out = np.zeros((new[0].shape[0], *coef.shape[1:]))
+        used = support(coef)
+        sums = _Accumulator(weights, coef[used], out)
+        for j in active_kernels(weights):
+            entries = np.asarray(new[j], dtype=float)
+            sums.add(int(j), self.normaliser.cross_block(int(j), entries, None, used))
+        sums.finish()
+        return out

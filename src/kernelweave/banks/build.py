@@ -1,0 +1,257 @@
+"""From kernels and samples to a bank: learn the normalisation, choose the storage, fill it.
+
+Storage, for ``storage=``:
+
+- ``"family"``: one packed matrix for each chain of powers (Gaussians of doubling widths, polynomial degrees);
+- ``"dense"``: one packed matrix a kernel;
+- ``"lowrank"``: explicit features, for kernels that have them;
+- ``"lazy"``: nothing, every pass computes its entries;
+- ``"auto"``: features for kernels whose rank is below a quarter of n, families for the rest, and lazy for those when the
+  matrices would not fit into the memory budget.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..kernels._kernel import Kernel, n_samples, take
+from ._base import Array, Bank, Index
+from .composite import CompositeBank
+from .lazy import LazyBank, base_groups
+from .lowrank import LowRankBank
+from .memory import parse_bytes, refuse
+from .normalise import Normaliser
+from .power import Chain, PowerBank, find_chains, packed_offsets
+
+__all__ = ["STORAGES", "build_bank"]
+
+STORAGES = ("auto", "family", "dense", "lowrank", "lazy")
+BLOCK_ENTRIES = 4_000_000
+
+
+def build_bank(
+    kernels: list[Kernel],
+    samples: Any,
+    *,
+    normalize: str | None = "trace",
+    center: bool = False,
+    storage: str = "auto",
+    dtype: Any = np.float64,
+    memory_budget: int | float | str | None = None,
+    threads: int = 1,
+) -> tuple[Bank, Normaliser]:
+    """Bind resolved kernels to training samples.
+
+    Returns
+    -------
+    bank : Bank
+    normaliser : Normaliser
+        What has to be done to the raw kernels on new rows.
+    """
+    if storage not in STORAGES:
+        raise ValueError(f"storage must be one of {', '.join(STORAGES)}, got {storage!r}")
+    dtype = np.dtype(dtype)
+    if dtype not in (np.float64, np.float32):
+        raise ValueError(f"dtype must be float64 or float32, got {dtype}")
+    n = n_samples(samples)
+    normaliser = Normaliser.empty(normalize, center, len(kernels), n, [k.name for k in kernels])
+    ranks = [_rank(kernel, samples) for kernel in kernels]
+    explicit = _explicit(kernels, ranks, n, storage)
+    stored = np.setdiff1d(np.arange(len(kernels)), explicit)
+    chains = _chains(kernels, stored, storage != "dense" and normaliser.keeps_powers())
+    storage = _fit_budget(n, explicit, ranks, len(chains), dtype, storage, parse_bytes(memory_budget))
+
+    parts: list[Bank] = []
+    members: list[Index] = []
+    if explicit.size:
+        parts.append(_explicit_bank([kernels[j] for j in explicit], explicit, samples, normaliser))
+        members.append(explicit)
+    if stored.size and storage == "lazy":
+        _learn_blockwise(kernels, stored, samples, n, normaliser)
+        mine = [kernels[j] for j in stored]
+        parts.append(LazyBank(mine, samples, n, normaliser.restrict(stored)))
+        members.append(stored)
+    elif stored.size:
+        bank = _stored_bank(kernels, chains, samples, n, normaliser, dtype, threads)
+        parts.append(bank)
+        members.append(np.array([j for chain in chains for j in chain.kernels], dtype=np.intp))
+    if len(parts) == 1 and np.array_equal(members[0], np.arange(len(kernels))):
+        return parts[0], normaliser
+    return CompositeBank(parts, members), normaliser
+
+
+def _rank(kernel: Kernel, samples: Any) -> int | None:
+    columns = kernel.columns
+    shape = getattr(samples, "shape", ())
+    width = len(np.atleast_1d(columns)) if columns is not None else (shape[1] if len(shape) == 2 else 1)
+    return kernel.rank(int(width))
+
+
+def _explicit(kernels: list[Kernel], ranks: list[int | None], n: int, storage: str) -> Index:
+    """Positions of the kernels to be kept as features."""
+    if storage == "lowrank":
+        without = [k.name for k, rank in zip(kernels, ranks, strict=True) if rank is None]
+        if without:
+            raise ValueError(
+                f"storage='lowrank' needs explicit features, which {without[0]!r} does not have "
+                f"({len(without)} such kernels): wrap them in kernels.nystroem(...), or use storage='auto'"
+            )
+        return np.arange(len(kernels))
+    if storage != "auto":
+        return np.zeros(0, dtype=np.intp)
+    return np.array([j for j, rank in enumerate(ranks) if rank is not None and 4 * rank <= n], dtype=np.intp)
+
+
+def _chains(kernels: list[Kernel], stored: Index, powers: bool) -> list[Chain]:
+    """Chains of the stored kernels, with positions in the whole bank; single links where powers are not wanted."""
+    chains = []
+    for group in base_groups(kernels, stored):
+        found = find_chains([kernels[j].exponent for j in group]) if powers else [
+            Chain((k,), (0,), (0,)) for k in range(len(group))
+        ]  # fmt: skip
+        chains += [Chain(tuple(group[k] for k in c.kernels), c.squarings, c.times_base) for c in found]
+    return chains
+
+
+def _fit_budget(
+    n: int, explicit: Index, ranks: list[int | None], n_chains: int, dtype: np.dtype, storage: str, budget: int
+) -> str:
+    """Return the storage that fits, or raise with the bytes and the ways out."""
+    features = 8 * n * sum(ranks[j] or 0 for j in explicit)
+    matrices = n_chains * (n * (n + 1) // 2) * dtype.itemsize
+    working = 2 * 8 * n * n  # the mixed kernel, and the part of it that the SVM engine copies
+    if features + matrices + working <= budget:
+        return storage
+    ways = ["raise memory_budget", "fewer samples", "low-rank kernels (kernels.nystroem, kernels.random_fourier)"]
+    if storage in ("auto", "lazy") and features + working <= budget:
+        return "lazy"
+    if dtype == np.float64 and features + matrices // 2 + working <= budget:
+        ways.insert(0, "dtype='float32'")
+    if storage in ("family", "dense"):
+        ways.insert(0, "storage='auto', which computes what does not fit")
+    total = features + (0 if storage in ("auto", "lazy") else matrices) + working
+    raise refuse(f"a bank on {n} samples with storage={storage!r}", total, budget, ways)
+
+
+def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser) -> Bank:
+    """Learn and store explicit features; normalising them normalises the kernel."""
+    blocks, starts = [], [0]
+    for j, kernel in zip(index, kernels, strict=True):
+        z = kernel.features(samples)
+        mean = None
+        if normaliser.center:
+            z = z.toarray() if sp.issparse(z) else np.asarray(z, dtype=float)
+            mean = z.mean(axis=0)
+        raw = _row_squares(z)
+        normaliser.learn(j, raw, None if mean is None else z @ mean)
+        if mean is not None:
+            z = z - mean
+        if normaliser.diagonal is not None:
+            factors = 1.0 / np.sqrt(normaliser.diagonal[j])
+            z = sp.diags_array(factors) @ z if sp.issparse(z) else z * factors[:, None]
+        blocks.append(z)
+        starts.append(starts[-1] + z.shape[1])
+    sparse = all(sp.issparse(z) for z in blocks)
+    features = sp.hstack(blocks, format="csr") if sparse else np.hstack(
+        [z.toarray() if sp.issparse(z) else z for z in blocks]
+    )  # fmt: skip
+    return LowRankBank(features, starts, normaliser.scale[index])
+
+
+def _row_squares(z: Any) -> Array:
+    if sp.issparse(z):
+        return np.asarray(z.multiply(z).sum(axis=1), dtype=float).ravel()
+    return np.einsum("ij,ij->i", z, z)
+
+
+def _row_blocks(n: int) -> Iterator[tuple[int, int]]:
+    """Row ranges whose lower-triangular part is at most a block's worth of entries."""
+    if n * n <= BLOCK_ENTRIES:
+        yield 0, n
+        return
+    top = 0
+    while top < n:
+        bottom = min(n, top + max(1, BLOCK_ENTRIES // max(top + 1, n // 4)))
+        yield top, bottom
+        top = bottom
+
+
+def _lower_base(kernel: Kernel, samples: Any, top: int, bottom: int, n: int, diagonal: Array) -> Array:
+    """Base entries of rows top..bottom-1 and columns 0..bottom-1, the diagonal exact."""
+    if bottom - top == n:
+        base = kernel.base(samples, samples)
+    else:
+        base = kernel.base(take(samples, np.arange(top, bottom)), take(samples, np.arange(bottom)))
+    at = np.arange(bottom - top)
+    base[at, at + top] = diagonal[top:bottom]
+    return base
+
+
+def _stored_bank(
+    kernels: list[Kernel],
+    chains: list[Chain],
+    samples: Any,
+    n: int,
+    normaliser: Normaliser,
+    dtype: np.dtype,
+    threads: int,
+) -> PowerBank:
+    from .._numerics.passes import pack_rows
+
+    offsets = packed_offsets(n)
+    store = np.empty((len(chains), n * (n + 1) // 2), dtype=dtype)
+    rate = np.zeros(len(chains))
+    heads = [chain.kernels[0] for chain in chains]
+    powers = normaliser.keeps_powers()
+    for group in base_groups(kernels, range(len(kernels))):
+        views = [v for v, head in enumerate(heads) if head in set(group)]
+        if not views:
+            continue
+        diagonal = kernels[group[0]].base_diag(samples)
+        if powers:
+            for v in views:
+                for j in chains[v].kernels:
+                    normaliser.learn(j, kernels[j].of_base(diagonal))
+                # a single-precision power squared many times loses digits: keep the distances instead
+                if dtype == np.float32 and kernels[heads[v]].decay:
+                    rate[v] = kernels[heads[v]].exponent
+            for top, bottom in _row_blocks(n):
+                base = _lower_base(kernels[group[0]], samples, top, bottom, n, diagonal)
+                for v in views:
+                    entries = base if rate[v] > 0 else kernels[heads[v]].of_base(base)
+                    pack_rows(entries, top, offsets, store[v])
+        else:
+            base = _lower_base(kernels[group[0]], samples, 0, n, n, diagonal)
+            everyone = np.arange(n)
+            for v in views:
+                entries = kernels[heads[v]].of_base(base)
+                normaliser.learn(heads[v], np.diagonal(entries).copy(), np.mean(entries, axis=1))
+                normaliser.train_block(heads[v], entries, everyone, everyone)
+                pack_rows(entries, 0, offsets, store[v])
+    # positions within this bank are those of the chains in order; the scale is already in full matrices
+    order = [j for chain in chains for j in chain.kernels]
+    place = {j: k for k, j in enumerate(order)}
+    local = [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains]
+    scale = normaliser.scale[order] if powers else None
+    return PowerBank(store, offsets, local, scale, rate, threads)
+
+
+def _learn_blockwise(
+    kernels: list[Kernel], stored: Index, samples: Any, n: int, normaliser: Normaliser
+) -> None:
+    """Learn the normalisation of kernels that will not be stored: diagonals, and row means in blocks."""
+    means = np.zeros((len(kernels), n)) if normaliser.center else None
+    if means is not None:
+        height = max(1, BLOCK_ENTRIES // n)
+        for group in base_groups(kernels, stored):
+            for top in range(0, n, height):
+                rows = np.arange(top, min(n, top + height))
+                base = kernels[group[0]].base(take(samples, rows), samples)
+                for j in group:
+                    means[j, rows] = kernels[j].of_base(base).mean(axis=1)
+    for j in stored:
+        normaliser.learn(int(j), kernels[j].diag(samples), None if means is None else means[j])

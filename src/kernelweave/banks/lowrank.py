@@ -1,0 +1,103 @@
+"""Kernels known through explicit features: ``K_j = Z_j Z_j'``, never a matrix of n x n."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ._base import Array, Bank, Index, support
+
+__all__ = ["LowRankBank"]
+
+
+class LowRankBank(Bank):
+    """One block of columns of a feature matrix a kernel; rank-1 kernels are single columns.
+
+    Parameters
+    ----------
+    features : array or CSR matrix of shape (n, R)
+        The blocks side by side.
+    starts : sequence of m + 1 ints
+        Block j is ``features[:, starts[j]:starts[j + 1]]``.
+    scale : array of shape (m,), optional
+        Factor of every kernel (trace normalisation).
+    """
+
+    def __init__(self, features: Any, starts: Sequence[int] | Index, scale: Array | None = None) -> None:
+        self.starts = np.asarray(starts, dtype=np.intp)
+        super().__init__(features.shape[0], self.starts.size - 1)
+        self.features = features
+        self.scale = np.ones(self.m) if scale is None else np.asarray(scale, dtype=float)
+        self.ranks = np.diff(self.starts)
+
+    @property
+    def nbytes(self) -> int:
+        z = self.features
+        if sp.issparse(z):
+            return int(z.data.nbytes + z.indices.nbytes + z.indptr.nbytes)
+        return int(z.nbytes)
+
+    def _columns(self, kernels: Index) -> Index:
+        return np.concatenate([np.arange(self.starts[j], self.starts[j + 1]) for j in kernels])
+
+    def _dense(self, part: Any) -> Array:
+        return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=float)
+
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        out = np.empty((len(kernels), np.size(rows), np.size(cols)))
+        left, right = self.features[rows], self.features[cols]
+        for at, j in enumerate(kernels):
+            mine = slice(self.starts[j], self.starts[j + 1])
+            out[at] = self.scale[j] * (self._dense(left[:, mine]) @ self._dense(right[:, mine]).T)
+        return out
+
+    def _coordinates(self, a: Array) -> Array:
+        """``Z' a``: the feature-space vector of every block, ``(R[, k])``."""
+        used = support(a)
+        return np.asarray(self.features[used].T @ a[used], dtype=float)
+
+    def quad(self, a: Array, kernels: Index | None = None) -> Array:
+        self.count(float(self.m if kernels is None else kernels.size) * support(a).size ** 2)
+        z = self._coordinates(a)
+        squares = z**2 if a.ndim == 1 else np.sum(z**2, axis=1)
+        s = np.add.reduceat(np.append(squares, 0.0), self.starts[:-1]) * (self.ranks > 0) * self.scale
+        return s if kernels is None else s[kernels]
+
+    def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
+        which = np.arange(self.m) if kernels is None else kernels
+        here = self.features if rows is None else self.features[rows]
+        self.count(float(which.size) * here.shape[0] * support(a).size)
+        z = self._coordinates(a)
+        if a.ndim == 1 and not sp.issparse(here) and kernels is None and np.all(self.ranks == 1):
+            return (np.asarray(here, dtype=float) * (z * self.scale)).T
+        out = np.empty((which.size, here.shape[0], *a.shape[1:]))
+        here = here.tocsc() if sp.issparse(here) else here
+        for at, j in enumerate(which):
+            mine = slice(self.starts[j], self.starts[j + 1])
+            out[at] = self.scale[j] * (here[:, mine] @ z[mine])
+        return out
+
+    def _mixing(self, weights: Array) -> Array:
+        return np.repeat(weights * self.scale, self.ranks)
+
+    def combine(self, weights: Array) -> Array:
+        self.count(float(np.count_nonzero(weights)) * self.n**2)
+        used = np.flatnonzero(self._mixing(weights))
+        z = self.features[:, used]
+        mixed = z.multiply(self._mixing(weights)[used]) if sp.issparse(z) else z * self._mixing(weights)[used]
+        return self._dense(mixed @ z.T)
+
+    def mix_product(self, weights: Array, a: Array) -> Array:
+        self.count(float(np.count_nonzero(weights)) * self.n * support(a).size)
+        mixing = self._mixing(weights)
+        z = self._coordinates(a)
+        return np.asarray(self.features @ (z * (mixing if a.ndim == 1 else mixing[:, None])), dtype=float)
+
+    def diag(self) -> Array:
+        z = self.features
+        squares = self._dense(z.multiply(z)) if sp.issparse(z) else np.asarray(z, dtype=float) ** 2
+        padded = np.hstack([squares, np.zeros((self.n, 1))])
+        return np.add.reduceat(padded, self.starts[:-1], axis=1).T * ((self.ranks > 0) * self.scale)[:, None]

@@ -1,0 +1,130 @@
+"""Making kernels comparable: centring and scaling, learnt on the training samples and applied to new ones.
+
+Centring comes first, ``K - 1 r' - r 1' + g`` with r the row means and g the grand mean of the training matrix.  Then
+``trace``: ``K n / tr K`` (mean diagonal 1), or ``cosine``: ``K_ij / sqrt(K_ii K_jj)``.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from ._base import Array, Index
+
+__all__ = ["Normaliser", "check_normalise"]
+
+MODES = ("trace", "cosine", None)
+
+
+def check_normalise(mode: str | None) -> str | None:
+    """Return the mode, or raise a ValueError that lists what there is."""
+    mode = None if mode == "none" else mode
+    if mode not in MODES:
+        raise ValueError(f"normalize must be 'trace', 'cosine' or None, got {mode!r}")
+    return mode
+
+
+@dataclass
+class Normaliser:
+    """What was learnt about m kernels on n training samples.
+
+    Attributes
+    ----------
+    scale : array of shape (m,)
+        Factor of every kernel.
+    row_means, grand_means : arrays of shape (m, n) and (m,), or None
+        Of the raw training matrices, where kernels are centred.
+    diagonal : array of shape (m, n), or None
+        Of the centred training matrices, where they are divided by it (cosine).
+    """
+
+    mode: str | None
+    center: bool
+    scale: Array
+    row_means: Array | None = None
+    grand_means: Array | None = None
+    diagonal: Array | None = None
+    names: list[str] = field(default_factory=list)
+
+    @classmethod
+    def empty(cls, mode: str | None, center: bool, m: int, n: int, names: list[str]) -> Normaliser:
+        """Return a normaliser for m kernels of which nothing has been learnt yet."""
+        made = cls(check_normalise(mode), center, np.ones(m), names=names)
+        if center:
+            made.row_means, made.grand_means = np.zeros((m, n)), np.zeros(m)
+        if made.mode == "cosine":
+            made.diagonal = np.ones((m, n))
+        return made
+
+    def keeps_powers(self) -> bool:
+        """Whether a kernel only gets a factor, so that families can still be stored as powers of one matrix."""
+        return not self.center and self.mode != "cosine"
+
+    def learn(self, j: int, diagonal: Array, row_means: Array | None = None) -> None:
+        """Learn kernel j from its raw diagonal and, for centring, its row means."""
+        name = self.names[j] if self.names else f"kernel {j}"
+        if self.center:
+            assert row_means is not None and self.row_means is not None and self.grand_means is not None
+            self.row_means[j] = row_means
+            self.grand_means[j] = np.mean(row_means)
+            diagonal = diagonal - 2.0 * row_means + self.grand_means[j]
+        if self.mode == "trace":
+            mean = float(np.mean(diagonal))
+            if not mean > 1e-300:
+                what = "is constant, so nothing is left after centring it" if self.center else "has trace zero"
+                raise ValueError(
+                    f"kernel {name!r} {what} on the training samples and cannot be normalised: "
+                    "drop it, or use normalize=None"
+                )
+            self.scale[j] = 1.0 / mean
+        elif self.mode == "cosine":
+            assert self.diagonal is not None
+            if not np.all(diagonal > 0):
+                bad = int(np.argmin(diagonal))
+                raise ValueError(
+                    f"kernel {name!r} is zero on the diagonal for sample {bad}, so it cannot be normalised by "
+                    "'cosine': drop the kernel, or use normalize='trace'"
+                )
+            self.diagonal[j] = diagonal
+
+    def train_block(self, j: int, entries: Array, rows: Index, cols: Index) -> Array:
+        """Normalise raw training entries (in place)."""
+        if self.center:
+            assert self.row_means is not None and self.grand_means is not None
+            entries -= self.row_means[j, rows][:, None]
+            entries -= self.row_means[j, cols][None, :]
+            entries += self.grand_means[j]
+        if self.diagonal is not None:
+            entries /= np.sqrt(self.diagonal[j, rows][:, None] * self.diagonal[j, cols][None, :])
+        entries *= self.scale[j]
+        return entries
+
+    def cross_block(self, j: int, entries: Array, diagonal: Array | None, cols: Index | slice) -> Array:
+        """Normalise raw entries between new rows and all training samples; return the columns asked for.
+
+        ``diagonal`` holds ``k(x, x)`` of the new rows, needed for the cosine alone.
+        """
+        kept = entries[:, cols]
+        if self.center:
+            assert self.row_means is not None and self.grand_means is not None
+            means = np.mean(entries, axis=1)
+            kept = kept - means[:, None] - self.row_means[j, cols][None, :] + self.grand_means[j]
+            if diagonal is not None:
+                diagonal = diagonal - 2.0 * means + self.grand_means[j]
+        if self.diagonal is not None:
+            assert diagonal is not None
+            kept = kept / np.sqrt(np.maximum(diagonal, 1e-300)[:, None] * self.diagonal[j, cols][None, :])
+        return kept * self.scale[j]
+
+    def restrict(self, kernels: Index) -> Normaliser:
+        """Keep some kernels only."""
+
+        def part(values: Array | None) -> Array | None:
+            return None if values is None else values[kernels]
+
+        return Normaliser(
+            self.mode, self.center, self.scale[kernels],
+            part(self.row_means), part(self.grand_means), part(self.diagonal),
+            [self.names[j] for j in kernels] if self.names else [],
+        )  # fmt: skip

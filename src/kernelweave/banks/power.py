@@ -1,0 +1,225 @@
+"""Stored matrices and their elementwise powers: the dense, the packed and the Gaussian-family bank in one.
+
+A dense bank keeps one base matrix a kernel.  A family such as Gaussians of doubling widths, or polynomials of degree 1,
+2, 3, keeps one base matrix for the whole family and raises it on the fly (``_numerics.passes``): a tenth of the memory
+for ten widths, and quicker than reading a stored stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from ._base import Array, Bank, Index, support
+
+__all__ = ["Chain", "PowerBank", "find_chains", "packed_offsets"]
+
+
+class Chain(NamedTuple):
+    """Kernels that are powers of one base: ``kernels[0]`` is the base itself."""
+
+    kernels: tuple[int, ...]
+    squarings: tuple[int, ...]
+    times_base: tuple[int, ...]
+
+
+def find_chains(exponents: Sequence[float], most_squarings: int = 40) -> list[Chain]:
+    """Split powers ``u^e`` of one matrix into chains that squarings and products with the base can follow.
+
+    Examples
+    --------
+    >>> find_chains([8.0, 0.5, 2.0])  # Gaussians of widths 0.25, 1, 0.5
+    [Chain(kernels=(1, 2, 0), squarings=(0, 2, 2), times_base=(0, 0, 0))]
+    >>> find_chains([1, 2, 3])
+    [Chain(kernels=(0, 1, 2), squarings=(0, 1, 0), times_base=(0, 0, 1))]
+    """
+    left = sorted(range(len(exponents)), key=lambda j: exponents[j])
+    chains = []
+    while left:
+        base = left.pop(0)
+        kernels, squarings, times = [base], [0], [0]
+        for j in list(left):
+            link = _link(exponents[base], exponents[kernels[-1]], exponents[j], most_squarings)
+            if link is not None:
+                left.remove(j)
+                kernels.append(j)
+                squarings.append(link[0])
+                times.append(link[1])
+        chains.append(Chain(tuple(kernels), tuple(squarings), tuple(times)))
+    return chains
+
+
+def _link(base: float, current: float, target: float, most_squarings: int) -> tuple[int, int] | None:
+    doubling = np.log2(target / current)
+    if abs(doubling - round(doubling)) < 1e-12 and 0 <= round(doubling) <= most_squarings:
+        return int(round(doubling)), 0
+    steps = (target - current) / base
+    if steps > 0 and steps == round(steps) <= 3 and float(base).is_integer():
+        return 0, int(round(steps))
+    return None
+
+
+def packed_offsets(n: int) -> Index:
+    """Where each row of a packed lower triangle starts."""
+    i = np.arange(n, dtype=np.intp)
+    return i * (i + 1) // 2
+
+
+class PowerBank(Bank):
+    """Base matrices with their chains of powers.
+
+    Parameters
+    ----------
+    store : array of shape (v, entries)
+        Lower triangles, float64 or float32, entry (i, j) at ``offsets[i] + j``.
+    offsets : array of shape (n,)
+        Row starts: ``packed_offsets(n)``, or ``arange(n) * n`` for full matrices.
+    chains : one Chain a base matrix
+        Which kernels each base carries; every kernel in exactly one chain.
+    scale : array of shape (m,)
+        Factor of every kernel (trace normalisation).
+    rate : array of shape (v,), optional
+        Where positive, the base is ``exp(-rate * store)``: distances are stored.
+    threads : int
+        Threads for the sweeps over views.
+    """
+
+    def __init__(
+        self,
+        store: np.ndarray,
+        offsets: Index,
+        chains: Sequence[Chain],
+        scale: Array | None = None,
+        rate: Array | None = None,
+        threads: int = 1,
+    ) -> None:
+        m = sum(len(chain.kernels) for chain in chains)
+        super().__init__(offsets.size, m)
+        self.store = store
+        self.offsets = offsets
+        self.chains = list(chains)
+        self.scale = np.ones(m) if scale is None else np.asarray(scale, dtype=float)
+        self.rate = np.zeros(len(chains)) if rate is None else np.asarray(rate, dtype=float)
+        self.threads = threads
+        # slots: kernels in the order of the chains; slot_of[kernel] and kernel_of[slot] translate
+        self.kernel_of = np.array([j for chain in chains for j in chain.kernels], dtype=np.intp)
+        self.slot_of = np.argsort(self.kernel_of)
+        self.first = np.cumsum([0] + [len(chain.kernels) for chain in chains]).astype(np.intp)
+        self.squarings = np.array([x for chain in chains for x in chain.squarings], dtype=np.int64)
+        self.times_base = np.array([x for chain in chains for x in chain.times_base], dtype=np.int64)
+        self.view_of_slot = np.repeat(np.arange(len(chains)), np.diff(self.first))
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.store.nbytes)
+
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        from .._numerics.passes import chain_block
+
+        r, c = np.atleast_1d(rows)[:, None], np.atleast_1d(cols)[None, :]
+        high, low = np.maximum(r, c), np.minimum(r, c)
+        out = np.empty((len(kernels), r.size, c.size))
+        slots = self.slot_of[kernels]
+        for v in np.unique(self.view_of_slot[slots]):
+            base = self.store[v][self.offsets[high] + low].astype(float).ravel()
+            if self.rate[v] > 0:
+                base = np.exp(-self.rate[v] * base)
+            here = slice(self.first[v], self.first[v + 1])
+            powers = np.empty((here.stop - here.start, base.size))
+            chain_block(base, self.squarings[here], self.times_base[here], powers)
+            for at in np.flatnonzero(self.view_of_slot[slots] == v):
+                entries = powers[slots[at] - here.start] * self.scale[kernels[at]]
+                out[at] = entries.reshape(r.size, c.size)
+        return out
+
+    def _views(self, kernels: Index | None) -> Index:
+        if kernels is None:
+            return np.arange(len(self.chains))
+        return np.unique(self.view_of_slot[self.slot_of[kernels]])
+
+    def _sweep(self, name: str, a: Array, where: Index, views: Index, out: np.ndarray) -> None:
+        """Run a compiled sweep over the views, shared among the threads."""
+        from .._numerics import passes
+
+        function = getattr(passes, name)
+        arguments = (self.offsets, self.rate, self.first, self.squarings, self.times_base, where)
+        gathered = where.size < self.n
+
+        def run(part: Index) -> None:
+            function(self.store, *arguments, gathered, np.ascontiguousarray(a[where]), part, out)
+
+        in_threads(run, views, self.threads)
+
+    def quad(self, a: Array, kernels: Index | None = None) -> Array:
+        if a.ndim == 2:
+            return np.sum([self.quad(column, kernels) for column in a.T], axis=0)
+        where = support(a)
+        which = np.arange(self.m) if kernels is None else kernels
+        self.count(float(which.size) * where.size**2)
+        out = np.zeros(self.m)
+        self._sweep("quadratic_forms", a, where, self._views(kernels), out)
+        return out[self.slot_of[which]] * self.scale[which]
+
+    def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
+        if a.ndim == 2:
+            return np.stack([self.apply(column, rows, kernels) for column in a.T], axis=2)
+        which = np.arange(self.m) if kernels is None else kernels
+        used = support(a)
+        # the sweep reads a square: the rows asked for and the columns in use
+        where = np.arange(self.n) if rows is None else np.union1d(rows, used)
+        self.count(float(which.size) * (self.n if rows is None else rows.size) * used.size)
+        out = np.zeros((self.m, where.size))
+        self._sweep("products", a, where, self._views(kernels), out)
+        found = out[self.slot_of[which]]
+        found *= self.scale[which][:, None]
+        return found if rows is None else found[:, np.searchsorted(where, rows)]
+
+    def combine(self, weights: Array) -> Array:
+        from .._numerics.passes import mirror, mix_lower
+
+        self.count(float(np.count_nonzero(weights)) * self.n**2)
+        by_slot = (weights * self.scale)[self.kernel_of]
+        views = np.unique(self.view_of_slot[by_slot != 0])
+        out = np.zeros((self.n, self.n))
+
+        def run(part: Index) -> None:
+            bounds = np.array([part[0], part[-1] + 1])
+            mix_lower(
+                self.store, self.offsets, self.rate, self.first, self.squarings, self.times_base,
+                by_slot, views, self.n, bounds, out,
+            )  # fmt: skip
+
+        if views.size:
+            in_threads(run, np.arange(self.n), self.threads, triangular=True)
+        mirror(out)
+        return out
+
+    def diag(self) -> Array:
+        from .._numerics.passes import chain_block
+
+        out = np.empty((self.m, self.n))
+        at = self.offsets + np.arange(self.n)
+        for v, chain in enumerate(self.chains):
+            base = self.store[v][at].astype(float)
+            if self.rate[v] > 0:
+                base = np.exp(-self.rate[v] * base)
+            powers = np.empty((len(chain.kernels), self.n))
+            chain_block(base, np.array(chain.squarings), np.array(chain.times_base), powers)
+            out[list(chain.kernels)] = powers
+        return out * self.scale[:, None]
+
+
+def in_threads(run: Any, items: Index, threads: int, triangular: bool = False) -> None:
+    """Call ``run`` on parts of ``items``, one a thread; ``triangular``: later items cost more, so parts shrink."""
+    threads = min(threads, items.size)
+    if threads <= 1:
+        run(items)
+        return
+    from concurrent.futures import ThreadPoolExecutor
+
+    share = np.linspace(0.0, 1.0, threads + 1)
+    cuts = np.round(items.size * (np.sqrt(share) if triangular else share)).astype(int)
+    with ThreadPoolExecutor(threads) as pool:
+        list(pool.map(run, [items[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]))

@@ -1,0 +1,119 @@
+"""What a loss is: a convex function of the decision value, its conjugate and its dual set.
+
+Conventions (``docs/notation.md``): ``y`` and ``f`` have the same shape, ``(n,)`` or ``(n, k)``; every method works
+entry by entry.  ``u`` is the conjugate's argument, ``b = -u`` the *unit coefficient*: the coefficient that multiplies
+the kernel is ``beta = c b`` with ``c`` the sample's own C, and is signed (``a_i y_i`` for margin losses).
+"""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._components import Component, Registry
+from .._numerics.projections import project_box_sum
+from .._numerics.scalar import monotone_root
+
+Array = NDArray[np.float64]
+
+__all__ = ["Array", "Loss", "QuadraticDual", "make_loss", "registry"]
+
+
+class QuadraticDual(NamedTuple):
+    """``-l*(-b) = linear b - kink |b| - ridge b^2 / 2`` on ``lower <= b <= upper``: what a box QP solver needs."""
+
+    linear: Array
+    kink: float
+    ridge: float
+    lower: Array
+    upper: Array
+
+
+class Loss(Component):
+    """A convex loss ``l(y, f)``.
+
+    Subclasses give ``value``, ``gradient``, ``conjugate`` and ``bounds``; and ``smoothness`` where the gradient is
+    Lipschitz, ``curvature`` where the second derivative is positive everywhere, ``quadratic_dual`` where the
+    conjugate is piecewise quadratic.
+    """
+
+    tasks: ClassVar[frozenset[str]] = frozenset()
+    #: Lipschitz constant of the gradient, None where the loss has corners
+    smoothness: float | None = None
+    #: whether ``curvature`` is positive everywhere, so that Newton's method applies
+    has_curvature: ClassVar[bool] = False
+
+    def __init_subclass__(cls, registered_as: str | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if registered_as is not None:
+            cls.registered_as = registered_as
+            registry.add(registered_as, cls)
+
+    def value(self, y: Array, f: Array) -> Array:
+        """Loss of every entry."""
+        raise NotImplementedError
+
+    def gradient(self, y: Array, f: Array) -> Array:
+        """Derivative in f; at a corner one of the subgradients."""
+        raise NotImplementedError
+
+    def curvature(self, y: Array, f: Array) -> Array:
+        """Second derivative in f."""
+        raise NotImplementedError
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        """``sup_f u f - l(y, f)``, infinite outside its domain."""
+        raise NotImplementedError
+
+    def bounds(self, y: Array) -> tuple[Array, Array]:
+        """Smallest and largest unit coefficient ``b`` for which ``l*(-b)`` is finite."""
+        raise NotImplementedError
+
+    def quadratic_dual(self, y: Array) -> QuadraticDual | None:
+        """Return the dual as a box QP, or None where it is not one."""
+        return None
+
+    def check(self) -> None:
+        """Raise ValueError where a parameter is out of range."""
+
+    def box(self, y: Array, c: Array) -> tuple[Array, Array]:
+        """Bounds of the coefficients ``beta = c b``; a sample of weight zero is held at zero."""
+        low, high = self.bounds(y)
+        with np.errstate(invalid="ignore"):  # 0 * inf
+            return np.where(c > 0, low * c, 0.0), np.where(c > 0, high * c, 0.0)
+
+    def dual(self, y: Array, b: Array) -> Array:
+        """Return the loss's term in the dual objective, ``-l*(-b)``."""
+        return -self.conjugate(y, -b)
+
+    def project(self, y: Array, beta: Array, c: Array, zero_sum: bool) -> Array:
+        """Nearest coefficients in the dual set; with an intercept their columns sum to zero."""
+        low, high = self.box(y, c)
+        if not zero_sum:
+            return np.clip(beta, low, high)
+        if beta.ndim == 1:
+            return project_box_sum(beta, low, high)
+        columns = [project_box_sum(beta[:, k], low[:, k], high[:, k]) for k in range(beta.shape[1])]
+        return np.stack(columns, axis=1)
+
+    def best_intercept(self, y: Array, f: Array, c: Array) -> Any:
+        """Return the b that minimises ``sum c l(y, f + b)``: a float, or one a column."""
+        if f.ndim == 2:
+            return np.array([self._intercept(y[:, k], f[:, k], c[:, k]) for k in range(f.shape[1])])
+        return self._intercept(y, f, c)
+
+    def _intercept(self, y: Array, f: Array, c: Array) -> float:
+        """One column of ``best_intercept``; the derivative in b is increasing, so its root is the answer."""
+        return monotone_root(lambda b: float(np.sum(c * self.gradient(y, f + b))))
+
+
+registry: Registry[Loss] = Registry("loss", "kernelweave.losses")
+
+
+def make_loss(loss: Any) -> Loss:
+    """Return the loss that a name or an instance stands for, its parameters checked."""
+    made: Loss = registry.make(loss, Loss)  # type: ignore[type-abstract]
+    made.check()
+    return made

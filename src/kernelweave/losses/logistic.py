@@ -1,0 +1,41 @@
+"""The logistic loss."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import expit, xlog1py, xlogy
+
+from ._base import Array, Loss
+from .hinge import margin_bounds
+
+__all__ = ["Logistic"]
+
+
+class Logistic(Loss, registered_as="logistic"):
+    """``log(1 + exp(-y f))``; dual term the entropy ``-a ln a - (1-a) ln(1-a)``, ``0 <= a <= 1``.
+
+    The only loss here with probabilities: ``P(y = 1 | f) = 1 / (1 + exp(-f))``.
+    """
+
+    tasks = frozenset({"classification"})
+    smoothness = 0.25
+    has_curvature = True
+
+    def value(self, y: Array, f: Array) -> Array:
+        return np.logaddexp(0.0, -y * f)
+
+    def gradient(self, y: Array, f: Array) -> Array:
+        return -y * expit(-y * f)
+
+    def curvature(self, y: Array, f: Array) -> Array:
+        p = expit(-np.abs(f))
+        return p * (1.0 - p)
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        a = -y * u
+        inside = (a >= 0) & (a <= 1)
+        a = np.clip(a, 0.0, 1.0)
+        return np.where(inside, xlogy(a, a) + xlog1py(1.0 - a, -a), np.inf)
+
+    def bounds(self, y: Array) -> tuple[Array, Array]:
+        return margin_bounds(y)

@@ -1,0 +1,94 @@
+"""What a norm is: how the block norms ``t_j = |f_j|`` are charged, and which weights that means.
+
+Every norm here can be read in two ways.  On the blocks: the regulariser is ``Omega(t)^2 / 2``.  On the weights:
+``min over d of 1/2 sum_j t_j^2 / d_j + penalty(d)`` over a convex set of weights (the maximum norm is the exception: a
+maximum over d).  With ``s_j = beta' K_j beta`` the dual pays ``conjugate(s) = max over d of d's/2 - penalty(d)``.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._components import Component, Registry
+
+Array = NDArray[np.float64]
+
+__all__ = ["Array", "Norm", "registry"]
+
+
+class Norm(Component):
+    """A norm on the block norms, seen from the weights."""
+
+    #: weights come from minimising a convex function of them (l1, lp, entropy)
+    convex_in_weights: ClassVar[bool] = True
+    #: nothing is learnt: the weights are given
+    fixed: ClassVar[bool] = False
+    #: the optimal weights are a differentiable function of s, so alternating with the SVM is defined
+    analytic: ClassVar[bool] = True
+    #: the weights live on the simplex and nothing else is charged
+    simplex: ClassVar[bool] = False
+
+    def __init_subclass__(cls, registered_as: str | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if registered_as is not None:
+            cls.registered_as = registered_as
+            registry.add(registered_as, cls)
+
+    @property
+    def label(self) -> str:
+        """Short name for tables and messages."""
+        return str(self.registered_as)
+
+    def check(self, m: int) -> None:
+        """Raise ValueError where a parameter is out of range for m kernels."""
+
+    def settle(self, mean_kernel_value: Callable[[], float]) -> Norm:
+        """Return a norm whose data-dependent parameters are fixed; the value is computed only if asked for."""
+        return self
+
+    def half_square(self, t: Array) -> float:
+        """``Omega(t)^2 / 2`` of block norms ``t >= 0``."""
+        raise NotImplementedError
+
+    def regulariser(self, t: Array, weights: Array) -> float:
+        """Return ``half_square(t)``, or a bound from above that the weights at hand make cheaper."""
+        return self.half_square(t)
+
+    def penalty(self, weights: Array) -> float:
+        """What the weights themselves cost."""
+        return 0.0
+
+    def penalty_gradient(self, weights: Array) -> Array:
+        """Gradient of ``penalty``."""
+        return np.zeros_like(weights)
+
+    def conjugate(self, s: Array) -> float:
+        """``max over t of sum_j t_j sqrt(s_j) - half_square(t)``: what the dual pays."""
+        raise NotImplementedError
+
+    def weights(self, s: Array) -> Array:
+        """Weights that attain the conjugate (for l1 one vertex of many)."""
+        raise NotImplementedError
+
+    def weights_of_blocks(self, t: Array) -> Array:
+        """Weights that attain ``half_square(t)``."""
+        raise NotImplementedError
+
+    def start(self, m: int) -> Array:
+        """Equal weights in the set."""
+        raise NotImplementedError
+
+    def project(self, weights: Array) -> Array:
+        """Nearest weights in the set."""
+        raise NotImplementedError
+
+    def prox(self, t: Array, mu: float) -> Array:
+        """``argmin over x of |x - t|^2 / 2 + mu half_square(x)`` for ``t >= 0``."""
+        raise NotImplementedError
+
+
+registry: Registry[Norm] = Registry("norm", "kernelweave.norms")

@@ -1,0 +1,120 @@
+"""The lp norm on the weights, and its other face, the (2, r) block norm."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from .._numerics.projections import project_lp_ball, shrink_power
+from .._numerics.scalar import monotone_root
+from ._base import Array, Norm
+from .l1 import L1
+from .maximum import Maximum
+
+__all__ = ["Block", "Lp"]
+
+
+class Lp(Norm, registered_as="lp"):
+    """Weights in ``sum_j d_j^p <= 1`` (Kloft's p); on the blocks the (2, r) norm with ``r = 2p / (p + 1)``.
+
+    Parameters
+    ----------
+    p : float, default=2.0
+        Exponent on the weights, ``1 < p <= inf``; p -> 1 is sparse, inf the sum of all kernels (r = 2).
+
+    Examples
+    --------
+    >>> Lp(p=2.0).r
+    1.3333333333333333
+    >>> Block(r=1.5)
+    Lp(p=3.0)
+    """
+
+    def __init__(self, p: float = 2.0) -> None:
+        self.p = p
+
+    @property
+    def label(self) -> str:
+        return f"l{self.p:g}"
+
+    def check(self, m: int) -> None:
+        if not (isinstance(self.p, int | float | np.number) and self.p > 1.0):
+            raise ValueError(
+                f"Lp needs p > 1, got {self.p!r}; p = 1 is norm='l1'. p is Kloft's exponent on the weights; "
+                "for the block exponent r use kernelweave.norms.Block(r)"
+            )
+
+    @property
+    def r(self) -> float:
+        """Block exponent, ``2p / (p + 1)``."""
+        return 2.0 if np.isinf(self.p) else 2.0 * self.p / (self.p + 1.0)
+
+    @property
+    def dual_p(self) -> float:
+        """``p / (p - 1)``, half the dual block exponent."""
+        return 1.0 if np.isinf(self.p) else self.p / (self.p - 1.0)
+
+    def half_square(self, t: Array) -> float:
+        top = float(np.max(t, initial=0.0))
+        return 0.5 * top**2 * float(np.sum((t / top) ** self.r)) ** (2.0 / self.r) if top > 0 else 0.0
+
+    def conjugate(self, s: Array) -> float:
+        top = float(np.max(s, initial=0.0))
+        q = self.dual_p
+        return 0.5 * top * float(np.sum((np.maximum(s, 0.0) / top) ** q)) ** (1.0 / q) if top > 0 else 0.0
+
+    def weights(self, s: Array) -> Array:
+        # d = (s / |s|_q)^(q-1), in logarithms because q grows without bound as p -> 1
+        top = float(np.max(s, initial=0.0))
+        if top <= 0:
+            return self.start(s.size)
+        q = self.dual_p
+        share = np.maximum(s, 0.0) / top
+        size = float(np.sum(share**q)) ** (1.0 / q)
+        return (share / size) ** (q - 1.0)
+
+    def weights_of_blocks(self, t: Array) -> Array:
+        top = float(np.max(t, initial=0.0))
+        if top <= 0 or np.isinf(self.p):
+            return self.start(t.size)
+        u = t / top
+        return u ** (2.0 / (self.p + 1.0)) / float(np.sum(u**self.r)) ** (1.0 / self.p)
+
+    def start(self, m: int) -> Array:
+        return np.full(m, 1.0 if np.isinf(self.p) else m ** (-1.0 / self.p))
+
+    def project(self, weights: Array) -> Array:
+        return project_lp_ball(weights, self.p)
+
+    def prox(self, t: Array, mu: float) -> Array:
+        if np.isinf(self.p):
+            return t / (1.0 + mu)
+        top = float(np.max(t, initial=0.0))
+        if top <= 0:
+            return np.zeros_like(t)
+        r = self.r
+
+        def at(size: float) -> Array:
+            # stationarity x + mu N^(2-r) x^(r-1) = t at the norm N = size
+            return shrink_power(t, mu * size ** (2.0 - r), r - 1.0)
+
+        def residual(log_size: float) -> float:
+            size = np.exp(log_size)
+            return size - float(np.sum(at(size) ** r)) ** (1.0 / r)
+
+        return at(float(np.exp(monotone_root(residual, np.log(top)))))
+
+
+def Block(r: float) -> Norm:
+    """Return the norm whose block exponent is r (what OBSCURE calls p): ``p = r / (2 - r)``.
+
+    ``Block(1)`` is l1, ``Block(2)`` the sum kernel, ``Block(inf)`` the maximum.
+    """
+    made: dict[float, Any] = {1.0: L1, 2.0: lambda: Lp(p=np.inf), np.inf: Maximum}
+    if r in made:
+        norm: Norm = made[r]()
+        return norm
+    if not 1.0 < r < 2.0:
+        raise ValueError(f"Block needs 1 <= r <= 2 or r = inf, got {r!r}")
+    return Lp(p=r / (2.0 - r))
