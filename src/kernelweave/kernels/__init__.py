@@ -11,11 +11,26 @@ entry by entry, ``.on(columns)`` restricts them.
 
 from __future__ import annotations
 
-from ._base import KERNELS, Kernel, KernelSpec, NumericKernel, Schema, Stack, as_spec, expand_kernels
-from .combined import constant, summed
+from ._base import (
+    KERNELS,
+    Kernel,
+    KernelSpec,
+    NumericKernel,
+    Schema,
+    Stack,
+    as_spec,
+    expand_kernels,
+    resolve_kernels,
+)
+from .approximate import nystroem, random_fourier
+from .combined import summed
+from .distance import from_distance
 from .dotproduct import cosine, linear, polynomial
 from .families import per_feature, per_view
+from .fixed import constant
 from .functions import function
+from .histogram import chi2, intersection, tanimoto
+from .holder import held
 from .papers import default_bank, preset, presets
 from .stationary import gaussian, laplacian
 
@@ -27,18 +42,26 @@ __all__ = [
     "Schema",
     "Stack",
     "as_spec",
+    "chi2",
     "constant",
     "cosine",
     "default_bank",
     "expand_kernels",
+    "from_distance",
     "function",
     "gaussian",
+    "held",
+    "intersection",
     "laplacian",
     "linear",
+    "nystroem",
     "per_feature",
     "per_view",
     "polynomial",
     "preset",
     "presets",
+    "random_fourier",
+    "resolve_kernels",
     "summed",
+    "tanimoto",
 ]

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any
 
 from ._kernel import Kernel, KernelSpec, Schema
 
-__all__ = ["AllProducts", "Stack", "as_spec", "expand_kernels", "multiplied", "stacked"]
+__all__ = ["AllProducts", "Stack", "as_spec", "expand_kernels", "multiplied", "resolve_kernels", "stacked"]
 
 
 class Stack(KernelSpec):
@@ -39,17 +39,14 @@ class Stack(KernelSpec):
         """Return the stack of the same kernels, each on these columns."""
         return Stack(tuple(as_spec(part).on(columns) for part in self.parts))
 
+    def _plain(self) -> list[Kernel] | None:
+        parts = [as_spec(part)._plain() for part in self.parts]
+        return None if None in parts else [kernel for part in parts for kernel in part or ()]
+
     def _kernels(self) -> list[Kernel]:
-        kernels: list[Kernel] = []
-        for part in map(as_spec, self.parts):
-            if isinstance(part, Stack):
-                kernels.extend(part._kernels())
-            elif isinstance(part, Kernel):
-                kernels.append(part)
-            else:
-                raise TypeError(
-                    f"the number of kernels in {part!r} depends on the features: use .expand(schema)"
-                )
+        kernels = self._plain()
+        if kernels is None:
+            raise TypeError(f"the number of kernels in {self!r} depends on the features: use .expand(schema)")
         return kernels
 
     def __len__(self) -> int:
@@ -131,10 +128,8 @@ def multiplied(left: Any, right: Any) -> KernelSpec:
     from .combined import product
 
     left, right = as_spec(left), as_spec(right)
-    try:
-        lefts = [left] if isinstance(left, Kernel) else list(left)  # type: ignore[call-overload]
-        rights = [right] if isinstance(right, Kernel) else list(right)  # type: ignore[call-overload]
-    except TypeError:  # some part waits for the features
+    lefts, rights = left._plain(), right._plain()
+    if lefts is None or rights is None:
         return AllProducts(left, right)
     products = tuple(product(one, other) for one in lefts for other in rights)
     return products[0] if isinstance(left, Kernel) and isinstance(right, Kernel) else Stack(products)
@@ -159,3 +154,9 @@ def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
             '.named("..."); per_view names kernels after their view.'
         )
     return kernels
+
+
+def resolve_kernels(kernels: Sequence[Kernel], A: Any) -> list[Kernel]:
+    """Settle all kernels on the training samples; what several need, such as a median, is computed once."""
+    shared: dict[Hashable, Any] = {}
+    return [kernel.resolve(A, shared) for kernel in kernels]

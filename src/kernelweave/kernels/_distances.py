@@ -50,25 +50,35 @@ def sqeuclidean(A: Any, B: Any) -> np.ndarray:
         B = A if B is None else B
     left = row_norms(A)
     right = left if A is B else row_norms(B)
-    scale = left[:, None] + right[None, :]
-    if not np.isfinite(scale).all():
+    if not np.isfinite(left.max(initial=0.0) + right.max(initial=0.0)):
         raise ValueError("squared distances overflow: scale the features first (StandardScaler)")
     squared = inner(A, B)
-    squared *= -2.0
-    squared += scale
-    scale *= CANCELLED
-    rows, columns = np.nonzero(squared <= scale)
-    step = max(1, ENTRIES_AT_ONCE // max(1, A.shape[1]))
+    step = max(1, ENTRIES_AT_ONCE // max(1, len(right)))
+    for start in range(0, len(left), step):  # in blocks of rows: no temporary as large as the result
+        block = squared[start : start + step]
+        scale = np.add.outer(left[start : start + step], right)
+        block *= -2.0
+        block += scale
+        scale *= CANCELLED
+        _again(block, *np.nonzero(block <= scale), A[start : start + step], B)
+    return squared
+
+
+def _again(block: np.ndarray, rows: np.ndarray, columns: np.ndarray, A: Any, B: Any) -> None:
+    """Overwrite some entries with sums of squared differences."""
+    step = max(1, ENTRIES_AT_ONCE // A.shape[1])
     for start in range(0, len(rows), step):
         i, j = rows[start : start + step], columns[start : start + step]
-        squared[i, j] = row_norms(_dense(A[i]) - _dense(B[j]))
-    return squared
+        block[i, j] = row_norms(_dense(A[i]) - _dense(B[j]))
 
 
 def _by_columns(A: np.ndarray, B: np.ndarray | None) -> np.ndarray:
     B = A if B is None else B
-    squared = np.zeros((len(A), len(B)))
-    for j in range(A.shape[1]):
+    if A.shape[1] == 0:
+        return np.zeros((len(A), len(B)))
+    squared = np.subtract.outer(A[:, 0], B[:, 0])
+    np.square(squared, out=squared)
+    for j in range(1, A.shape[1]):
         difference = np.subtract.outer(A[:, j], B[:, j])
         np.square(difference, out=difference)
         squared += difference

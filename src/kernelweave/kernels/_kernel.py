@@ -8,12 +8,13 @@ distances) and share it between many kernels (all widths of a Gaussian)::
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Hashable
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from .._components import Component, Registry
+from ._helpers import identity, n_samples, power, take
 
 __all__ = ["KERNELS", "Kernel", "KernelSpec", "Schema"]
 
@@ -61,6 +62,10 @@ class KernelSpec(Component):
     def on(self, columns: Any) -> KernelSpec:
         """Return the same kernels looking only at these columns."""
         raise ValueError(f"{self!r} chooses its own columns: give them to its families, or to its `columns`")
+
+    def _plain(self) -> list[Kernel] | None:
+        """Return the kernels where they are known without any schema, else None."""
+        return None
 
     def __add__(self, other: Any) -> KernelSpec:
         from ._algebra import stacked
@@ -203,65 +208,12 @@ class Kernel(KernelSpec):
         """Return ``[self]``, with the columns as positions."""
         return [self]
 
+    def _plain(self) -> list[Kernel]:
+        return [self]
+
     @property
     def _picks_columns(self) -> bool:
         return self.columns is not None
 
 
 KERNELS: Registry[Kernel] = Registry("kernel", "kernelweave.kernels")
-
-
-class Same:
-    """A key for one object by identity; it keeps the object alive, so that its id is not reused."""
-
-    def __init__(self, what: Any) -> None:
-        self.what = what
-
-    def __eq__(self, other: object) -> bool:
-        return isinstance(other, Same) and other.what is self.what
-
-    def __hash__(self) -> int:
-        return id(self.what)
-
-
-def identity(what: Any) -> Hashable:
-    """Return a hashable key for a parameter: by value where that is cheap, else by identity."""
-    if what is None or isinstance(what, (bool, int, float, str, np.generic)):
-        return what
-    if isinstance(what, (tuple, list)):
-        return tuple(identity(part) for part in what)
-    if isinstance(what, Component) and type(what).__hash__ is object.__hash__:
-        parameters = sorted(what.get_params(deep=False).items())
-        return type(what), tuple((name, identity(value)) for name, value in parameters)
-    return Same(what)
-
-
-def n_samples(A: Any) -> int:
-    """Return the number of samples; sparse matrices have no len."""
-    shape = getattr(A, "shape", None)
-    return int(shape[0]) if shape else len(A)
-
-
-def take(A: Any, rows: Sequence[int] | np.ndarray) -> Any:
-    """Return some samples of an array, a sparse matrix, a data frame or a list."""
-    if hasattr(A, "iloc"):
-        return A.iloc[np.asarray(rows)]
-    if hasattr(A, "shape"):
-        return A[np.asarray(rows)]
-    return [A[i] for i in rows]
-
-
-def power(base: np.ndarray, exponent: float, out: np.ndarray | None = None) -> np.ndarray:
-    """Return ``base ** exponent``; small whole powers by products, which is many times quicker than pow."""
-    if exponent == 1.0:
-        if out is None:
-            return np.array(base)
-        if out is not base:
-            out[...] = base
-        return out
-    if exponent == 2.0:
-        return np.square(base, out=out)
-    if exponent == 3.0:
-        square = np.square(base)
-        return np.multiply(square, base, out=out)
-    return np.power(base, exponent, out=out)

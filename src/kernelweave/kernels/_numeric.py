@@ -10,7 +10,8 @@ import numpy as np
 from scipy import sparse
 
 from ._algebra import Stack
-from ._kernel import Kernel, n_samples
+from ._helpers import n_samples
+from ._kernel import Kernel
 
 __all__ = ["NumericKernel", "checked_number", "family_of", "is_sequence", "readable", "subsample"]
 

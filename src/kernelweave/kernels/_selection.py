@@ -61,6 +61,7 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
             raise ValueError(f"a mask of {len(columns)} columns for samples with {n} features")
         positions = tuple(j for j in range(n) if columns[j])
     else:
+        _check_known(columns, schema)
         positions = tuple(_position(column, schema) for column in columns)
     if not positions:
         raise ValueError(f"columns {columns!r} choose no column of the {n}")
@@ -69,25 +70,36 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     return positions, False
 
 
+def _check_known(columns: tuple[Any, ...], schema: Schema) -> None:
+    """Refuse names that are no column, all at once, each with the nearest one that is."""
+    names = schema.feature_names
+    wanted = [column for column in columns if isinstance(column, str)]
+    if not wanted:
+        return
+    if names is None:
+        raise ValueError(
+            f"columns by name ({wanted[0]!r}) need a data frame with named columns; give positions"
+        )
+    missing = [column for column in wanted if column not in names]
+    if missing:
+        lower = {name.lower(): name for name in names}
+        said = []
+        for column in missing:
+            close = get_close_matches(column.lower(), lower, n=1, cutoff=0.5)
+            said.append(f"{column!r} (did you mean {lower[close[0]]!r}?)" if close else repr(column))
+        raise ValueError(f"there is no column {', '.join(said)} among the {len(names)} of the samples")
+
+
 def _position(column: Any, schema: Schema) -> int:
     n, names = schema
-    assert n is not None
     if isinstance(column, str):
-        if names is None:
-            raise ValueError(
-                f"column {column!r} by name needs a data frame with named columns; give its position"
-            )
-        if column not in names:
-            known = {name.lower(): name for name in names}
-            close = get_close_matches(column.lower(), known, n=1, cutoff=0.5)
-            hint = f" Did you mean {known[close[0]]!r}?" if close else ""
-            raise ValueError(f"there is no column {column!r} among the {n}.{hint}")
-        return names.index(column)
+        _check_known((column,), schema)
+        return names.index(column)  # type: ignore[union-attr]
     if isinstance(column, bool) or not isinstance(column, int):
         raise ValueError(f"a column is a position or a name, got {column!r}")
-    if not -n <= column < n:
-        raise ValueError(f"there is no column {column}: the samples have {n} features, 0 to {n - 1}")
-    return column % n
+    if not -n <= column < n:  # type: ignore[operator]
+        raise ValueError(f"there is no column {column}: the samples have {n} features, 0 to {n - 1}")  # type: ignore[operator]
+    return column % n  # type: ignore[operator]
 
 
 def select(A: Any, positions: tuple[int, ...], as_objects: bool, single: bool) -> Any:
@@ -95,7 +107,7 @@ def select(A: Any, positions: tuple[int, ...], as_objects: bool, single: bool) -
     if hasattr(A, "iloc"):
         A = A.iloc[:, list(positions)].to_numpy(dtype=object if as_objects else None)
     elif sparse.issparse(A):
-        A = A[:, list(positions)]
+        A = A[:, list(positions)] if A.format in ("csr", "csc") else A.tocsc()[:, list(positions)]
     else:
         first, last = positions[0], positions[-1]
         consecutive = positions == tuple(range(first, last + 1))

@@ -10,10 +10,10 @@ import numpy as np
 from ._kernel import Kernel, Schema
 from ._selection import describe, pick, plain_columns, select
 
-__all__ = ["Named", "OnColumns", "plain_columns"]
+__all__ = ["Named", "OnColumns", "Wrapper", "plain_columns"]
 
 
-class _Wrapper(Kernel):
+class Wrapper(Kernel):
     """A kernel that passes everything on to the one inside; subclasses change a part."""
 
     kernel: Kernel
@@ -49,7 +49,7 @@ class _Wrapper(Kernel):
         return self.kernel.exponent
 
 
-class Named(_Wrapper):
+class Named(Wrapper):
     """A kernel under a display name of its own: what ``kernel.named("...")`` gives."""
 
     def __init__(self, kernel: Kernel, label: str) -> None:
@@ -100,7 +100,7 @@ class Named(_Wrapper):
         return [Named(kernel, self.label) for kernel in self.kernel.expand(schema)]
 
 
-class OnColumns(_Wrapper):
+class OnColumns(Wrapper):
     """A kernel on some of the columns: what ``kernel.on(columns)`` gives.
 
     Parameters

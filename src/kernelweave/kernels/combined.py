@@ -1,4 +1,4 @@
-"""Several kernels inside one: products, fixed sums, and the constant kernel."""
+"""Several kernels inside one: products and fixed sums."""
 
 from __future__ import annotations
 
@@ -9,11 +9,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
-from ._algebra import Stack
-from ._kernel import Kernel, Schema, n_samples
+from ._algebra import Stack, as_spec
+from ._helpers import n_samples
+from ._kernel import Kernel, KernelSpec, Schema
 from ._numeric import checked_number, readable
 
-__all__ = ["Constant", "Product", "Summed", "constant", "product", "summed"]
+__all__ = ["Product", "SumOf", "Summed", "product", "summed"]
 
 
 class _Combined(Kernel):
@@ -177,37 +178,24 @@ class Summed(_Combined, registered_as="summed"):
         return [self._with([kernel.expand(schema)[0] for kernel in self.kernels])]
 
 
-class Constant(Kernel, registered_as="constant"):
-    """The same number for every pair; see :func:`constant`."""
+class SumOf(KernelSpec):
+    """A sum whose kernels are only known with the features, such as ``summed(per_feature(...))``."""
 
-    accepts_sparse = True
+    def __init__(self, parts: Any, weights: Any = None) -> None:
+        self.parts = parts
+        self.weights = weights
 
-    def __init__(self, value: float = 1.0) -> None:
-        self.value = value
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return one kernel, the sum of all kernels of the parts."""
+        return [_checked_sum(Stack(self.parts).expand(schema), self.weights)]
 
-    @property
-    def name(self) -> str:
-        """The value, where it is not 1."""
-        return "constant" if self.value == 1 else f"constant({readable(self.value)})"
 
-    def _checked(self) -> float:
-        return checked_number(self.value, "the value of a constant kernel", strict=False)
-
-    def base(self, A: Any, B: Any) -> np.ndarray:
-        """Return a matrix of one value."""
-        return np.full((n_samples(A), n_samples(B)), self._checked())
-
-    def base_diag(self, A: Any) -> np.ndarray:
-        """Return a vector of one value."""
-        return np.full(n_samples(A), self._checked())
-
-    def features(self, A: Any) -> np.ndarray:
-        """Return one column."""
-        return np.full((n_samples(A), 1), sqrt(self._checked()))
-
-    def rank(self, n_columns: int) -> int:
-        """Return 1."""
-        return 1
+def _checked_sum(kernels: Sequence[Kernel], weights: Any) -> Summed:
+    if not kernels:
+        raise ValueError("summed needs at least one kernel")
+    result = Summed(tuple(kernels), weights)
+    result._checked_weights()
+    return result
 
 
 def product(left: Kernel, right: Kernel) -> Product:
@@ -221,7 +209,7 @@ def product(left: Kernel, right: Kernel) -> Product:
     )
 
 
-def summed(*kernels: Any, weights: Any = None) -> Summed:
+def summed(*kernels: Any, weights: Any = None) -> Any:
     """Return one kernel that is the sum of several; ``+`` would put them side by side instead.
 
     Parameters
@@ -237,20 +225,8 @@ def summed(*kernels: Any, weights: Any = None) -> Summed:
     >>> kw.summed(kw.linear(), kw.constant(), weights=[2.0, 1.0])([[1.0]], [[3.0]])
     array([[7.]])
     """
-    parts = tuple(Stack(kernels))
-    if not parts:
-        raise ValueError("summed needs at least one kernel")
-    result = Summed(parts, None if weights is None else tuple(float(weight) for weight in weights))
-    result._checked_weights()
-    return result
-
-
-def constant(value: float = 1.0) -> Constant:
-    """Return the kernel that is the same number for every pair: a penalised intercept.
-
-    >>> constant(2.0)([[0.0], [1.0]])
-    array([[2., 2.],
-           [2., 2.]])
-    """
-    checked_number(value, "the value of a constant kernel", strict=False)
-    return Constant(value)
+    weights = None if weights is None else tuple(float(weight) for weight in weights)
+    parts = Stack(kernels)._plain()
+    if parts is None:
+        return SumOf(tuple(map(as_spec, kernels)), weights)
+    return _checked_sum(parts, weights)

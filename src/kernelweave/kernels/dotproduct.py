@@ -123,21 +123,27 @@ class Polynomial(NumericKernel, registered_as="polynomial"):
         return self._shifted(row_norms(A))
 
     def _shifted(self, products: np.ndarray) -> np.ndarray:
-        products *= checked_number(self.gamma, "gamma of a polynomial kernel")
-        products += checked_number(self.coef0, "coef0 of a polynomial kernel", strict=False)
+        gamma, coef0 = self._checked()
+        products *= gamma
+        products += coef0
         return products
+
+    def _checked(self) -> tuple[float, float]:
+        gamma = checked_number(self.gamma, "gamma of a polynomial kernel")
+        return gamma, checked_number(self.coef0, "coef0 of a polynomial kernel", strict=False)
 
     def features(self, A: Any) -> Any:
         """Return all monomials of the degree in the features and the constant, with multinomial weights."""
         A = self._clean(A)
-        constant = np.full((A.shape[0], int(self.coef0 > 0)), sqrt(self.coef0))
-        if self.degree == 1:
-            if sparse.issparse(A):
-                return sparse.hstack([A * sqrt(self.gamma), sparse.csr_matrix(constant)], format="csr")
-            return np.hstack([A * sqrt(self.gamma), constant])
-        A = A.toarray() if sparse.issparse(A) else A
-        variables = np.hstack([A * sqrt(self.gamma), constant])
+        gamma, coef0 = self._checked()
         degree = int(self.exponent)
+        constant = np.full((A.shape[0], int(coef0 > 0)), sqrt(coef0))
+        if degree == 1 and sparse.issparse(A):
+            return sparse.hstack([A * sqrt(gamma), sparse.csr_matrix(constant)], format="csr")
+        A = A.toarray() if sparse.issparse(A) else A
+        variables = np.hstack([A * sqrt(gamma), constant])
+        if degree == 1:
+            return variables
         columns = list(combinations_with_replacement(range(variables.shape[1]), degree))
         monomials = np.empty((len(variables), len(columns)))
         for j, chosen in enumerate(columns):

@@ -7,7 +7,8 @@ from typing import Any
 
 import numpy as np
 
-from ._kernel import Kernel, Same, n_samples, take
+from ._helpers import Same, n_samples, take
+from ._kernel import Kernel
 
 __all__ = ["Function", "check_returned", "evaluate_pairs", "function"]
 
@@ -37,13 +38,14 @@ class Function(Kernel, registered_as="function"):
         if self.pairwise:
             return evaluate_pairs(self.function, A, B, f"kernel {self.name!r}")
         values = self.function(A, B)
-        return check_returned(values, (n_samples(A), n_samples(B)), f"kernel {self.name!r}")
+        shape = n_samples(A), n_samples(B)
+        return check_returned(values, shape, f"kernel {self.name!r}", symmetric=A is B)
 
     def base_diag(self, A: Any) -> np.ndarray:
         """Return the function of every sample with itself."""
         if self.pairwise:
             rows = rows_of(A)
-            return np.array([_number(self.function(row, row), f"kernel {self.name!r}") for row in rows])
+            return np.array([_value(self.function, row, row, f"kernel {self.name!r}") for row in rows], float)
         return super().base_diag(A)
 
 
@@ -61,7 +63,14 @@ def rows_of(A: Any) -> list[Any]:
     return list(A)
 
 
-def _number(value: Any, who: str) -> float:
+def _value(function: Callable[..., Any], a: Any, b: Any, who: str) -> float:
+    try:
+        value = function(a, b)
+    except Exception as error:
+        error.add_note(
+            f"{who} called its function on one pair of samples; see pairwise=False for sets of samples"
+        )
+        raise
     if np.ndim(value) != 0:
         raise ValueError(
             f"{who}: the function returned an array of shape {np.shape(value)} for one pair; if it "
@@ -81,16 +90,16 @@ def evaluate_pairs(function: Callable[..., Any], A: Any, B: Any, who: str) -> np
     left = rows_of(A)
     if A is not B:
         right = rows_of(B)
-        values = [_number(function(a, b), who) for a in left for b in right]
+        values = [_value(function, a, b, who) for a in left for b in right]
         return np.array(values, dtype=np.float64).reshape(len(left), len(right))
     matrix = np.empty((len(left), len(left)))
     for i, a in enumerate(left):
         for j in range(i + 1):
-            matrix[i, j] = matrix[j, i] = _number(function(a, left[j]), who)
+            matrix[i, j] = matrix[j, i] = _value(function, a, left[j], who)
     return matrix
 
 
-def check_returned(values: Any, shape: tuple[int, int], who: str) -> np.ndarray:
+def check_returned(values: Any, shape: tuple[int, int], who: str, symmetric: bool = False) -> np.ndarray:
     """Return a user's matrix as a fresh float64 array, or say what is wrong with it."""
     try:
         matrix = np.array(values, dtype=np.float64)  # a copy: the function may keep its own
@@ -101,6 +110,15 @@ def check_returned(values: Any, shape: tuple[int, int], who: str) -> np.ndarray:
     if not np.isfinite(matrix).all():
         i, j = np.argwhere(~np.isfinite(matrix))[0]
         raise ValueError(f"{who}: the function returned {matrix[i, j]} for samples {i} and {j}")
+    if symmetric and matrix.size:
+        skew = np.abs(matrix - matrix.T)
+        if skew.max() > 1e-6 * np.abs(matrix).max():
+            i, j = np.unravel_index(skew.argmax(), shape)
+            raise ValueError(
+                f"{who} is not symmetric: {matrix[i, j]:g} for samples {i} and {j}, "
+                f"but {matrix[j, i]:g} for {j} and {i}"
+            )
+        matrix = 0.5 * (matrix + matrix.T)  # rounding apart, to the bit
     return matrix
 
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from ._distances import cityblock, sqeuclidean
-from ._kernel import take
+from ._helpers import take
 from ._numeric import NumericKernel, checked_number, family_of, readable, subsample
 
 __all__ = ["Gaussian", "Laplacian", "gaussian", "laplacian"]

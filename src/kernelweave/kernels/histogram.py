@@ -1,0 +1,138 @@
+"""Kernels on counts and histograms: chi-squared, intersection and Tanimoto."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable
+from typing import Any
+
+import numpy as np
+
+from ._distances import cityblock
+from ._numeric import NumericKernel, checked_number, family_of, readable
+
+__all__ = ["Chi2", "Intersection", "Tanimoto", "chi2", "intersection", "tanimoto"]
+
+
+class Chi2(NumericKernel, registered_as="chi2"):
+    """``exp(-gamma sum_j (x_j - x'_j)^2 / (x_j + x'_j))``; see :func:`chi2`."""
+
+    decay = True
+    needs_nonnegative = True
+
+    def __init__(self, gamma: float = 1.0) -> None:
+        self.gamma = gamma
+
+    @property
+    def exponent(self) -> float:
+        """The factor gamma."""
+        return checked_number(self.gamma, "gamma of a chi2 kernel")
+
+    @property
+    def base_key(self) -> Hashable:
+        """All gammas share the chi-squared distances."""
+        return "chi2", None
+
+    @property
+    def name(self) -> str:
+        """Family and gamma."""
+        return f"chi2(gamma={readable(self.gamma)})"
+
+    def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        from sklearn.metrics.pairwise import additive_chi2_kernel  # slow to import, and rarely needed
+
+        distances = additive_chi2_kernel(A, B)
+        return np.negative(distances, out=distances)
+
+    def _base_diag(self, A: np.ndarray) -> np.ndarray:
+        return np.zeros(len(A))
+
+
+class _OfMinima(NumericKernel):
+    """Sums of minima and maxima from sums and distances: ``min(a, b) = (a + b - |a - b|) / 2``."""
+
+    needs_nonnegative = True
+
+    @staticmethod
+    def _sums_and_distances(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        return np.add.outer(A.sum(axis=1), B.sum(axis=1)), cityblock(A, B)
+
+
+class Intersection(_OfMinima, registered_as="intersection"):
+    """``sum_j min(x_j, x'_j)``; see :func:`intersection`."""
+
+    @property
+    def base_key(self) -> Hashable:
+        """The sums of minima."""
+        return "intersection", None
+
+    def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        sums, distances = self._sums_and_distances(A, B)
+        sums -= distances
+        sums *= 0.5
+        return np.maximum(sums, 0.0, out=sums)  # rounding can leave -1e-17
+
+    def _base_diag(self, A: np.ndarray) -> np.ndarray:
+        return A.sum(axis=1)
+
+
+class Tanimoto(_OfMinima, registered_as="tanimoto"):
+    """``sum_j min(x_j, x'_j) / sum_j max(x_j, x'_j)``; see :func:`tanimoto`."""
+
+    @property
+    def base_key(self) -> Hashable:
+        """The similarities."""
+        return "tanimoto", None
+
+    def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        sums, distances = self._sums_and_distances(A, B)
+        common = np.maximum(sums - distances, 0.0)
+        sums += distances
+        # two empty fingerprints are equal
+        return np.divide(common, sums, out=np.ones_like(sums), where=sums > 0)
+
+    def _base_diag(self, A: np.ndarray) -> np.ndarray:
+        return np.ones(len(A))
+
+
+def chi2(gammas: Any = 1.0) -> Any:
+    """Return exponential chi-squared kernels ``exp(-gamma sum_j (x_j - x'_j)^2 / (x_j + x'_j))``.
+
+    For histograms and counts; where both entries are zero the term is zero.
+
+    Parameters
+    ----------
+    gammas : float or sequence of float
+        One gives a kernel, a sequence a stack.
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> kw.chi2()([[1.0, 0.0]], [[0.0, 1.0]]).round(3)
+    array([[0.135]])
+    """
+
+    def make(gamma: float) -> Chi2:
+        checked_number(gamma, "gamma of a chi2 kernel")
+        return Chi2(gamma)
+
+    return family_of(make, gammas)
+
+
+def intersection() -> Intersection:
+    """Return the histogram intersection kernel ``sum_j min(x_j, x'_j)``, for non-negative features.
+
+    >>> intersection()([[1.0, 3.0]], [[2.0, 2.0]])
+    array([[3.]])
+    """
+    return Intersection()
+
+
+def tanimoto() -> Tanimoto:
+    """Return the Tanimoto (Jaccard) kernel ``sum min / sum max`` of fingerprints, binary or counted.
+
+    Two empty fingerprints count as equal.
+
+    >>> tanimoto()([[1, 1, 0]], [[0, 1, 1]]).round(3)
+    array([[0.333]])
+    """
+    return Tanimoto()

@@ -1,0 +1,179 @@
+"""Kernel matrices that exist already: a holder of a stack, with sample indices as samples."""
+
+from __future__ import annotations
+
+from collections.abc import Hashable, Sequence
+from typing import Any
+
+import numpy as np
+
+from ._helpers import Same
+from ._kernel import Kernel, KernelSpec, Schema
+
+__all__ = ["Held", "HeldKernel", "as_indices", "held"]
+
+CHECKED_ROWS = 64
+
+
+def _frozen(matrix: Any) -> np.ndarray:
+    view = matrix.view() if isinstance(matrix, np.ndarray) else np.asarray(matrix).view()
+    view.flags.writeable = False
+    return view
+
+
+class Held(KernelSpec):
+    """A stack of kernel matrices that ``clone`` does not copy; see :func:`held`."""
+
+    def __init__(self, stack: Any, names: Sequence[str] | None = None) -> None:
+        if getattr(stack, "ndim", None) == 2:
+            stack = [stack]
+        self.stack = _frozen(stack) if isinstance(stack, np.ndarray) else tuple(map(_frozen, stack))
+        self.names = None if names is None else tuple(map(str, names))
+        self._check()
+
+    def _check(self) -> None:
+        if not len(self.stack):
+            raise ValueError("the bank is empty: held got no matrix")
+        n = self.n_samples
+        for j, matrix in enumerate(self.stack):
+            if matrix.shape != (n, n):
+                raise ValueError(
+                    f"held needs square matrices of one size, an (m, n, n) array or a list of (n, n) matrices; "
+                    f"matrix {j} has shape {matrix.shape}, the first has {self.stack[0].shape}"
+                )
+            # a look at a corner costs nothing and finds the usual mistake, a one-sided product
+            corner = np.asarray(matrix[:CHECKED_ROWS, :CHECKED_ROWS], dtype=np.float64)
+            if np.abs(corner - corner.T).max() > 1e-5 * np.abs(corner).max():
+                raise ValueError(f"held needs symmetric matrices, but matrix {j} is not")
+        if self.names is not None and len(self.names) != len(self.stack):
+            raise ValueError(f"held got {len(self.stack)} matrices but {len(self.names)} names")
+
+    @property
+    def n_samples(self) -> int:
+        """The number of samples behind the matrices."""
+        return int(np.shape(self.stack[0])[0]) if np.ndim(self.stack[0]) else 0
+
+    def __sklearn_clone__(self) -> Held:
+        return self
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        # neither pickle nor deepcopy keeps arrays read-only
+        self.stack = (
+            _frozen(self.stack) if isinstance(self.stack, np.ndarray) else tuple(map(_frozen, self.stack))
+        )
+
+    def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # the matrices are too long to print
+        return f"held({len(self)} kernels of {self.n_samples} samples)"
+
+    def __len__(self) -> int:
+        return len(self.stack)
+
+    def _plain(self) -> list[Kernel]:
+        return [HeldKernel(self, j) for j in range(len(self))]
+
+    def __getitem__(self, index: Any) -> Any:
+        chosen = self._plain()[index]
+        from ._algebra import Stack
+
+        return Stack(tuple(chosen)) if isinstance(index, slice) else chosen
+
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return one kernel for each matrix."""
+        return self._plain()
+
+    def on(self, columns: Any) -> KernelSpec:
+        """Return the kernels with the sample indices in this column: several holders can share one X."""
+        from ._algebra import Stack
+
+        return Stack(tuple(kernel.on(columns) for kernel in self._plain()))
+
+
+class HeldKernel(Kernel):
+    """One matrix of a holder."""
+
+    family = "held"
+    takes_indices = True
+
+    def __init__(self, holder: Held, index: int) -> None:
+        self.holder = holder
+        self.index = index
+
+    @property
+    def name(self) -> str:
+        """The name given to the holder, else the position in it."""
+        names = self.holder.names
+        return f"held {self.index}" if names is None else names[self.index]
+
+    @property
+    def base_key(self) -> Hashable:
+        """The holder itself and the position in it."""
+        return ("held", Same(self.holder), self.index), None
+
+    def _rows(self, A: Any) -> np.ndarray:
+        return as_indices(A, self.holder.n_samples, f"kernel {self.name!r}")
+
+    def _checked(self, values: np.ndarray) -> np.ndarray:
+        if not np.isfinite(values).all():
+            raise ValueError(f"kernel {self.name!r}: the matrix contains NaN or infinity")
+        return values
+
+    def base(self, A: Any, B: Any) -> np.ndarray:
+        """Return a block of the matrix."""
+        rows = self._rows(A)
+        columns = rows if A is B else self._rows(B)
+        return self._checked(self.holder.stack[self.index][np.ix_(rows, columns)].astype(np.float64))
+
+    def base_diag(self, A: Any) -> np.ndarray:
+        """Return a part of the diagonal of the matrix."""
+        rows = self._rows(A)
+        return self._checked(self.holder.stack[self.index][rows, rows].astype(np.float64))
+
+
+def as_indices(A: Any, n: int, who: str) -> np.ndarray:
+    """Return samples given as indices, shape ``(k,)`` or ``(k, 1)``, as integers within range."""
+    values = np.asarray(A)
+    if values.ndim == 2 and values.shape[1] == 1:
+        values = values[:, 0]
+    if values.ndim != 1:
+        raise ValueError(
+            f"{who} takes sample indices as X, shape (k,) or (k, 1), got shape {values.shape}: "
+            "use X = np.arange(n).reshape(-1, 1)"
+        )
+    try:
+        indices = values.astype(np.intp)
+        whole = values.dtype != bool and np.array_equal(indices, values)
+    except (TypeError, ValueError):
+        whole = False
+    if not whole:
+        raise ValueError(
+            f"{who} takes sample indices as X, but these are not whole numbers: {values[:3]} ..."
+        )
+    wrong = indices[(indices < 0) | (indices >= n)]
+    if wrong.size:
+        raise ValueError(f"{who} holds {n} samples, 0 to {n - 1}, but X asks for sample {wrong[0]}")
+    return indices
+
+
+def held(stack: Any, names: Sequence[str] | None = None) -> Held:
+    """Hold kernel matrices computed elsewhere; X is then the indices of the samples.
+
+    The holder is not copied by ``clone``, so that ``GridSearchCV`` and cross-validation share one stack:
+    split the indices, and each fold reads its own block.  The matrices are seen through a read-only view.
+
+    Parameters
+    ----------
+    stack : array of shape (m, n, n), or a sequence of (n, n) matrices
+    names : sequence of str or None
+        Display names of the kernels.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import kernels as kw
+    >>> holder = kw.held([np.eye(3), np.ones((3, 3))], names=["identity", "ones"])
+    >>> holder[0](np.array([0, 2]))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+    return stack if isinstance(stack, Held) else Held(stack, names)
