@@ -60,7 +60,8 @@ def sqeuclidean(A: Any, B: Any) -> np.ndarray:
         block *= -2.0
         block += scale
         scale *= CANCELLED
-        _again(block, *np.nonzero(block <= scale), A[start : start + step], B)
+        rows, columns = np.nonzero(block <= scale)
+        _again(block, rows, columns, A[start : start + step], B)
     return squared
 
 

@@ -16,7 +16,7 @@ import numpy as np
 from .._components import Component, Registry
 from ._helpers import identity, n_samples, power, take
 
-__all__ = ["KERNELS", "Kernel", "KernelSpec", "Schema"]
+__all__ = ["KERNELS", "Kernel", "KernelSpec", "Schema", "n_samples", "take"]
 
 
 class Schema(NamedTuple):
@@ -36,7 +36,7 @@ class Schema(NamedTuple):
         >>> Schema.of(np.zeros((5, 3)))
         Schema(n_features=3, feature_names=None)
         """
-        shape = getattr(samples, "shape", ())
+        shape: Any = getattr(samples, "shape", ())
         if len(shape) != 2:
             return cls(None, None)
         columns = getattr(samples, "columns", None)

@@ -73,7 +73,9 @@ class NumericKernel(Kernel):
                 "one feature is X.reshape(-1, 1)"
             )
         # the sum of finite numbers is almost always finite: look closer only if it is not
-        if not np.isfinite(values.sum()) and not np.isfinite(values).all():
+        with np.errstate(over="ignore", invalid="ignore"):
+            finite = bool(np.isfinite(values.sum()))
+        if not finite and not np.isfinite(values).all():
             raise ValueError(f"kernel {self.name!r}: the samples contain NaN or infinity")
         if self.needs_nonnegative and values.size and values.min() < 0:
             raise ValueError(

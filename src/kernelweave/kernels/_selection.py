@@ -17,14 +17,14 @@ __all__ = ["describe", "pick", "plain_columns", "select"]
 
 def plain_columns(columns: Any) -> Any:
     """Return columns in plain Python (int, str, slice, tuple), which print, hash, compare and pickle well."""
+    if isinstance(columns, np.generic):
+        columns = columns.item()
     if isinstance(columns, (str, slice)):
         return columns
     if isinstance(columns, (list, tuple, range, set, frozenset)) or hasattr(columns, "__array__"):
         values = np.asarray(
             sorted(columns, key=str) if isinstance(columns, (set, frozenset)) else columns, object
         )
-        if values.ndim == 0:
-            return plain_columns(values.item())
         if values.ndim == 1:
             return tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     if isinstance(columns, Integral) and not isinstance(columns, bool):

@@ -20,8 +20,8 @@ __all__ = ["Nystroem", "NystroemOf", "RandomFourier", "nystroem", "random_fourie
 class _Explicit(Wrapper):
     """A kernel defined by its features: ``K = Z Z'``."""
 
-    decay = False  # type: ignore[assignment]
-    exponent = 1.0  # type: ignore[assignment]
+    decay = False
+    exponent = 1.0
 
     @property
     def family(self) -> str:  # type: ignore[override]

@@ -62,7 +62,7 @@ class Named(Wrapper):
         return str(self.label)
 
     @property
-    def columns(self) -> Any:  # type: ignore[override]
+    def columns(self) -> Any:
         """The columns of the kernel inside."""
         return self.kernel.columns
 

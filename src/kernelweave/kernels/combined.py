@@ -50,7 +50,7 @@ class _Combined(Kernel):
 
     def _ranks(self, n_columns: int) -> list[int] | None:
         ranks = [kernel.rank(n_columns) for kernel in self.kernels]
-        return None if None in ranks else ranks  # type: ignore[return-value]
+        return None if None in ranks else ranks
 
     def _features(self, A: Any) -> list[Any] | None:
         parts = [kernel.features(A) for kernel in self.kernels]
@@ -136,13 +136,15 @@ class Summed(_Combined, registered_as="summed"):
 
     @property
     def name(self) -> str:
-        """The names of the parts with a plus sign between, and weights that are not 1."""
+        """The names of the parts with a plus sign between, and weights that are not 1; long sums are cut."""
         weights = self._checked_weights()
         parts = [
             kernel.name if weight == 1 else f"{readable(weight)} {kernel.name}"
             for kernel, weight in zip(self.kernels, weights, strict=True)
         ]
-        return " + ".join(parts) if len(parts) > 1 else parts[0]
+        if len(parts) > 3:
+            return f"{parts[0]} + ... + {parts[-1]} ({len(parts)} kernels)"
+        return " + ".join(parts)
 
     def base(self, A: Any, B: Any) -> np.ndarray:
         """Return the weighted sum of the parts' matrices."""

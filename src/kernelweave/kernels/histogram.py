@@ -40,7 +40,8 @@ class Chi2(NumericKernel, registered_as="chi2"):
     def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         from sklearn.metrics.pairwise import additive_chi2_kernel  # slow to import, and rarely needed
 
-        distances = additive_chi2_kernel(A, B)
+        # its compiled loop refuses read-only arrays
+        distances = additive_chi2_kernel(np.require(A, requirements="W"), np.require(B, requirements="W"))
         return np.negative(distances, out=distances)
 
     def _base_diag(self, A: np.ndarray) -> np.ndarray:

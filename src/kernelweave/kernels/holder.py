@@ -38,7 +38,7 @@ class Held(KernelSpec):
         for j, matrix in enumerate(self.stack):
             if matrix.shape != (n, n):
                 raise ValueError(
-                    f"held needs square matrices of one size, an (m, n, n) array or a list of (n, n) matrices; "
+                    "held needs square matrices of one size, an (m, n, n) array or a list of (n, n) ones: "
                     f"matrix {j} has shape {matrix.shape}, the first has {self.stack[0].shape}"
                 )
             # a look at a corner costs nothing and finds the usual mistake, a one-sided product

@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 from .._components import nearest
 from ._algebra import Stack
-from ._kernel import KernelSpec, Schema
+from ._kernel import Kernel, KernelSpec, Schema
 from .dotproduct import linear, polynomial
 from .families import per_feature, per_view
 from .stationary import gaussian
@@ -28,7 +28,7 @@ def default_bank() -> Stack:
     >>> len(default_bank())
     6
     """
-    return gaussian((0.25, 0.5, 1.0, 2.0, 4.0), relative=True) + linear()  # type: ignore[no-any-return]
+    return gaussian((0.25, 0.5, 1.0, 2.0, 4.0), relative=True) + linear()
 
 
 def _smkl() -> KernelSpec:
@@ -50,7 +50,7 @@ def _simplemkl() -> KernelSpec:
 class _ImageBlocks(KernelSpec):
     """The bank of OBSCURE on MNIST, which makes sense for 28 x 28 images only."""
 
-    def expand(self, schema: Schema) -> list:
+    def expand(self, schema: Schema) -> list[Kernel]:
         """Return three kernels on each quarter of the image."""
         if schema.n_features != 784:
             raise ValueError(

@@ -1,0 +1,129 @@
+"""Distances under stress: offsets, duplicates, scales; and the median that widths are counted in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+from scipy.spatial.distance import cdist, pdist
+
+from kernelweave import kernels as kw
+from kernelweave.kernels import _distances
+from kernelweave.kernels._distances import sqeuclidean
+
+
+def exact(A, B):
+    return ((A[:, None, :] - B[None, :, :]) ** 2).sum(axis=2)
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    d=st.integers(1, 12),
+    offset=st.sampled_from([0.0, 1e3, -1e6]),
+    spread=st.sampled_from([1e-4, 1.0, 1e4]),
+)
+def test_squared_distances(seed, d, offset, spread):
+    rng = np.random.default_rng(seed)
+    A = offset + spread * rng.normal(size=(12, d))
+    A[3] = A[7]
+    B = np.vstack([A[5], offset + spread * rng.normal(size=(4, d))])
+    D = sqeuclidean(A, A)
+    assert np.array_equal(D, D.T)
+    assert (D.diagonal() == 0).all()
+    assert D[3, 7] == 0
+    assert (D >= 0).all()
+    # the digits of the data themselves are the limit, not those of the method
+    np.testing.assert_allclose(D, exact(A, A), rtol=1e-8)
+    D = sqeuclidean(A, B)
+    assert D[5, 0] == 0
+    np.testing.assert_allclose(D, exact(A, B), rtol=1e-8)
+
+
+def test_nearly_equal_rows_keep_their_digits():
+    rng = np.random.default_rng(0)
+    A = rng.normal(size=(50, 30))
+    B = A + 1e-7 * rng.normal(size=A.shape)
+    np.testing.assert_allclose(sqeuclidean(A, B).diagonal(), ((A - B) ** 2).sum(axis=1), rtol=1e-6)
+    S, T = sparse.csr_matrix(A), sparse.csr_matrix(B)
+    np.testing.assert_allclose(sqeuclidean(S, T), exact(A, B), rtol=1e-6)
+
+
+def test_blocks_of_rows_agree(monkeypatch):
+    A = np.random.default_rng(0).normal(size=(40, 9))
+    A[11] = A[2]
+    wanted = sqeuclidean(A, A)
+    monkeypatch.setattr(_distances, "ENTRIES_AT_ONCE", 64)
+    assert np.array_equal(sqeuclidean(A, A), wanted)
+
+
+def test_overflow_is_told():
+    with pytest.raises(ValueError, match="overflow"):
+        kw.gaussian(1.0)(np.diag(np.full(6, 1e200)))
+
+
+@pytest.mark.parametrize(("family", "metric"), [(kw.gaussian, "euclidean"), (kw.laplacian, "cityblock")])
+@pytest.mark.parametrize("columns", [None, [2], [0, 3]])
+def test_relative_width_counts_medians(family, metric, columns):
+    X = np.random.default_rng(0).normal(size=(31, 4)) * [1, 10, 100, 1000]
+    cut = X if columns is None else X[:, columns]
+    median = np.median(pdist(cut, metric))
+    relative = family(0.5, relative=True)
+    relative = relative if columns is None else relative.on(columns)
+    absolute = family(0.5 * median)
+    np.testing.assert_allclose(relative.resolve(X)(X), absolute(cut), rtol=1e-10)
+
+
+def test_relative_width_falls_back_where_most_samples_coincide():
+    X = np.zeros((20, 1))
+    assert kw.gaussian(1.0, relative=True).resolve(X).settled_width == 1.0
+    X[:2, 0] = [3.0, 5.0]
+    distances = pdist(X)
+    assert np.median(distances) == 0
+    width = kw.gaussian(1.0, relative=True).resolve(X).settled_width
+    assert width == pytest.approx(distances[distances > 0].mean())
+
+
+def test_relative_width_uses_at_most_a_thousand_rows():
+    rng = np.random.default_rng(0)
+    X = np.sort(rng.normal(size=(5000, 1)), axis=0)
+    rows = np.linspace(0, 4999, 1000).astype(int)
+    width = kw.gaussian(1.0, relative=True).resolve(X).settled_width
+    assert width == pytest.approx(np.median(pdist(X[rows])))
+    assert width == pytest.approx(np.median(pdist(X[::5])), rel=0.01)
+
+
+def test_relative_width_must_be_settled():
+    with pytest.raises(ValueError, match=r"0.5 x median.*resolve"):
+        kw.gaussian(0.5, relative=True)(np.eye(3))
+
+
+def test_settled_once_and_then_kept():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    kernel = kw.gaussian(0.5, relative=True).resolve(X)
+    assert kernel.resolve(100 * X) is kernel
+
+
+def test_medians_are_shared(monkeypatch):
+    from kernelweave.kernels import stationary
+
+    calls = []
+    typical = stationary.typical
+    monkeypatch.setattr(stationary, "typical", lambda D: calls.append(1) or typical(D))
+    X = np.random.default_rng(0).normal(size=(20, 3)) * [1, 10, 100]
+    bank = kw.gaussian([0.5, 1, 2], relative=True)
+    kernels = kw.expand_kernels(bank + kw.per_feature(bank), kw.Schema(3))
+    together = kw.resolve_kernels(kernels, X)
+    assert len(calls) == 4  # all features, and each of the three
+    for kernel, settled in zip(kernels, together, strict=True):
+        assert settled.exponent == kernel.resolve(X).exponent
+
+
+def test_cityblock_against_scipy():
+    A = np.random.default_rng(0).normal(size=(9, 5))
+    np.testing.assert_allclose(kw.laplacian(1.0).base(A, A[:4]), cdist(A, A[:4], "cityblock"))
+    np.testing.assert_allclose(
+        kw.laplacian(1.0).on(2).base(A, A[:4]), cdist(A[:, [2]], A[:4, [2]], "cityblock")
+    )
