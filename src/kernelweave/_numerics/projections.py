@@ -52,7 +52,7 @@ def shrink_power(v: np.ndarray, nu: float, power: float) -> np.ndarray:
             newton = x - residual / (1.0 + nu * power * x ** (power - 1.0))
         inside = (newton > low) & (newton < high)
         moved = np.where(inside, newton, 0.5 * (low + high))
-        if np.all(np.abs(moved - x) <= 1e-16 * v):
+        if np.all(np.abs(moved - x) <= 4e-16 * v):
             return moved
         x = moved
     return x

@@ -8,10 +8,13 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from .lowrank import LowRankBank
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -113,6 +116,19 @@ class Bank(ABC):
         which = np.arange(self.m) if kernels is None else kernels
         self.count(float(which.size) * len(index) * self.n)
         return self.block(np.asarray(index), np.arange(self.n), which)
+
+    def factors(self, tol: float = 1e-12) -> LowRankBank:
+        """Explicit features of every kernel, by eigendecomposition; eigenvalues below ``tol`` of the largest drop."""
+        from .lowrank import LowRankBank
+
+        everyone = np.arange(self.n)
+        blocks, starts = [], [0]
+        for j in range(self.m):
+            values, vectors = np.linalg.eigh(self.block(everyone, everyone, np.array([j]))[0])
+            kept = values > tol * max(values[-1], 0.0)
+            blocks.append(vectors[:, kept] * np.sqrt(values[kept]))
+            starts.append(starts[-1] + int(np.count_nonzero(kept)))
+        return LowRankBank(np.hstack(blocks), starts)
 
     def select(self, kernels: Sequence[int] | Index) -> Bank:
         """Return the bank of some of the kernels; storage is shared where it can be."""

@@ -40,8 +40,8 @@ class LowRankBank(Bank):
             return int(z.data.nbytes + z.indices.nbytes + z.indptr.nbytes)
         return int(z.nbytes)
 
-    def _columns(self, kernels: Index) -> Index:
-        return np.concatenate([np.arange(self.starts[j], self.starts[j + 1]) for j in kernels])
+    def factors(self, tol: float = 1e-12) -> LowRankBank:
+        return self
 
     def _dense(self, part: Any) -> Array:
         return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=float)

@@ -71,6 +71,18 @@ class Loss(Component):
         """Smallest and largest unit coefficient ``b`` for which ``l*(-b)`` is finite."""
         raise NotImplementedError
 
+    def dual_curvature(self, y: Array, b: Array) -> Array:
+        """Second derivative of ``l*(-b)`` in b, inside the bounds; the default reads it off ``quadratic_dual``."""
+        quadratic = self.quadratic_dual(y)
+        if quadratic is None:
+            raise NotImplementedError
+        return np.full(b.shape, quadratic.ridge)
+
+    def interior(self, y: Array, b: Array, margin: float = 1e-9) -> NDArray[np.bool_]:
+        """Where ``l*(-b)`` is twice differentiable: strictly inside the bounds and off any kink."""
+        low, high = self.bounds(y)
+        return np.asarray((b > low + margin) & (b < high - margin))
+
     def quadratic_dual(self, y: Array) -> QuadraticDual | None:
         """Return the dual as a box QP, or None where it is not one."""
         return None

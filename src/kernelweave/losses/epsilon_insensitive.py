@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._numerics.scalar import minimise_piecewise_linear
 from ._base import Array, Loss, QuadraticDual
@@ -42,6 +43,10 @@ class EpsilonInsensitive(Loss, registered_as="epsilon_insensitive"):
 
     def quadratic_dual(self, y: Array) -> QuadraticDual:
         return QuadraticDual(y, self.epsilon, 0.0, *self.bounds(y))
+
+    def interior(self, y: Array, b: Array, margin: float = 1e-9) -> NDArray[np.bool_]:
+        inside = super().interior(y, b, margin)
+        return np.asarray(inside & (np.abs(b) > margin)) if self.epsilon > 0 else inside
 
     def _intercept(self, y: Array, f: Array, c: Array) -> float:
         residual = y - f

@@ -37,5 +37,9 @@ class Logistic(Loss, registered_as="logistic"):
         a = np.clip(a, 0.0, 1.0)
         return np.where(inside, xlogy(a, a) + xlog1py(1.0 - a, -a), np.inf)
 
+    def dual_curvature(self, y: Array, b: Array) -> Array:
+        a = np.clip(y * b, 1e-300, 1.0)
+        return 1.0 / np.maximum(a * (1.0 - a), 1e-300)
+
     def bounds(self, y: Array) -> tuple[Array, Array]:
         return margin_bounds(y)

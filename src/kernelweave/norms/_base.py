@@ -27,10 +27,13 @@ class Norm(Component):
     convex_in_weights: ClassVar[bool] = True
     #: nothing is learnt: the weights are given
     fixed: ClassVar[bool] = False
-    #: the optimal weights are a differentiable function of s, so alternating with the SVM is defined
-    analytic: ClassVar[bool] = True
+    #: the best weights for given blocks have a closed form in which no block is lost, so alternation converges
+    analytic: ClassVar[bool] = False
     #: the weights live on the simplex and nothing else is charged
     simplex: ClassVar[bool] = False
+
+    #: ``half_square`` has a gradient away from zero blocks and a finite one there
+    smooth_on_blocks: ClassVar[bool] = False
 
     def __init_subclass__(cls, registered_as: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -57,6 +60,10 @@ class Norm(Component):
     def regulariser(self, t: Array, weights: Array) -> float:
         """Return ``half_square(t)``, or a bound from above that the weights at hand make cheaper."""
         return self.half_square(t)
+
+    def block_gradient(self, t: Array) -> Array:
+        """Gradient of ``half_square`` in t."""
+        raise NotImplementedError
 
     def penalty(self, weights: Array) -> float:
         """What the weights themselves cost."""

@@ -21,8 +21,8 @@ class Fixed(Norm):
     """
 
     fixed = True
-    analytic = False
     convex_in_weights = False
+    smooth_on_blocks = True
 
     def __init__(self, given: Any) -> None:
         self.given = given
@@ -47,6 +47,10 @@ class Fixed(Norm):
         if np.any(d[used] == 0):
             return float(np.inf)
         return 0.5 * float(np.sum(t[used] ** 2 / d[used]))
+
+    def block_gradient(self, t: Array) -> Array:
+        d = self._weights(t.size)
+        return np.divide(t, d, out=np.zeros_like(t), where=d > 0)
 
     def conjugate(self, s: Array) -> float:
         return 0.5 * float(self._weights(s.size) @ s)

@@ -20,7 +20,6 @@ class L1(Norm, registered_as="l1"):
     (2.0, 4.5)
     """
 
-    analytic = False  # the best weights jump between vertices
     simplex = True
 
     def half_square(self, t: Array) -> float:

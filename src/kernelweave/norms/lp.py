@@ -31,6 +31,9 @@ class Lp(Norm, registered_as="lp"):
     Lp(p=3.0)
     """
 
+    analytic = True
+    smooth_on_blocks = True
+
     def __init__(self, p: float = 2.0) -> None:
         self.p = p
 
@@ -58,6 +61,14 @@ class Lp(Norm, registered_as="lp"):
     def half_square(self, t: Array) -> float:
         top = float(np.max(t, initial=0.0))
         return 0.5 * top**2 * float(np.sum((t / top) ** self.r)) ** (2.0 / self.r) if top > 0 else 0.0
+
+    def block_gradient(self, t: Array) -> Array:
+        top = float(np.max(t, initial=0.0))
+        if top <= 0:
+            return np.zeros_like(t)
+        u = t / top
+        size = float(np.sum(u**self.r)) ** (1.0 / self.r)
+        return top * size ** (2.0 - self.r) * u ** (self.r - 1.0)
 
     def conjugate(self, s: Array) -> float:
         top = float(np.max(s, initial=0.0))

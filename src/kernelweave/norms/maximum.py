@@ -17,6 +17,7 @@ class Maximum(Norm, registered_as="max"):
     kernel cannot be dropped.
     """
 
+    analytic = True
     convex_in_weights = False
 
     def half_square(self, t: Array) -> float:

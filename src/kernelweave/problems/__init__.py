@@ -1,0 +1,7 @@
+"""Problems: primal, dual, certificate."""
+
+from .certificate import Certificate, Point, relative_gap
+from .fixed import FixedSolution, solve_fixed
+from .mkl import MKLProblem, Oracle
+
+__all__ = ["Certificate", "FixedSolution", "MKLProblem", "Oracle", "Point", "relative_gap", "solve_fixed"]

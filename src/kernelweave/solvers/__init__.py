@@ -1,0 +1,19 @@
+"""Solvers: one file an algorithm, one loop for all."""
+
+from ._auto import choose_solver
+from ._base import REQUIREMENTS, Solver, fitting_solvers, make_solver, registry
+from ._loop import TRACE_COLUMNS, Solution, Stop, solve, without_caches
+
+__all__ = [
+    "REQUIREMENTS",
+    "TRACE_COLUMNS",
+    "Solution",
+    "Solver",
+    "Stop",
+    "choose_solver",
+    "fitting_solvers",
+    "make_solver",
+    "registry",
+    "solve",
+    "without_caches",
+]

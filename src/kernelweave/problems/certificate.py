@@ -1,0 +1,88 @@
+"""What a solver hands over, and what can be proved of it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+Array = NDArray[np.float64]
+
+__all__ = ["Certificate", "Point", "relative_gap"]
+
+
+def relative_gap(primal: float, dual: float) -> float:
+    """``(P - D) / max(|P|, |D|, tiny)``."""
+    return (primal - dual) / max(abs(primal), abs(dual), np.finfo(float).tiny)
+
+
+@dataclass(frozen=True)
+class Point:
+    """Coefficients shared by all kernels, and the weights of the kernels.
+
+    Attributes
+    ----------
+    beta : array of shape (n,) or (n, k)
+        Signed coefficients.
+    weights : array of shape (m,)
+        Kernel weights, non-negative.
+    quad : array of shape (m,), optional
+        ``beta' K_j beta``, where the solver has it from the bank already.
+    decision : array like beta, optional
+        ``sum_j weights_j K_j beta``, likewise.
+    dual_beta, dual_quad : arrays, optional
+        Other coefficients for the lower bound, where the solver knows better ones than ``beta``.
+    """
+
+    beta: Array
+    weights: Array
+    quad: Array | None = None
+    decision: Array | None = None
+    dual_beta: Array | None = None
+    dual_quad: Array | None = None
+
+
+@dataclass(frozen=True)
+class Certificate:
+    """An upper and a lower bound of the optimal value, each with the point that attains it.
+
+    Attributes
+    ----------
+    primal : float
+        Objective at the point that is used for prediction.
+    dual : float
+        Lower bound of the optimum, the dual objective at ``dual_point``.
+    dual_point : array of shape (n,) or (n, k)
+        Coefficients in the dual set: anyone can recompute ``dual`` from them.
+    intercept : float or array
+        Best intercept at the primal point (0 without one).
+    """
+
+    primal: float
+    dual: float
+    dual_point: Array
+    intercept: Any = 0.0
+
+    @property
+    def gap(self) -> float:
+        """``primal - dual``: the objective is at most this far from optimal."""
+        return self.primal - self.dual
+
+    @property
+    def relative_gap(self) -> float:
+        """The gap relative to the larger of the two values."""
+        return relative_gap(self.primal, self.dual)
+
+    def with_dual_of(self, other: Certificate) -> Certificate:
+        """Return this primal value with the better of the two dual bounds."""
+        if other.dual > self.dual:
+            return replace(self, dual=other.dual, dual_point=other.dual_point)
+        return self
+
+    def __repr__(self) -> str:
+        return (
+            f"Certificate: objective {self.primal:.6g} is proved to be within {100 * max(self.relative_gap, 0):.2g} % "
+            f"of the optimum (lower bound {self.dual:.6g})"
+        )

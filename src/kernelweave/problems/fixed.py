@@ -1,0 +1,212 @@
+"""The inner problem: weights given, one kernel matrix, find the coefficients.
+
+``J(d) = max over beta of sum_i c_i dual(beta_i / c_i) - beta' K beta / 2``, an SVM for the hinge loss.  Losses whose dual
+is a box QP go to the SMO engine; losses with curvature everywhere to Newton's method, a Cholesky factorisation a step.
+Both stop on the duality gap of this inner problem, which costs O(n) from what they hold.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+
+from ..losses import Loss
+from .certificate import Array, relative_gap
+
+__all__ = ["FixedSolution", "solve_fixed"]
+
+
+@dataclass(frozen=True)
+class FixedSolution:
+    """Coefficients for one kernel matrix.
+
+    ``decision`` is ``K beta``; ``primal`` and ``dual`` bracket the inner optimum; ``iterations`` counts SMO or Newton
+    steps.
+    """
+
+    beta: Array
+    decision: Array
+    intercept: Any
+    primal: float
+    dual: float
+    iterations: int
+
+    @property
+    def relative_gap(self) -> float:
+        """Relative gap of the inner problem."""
+        return relative_gap(self.primal, self.dual)
+
+
+def solve_fixed(
+    K: Array,
+    loss: Loss,
+    y: Array,
+    c: Array,
+    fit_intercept: bool,
+    target: float = 1e-4,
+    start: FixedSolution | None = None,
+    keep_product: bool = False,
+) -> FixedSolution:
+    """Solve the inner problem to a relative duality gap of ``target``.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Mixed kernel matrix.
+    loss : Loss
+    y, c : arrays of shape (n,) or (n, k)
+        Targets and every sample's own C; columns are independent problems on the same matrix.
+    fit_intercept : bool
+    target : float
+        Relative duality gap to reach.
+    start : FixedSolution, optional
+        Where to start.
+    keep_product : bool
+        Whether ``start.decision`` is ``K start.beta`` for this very K.
+    """
+    if y.ndim == 2:
+        return _solve_columns(K, loss, y, c, fit_intercept, target, start, keep_product)
+    if loss.has_curvature:
+        return _newton(K, loss, y, c, fit_intercept, target, start)
+    return _smo(K, loss, y, c, fit_intercept, target, start, keep_product)
+
+
+def _solve_columns(
+    K: Array,
+    loss: Loss,
+    y: Array,
+    c: Array,
+    fit_intercept: bool,
+    target: float,
+    start: FixedSolution | None,
+    keep_product: bool,
+) -> FixedSolution:
+    solved = []
+    for k in range(y.shape[1]):
+        mine = start
+        if start is not None:
+            mine = FixedSolution(start.beta[:, k], start.decision[:, k], 0.0, start.primal, start.dual, 0)
+        solved.append(solve_fixed(K, loss, y[:, k], c[:, k], fit_intercept, target, mine, keep_product))
+    return FixedSolution(
+        beta=np.stack([one.beta for one in solved], axis=1),
+        decision=np.stack([one.decision for one in solved], axis=1),
+        intercept=np.array([one.intercept for one in solved]),
+        primal=sum(one.primal for one in solved),
+        dual=sum(one.dual for one in solved),
+        iterations=sum(one.iterations for one in solved),
+    )
+
+
+def _assess(
+    loss: Loss, y: Array, c: Array, beta: Array, decision: Array, fit_intercept: bool, iterations: int
+) -> FixedSolution:
+    """Primal with the best intercept, and dual, of coefficients in the dual set."""
+    half = 0.5 * float(beta @ decision)
+    b = loss.best_intercept(y, decision, c) if fit_intercept else 0.0
+    used = c > 0
+    gain = float(np.sum(c[used] * loss.dual(y[used], beta[used] / c[used])))
+    return FixedSolution(
+        beta, decision, b, half + float(np.sum(c * loss.value(y, decision + b))), gain - half, iterations
+    )
+
+
+def _smo(
+    K: Array,
+    loss: Loss,
+    y: Array,
+    c: Array,
+    fit_intercept: bool,
+    target: float,
+    start: FixedSolution | None,
+    keep_product: bool,
+) -> FixedSolution:
+    from .._numerics.smo import solve_box_qp
+
+    quadratic = loss.quadratic_dual(y)
+    if quadratic is None:
+        raise TypeError(f"{loss!r} has neither curvature nor a quadratic dual: no inner solver knows it")
+    lower, upper = loss.box(y, c)
+    with np.errstate(divide="ignore"):
+        ridge = np.where(c > 0, quadratic.ridge / c, 0.0) if quadratic.ridge else None
+    kink = np.full(y.shape, quadratic.kink) if quadratic.kink else None
+    beta = None if start is None else start.beta
+    product = start.decision if start is not None and keep_product else None
+    tolerance, iterations = min(1e-2, 10 * target), 0
+    best: FixedSolution | None = None
+    while True:
+        found = solve_box_qp(
+            K, quadratic.linear, lower, upper,
+            ridge=ridge, kink=kink, equality=fit_intercept, tol=tolerance, beta=beta, product=product,
+        )  # fmt: skip
+        iterations += int(found.iterations)
+        solution = _assess(loss, y, c, found.beta, found.product, fit_intercept, iterations)
+        if best is None or solution.relative_gap < best.relative_gap:
+            best = solution
+        # the engine's tolerance is on the gradient; what is wanted is the gap
+        if best.relative_gap <= target or not found.converged or tolerance < 1e-12:
+            return best
+        # the gap is about proportional to the tolerance: aim a little below the target
+        tolerance = min(0.3 * tolerance, max(0.5 * tolerance * target / solution.relative_gap, 1e-3 * tolerance))
+        beta, product = found.beta, found.product
+
+
+def _newton(
+    K: Array,
+    loss: Loss,
+    y: Array,
+    c: Array,
+    fit_intercept: bool,
+    target: float,
+    start: FixedSolution | None,
+    max_iter: int = 100,
+) -> FixedSolution:
+    """Newton's method on the primal, ``beta' K beta / 2 + sum c l(y, K beta + b)``.
+
+    The step solves ``(K + W^-1) beta + b = f - W^-1 g`` with W the curvatures and g the gradients of the loss, in the
+    form ``W^1/2 (I + W^1/2 K W^1/2)^-1 W^1/2`` that stays well conditioned where curvatures vanish.
+    """
+    n = y.size
+    beta = np.zeros(n) if start is None else start.beta.copy()
+    decision = np.zeros(n) if start is None else K @ beta
+    floor = 1e-14 * float(np.max(c))
+    best: FixedSolution | None = None
+    for iteration in range(1, max_iter + 1):
+        b = loss.best_intercept(y, decision, c) if fit_intercept else 0.0
+        f = decision + b
+        gradient = c * loss.gradient(y, f)
+        # the gradient at the best intercept is a point of the dual set: its sum is zero
+        dual_beta = loss.project(y, -gradient, c, fit_intercept)
+        solution = _assess(loss, y, c, dual_beta, K @ dual_beta, fit_intercept, iteration)
+        if best is None or solution.relative_gap < best.relative_gap:
+            best = solution
+        if best.relative_gap <= target:
+            return best
+        w = np.maximum(c * loss.curvature(y, f), floor)
+        root = np.sqrt(w)
+        system = (root[:, None] * K) * root[None, :]
+        system.flat[:: n + 1] += 1.0
+        factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        rhs = root * f - gradient / root
+        new = root * cho_solve(factor, rhs, check_finite=False)
+        if fit_intercept:
+            ones = root * cho_solve(factor, root, check_finite=False)
+            new = new - ones * (np.sum(new) / np.sum(ones))
+        direction = new - beta
+        moved = K @ direction
+        step, slope = 1.0, float(beta @ moved + gradient @ moved)
+        here = 0.5 * float(beta @ decision) + float(np.sum(c * loss.value(y, f)))
+        while step > 1e-10:
+            trial = decision + step * moved
+            shift = loss.best_intercept(y, trial, c) if fit_intercept else 0.0
+            value = 0.5 * float((beta + step * direction) @ trial) + float(np.sum(c * loss.value(y, trial + shift)))
+            if value <= here + 1e-4 * step * min(slope, 0.0) + 1e-15 * abs(here):
+                break
+            step *= 0.5
+        else:
+            return best
+        beta, decision = beta + step * direction, decision + step * moved
+    assert best is not None
+    return best

@@ -1,0 +1,177 @@
+"""The one problem behind all of it: bank x loss x norm, and the judge of every solver.
+
+    P(f) = 1/2 Omega(|f_1|, ..., |f_m|)^2 + sum_i c_i l(y_i, f(x_i) + b),       f_j = d_j sum_i beta_i k_j(x_i, .)
+    D(beta) = sum_i c_i (-l*(-beta_i / c_i)) - Omega_dual(s)^2 / 2,             s_j = beta' K_j beta
+
+``D(beta) <= P(f)`` for every beta in the dual set and every f: the gap certifies a point whoever found it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..banks import Bank, support
+from ..losses import Loss
+from ..norms import Norm
+from .certificate import Array, Certificate, Point
+from .curvature import hessian_root
+from .fixed import FixedSolution, solve_fixed
+
+__all__ = ["MKLProblem", "Oracle"]
+
+
+@dataclass(frozen=True)
+class Oracle:
+    """What one solve with given weights tells: the value J, its gradient ``-quad / 2`` and a certified point.
+
+    ``root`` is a matrix A of m columns with ``A'A`` the Hessian of J, where it was asked for.
+    """
+
+    weights: Array
+    inner: FixedSolution
+    quad: Array
+    root: Array | None = None
+
+    @property
+    def value(self) -> float:
+        """J at the weights, from below; exact up to the inner gap."""
+        return self.inner.dual
+
+    @property
+    def point(self) -> Point:
+        """The point, with what is known of it."""
+        return Point(self.inner.beta, self.weights, self.quad, self.inner.decision)
+
+
+class MKLProblem:
+    """Learn coefficients and kernel weights together.
+
+    Parameters
+    ----------
+    bank : Bank
+        m kernels on n samples.
+    loss : Loss
+    norm : Norm
+    y : array of shape (n,) or (n, k)
+        Targets, -1 and 1 for classification; columns are tasks that share the kernel weights.
+    C : float
+        Weight of the loss.
+    sample_weight : array of shape (n,) or of y's shape, optional
+        Multiplies C sample by sample.
+    fit_intercept : bool
+        Whether f has a free constant.
+    """
+
+    def __init__(
+        self,
+        bank: Bank,
+        loss: Loss,
+        norm: Norm,
+        y: Array,
+        C: float = 1.0,
+        sample_weight: Array | None = None,
+        fit_intercept: bool = True,
+    ) -> None:
+        self.bank = bank
+        self.loss = loss
+        self.y = np.asarray(y, dtype=float)
+        weight = np.ones(self.y.shape) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        if weight.ndim < self.y.ndim:
+            weight = np.repeat(weight[:, None], self.y.shape[1], axis=1)
+        self.c = float(C) * weight
+        self.fit_intercept = fit_intercept
+        norm.check(bank.m)
+        self.norm = norm.settle(self.mean_kernel_value)
+
+    @property
+    def n(self) -> int:
+        """Number of samples."""
+        return self.bank.n
+
+    @property
+    def m(self) -> int:
+        """Number of kernels."""
+        return self.bank.m
+
+    # ---- the judge -------------------------------------------------------------------------------------------
+
+    def primal(self, point: Point) -> tuple[float, object]:
+        """Objective at a point, and the best intercept there."""
+        quad, decision = self._known(point)
+        blocks = point.weights * np.sqrt(np.maximum(quad, 0.0))
+        b = self.loss.best_intercept(self.y, decision, self.c) if self.fit_intercept else self._no_intercept()
+        value = self.norm.regulariser(blocks, point.weights)
+        return value + float(np.sum(self.c * self.loss.value(self.y, decision + b))), b
+
+    def dual(self, beta: Array, quad: Array | None = None) -> float:
+        """Dual objective at coefficients in the dual set."""
+        s = self.bank.quad(beta) if quad is None else quad
+        return self.gain(beta) - self.norm.conjugate(s)
+
+    def gain(self, beta: Array) -> float:
+        """The loss's part of the dual objective."""
+        used = self.c > 0
+        return float(np.sum(self.c[used] * self.loss.dual(self.y[used], beta[used] / self.c[used])))
+
+    def repair(self, beta: Array) -> Array:
+        """Nearest coefficients in the dual set; the same array where beta is in it up to rounding."""
+        repaired = self.loss.project(self.y, beta, self.c, self.fit_intercept)
+        scale = 1e-13 * max(float(np.max(np.abs(beta), initial=0.0)), np.finfo(float).tiny)
+        if float(np.max(np.abs(repaired - beta))) > scale:
+            return repaired
+        # within rounding of the set: clip exactly into the box so that the conjugate is finite
+        return np.clip(beta, *self.loss.box(self.y, self.c))
+
+    def certificate(self, point: Point) -> Certificate:
+        """Bounds from any point: valid whatever the solver did."""
+        quad, decision = self._known(point)
+        primal, intercept = self.primal(Point(point.beta, point.weights, quad, decision))
+        bounds = [self._lower_bound(point.beta, quad)]
+        if point.dual_beta is not None:
+            bounds.append(self._lower_bound(point.dual_beta, point.dual_quad))
+        dual, beta = max(bounds, key=lambda bound: bound[0])
+        return Certificate(primal, dual, beta, intercept)
+
+    def _lower_bound(self, beta: Array, quad: Array | None) -> tuple[float, Array]:
+        """Dual value at the repaired coefficients; ``quad`` is used only where the repair changed nothing."""
+        repaired = self.repair(beta)
+        moved = float(np.max(np.abs(repaired - beta), initial=0.0))
+        same = moved <= 1e-13 * float(np.max(np.abs(repaired), initial=0.0))
+        return self.dual(repaired, quad if same else None), repaired
+
+    def _known(self, point: Point) -> tuple[Array, Array]:
+        quad = self.bank.quad(point.beta) if point.quad is None else point.quad
+        decision = point.decision
+        if decision is None:
+            decision = self.bank.mix_product(point.weights, point.beta)
+        return quad, decision
+
+    def _no_intercept(self) -> object:
+        return 0.0 if self.y.ndim == 1 else np.zeros(self.y.shape[1])
+
+    # ---- the oracle ------------------------------------------------------------------------------------------
+
+    def oracle(
+        self,
+        weights: Array,
+        start: FixedSolution | None = None,
+        target: float = 1e-4,
+        curvature: bool = False,
+    ) -> Oracle:
+        """Solve with these weights to a relative gap of ``target``, starting from an earlier solution."""
+        K = self.bank.combine(weights)
+        inner = solve_fixed(K, self.loss, self.y, self.c, self.fit_intercept, target, start)
+        if not curvature:
+            return Oracle(weights, inner, self.bank.quad(inner.beta))
+        # the products on the support give the quadratic forms too: one read for both
+        rows = support(inner.beta)
+        products = self.bank.apply(inner.beta, rows)
+        quad = np.sum(products * inner.beta[rows], axis=tuple(range(1, products.ndim)))
+        return Oracle(weights, inner, quad, hessian_root(self, K, inner, rows, products))
+
+    def mean_kernel_value(self) -> float:
+        """Optimal value with the mean kernel: the scale of the objective."""
+        K = self.bank.combine(np.full(self.m, 1.0 / self.m))
+        return solve_fixed(K, self.loss, self.y, self.c, self.fit_intercept, 1e-6).dual

@@ -1,0 +1,89 @@
+"""What a solver is: ``init``, ``step``, ``point``.  The loop, the stopping and the judging are not its business."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+from .._components import Component, Registry
+from ..losses import Loss
+from ..norms import Norm
+from ..problems import MKLProblem, Point
+
+__all__ = ["REQUIREMENTS", "Solver", "fitting_solvers", "make_solver", "registry"]
+
+#: what a solver may need of a loss and a norm: the test, and how to say it
+REQUIREMENTS: dict[str, tuple[Any, str]] = {
+    "simplex": (lambda loss, norm: norm.simplex, "norm='l1'"),
+    "convex weights": (lambda loss, norm: norm.convex_in_weights, "a norm that is convex in the weights (l1, lp, entropy)"),
+    "projection": (
+        lambda loss, norm: norm.convex_in_weights and type(norm).project is not Norm.project,
+        "a norm whose weights can be projected (l1, lp)",
+    ),
+    "analytic weights": (lambda loss, norm: norm.analytic, "a norm with closed-form weights (lp with p > 1, max)"),
+    "fixed weights": (lambda loss, norm: norm.fixed, "norm='uniform' or fixed weights"),
+    "smooth loss": (lambda loss, norm: loss.smoothness is not None, "a smooth loss (logistic, squared, squared_hinge, huber_hinge)"),
+    "smooth norm": (lambda loss, norm: norm.smooth_on_blocks, "a norm with a gradient (lp with p > 1, uniform)"),
+}  # fmt: skip
+
+
+class Solver(Component):
+    """An iterative method for an ``MKLProblem``.
+
+    A subclass declares ``needs`` (keys of ``REQUIREMENTS``) and defines
+
+    - ``init(problem, start, tol)``: return the state, a small dataclass of its own; ``start`` is a Point or None and
+      ``tol`` the relative gap that will be asked for, by which inner precision can be chosen;
+    - ``step(problem, state)``: return the next state;
+    - ``point(state)``: return the point to be judged.
+
+    A state with a true ``finished`` attribute tells the loop that nothing more can be gained.
+    """
+
+    needs: ClassVar[tuple[str, ...]] = ()
+    #: iterations when the caller does not say
+    default_max_iter: ClassVar[int] = 1000
+    #: one line for tables
+    summary: ClassVar[str] = ""
+
+    def __init_subclass__(cls, registered_as: str | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if registered_as is not None:
+            cls.registered_as = registered_as
+            registry.add(registered_as, cls)
+
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> Any:
+        """Return the first state."""
+        raise NotImplementedError
+
+    def step(self, problem: MKLProblem, state: Any) -> Any:
+        """Return the next state."""
+        raise NotImplementedError
+
+    def point(self, state: Any) -> Point:
+        """Return the point that the state stands for."""
+        raise NotImplementedError
+
+    def unmet(self, loss: Loss, norm: Norm) -> list[str]:
+        """Return what this solver needs and the combination does not have."""
+        return [REQUIREMENTS[need][1] for need in self.needs if not REQUIREMENTS[need][0](loss, norm)]
+
+
+registry: Registry[Solver] = Registry("solver", "kernelweave.solvers")
+
+
+def fitting_solvers(loss: Loss, norm: Norm) -> list[str]:
+    """Names of the solvers that serve a loss and a norm."""
+    return [name for name in registry if not registry[name]().unmet(loss, norm)]
+
+
+def make_solver(solver: Any, loss: Loss, norm: Norm) -> Solver:
+    """Return a solver from a name or an instance, or say why it does not fit and which would."""
+    made: Solver = registry.make(solver, Solver)  # type: ignore[type-abstract]
+    unmet = made.unmet(loss, norm)
+    if unmet:
+        fitting = ", ".join(repr(name) for name in fitting_solvers(loss, norm))
+        raise ValueError(
+            f"solver {made.registered_as!r} needs {' and '.join(unmet)}; it does not fit loss={loss!r} with "
+            f"norm={norm.label!r}. Solvers that fit: {fitting}"
+        )
+    return made

@@ -1,0 +1,189 @@
+"""The loop that every solver runs in: judging, stopping, keeping the best, tracing, saving."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ..problems import Certificate, MKLProblem, Point
+from ._base import Solver
+from ._checkpoint import Checkpoint
+from ._progress import Progress
+
+__all__ = ["TRACE_COLUMNS", "Solution", "Stop", "solve"]
+
+TRACE_COLUMNS = ("iteration", "seconds", "passes", "primal", "dual", "relative_gap", "active_kernels")
+
+MESSAGES = {
+    "converged": "the relative gap reached the tolerance",
+    "max_iter": "the iterations allowed were used up",
+    "max_seconds": "the time allowed was used up",
+    "interrupted": "interrupted from the keyboard; the best point was kept",
+    "stopped": "a callback asked to stop",
+    "stalled": "the solver could not improve any further",
+    "non_finite": "the solver produced values that are not finite; the best point before that was kept",
+}
+
+
+@dataclass(frozen=True)
+class Stop:
+    """When to stop: at a relative gap, after iterations, after seconds; whichever comes first."""
+
+    tol: float = 1e-3
+    max_iter: int | None = None
+    max_seconds: float | None = None
+
+
+@dataclass(frozen=True)
+class Solution:
+    """What the loop returns: the best point with its certificate, why it stopped, and how it got there."""
+
+    point: Point
+    certificate: Certificate
+    status: str
+    trace: list[tuple[float, ...]]
+    n_iter: int
+    seconds: float
+    passes: float
+
+    @property
+    def converged(self) -> bool:
+        """Whether the certificate reached the tolerance."""
+        return self.status == "converged"
+
+    @property
+    def message(self) -> str:
+        """The status in a sentence."""
+        return MESSAGES[self.status]
+
+    def __repr__(self) -> str:
+        return (
+            f"Solution: {self.status} after {self.n_iter} iterations, {self.passes:.1f} passes over the bank and "
+            f"{self.seconds:.2f} s. {self.certificate!r}"
+        )
+
+
+Callback = Callable[[dict[str, float]], Any]
+
+
+def solve(
+    problem: MKLProblem,
+    solver: Solver,
+    stop: Stop | None = None,
+    *,
+    start: Point | None = None,
+    callback: Callback | None = None,
+    verbose: int = 0,
+    checkpoint: str | Path | None = None,
+) -> Solution:
+    """Run a solver on a problem until the certificate says enough.
+
+    Parameters
+    ----------
+    problem : MKLProblem
+    solver : Solver
+    stop : Stop
+    start : Point, optional
+        Where to start (warm start).
+    callback : callable, optional
+        Called after every iteration with the row of the trace as a dictionary; a true answer stops the loop.
+    verbose : int
+        1 shows a progress bar, 2 prints every iteration.
+    checkpoint : path, optional
+        NPZ file that is rewritten as the fit goes on and resumed from where it exists and fits the problem.
+    """
+    stop = stop or Stop()
+    max_iter = solver.default_max_iter if stop.max_iter is None else stop.max_iter
+    saved = Checkpoint(checkpoint, problem) if checkpoint is not None else None
+    best = _Best()
+    spent = 0.0
+    if saved is not None and (resumed := saved.load()) is not None:
+        start, best.trace, spent = resumed.point, resumed.trace, resumed.seconds
+    began = time.perf_counter() - spent
+    passes_before = problem.bank.passes - (best.trace[-1][2] if best.trace else 0.0)
+    iteration = int(best.trace[-1][0]) + 1 if best.trace else 0
+    last = iteration + max_iter
+    status = "max_iter"
+    progress = Progress(verbose, stop.tol, str(solver.registered_as))
+    state: Any = None
+    try:
+        while iteration <= last:
+            state = solver.init(problem, start, stop.tol) if state is None else solver.step(problem, state)
+            point = solver.point(state)
+            judged = problem.certificate(point)
+            if not (np.isfinite(judged.primal) and np.isfinite(judged.dual)):
+                status = "non_finite"
+                break
+            seconds = time.perf_counter() - began
+            best.take(point, judged, iteration, seconds, problem.bank.passes - passes_before)
+            progress.show(best.row)
+            if saved is not None and best.point is not None:
+                saved.save(best.point, best.trace, seconds)
+            if best.gap <= stop.tol:
+                status = "converged"
+                break
+            if callback is not None and callback(best.row):
+                status = "stopped"
+                break
+            if stop.max_seconds is not None and seconds >= stop.max_seconds:
+                status = "max_seconds"
+                break
+            if getattr(state, "finished", False):
+                status = "stalled"
+                break
+            iteration += 1
+    except KeyboardInterrupt:
+        if best.point is None:
+            raise
+        status = "interrupted"
+    finally:
+        progress.close()
+        if saved is not None and best.point is not None:
+            saved.save(best.point, best.trace, time.perf_counter() - began, force=True)
+    if best.point is None or best.certificate is None:
+        raise FloatingPointError(
+            f"solver {solver.registered_as!r} produced values that are not finite at its first point; check the scale "
+            "of the kernels and of C"
+        )
+    return Solution(
+        best.point, best.certificate, status, best.trace, len(best.trace) - 1,
+        time.perf_counter() - began, problem.bank.passes - passes_before,
+    )  # fmt: skip
+
+
+class _Best:
+    """Best primal and best dual so far, each from its own point, and the table of how they came."""
+
+    def __init__(self) -> None:
+        self.point: Point | None = None
+        self.certificate: Certificate | None = None
+        self.trace: list[tuple[float, ...]] = []
+
+    @property
+    def gap(self) -> float:
+        return self.certificate.relative_gap if self.certificate is not None else np.inf
+
+    @property
+    def row(self) -> dict[str, float]:
+        return dict(zip(TRACE_COLUMNS, self.trace[-1], strict=True))
+
+    def take(self, point: Point, judged: Certificate, iteration: int, seconds: float, passes: float) -> None:
+        if self.certificate is None:
+            self.point, self.certificate = point, judged
+        elif judged.primal < self.certificate.primal:
+            self.point, self.certificate = point, judged.with_dual_of(self.certificate)
+        else:
+            self.certificate = self.certificate.with_dual_of(judged)
+        active = int(np.count_nonzero(point.weights))
+        now = self.certificate
+        self.trace.append((iteration, seconds, passes, now.primal, now.dual, now.relative_gap, active))
+
+
+def without_caches(point: Point) -> Point:
+    """Return the bare point, so that a certificate of it is computed from the bank alone."""
+    return replace(point, quad=None, decision=None, dual_beta=None, dual_quad=None)

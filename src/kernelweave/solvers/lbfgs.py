@@ -1,0 +1,116 @@
+"""L-BFGS on the primal in explicit features: the (2, r) form, for smooth losses."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.optimize import minimize
+
+from ..banks import LowRankBank
+from ..problems import MKLProblem, Point
+from ._base import Solver
+
+Array = NDArray[np.float64]
+
+__all__ = ["LBFGS"]
+
+
+@dataclass
+class _State:
+    objective: _Objective
+    x: Array
+    finished: bool = False
+
+
+class LBFGS(Solver, registered_as="lbfgs"):
+    """Minimise ``1/2 |w|_{2,r}^2 + sum c l(y, Z w + b)`` over the features of all kernels.
+
+    Kernels without explicit features are factorised once (m eigendecompositions).
+
+    Parameters
+    ----------
+    memory : int, default=20
+        Pairs that L-BFGS remembers.
+    chunk : int, default=20
+        Iterations between two certificates.
+    """
+
+    needs = ("smooth loss", "smooth norm")
+    default_max_iter = 1000
+    summary = "L-BFGS on the primal in explicit features"
+
+    def __init__(self, memory: int = 20, chunk: int = 20) -> None:
+        self.memory = memory
+        self.chunk = chunk
+
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
+        objective = _Objective(problem)
+        return _State(objective, objective.first(start))
+
+    def step(self, problem: MKLProblem, state: _State) -> _State:
+        options = {"maxiter": self.chunk, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * self.chunk}
+        found = minimize(state.objective, state.x, jac=True, method="L-BFGS-B", options=options)
+        return _State(state.objective, found.x, finished=found.nit == 0)
+
+    def point(self, state: _State) -> Point:
+        return state.objective.point(state.x)
+
+
+class _Objective:
+    """Value and gradient in ``x = (w, b)``; a full gradient counts as one pass."""
+
+    def __init__(self, problem: MKLProblem) -> None:
+        self.problem = problem
+        self.factors: LowRankBank = problem.bank.factors()
+        self.starts = self.factors.starts
+        self.block_of = np.repeat(np.arange(problem.m), self.factors.ranks)
+        self.root_scale = np.sqrt(self.factors.scale)[self.block_of]
+        self.columns = 1 if problem.y.ndim == 1 else problem.y.shape[1]
+        self.width = int(self.starts[-1])
+
+    def first(self, start: Point | None) -> Array:
+        x = np.zeros((self.width + 1) * self.columns)
+        if start is not None:
+            coordinates = self._adjoint(start.beta).reshape(self.width, self.columns)
+            x[: self.width * self.columns] = (coordinates * start.weights[self.block_of][:, None]).ravel()
+        return x
+
+    def _unpack(self, x: Array) -> tuple[Array, Array]:
+        w = x[: self.width * self.columns].reshape(self.width, self.columns)
+        return w, x[self.width * self.columns :]
+
+    def _forward(self, w: Array) -> Array:
+        f = np.asarray(self.factors.features @ (self.root_scale[:, None] * w))
+        return f[:, 0] if self.problem.y.ndim == 1 else f
+
+    def _adjoint(self, g: Array) -> Array:
+        z = np.asarray(self.factors.features.T @ g.reshape(-1, self.columns))
+        return self.root_scale[:, None] * z
+
+    def _blocks(self, w: Array) -> Array:
+        squares = np.append(np.sum(w**2, axis=1), 0.0)
+        return np.sqrt(np.add.reduceat(squares, self.starts[:-1]) * (self.factors.ranks > 0))
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        problem = self.problem
+        problem.bank.count(problem.m * float(problem.n) ** 2)
+        w, b = self._unpack(x)
+        f = self._forward(w) + (b if problem.y.ndim == 2 else b[0])
+        t = self._blocks(w)
+        value = problem.norm.half_square(t) + float(np.sum(problem.c * problem.loss.value(problem.y, f)))
+        gradient = problem.c * problem.loss.gradient(problem.y, f)
+        pull = np.divide(problem.norm.block_gradient(t), t, out=np.zeros_like(t), where=t > 0)
+        dw = pull[self.block_of][:, None] * w + self._adjoint(gradient)
+        db = np.atleast_1d(np.sum(gradient, axis=0)) if problem.fit_intercept else np.zeros(self.columns)
+        return value, np.concatenate([dw.ravel(), db])
+
+    def point(self, x: Array) -> Point:
+        """Coefficients from the gradient of the loss at the best intercept, weights from the block norms."""
+        problem = self.problem
+        w, _ = self._unpack(x)
+        f = self._forward(w)
+        b = problem.loss.best_intercept(problem.y, f, problem.c) if problem.fit_intercept else 0.0
+        beta = problem.repair(-problem.c * problem.loss.gradient(problem.y, f + b))
+        return Point(beta, problem.norm.weights_of_blocks(self._blocks(w)))

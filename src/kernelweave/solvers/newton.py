@@ -1,0 +1,101 @@
+"""Second order in the weights: the default engine.
+
+J, the optimal value as a function of the weights, is convex and piecewise twice differentiable, and its Hessian falls
+out of the inner solve at the price of a small Cholesky factorisation (``problems.curvature``).  A step minimises the
+quadratic model over the set of weights.  Where next to no coefficient is free, J is nearly polyhedral and its Hessian
+vanishes; earlier linearisations, added to the model where they contradict it, take over there.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problems import MKLProblem, Oracle, Point, relative_gap
+from ._base import Solver
+from ._model import SimplexModel, minimise_smooth_model
+from ._start import begin, inner_target
+
+Array = NDArray[np.float64]
+
+__all__ = ["Newton"]
+
+
+@dataclass
+class _State:
+    centre: Oracle
+    last: Oracle
+    tol: float
+    lower: float
+    cuts: list[tuple[float, Array]] = field(default_factory=list)
+    damping: float = 0.0
+    finished: bool = False
+
+
+class Newton(Solver, registered_as="newton"):
+    """Minimise a quadratic model of J over the weights, with the true Hessian (after Chapelle & Rakotomamonjy 2008).
+
+    Parameters
+    ----------
+    cuts : int, default=30
+        Earlier linearisations kept beside the curvature.
+    """
+
+    needs = ("convex weights",)
+    default_max_iter = 300
+    summary = "quadratic model in the weights with the exact Hessian"
+
+    def __init__(self, cuts: int = 30) -> None:
+        self.cuts = cuts
+
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
+        weights, inner = begin(problem, start)
+        oracle = problem.oracle(weights, inner, inner_target(1.0, tol), curvature=True)
+        return _State(oracle, oracle, tol, problem.dual(oracle.inner.beta, oracle.quad), [self._cut(problem, oracle)])
+
+    def _cut(self, problem: MKLProblem, oracle: Oracle) -> tuple[float, Array]:
+        return problem.gain(oracle.inner.beta), oracle.quad
+
+    def step(self, problem: MKLProblem, state: _State) -> _State:
+        if problem.norm.simplex:
+            return self._simplex_step(problem, state)
+        return self._smooth_step(problem, state)
+
+    def _target(self, problem: MKLProblem, state: _State) -> float:
+        upper = state.centre.inner.primal + problem.norm.penalty(state.centre.weights)
+        return inner_target(relative_gap(upper, state.lower), state.tol)
+
+    def _simplex_step(self, problem: MKLProblem, state: _State) -> _State:
+        model = SimplexModel(state.centre, state.cuts, state.damping)
+        weights = model.minimise()
+        oracle = problem.oracle(weights, state.last.inner, self._target(problem, state), curvature=True)
+        lower = max(state.lower, problem.dual(oracle.inner.beta, oracle.quad))
+        cuts = [*state.cuts, self._cut(problem, oracle)][-self.cuts :]
+        damping = state.damping
+        if oracle.inner.dual <= state.centre.inner.primal:
+            return _State(oracle, oracle, state.tol, lower, cuts, 0.25 * damping)
+        # a null step: the new cut corrects the model; a little damping makes sure of it
+        damping = max(4.0 * damping, 1e-3 * model.mean_curvature)
+        return _State(state.centre, oracle, state.tol, lower, cuts, damping)
+
+    def _smooth_step(self, problem: MKLProblem, state: _State) -> _State:
+        centre, norm = state.centre, problem.norm
+        target = self._target(problem, state)
+        assert centre.root is not None
+        goal = minimise_smooth_model(norm, centre.quad, centre.root, centre.weights)
+        here = centre.inner.primal + norm.penalty(centre.weights)
+        length, lower = 1.0, state.lower
+        oracle = centre
+        for _ in range(30):
+            weights = centre.weights + length * (goal - centre.weights)
+            oracle = problem.oracle(weights, oracle.inner, target, curvature=True)
+            lower = max(lower, problem.dual(oracle.inner.beta, oracle.quad))
+            if oracle.inner.dual + norm.penalty(weights) <= here:
+                return _State(oracle, oracle, state.tol, lower)
+            length *= 0.5
+        return _State(centre, oracle, state.tol, lower, finished=True)
+
+    def point(self, state: _State) -> Point:
+        return state.last.point
