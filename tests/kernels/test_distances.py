@@ -127,3 +127,43 @@ def test_cityblock_against_scipy():
     np.testing.assert_allclose(
         kw.laplacian(1.0).on(2).base(A, A[:4]), cdist(A[:, [2]], A[:4, [2]], "cityblock")
     )
+
+
+def test_families_do_not_share_their_medians():
+    X = np.random.default_rng(0).normal(size=(20, 3))
+    kernels = list(kw.gaussian([1.0], relative=True) + kw.laplacian([1.0], relative=True))
+    gaussian, laplacian = kw.resolve_kernels(kernels, X)
+    assert gaussian.settled_width == pytest.approx(np.median(pdist(X)))
+    assert laplacian.settled_width == pytest.approx(np.median(pdist(X, "cityblock")))
+
+
+def test_an_offset_does_not_send_every_pair_to_the_slow_way(monkeypatch):
+    pairs = []
+    again = _distances._again
+
+    def counted(block, rows, columns, A, B):
+        pairs.append(len(rows))
+        again(block, rows, columns, A, B)
+
+    monkeypatch.setattr(_distances, "_again", counted)
+    X = 1e5 + np.random.default_rng(0).normal(size=(50, 9))
+    sqeuclidean(X, X)
+    assert sum(pairs) == 50  # the diagonal
+
+
+@pytest.mark.parametrize("columns", [None, [0, 2], 1])
+def test_the_symmetric_case_reaches_the_family(columns):
+    seen = []
+
+    class Recorded(kw.NumericKernel):
+        def _base(self, A, B):
+            seen.append(A is B)
+            return A @ B.T
+
+    kernel = Recorded() if columns is None else Recorded().on(columns)
+    X = np.random.default_rng(0).normal(size=(5, 3))
+    for samples in (X, X.astype(np.float32), np.asfortranarray(X), X.tolist() if columns is None else X):
+        kernel(samples)
+    assert seen == [True] * 4
+    kernel(X, X.copy())
+    assert seen[-1] is False

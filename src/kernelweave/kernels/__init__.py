@@ -22,12 +22,13 @@ from ._base import (
     expand_kernels,
     resolve_kernels,
 )
-from .approximate import nystroem, random_fourier
+from .approximate import nystroem
 from .combined import summed
 from .distance import from_distance
 from .dotproduct import cosine, linear, polynomial
 from .families import per_feature, per_view
 from .fixed import constant
+from .fourier import random_fourier
 from .functions import function
 from .histogram import chi2, intersection, tanimoto
 from .holder import held
