@@ -1,1 +1,40 @@
-"""kernelweave."""
+"""Multiple kernel learning with a proof of optimality on every fit.
+
+>>> from kernelweave import MKLClassifier, kernels as kw
+>>> bank = kw.gaussian(widths=[0.5, 1.0, 2.0]) + kw.linear()
+>>> MKLClassifier(bank, norm="l1", C=1.0).fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]).predict([[0.5], [2.5]])
+array([0, 1])
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import Any
+
+__version__ = "0.1.0"
+
+_ESTIMATORS = (
+    "AlignmentClassifier",
+    "BestKernelClassifier",
+    "MKLClassifier",
+    "MKLRegressor",
+    "MeanKernelClassifier",
+    "MeanKernelRidgeClassifier",
+    "MeanKernelRidgeRegressor",
+)
+_ROOMS = ("banks", "datasets", "displays", "estimators", "exceptions", "kernels", "losses", "norms", "problems", "solvers")
+
+__all__ = ["__version__", *_ESTIMATORS, *_ROOMS]
+
+
+def __getattr__(name: str) -> Any:
+    # everything is imported on first use, so that `import kernelweave` costs nothing
+    if name in _ESTIMATORS:
+        return getattr(import_module("kernelweave.estimators"), name)
+    if name in _ROOMS:
+        return import_module(f"kernelweave.{name}")
+    raise AttributeError(f"module 'kernelweave' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -8,7 +8,8 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels._kernel import Kernel, n_samples, take
+from ..kernels._helpers import n_samples, take
+from ..kernels._kernel import Kernel
 from ._base import Array, Index, support
 from .lazy import base_groups
 from .normalise import Normaliser

@@ -18,7 +18,8 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..kernels._kernel import Kernel, n_samples, take
+from ..kernels._helpers import n_samples, take
+from ..kernels._kernel import Kernel
 from ._base import Array, Bank, Index
 from .composite import CompositeBank
 from .lazy import LazyBank, base_groups

@@ -6,7 +6,8 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels._kernel import Kernel, take
+from ..kernels._helpers import take
+from ..kernels._kernel import Kernel
 from ._base import Array, Bank, Index
 from .normalise import Normaliser
 

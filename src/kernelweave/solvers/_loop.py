@@ -106,8 +106,8 @@ def solve(
         start, best.trace, spent = resumed.point, resumed.trace, resumed.seconds
     began = time.perf_counter() - spent
     passes_before = problem.bank.passes - (best.trace[-1][2] if best.trace else 0.0)
-    iteration = int(best.trace[-1][0]) + 1 if best.trace else 0
-    last = iteration + max_iter
+    iteration = int(best.trace[-1][0]) + 1 if best.trace else 1
+    last = iteration + max_iter - 1
     status = "max_iter"
     progress = Progress(verbose, stop.tol, str(solver.registered_as))
     state: Any = None
@@ -151,7 +151,7 @@ def solve(
             "of the kernels and of C"
         )
     return Solution(
-        best.point, best.certificate, status, best.trace, len(best.trace) - 1,
+        best.point, best.certificate, status, best.trace, len(best.trace),
         time.perf_counter() - began, problem.bank.passes - passes_before,
     )  # fmt: skip
 

@@ -1,0 +1,206 @@
+"""What the estimators share: parameters, checks, fitting, prediction."""
+
+from __future__ import annotations
+
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ..banks import Bank, support
+from ..banks.bound import BoundKernels, active_kernels
+from ..losses import Loss, make_loss
+from ..norms import Norm, make_norm
+from ..problems import MKLProblem, Point
+from ..solvers import Solver, Stop, choose_solver, make_solver
+from ._fitting import Fit, exact_bank, run, stack_fits, trace_table
+from ._inputs import Training, bind, new_samples, training_inputs
+
+__all__ = ["BaseMKL"]
+
+
+class BaseMKL(BaseEstimator):
+    """Base of the estimators; see ``MKLClassifier`` for the parameters."""
+
+    _task = "classification"
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        loss: Any = "hinge",
+        norm: Any = "l1",
+        C: float = 1.0,
+        solver: Any = "auto",
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        normalize: str | None = "trace",
+        center: bool = False,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        storage: str = "auto",
+        dtype: Any = "float64",
+        memory_budget: int | float | str | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        callback: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        self.kernels = kernels
+        self.loss = loss
+        self.norm = norm
+        self.C = C
+        self.solver = solver
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.normalize = normalize
+        self.center = center
+        self.max_iter = max_iter
+        self.max_seconds = max_seconds
+        self.storage = storage
+        self.dtype = dtype
+        self.memory_budget = memory_budget
+        self.warm_start = warm_start
+        self.checkpoint = checkpoint
+        self.callback = callback
+        self.n_jobs = n_jobs
+        self.verbose = verbose
+
+    # ---- before any work ------------------------------------------------------------------------------------
+
+    def _components(self) -> tuple[Loss, Norm, Solver | None]:
+        """Loss, norm and solver (None for auto), each checked, and checked to fit together."""
+        _positive("C", self.C)
+        _positive("tol", self.tol)
+        if self.max_iter is not None and not (isinstance(self.max_iter, Integral) and self.max_iter >= 1):
+            raise ValueError(f"max_iter must be a whole number >= 1 or None, got {self.max_iter!r}")
+        if self.max_seconds is not None:
+            _positive("max_seconds", self.max_seconds)
+        loss, norm = make_loss(self.loss), make_norm(self.norm)
+        if self._task not in loss.tasks:
+            from ..losses import registry
+
+            fitting = [name for name in registry if self._task in registry[name].tasks]
+            raise ValueError(f"loss {loss!r} is not for {self._task}; losses that are: {', '.join(fitting)}")
+        if isinstance(self.solver, str) and self.solver == "auto":
+            return loss, norm, None
+        return loss, norm, make_solver(self.solver, loss, norm)
+
+    # ---- hooks of the baselines -----------------------------------------------------------------------------
+
+    def _choose(self, bank: Bank, targets: np.ndarray, norm: Norm) -> tuple[Norm, float]:
+        """Norm and C; baselines that pick weights or C from the data do it here."""
+        return norm, float(self.C)
+
+    # ---- the work -------------------------------------------------------------------------------------------
+
+    def _fit(self, training: Training, targets: list[np.ndarray], weights: list[Any], labels: list[Any]) -> None:
+        """Fit one problem a target array on one bank, and keep what prediction and inspection need."""
+        loss, norm, solver = self._components()
+        bank, bound = bind(training, self, effective_n_jobs(self.n_jobs))
+        norm.check(bank.m)
+        stop = Stop(float(self.tol), self.max_iter, self.max_seconds)
+        judge = exact_bank(bank, bound, self.dtype)
+        starts = self._warm_starts(bank, len(targets))
+        fits: list[Fit] = []
+        for k, (y, weight) in enumerate(zip(targets, weights, strict=True)):
+            chosen, C = self._choose(bank, y, norm)
+            if solver is None or chosen is not norm:
+                solver_used = choose_solver(loss, chosen, bank.n, bank.m)
+            else:
+                solver_used = solver
+            problem = MKLProblem(bank, loss, chosen, y, C, weight, self.fit_intercept)
+            fits.append(
+                run(
+                    problem,
+                    solver_used,
+                    stop,
+                    judge,
+                    start=starts[k],
+                    callback=self.callback,
+                    verbose=self.verbose,
+                    checkpoint=self._checkpoint_of(k, len(targets)),
+                    label=f"class {labels[k]!r}: " if len(targets) > 1 else "",
+                )
+            )
+            self.C_ = C
+        self._keep(fits, labels, bank, bound, training, solver_used)
+        self.n_passes_ = bank.passes + (judge.passes if judge is not bank else 0.0)
+
+    def _keep(
+        self, fits: list[Fit], labels: list[Any], bank: Bank, bound: Any, training: Training, solver: Solver
+    ) -> None:
+        one = len(fits) == 1
+        self.weights_ = fits[0].weights if one else np.stack([fit.weights for fit in fits])
+        self.dual_coef_ = fits[0].beta if one else np.stack([fit.beta for fit in fits], axis=1)
+        self.certificate_ = fits[0].certificate if one else stack_fits(fits)
+        self.certificates_ = [fit.certificate for fit in fits]
+        self.intercept_ = self.certificate_.intercept
+        self.trace_ = trace_table(fits, labels)
+        self.n_iter_ = max(fit.solution.n_iter for fit in fits)
+        statuses = [fit.solution.status for fit in fits]
+        self.status_ = statuses[0] if one else next((s for s in statuses if s != "converged"), "converged")
+        self.solver_ = solver.registered_as
+        self.kernel_names_ = np.array(training.names, dtype=object)
+        self.support_ = support(self.dual_coef_)
+        self.bank_bytes_ = bank.nbytes
+        self._active = active_kernels(self.weights_)
+        if isinstance(bound, BoundKernels):
+            self.kernels_ = bound.kernels
+            self._bound, self._coef = bound.restrict(self._active, self.dual_coef_)
+        else:
+            self._bound, self._coef = bound, self.dual_coef_
+
+    def _warm_starts(self, bank: Bank, problems: int) -> list[Point | None]:
+        if not (self.warm_start and hasattr(self, "dual_coef_")):
+            return [None] * problems
+        beta, weights = self.dual_coef_, self.weights_
+        if beta.shape[0] != bank.n or weights.shape[-1] != bank.m:
+            return [None] * problems
+        if problems == 1:
+            return [Point(beta, weights)] if weights.ndim == 1 else [None]
+        if weights.shape[0] != problems:
+            return [None] * problems
+        return [Point(beta[:, k], weights[k]) for k in range(problems)]
+
+    def _checkpoint_of(self, k: int, problems: int) -> Any:
+        if self.checkpoint is None or problems == 1:
+            return self.checkpoint
+        from pathlib import Path
+
+        path = Path(self.checkpoint)
+        return path.with_name(f"{path.stem}-{k}{path.suffix}")
+
+    def _decision(self, X: Any) -> np.ndarray:
+        """Decision values of new rows, ``(n_new,)`` or ``(n_new, k)``."""
+        check_is_fitted(self, "dual_coef_")
+        new = new_samples(self, X, self._bound)
+        weights = self.weights_
+        if isinstance(self._bound, BoundKernels):
+            weights = weights[..., self._active]
+        return self._bound.decision(new, weights, self._coef) + self.intercept_
+
+    def _training(self, X: Any, n_targets: int | None = None) -> Training:
+        return training_inputs(self, X, self.kernels, n_targets)
+
+    def _check_length(self, training: Training, y: np.ndarray) -> None:
+        if len(y) != training.n:
+            what = "precomputed kernels have" if training.kernels is None else "X has"
+            raise ValueError(
+                f"Found input variables with inconsistent numbers of samples: {what} {training.n} samples, "
+                f"y has {len(y)}"
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+def _positive(name: str, value: Any) -> None:
+    if not (isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(value) and value > 0):
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")

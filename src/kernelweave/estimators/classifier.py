@@ -1,0 +1,248 @@
+"""MKLClassifier: multiple kernel learning as a scikit-learn classifier."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from scipy.special import expit
+from sklearn.base import ClassifierMixin
+from sklearn.utils import compute_class_weight
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
+
+from ..losses import Logistic, make_loss
+from ._base import BaseMKL
+
+__all__ = ["MKLClassifier"]
+
+
+def _has_probabilities(estimator: Any) -> bool:
+    if isinstance(make_loss(estimator.loss), Logistic):
+        return True
+    raise AttributeError(
+        "predict_proba needs loss='logistic'; for other losses wrap the classifier in "
+        "sklearn.calibration.CalibratedClassifierCV"
+    )
+
+
+class MKLClassifier(ClassifierMixin, BaseMKL):
+    """Learn a classifier and the combination of kernels it stands on, with a certificate of optimality.
+
+    Minimises ``1/2 Omega(|f_1|, ..., |f_m|)^2 + C sum_i loss(y_i, f(x_i))`` over ``f = sum_j f_j + b``.
+
+    Parameters
+    ----------
+    kernels : kernels, "precomputed", preset name or None, default=None
+        What to mix: kernels joined by ``+``, families such as ``kernels.per_feature(...)``, functions of two samples,
+        a preset of a paper by name.  None is ``kernels.default_bank()``.  ``"precomputed"``: X is an (m, n, n) array or
+        a list of matrices in ``fit`` and (m, n_new, n) in ``predict``; inside cross-validation use
+        ``kernels.held(stack)`` with sample indices as X.
+    loss : str or Loss, default="hinge"
+        ``hinge``, ``squared_hinge``, ``huber_hinge``, ``logistic`` or ``squared``.
+    norm : float, str or Norm, default="l1"
+        A number is Kloft's p on the weights; ``"l1"`` is sparse, ``"uniform"`` the mean kernel, ``"entropy"`` in
+        between, ``"max"`` the least sparse.
+    C : float, default=1.0
+        Weight of the loss.
+    solver : str or Solver, default="auto"
+        Name of a solver; ``solver_`` says what ``auto`` picked.
+    tol : float, default=1e-3
+        Relative duality gap at which to stop.
+    fit_intercept : bool, default=True
+        Whether f has a free constant.
+    normalize : {"trace", "cosine", None}, default="trace"
+        How kernels are made comparable; learnt on the training samples.
+    center : bool, default=False
+        Whether kernels are centred in feature space first.
+    multi_class : {"ovr"}, default="ovr"
+        How more than two classes are handled: one problem a class against the rest.
+    shared_weights : bool, default=False
+        With several classes, learn one set of kernel weights for all of them instead of one a class.
+    class_weight : dict, "balanced" or None, default=None
+        Factors of C by class.
+    max_iter, max_seconds : int, float or None
+        Limits; the best point is kept and a warning says that the tolerance was not reached.
+    storage : {"auto", "family", "dense", "lowrank", "lazy"}, default="auto"
+        How the bank keeps its kernels.
+    dtype : {"float64", "float32"}, default="float64"
+        Storage of the bank; sums, coefficients and the certificate are always in double precision.
+    memory_budget : int, str or None, default=None
+        Bytes the bank may take (``"2GB"``); None is half of the machine's memory.
+    warm_start : bool, default=False
+        Start from the previous fit where it has the same samples and kernels.
+    checkpoint : path or None, default=None
+        NPZ file from which a killed fit resumes.
+    callback : callable or None, default=None
+        Called after every iteration with a row of the trace; a true answer stops.
+    n_jobs : int or None, default=None
+        Threads for sweeps over the bank.
+    verbose : int, default=0
+        1 shows a progress bar, 2 a line an iteration.
+
+    Attributes
+    ----------
+    weights_ : array of shape (m,) or (k, m)
+        Kernel weights, of the normalised kernels.
+    kernel_names_ : array of shape (m,)
+        Names of the kernels.
+    dual_coef_ : array of shape (n,) or (n, k)
+        Signed coefficients, zero off the support: ``decision = sum_j weights_[j] K_j dual_coef_ + intercept_``.
+    intercept_ : float or array of shape (k,)
+    certificate_ : Certificate
+        ``primal, dual, gap, relative_gap, dual_point`` of the final point.
+    certificates_ : list of Certificate
+        One a problem, where classes are fitted one against the rest.
+    trace_ : DataFrame
+        iteration, seconds, passes, primal, dual, relative_gap, active_kernels.
+    n_passes_, n_iter_ : float, int
+        Passes over the bank and iterations.
+    solver_, status_ : str
+        What was run and why it stopped.
+    classes_, support_, n_features_in_ : as in scikit-learn
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> from kernelweave import MKLClassifier, kernels as kw
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> bank = kw.gaussian(widths=[1.0, 2.0, 4.0, 8.0]) + kw.per_feature(kw.gaussian(widths=[0.5, 1.0, 2.0]))
+    >>> clf = MKLClassifier(bank).fit(scale(X), y)
+    >>> clf.certificate_.relative_gap < 1e-3
+    True
+    >>> int((clf.weights_ > 0).sum()) < 30
+    True
+    """
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        loss: Any = "hinge",
+        norm: Any = "l1",
+        C: float = 1.0,
+        solver: Any = "auto",
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        normalize: str | None = "trace",
+        center: bool = False,
+        multi_class: str = "ovr",
+        shared_weights: bool = False,
+        class_weight: Any = None,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        storage: str = "auto",
+        dtype: Any = "float64",
+        memory_budget: int | float | str | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        callback: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernels,
+            loss=loss,
+            norm=norm,
+            C=C,
+            solver=solver,
+            tol=tol,
+            fit_intercept=fit_intercept,
+            normalize=normalize,
+            center=center,
+            max_iter=max_iter,
+            max_seconds=max_seconds,
+            storage=storage,
+            dtype=dtype,
+            memory_budget=memory_budget,
+            warm_start=warm_start,
+            checkpoint=checkpoint,
+            callback=callback,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.multi_class = multi_class
+        self.shared_weights = shared_weights
+        self.class_weight = class_weight
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
+        """Learn kernel weights and coefficients.
+
+        Parameters
+        ----------
+        X : samples
+            Array, sparse matrix, data frame, list of objects, sample indices or kernel matrices, as ``kernels`` asks.
+        y : array of shape (n,)
+            Class labels.
+        sample_weight : array of shape (n,), optional
+            Factors of C by sample.
+
+        Returns
+        -------
+        self
+        """
+        self._components()
+        if self.multi_class != "ovr":
+            raise ValueError(f"multi_class must be 'ovr', got {self.multi_class!r}")
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        training = self._training(X, len(y))
+        self._check_length(training, y)
+        check_classification_targets(y)
+        self.classes_, codes = np.unique(y, return_inverse=True)
+        weight = self._sample_weights(sample_weight, y, training.n)
+        present = np.unique(codes[weight > 0])
+        if present.size < 2:
+            only = "all with a positive weight are" if self.classes_.size > 1 else "y has only one class:"
+            raise ValueError(f"classification needs at least two classes, {only} {self.classes_[present]}")
+        self._fit(training, *self._problems(codes, weight))
+        return self
+
+    def _sample_weights(self, sample_weight: Any, y: np.ndarray, n: int) -> np.ndarray:
+        shell = np.empty((n, 0))
+        weight = _check_sample_weight(sample_weight, shell, dtype=np.float64, ensure_non_negative=True)
+        if self.class_weight is not None:
+            factors = compute_class_weight(
+                self.class_weight, classes=self.classes_, y=y, **_weighted(sample_weight)
+            )
+            weight = weight * factors[np.searchsorted(self.classes_, y)]
+        return weight
+
+    def _problems(
+        self, codes: np.ndarray, weight: np.ndarray
+    ) -> tuple[list[np.ndarray], list[np.ndarray], list[Any]]:
+        """Target arrays, weights and labels of the problems to solve."""
+        if self.classes_.size == 2:
+            return [np.where(codes == 1, 1.0, -1.0)], [weight], [self.classes_[1]]
+        columns = [np.where(codes == k, 1.0, -1.0) for k in range(self.classes_.size)]
+        if self.shared_weights:
+            return [np.stack(columns, axis=1)], [weight], ["all"]
+        return columns, [weight] * len(columns), list(self.classes_)
+
+    def decision_function(self, X: Any) -> np.ndarray:
+        """Return decision values: ``(n_new,)`` for two classes, ``(n_new, k)`` for more."""
+        return self._decision(X)
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return the predicted labels."""
+        values = self._decision(X)
+        codes = (values > 0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
+        return self.classes_[codes]
+
+    @available_if(_has_probabilities)
+    def predict_proba(self, X: Any) -> np.ndarray:
+        """Return class probabilities (logistic loss only); one-vs-rest probabilities are normalised."""
+        values = self._decision(X)
+        if values.ndim == 1:
+            positive = expit(values)
+            return np.column_stack([1.0 - positive, positive])
+        each = expit(values)
+        return each / np.maximum(each.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+
+
+def _weighted(sample_weight: Any) -> dict[str, Any]:
+    """Sample weights for ``class_weight="balanced"``, where scikit-learn takes them."""
+    return {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight, dtype=float)}

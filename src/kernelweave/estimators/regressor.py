@@ -1,0 +1,122 @@
+"""MKLRegressor: multiple kernel learning as a scikit-learn regressor."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
+
+from ._base import BaseMKL
+
+__all__ = ["MKLRegressor"]
+
+
+class MKLRegressor(RegressorMixin, BaseMKL):
+    """Learn a regression function and the combination of kernels it stands on, with a certificate of optimality.
+
+    Parameters
+    ----------
+    kernels : kernels, "precomputed", preset name or None, default=None
+        As for ``MKLClassifier``.
+    loss : str or Loss, default="squared"
+        ``squared`` or ``epsilon_insensitive`` (``losses.EpsilonInsensitive(epsilon)`` for another tube).
+    norm, C, solver, tol, fit_intercept, normalize, center, max_iter, max_seconds, storage, dtype, memory_budget, \
+warm_start, checkpoint, callback, n_jobs, verbose :
+        As for ``MKLClassifier``.
+
+    Attributes
+    ----------
+    weights_, kernel_names_, dual_coef_, intercept_, certificate_, trace_, n_passes_, n_iter_, solver_, status_ :
+        As for ``MKLClassifier``.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from kernelweave import MKLRegressor, kernels as kw
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> reg = MKLRegressor(kw.per_feature(kw.gaussian(widths=[0.02, 0.05, 0.1])), norm=1.5, C=0.1).fit(X, y)
+    >>> reg.certificate_.relative_gap <= 1e-3
+    True
+    """
+
+    _task = "regression"
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        loss: Any = "squared",
+        norm: Any = "l1",
+        C: float = 1.0,
+        solver: Any = "auto",
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        normalize: str | None = "trace",
+        center: bool = False,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        storage: str = "auto",
+        dtype: Any = "float64",
+        memory_budget: int | float | str | None = None,
+        warm_start: bool = False,
+        checkpoint: Any = None,
+        callback: Any = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernels,
+            loss=loss,
+            norm=norm,
+            C=C,
+            solver=solver,
+            tol=tol,
+            fit_intercept=fit_intercept,
+            normalize=normalize,
+            center=center,
+            max_iter=max_iter,
+            max_seconds=max_seconds,
+            storage=storage,
+            dtype=dtype,
+            memory_budget=memory_budget,
+            warm_start=warm_start,
+            checkpoint=checkpoint,
+            callback=callback,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
+        """Learn kernel weights and coefficients.
+
+        Parameters
+        ----------
+        X : samples
+            As for ``MKLClassifier.fit``.
+        y : array of shape (n,)
+            Targets.
+        sample_weight : array of shape (n,), optional
+            Factors of C by sample.
+
+        Returns
+        -------
+        self
+        """
+        self._components()
+        if y is None:
+            raise ValueError("requires y to be passed, but the target y is None")
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True)
+        training = self._training(X, len(y))
+        self._check_length(training, y)
+        shell = np.empty((training.n, 0))
+        weight = _check_sample_weight(sample_weight, shell, dtype=np.float64, ensure_non_negative=True)
+        if not np.any(weight > 0):
+            raise ValueError("all sample weights are zero")
+        self._fit(training, [y], [weight], ["y"])
+        return self
+
+    def predict(self, X: Any) -> np.ndarray:
+        """Return predicted values."""
+        return self._decision(X)
