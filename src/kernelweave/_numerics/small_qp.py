@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import numpy as np
+from scipy.linalg import cho_factor, cho_solve
 
 __all__ = ["solve_qp"]
 
@@ -29,13 +30,12 @@ def solve_qp(
         Multipliers of the inequalities.
     """
     n, rows, equalities = q.size, h.size, b.size
-    x = np.linalg.lstsq(A, b, rcond=None)[0] if equalities else np.zeros(n)
+    x = np.linalg.lstsq(A, b, rcond=None)[0]
     slack = np.maximum(h - G @ x, 1.0)
     z = np.ones(rows)
     y = np.zeros(equalities)
     scale = 1.0 + max(float(np.max(np.abs(q), initial=0.0)), float(np.max(np.abs(h), initial=0.0)))
-    identity = 1e-14 * scale * np.eye(n)
-    best, best_error = (x, z), np.inf
+    best, best_error, idle = (x, z), np.inf, 0
     for _ in range(max_iter):
         dual_residual = P @ x + q + G.T @ z + A.T @ y
         primal_residual = G @ x + slack - h
@@ -49,33 +49,29 @@ def solve_qp(
         )
         if not np.isfinite(error):
             break
-        if error < best_error:
-            best, best_error = (x, z), error
-        if error <= tol * scale:
+        if error < 0.9 * best_error:
+            best, best_error, idle = (x, z), error, 0
+        else:
+            idle += 1
+        if error <= tol * scale or idle == 3:  # idle: rounding has taken over
             break
         ratio = z / slack
-        matrix = np.zeros((n + equalities, n + equalities))
-        matrix[:n, :n] = P + (G.T * ratio) @ G + identity
-        matrix[:n, n:] = A.T
-        matrix[n:, :n] = A
-        try:
-            inverse = np.linalg.inv(matrix)
-        except np.linalg.LinAlgError:
+        newton = _Eliminated(P + (G.T * ratio) @ G, A)
+        if not newton.sound:
             break
 
         def direction(
             complementarity: np.ndarray,
             ratio: np.ndarray = ratio,
-            inverse: np.ndarray = inverse,
+            newton: _Eliminated = newton,
             slack: np.ndarray = slack,
             residuals: tuple[np.ndarray, ...] = (dual_residual, primal_residual, equality_residual),
         ) -> tuple[np.ndarray, ...]:
             dual, primal, equality = residuals
             rhs = -dual - G.T @ (ratio * primal - complementarity / slack)
-            solved = inverse @ np.concatenate([rhs, -equality])
-            dx = solved[:n]
+            dx, dy = newton.solve(rhs, -equality)
             ds = -primal - G @ dx
-            return dx, solved[n:], ds, -complementarity / slack - ratio * ds
+            return dx, dy, ds, -complementarity / slack - ratio * ds
 
         _, _, ds, dz = direction(slack * z)
         length = min(_longest(slack, ds), _longest(z, dz))
@@ -86,6 +82,36 @@ def solve_qp(
         length = min(length, 1.0)
         x, y, slack, z = x + length * dx, y + length * dy, slack + length * ds, z + length * dz
     return best
+
+
+class _Eliminated:
+    """Solves ``[[M, A'], [A, 0]]``: a Cholesky factorisation of M scaled to unit diagonal, then the small rest.
+
+    Near the solution the diagonal of M spans twenty orders of magnitude; the scaling is what keeps digits.
+    """
+
+    def __init__(self, M: np.ndarray, A: np.ndarray) -> None:
+        self.A = A
+        self.scale = 1.0 / np.sqrt(np.maximum(np.diagonal(M), 1e-300))
+        scaled = M * self.scale[:, None] * self.scale[None, :]
+        scaled.flat[:: M.shape[0] + 1] += 1e-13
+        try:
+            self.factor = cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False)
+        except np.linalg.LinAlgError:
+            self.sound = False
+            return
+        self.sound = True
+        self.lifted = self._inverse(A.T)
+        self.small = A @ self.lifted
+
+    def _inverse(self, rhs: np.ndarray) -> np.ndarray:
+        scale = self.scale if rhs.ndim == 1 else self.scale[:, None]
+        return scale * cho_solve(self.factor, scale * rhs, check_finite=False)
+
+    def solve(self, top: np.ndarray, bottom: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        first = self._inverse(top)
+        y = np.linalg.solve(self.small, self.A @ first - bottom)
+        return first - self.lifted @ y, y
 
 
 def _longest(value: np.ndarray, change: np.ndarray) -> float:

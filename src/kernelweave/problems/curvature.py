@@ -57,7 +57,7 @@ def _root_of_column(
 def _stable_cholesky(matrix: Array) -> Array:
     """Lower Cholesky factor, with as small a ridge as makes it exist."""
     size = float(np.mean(np.diagonal(matrix)))
-    ridge = 1e-10 * size
+    ridge = 1e-8 * size
     while True:
         lifted = matrix.copy()
         lifted.flat[:: matrix.shape[0] + 1] += ridge

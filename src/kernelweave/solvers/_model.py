@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
@@ -12,7 +14,29 @@ from ..problems import Oracle
 
 Array = NDArray[np.float64]
 
-__all__ = ["SimplexModel", "minimise_smooth_model"]
+__all__ = ["Cut", "Proposal", "SimplexModel", "minimise_smooth_model"]
+
+
+class Cut(NamedTuple):
+    """A linearisation of J: ``J(d) >= gain - d'quad / 2``, from the coefficients beta."""
+
+    gain: float
+    quad: Array
+    beta: Array
+
+
+class Proposal(NamedTuple):
+    """Where a model is lowest, and what it promises.
+
+    ``decrease`` is the fall of J that it predicts.  ``beta``, where several cuts meet at the minimiser, combines their
+    coefficients by the multipliers: a point of the dual set whose value is at least ``bound`` (Jensen).  Where J is
+    polyhedral no single inner solution certifies the optimum, but such a combination does.
+    """
+
+    weights: Array
+    decrease: float
+    beta: Array | None = None
+    bound: float = -np.inf
 
 
 class SimplexModel:
@@ -23,40 +47,48 @@ class SimplexModel:
     Newton steps.
     """
 
-    def __init__(self, centre: Oracle, cuts: list[tuple[float, Array]], damping: float) -> None:
+    def __init__(self, centre: Oracle, cuts: list[Cut], curved: bool = True, damping: float = 0.0) -> None:
         assert centre.root is not None
+        self.cuts = cuts
         self.d = centre.weights
-        self.root = centre.root
-        self.gains = np.array([gain for gain, _ in cuts])
-        self.slopes = -0.5 * np.array([quad for _, quad in cuts])
+        self.root = centre.root if curved else centre.root[:0]
+        self.gains = np.array([cut.gain for cut in cuts])
+        self.slopes = -0.5 * np.array([cut.quad for cut in cuts])
         # the value at the centre, from its own coefficients
         self.centre_slope = -0.5 * centre.quad
         self.centre_gain = centre.inner.dual + float(0.5 * centre.quad @ centre.weights)
-        self.mean_curvature = float(np.mean(np.sum(self.root**2, axis=0))) + 1e-6 * float(np.mean(centre.quad))
+        self.centre_beta = centre.inner.beta
         # a trace of damping makes the minimiser unique where kernels coincide
-        self.damping = damping + 1e-9 * self.mean_curvature
+        self.damping = damping + 1e-9 * float(np.mean(centre.quad))
 
-    def minimise(self) -> Array:
-        """Return weights that minimise the model."""
+    def minimise(self) -> Proposal:
+        """Minimise the model; see ``Proposal``."""
         rows = np.zeros((1, self.d.size)) + self.centre_slope
         gains = np.array([self.centre_gain])
-        included: set[int] = set()
+        included: list[int] = []
         working = self._first_working_set()
-        z = self.d
+        z, multipliers, value = self.d, np.ones(1), 0.0
         for _ in range(30):
             z, multipliers, working = self._on_working_sets(rows, gains, working)
             shift = z - self.d
-            bend = 0.5 * float(np.sum((self.root @ shift) ** 2))
+            bend = 0.5 * float(np.sum((self.root @ shift) ** 2)) + 0.5 * self.damping * float(shift @ shift)
             value = float(np.max(gains + rows @ z)) + bend
             heights = self.gains + self.slopes @ z
             scale = 1e-9 * abs(value)
             above = [k for k in np.argsort(-heights) if heights[k] > value + scale and k not in included][:5]
             if not above:
                 break
-            included.update(above)
+            included += [int(k) for k in above]
             rows = np.vstack([rows, self.slopes[above]])
             gains = np.concatenate([gains, self.gains[above]])
-        return z
+        decrease = float(self.centre_gain + self.centre_slope @ self.d) - value
+        if not included:
+            return Proposal(z, decrease)
+        multipliers = multipliers[: gains.size]
+        betas = [self.centre_beta, *(self.cuts[k].beta for k in included)][: multipliers.size]
+        beta = np.asarray(sum(share * one for share, one in zip(multipliers, betas, strict=True)))
+        bound = float(multipliers @ gains[: multipliers.size] + np.min(multipliers @ rows[: multipliers.size]))
+        return Proposal(z, decrease, beta, bound)
 
     def _first_working_set(self) -> NDArray[np.intp]:
         top = np.argsort(self.centre_slope)[:20]
@@ -66,7 +98,7 @@ class SimplexModel:
         self, rows: Array, gains: Array, working: NDArray[np.intp]
     ) -> tuple[Array, Array, NDArray[np.intp]]:
         """Solve on a working set, add the kernels that would lower the model, repeat."""
-        z = self.d
+        z, multipliers = self.d, np.ones(1)
         for _ in range(50):
             z, multipliers = self._solve(rows, gains, working)
             shift = z - self.d
@@ -84,32 +116,41 @@ class SimplexModel:
         return z, multipliers, working
 
     def _solve(self, rows: Array, gains: Array, working: NDArray[np.intp]) -> tuple[Array, Array]:
-        """QP in the weights of the working set, and the height t of the cuts where there are several."""
-        w, k = working.size, gains.size
-        d = self.d[working]
+        """Minimise on the working set; return all weights and the multipliers of the cuts."""
+        # dimensionless, for the tolerances' sake; every weight outside the working set is zero in d, too
+        scale = float(np.max(np.abs(self.centre_slope)))
         root = self.root[:, working]
-        scale = float(np.max(np.abs(self.centre_slope)))  # dimensionless, for the interior point method's sake
-        hessian = (root.T @ root + self.damping * np.eye(w)) / scale
-        # weights outside the working set are zero in z but may not be in d: none are, by construction
+        hessian = (root.T @ root + self.damping * np.eye(working.size)) / scale
+        solve = self._solve_one_cut if gains.size == 1 else self._solve_cuts
+        part, multipliers = solve(hessian, rows[:, working] / scale, gains / scale, self.d[working])
+        z = np.zeros(self.d.size)
+        z[working] = part / np.sum(part)
+        return z, multipliers
+
+    def _solve_one_cut(self, hessian: Array, rows: Array, gains: Array, d: Array) -> tuple[Array, Array]:
+        """A box QP in ``z - d``, whose entries sum to zero: the SVM engine solves it, with exact zeros."""
+        from .._numerics.smo import solve_box_qp
+
+        found = solve_box_qp(hessian, -rows[0], -d, 1.0 - d, equality=True, tol=1e-10, max_iter=200_000)
+        z = d + found.beta
+        return np.where(z > 1e-12, z, 0.0), np.ones(1)
+
+    def _solve_cuts(self, hessian: Array, rows: Array, gains: Array, d: Array) -> tuple[Array, Array]:
+        """A QP in the weights and the height of the cuts, by an interior point method."""
+        w, k = d.size, gains.size
         P = np.zeros((w + 1, w + 1))
         P[:w, :w] = hessian
-        q = np.zeros(w + 1)
-        q[:w] = -hessian @ d
-        q[w] = 1.0
+        q = np.append(-hessian @ d, 1.0)
         G = np.zeros((w + k, w + 1))
         G[:w, :w] = -np.eye(w)
-        G[w:, :w] = rows[:, working] / scale
+        G[w:, :w] = rows
         G[w:, w] = -1.0
-        base = float(gains[0])
-        h = np.concatenate([np.zeros(w), (base - gains) / scale])
-        A = np.zeros((1, w + 1))
-        A[0, :w] = 1.0
-        x, multipliers = solve_qp(P, q, G, h, A, np.ones(1), tol=1e-11)
-        z = np.zeros(self.d.size)
-        kept = np.where(x[:w] > 1e-8, x[:w], 0.0)
-        z[working] = kept / np.sum(kept)
-        cut = multipliers[w:]
-        return z, cut / max(float(np.sum(cut)), 1e-300)
+        h = np.concatenate([np.zeros(w), gains[0] - gains])
+        A = np.append(np.ones(w), 0.0)[None, :]
+        x, multipliers = solve_qp(P, q, G, h, A, np.ones(1))
+        # complementarity tells the zeros: there the multiplier is the larger of the two
+        z = np.where((x[:w] > multipliers[:w]) & (x[:w] > 1e-10), x[:w], 0.0)
+        return z, multipliers[w:] / max(float(np.sum(multipliers[w:])), 1e-300)
 
 
 def minimise_smooth_model(norm: Norm, quad: Array, root: Array, d: Array) -> Array:

@@ -8,14 +8,14 @@ vanishes; earlier linearisations, added to the model where they contradict it, t
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..problems import MKLProblem, Oracle, Point, relative_gap
 from ._base import Solver
-from ._model import SimplexModel, minimise_smooth_model
+from ._model import Cut, SimplexModel, minimise_smooth_model
 from ._start import begin, inner_target
 
 Array = NDArray[np.float64]
@@ -29,7 +29,9 @@ class _State:
     last: Oracle
     tol: float
     lower: float
-    cuts: list[tuple[float, Array]] = field(default_factory=list)
+    cuts: list[Cut] = field(default_factory=list)
+    dual_beta: Array | None = None
+    curved: bool = True
     damping: float = 0.0
     finished: bool = False
 
@@ -55,8 +57,8 @@ class Newton(Solver, registered_as="newton"):
         oracle = problem.oracle(weights, inner, inner_target(1.0, tol), curvature=True)
         return _State(oracle, oracle, tol, problem.dual(oracle.inner.beta, oracle.quad), [self._cut(problem, oracle)])
 
-    def _cut(self, problem: MKLProblem, oracle: Oracle) -> tuple[float, Array]:
-        return problem.gain(oracle.inner.beta), oracle.quad
+    def _cut(self, problem: MKLProblem, oracle: Oracle) -> Cut:
+        return Cut(problem.gain(oracle.inner.beta), oracle.quad, oracle.inner.beta)
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
         if problem.norm.simplex:
@@ -65,20 +67,31 @@ class Newton(Solver, registered_as="newton"):
 
     def _target(self, problem: MKLProblem, state: _State) -> float:
         upper = state.centre.inner.primal + problem.norm.penalty(state.centre.weights)
-        return inner_target(relative_gap(upper, state.lower), state.tol)
+        return inner_target(0.1 * relative_gap(upper, state.lower), state.tol)
 
     def _simplex_step(self, problem: MKLProblem, state: _State) -> _State:
-        model = SimplexModel(state.centre, state.cuts, state.damping)
-        weights = model.minimise()
-        oracle = problem.oracle(weights, state.last.inner, self._target(problem, state), curvature=True)
+        model = SimplexModel(state.centre, state.cuts, state.curved, state.damping)
+        proposal = model.minimise()
+        oracle = problem.oracle(proposal.weights, state.last.inner, self._target(problem, state), curvature=True)
         lower = max(state.lower, problem.dual(oracle.inner.beta, oracle.quad))
         cuts = [*state.cuts, self._cut(problem, oracle)][-self.cuts :]
-        damping = state.damping
-        if oracle.inner.dual <= state.centre.inner.primal:
-            return _State(oracle, oracle, state.tol, lower, cuts, 0.25 * damping)
-        # a null step: the new cut corrects the model; a little damping makes sure of it
-        damping = max(4.0 * damping, 1e-3 * model.mean_curvature)
-        return _State(state.centre, oracle, state.tol, lower, cuts, damping)
+        # the combination of cuts is worth a look at the bank only where it promises a better bound
+        dual_beta = proposal.beta if proposal.beta is not None and proposal.bound > lower else None
+        upper = state.centre.inner.primal
+        following = _State(oracle, oracle, state.tol, max(lower, proposal.bound), cuts, dual_beta)
+        if oracle.inner.primal < upper:
+            following.damping = 0.25 * state.damping
+            return following
+        # A null step: the new cut corrects the model.
+        following.centre, following.curved, following.damping = state.centre, state.curved, state.damping
+        if proposal.decrease < 1e-3 * (upper - lower):
+            # The model sees nothing to gain, yet the bound is far: the curvature is out of all proportion, as it is
+            # where the mixed kernel is singular.  From this centre only the cuts speak.
+            following.curved, following.damping = False, 0.0
+        else:
+            moved = proposal.weights - state.centre.weights
+            following.damping = max(4.0 * state.damping, 0.1 * proposal.decrease / float(moved @ moved))
+        return following
 
     def _smooth_step(self, problem: MKLProblem, state: _State) -> _State:
         centre, norm = state.centre, problem.norm
@@ -98,4 +111,5 @@ class Newton(Solver, registered_as="newton"):
         return _State(centre, oracle, state.tol, lower, finished=True)
 
     def point(self, state: _State) -> Point:
-        return state.last.point
+        found = state.last.point
+        return found if state.dual_beta is None else replace(found, dual_beta=state.dual_beta)
