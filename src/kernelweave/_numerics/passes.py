@@ -1,8 +1,8 @@
 """Compiled sweeps over stored kernel matrices: the only loops that touch every entry of a bank.
 
 Storage.  ``store[v]`` holds the lower triangle of base matrix v: entry (i, j), ``j <= i``, at ``offsets[i] + j``.
-With ``offsets[i] = i (i + 1) / 2`` that is packed storage; with ``offsets[i] = i n`` an ordinary full matrix whose upper
-half is never read.  Kernel k of a view is an elementwise power of the view's base.  The powers of a view form a *chain*:
+With ``offsets[i] = i (i + 1) / 2`` that is packed storage; with ``offsets[i] = i n`` an ordinary full matrix whose
+upper half is never read.  Kernel k of a view is an elementwise power of the view's base.  Those powers form a *chain*:
 each link is the previous one squared ``squarings[k]`` times and then multiplied by the base ``times_base[k]`` times, so
 ten Gaussians of doubling widths cost one matrix in memory and no exponential (``rate[v] > 0``: the base itself is
 ``exp(-rate store)``, for distances kept in single precision).

@@ -29,7 +29,7 @@ def solve_qp(
     z : array
         Multipliers of the inequalities.
     """
-    n, rows, equalities = q.size, h.size, b.size
+    rows, equalities = h.size, b.size
     x = np.linalg.lstsq(A, b, rcond=None)[0]
     slack = np.maximum(h - G @ x, 1.0)
     z = np.ones(rows)

@@ -6,8 +6,8 @@ Storage, for ``storage=``:
 - ``"dense"``: one packed matrix a kernel;
 - ``"lowrank"``: explicit features, for kernels that have them;
 - ``"lazy"``: nothing, every pass computes its entries;
-- ``"auto"``: features for kernels whose rank is below a quarter of n, families for the rest, and lazy for those when the
-  matrices would not fit into the memory budget.
+- ``"auto"``: features for kernels whose rank is below a quarter of n, families for the rest, and lazy for those when
+  the matrices would not fit into the memory budget.
 """
 
 from __future__ import annotations
@@ -87,7 +87,7 @@ def build_bank(
 
 def _rank(kernel: Kernel, samples: Any) -> int | None:
     columns = kernel.columns
-    shape = getattr(samples, "shape", ())
+    shape: tuple[int, ...] = getattr(samples, "shape", ())
     width = len(np.atleast_1d(columns)) if columns is not None else (shape[1] if len(shape) == 2 else 1)
     return kernel.rank(int(width))
 
@@ -119,7 +119,13 @@ def _chains(kernels: list[Kernel], stored: Index, powers: bool) -> list[Chain]:
 
 
 def _fit_budget(
-    n: int, explicit: Index, ranks: list[int | None], n_chains: int, dtype: np.dtype, storage: str, budget: int
+    n: int,
+    explicit: Index,
+    ranks: list[int | None],
+    n_chains: int,
+    dtype: np.dtype,
+    storage: str,
+    budget: int,
 ) -> str:
     """Return the storage that fits, or raise with the bytes and the ways out."""
     features = 8 * n * sum(ranks[j] or 0 for j in explicit)
@@ -127,7 +133,11 @@ def _fit_budget(
     working = 2 * 8 * n * n  # the mixed kernel, and the part of it that the SVM engine copies
     if features + matrices + working <= budget:
         return storage
-    ways = ["raise memory_budget", "fewer samples", "low-rank kernels (kernels.nystroem, kernels.random_fourier)"]
+    ways = [
+        "raise memory_budget",
+        "fewer samples",
+        "low-rank kernels (kernels.nystroem, kernels.random_fourier)",
+    ]
     if storage in ("auto", "lazy") and features + working <= budget:
         return "lazy"
     if dtype == np.float64 and features + matrices // 2 + working <= budget:

@@ -9,7 +9,17 @@ from ..exceptions import MemoryBudgetError
 
 __all__ = ["default_budget", "human", "parse_bytes", "refuse"]
 
-_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12, "KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
+_UNITS = {
+    "": 1,
+    "K": 10**3,
+    "M": 10**6,
+    "G": 10**9,
+    "T": 10**12,
+    "KI": 2**10,
+    "MI": 2**20,
+    "GI": 2**30,
+    "TI": 2**40,
+}
 
 
 def human(size: float) -> str:
@@ -35,7 +45,9 @@ def parse_bytes(budget: int | float | str | None) -> int:
             raise ValueError(f"memory_budget {budget!r} is not a size: write it like '2GB' or 2e9")
         return int(float(match[1]) * _UNITS[match[2]])
     if not (isinstance(budget, int | float) and budget > 0):
-        raise ValueError(f"memory_budget must be a positive number of bytes or a text like '2GB', got {budget!r}")
+        raise ValueError(
+            f"memory_budget must be a positive number of bytes or a text like '2GB', got {budget!r}"
+        )
     return int(budget)
 
 

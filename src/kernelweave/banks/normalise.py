@@ -65,14 +65,18 @@ class Normaliser:
         """Learn kernel j from its raw diagonal and, for centring, its row means."""
         name = self.names[j] if self.names else f"kernel {j}"
         if self.center:
-            assert row_means is not None and self.row_means is not None and self.grand_means is not None
+            assert row_means is not None
+            assert self.row_means is not None
+            assert self.grand_means is not None
             self.row_means[j] = row_means
             self.grand_means[j] = np.mean(row_means)
             diagonal = diagonal - 2.0 * row_means + self.grand_means[j]
         if self.mode == "trace":
             mean = float(np.mean(diagonal))
             if not mean > 1e-300:
-                what = "is constant, so nothing is left after centring it" if self.center else "has trace zero"
+                what = (
+                    "is constant, so nothing is left after centring it" if self.center else "has trace zero"
+                )
                 raise ValueError(
                     f"kernel {name!r} {what} on the training samples and cannot be normalised: "
                     "drop it, or use normalize=None"
@@ -91,7 +95,8 @@ class Normaliser:
     def train_block(self, j: int, entries: Array, rows: Index, cols: Index) -> Array:
         """Normalise raw training entries (in place)."""
         if self.center:
-            assert self.row_means is not None and self.grand_means is not None
+            assert self.row_means is not None
+            assert self.grand_means is not None
             entries -= self.row_means[j, rows][:, None]
             entries -= self.row_means[j, cols][None, :]
             entries += self.grand_means[j]
@@ -107,7 +112,8 @@ class Normaliser:
         """
         kept = entries[:, cols]
         if self.center:
-            assert self.row_means is not None and self.grand_means is not None
+            assert self.row_means is not None
+            assert self.grand_means is not None
             means = np.mean(entries, axis=1)
             kept = kept - means[:, None] - self.row_means[j, cols][None, :] + self.grand_means[j]
             if diagonal is not None:

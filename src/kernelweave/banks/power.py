@@ -8,6 +8,7 @@ for ten widths, and quicker than reading a stored stack.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -54,10 +55,10 @@ def find_chains(exponents: Sequence[float], most_squarings: int = 40) -> list[Ch
 def _link(base: float, current: float, target: float, most_squarings: int) -> tuple[int, int] | None:
     doubling = np.log2(target / current)
     if abs(doubling - round(doubling)) < 1e-12 and 0 <= round(doubling) <= most_squarings:
-        return int(round(doubling)), 0
+        return round(float(doubling)), 0
     steps = (target - current) / base
     if steps > 0 and steps == round(steps) <= 3 and float(base).is_integer():
-        return 0, int(round(steps))
+        return 0, round(steps)
     return None
 
 
@@ -222,4 +223,4 @@ def in_threads(run: Any, items: Index, threads: int, triangular: bool = False) -
     share = np.linspace(0.0, 1.0, threads + 1)
     cuts = np.round(items.size * (np.sqrt(share) if triangular else share)).astype(int)
     with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(run, [items[a:b] for a, b in zip(cuts[:-1], cuts[1:], strict=True) if b > a]))
+        list(pool.map(run, [items[a:b] for a, b in pairwise(cuts) if b > a]))

@@ -19,13 +19,17 @@ def as_stack(kernels: Any, what: str = "kernels") -> np.ndarray | list[np.ndarra
     if isinstance(kernels, np.ndarray) and kernels.dtype != object:
         stack = kernels[None] if kernels.ndim == 2 else kernels
         if stack.ndim != 3:
-            raise ValueError(f"precomputed {what} must have shape (m, n, n) or be a list of matrices, got {kernels.shape}")
-        matrices = stack
+            raise ValueError(
+                f"precomputed {what} must have shape (m, n, n) or be a list of matrices, got {kernels.shape}"
+            )
+        matrices: Any = stack
     else:
         matrices = [np.asarray(matrix) for matrix in kernels]
         shapes = sorted({matrix.shape for matrix in matrices})
         if len(shapes) != 1 or len(shapes[0]) != 2:
-            raise ValueError(f"precomputed {what} must be matrices of one shape, got shapes {shapes or 'none at all'}")
+            raise ValueError(
+                f"precomputed {what} must be matrices of one shape, got shapes {shapes or 'none at all'}"
+            )
     if len(matrices) == 0:
         raise ValueError("the bank is empty: no precomputed kernel was given")
     for j, matrix in enumerate(matrices):
@@ -36,7 +40,9 @@ def as_stack(kernels: Any, what: str = "kernels") -> np.ndarray | list[np.ndarra
     return matrices
 
 
-def check_training_stack(matrices: Any, n: int | None, check_psd: bool = True, names: list[str] | None = None) -> None:
+def check_training_stack(
+    matrices: Any, n: int | None, check_psd: bool = True, names: list[str] | None = None
+) -> None:
     """Raise where a training kernel is not square, not symmetric, or not positive semi-definite."""
     rows, cols = matrices[0].shape
     if rows != cols:
@@ -120,7 +126,9 @@ def precomputed_bank(
         for j in range(m):
             normaliser.learn(j, np.diagonal(matrices[j]).astype(float))
         store = matrices.reshape(m, n * n)
-        return PowerBank(store, np.arange(n, dtype=np.intp) * n, chains, normaliser.scale, threads=threads), normaliser
+        return PowerBank(
+            store, np.arange(n, dtype=np.intp) * n, chains, normaliser.scale, threads=threads
+        ), normaliser
     offsets = packed_offsets(n)
     store = np.empty((m, n * (n + 1) // 2))
     everyone = np.arange(n)

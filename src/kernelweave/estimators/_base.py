@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numbers import Integral, Real
+from numbers import Integral
 from typing import Any
 
 import numpy as np
@@ -98,7 +98,9 @@ class BaseMKL(BaseEstimator):
 
     # ---- the work -------------------------------------------------------------------------------------------
 
-    def _fit(self, training: Training, targets: list[np.ndarray], weights: list[Any], labels: list[Any]) -> None:
+    def _fit(
+        self, training: Training, targets: list[np.ndarray], weights: list[Any], labels: list[Any]
+    ) -> None:
         """Fit one problem a target array on one bank, and keep what prediction and inspection need."""
         loss, norm, solver = self._components()
         bank, bound = bind(training, self, effective_n_jobs(self.n_jobs))
@@ -202,5 +204,6 @@ class BaseMKL(BaseEstimator):
 
 
 def _positive(name: str, value: Any) -> None:
-    if not (isinstance(value, Real) and not isinstance(value, bool) and np.isfinite(value) and value > 0):
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not (number and np.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}")

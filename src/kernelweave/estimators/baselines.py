@@ -121,7 +121,7 @@ class _MeanKernelRidge:
 def leave_one_out_errors(K: np.ndarray, targets: np.ndarray, Cs: np.ndarray, intercept: bool) -> np.ndarray:
     """Mean squared leave-one-out error of kernel ridge for every C (``lambda = 1 / (2 C)``).
 
-    ``e_i = (y_i - f_i) / (1 - S_ii)`` with S the smoother; a free intercept is ridge on the centred kernel plus the mean.
+    ``e_i = (y_i - f_i) / (1 - S_ii)``, S the smoother; a free intercept is ridge on the centred kernel plus the mean.
     """
     n = K.shape[0]
     y = targets if targets.ndim == 2 else targets[:, None]

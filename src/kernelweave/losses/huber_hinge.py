@@ -26,7 +26,9 @@ class HuberHinge(Loss, registered_as="huber_hinge"):
 
     def check(self) -> None:
         if not self.width > 0:
-            raise ValueError(f"HuberHinge needs width > 0, got {self.width!r}; for the plain hinge use 'hinge'")
+            raise ValueError(
+                f"HuberHinge needs width > 0, got {self.width!r}; for the plain hinge use 'hinge'"
+            )
 
     @property
     def smoothness(self) -> float:  # type: ignore[override]

@@ -35,4 +35,5 @@ class Squared(Loss, registered_as="squared"):
         return QuadraticDual(y, 0.0, 0.5, *self.bounds(y))
 
     def _intercept(self, y: Array, f: Array, c: Array) -> float:
-        return float(np.sum(c * (y - f)) / np.sum(c))
+        total = float(np.sum(c))
+        return float(np.sum(c * (y - f))) / total if total > 0 else 0.0

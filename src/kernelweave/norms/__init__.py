@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from numbers import Real
 from typing import Any
+
+import numpy as np
 
 from ._base import Norm, registry
 from .entropy import Entropy
@@ -23,7 +24,7 @@ def make_norm(norm: Any) -> Norm:
     >>> make_norm(1), make_norm(2), make_norm("uniform")
     (L1(), Lp(p=2.0), Uniform())
     """
-    if isinstance(norm, Real) and not isinstance(norm, bool):
+    if isinstance(norm, int | float | np.integer | np.floating) and not isinstance(norm, bool):
         p = float(norm)
         made: Norm = L1() if p == 1.0 else Lp(p=p)
         made.check(1)

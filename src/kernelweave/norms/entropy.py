@@ -35,7 +35,9 @@ class Entropy(Norm, registered_as="entropy"):
 
     def check(self, m: int) -> None:
         if not self.smoothing > 0:
-            raise ValueError(f"Entropy needs smoothing > 0, got {self.smoothing!r}; without smoothing it is 'l1'")
+            raise ValueError(
+                f"Entropy needs smoothing > 0, got {self.smoothing!r}; without smoothing it is 'l1'"
+            )
 
     def settle(self, mean_kernel_value: Callable[[], float]) -> Norm:
         settled = Entropy(self.smoothing)
@@ -95,7 +97,9 @@ def _solve_log(a: Array, nu: float) -> Array:
     # x - a exp(-2x) = nu; the function is concave, so Newton from the left converges monotonically
     x = np.minimum(nu, 0.0) + np.zeros_like(a)
     with np.errstate(divide="ignore"):
-        x = np.where(a > 0, np.minimum(np.maximum(0.5 * np.log(np.maximum(a, 1e-300)) - 20.0, -350.0), nu), nu)
+        x = np.where(
+            a > 0, np.minimum(np.maximum(0.5 * np.log(np.maximum(a, 1e-300)) - 20.0, -350.0), nu), nu
+        )
     for _ in range(300):
         bend = a * np.exp(-2.0 * x)
         step = (nu - x + bend) / (1.0 + 2.0 * bend)

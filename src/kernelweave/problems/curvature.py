@@ -28,7 +28,9 @@ def hessian_root(
     if problem.y.ndim == 1:
         return _root_of_column(problem, K, inner.beta, problem.y, problem.c, rows, products)
     parts = [
-        _root_of_column(problem, K, inner.beta[:, k], problem.y[:, k], problem.c[:, k], rows, products[:, :, k])
+        _root_of_column(
+            problem, K, inner.beta[:, k], problem.y[:, k], problem.c[:, k], rows, products[:, :, k]
+        )
         for k in range(problem.y.shape[1])
     ]
     return np.vstack(parts)

@@ -1,8 +1,8 @@
 """The inner problem: weights given, one kernel matrix, find the coefficients.
 
-``J(d) = max over beta of sum_i c_i dual(beta_i / c_i) - beta' K beta / 2``, an SVM for the hinge loss.  Losses whose dual
-is a box QP go to the SMO engine; losses with curvature everywhere to Newton's method, a Cholesky factorisation a step.
-Both stop on the duality gap of this inner problem, which costs O(n) from what they hold.
+``J(d) = max over beta of sum_i c_i dual(beta_i / c_i) - beta' K beta / 2``, an SVM for the hinge loss.  Losses whose
+dual is a box QP go to the SMO engine; losses with curvature everywhere to Newton's method, a Cholesky factorisation a
+step.  Both stop on the duality gap of this inner problem, which costs O(n) from what they hold.
 """
 
 from __future__ import annotations
@@ -149,7 +149,9 @@ def _smo(
         if best.relative_gap <= target or not found.converged or tolerance < 1e-12:
             return best
         # the gap is about proportional to the tolerance: aim a little below the target
-        tolerance = min(0.3 * tolerance, max(0.5 * tolerance * target / solution.relative_gap, 1e-3 * tolerance))
+        tolerance = min(
+            0.3 * tolerance, max(0.5 * tolerance * target / solution.relative_gap, 1e-3 * tolerance)
+        )
         beta, product = found.beta, found.product
 
 
@@ -201,7 +203,9 @@ def _newton(
         while step > 1e-10:
             trial = decision + step * moved
             shift = loss.best_intercept(y, trial, c) if fit_intercept else 0.0
-            value = 0.5 * float((beta + step * direction) @ trial) + float(np.sum(c * loss.value(y, trial + shift)))
+            value = 0.5 * float((beta + step * direction) @ trial) + float(
+                np.sum(c * loss.value(y, trial + shift))
+            )
             if value <= here + 1e-4 * step * min(slope, 0.0) + 1e-15 * abs(here):
                 break
             step *= 0.5

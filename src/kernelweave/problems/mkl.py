@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -97,7 +98,7 @@ class MKLProblem:
 
     # ---- the judge -------------------------------------------------------------------------------------------
 
-    def primal(self, point: Point) -> tuple[float, object]:
+    def primal(self, point: Point) -> tuple[float, Any]:
         """Objective at a point, and the best intercept there."""
         quad, decision = self._known(point)
         blocks = point.weights * np.sqrt(np.maximum(quad, 0.0))
@@ -148,7 +149,7 @@ class MKLProblem:
             decision = self.bank.mix_product(point.weights, point.beta)
         return quad, decision
 
-    def _no_intercept(self) -> object:
+    def _no_intercept(self) -> Any:
         return 0.0 if self.y.ndim == 1 else np.zeros(self.y.shape[1])
 
     # ---- the oracle ------------------------------------------------------------------------------------------

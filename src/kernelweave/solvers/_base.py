@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 from .._components import Component, Registry
@@ -12,18 +13,30 @@ from ..problems import MKLProblem, Point
 __all__ = ["REQUIREMENTS", "Solver", "fitting_solvers", "make_solver", "registry"]
 
 #: what a solver may need of a loss and a norm: the test, and how to say it
-REQUIREMENTS: dict[str, tuple[Any, str]] = {
+REQUIREMENTS: dict[str, tuple[Callable[[Loss, Norm], bool], str]] = {
     "simplex": (lambda loss, norm: norm.simplex, "norm='l1'"),
-    "convex weights": (lambda loss, norm: norm.convex_in_weights, "a norm that is convex in the weights (l1, lp, entropy)"),
+    "convex weights": (
+        lambda loss, norm: norm.convex_in_weights,
+        "a norm that is convex in the weights (l1, lp, entropy)",
+    ),
     "projection": (
         lambda loss, norm: norm.convex_in_weights and type(norm).project is not Norm.project,
         "a norm whose weights can be projected (l1, lp)",
     ),
-    "analytic weights": (lambda loss, norm: norm.analytic, "a norm with closed-form weights (lp with p > 1, max)"),
+    "analytic weights": (
+        lambda loss, norm: norm.analytic,
+        "a norm with closed-form weights (lp with p > 1, max)",
+    ),
     "fixed weights": (lambda loss, norm: norm.fixed, "norm='uniform' or fixed weights"),
-    "smooth loss": (lambda loss, norm: loss.smoothness is not None, "a smooth loss (logistic, squared, squared_hinge, huber_hinge)"),
-    "smooth norm": (lambda loss, norm: norm.smooth_on_blocks, "a norm with a gradient (lp with p > 1, uniform)"),
-}  # fmt: skip
+    "smooth loss": (
+        lambda loss, norm: loss.smoothness is not None,
+        "a smooth loss (logistic, squared, squared_hinge, huber_hinge)",
+    ),
+    "smooth norm": (
+        lambda loss, norm: norm.smooth_on_blocks,
+        "a norm with a gradient (lp with p > 1, uniform)",
+    ),
+}
 
 
 class Solver(Component):

@@ -46,11 +46,18 @@ class Checkpoint:
             return None
         try:
             with np.load(self.path, allow_pickle=False) as file:
-                found = {name: file[name] for name in ("fingerprint", "sample", "beta", "weights", "trace", "seconds")}
+                found = {
+                    name: file[name]
+                    for name in ("fingerprint", "sample", "beta", "weights", "trace", "seconds")
+                }
         except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
-            raise ValueError(f"checkpoint {str(self.path)!r} is damaged ({error}): delete it to start afresh") from error
+            raise ValueError(
+                f"checkpoint {str(self.path)!r} is damaged ({error}): delete it to start afresh"
+            ) from error
         # the kernels are compared by value: computed anew they may differ in the last bits
-        same = str(found["fingerprint"]) == self.fingerprint and np.allclose(found["sample"], self.sample, 1e-6)
+        same = str(found["fingerprint"]) == self.fingerprint and np.allclose(
+            found["sample"], self.sample, 1e-6
+        )
         if not same:
             raise ValueError(
                 f"checkpoint {str(self.path)!r} belongs to another problem (other data, kernels, loss, norm or C): "

@@ -47,7 +47,9 @@ class Cuts:
         ones = np.ones((1, m + 1))
         ones[0, m] = 0.0
         bounds = [(0.0, None)] * m + [(None, None)]
-        found = linprog(cost, A_ub=matrix, b_ub=-self.gain, A_eq=ones, b_eq=[1.0], bounds=bounds, method="highs")
+        found = linprog(
+            cost, A_ub=matrix, b_ub=-self.gain, A_eq=ones, b_eq=[1.0], bounds=bounds, method="highs"
+        )
         if found.x is None:
             raise FloatingPointError(f"the linear program of the cutting planes failed: {found.message}")
         weights = np.maximum(found.x[:m], 0.0)

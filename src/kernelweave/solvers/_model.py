@@ -87,7 +87,9 @@ class SimplexModel:
         multipliers = multipliers[: gains.size]
         betas = [self.centre_beta, *(self.cuts[k].beta for k in included)][: multipliers.size]
         beta = np.asarray(sum(share * one for share, one in zip(multipliers, betas, strict=True)))
-        bound = float(multipliers @ gains[: multipliers.size] + np.min(multipliers @ rows[: multipliers.size]))
+        bound = float(
+            multipliers @ gains[: multipliers.size] + np.min(multipliers @ rows[: multipliers.size])
+        )
         return Proposal(z, decrease, beta, bound)
 
     def _first_working_set(self) -> NDArray[np.intp]:

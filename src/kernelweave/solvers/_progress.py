@@ -34,7 +34,8 @@ class Progress:
             gap = max(row["relative_gap"], 1e-16)
             self.bar.n = min(self.goal, max(0.0, -math.log10(gap)))
             self.bar.set_postfix_str(
-                f"gap {gap:.1e}, {row['passes']:.1f} passes, {row['active_kernels']:.0f} kernels", refresh=True
+                f"gap {gap:.1e}, {row['passes']:.1f} passes, {row['active_kernels']:.0f} kernels",
+                refresh=True,
             )
         elif self.verbose >= 2:
             print(

@@ -50,7 +50,13 @@ class LBFGS(Solver, registered_as="lbfgs"):
         return _State(objective, objective.first(start))
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
-        options = {"maxiter": self.chunk, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * self.chunk}
+        options = {
+            "maxiter": self.chunk,
+            "maxcor": self.memory,
+            "ftol": 0.0,
+            "gtol": 0.0,
+            "maxfun": 10 * self.chunk,
+        }
         found = minimize(state.objective, state.x, jac=True, method="L-BFGS-B", options=options)
         return _State(state.objective, found.x, finished=found.nit == 0)
 

@@ -55,7 +55,9 @@ class Newton(Solver, registered_as="newton"):
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
         weights, inner = begin(problem, start)
         oracle = problem.oracle(weights, inner, inner_target(1.0, tol), curvature=True)
-        return _State(oracle, oracle, tol, problem.dual(oracle.inner.beta, oracle.quad), [self._cut(problem, oracle)])
+        return _State(
+            oracle, oracle, tol, problem.dual(oracle.inner.beta, oracle.quad), [self._cut(problem, oracle)]
+        )
 
     def _cut(self, problem: MKLProblem, oracle: Oracle) -> Cut:
         return Cut(problem.gain(oracle.inner.beta), oracle.quad, oracle.inner.beta)
@@ -72,7 +74,9 @@ class Newton(Solver, registered_as="newton"):
     def _simplex_step(self, problem: MKLProblem, state: _State) -> _State:
         model = SimplexModel(state.centre, state.cuts, state.curved, state.damping)
         proposal = model.minimise()
-        oracle = problem.oracle(proposal.weights, state.last.inner, self._target(problem, state), curvature=True)
+        oracle = problem.oracle(
+            proposal.weights, state.last.inner, self._target(problem, state), curvature=True
+        )
         lower = max(state.lower, problem.dual(oracle.inner.beta, oracle.quad))
         cuts = [*state.cuts, self._cut(problem, oracle)][-self.cuts :]
         # the combination of cuts is worth a look at the bank only where it promises a better bound

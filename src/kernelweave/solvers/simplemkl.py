@@ -58,7 +58,9 @@ class SimpleMKL(Solver, registered_as="simplemkl"):
         while True:
             falling = direction < -1e-15
             if not np.any(falling):
-                return _State(current, state.tol, 0.1 * target, finished=current is here and target < 1e-6 * state.tol)
+                return _State(
+                    current, state.tol, 0.1 * target, finished=current is here and target < 1e-6 * state.tol
+                )
             lengths = np.full(direction.shape, np.inf)
             lengths[falling] = -current.weights[falling] / direction[falling]
             first = int(np.argmin(lengths))

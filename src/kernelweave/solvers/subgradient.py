@@ -46,7 +46,8 @@ class Subgradient(Solver, registered_as="subgradient"):
         weights, inner = begin(problem, start)
         oracle = problem.oracle(weights, inner, inner_target(1e-2, tol))
         # the first step would carry the weights across about half of their set
-        first = float(np.linalg.norm(weights) / max(np.linalg.norm(oracle.quad - np.mean(oracle.quad)), 1e-300))
+        spread = max(float(np.linalg.norm(oracle.quad - np.mean(oracle.quad))), 1e-300)
+        first = float(np.linalg.norm(weights)) / spread
         return _State(oracle, tol, first, (oracle.inner.primal,))
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
