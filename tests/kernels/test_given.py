@@ -263,9 +263,11 @@ def test_held_matrices_are_checked():
         kw.held([np.eye(3)], names=["a", "b"])
     with pytest.raises(ValueError, match="empty"):
         kw.held([])
+    with pytest.raises(ValueError, match=r"matrix 0 is not positive semi-definite: 1 of 2 .*clip_spectrum"):
+        kw.held([np.array([[0.0, 1.0], [1.0, 0.0]])])
     broken = np.eye(3)
     broken[0, 2] = broken[2, 0] = np.nan
-    with pytest.raises(ValueError, match=r"'held 0'.*NaN"):
+    with pytest.raises(ValueError, match="matrix 0 contains NaN"):
         kw.held([broken])[0](np.arange(3))
 
 

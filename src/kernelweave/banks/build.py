@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._numerics.spectrum import check_semidefinite
 from ..kernels._helpers import n_samples, take
 from ..kernels._kernel import Kernel
 from ._base import Array, Bank, Index
@@ -59,6 +60,7 @@ def build_bank(
     if dtype not in (np.float64, np.float32):
         raise ValueError(f"dtype must be float64 or float32, got {dtype}")
     n = n_samples(samples)
+    _check_unsure(kernels, samples)
     normaliser = Normaliser.empty(normalize, center, len(kernels), n, [k.name for k in kernels])
     ranks = [_rank(kernel, samples) for kernel in kernels]
     explicit = _explicit(kernels, ranks, n, storage)
@@ -83,6 +85,13 @@ def build_bank(
     if len(parts) == 1 and np.array_equal(members[0], np.arange(len(kernels))):
         return parts[0], normaliser
     return CompositeBank(parts, members), normaliser
+
+
+def _check_unsure(kernels: list[Kernel], samples: Any) -> None:
+    """Raise where a user's own function is not a kernel on the training samples: no certificate would be valid."""
+    for kernel in kernels:
+        if not kernel.sure:
+            check_semidefinite(kernel(samples), f"kernel {kernel.name!r}")
 
 
 def _rank(kernel: Kernel, samples: Any) -> int | None:

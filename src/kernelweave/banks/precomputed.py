@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.spectrum import check_semidefinite, check_symmetric
 from ._base import Array
 from .memory import parse_bytes, refuse
 from .normalise import Normaliser
@@ -57,41 +58,9 @@ def check_training_stack(
         )
     for j, matrix in enumerate(matrices):
         name = names[j] if names else f"precomputed kernel {j}"
-        size = max(float(np.max(np.abs(matrix))), np.finfo(float).tiny)
-        skew = float(np.max(np.abs(matrix - matrix.T))) / size
-        if skew > 1e-6:
-            raise ValueError(
-                f"{name} is not symmetric (largest difference {skew:.2g} of its largest entry); "
-                "if it is a similarity, symmetrise it with (S + S.T) / 2"
-            )
+        check_symmetric(matrix, name)
         if check_psd:
             check_semidefinite(matrix, name)
-
-
-def check_semidefinite(matrix: np.ndarray, name: str, tolerance: float = 1e-7) -> None:
-    """Raise where the smallest eigenvalue is below ``-tolerance`` times the largest.
-
-    A Cholesky factorisation of the slightly lifted matrix is tried first: it costs a tenth of the eigenvalues, which
-    are computed only to say how indefinite the matrix is.
-    """
-    matrix = np.asarray(matrix, dtype=float)
-    n = matrix.shape[0]
-    bound = float(np.max(np.sum(np.abs(matrix), axis=1)))  # at least the largest eigenvalue
-    lifted = matrix.copy()
-    lifted.flat[:: n + 1] += 0.5 * tolerance * bound / np.sqrt(n) + 1e-300
-    try:
-        np.linalg.cholesky(lifted)
-        return
-    except np.linalg.LinAlgError:
-        values = np.linalg.eigvalsh(matrix)
-    if values[0] < -tolerance * max(values[-1], 1e-300):
-        negative = float(-np.sum(values[values < 0]) / np.sum(np.abs(values)))
-        raise ValueError(
-            f"{name} is not positive semi-definite: {int(np.sum(values < -tolerance * abs(values[-1])))} of {n} "
-            f"eigenvalues are negative, the smallest is {values[0]:.3g} (largest {values[-1]:.3g}), "
-            f"{100 * negative:.2g} % of the spectrum. MKL needs kernels: clip the negative eigenvalues "
-            "(kernelweave.kernels.clip_spectrum), or shift or flip the spectrum"
-        )
 
 
 def precomputed_bank(

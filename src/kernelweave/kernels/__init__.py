@@ -11,6 +11,7 @@ entry by entry, ``.on(columns)`` restricts them.
 
 from __future__ import annotations
 
+from .._numerics.spectrum import clip_spectrum, flip_spectrum, shift_spectrum
 from ._base import (
     KERNELS,
     Kernel,
@@ -44,10 +45,12 @@ __all__ = [
     "Stack",
     "as_spec",
     "chi2",
+    "clip_spectrum",
     "constant",
     "cosine",
     "default_bank",
     "expand_kernels",
+    "flip_spectrum",
     "from_distance",
     "function",
     "gaussian",
@@ -63,6 +66,7 @@ __all__ = [
     "presets",
     "random_fourier",
     "resolve_kernels",
+    "shift_spectrum",
     "summed",
     "tanimoto",
 ]

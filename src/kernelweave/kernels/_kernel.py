@@ -102,6 +102,9 @@ class Kernel(KernelSpec):
         The columns looked at; None for all.
     accepts_sparse, takes_objects, takes_indices : bool
         Whether samples may be a sparse matrix, any objects, or indices into something held elsewhere.
+    sure : bool
+        Whether every matrix of this kernel is positive semi-definite by construction; a user's function may be wrong
+        about that, so its training matrix is checked.
     """
 
     family: str = "kernel"
@@ -110,6 +113,7 @@ class Kernel(KernelSpec):
     accepts_sparse: bool = False
     takes_objects: bool = False
     takes_indices: bool = False
+    sure: bool = True
 
     def __init_subclass__(cls, registered_as: str | None = None, **options: Any) -> None:
         super().__init_subclass__(**options)

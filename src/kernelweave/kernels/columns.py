@@ -34,6 +34,11 @@ class Wrapper(Kernel):
         return self.kernel.accepts_sparse
 
     @property
+    def sure(self) -> bool:  # type: ignore[override]
+        """Whether the kernel inside is one by construction."""
+        return self.kernel.sure
+
+    @property
     def takes_objects(self) -> bool:  # type: ignore[override]
         """Whether the kernel inside takes objects."""
         return self.kernel.takes_objects

@@ -28,6 +28,11 @@ class _Combined(Kernel):
         return all(kernel.accepts_sparse for kernel in self.kernels)
 
     @property
+    def sure(self) -> bool:  # type: ignore[override]
+        """Whether all parts are kernels by construction."""
+        return all(kernel.sure for kernel in self.kernels)
+
+    @property
     def takes_objects(self) -> bool:  # type: ignore[override]
         """Whether some part takes objects: then the samples cannot be asked to be numbers."""
         return any(kernel.takes_objects for kernel in self.kernels)

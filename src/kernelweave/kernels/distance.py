@@ -19,6 +19,12 @@ __all__ = ["FromDistance", "from_distance"]
 DATA_DEPENDENT = ("mahalanobis", "seuclidean")
 
 
+#: metrics of negative type: exp(-d / scale) is positive semi-definite whatever the samples
+SURE_METRICS = frozenset(
+    {"euclidean", "l2", "sqeuclidean", "manhattan", "cityblock", "l1", "hamming", "jaccard"}
+)
+
+
 class FromDistance(NumericKernel, registered_as="from_distance"):
     """``exp(-d / mean d)``; see :func:`from_distance`.
 
@@ -45,6 +51,11 @@ class FromDistance(NumericKernel, registered_as="from_distance"):
         self.label = label
         self.pairwise = pairwise
         self.scale = scale
+
+    @property
+    def sure(self) -> bool:  # type: ignore[override]
+        """Only for distances known to give kernels: exp(-d) of most others is indefinite for some samples."""
+        return isinstance(self.distance, str) and self.distance in SURE_METRICS
 
     @property
     def takes_objects(self) -> bool:  # type: ignore[override]

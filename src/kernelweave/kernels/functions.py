@@ -17,6 +17,7 @@ class Function(Kernel, registered_as="function"):
     """A kernel from a function; see :func:`function`."""
 
     takes_objects = True
+    sure = False
 
     def __init__(self, function: Callable[..., Any], label: str | None = None, pairwise: bool = True) -> None:
         self.function = function

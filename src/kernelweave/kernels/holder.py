@@ -7,12 +7,11 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.spectrum import check_semidefinite, check_symmetric
 from ._helpers import Same
 from ._kernel import Kernel, KernelSpec, Schema
 
 __all__ = ["Held", "HeldKernel", "as_indices", "held"]
-
-CHECKED_ROWS = 64
 
 
 def _frozen(matrix: Any) -> np.ndarray:
@@ -41,10 +40,9 @@ class Held(KernelSpec):
                     "held needs square matrices of one size, an (m, n, n) array or a list of (n, n) ones: "
                     f"matrix {j} has shape {matrix.shape}, the first has {self.stack[0].shape}"
                 )
-            # a look at a corner costs nothing and finds the usual mistake, a one-sided product
-            corner = np.asarray(matrix[:CHECKED_ROWS, :CHECKED_ROWS], dtype=np.float64)
-            if np.abs(corner - corner.T).max() > 1e-5 * np.abs(corner).max():
-                raise ValueError(f"held needs symmetric matrices, but matrix {j} is not")
+            if not np.isfinite(matrix).all():
+                raise ValueError(f"held: matrix {j} contains NaN or infinity")
+            check_symmetric(matrix, f"held: matrix {j}")
         if self.names is not None and len(self.names) != len(self.stack):
             raise ValueError(f"held got {len(self.stack)} matrices but {len(self.names)} names")
 
@@ -113,21 +111,16 @@ class HeldKernel(Kernel):
     def _rows(self, A: Any) -> np.ndarray:
         return as_indices(A, self.holder.n_samples, f"kernel {self.name!r}")
 
-    def _checked(self, values: np.ndarray) -> np.ndarray:
-        if not np.isfinite(values).all():
-            raise ValueError(f"kernel {self.name!r}: the matrix contains NaN or infinity")
-        return values
-
     def base(self, A: Any, B: Any) -> np.ndarray:
         """Return a block of the matrix."""
         rows = self._rows(A)
         columns = rows if A is B else self._rows(B)
-        return self._checked(self.holder.stack[self.index][np.ix_(rows, columns)].astype(np.float64))
+        return self.holder.stack[self.index][np.ix_(rows, columns)].astype(np.float64)
 
     def base_diag(self, A: Any) -> np.ndarray:
         """Return a part of the diagonal of the matrix."""
         rows = self._rows(A)
-        return self._checked(self.holder.stack[self.index][rows, rows].astype(np.float64))
+        return self.holder.stack[self.index][rows, rows].astype(np.float64)
 
 
 def as_indices(A: Any, n: int, who: str) -> np.ndarray:
@@ -176,4 +169,10 @@ def held(stack: Any, names: Sequence[str] | None = None) -> Held:
     array([[1., 0.],
            [0., 1.]])
     """
-    return stack if isinstance(stack, Held) else Held(stack, names)
+    if isinstance(stack, Held):
+        return stack
+    holder = Held(stack, names)
+    # here and not in the holder, which also holds distances
+    for j, matrix in enumerate(holder.stack):
+        check_semidefinite(matrix, f"held: matrix {j}")
+    return holder
