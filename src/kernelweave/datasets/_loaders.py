@@ -1,0 +1,132 @@
+"""What users call: one function a kind of data set, each returning a scikit-learn ``Bunch``."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import Bunch
+
+from .._components import nearest
+from ._manifest import MANIFEST, Entry
+from ._sources import Table, local_path, read
+
+__all__ = ["available", "load_mfeat", "load_uci"]
+
+
+def available(group: str | None = None) -> dict[str, bool]:
+    """Return the names of the data sets, and whether each lies in the local folder.
+
+    Parameters
+    ----------
+    group : {"uci", "mfeat"}, optional
+        Only the sets of one loader.
+
+    Examples
+    --------
+    >>> "sonar" in available("uci")
+    True
+    """
+    return {
+        name: local_path(entry)[0] is not None
+        for name, entry in MANIFEST.items()
+        if group in (None, entry.group)
+    }
+
+
+def load_uci(
+    name: str, *, return_X_y: bool = False, as_frame: bool = False, download: bool = True
+) -> Bunch | tuple[Any, Any]:
+    """Load a small classification set of the UCI repository.
+
+    The folder named by the environment variable ``KERNELWEAVE_DATA`` is looked at first and its file checked against
+    the manifest; OpenML is asked where the folder does not have it.
+
+    Parameters
+    ----------
+    name : str
+        ``breast``, ``heart``, ``ionosphere``, ``liver``, ``pima``, ``sonar`` or ``wdbc``.
+    return_X_y : bool, default=False
+        Return ``(data, target)`` instead of a Bunch.
+    as_frame : bool, default=False
+        Give data as a DataFrame and the target as a Series.
+    download : bool, default=True
+        Whether OpenML may be asked.
+
+    Returns
+    -------
+    Bunch
+        ``data``, ``target``, ``feature_names``, ``target_names``, ``frame`` (None unless ``as_frame``), ``DESCR``,
+        ``origin`` (the file, or the OpenML id).
+    """
+    entry = _entry(name, "uci")
+    return _deliver(entry, read(entry, download), return_X_y, as_frame)
+
+
+def load_mfeat(
+    *, return_X_y: bool = False, as_frame: bool = False, download: bool = True
+) -> Bunch | tuple[Any, Any]:
+    """Load the handwritten digits of the multiple-features set: 2,000 samples in six views.
+
+    Parameters
+    ----------
+    return_X_y, as_frame, download : bool
+        As for ``load_uci``.
+
+    Returns
+    -------
+    Bunch
+        As for ``load_uci``, the views side by side in ``data``; ``views`` maps the name of a view to its columns and
+        is what ``kernels.per_view`` takes.
+    """
+    entry = _entry("mfeat", "mfeat")
+    return _deliver(entry, read(entry, download), return_X_y, as_frame)
+
+
+def _entry(name: str, group: str) -> Entry:
+    known = [key for key, entry in MANIFEST.items() if entry.group == group]
+    if name not in known:
+        raise ValueError(f"unknown data set {name!r}.{nearest(name, known)} Known: {', '.join(known)}.")
+    return MANIFEST[name]
+
+
+def _deliver(entry: Entry, table: Table, return_X_y: bool, as_frame: bool) -> Bunch | tuple[Any, Any]:
+    data: Any = np.hstack([table.views[view] for view in entry.views])
+    target: Any = table.target
+    names = [name for view in entry.views for name in table.columns[view]]
+    frame = None
+    if as_frame:
+        import pandas as pd
+
+        data = pd.DataFrame(data, columns=names)
+        target = pd.Series(target, name="label")
+        frame = data.assign(label=target)
+    if return_X_y:
+        return data, target
+    bunch = Bunch(
+        data=data,
+        target=target,
+        frame=frame,
+        feature_names=names,
+        target_names=np.unique(table.target),
+        DESCR=_describe(entry),
+        origin=table.origin,
+    )
+    if len(entry.views) > 1:
+        stops = np.cumsum([entry.views[view] for view in entry.views])
+        bunch.views = {
+            view: list(range(int(stop) - entry.views[view], int(stop)))
+            for view, stop in zip(entry.views, stops, strict=True)
+        }
+    return bunch
+
+
+def _describe(entry: Entry) -> str:
+    width = sum(entry.views.values())
+    lines = [
+        entry.title,
+        f"{entry.n} samples, {width} features, classes "
+        + ", ".join(f"{label!r} ({count})" for label, count in entry.counts.items()),
+        f"Source: {entry.source}; OpenML " + ", ".join(str(where.data_id) for where in entry.openml.values()),
+    ]
+    return "\n".join([*lines, f"Note: {entry.note}"] if entry.note else lines)

@@ -1,0 +1,147 @@
+"""Reading a data set from the local folder or from OpenML, and checking that it is the one in the manifest."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from collections import Counter
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from ._manifest import Entry
+
+__all__ = ["ENVIRONMENT", "Table", "read"]
+
+ENVIRONMENT = "KERNELWEAVE_DATA"
+
+
+@dataclass(frozen=True)
+class Table:
+    """What a source delivers: an array and its column names for every view, the labels, and where they came from."""
+
+    views: dict[str, np.ndarray]
+    columns: dict[str, list[str]]
+    target: np.ndarray
+    origin: str
+
+
+def read(entry: Entry, download: bool = True) -> Table:
+    """Return the data from the local folder, else from OpenML; say what is missing where neither has them."""
+    path, missing = local_path(entry)
+    if path is not None:
+        table = _local(entry, path)
+    elif not download:
+        raise FileNotFoundError(f"data set {entry.name!r} is not at hand: {missing}. {_way_out(entry)}")
+    else:
+        try:
+            table = _openml(entry)
+        except (OSError, ImportError) as error:  # no network, server down, damaged download
+            raise OSError(
+                f"data set {entry.name!r} is not at hand: {missing}, and OpenML could not deliver it "
+                f"({type(error).__name__}: {error}). {_way_out(entry)}"
+            ) from error
+    _check(entry, table)
+    return table
+
+
+def local_path(entry: Entry) -> tuple[Path | None, str]:
+    """Where the file is, or why there is none."""
+    folder = os.environ.get(ENVIRONMENT)
+    if not folder:
+        return None, f"{ENVIRONMENT} is not set"
+    path = Path(folder).expanduser() / entry.file
+    return (path, "") if path.is_file() else (None, f"{path} does not exist")
+
+
+def _way_out(entry: Entry) -> str:
+    return f"Set {ENVIRONMENT} to a folder that holds {entry.file}, or connect to openml.org."
+
+
+# ---- the local folder ----------------------------------------------------------------------------------------------
+
+
+def _local(entry: Entry, path: Path) -> Table:
+    found = hashlib.sha256(path.read_bytes()).hexdigest()
+    if found != entry.sha256:
+        raise ValueError(
+            f"{path} is not the file of the manifest (sha256 {found}, expected {entry.sha256}): results on it "
+            "could not be compared with others"
+        )
+    return _READERS[path.suffix](path)
+
+
+def _read_csv(path: Path) -> Table:
+    """A header, features, and the label in the last column."""
+    import pandas as pd
+
+    frame = pd.read_csv(path)
+    features = frame.columns[:-1]
+    return Table(
+        {"": frame[features].to_numpy(dtype=float)},
+        {"": [str(name) for name in features]},
+        _plain(frame[frame.columns[-1]]),
+        str(path),
+    )
+
+
+def _read_npz(path: Path) -> Table:
+    """One array a view, and the labels under ``y``."""
+    with np.load(path, allow_pickle=False) as file:
+        views = {name: np.asarray(file[name], dtype=float) for name in file.files if name != "y"}
+        target = np.asarray(file["y"])
+    columns = {name: [f"{name}_{k}" for k in range(view.shape[1])] for name, view in views.items()}
+    return Table(views, columns, target, str(path))
+
+
+_READERS = {".csv": _read_csv, ".npz": _read_npz}
+
+
+def _plain(labels: Any) -> np.ndarray:
+    """Labels as an array of numbers or of plain texts."""
+    values = np.asarray(labels)
+    return values if values.dtype.kind in "iuf" else values.astype(str)
+
+
+# ---- OpenML --------------------------------------------------------------------------------------------------------
+
+
+def _openml(entry: Entry) -> Table:
+    """Fetch every view; rows with missing values and constant columns are left out, labels written as in the file."""
+    from sklearn.datasets import fetch_openml
+
+    views, columns, labels, complete = {}, {}, None, None
+    for view, where in entry.openml.items():
+        fetched = fetch_openml(
+            data_id=where.data_id, target_column=where.target, as_frame=True, parser="auto"
+        )
+        features = fetched.data.astype(float)
+        features = features.loc[:, features.nunique(dropna=True) > 1]
+        views[view] = features.to_numpy()
+        columns[view] = [f"{view}_{name}" if view else str(name) for name in features.columns]
+        whole = ~np.isnan(views[view]).any(axis=1)
+        complete = whole if complete is None else complete & whole
+        labels = [entry.openml_labels.get(str(label).strip()) for label in fetched.target]
+        if None in labels:
+            raise ValueError(
+                f"OpenML data set {where.data_id} has labels other than {list(entry.openml_labels)}: "
+                "it has changed since the manifest was written"
+            )
+    target = np.array(labels)
+    views = {view: values[complete] for view, values in views.items()}
+    ids = ", ".join(str(where.data_id) for where in entry.openml.values())
+    return Table(views, columns, target[complete], f"OpenML {ids}")
+
+
+def _check(entry: Entry, table: Table) -> None:
+    """Both sources must have the shape and the classes that the manifest says."""
+    shapes = {view: values.shape for view, values in table.views.items()}
+    expected = {view: (entry.n, width) for view, width in entry.views.items()}
+    counts = Counter(table.target.tolist())
+    if shapes != expected or counts != Counter(entry.counts):
+        raise ValueError(
+            f"{table.origin} is not {entry.name!r} as the manifest describes it: shapes {shapes} and classes "
+            f"{dict(counts)}, expected {expected} and {dict(entry.counts)}"
+        )

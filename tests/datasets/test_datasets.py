@@ -1,0 +1,151 @@
+"""Loaders: the local folder, the checksum, OpenML (a stand-in for it), and the sentence when neither is there."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from urllib.error import URLError
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.utils import Bunch
+
+from kernelweave import datasets
+from kernelweave.datasets import MANIFEST, Entry, OpenML
+from kernelweave.datasets._sources import read
+
+CSV = "f1,f2,label\n0.5,1,g\n1.5,2,b\n2.5,3,g\n"
+
+
+def entry_of(content: bytes, file: str = "uci/toy.csv", **changes) -> Entry:
+    values = {
+        "name": "toy",
+        "title": "A toy",
+        "file": file,
+        "sha256": hashlib.sha256(content).hexdigest(),
+        "source": "made here",
+        "counts": {"b": 1, "g": 2},
+        "views": {"": 2},
+        "openml": {"": OpenML(1, "Class")},
+        "openml_labels": {"bad": "b", "good": "g"},
+    }
+    return Entry(**{**values, **changes})
+
+
+@pytest.fixture
+def toy(tmp_path, monkeypatch):
+    """A data folder with one file that the manifest knows."""
+    (tmp_path / "uci").mkdir()
+    (tmp_path / "uci" / "toy.csv").write_text(CSV)
+    monkeypatch.setenv("KERNELWEAVE_DATA", str(tmp_path))
+    monkeypatch.setitem(MANIFEST, "toy", entry_of(CSV.encode()))
+    return tmp_path
+
+
+def openml_answer(**kwargs):
+    """What ``fetch_openml`` returns for the toy: a constant column, a missing value, labels of its own."""
+    assert kwargs["data_id"] == 1
+    assert kwargs["target_column"] == "Class"
+    data = pd.DataFrame({"a": [0.5, 1.5, 2.5, 3.5], "zero": [0, 0, 0, 0], "c": [1, 2, 3, np.nan]})
+    target = pd.Series(["good", "bad", "good", "bad"], dtype="category", name="Class")
+    return Bunch(data=data, target=target)
+
+
+def no_network(**kwargs):
+    raise URLError("no route to host")
+
+
+def test_local_file(toy, monkeypatch):
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", no_network)
+    bunch = datasets.load_uci("toy")
+    assert bunch.data.shape == (3, 2)
+    assert bunch.target.tolist() == ["g", "b", "g"]
+    assert bunch.feature_names == ["f1", "f2"]
+    assert bunch.target_names.tolist() == ["b", "g"]
+    assert bunch.frame is None
+    assert bunch.origin == str(toy / "uci" / "toy.csv")
+    assert "made here" in bunch.DESCR
+    assert datasets.available()["toy"]
+
+
+def test_frame_and_pair(toy):
+    bunch = datasets.load_uci("toy", as_frame=True)
+    assert list(bunch.frame.columns) == ["f1", "f2", "label"]
+    assert isinstance(bunch.target, pd.Series)
+    X, y = datasets.load_uci("toy", return_X_y=True)
+    np.testing.assert_array_equal(X, bunch.data.to_numpy())
+    np.testing.assert_array_equal(y, bunch.target.to_numpy())
+
+
+def test_changed_file_is_refused(toy):
+    (toy / "uci" / "toy.csv").write_text(CSV.replace("0.5", "0.6"))
+    with pytest.raises(ValueError, match="sha256"):
+        datasets.load_uci("toy")
+
+
+def test_openml_where_the_folder_has_nothing(toy, monkeypatch):
+    (toy / "uci" / "toy.csv").unlink()
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", openml_answer)
+    bunch = datasets.load_uci("toy")
+    np.testing.assert_array_equal(bunch.data, [[0.5, 1], [1.5, 2], [2.5, 3]])
+    assert bunch.target.tolist() == ["g", "b", "g"]
+    assert bunch.feature_names == ["a", "c"]
+    assert bunch.origin == "OpenML 1"
+
+
+def test_openml_that_has_changed_is_refused(toy, monkeypatch):
+    (toy / "uci" / "toy.csv").unlink()
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", openml_answer)
+    monkeypatch.setitem(MANIFEST, "toy", entry_of(CSV.encode(), counts={"b": 1, "g": 20}))
+    with pytest.raises(ValueError, match="as the manifest describes"):
+        datasets.load_uci("toy")
+    monkeypatch.setitem(MANIFEST, "toy", entry_of(CSV.encode(), openml_labels={"bad": "b"}))
+    with pytest.raises(ValueError, match="labels other than"):
+        datasets.load_uci("toy")
+
+
+def test_neither_source(toy, monkeypatch):
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", no_network)
+    monkeypatch.delenv("KERNELWEAVE_DATA")
+    with pytest.raises(OSError, match=r"KERNELWEAVE_DATA is not set.*no route to host.*uci/toy.csv"):
+        datasets.load_uci("toy")
+    monkeypatch.setenv("KERNELWEAVE_DATA", str(toy / "elsewhere"))
+    with pytest.raises(FileNotFoundError, match="does not exist"):
+        datasets.load_uci("toy", download=False)
+
+
+def test_unknown_name():
+    with pytest.raises(ValueError, match="Did you mean 'sonar'"):
+        datasets.load_uci("sonnar")
+    with pytest.raises(ValueError, match="unknown data set 'mfeat'"):
+        datasets.load_uci("mfeat")
+
+
+def test_views(tmp_path, monkeypatch):
+    path = tmp_path / "toy.npz"
+    np.savez(path, u=np.eye(3), v=np.arange(6.0).reshape(3, 2), y=np.array([0, 1, 1]))
+    changes = {"name": "mfeat", "group": "mfeat", "counts": {0: 1, 1: 2}, "views": {"u": 3, "v": 2}}
+    monkeypatch.setitem(MANIFEST, "mfeat", entry_of(path.read_bytes(), "toy.npz", **changes))
+    monkeypatch.setenv("KERNELWEAVE_DATA", str(tmp_path))
+    bunch = datasets.load_mfeat()
+    assert bunch.views == {"u": [0, 1, 2], "v": [3, 4]}
+    np.testing.assert_array_equal(bunch.data[:, bunch.views["v"]], np.arange(6.0).reshape(3, 2))
+
+
+@pytest.mark.parametrize("name", MANIFEST)
+def test_manifest_is_complete(name):
+    entry = MANIFEST[name]
+    assert len(entry.sha256) == 64
+    assert entry.source
+    assert set(entry.openml) == set(entry.views)
+    assert set(entry.openml_labels.values()) == set(entry.counts)
+
+
+@pytest.mark.skipif("KERNELWEAVE_DATA" not in os.environ, reason="KERNELWEAVE_DATA is not set")
+@pytest.mark.parametrize("name", MANIFEST)
+def test_real_files(name):
+    if not datasets.available()[name]:
+        pytest.skip(f"{name} is not in the folder")
+    table = read(MANIFEST[name], download=False)  # checks the sum, the shape and the classes
+    assert all(np.isfinite(view).all() for view in table.views.values())
