@@ -48,7 +48,7 @@ def shrink_power(v: np.ndarray, nu: float, power: float) -> np.ndarray:
         residual = x + nu * x**power - v
         above = residual > 0
         high, low = np.where(above, x, high), np.where(above, low, x)
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             newton = x - residual / (1.0 + nu * power * x ** (power - 1.0))
         inside = (newton > low) & (newton < high)
         moved = np.where(inside, newton, 0.5 * (low + high))
@@ -58,9 +58,7 @@ def shrink_power(v: np.ndarray, nu: float, power: float) -> np.ndarray:
     return x
 
 
-def project_box_sum(
-    v: np.ndarray, lower: np.ndarray, upper: np.ndarray, total: float = 0.0
-) -> np.ndarray:
+def project_box_sum(v: np.ndarray, lower: np.ndarray, upper: np.ndarray, total: float = 0.0) -> np.ndarray:
     """Project ``v`` on ``{lower <= x <= upper, sum x = total}``; infinite bounds are allowed.
 
     The answer is ``clip(v - h, lower, upper)``: the sum is piecewise linear and falling in h, so a search over the

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Callable
 
 import numpy as np
+from scipy.optimize import brentq
 from scipy.special import logsumexp, softmax, xlogy
 
-from .._numerics.scalar import monotone_root
 from ._base import Array, Norm
 
 __all__ = ["Entropy"]
@@ -61,10 +61,11 @@ class Entropy(Norm, registered_as="entropy"):
 
     def regulariser(self, t: Array, weights: Array) -> float:
         # the value at the weights in hand bounds the minimum over weights, and is tight at the optimum
-        return self._joint(t, weights)
+        total = float(np.sum(weights))
+        return self._joint(t, weights / total) if total > 0 else self.half_square(t)
 
     def _joint(self, t: Array, d: Array) -> float:
-        used = t > 0
+        used = t**2 > 0  # a square that underflows costs nothing
         if np.any(d[used] <= 0):
             return float(np.inf)
         return 0.5 * float(np.sum(t[used] ** 2 / d[used])) + self.penalty(d)
@@ -79,13 +80,17 @@ class Entropy(Norm, registered_as="entropy"):
 
     def weights_of_blocks(self, t: Array) -> Array:
         # stationarity lam (ln d + 1) - t^2/d^2 = nu: increasing in d, so d(nu) is defined and increases with nu
-        lam = self._lam()
+        a = t**2 / self._lam()
+        m = t.size
+        # some weight is at most 1/m and some at least: that brackets nu
+        low, high = (-np.log(m) - float(x) * m**2 for x in (np.max(a), np.min(a)))
 
-        def at(nu: float) -> Array:
-            return _solve_log(t**2 / lam, nu)
+        def excess(nu: float) -> float:
+            return float(np.sum(_solve_log(a, nu))) - 1.0
 
-        nu = monotone_root(lambda nu: float(np.sum(at(nu))) - 1.0, 0.0)
-        d = at(nu)
+        if excess(low) < 0.0 < excess(high):
+            low = float(brentq(excess, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=200))
+        d = _solve_log(a, low)
         return d / np.sum(d)
 
     def start(self, m: int) -> Array:
@@ -94,16 +99,17 @@ class Entropy(Norm, registered_as="entropy"):
 
 def _solve_log(a: Array, nu: float) -> Array:
     """Solve ``ln d - a / d^2 = nu`` for d > 0, elementwise, by Newton in ``x = ln d`` (concave, increasing)."""
-    # x - a exp(-2x) = nu; the function is concave, so Newton from the left converges monotonically
-    x = np.minimum(nu, 0.0) + np.zeros_like(a)
-    with np.errstate(divide="ignore"):
-        x = np.where(
-            a > 0, np.minimum(np.maximum(0.5 * np.log(np.maximum(a, 1e-300)) - 20.0, -350.0), nu), nu
-        )
-    for _ in range(300):
-        bend = a * np.exp(-2.0 * x)
-        step = (nu - x + bend) / (1.0 + 2.0 * bend)
-        x = x + step
-        if np.all(np.abs(step) <= 1e-15 * (1.0 + np.abs(x))):
+    x = np.full(a.shape, nu)  # where a = 0 that is it
+    used = a > 0
+    log_a = np.log(a[used])
+    # z <= most, so a exp(-2z) = z - nu <= most - nu: a start on the left, from where Newton's steps are monotone
+    most = np.maximum(0.5 * log_a, nu + 1.0)
+    z = 0.5 * (log_a - np.log(most - nu))
+    for _ in range(100):
+        bend = np.exp(log_a - 2.0 * z)
+        step = (nu - z + bend) / (1.0 + 2.0 * bend)
+        z = z + step
+        if np.all(np.abs(step) <= 1e-15 * (1.0 + np.abs(z))):
             break
+    x[used] = z
     return np.exp(x)

@@ -1,0 +1,394 @@
+"""Every loss of the registry by its definitions: conjugate, gradients, dual set, intercept.
+
+A new loss is tested with its default parameters as soon as it is registered; losses with a hand-written reference in
+``references`` are compared with that too.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from sklearn.base import clone
+
+from kernelweave.losses import EpsilonInsensitive, HuberHinge, Loss, make_loss, registry
+from references import LOSSES, golden_section
+
+VARIANTS = [
+    *(registry[name]() for name in registry),
+    HuberHinge(width=0.25),
+    HuberHinge(width=3.0),
+    EpsilonInsensitive(epsilon=0.0),
+    EpsilonInsensitive(epsilon=0.7),
+]
+every_loss = pytest.mark.parametrize("loss", VARIANTS, ids=repr)
+seeds = st.integers(0, 2**32 - 1)
+
+
+def some_targets(loss: Loss, rng: np.random.Generator, shape) -> np.ndarray:
+    if "regression" in loss.tasks:
+        return rng.normal(scale=2.0, size=shape)
+    return rng.choice([-1.0, 1.0], size=shape)
+
+
+def special_points(loss: Loss, y: np.ndarray) -> np.ndarray:
+    """Decision values where a loss could have a corner or a change of curvature, one row a kind."""
+    width = getattr(loss, "width", 1.0)
+    epsilon = getattr(loss, "epsilon", 0.0)
+    return np.array([y, y * (1 - width), y + epsilon, y - epsilon, 0 * y])
+
+
+def inside(loss: Loss, y: np.ndarray, rng: np.random.Generator) -> np.ndarray:
+    """Unit coefficients b strictly within the bounds."""
+    low, high = loss.bounds(y)
+    low, high = np.maximum(low, -6.0), np.minimum(high, 6.0)
+    return low + (high - low) * rng.uniform(0.001, 0.999, size=y.shape)
+
+
+# ---- value, gradient, curvature ------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("reference", LOSSES, ids=lambda loss: loss.label)
+def test_value_and_conjugate_are_the_hand_written_ones(reference):
+    loss = reference.make()
+    rng = np.random.default_rng(0)
+    y = some_targets(loss, rng, 4000)
+    f = rng.normal(scale=3.0, size=y.size)
+    f[:5] = special_points(loss, y[:1])[:, 0]
+    np.testing.assert_allclose(loss.value(y, f), reference.value(y, f), rtol=1e-13, atol=1e-15)
+    u = rng.uniform(-2.0, 2.0, size=y.size)
+    u[:3] = [0.0, 1.0, -1.0]
+    np.testing.assert_allclose(loss.conjugate(y, u), reference.conjugate(y, u), rtol=1e-13, atol=1e-15)
+    assert np.isinf(loss.conjugate(y, u)).any() == np.isfinite(reference.bounds(y)[0]).any()
+
+
+def test_every_registered_loss_has_a_hand_written_reference():
+    assert {loss.name for loss in LOSSES} == set(registry)
+
+
+@every_loss
+@given(seed=seeds)
+def test_value_is_convex_and_not_negative(loss, seed):
+    rng = np.random.default_rng(seed)
+    y = some_targets(loss, rng, 30)
+    f, g = rng.normal(scale=4.0, size=(2, 30))
+    t = rng.uniform(size=30)
+    chord = t * loss.value(y, f) + (1 - t) * loss.value(y, g)
+    assert np.all(loss.value(y, t * f + (1 - t) * g) <= chord + 1e-12 * (1 + chord))
+    assert np.all(loss.value(y, f) >= 0)
+
+
+@every_loss
+@given(seed=seeds)
+def test_gradient_is_a_subgradient_everywhere(loss, seed):
+    rng = np.random.default_rng(seed)
+    y = some_targets(loss, rng, 40)
+    f = np.concatenate([special_points(loss, y), rng.normal(scale=4.0, size=(4, 40))])
+    for g in (rng.normal(scale=4.0, size=f.shape), f + 1e-3, f - 1e-3):
+        tangent = loss.value(y, f) + loss.gradient(y, f) * (g - f)
+        assert np.all(loss.value(y, g) >= tangent - 1e-12 * (1 + np.abs(tangent)))
+
+
+@every_loss
+def test_gradient_agrees_with_finite_differences(loss):
+    rng = np.random.default_rng(3)
+    y = some_targets(loss, rng, 2000)
+    f = rng.normal(scale=3.0, size=y.size)
+    h = 1e-6
+    left, here, right = (loss.value(y, f + k * h) for k in (-1, 0, 1))
+    smooth = np.abs(right - 2 * here + left) < 1e-3 * h  # no corner between f - h and f + h
+    assert smooth.mean() > 0.99
+    slopes = (right - left) / (2 * h)
+    np.testing.assert_allclose(loss.gradient(y, f)[smooth], slopes[smooth], rtol=1e-7, atol=1e-7)
+
+
+@every_loss
+def test_smoothness_is_the_lipschitz_constant_of_the_gradient(loss):
+    rng = np.random.default_rng(4)
+    y = some_targets(loss, rng, 300)
+    grid = np.sort(np.concatenate([rng.normal(scale=3.0, size=3000), [1.0, -1.0]]))
+    near = np.concatenate([special_points(loss, y) + k * 1e-7 for k in (-1, 0, 1)])
+    f = np.sort(np.concatenate([np.repeat(grid[:, None], y.size, axis=1), near]), axis=0)
+    change = np.abs(np.diff(loss.gradient(y, f), axis=0))
+    distance = np.diff(f, axis=0)
+    if loss.smoothness is None:
+        assert np.max(change[distance < 3e-7]) > 0.9  # a corner: the gradient jumps
+    else:
+        assert np.all(change <= loss.smoothness * distance * (1 + 1e-9) + 1e-13)
+        wide = distance > 1e-5
+        assert (
+            np.max(change[wide] / distance[wide]) > 0.99 * loss.smoothness
+        )  # and no smaller constant would do
+
+
+@every_loss
+def test_curvature_agrees_with_finite_differences_and_is_positive(loss):
+    rng = np.random.default_rng(5)
+    y = some_targets(loss, rng, 500)
+    f = rng.normal(scale=3.0, size=y.size)
+    if not loss.has_curvature:
+        with pytest.raises(NotImplementedError):
+            loss.curvature(y, f)
+        return
+    h = 1e-5
+    difference = (loss.gradient(y, f + h) - loss.gradient(y, f - h)) / (2 * h)
+    np.testing.assert_allclose(loss.curvature(y, f), difference, rtol=1e-6, atol=1e-9)
+    assert np.all(loss.curvature(y, 10 * f) > 0)
+
+
+@every_loss
+def test_far_away_nothing_overflows(loss):
+    y = np.array([1.0, -1.0, 1.0, -1.0])
+    f = np.array([1e6, -1e6, -1e6, 1e6])
+    with np.errstate(all="raise", under="ignore"):
+        value, gradient = loss.value(y, f), loss.gradient(y, f)
+    assert np.all(np.isfinite(value))
+    assert np.all(np.isfinite(gradient))
+    assert np.all(value[2:] > 1e5)
+
+
+# ---- conjugate and dual set ----------------------------------------------------------------------------------------
+
+
+@every_loss
+@given(seed=seeds)
+def test_fenchel_young(loss, seed):
+    rng = np.random.default_rng(seed)
+    y = some_targets(loss, rng, 50)
+    f = rng.normal(scale=4.0, size=50)
+    f[:5] = special_points(loss, y[:1])[:, 0]
+    u = -inside(loss, y, rng)
+    assert np.all(loss.value(y, f) + loss.conjugate(y, u) >= u * f - 1e-11)
+    g = loss.gradient(y, f)
+    np.testing.assert_allclose(loss.value(y, f) + loss.conjugate(y, g), g * f, rtol=1e-9, atol=1e-9)
+
+
+@every_loss
+def test_conjugate_is_the_supremum(loss):
+    rng = np.random.default_rng(6)
+    y = some_targets(loss, rng, 60)
+    u = -inside(loss, y, rng)
+    # far out and dense, then refined around the best: u f - l(y, f) is concave
+    f = np.linspace(-60.0, 60.0, 12001)[:, None]
+    for _ in range(3):
+        heights = u * f - loss.value(y, f)
+        best = np.take_along_axis(f + 0 * u, np.argmax(heights, axis=0)[None], axis=0)
+        spacing = (f[1] - f[0]) if f.shape[1] == 1 else np.diff(f[:2], axis=0)
+        f = best + spacing * np.linspace(-1.5, 1.5, 3001)[:, None]
+    supremum = np.max(u * f - loss.value(y, f), axis=0)
+    np.testing.assert_allclose(loss.conjugate(y, u), supremum, rtol=1e-7, atol=1e-7)
+
+
+@every_loss
+def test_bounds_are_the_domain_of_the_conjugate(loss):
+    rng = np.random.default_rng(7)
+    y = some_targets(loss, rng, 40)
+    low, high = loss.bounds(y)
+    assert np.all(low <= 0)
+    assert np.all(high >= 0)
+    assert np.all(low < high)
+    for edge, outward in ((low, -1.0), (high, 1.0)):
+        finite = np.isfinite(edge)
+        ye, b = y[finite], edge[finite]
+        assert np.all(np.isfinite(loss.conjugate(ye, -b)))
+        outside = b + outward * 1e-6
+        assert np.all(np.isinf(loss.conjugate(ye, -outside)))
+        # and rightly so: there u f - l(y, f) rises without end
+        step = outward * 1e9
+        near, far = (-outside * -f - loss.value(ye, -f) for f in (step, 3 * step))
+        assert np.all(far > near + 1e2)
+        unbounded = ~finite
+        assert np.all(np.isfinite(loss.conjugate(y[unbounded], -np.full(unbounded.sum(), outward * 1e6))))
+
+
+@every_loss
+def test_dual_is_minus_the_conjugate(loss):
+    rng = np.random.default_rng(8)
+    y = some_targets(loss, rng, 40)
+    b = inside(loss, y, rng)
+    np.testing.assert_array_equal(loss.dual(y, b), -loss.conjugate(y, -b))
+
+
+@every_loss
+def test_quadratic_dual_is_the_dual(loss):
+    rng = np.random.default_rng(9)
+    y = some_targets(loss, rng, 200)
+    quadratic = loss.quadratic_dual(y)
+    if quadratic is None:
+        assert loss.has_curvature, "neither curvature nor a quadratic dual: no inner solver would know it"
+        return
+    np.testing.assert_array_equal(quadratic.lower, loss.bounds(y)[0])
+    np.testing.assert_array_equal(quadratic.upper, loss.bounds(y)[1])
+    for b in (inside(loss, y, rng), np.zeros_like(y)):
+        written = quadratic.linear * b - quadratic.kink * np.abs(b) - quadratic.ridge * b**2 / 2
+        np.testing.assert_allclose(loss.dual(y, b), written, rtol=1e-12, atol=1e-13)
+
+
+@every_loss
+def test_dual_curvature_agrees_with_finite_differences(loss):
+    rng = np.random.default_rng(10)
+    y = some_targets(loss, rng, 400)
+    low, high = (np.clip(edge, -6.0, 6.0) for edge in loss.bounds(y))
+    b = low + (high - low) * rng.uniform(0.02, 0.98, size=y.size)
+    h = 1e-4
+    smooth = loss.interior(y, b, margin=2 * h)
+    y, b = y[smooth], b[smooth]
+    assert y.size > 380
+    left, here, right = (loss.conjugate(y, -(b + k * h)) for k in (-1, 0, 1))
+    difference = (left - 2 * here + right) / h**2
+    np.testing.assert_allclose(loss.dual_curvature(y, b), difference, rtol=1e-4, atol=1e-5)
+
+
+def test_dual_curvature_of_the_logistic_loss_near_its_bounds():
+    a = np.array([1e-9, 1e-4, 0.5, 1 - 1e-4, 1 - 1e-9])
+    for sign in (1.0, -1.0):
+        bend = make_loss("logistic").dual_curvature(np.full(5, sign), sign * a)
+        np.testing.assert_allclose(bend, 1 / a + 1 / (1 - a), rtol=1e-6)
+
+
+@every_loss
+def test_interior_leaves_bounds_and_kinks_out(loss):
+    y = np.array([1.0, -1.0])
+    low, high = loss.bounds(y)
+    for edge in (low, high):
+        finite = np.isfinite(edge)
+        assert not np.any(loss.interior(y, np.where(finite, edge, 1e3 * y))[finite])
+    assert np.all(loss.interior(y, 0.5 * y))
+    if getattr(loss, "epsilon", 0.0) > 0:
+        assert not np.any(loss.interior(y, np.zeros(2)))  # |b| has its kink there
+
+
+@every_loss
+def test_box_scales_with_the_weights_and_holds_zero_weights(loss):
+    y = np.array([1.0, -1.0, 1.0, -1.0])
+    c = np.array([2.0, 3.0, 0.0, 0.0])
+    low, high = loss.box(y, c)
+    unit_low, unit_high = loss.bounds(y)
+    np.testing.assert_array_equal(low[:2], unit_low[:2] * c[:2])
+    np.testing.assert_array_equal(high[:2], unit_high[:2] * c[:2])
+    np.testing.assert_array_equal([low[2:], high[2:]], np.zeros((2, 2)))
+
+
+@every_loss
+@pytest.mark.parametrize("zero_sum", [False, True])
+@given(seed=seeds, columns=st.sampled_from([None, 1, 3]))
+def test_projection_is_the_nearest_point(loss, zero_sum, seed, columns):
+    rng = np.random.default_rng(seed)
+    shape = 12 if columns is None else (12, columns)
+    y = some_targets(loss, rng, shape)
+    c = rng.uniform(0.1, 3.0, size=shape) * (rng.uniform(size=shape) > 0.2)
+    beta = rng.normal(scale=4.0, size=shape)
+    nearest = loss.project(y, beta, c, zero_sum)
+    assert nearest.shape == beta.shape
+    low, high = loss.box(y, c)
+    assert np.all((nearest >= low) & (nearest <= high))
+    if zero_sum:
+        np.testing.assert_allclose(nearest.sum(axis=0), 0.0, atol=1e-12 * (1 + np.abs(beta).sum()))
+    # variational inequality: the set lies on the other side of the hyperplane through the nearest point
+    for _ in range(10):
+        other = np.clip(rng.normal(scale=3.0, size=shape), low, high)
+        if zero_sum:
+            other = _balanced(other, low, high)
+        assert np.sum((beta - nearest) * (other - nearest)) <= 1e-10 * (1 + np.sum(beta**2))
+    np.testing.assert_allclose(loss.project(y, nearest, c, zero_sum), nearest, atol=1e-12)
+
+
+def _balanced(beta: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
+    """A point of the box that sums to zero, column by column: the larger side is shrunk (zero is in the box)."""
+    positive, negative = np.maximum(beta, 0), np.minimum(beta, 0)
+    gain, loss = positive.sum(axis=0), -negative.sum(axis=0)
+    most = np.minimum(gain, loss)
+    share_up = np.divide(most, gain, out=np.zeros_like(gain), where=gain > 0)
+    share_down = np.divide(most, loss, out=np.zeros_like(loss), where=loss > 0)
+    return positive * share_up + negative * share_down
+
+
+# ---- intercept -----------------------------------------------------------------------------------------------------
+
+
+@every_loss
+@given(seed=seeds, columns=st.sampled_from([None, 2]))
+def test_best_intercept_minimises(loss, seed, columns):
+    rng = np.random.default_rng(seed)
+    shape = 9 if columns is None else (9, columns)
+    y = some_targets(loss, rng, shape)
+    y[0], y[1] = 1.0, -1.0  # both classes, or there is no finite minimiser
+    f = rng.normal(scale=3.0, size=shape)
+    c = rng.uniform(0.1, 3.0, size=shape) * (rng.uniform(size=shape) > 0.25)
+    c[:2] = np.maximum(c[:2], 0.1)
+    b = loss.best_intercept(y, f, c)
+    if columns is None:
+        assert isinstance(b, float)
+    else:
+        assert b.shape == (columns,)
+    for k in range(columns or 1):
+        yk, fk, ck, bk = (y, f, c, b) if columns is None else (y[:, k], f[:, k], c[:, k], b[k])
+
+        def charge(b, y=yk, f=fk, c=ck):
+            return float(np.sum(c * loss.value(y, f + b)))
+
+        lowest = golden_section(charge, -60.0, 60.0)
+        assert charge(bk) <= lowest + 1e-12 * (1 + abs(lowest))
+
+
+@every_loss
+def test_best_intercept_on_ties_and_flat_stretches(loss):
+    # equal values, equal weights: whole intervals are optimal, or all breakpoints coincide
+    for f in (np.zeros(6), np.array([5.0, 5.0, 5.0, -5.0, -5.0, -5.0])):
+        y = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
+        c = np.ones(6)
+        b = loss.best_intercept(y, f, c)
+        lowest = golden_section(lambda b, f=f, y=y, c=c: float(np.sum(c * loss.value(y, f + b))), -60.0, 60.0)
+        assert np.sum(c * loss.value(y, f + b)) <= lowest + 1e-12
+
+
+@every_loss
+def test_one_class_alone_has_a_finite_intercept(loss):
+    y, f = np.ones(5), np.linspace(-2.0, 2.0, 5)
+    b = loss.best_intercept(y, f, np.ones(5))
+    assert np.isfinite(b)
+    if "regression" not in loss.tasks:
+        assert np.sum(loss.value(y, f + b)) < 1e-9
+
+
+@every_loss
+def test_no_weight_at_all_is_no_trouble(loss):
+    b = loss.best_intercept(np.array([1.0, -1.0]), np.zeros(2), np.zeros(2))
+    assert np.isfinite(b)
+
+
+# ---- parameters ----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("loss", "words"),
+    [
+        (HuberHinge(width=0.0), "width > 0"),
+        (HuberHinge(width=-1.0), "width > 0"),
+        (HuberHinge(width=float("nan")), "width > 0"),
+        (EpsilonInsensitive(epsilon=-0.1), "epsilon >= 0"),
+        (EpsilonInsensitive(epsilon=float("nan")), "epsilon >= 0"),
+    ],
+)
+def test_parameters_out_of_range_are_refused(loss, words):
+    with pytest.raises(ValueError, match=words):
+        make_loss(loss)
+
+
+def test_names_instances_and_nonsense():
+    assert isinstance(make_loss("huber_hinge"), HuberHinge)
+    kept = HuberHinge(width=2.0)
+    assert make_loss(kept) is kept
+    assert isinstance(make_loss(HuberHinge), HuberHinge)
+    with pytest.raises(ValueError, match=r"unknown loss 'hing'.*Did you mean 'hinge'.*Known losss?"):
+        make_loss("hing")
+    with pytest.raises(ValueError, match=r"loss must be a name \(.*hinge.*\) or a Loss instance, not 3"):
+        make_loss(3)
+
+
+@every_loss
+def test_clone_keeps_the_parameters(loss):
+    assert clone(loss).get_params() == loss.get_params()
+    assert loss.tasks <= {"classification", "regression"}
+    assert loss.tasks
