@@ -17,12 +17,25 @@ _ESTIMATORS = (
     "AlignmentClassifier",
     "BestKernelClassifier",
     "MKLClassifier",
+    "MKLClassifierCV",
     "MKLRegressor",
     "MeanKernelClassifier",
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",
+    "mkl_path",
 )
-_ROOMS = ("banks", "datasets", "displays", "estimators", "exceptions", "kernels", "losses", "norms", "problems", "solvers")
+_ROOMS = (
+    "banks",
+    "datasets",
+    "displays",
+    "estimators",
+    "exceptions",
+    "kernels",
+    "losses",
+    "norms",
+    "problems",
+    "solvers",
+)
 
 __all__ = ["__version__", *_ESTIMATORS, *_ROOMS]
 

@@ -1,6 +1,6 @@
 """Banks: m kernels bound to n samples."""
 
-from ._base import Bank, Selection, support
+from ._base import Bank, support
 from .bound import BoundKernels, PrecomputedKernels
 from .build import STORAGES, build_bank
 from .composite import CompositeBank
@@ -9,6 +9,7 @@ from .lowrank import LowRankBank
 from .normalise import Normaliser
 from .power import Chain, PowerBank, find_chains, packed_offsets
 from .precomputed import as_stack, check_training_stack, precomputed_bank
+from .views import Recentred, Rescaled, Selection
 
 __all__ = [
     "STORAGES",
@@ -21,6 +22,8 @@ __all__ = [
     "Normaliser",
     "PowerBank",
     "PrecomputedKernels",
+    "Recentred",
+    "Rescaled",
     "Selection",
     "as_stack",
     "build_bank",

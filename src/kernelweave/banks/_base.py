@@ -132,29 +132,6 @@ class Bank(ABC):
 
     def select(self, kernels: Sequence[int] | Index) -> Bank:
         """Return the bank of some of the kernels; storage is shared where it can be."""
+        from .views import Selection
+
         return Selection(self, np.asarray(kernels, dtype=np.intp))
-
-
-class Selection(Bank):
-    """Some kernels of another bank."""
-
-    def __init__(self, bank: Bank, kernels: Index) -> None:
-        super().__init__(bank.n, kernels.size)
-        self.bank = bank
-        self.chosen = kernels
-
-    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
-        return self.bank.block(rows, cols, self.chosen[kernels])
-
-    def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
-        which = self.chosen if kernels is None else self.chosen[kernels]
-        before = self.bank.passes
-        out = self.bank.apply(a, rows, which)
-        self.passes += (self.bank.passes - before) * self.bank.m / self.m
-        return out
-
-    def combine(self, weights: Array) -> Array:
-        spread = np.zeros(self.bank.m)
-        np.add.at(spread, self.chosen, weights)
-        self.count(float(np.count_nonzero(weights)) * self.n**2)
-        return self.bank.combine(spread)

@@ -8,14 +8,18 @@ from .baselines import (
     MeanKernelRidgeRegressor,
 )
 from .classifier import MKLClassifier
+from .path import MKLClassifierCV, MKLPath, mkl_path
 from .regressor import MKLRegressor
 
 __all__ = [
     "AlignmentClassifier",
     "BestKernelClassifier",
     "MKLClassifier",
+    "MKLClassifierCV",
+    "MKLPath",
     "MKLRegressor",
     "MeanKernelClassifier",
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",
+    "mkl_path",
 ]

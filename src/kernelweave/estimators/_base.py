@@ -17,7 +17,7 @@ from ..norms import Norm, make_norm
 from ..problems import MKLProblem, Point
 from ..solvers import Solver, Stop, choose_solver, make_solver
 from ._fitting import Fit, exact_bank, run, stack_fits, trace_table
-from ._inputs import Training, bind, new_samples, training_inputs
+from ._inputs import Training, bind, check_options, new_samples, training_inputs
 
 __all__ = ["BaseMKL"]
 
@@ -80,7 +80,8 @@ class BaseMKL(BaseEstimator):
             raise ValueError(f"max_iter must be a whole number >= 1 or None, got {self.max_iter!r}")
         if self.max_seconds is not None:
             _positive("max_seconds", self.max_seconds)
-        loss, norm = make_loss(self.loss), make_norm(self.norm)
+        check_options(self.normalize, self.storage, self.dtype, self.memory_budget)
+        loss, norm = self._loss(), make_norm(self.norm)
         if self._task not in loss.tasks:
             from ..losses import registry
 
@@ -90,9 +91,16 @@ class BaseMKL(BaseEstimator):
             return loss, norm, None
         return loss, norm, make_solver(self.solver, loss, norm)
 
+    def _stop(self) -> Stop:
+        return Stop(float(self.tol), self.max_iter, self.max_seconds)
+
     # ---- hooks of the baselines -----------------------------------------------------------------------------
 
-    def _choose(self, bank: Bank, targets: np.ndarray, norm: Norm) -> tuple[Norm, float]:
+    def _loss(self) -> Loss:
+        """Loss to be minimised; baselines that stand for one loss say so here."""
+        return make_loss(self.loss)
+
+    def _choose(self, bank: Bank, targets: np.ndarray, weight: np.ndarray, norm: Norm) -> tuple[Norm, float]:
         """Norm and C; baselines that pick weights or C from the data do it here."""
         return norm, float(self.C)
 
@@ -101,19 +109,34 @@ class BaseMKL(BaseEstimator):
     def _fit(
         self, training: Training, targets: list[np.ndarray], weights: list[Any], labels: list[Any]
     ) -> None:
+        """Build the bank and fit on it."""
+        self._components()[1].check(len(training.names))
+        bank, bound = bind(training, self, effective_n_jobs(self.n_jobs))
+        self._fit_on(bank, bound, training, targets, weights, labels)
+
+    def _fit_on(
+        self,
+        bank: Bank,
+        bound: Any,
+        training: Training,
+        targets: list[np.ndarray],
+        weights: list[Any],
+        labels: list[Any],
+    ) -> None:
         """Fit one problem a target array on one bank, and keep what prediction and inspection need."""
         loss, norm, solver = self._components()
-        bank, bound = bind(training, self, effective_n_jobs(self.n_jobs))
         norm.check(bank.m)
-        stop = Stop(float(self.tol), self.max_iter, self.max_seconds)
+        stop = self._stop()
         judge = exact_bank(bank, bound, self.dtype)
         starts = self._warm_starts(bank, len(targets))
         fits: list[Fit] = []
+        costs: list[float] = []
         for k, (y, weight) in enumerate(zip(targets, weights, strict=True)):
-            chosen, C = self._choose(bank, y, norm)
-            if solver is None or chosen is not norm:
-                solver_used = choose_solver(loss, chosen, bank.n, bank.m)
-            else:
+            chosen, C = self._choose(bank, y, weight, norm)
+            costs.append(C)
+            # weights picked by a baseline's rule need no solver for learnt ones
+            solver_used = choose_solver(loss, chosen, bank.n, bank.m)
+            if solver is not None and not solver.unmet(loss, chosen):
                 solver_used = solver
             problem = MKLProblem(bank, loss, chosen, y, C, weight, self.fit_intercept)
             fits.append(
@@ -129,7 +152,7 @@ class BaseMKL(BaseEstimator):
                     label=f"class {labels[k]!r}: " if len(targets) > 1 else "",
                 )
             )
-            self.C_ = C
+        self.C_ = costs[0] if len(set(costs)) == 1 else np.array(costs)
         self._keep(fits, labels, bank, bound, training, solver_used)
         self.n_passes_ = bank.passes + (judge.passes if judge is not bank else 0.0)
 
@@ -150,6 +173,7 @@ class BaseMKL(BaseEstimator):
         self.kernel_names_ = np.array(training.names, dtype=object)
         self.support_ = support(self.dual_coef_)
         self.bank_bytes_ = bank.nbytes
+        self._kind = training.kind
         self._active = active_kernels(self.weights_)
         if isinstance(bound, BoundKernels):
             self.kernels_ = bound.kernels
@@ -180,7 +204,7 @@ class BaseMKL(BaseEstimator):
     def _decision(self, X: Any) -> np.ndarray:
         """Decision values of new rows, ``(n_new,)`` or ``(n_new, k)``."""
         check_is_fitted(self, "dual_coef_")
-        new = new_samples(self, X, self._bound)
+        new = new_samples(self, X, self._bound, self._kind)
         weights = self.weights_
         if isinstance(self._bound, BoundKernels):
             weights = weights[..., self._active]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from numbers import Number
 from typing import Any
 
 import numpy as np
@@ -10,6 +11,7 @@ import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
 from ..banks import (
+    STORAGES,
     Bank,
     BoundKernels,
     PrecomputedKernels,
@@ -18,22 +20,28 @@ from ..banks import (
     check_training_stack,
     precomputed_bank,
 )
+from ..banks.memory import parse_bytes
+from ..banks.normalise import check_normalise
 from ..kernels import Schema, as_spec, default_bank, expand_kernels, resolve_kernels
 from ..kernels._helpers import n_samples
 
-__all__ = ["Training", "bind", "new_samples", "training_inputs"]
+__all__ = ["Training", "bind", "check_options", "new_samples", "training_inputs"]
 
 PRECOMPUTED = "precomputed"
 
 
 @dataclass
 class Training:
-    """Checked training input: kernels (None where matrices were given), samples and their number."""
+    """Checked training input: kernels (None where matrices were given), samples, their number and what they are.
+
+    ``kind`` is ``numbers`` (rows of them), ``table`` (columns of any kind), ``objects`` or ``matrices``.
+    """
 
     kernels: Any
     samples: Any
     n: int
     names: list[str]
+    kind: str = "numbers"
 
 
 def training_inputs(estimator: Any, X: Any, kernels: Any, n_targets: int | None = None) -> Training:
@@ -42,19 +50,39 @@ def training_inputs(estimator: Any, X: Any, kernels: Any, n_targets: int | None 
         matrices = as_stack(X)
         names = [f"kernel {j}" for j in range(len(matrices))]
         check_training_stack(matrices, n_targets, names=names)
-        return Training(None, matrices, matrices[0].shape[0], names)
+        _forget_features(estimator)
+        return Training(None, matrices, matrices[0].shape[0], names, "matrices")
     spec = default_bank() if kernels is None else as_spec(kernels)
+    kind = "numbers"
     if _is_table(X):
         expanded = expand_kernels(spec, Schema.of(X))
-        if not _mixed(expanded):
-            X = _numeric(estimator, X, expanded, reset=True)
+        kind = "table" if _mixed(expanded) else "numbers"
+        X = _columns(estimator, X, reset=True) if kind == "table" else _numeric(estimator, X, reset=True)
     elif _is_object_list(X):
+        kind = "objects"
         expanded = expand_kernels(spec, Schema(None, None))
         _refuse_numeric(expanded, X)
+        _forget_features(estimator)
     else:
-        X = _numeric(estimator, X, [], reset=True)
+        X = _numeric(estimator, X, reset=True)
         expanded = expand_kernels(spec, Schema.of(X))
-    return Training(expanded, X, n_samples(X), [kernel.name for kernel in expanded])
+    if sp.issparse(X):
+        _refuse_sparse(expanded)
+    return Training(expanded, X, n_samples(X), [kernel.name for kernel in expanded], kind)
+
+
+def check_options(normalize: Any, storage: Any, dtype: Any, memory_budget: Any) -> None:
+    """Raise where an option of the bank is not one, before anything is computed."""
+    check_normalise(normalize)
+    if storage not in STORAGES:
+        raise ValueError(f"storage must be one of {', '.join(STORAGES)}, got {storage!r}")
+    try:
+        known = np.dtype(dtype) in (np.float64, np.float32)
+    except TypeError:
+        known = False
+    if not known:
+        raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
+    parse_bytes(memory_budget)
 
 
 def bind(training: Training, estimator: Any, threads: int) -> tuple[Bank, Any]:
@@ -76,9 +104,9 @@ def bind(training: Training, estimator: Any, threads: int) -> tuple[Bank, Any]:
     return bank, BoundKernels(resolved, training.samples, normaliser)
 
 
-def new_samples(estimator: Any, X: Any, bound: Any) -> Any:
+def new_samples(estimator: Any, X: Any, bound: Any, kind: str) -> Any:
     """Check new rows against what the estimator was fitted on."""
-    if isinstance(bound, PrecomputedKernels):
+    if kind == "matrices":
         matrices = as_stack(X, "rows of new samples")
         shape = (len(matrices), *matrices[0].shape)
         if shape[0] != bound.m or shape[2] != bound.n:
@@ -87,13 +115,15 @@ def new_samples(estimator: Any, X: Any, bound: Any) -> Any:
                 f"one column a training sample; got {shape}"
             )
         return matrices
-    if not hasattr(estimator, "n_features_in_"):  # fitted on objects or on a mixed table
-        return X
-    return _numeric(estimator, X, bound.kernels, reset=False)
+    if kind == "table":
+        return _columns(estimator, X, reset=False)
+    return X if kind == "objects" else _numeric(estimator, X, reset=False)
 
 
 def _is_table(X: Any) -> bool:
-    """Whether X is a data frame (its column names matter before it becomes an array)."""
+    """Whether X has columns that matter before it becomes an array of numbers: their names, or their kinds."""
+    if isinstance(X, np.ndarray):
+        return X.ndim == 2 and X.dtype.kind not in "fiub"
     return hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2
 
 
@@ -101,14 +131,18 @@ def _is_object_list(X: Any) -> bool:
     """Whether X is a sequence of things that are not rows of numbers: strings, graphs, indices."""
     if sp.issparse(X):
         return False
-    if hasattr(X, "iloc"):
-        return getattr(X, "ndim", 0) == 1
-    if isinstance(X, np.ndarray):
+    if hasattr(X, "iloc") or isinstance(X, np.ndarray):
         return X.ndim == 1
     if isinstance(X, list | tuple) and len(X):
-        first = X[0]
-        return isinstance(first, str | bytes) or not (hasattr(first, "__len__") or np.isscalar(first))
+        return not _is_row(X[0]) or any(not _is_row(x) or len(x) != len(X[0]) for x in X)
     return False
+
+
+def _is_row(x: Any) -> bool:
+    """Whether x can be a row of numbers."""
+    if isinstance(x, np.ndarray):
+        return x.ndim == 1 and x.dtype.kind in "fiub"
+    return isinstance(x, list | tuple) and all(isinstance(value, Number) for value in x)
 
 
 def _mixed(kernels: list[Any]) -> bool:
@@ -120,13 +154,39 @@ def _refuse_numeric(kernels: list[Any], X: Any) -> None:
     unfit = [k.name for k in kernels if not (k.takes_objects or k.takes_indices)]
     if unfit:
         raise ValueError(
-            f"Expected 2D array, got 1D array instead: X has one dimension, but kernel {unfit[0]!r} works on rows of "
-            "numbers. Reshape your data either using array.reshape(-1, 1) if it has a single feature or "
-            "array.reshape(1, -1) if it is a single sample"
+            f"Expected 2D array, got 1D array instead: X is a sequence of single things, but kernel {unfit[0]!r} works "
+            "on rows of numbers. Reshape your data either using array.reshape(-1, 1) if it has a single feature or "
+            "array.reshape(1, -1) if it is a single sample; kernel matrices need kernels='precomputed'"
         )
 
 
-def _numeric(estimator: Any, X: Any, kernels: list[Any], reset: bool) -> Any:
+def _refuse_sparse(kernels: list[Any]) -> None:
+    unfit = [k.name for k in kernels if not (k.accepts_sparse or k.takes_objects)]
+    if unfit:
+        raise ValueError(
+            f"kernel {unfit[0]!r} does not take sparse input ({len(unfit)} of {len(kernels)} kernels do not): densify "
+            "with X.toarray(), or use gaussian, linear, polynomial or cosine"
+        )
+
+
+def _forget_features(estimator: Any) -> None:
+    """Drop what an earlier fit on rows of numbers said about the columns."""
+    for name in ("n_features_in_", "feature_names_in_"):
+        vars(estimator).pop(name, None)
+
+
+def _columns(estimator: Any, X: Any, reset: bool) -> Any:
+    """Check number and names of the columns alone; what is in them is the kernels' business."""
+    validate_data(estimator, X, reset=reset, skip_check_array=True)
+    return X
+
+
+def _numeric(estimator: Any, X: Any, reset: bool) -> Any:
+    if getattr(X, "ndim", 0) == 3:
+        raise ValueError(
+            f"Found array with dim 3, of shape {X.shape}: kernel matrices need kernels='precomputed', or inside "
+            "cross-validation kernels=kernelweave.kernels.held(stack) with sample indices as X"
+        )
     return validate_data(
         estimator, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_min_samples=2 if reset else 1
     )

@@ -9,11 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
 
 from ..banks import Bank
+from ..losses import Loss, Squared
 from ..norms import Fixed, Norm, Uniform
 from ..problems import solve_fixed
+from ._base import BaseMKL
 from .classifier import MKLClassifier
 from .regressor import MKLRegressor
 
@@ -37,7 +38,7 @@ class MeanKernelClassifier(MKLClassifier):
     True
     """
 
-    def _choose(self, bank: Bank, targets: np.ndarray, norm: Norm) -> tuple[Norm, float]:
+    def _choose(self, bank: Bank, targets: np.ndarray, weight: np.ndarray, norm: Norm) -> tuple[Norm, float]:
         return Uniform(), float(self.C)
 
 
@@ -46,105 +47,126 @@ class BestKernelClassifier(MKLClassifier):
 
     n_folds = 5
 
-    def _choose(self, bank: Bank, targets: np.ndarray, norm: Norm) -> tuple[Norm, float]:
+    def _choose(self, bank: Bank, targets: np.ndarray, weight: np.ndarray, norm: Norm) -> tuple[Norm, float]:
+        from sklearn.model_selection import StratifiedKFold
+
         labels = targets if targets.ndim == 1 else np.argmax(targets, axis=1)
         counts = np.unique(labels, return_counts=True)[1]
         folds = StratifiedKFold(max(2, min(self.n_folds, int(counts.min()))), shuffle=True, random_state=0)
         splits = list(folds.split(labels, labels))
-        scores = np.array([self._score(bank, j, targets, splits) for j in range(bank.m)])
+        scores = np.array([self._score(bank, j, targets, weight, splits) for j in range(bank.m)])
         one = np.zeros(bank.m)
         one[int(np.argmax(scores))] = 1.0
         return Fixed(one), float(self.C)
 
-    def _score(self, bank: Bank, j: int, targets: np.ndarray, splits: list[Any]) -> float:
-        """Cross-validated accuracy of kernel j, ties broken by the mean margin."""
-        loss, _, _ = self._components()
+    def _score(self, bank: Bank, j: int, targets: np.ndarray, weight: np.ndarray, splits: list[Any]) -> float:
+        """Cross-validated accuracy of kernel j (times the weight of all samples), ties broken by the margins."""
+        loss = self._loss()
         one = np.zeros(bank.m)
         one[j] = 1.0
         K = bank.combine(one)
+        each = weight if targets.ndim == 1 else np.repeat(weight[:, None], targets.shape[1], axis=1)
         right, margin = 0.0, 0.0
         for train, test in splits:
-            y = targets[train]
             found = solve_fixed(
-                np.ascontiguousarray(K[np.ix_(train, train)]), loss, y, np.full(y.shape, float(self.C)),
+                np.ascontiguousarray(K[np.ix_(train, train)]), loss, targets[train], float(self.C) * each[train],
                 self.fit_intercept, 1e-3,
             )  # fmt: skip
             values = K[np.ix_(test, train)] @ found.beta + found.intercept
             if values.ndim == 1:
-                right += float(np.mean(np.sign(values) == targets[test]))
+                hits = np.sign(values) == targets[test]
             else:
-                right += float(np.mean(np.argmax(values, axis=1) == np.argmax(targets[test], axis=1)))
-            margin += float(np.mean(np.tanh(values * targets[test])))
+                hits = np.argmax(values, axis=1) == np.argmax(targets[test], axis=1)
+            right += float(np.sum(weight[test] * hits))
+            margin += float(np.sum(each[test] * np.tanh(values * targets[test])))
         return right + 1e-6 * margin
 
 
 class AlignmentClassifier(MKLClassifier):
     """Weights proportional to each kernel's centred alignment with the labels (Cortes et al. 2012), then one SVM."""
 
-    def _choose(self, bank: Bank, targets: np.ndarray, norm: Norm) -> tuple[Norm, float]:
-        alignments = np.maximum(centred_alignment(bank, targets), 0.0)
+    def _choose(self, bank: Bank, targets: np.ndarray, weight: np.ndarray, norm: Norm) -> tuple[Norm, float]:
+        alignments = np.maximum(centred_alignment(bank, targets, weight), 0.0)
         if not np.any(alignments > 0):
             return Uniform(), float(self.C)
         return Fixed(alignments / alignments.sum()), float(self.C)
 
 
-def centred_alignment(bank: Bank, targets: np.ndarray) -> np.ndarray:
-    """``<K_c, y y'> / (|K_c| |y y'|)`` of every kernel, K_c and y centred."""
-    y = targets - targets.mean(axis=0)
-    target_norm = np.linalg.norm(y @ y.T if y.ndim == 2 else np.outer(y, y))
-    numerators = bank.quad(y)
+def centred_alignment(bank: Bank, targets: np.ndarray, weight: np.ndarray | None = None) -> np.ndarray:
+    """``<K_c, y y'> / (|K_c| |y y'|)`` of every kernel, K_c and y centred; a weight counts a sample that often."""
+    share = np.full(bank.n, 1.0 / bank.n) if weight is None else weight / np.sum(weight)
+    y = targets if targets.ndim == 2 else targets[:, None]
+    y = y - share @ y
+    root = np.sqrt(share)
+    target_norm = float(np.linalg.norm(root[:, None] * (y @ y.T) * root))
+    numerators = bank.quad(share[:, None] * y)
     out = np.zeros(bank.m)
     everyone = np.arange(bank.n)
     for j in range(bank.m):
         K = bank.block(everyone, everyone, np.array([j]))[0]
-        means = K.mean(axis=0)
-        K = K - means[:, None] - means[None, :] + means.mean()
+        means = K @ share
+        K = root[:, None] * (K - means[:, None] - means[None, :] + share @ means) * root
         out[j] = numerators[j] / max(float(np.linalg.norm(K)) * target_norm, np.finfo(float).tiny)
     bank.count(float(bank.m) * bank.n**2)
     return out
 
 
-class _MeanKernelRidge:
+class _MeanKernelRidge(BaseMKL):
     """The squared loss on the mean kernel, C by closed-form leave-one-out from one eigendecomposition."""
 
-    fit_intercept: bool
+    def _loss(self) -> Loss:
+        return Squared()
 
-    def _choose(self, bank: Bank, targets: np.ndarray, norm: Norm) -> tuple[Norm, float]:
+    def _fit_on(self, *args: Any, **kwargs: Any) -> None:
+        self._errors: list[np.ndarray] = []
+        super()._fit_on(*args, **kwargs)
+        errors = vars(self).pop("_errors")
+        self.loo_errors_ = errors[0] if len(errors) == 1 else np.stack(errors)
+
+    def _choose(self, bank: Bank, targets: np.ndarray, weight: np.ndarray, norm: Norm) -> tuple[Norm, float]:
         K = bank.combine(np.full(bank.m, 1.0 / bank.m))
-        Cs = np.logspace(-4, 6, 41)
-        errors = leave_one_out_errors(K, targets, Cs, self.fit_intercept)
-        self.loo_errors_ = errors
-        self.Cs_ = Cs
-        return Uniform(), float(Cs[int(np.argmin(errors))])
+        self.Cs_ = np.logspace(-4, 6, 41)
+        errors = leave_one_out_errors(K, targets, self.Cs_, self.fit_intercept, weight)
+        self._errors.append(errors)
+        return Uniform(), float(self.Cs_[int(np.argmin(errors))])
 
 
-def leave_one_out_errors(K: np.ndarray, targets: np.ndarray, Cs: np.ndarray, intercept: bool) -> np.ndarray:
+def leave_one_out_errors(
+    K: np.ndarray, targets: np.ndarray, Cs: np.ndarray, intercept: bool, weight: np.ndarray | None = None
+) -> np.ndarray:
     """Mean squared leave-one-out error of kernel ridge for every C (``lambda = 1 / (2 C)``).
 
-    ``e_i = (y_i - f_i) / (1 - S_ii)``, S the smoother; a free intercept is ridge on the centred kernel plus the mean.
+    With ``A = K + diag(lambda / weight)`` and M its inverse (deflated by the ones where there is an intercept),
+    sample i left out is missed by ``(M y)_i / M_ii``.
     """
-    n = K.shape[0]
     y = targets if targets.ndim == 2 else targets[:, None]
-    if intercept:
-        means = K.mean(axis=0)
-        K = K - means[:, None] - means[None, :] + means.mean()
-        base, leverage = y.mean(axis=0), 1.0 / n
-    else:
-        base, leverage = np.zeros(y.shape[1]), 0.0
-    values, vectors = np.linalg.eigh(K)
+    if weight is None:
+        weight = np.ones(len(y))
+    elif not np.all(weight > 0):  # what has no weight is not there
+        used = weight > 0
+        K, y, weight = K[np.ix_(used, used)], y[used], weight[used]
+    root = np.sqrt(weight)
+    values, vectors = np.linalg.eigh(root[:, None] * K * root)
     values = np.maximum(values, 0.0)
-    rotated = vectors.T @ (y - base)
+    vectors = root[:, None] * vectors
+    rotated, ones = vectors.T @ y, vectors.sum(axis=0)
     errors = np.empty(len(Cs))
     for k, C in enumerate(Cs):
-        share = values / (values + 0.5 / C)
-        fitted = base + vectors @ (share[:, None] * rotated)
-        diagonal = leverage + (vectors**2) @ share
-        errors[k] = np.mean(((y - fitted) / np.maximum(1.0 - diagonal, 1e-12)[:, None]) ** 2)
+        shrunk = 1.0 / (values + 0.5 / C)
+        alpha, diagonal = vectors @ (shrunk[:, None] * rotated), vectors**2 @ shrunk
+        if intercept:
+            u = vectors @ (shrunk * ones)
+            alpha = alpha - np.outer(u, (u @ y) / u.sum())
+            diagonal = diagonal - u**2 / u.sum()
+        missed = alpha / np.maximum(diagonal, np.finfo(float).tiny)[:, None]
+        errors[k] = float(weight @ np.mean(missed**2, axis=1)) / float(weight.sum())
     return errors
 
 
 class MeanKernelRidgeClassifier(_MeanKernelRidge, MKLClassifier):
-    """Least-squares classification on the mean kernel, C by closed-form leave-one-out (``C_`` says which).
+    """Least-squares classification on the mean kernel, C by closed-form leave-one-out.
+
+    ``C_`` says which, one a class where there are more than two; ``loo_errors_`` are the errors at ``Cs_``.
 
     Examples
     --------
@@ -154,18 +176,6 @@ class MeanKernelRidgeClassifier(_MeanKernelRidge, MKLClassifier):
     True
     """
 
-    def _components(self) -> Any:
-        from ..losses import Squared
-
-        _, norm, solver = super()._components()
-        return Squared(), norm, solver
-
 
 class MeanKernelRidgeRegressor(_MeanKernelRidge, MKLRegressor):
-    """Kernel ridge regression on the mean kernel, C by closed-form leave-one-out."""
-
-    def _components(self) -> Any:
-        from ..losses import Squared
-
-        _, norm, solver = super()._components()
-        return Squared(), norm, solver
+    """Kernel ridge regression on the mean kernel, C by closed-form leave-one-out (``C_``, ``loo_errors_``, ``Cs_``)."""

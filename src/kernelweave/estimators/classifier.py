@@ -12,14 +12,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
-from ..losses import Logistic, make_loss
+from ..losses import Logistic
 from ._base import BaseMKL
+from ._inputs import Training
 
 __all__ = ["MKLClassifier"]
 
 
 def _has_probabilities(estimator: Any) -> bool:
-    if isinstance(make_loss(estimator.loss), Logistic):
+    if isinstance(estimator._loss(), Logistic):
         return True
     raise AttributeError(
         "predict_proba needs loss='logistic'; for other losses wrap the classifier in "
@@ -183,6 +184,12 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         -------
         self
         """
+        training, codes, weight = self._checked(X, y, sample_weight)
+        self._fit(training, *self._problems(codes, weight))
+        return self
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Training, np.ndarray, np.ndarray]:
+        """Check parameters and input; return training input, class codes and sample weights."""
         self._components()
         if self.multi_class != "ovr":
             raise ValueError(f"multi_class must be 'ovr', got {self.multi_class!r}")
@@ -193,23 +200,30 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self._check_length(training, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
-        weight = self._sample_weights(sample_weight, y, training.n)
+        weight = self._sample_weights(sample_weight, codes)
         present = np.unique(codes[weight > 0])
         if present.size < 2:
             only = "all with a positive weight are" if self.classes_.size > 1 else "y has only one class:"
             raise ValueError(f"classification needs at least two classes, {only} {self.classes_[present]}")
-        self._fit(training, *self._problems(codes, weight))
-        return self
+        return training, codes, weight
 
-    def _sample_weights(self, sample_weight: Any, y: np.ndarray, n: int) -> np.ndarray:
-        shell = np.empty((n, 0))
+    def _sample_weights(self, sample_weight: Any, codes: np.ndarray) -> np.ndarray:
+        """Factors of C by sample: its own weight times that of its class."""
+        shell = np.empty((codes.size, 0))
         weight = _check_sample_weight(sample_weight, shell, dtype=np.float64, ensure_non_negative=True)
-        if self.class_weight is not None:
-            factors = compute_class_weight(
-                self.class_weight, classes=self.classes_, y=y, **_weighted(sample_weight)
-            )
-            weight = weight * factors[np.searchsorted(self.classes_, y)]
-        return weight
+        if self.class_weight is None:
+            return weight
+        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
+            # every class that is there counts the same; a class without weight is not there
+            totals = np.bincount(codes, weights=weight, minlength=self.classes_.size)
+            there = totals > 0
+            factors = np.zeros(self.classes_.size)
+            factors[there] = totals.sum() / (np.count_nonzero(there) * totals[there])
+        else:
+            factors = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
+            if not (np.all(np.isfinite(factors)) and np.all(factors >= 0)):
+                raise ValueError(f"class weights must be finite and >= 0, got {self.class_weight!r}")
+        return weight * factors[codes]
 
     def _problems(
         self, codes: np.ndarray, weight: np.ndarray
@@ -241,8 +255,3 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             return np.column_stack([1.0 - positive, positive])
         each = expit(values)
         return each / np.maximum(each.sum(axis=1, keepdims=True), np.finfo(float).tiny)
-
-
-def _weighted(sample_weight: Any) -> dict[str, Any]:
-    """Sample weights for ``class_weight="balanced"``, where scikit-learn takes them."""
-    return {} if sample_weight is None else {"sample_weight": np.asarray(sample_weight, dtype=float)}

@@ -89,6 +89,10 @@ class Norm(Component):
         """Equal weights in the set."""
         raise NotImplementedError
 
+    def scaled(self, weights: Array) -> Array:
+        """Weights in the set with the same proportions, for a start that was found under another norm."""
+        return weights.copy()
+
     def project(self, weights: Array) -> Array:
         """Nearest weights in the set."""
         raise NotImplementedError

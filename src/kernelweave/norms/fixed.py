@@ -64,6 +64,9 @@ class Fixed(Norm):
     def start(self, m: int) -> Array:
         return self._weights(m).copy()
 
+    def scaled(self, weights: Array) -> Array:
+        return self._weights(weights.size).copy()
+
     def project(self, weights: Array) -> Array:
         return self._weights(weights.size).copy()
 

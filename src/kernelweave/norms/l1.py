@@ -37,6 +37,9 @@ class L1(Norm, registered_as="l1"):
         total = float(np.sum(t))
         return t / total if total > 0 else self.start(t.size)
 
+    def scaled(self, weights: Array) -> Array:
+        return weights / np.sum(weights)
+
     def start(self, m: int) -> Array:
         return np.full(m, 1.0 / m)
 

@@ -92,6 +92,12 @@ class Lp(Norm, registered_as="lp"):
         u = t / top
         return u ** (2.0 / (self.p + 1.0)) / float(np.sum(u**self.r)) ** (1.0 / self.p)
 
+    def scaled(self, weights: Array) -> Array:
+        if np.isinf(self.p):
+            return self.start(weights.size)
+        top = float(np.max(weights))
+        return weights / (top * float(np.sum((weights / top) ** self.p)) ** (1.0 / self.p))
+
     def start(self, m: int) -> Array:
         return np.full(m, 1.0 if np.isinf(self.p) else m ** (-1.0 / self.p))
 

@@ -3,6 +3,7 @@
 from ._auto import choose_solver
 from ._base import REQUIREMENTS, Solver, fitting_solvers, make_solver, registry
 from ._loop import TRACE_COLUMNS, Solution, Stop, solve, without_caches
+from ._path import follow_path
 
 __all__ = [
     "REQUIREMENTS",
@@ -12,6 +13,7 @@ __all__ = [
     "Stop",
     "choose_solver",
     "fitting_solvers",
+    "follow_path",
     "make_solver",
     "registry",
     "solve",

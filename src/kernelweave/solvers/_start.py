@@ -15,7 +15,9 @@ def begin(problem: MKLProblem, start: Point | None) -> tuple[NDArray[np.float64]
     if start is None:
         return problem.norm.start(problem.m), None
     beta = problem.repair(start.beta)
-    return start.weights.copy(), FixedSolution(beta, np.zeros_like(beta), 0.0, np.inf, -np.inf, 0)
+    return problem.norm.scaled(start.weights), FixedSolution(
+        beta, np.zeros_like(beta), 0.0, np.inf, -np.inf, 0
+    )
 
 
 def inner_target(gap: float, tol: float, share: float = 0.1) -> float:

@@ -1,0 +1,132 @@
+"""Banks seen through another: some kernels only, other factors, another origin.  Storage is shared."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ._base import Array, Bank, Index
+
+__all__ = ["Recentred", "Rescaled", "Selection"]
+
+
+class Rescaled(Bank):
+    """The kernels of another bank times a factor each; storage is shared."""
+
+    def __init__(self, bank: Bank, factors: Array) -> None:
+        super().__init__(bank.n, bank.m)
+        self.bank = bank
+        self.times = np.asarray(factors, dtype=float)
+
+    @property
+    def nbytes(self) -> int:
+        return self.bank.nbytes
+
+    def _read(self, answer: Array, before: float, kernels: Index | None) -> Array:
+        """Scale an answer of the bank behind, and count what it read."""
+        self.passes += self.bank.passes - before
+        times = self.times if kernels is None else self.times[kernels]
+        return answer * times.reshape(-1, *([1] * (answer.ndim - 1)))
+
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        return self.bank.block(rows, cols, kernels) * self.times[kernels][:, None, None]
+
+    def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
+        before = self.bank.passes
+        return self._read(self.bank.apply(a, rows, kernels), before, kernels)
+
+    def quad(self, a: Array, kernels: Index | None = None) -> Array:
+        before = self.bank.passes
+        return self._read(self.bank.quad(a, kernels), before, kernels)
+
+    def combine(self, weights: Array) -> Array:
+        before = self.bank.passes
+        mixed = self.bank.combine(weights * self.times)
+        self.passes += self.bank.passes - before
+        return mixed
+
+    def mix_product(self, weights: Array, a: Array) -> Array:
+        before = self.bank.passes
+        product = self.bank.mix_product(weights * self.times, a)
+        self.passes += self.bank.passes - before
+        return product
+
+    def diag(self) -> Array:
+        return self.bank.diag() * self.times[:, None]
+
+
+class Selection(Bank):
+    """Some kernels of another bank."""
+
+    def __init__(self, bank: Bank, kernels: Index) -> None:
+        super().__init__(bank.n, kernels.size)
+        self.bank = bank
+        self.chosen = kernels
+
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        return self.bank.block(rows, cols, self.chosen[kernels])
+
+    def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
+        which = self.chosen if kernels is None else self.chosen[kernels]
+        before = self.bank.passes
+        out = self.bank.apply(a, rows, which)
+        self.passes += (self.bank.passes - before) * self.bank.m / self.m
+        return out
+
+    def combine(self, weights: Array) -> Array:
+        spread = np.zeros(self.bank.m)
+        np.add.at(spread, self.chosen, weights)
+        self.count(float(np.count_nonzero(weights)) * self.n**2)
+        return self.bank.combine(spread)
+
+
+class Recentred(Bank):
+    """The kernels of another bank with the origin of feature space at the mean of some samples.
+
+    ``K - 1 r' - r 1' + g`` with r the mean of the rows over those samples and g the mean of r over them.  Centring is a
+    translation, so the bank behind may be centred elsewhere already.
+    """
+
+    def __init__(self, bank: Bank, samples: Index) -> None:
+        super().__init__(bank.n, bank.m)
+        self.bank = bank
+        share = np.zeros(bank.n)
+        share[samples] = 1.0 / len(samples)
+        self.means = bank.apply(share)
+        self.grand = self.means[:, samples].mean(axis=1)
+        self.passes = bank.passes  # learning the means took a read
+
+    @property
+    def nbytes(self) -> int:
+        return self.bank.nbytes
+
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        entries = self.bank.block(rows, cols, kernels)
+        entries -= self.means[kernels][:, np.atleast_1d(rows), None]
+        entries -= self.means[kernels][:, None, np.atleast_1d(cols)]
+        return entries + self.grand[kernels][:, None, None]
+
+    def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
+        which = np.arange(self.m) if kernels is None else kernels
+        before = self.bank.passes
+        out = self.bank.apply(a, rows, kernels)
+        self.passes += self.bank.passes - before
+        means = self.means[which] if rows is None else self.means[which][:, rows]
+        total, along = np.sum(a, axis=0), self.means[which] @ a
+        shift = (
+            self.grand[which].reshape(-1, *[1] * (a.ndim - 1)) * total - along
+        )  # one constant a kernel and column
+        return out + shift[:, None] - np.multiply.outer(means, total)
+
+    def combine(self, weights: Array) -> Array:
+        before = self.bank.passes
+        mixed = self.bank.combine(weights)
+        self.passes += self.bank.passes - before
+        means = weights @ self.means
+        mixed -= means[:, None]
+        mixed -= means[None, :]
+        return mixed + float(weights @ self.grand)
+
+    def diag(self) -> Array:
+        return self.bank.diag() - 2.0 * self.means + self.grand[:, None]

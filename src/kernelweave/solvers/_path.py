@@ -1,0 +1,59 @@
+"""A regularisation path: many values of C on one bank, each fit started from the last."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..banks import Bank
+from ..losses import Loss
+from ..norms import Norm
+from ..problems import MKLProblem, Point
+from ._base import Solver
+from ._loop import Solution, Stop, solve
+
+Array = NDArray[np.float64]
+
+__all__ = ["follow_path"]
+
+
+def follow_path(
+    bank: Bank,
+    loss: Loss,
+    norm: Norm,
+    solver: Solver,
+    y: Array,
+    Cs: Sequence[float],
+    stop: Stop,
+    *,
+    sample_weight: Array | None = None,
+    fit_intercept: bool = True,
+    callback: Any = None,
+    verbose: int = 0,
+) -> Iterator[tuple[float, MKLProblem, Solution]]:
+    """Solve for every C in turn, smallest first, and yield each with its problem.
+
+    The weights and coefficients of one C are the start of the next; coefficients at their bound move with it.
+    """
+    start: Point | None = None
+    last: MKLProblem | None = None
+    for C in sorted(float(c) for c in Cs):
+        problem = MKLProblem(bank, loss, norm, y, C, sample_weight, fit_intercept)
+        if start is not None and last is not None:
+            start = Point(_moved(start.beta, last, problem), start.weights)
+        solution = solve(problem, solver, stop, start=start, callback=callback, verbose=verbose)
+        start, last = solution.point, problem
+        yield C, problem, solution
+
+
+def _moved(beta: Array, old: MKLProblem, new: MKLProblem) -> Array:
+    """Coefficients for a new C: those at their bound follow it, free ones stay (for large C all of them do)."""
+    out = beta.copy()
+    used = old.c > 0
+    bound = np.zeros(beta.shape, dtype=bool)
+    bound[used] = ~old.loss.interior(old.y[used], beta[used] / old.c[used], 1e-7)
+    out[bound] *= new.c[bound] / old.c[bound]
+    return out
