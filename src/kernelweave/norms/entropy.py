@@ -89,7 +89,7 @@ class Entropy(Norm, registered_as="entropy"):
             return float(np.sum(_solve_log(a, nu))) - 1.0
 
         if excess(low) < 0.0 < excess(high):
-            low = float(brentq(excess, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=200))
+            low = float(brentq(excess, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=200, disp=False))
         d = _solve_log(a, low)
         return d / np.sum(d)
 
