@@ -20,6 +20,7 @@ class _State:
     tol: float
     step: float
     recent: tuple[float, ...]
+    target: float = 1e-2
     finished: bool = False
 
 
@@ -53,13 +54,13 @@ class Subgradient(Solver, registered_as="subgradient"):
     def step(self, problem: MKLProblem, state: _State) -> _State:
         here, norm = state.oracle, problem.norm
         gap = relative_gap(here.inner.primal, problem.dual(here.inner.beta, here.quad))
-        target = inner_target(gap, state.tol, 0.02)
+        target = min(state.target, inner_target(gap, state.tol, 0.02))
         gradient = -0.5 * here.quad
         goal = norm.project(here.weights - state.step * gradient)
         direction = goal - here.weights
         slope = float(gradient @ direction)
         if not slope < 0:
-            return _State(here, state.tol, 0.1 * state.step, state.recent, finished=state.step < 1e-14)
+            return self._sharpen(problem, state, target)
         length, trial = 1.0, here
         for _ in range(40):
             weights = np.maximum(here.weights + length * direction, 0.0)
@@ -69,12 +70,25 @@ class Subgradient(Solver, registered_as="subgradient"):
                 break
             length *= 0.5
         else:
-            return _State(here, state.tol, 0.1 * state.step, state.recent, finished=state.step < 1e-14)
+            return self._sharpen(problem, state, target)
         recent = (*state.recent, trial.inner.primal)[-self.memory :]
-        return _State(trial, state.tol, _spectral_step(here, trial, state.step), recent)
+        return _State(trial, state.tol, _spectral_step(here, trial, state.step), recent, state.target)
+
+    def _sharpen(self, problem: MKLProblem, state: _State, target: float) -> _State:
+        """Stay, but solve more precisely: no step goes down along an inexact gradient, or none is needed."""
+        target = min(0.1 * target, 0.1 * state.oracle.inner.relative_gap)
+        oracle = problem.oracle(state.oracle.weights, state.oracle.inner, target)
+        finished = target < 1e-9 * state.tol
+        return _State(oracle, state.tol, _first_step(oracle), (oracle.inner.primal,), target, finished)
 
     def point(self, state: _State) -> Point:
         return state.oracle.point
+
+
+def _first_step(oracle: Oracle) -> float:
+    """Step length that would carry the weights across about half of their set."""
+    spread = float(np.linalg.norm(oracle.quad - np.mean(oracle.quad)))
+    return float(np.linalg.norm(oracle.weights)) / max(spread, 1e-300)
 
 
 def _spectral_step(old: Oracle, new: Oracle, fallback: float) -> float:
