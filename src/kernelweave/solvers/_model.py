@@ -14,6 +14,9 @@ from ..problems import Oracle
 
 Array = NDArray[np.float64]
 
+#: kernels that a model starts from
+WORKING_SET = 400
+
 __all__ = ["Cut", "Proposal", "SimplexModel", "minimise_smooth_model"]
 
 
@@ -93,8 +96,12 @@ class SimplexModel:
         return Proposal(z, decrease, beta, bound)
 
     def _first_working_set(self) -> NDArray[np.intp]:
-        top = np.argsort(self.centre_slope)[:20]
-        return np.union1d(np.flatnonzero(self.d), top)
+        """The kernels in use and the steepest others; of very many in use (a uniform start) only the steepest."""
+        in_use = np.flatnonzero(self.d)
+        steepest = np.argsort(self.centre_slope)
+        if in_use.size > WORKING_SET:
+            return np.sort(steepest[:WORKING_SET])
+        return np.union1d(in_use, steepest[:20])
 
     def _on_working_sets(
         self, rows: Array, gains: Array, working: NDArray[np.intp]
@@ -114,35 +121,52 @@ class SimplexModel:
                 return z, multipliers, working
             best = entering[np.argsort(reduced[entering])[:40]]
             # kernels that stayed at zero leave, so that the set stays small
-            working = np.union1d(working[(z[working] > 0) | (self.d[working] > 0)], best)
+            working = np.union1d(working[z[working] > 0], best)
         return z, multipliers, working
 
     def _solve(self, rows: Array, gains: Array, working: NDArray[np.intp]) -> tuple[Array, Array]:
         """Minimise on the working set; return all weights and the multipliers of the cuts."""
-        # dimensionless, for the tolerances' sake; every weight outside the working set is zero in d, too
-        scale = float(np.max(np.abs(self.centre_slope)))
+        # the model is expanded around weights on the working set; d itself may have others
+        origin = np.zeros(self.d.size)
+        origin[working] = self.d[working] if np.any(self.d[working] > 0) else 1.0
+        origin /= np.sum(origin)
+        shift = origin - self.d
+        scale = float(np.max(np.abs(self.centre_slope)))  # dimensionless, for the tolerances' sake
         root = self.root[:, working]
         hessian = (root.T @ root + self.damping * np.eye(working.size)) / scale
+        pull = (root.T @ (self.root @ shift) + self.damping * shift[working]) / scale
         solve = self._solve_one_cut if gains.size == 1 else self._solve_cuts
-        part, multipliers = solve(hessian, rows[:, working] / scale, gains / scale, self.d[working])
+        part, multipliers = solve(hessian, pull, rows[:, working] / scale, gains / scale, origin[working])
         z = np.zeros(self.d.size)
         z[working] = part / np.sum(part)
         return z, multipliers
 
-    def _solve_one_cut(self, hessian: Array, rows: Array, gains: Array, d: Array) -> tuple[Array, Array]:
-        """A box QP in ``z - d``, whose entries sum to zero: the SVM engine solves it, with exact zeros."""
+    def _solve_one_cut(
+        self, hessian: Array, pull: Array, rows: Array, gains: Array, origin: Array
+    ) -> tuple[Array, Array]:
+        """A box QP in ``z - origin``, whose entries sum to zero: the SVM engine solves it, with exact zeros."""
         from .._numerics.smo import solve_box_qp
 
-        found = solve_box_qp(hessian, -rows[0], -d, 1.0 - d, equality=True, tol=1e-10, max_iter=200_000)
-        z = d + found.beta
+        found = solve_box_qp(
+            hessian,
+            -rows[0] - pull,
+            -origin,
+            np.maximum(1.0 - origin, 0.0),
+            equality=True,
+            tol=1e-10,
+            max_iter=200_000,
+        )
+        z = origin + found.beta
         return np.where(z > 1e-12, z, 0.0), np.ones(1)
 
-    def _solve_cuts(self, hessian: Array, rows: Array, gains: Array, d: Array) -> tuple[Array, Array]:
+    def _solve_cuts(
+        self, hessian: Array, pull: Array, rows: Array, gains: Array, origin: Array
+    ) -> tuple[Array, Array]:
         """A QP in the weights and the height of the cuts, by an interior point method."""
-        w, k = d.size, gains.size
+        w, k = origin.size, gains.size
         P = np.zeros((w + 1, w + 1))
         P[:w, :w] = hessian
-        q = np.append(-hessian @ d, 1.0)
+        q = np.append(pull - hessian @ origin, 1.0)
         G = np.zeros((w + k, w + 1))
         G[:w, :w] = -np.eye(w)
         G[w:, :w] = rows
