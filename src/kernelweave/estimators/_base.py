@@ -128,7 +128,7 @@ class BaseMKL(BaseEstimator):
         norm.check(bank.m)
         stop = self._stop()
         judge = exact_bank(bank, bound, self.dtype)
-        starts = self._warm_starts(bank, len(targets))
+        starts = self._warm_starts(bank, targets)
         fits: list[Fit] = []
         costs: list[float] = []
         for k, (y, weight) in enumerate(zip(targets, weights, strict=True)):
@@ -149,7 +149,7 @@ class BaseMKL(BaseEstimator):
                     callback=self.callback,
                     verbose=self.verbose,
                     checkpoint=self._checkpoint_of(k, len(targets)),
-                    label=f"class {labels[k]!r}: " if len(targets) > 1 else "",
+                    label=f"class {_plain(labels[k])!r}: " if len(targets) > 1 else "",
                 )
             )
         self.C_ = costs[0] if len(set(costs)) == 1 else np.array(costs)
@@ -181,17 +181,18 @@ class BaseMKL(BaseEstimator):
         else:
             self._bound, self._coef = bound, self.dual_coef_
 
-    def _warm_starts(self, bank: Bank, problems: int) -> list[Point | None]:
+    def _warm_starts(self, bank: Bank, targets: list[np.ndarray]) -> list[Point | None]:
+        """Where to start each problem: the previous fit, if that was of the same shape in every respect."""
+        afresh: list[Point | None] = [None] * len(targets)
         if not (self.warm_start and hasattr(self, "dual_coef_")):
-            return [None] * problems
+            return afresh
         beta, weights = self.dual_coef_, self.weights_
-        if beta.shape[0] != bank.n or weights.shape[-1] != bank.m:
-            return [None] * problems
-        if problems == 1:
-            return [Point(beta, weights)] if weights.ndim == 1 else [None]
-        if weights.shape[0] != problems:
-            return [None] * problems
-        return [Point(beta[:, k], weights[k]) for k in range(problems)]
+        shape = (bank.n, len(targets)) if weights.ndim == 2 else targets[0].shape
+        if beta.shape != shape or weights.shape[-1] != bank.m:
+            return afresh
+        if weights.ndim == 2:
+            return [Point(beta[:, k], weights[k]) for k in range(len(targets))]
+        return [Point(beta, weights)] if len(targets) == 1 else afresh
 
     def _checkpoint_of(self, k: int, problems: int) -> Any:
         if self.checkpoint is None or problems == 1:
@@ -225,6 +226,11 @@ class BaseMKL(BaseEstimator):
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+def _plain(label: Any) -> Any:
+    """A label as people write it: ``'a'`` rather than ``np.str_('a')``."""
+    return label.item() if isinstance(label, np.generic) else label
 
 
 def _positive(name: str, value: Any) -> None:
