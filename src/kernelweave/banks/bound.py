@@ -16,7 +16,7 @@ from .normalise import Normaliser
 
 __all__ = ["BoundKernels", "PrecomputedKernels"]
 
-BLOCK_ENTRIES = 2_000_000
+BLOCK_ENTRIES = 250_000  # a block of kernel values stays in the second-level cache
 
 
 def active_kernels(weights: Array) -> Index:
@@ -80,24 +80,27 @@ class BoundKernels:
         self._visit(new, lambda j, entries: out.__setitem__(j, entries))
         return out
 
-    def decision(self, new: Any, weights: Array, coef: Array) -> Array:
-        """``sum_j weights_j K_j(new, samples) coef`` in blocks of rows; ``(n_new,)`` or ``(n_new, k)``."""
+    def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
+        """``sum_j weights_j K_j(new, samples) coef`` in blocks of rows; ``(n_new,)`` or ``(n_new, k)``.
+
+        With ``dtype=float32`` kernel values are computed in single precision from distances in double precision.
+        """
         rows = n_samples(new)
         out = np.zeros((rows, *coef.shape[1:]))
         height = max(1, BLOCK_ENTRIES // max(1, n_samples(self.samples)))
         for top in range(0, rows, height):
             part = slice(top, min(rows, top + height))
-            sums = _Accumulator(weights, coef, out[part])
+            sums = _Accumulator(weights.astype(dtype), coef.astype(dtype), out[part])
             block = new if rows <= height else take(new, np.arange(part.start, part.stop))
-            self._visit(block, sums.add)
+            self._visit(block, sums.add, dtype)
             sums.finish()
         return out
 
-    def _visit(self, new: Any, use: Callable[[int, Array], None]) -> None:
+    def _visit(self, new: Any, use: Callable[[int, Array], None], dtype: Any = np.float64) -> None:
         """Hand every normalised kernel matrix on ``new`` to ``use``; a base is computed once a family."""
         cosine = self.normaliser.diagonal is not None
         for group in base_groups(self.kernels, range(len(self.kernels))):
-            base = self.kernels[group[0]].base(new, self.samples)
+            base = self.kernels[group[0]].base(new, self.samples).astype(dtype, copy=False)
             for j in group:
                 entries = self.kernels[j].of_base(base)
                 diagonal = self.kernels[j].diag(new) if cosine else None

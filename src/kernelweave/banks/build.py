@@ -33,6 +33,7 @@ __all__ = ["STORAGES", "build_bank"]
 
 STORAGES = ("auto", "family", "dense", "lowrank", "lazy")
 BLOCK_ENTRIES = 4_000_000
+CACHED_ENTRIES = 100_000
 
 
 def build_bank(
@@ -188,14 +189,18 @@ def _row_squares(z: Any) -> Array:
     return np.einsum("ij,ij->i", z, z)
 
 
-def _row_blocks(n: int) -> Iterator[tuple[int, int]]:
-    """Row ranges whose lower-triangular part is at most a block's worth of entries."""
-    if n * n <= BLOCK_ENTRIES:
+def _row_blocks(n: int, kernel: Kernel) -> Iterator[tuple[int, int]]:
+    """Row ranges whose part left of the diagonal is computed at once: small enough for the second-level cache.
+
+    A user's function is asked for the whole matrix, which it computes in halves itself.
+    """
+    if not kernel.sure or n * n <= CACHED_ENTRIES:
         yield 0, n
         return
     top = 0
     while top < n:
-        bottom = min(n, top + max(1, BLOCK_ENTRIES // max(top + 1, n // 4)))
+        height = int((np.sqrt(top**2 + 4.0 * CACHED_ENTRIES) - top) / 2.0)  # height * (top + height) entries
+        bottom = min(n, top + max(height, 1))
         yield top, bottom
         top = bottom
 
@@ -239,7 +244,7 @@ def _stored_bank(
                 # a single-precision power squared many times loses digits: keep the distances instead
                 if dtype == np.float32 and kernels[heads[v]].decay:
                     rate[v] = kernels[heads[v]].exponent
-            for top, bottom in _row_blocks(n):
+            for top, bottom in _row_blocks(n, kernels[group[0]]):
                 base = _lower_base(kernels[group[0]], samples, top, bottom, n, diagonal)
                 for v in views:
                     entries = base if rate[v] > 0 else kernels[heads[v]].of_base(base)

@@ -206,10 +206,10 @@ class BaseMKL(BaseEstimator):
         """Decision values of new rows, ``(n_new,)`` or ``(n_new, k)``."""
         check_is_fitted(self, "dual_coef_")
         new = new_samples(self, X, self._bound, self._kind)
-        weights = self.weights_
-        if isinstance(self._bound, BoundKernels):
-            weights = weights[..., self._active]
-        return self._bound.decision(new, weights, self._coef) + self.intercept_
+        if not isinstance(self._bound, BoundKernels):
+            return self._bound.decision(new, self.weights_, self._coef) + self.intercept_
+        weights = self.weights_[..., self._active]
+        return self._bound.decision(new, weights, self._coef, np.dtype(self.dtype)) + self.intercept_
 
     def _training(self, X: Any, n_targets: int | None = None) -> Training:
         return training_inputs(self, X, self.kernels, n_targets)

@@ -68,7 +68,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     storage : {"auto", "family", "dense", "lowrank", "lazy"}, default="auto"
         How the bank keeps its kernels.
     dtype : {"float64", "float32"}, default="float64"
-        Storage of the bank; sums, coefficients and the certificate are always in double precision.
+        Storage of the bank, and kernel values in prediction; distances, sums over samples in the fit, coefficients and
+        the certificate are always in double precision.
     memory_budget : int, str or None, default=None
         Bytes the bank may take (``"2GB"``); None is half of the machine's memory.
     warm_start : bool, default=False
