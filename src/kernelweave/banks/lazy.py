@@ -32,6 +32,9 @@ class LazyBank(Bank):
         self.normaliser = normaliser
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        distinct, again = np.unique(kernels, return_inverse=True)
+        if distinct.size < len(kernels):
+            return self.block(rows, cols, distinct)[again]
         rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
         left, right = take(self.samples, rows), take(self.samples, cols)
         out = np.empty((len(kernels), rows.size, cols.size))

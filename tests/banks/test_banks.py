@@ -1,0 +1,409 @@
+"""Every storage, normalisation, centring and precision against the naive tensor."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+
+from kernelweave import kernels as kw
+from kernelweave.banks import (
+    Bank,
+    BoundKernels,
+    CompositeBank,
+    LazyBank,
+    LowRankBank,
+    PowerBank,
+    Recentred,
+    Rescaled,
+    Selection,
+    build_bank,
+    support,
+)
+from kernelweave.exceptions import MemoryBudgetError
+
+from .naive import FAMILIES, check_bank, check_passes, data, library_kernels, tensors
+
+NORMALISATIONS = [
+    pytest.param(mode, center, id=f"{mode}-{'centred' if center else 'plain'}")
+    for mode in ("trace", "cosine", None)
+    for center in (False, True)
+]
+
+
+def built(family, X, **options):
+    return build_bank(library_kernels(family, X), X, **options)
+
+
+def matrices(bank: Bank) -> PowerBank:
+    """The stored matrices of a bank of nothing else; a composite may put the kernels in their order."""
+    (part,) = bank.parts if isinstance(bank, CompositeBank) else (bank,)
+    assert isinstance(part, PowerBank)
+    return part
+
+
+@pytest.mark.parametrize(("mode", "center"), NORMALISATIONS)
+@pytest.mark.parametrize("storage", ["auto", "family", "dense", "lazy"])
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_every_storage_agrees_with_the_tensor(family, storage, mode, center):
+    X, new = data()
+    bank, _ = built(family, X, storage=storage, normalize=mode, center=center)
+    check_bank(bank, tensors(family, X, new, mode, center)[0], 1e-10)
+
+
+@pytest.mark.parametrize(("mode", "center"), NORMALISATIONS)
+def test_explicit_features_agree_with_the_tensor(mode, center):
+    X, new = data()
+    bank, _ = built("features", X, storage="lowrank", normalize=mode, center=center)
+    assert isinstance(bank, LowRankBank)
+    check_bank(bank, tensors("features", X, new, mode, center)[0])
+
+
+@pytest.mark.parametrize(("mode", "center"), NORMALISATIONS)
+@pytest.mark.parametrize("family", ["doubling", "degrees", "mixed"])
+def test_single_precision_stays_close(family, mode, center):
+    X, new = data()
+    bank, _ = built(family, X, storage="family", normalize=mode, center=center, dtype=np.float32)
+    check_bank(bank, tensors(family, X, new, mode, center)[0], 3e-6)
+
+
+def test_many_squarings_of_single_precision_stay_close():
+    """Distances are stored, not a float32 kernel that would be squared twenty times."""
+    X, _ = data(40)
+    widths = 2.0 ** np.arange(-4, 7)
+    bank, _ = build_bank(list(kw.gaussian(widths)), X, normalize=None, storage="family", dtype=np.float32)
+    assert matrices(bank).store.shape[0] == 1
+    assert matrices(bank).store.dtype == np.float32
+    distances = np.array([[np.sum((a - b) ** 2) for b in X] for a in X])
+    tensor = np.array([np.exp(-distances / (2 * w**2)) for w in widths])
+    check_bank(bank, tensor, 1e-6)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 5])
+def test_threads_do_not_change_the_answer(threads):
+    X, new = data(33)
+    bank, _ = built("mixed", X, storage="family", threads=threads)
+    check_bank(bank, tensors("mixed", X, new, "trace", False)[0])
+
+
+def test_small_blocks_give_the_same_answers(monkeypatch):
+    monkeypatch.setattr(Bank, "block_entries", 50)
+    monkeypatch.setattr("kernelweave.banks.build.BLOCK_ENTRIES", 100)
+    X, new = data()
+    for storage in ("lazy", "family"):
+        for center in (False, True):
+            bank, _ = built("mixed", X, storage=storage, center=center)
+            check_bank(bank, tensors("mixed", X, new, "trace", center)[0], 1e-10)
+
+
+# ---- which storage -------------------------------------------------------------------------------------------------
+
+
+def test_families_store_one_matrix_a_chain():
+    X, _ = data()
+    triangle = 21 * 22 // 2
+    bank, _ = built("doubling", X, storage="family")
+    assert matrices(bank).nbytes == bank.nbytes == 8 * triangle
+    dense, _ = built("doubling", X, storage="dense")
+    assert dense.nbytes == 4 * 8 * triangle
+    single, _ = built("doubling", X, storage="family", dtype=np.float32)
+    assert single.nbytes == 4 * triangle
+    # centring breaks the powers: every kernel has its own matrix
+    centred, _ = built("doubling", X, storage="family", center=True)
+    assert centred.nbytes == dense.nbytes
+
+
+def test_auto_keeps_features_of_low_rank_and_matrices_of_the_rest():
+    X, _ = data(40)
+    bank, _ = built("mixed", X)
+    assert isinstance(bank, CompositeBank)
+    kinds = {type(part): list(index) for part, index in zip(bank.parts, bank.kernels, strict=True)}
+    assert sorted(kinds[LowRankBank]) == [0, 2, 6]
+    assert sorted(kinds[PowerBank]) == [1, 3, 4, 5, 7]
+    assert bank.nbytes == sum(part.nbytes for part in bank.parts)
+    # 10 features of 3 columns squared are more than a quarter of 21 samples
+    small, _ = built("mixed", data(21)[0])
+    assert sorted(
+        j for j, part in enumerate(small.part_of) if isinstance(small.parts[part], LowRankBank)
+    ) == [0, 6]
+
+
+def test_lowrank_refuses_kernels_without_features_and_says_which():
+    X, _ = data()
+    with pytest.raises(ValueError, match=r"'gaussian\(width=1\)'.*nystroem.*storage='auto'"):
+        built("mixed", X, storage="lowrank")
+
+
+def test_unknown_options():
+    X, _ = data()
+    with pytest.raises(ValueError, match="auto, family, dense, lowrank, lazy"):
+        built("doubling", X, storage="packed")
+    with pytest.raises(ValueError, match="float64 or float32"):
+        built("doubling", X, dtype=np.int32)
+    with pytest.raises(ValueError, match="'trace', 'cosine' or None"):
+        built("doubling", X, normalize="max")
+
+
+# ---- memory --------------------------------------------------------------------------------------------------------
+
+
+def test_a_bank_beyond_the_budget_is_refused_with_bytes_and_ways_out():
+    X, _ = data()
+    n = 21
+    needed = 4 * 8 * (n * (n + 1) // 2) + 16 * n * n
+    with pytest.raises(MemoryBudgetError) as caught:
+        built("doubling", X, storage="dense", memory_budget=needed - 1)
+    message = str(caught.value)
+    assert f"{needed:,} bytes" in message
+    assert f"{needed - 1:,} bytes" in message
+    for way in ("storage='auto'", "float32", "raise memory_budget", "nystroem"):
+        assert way in message
+    assert isinstance(caught.value, MemoryError)
+    bank, _ = built("doubling", X, storage="dense", memory_budget=needed)
+    assert bank.nbytes + 16 * n * n == needed
+
+
+def test_auto_computes_what_does_not_fit():
+    X, new = data(40)
+    n = 40
+    working = 16 * n * n
+    features = 8 * n * (1 + 6 + 3)
+    tight = working + features + 8 * (n * (n + 1) // 2)
+    bank, _ = built("mixed", X, memory_budget=tight)
+    assert {type(part) for part in bank.parts} == {LowRankBank, LazyBank}
+    check_bank(bank, tensors("mixed", X, new, "trace", False)[0], 1e-10)
+    with pytest.raises(MemoryBudgetError, match=f"{working + features:,} bytes"):
+        built("mixed", X, memory_budget=working)
+    lazy, _ = built("doubling", X, storage="lazy", memory_budget=working)
+    assert isinstance(lazy, LazyBank)
+    assert lazy.nbytes == 0
+
+
+@pytest.mark.parametrize(
+    ("written", "means"),
+    [("2GB", 2 * 10**9), ("1.5 MiB", 1.5 * 2**20), ("300k", 300_000), (5e6, 5_000_000), ("7", 7)],
+)
+def test_budgets_in_words(written, means):
+    from kernelweave.banks.memory import parse_bytes
+
+    assert parse_bytes(written) == means
+
+
+@pytest.mark.parametrize("nonsense", ["plenty", "2 GBB", -5, 0, [1], float("nan")])
+def test_nonsense_budgets_are_refused(nonsense):
+    from kernelweave.banks.memory import parse_bytes
+
+    with pytest.raises(ValueError, match="memory_budget"):
+        parse_bytes(nonsense)
+
+
+def test_default_budget_is_a_positive_number():
+    from kernelweave.banks.memory import parse_bytes
+
+    assert parse_bytes(None) > 10**8
+
+
+# ---- passes --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("storage", ["auto", "family", "dense", "lazy"])
+def test_passes_are_what_was_read(storage):
+    X, _ = data(40)
+    bank, _ = built("mixed", X, storage=storage)
+    assert bank.passes == 0  # building is not a pass
+    check_passes(bank)
+
+
+def test_passes_of_features_and_views():
+    X, _ = data()
+    bank, _ = built("features", X, storage="lowrank")
+    check_passes(bank)
+    whole, _ = built("mixed", X, storage="family")
+    check_passes(whole.select([1, 4, 5]))
+    check_passes(Rescaled(whole, np.arange(1.0, 9.0)))
+    recentred = Recentred(whole, np.arange(5))
+    check_passes(recentred)
+
+
+# ---- views ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("storage", ["auto", "family", "lazy"])
+def test_selection(storage):
+    X, new = data(40)
+    tensor = tensors("mixed", X, new, "trace", False)[0]
+    bank, _ = built("mixed", X, storage=storage)
+    chosen = [5, 0, 3, 6]
+    part = bank.select(chosen)
+    assert isinstance(part, Selection)
+    check_bank(part, tensor[chosen], 1e-10)
+    check_bank(part.select([2, 0, 1]), tensor[[3, 5, 0]], 1e-10)
+
+
+def test_rescaled_and_recentred():
+    X, new = data(24)
+    tensor = tensors("mixed", X, new, "trace", False)[0]
+    bank, _ = built("mixed", X, storage="family")
+    factors = np.linspace(0.5, 3.0, 8)
+    check_bank(Rescaled(bank, factors), tensor * factors[:, None, None])
+    assert Rescaled(bank, factors).nbytes == bank.nbytes
+    samples = np.array([0, 3, 4, 11])
+    share = np.zeros(24)
+    share[samples] = 1 / 4
+    shift = np.eye(24) - np.outer(np.ones(24), share)  # phi(x) - mean over the samples
+    check_bank(Recentred(bank, samples), shift @ tensor @ shift.T)
+    # a translation: centring twice is centring once, wherever the first centre was
+    twice = Recentred(Recentred(bank, np.arange(10)), samples)
+    check_bank(twice, shift @ tensor @ shift.T)
+
+
+@pytest.mark.parametrize("storage", ["auto", "family", "lazy"])
+def test_factors_rebuild_the_kernels(storage):
+    X, new = data()
+    bank, _ = built("mixed", X, storage=storage)
+    factors = bank.factors()
+    check_bank(factors, tensors("mixed", X, new, "trace", False)[0], 1e-9)
+    assert factors.ranks[0] == 1  # linear on one column
+    assert factors.ranks[6] == 3
+    assert factors.factors() is factors
+
+
+def test_support():
+    np.testing.assert_array_equal(support(np.array([0.0, 1.0, 0.0, -2.0])), [1, 3])
+    np.testing.assert_array_equal(support(np.array([[0.0, 0.0], [0.0, 3.0], [1.0, 0.0]])), [1, 2])
+
+
+# ---- sparse features -----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mode", "center"), NORMALISATIONS)
+@pytest.mark.parametrize("storage", ["auto", "lowrank", "family", "lazy"])
+def test_sparse_samples(storage, mode, center):
+    rng = np.random.default_rng(3)
+    dense = np.where(rng.uniform(size=(30, 6)) < 0.3, rng.normal(size=(30, 6)), 0.0)
+    dense[:, 0] += 1.0  # no empty row: its cosine would not be defined
+    tensor = []
+    for columns in (range(6), (0, 2)):
+        part = dense[:, list(columns)]
+        K = part @ part.T
+        if center:
+            H = np.eye(30) - 1 / 30
+            K = H @ K @ H
+        if mode == "trace":
+            K = K * 30 / np.trace(K)
+        elif mode == "cosine":
+            K = K / np.sqrt(np.outer(np.diagonal(K), np.diagonal(K)))
+        tensor.append(K)
+    X = sp.csr_matrix(dense)
+    kernels = kw.resolve_kernels(kw.expand_kernels([kw.linear(), kw.linear().on([0, 2])], kw.Schema.of(X)), X)
+    bank, _ = build_bank(kernels, X, storage=storage, normalize=mode, center=center)
+    check_bank(bank, np.array(tensor))
+    if storage == "lowrank" and not center:
+        assert sp.issparse(bank.features)  # centring fills the zeros, nothing else does
+
+
+def test_sparse_and_dense_features_are_one_bank():
+    rng = np.random.default_rng(4)
+    dense = np.where(rng.uniform(size=(15, 9)) < 0.4, rng.normal(size=(15, 9)), 0.0)
+    starts, scale = [0, 4, 4, 5, 9], np.array([1.0, 2.0, 0.5, 3.0])  # the second kernel has no feature at all
+    tensor = np.array(
+        [s * dense[:, a:b] @ dense[:, a:b].T for a, b, s in zip(starts[:-1], starts[1:], scale, strict=True)]
+    )
+    for features in (dense, sp.csr_matrix(dense), dense.astype(np.float32).astype(float)):
+        bank = LowRankBank(features, starts, scale)
+        check_bank(bank, tensor, 1e-6 if features is not dense and not sp.issparse(features) else 1e-11)
+        assert list(bank.ranks) == [4, 0, 1, 4]
+    single = LowRankBank(dense, range(10))  # rank one each: a shortcut of its own
+    check_bank(single, np.array([np.outer(z, z) for z in dense.T]))
+    trailing = LowRankBank(dense, [0, 9, 9])
+    check_bank(trailing, np.array([dense @ dense.T, np.zeros((15, 15))]))
+
+
+# ---- new rows ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("mode", "center"), NORMALISATIONS)
+@pytest.mark.parametrize("family", list(FAMILIES))
+def test_new_rows(family, mode, center):
+    X, new = data()
+    kernels = library_kernels(family, X)
+    _, normaliser = build_bank(kernels, X, normalize=mode, center=center)
+    tensor, cross = tensors(family, X, new, mode, center)
+    bound = BoundKernels(kernels, X, normaliser)
+    np.testing.assert_allclose(bound.cross(new), cross, atol=1e-10 * np.abs(cross).max())
+    np.testing.assert_allclose(bound.cross(X), tensor, atol=1e-10 * np.abs(tensor).max())
+    rng = np.random.default_rng(5)
+    m = len(kernels)
+    coef = np.where(rng.uniform(size=21) < 0.5, rng.normal(size=21), 0.0)
+    columns = np.stack([coef, rng.normal(size=21)], axis=1)
+    shared, own = rng.uniform(size=m) * (np.arange(m) != 1), rng.uniform(size=(2, m))
+    scale = 1e-10 * np.abs(cross).max() * m * 21
+    single = np.einsum("j,jai,i->a", shared, cross, coef)
+    several = np.einsum("j,jai,ik->ak", shared, cross, columns)
+    each = np.einsum("kj,jai,ik->ak", own, cross, columns)
+    np.testing.assert_allclose(bound.decision(new, shared, coef), single, atol=scale)
+    np.testing.assert_allclose(bound.decision(new, shared, columns), several, atol=scale)
+    np.testing.assert_allclose(bound.decision(new, own, columns), each, atol=scale)
+    # after cutting down to what is used the answers are the same
+    active = np.flatnonzero(shared)
+    small, kept = bound.restrict(active, coef)
+    np.testing.assert_allclose(small.decision(new, shared[active], kept), single, atol=scale)
+    assert len(small.kernels) == m - 1
+    if not center:
+        assert len(small.samples) == np.count_nonzero(coef)
+
+
+def test_new_rows_in_blocks(monkeypatch):
+    monkeypatch.setattr("kernelweave.banks.bound.BLOCK_ENTRIES", 50)
+    X, new = data()
+    kernels = library_kernels("mixed", X)
+    _, normaliser = build_bank(kernels, X, center=True)
+    cross = tensors("mixed", X, new, "trace", True)[1]
+    coef, weights = np.linspace(-1, 1, 21), np.linspace(0, 1, 8)
+    got = BoundKernels(kernels, X, normaliser).decision(new, weights, coef)
+    np.testing.assert_allclose(got, np.einsum("j,jai,i->a", weights, cross, coef), atol=1e-9)
+
+
+def test_the_normaliser_of_training_is_not_changed_by_prediction():
+    X, new = data()
+    kernels = library_kernels("mixed", X)
+    _, normaliser = build_bank(kernels, X, normalize="cosine", center=True)
+    kept = [np.array(part) for part in (normaliser.scale, normaliser.row_means, normaliser.diagonal)]
+    bound = BoundKernels(kernels, X, normaliser)
+    bound.restrict(np.array([0, 2]), np.eye(21)[3])[0].decision(new, np.ones(2), np.eye(21)[3])
+    for before, after in zip(
+        kept, (normaliser.scale, normaliser.row_means, normaliser.diagonal), strict=True
+    ):
+        np.testing.assert_array_equal(before, after)
+
+
+# ---- degenerate kernels --------------------------------------------------------------------------------------------
+
+
+def test_kernels_that_cannot_be_normalised_are_named():
+    X = np.zeros((10, 2))
+    X[:, 1] = np.arange(10.0)
+    for storage in ("family", "lazy", "auto", "lowrank"):
+        with pytest.raises(ValueError, match=r"'linear on feature 0'.*trace zero.*normalize=None"):
+            _build([kw.linear().on(1), kw.linear().on(0)], X, storage=storage)
+        with pytest.raises(
+            ValueError, match=r"'linear on feature 1'.*zero on the diagonal for sample 0.*trace"
+        ):
+            _build([kw.linear().on(1)], X, storage=storage, normalize="cosine")
+    with pytest.raises(ValueError, match=r"constant.*nothing is left after centring"):
+        _build([kw.gaussian(1.0).on(0)], X, center=True)
+    bank, _ = _build([kw.linear().on(0)], X, normalize=None)
+    np.testing.assert_array_equal(bank.combine(np.ones(1)), np.zeros((10, 10)))
+
+
+def _build(specs, X, **options):
+    kernels = kw.resolve_kernels(kw.expand_kernels(specs, kw.Schema.of(X)), X)
+    return build_bank(kernels, X, **options)
+
+
+def test_one_sample_and_one_kernel():
+    X = np.array([[1.0, 2.0]])
+    for storage in ("auto", "family", "dense", "lazy"):
+        bank, _ = _build([kw.gaussian(1.0), kw.linear()], X, storage=storage)
+        np.testing.assert_allclose(bank.combine(np.array([1.0, 2.0])), [[3.0]])
+        np.testing.assert_allclose(bank.quad(np.array([2.0])), [4.0, 4.0])
