@@ -1,0 +1,9 @@
+"""Pictures of a fit, in scikit-learn's manner: arrays in, ``from_estimator``, ``plot``.
+
+matplotlib is imported when something is drawn, not before.
+"""
+
+from .convergence import ConvergenceDisplay
+from .weights import WeightsDisplay
+
+__all__ = ["ConvergenceDisplay", "WeightsDisplay"]

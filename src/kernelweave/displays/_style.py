@@ -1,0 +1,42 @@
+"""What the displays share: axes to draw on, and looks that survive a black-and-white printer."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["ACCENT", "FAINT", "INK", "LINES", "axes_to_draw_on", "shorten", "tidy"]
+
+#: dark, middle and light, apart in grey as well as in colour
+INK = "#1b3a57"
+ACCENT = "#c8641e"
+FAINT = "#d9dee3"
+#: line styles for curves that colour alone would not tell apart
+LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
+
+
+def axes_to_draw_on(ax: Any, size: tuple[float, float]) -> Any:
+    """Return ``ax``, or the axes of a new pyplot figure where it is None."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=size, layout="constrained")[1]
+
+
+def tidy(ax: Any, grid: str) -> None:
+    """Take away the frame that says nothing, and put a light grid behind the data."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis=grid, color=FAINT, linewidth=0.8)
+    ax.set_axisbelow(True)
+
+
+def shorten(name: str, most: int = 42) -> str:
+    """Cut a long name in the middle: what kernel it is and what it looks at stand at the two ends.
+
+    >>> shorten("gaussian(width=0.5) on a very long column name", 30)
+    'gaussian(width=... column name'
+    """
+    if len(name) <= most:
+        return name
+    head = (most - 3) // 2
+    return f"{name[:head]}...{name[-(most - 3 - head) :]}"

@@ -1,0 +1,172 @@
+"""How a fit closed in on the optimum."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ._style import ACCENT, FAINT, INK, LINES, axes_to_draw_on, tidy
+
+__all__ = ["ConvergenceDisplay"]
+
+_X_LABELS = {"passes": "passes over the bank", "seconds": "seconds", "iteration": "iteration"}
+
+
+class ConvergenceDisplay:
+    """Primal and dual bounds of the optimum, or the relative gap between them, as the fit went on.
+
+    Parameters
+    ----------
+    trace : DataFrame or mapping of arrays
+        ``primal``, ``dual`` and ``relative_gap``, and at least one of ``passes``, ``seconds`` and ``iteration``;
+        ``problem`` where several problems were fitted.  An estimator's ``trace_`` is one.
+    tol : float, optional
+        Relative gap that was asked for.
+    solver : str, optional
+        For the title.
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+    lines_ : list of matplotlib lines
+
+    Examples
+    --------
+    >>> trace = {"passes": [1.0, 2.0], "primal": [4.0, 3.0], "dual": [1.0, 2.9], "relative_gap": [0.75, 0.033]}
+    >>> ConvergenceDisplay(trace, tol=1e-2).problems
+    [None]
+    """
+
+    def __init__(self, trace: Any, *, tol: float | None = None, solver: str | None = None) -> None:
+        self.trace = {str(name): np.asarray(trace[name]) for name in trace}
+        missing = [name for name in ("primal", "dual", "relative_gap") if name not in self.trace]
+        if missing:
+            raise ValueError(f"the trace has no column {missing[0]!r}")
+        self.tol = tol
+        self.solver = solver
+
+    @classmethod
+    def from_estimator(
+        cls,
+        estimator: Any,
+        *,
+        ax: Any = None,
+        kind: str = "bounds",
+        x: str = "passes",
+        problem: Any = None,
+        **kwargs: Any,
+    ) -> ConvergenceDisplay:
+        """Draw the trace of a fitted estimator; the parameters are those of ``plot``."""
+        check_is_fitted(estimator, "trace_")
+        made = cls(estimator.trace_, tol=estimator.tol, solver=estimator.solver_)
+        return made.plot(ax=ax, kind=kind, x=x, problem=problem, **kwargs)
+
+    @property
+    def problems(self) -> list[Any]:
+        """Problems in the order in which they were fitted; ``[None]`` where there is one without a name."""
+        if "problem" not in self.trace:
+            return [None]
+        return list(dict.fromkeys(self.trace["problem"].tolist()))
+
+    def plot(
+        self, *, ax: Any = None, kind: str = "bounds", x: str = "passes", problem: Any = None, **kwargs: Any
+    ) -> ConvergenceDisplay:
+        """Draw the curves.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        kind : {"bounds", "gap"}, default="bounds"
+            The primal value and the dual bound with what is not known yet between them, or the relative gap on a
+            logarithmic scale, one curve a problem.
+        x : {"passes", "seconds", "iteration"}, default="passes"
+        problem : label, optional
+            One of several problems; needed for ``kind="bounds"`` where there are several.
+        **kwargs
+            For ``Axes.plot``.
+
+        Returns
+        -------
+        self
+        """
+        if kind not in ("bounds", "gap"):
+            raise ValueError(f"kind must be 'bounds' or 'gap', got {kind!r}")
+        if x not in _X_LABELS or x not in self.trace:
+            there = [name for name in _X_LABELS if name in self.trace]
+            raise ValueError(f"x must be one of {', '.join(there)}, got {x!r}")
+        wanted = self.problems if problem is None else [problem]
+        if problem is not None and problem not in self.problems:
+            raise ValueError(f"unknown problem {problem!r}: the trace has {self.problems}")
+        if kind == "bounds" and len(wanted) > 1:
+            raise ValueError(f"kind='bounds' shows one problem: choose one of {wanted} with problem=...")
+        ax = axes_to_draw_on(ax, (6.0, 3.6))
+        self.lines_: list[Any] = []
+        if kind == "bounds":
+            self._bounds(ax, self._rows(wanted[0]), x, kwargs)
+        else:
+            self._gaps(ax, wanted, x, kwargs)
+        ax.set_xlabel(_X_LABELS[x])
+        if x == "iteration":
+            from matplotlib.ticker import MaxNLocator
+
+            ax.xaxis.set_major_locator(MaxNLocator(integer=True))
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _rows(self, problem: Any) -> dict[str, np.ndarray]:
+        if "problem" not in self.trace:
+            return self.trace
+        mine = self.trace["problem"] == problem
+        return {name: values[mine] for name, values in self.trace.items()}
+
+    def _bounds(self, ax: Any, rows: dict[str, np.ndarray], x: str, kwargs: dict[str, Any]) -> None:
+        at, primal, dual = rows[x], rows["primal"], rows["dual"]
+        looks = {"marker": "o", "markersize": 4, "linewidth": 1.6, **kwargs}
+        ax.fill_between(at, dual, primal, color=FAINT, linewidth=0.0, label="the optimum is in here")
+        self.lines_ += ax.plot(at, primal, color=INK, label="primal: the best fit so far", **looks)
+        self.lines_ += ax.plot(
+            at,
+            dual,
+            linestyle="--",
+            color=ACCENT,
+            label="dual: proved lower bound",
+            **{**looks, "marker": "s"},
+        )
+        # early dual bounds can be far below anything of interest
+        low, high = float(np.min(dual)), float(np.max(primal))
+        floor = float(primal[-1]) - 2.0 * (high - float(primal[-1])) - 0.5 * abs(float(primal[-1]))
+        margin = 0.05 * (high - max(low, floor)) or 1.0
+        ax.set_ylim(max(low, floor) - margin, high + margin)
+        ax.set_ylabel("objective")
+        ax.legend(frameon=False, loc="best")
+        tidy(ax, "y")
+        ax.set_title(self._title("bounds of the optimum"))
+
+    def _gaps(self, ax: Any, problems: list[Any], x: str, kwargs: dict[str, Any]) -> None:
+        shades = np.linspace(0.0, 0.65, len(problems))
+        for number, problem in enumerate(problems):
+            rows = self._rows(problem)
+            looks = {"marker": "o", "markersize": 4, "linewidth": 1.6, "color": INK}
+            if len(problems) > 1:
+                looks |= {"marker": "", "color": str(shades[number]), "linestyle": LINES[number % len(LINES)]}
+            gap = np.maximum(rows["relative_gap"], np.finfo(float).tiny)
+            label = None if problem is None else str(problem)
+            self.lines_ += ax.plot(rows[x], gap, label=label, **{**looks, **kwargs})
+        ax.set_yscale("log")
+        if self.tol is not None:
+            ax.axhline(self.tol, color=ACCENT, linestyle="--", linewidth=1.2)
+            ax.annotate(
+                f"asked for: {self.tol:g}", (0.01, self.tol), xycoords=("axes fraction", "data"),
+                xytext=(0, 3), textcoords="offset points", va="bottom", color=ACCENT, fontsize="small",
+            )  # fmt: skip
+        ax.set_ylabel("relative gap")
+        if len(problems) > 1:
+            ax.legend(title="problem", frameon=False, ncols=1 + (len(problems) - 1) // 6, fontsize="small")
+        tidy(ax, "y")
+        ax.set_title(self._title("relative gap"))
+
+    def _title(self, what: str) -> str:
+        return f"{self.solver}: {what}" if self.solver else what[0].upper() + what[1:]

@@ -1,0 +1,170 @@
+"""Which kernels a fit stands on."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ._style import FAINT, INK, axes_to_draw_on, shorten, tidy
+
+__all__ = ["WeightsDisplay"]
+
+
+class WeightsDisplay:
+    """Kernel weights, largest first; what does not fit is summed up in the last row.
+
+    Parameters
+    ----------
+    weights : array of shape (m,) or (k, m)
+        Kernel weights, one row a problem where several were fitted.
+    kernel_names : sequence of m str
+        Names of the kernels.
+    problem_names : sequence of k str, optional
+        Names of the problems (classes), for weights of shape (k, m).
+
+    Attributes
+    ----------
+    ax_, figure_ : matplotlib axes and figure
+    bars_ : bar container, for weights of shape (m,)
+    image_ : matplotlib image, for weights of shape (k, m)
+
+    Examples
+    --------
+    >>> display = WeightsDisplay([0.7, 0.0, 0.2, 0.1], ["linear", "cosine", "gaussian(width=1)", "gaussian(width=2)"])
+    >>> display.rows(top=2)
+    ([0, 2], 'one other')
+    """
+
+    def __init__(
+        self, weights: Any, kernel_names: Sequence[str], *, problem_names: Sequence[str] | None = None
+    ) -> None:
+        self.weights = np.asarray(weights, dtype=float)
+        self.kernel_names = [str(name) for name in kernel_names]
+        self.problem_names = None if problem_names is None else [str(name) for name in problem_names]
+        if self.weights.ndim not in (1, 2) or self.weights.shape[-1] != len(self.kernel_names):
+            raise ValueError(
+                f"weights of shape {self.weights.shape} do not go with {len(self.kernel_names)} kernel names"
+            )
+
+    @classmethod
+    def from_estimator(
+        cls, estimator: Any, *, ax: Any = None, top: int = 15, **kwargs: Any
+    ) -> WeightsDisplay:
+        """Draw the weights of a fitted estimator.
+
+        Parameters
+        ----------
+        estimator : MKLClassifier or MKLRegressor
+            Fitted.
+        ax : matplotlib axes, optional
+        top : int, default=15
+            Kernels with a row of their own.
+        **kwargs
+            For the bars or the image.
+        """
+        check_is_fitted(estimator, "weights_")
+        classes = getattr(estimator, "classes_", None) if estimator.weights_.ndim == 2 else None
+        made = cls(estimator.weights_, estimator.kernel_names_, problem_names=classes)
+        return made.plot(ax=ax, top=top, **kwargs)
+
+    def rows(self, top: int = 15) -> tuple[list[int], str]:
+        """Return the kernels that get a row, and the label of the row for the others (empty where there are none)."""
+        size = self.weights if self.weights.ndim == 1 else self.weights.max(axis=0)
+        order = np.argsort(-size, kind="stable")
+        active = order[size[order] > 0]
+        rest = len(active) - top
+        shown = [int(j) for j in (active[:top] if rest > 0 else active)]
+        return shown, "" if rest <= 0 else "one other" if rest == 1 else f"{rest} others"
+
+    def plot(self, *, ax: Any = None, top: int = 15, **kwargs: Any) -> WeightsDisplay:
+        """Draw bars, or for several problems a table in shades of grey.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+            Where to draw; a new figure by default.
+        top : int, default=15
+            Kernels with a row of their own.
+        **kwargs
+            For ``Axes.barh`` or ``Axes.imshow``.
+
+        Returns
+        -------
+        self
+        """
+        shown, rest = self.rows(top)
+        names = [shorten(self.kernel_names[j]) for j in shown]
+        height = 0.9 + 0.28 * (len(shown) + bool(rest))
+        ax = axes_to_draw_on(ax, (7.0, max(2.0, height)))
+        if self.weights.ndim == 1:
+            self._bars(ax, shown, names, rest, kwargs)
+        else:
+            self._image(ax, shown, names, rest, kwargs)
+        self.ax_, self.figure_ = ax, ax.figure
+        return self
+
+    def _title(self, ax: Any) -> None:
+        used = int(np.count_nonzero(self.weights if self.weights.ndim == 1 else self.weights.max(axis=0)))
+        m = len(self.kernel_names)
+        ax.set_title(f"{used} of {m} kernels have weight" if used < m else f"{m} kernels, all with weight")
+
+    def _bars(self, ax: Any, shown: list[int], names: list[str], rest: str, kwargs: dict[str, Any]) -> None:
+        lengths = [float(self.weights[j]) for j in shown]
+        largest = max(lengths, default=1.0)
+        if rest:
+            names, lengths = [*names, rest], [*lengths, float(self.weights.sum()) - sum(lengths)]
+        at = np.arange(len(lengths))
+        # a sum over many small weights may dwarf them all: it is cut off at the edge, its number stays
+        limit = 1.2 * (largest if rest and lengths[-1] > 2.0 * largest else max(lengths, default=1.0))
+        self.bars_ = ax.barh(at, lengths, **{"color": INK, "height": 0.72, **kwargs})
+        if rest:
+            self.bars_[-1].set(facecolor="white", edgecolor=INK, hatch="////", linewidth=0.8)
+        for y, length in zip(at, lengths, strict=True):
+            cut = length > limit
+            ax.text(
+                min(length, limit) - 0.01 * limit if cut else length + 0.01 * limit,
+                y,
+                f"{length:.3g}" + (" →" if cut else ""),
+                va="center",
+                ha="right" if cut else "left",
+                fontsize="small",
+                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0} if cut else None,
+            )
+        ax.set_yticks(at, names)
+        ax.tick_params(axis="y", length=0)
+        ax.set_ylim(max(len(lengths), 3) - 0.4, -0.6)
+        ax.set_xlim(0.0, limit)
+        ax.set_xlabel("weight")
+        tidy(ax, "x")
+        self._title(ax)
+
+    def _image(self, ax: Any, shown: list[int], names: list[str], rest: str, kwargs: dict[str, Any]) -> None:
+        from matplotlib.colors import PowerNorm
+
+        table = self.weights[:, shown].T
+        if rest:
+            names, table = [*names, rest], np.vstack([table, self.weights.sum(axis=1) - table.sum(axis=0)])
+        k = table.shape[1]
+        # the square root keeps small weights visible beside large ones
+        scale = PowerNorm(0.5, vmin=0.0, vmax=float(table.max()) or 1.0)
+        self.image_ = ax.imshow(table, **{"cmap": "Greys", "aspect": "auto", "norm": scale, **kwargs})
+        columns = self.problem_names or [str(number) for number in range(k)]
+        ax.set_yticks(np.arange(len(names)), names)
+        ax.set_xticks(np.arange(k), columns)
+        if max(map(len, columns)) > 4:
+            ax.tick_params(axis="x", labelrotation=45)
+            for label in ax.get_xticklabels():
+                label.set(ha="right", rotation_mode="anchor")
+        ax.tick_params(length=0)
+        # thin white lines part the cells, and a dark one the sum of the others from the kernels
+        ax.set_xticks(np.arange(k + 1) - 0.5, minor=True)
+        ax.set_yticks(np.arange(len(names) + 1) - 0.5, minor=True)
+        ax.grid(which="minor", color=FAINT, linewidth=0.8)
+        ax.tick_params(which="minor", length=0)
+        if rest:
+            ax.axhline(len(names) - 1.5, color=INK, linewidth=1.2)
+        ax.figure.colorbar(self.image_, ax=ax, label="weight")
+        self._title(ax)

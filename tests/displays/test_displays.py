@@ -1,0 +1,150 @@
+"""Displays: what is drawn, not how it looks."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from matplotlib.figure import Figure
+from sklearn.datasets import load_iris
+from sklearn.exceptions import NotFittedError
+
+from kernelweave import MKLClassifier
+from kernelweave import kernels as kw
+from kernelweave.displays import ConvergenceDisplay, WeightsDisplay
+
+
+@pytest.fixture(scope="module")
+def binary():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    return MKLClassifier(kw.per_feature(kw.gaussian([0.5, 1, 2]))).fit(X[50:], y[50:])
+
+
+@pytest.fixture(scope="module")
+def several():
+    X, y = load_iris(return_X_y=True, as_frame=True)
+    names = np.array(["setosa", "versicolor", "virginica"])[y]
+    return MKLClassifier(kw.per_feature(kw.gaussian([0.5, 1, 2]))).fit(X, names)
+
+
+@pytest.fixture
+def ax():
+    # a bare figure needs no backend and leaves nothing behind in pyplot
+    return Figure().subplots()
+
+
+def labels(ax):
+    return [text.get_text() for text in ax.get_yticklabels()]
+
+
+def test_weights_of_estimator(binary, ax):
+    display = WeightsDisplay.from_estimator(binary, ax=ax)
+    assert display.ax_ is ax
+    assert display.figure_ is ax.figure
+    used = np.flatnonzero(binary.weights_)
+    assert sorted(labels(ax)) == sorted(binary.kernel_names_[used])
+    lengths = [bar.get_width() for bar in display.bars_]
+    assert lengths == sorted(lengths, reverse=True)
+    assert sum(lengths) == pytest.approx(1.0)
+
+
+def test_what_does_not_fit_is_summed(ax):
+    weights = np.linspace(1, 0, 101)  # the last one is zero
+    display = WeightsDisplay(weights / weights.sum(), [f"kernel {j}" for j in range(101)]).plot(ax=ax, top=10)
+    assert labels(ax)[-1] == "90 others"
+    assert len(display.bars_) == 11
+    assert sum(bar.get_width() for bar in display.bars_) == pytest.approx(1.0)
+    assert "100 of 101" in ax.get_title()
+    # the sum is longer than the axis, which belongs to the kernels
+    assert ax.get_xlim()[1] < display.bars_[-1].get_width()
+
+
+def test_nothing_left_over(ax):
+    display = WeightsDisplay([0.0, 1.0, 2.0], ["a", "b", "c"]).plot(ax=ax, top=2)
+    assert labels(ax) == ["c", "b"]
+    assert len(display.bars_) == 2
+
+
+def test_weights_of_several_problems(several, ax):
+    display = WeightsDisplay.from_estimator(several, ax=ax, top=3)
+    table = display.image_.get_array()
+    assert table.shape == (4, 3)
+    np.testing.assert_allclose(table.sum(axis=0), 1.0)
+    assert [text.get_text() for text in ax.get_xticklabels()] == ["setosa", "versicolor", "virginica"]
+
+
+def test_keywords_reach_the_bars(ax):
+    display = WeightsDisplay([1.0], ["a"]).plot(ax=ax, color="red")
+    assert display.bars_[0].get_facecolor()[:3] == (1.0, 0.0, 0.0)
+
+
+def test_weights_that_do_not_go_with_the_names():
+    with pytest.raises(ValueError, match="do not go with"):
+        WeightsDisplay([1.0, 2.0], ["a"])
+
+
+@pytest.mark.parametrize("x", ["passes", "seconds", "iteration"])
+def test_bounds(binary, ax, x):
+    display = ConvergenceDisplay.from_estimator(binary, ax=ax, x=x)
+    primal, dual = display.lines_
+    np.testing.assert_array_equal(primal.get_xdata(), binary.trace_[x])
+    np.testing.assert_array_equal(primal.get_ydata(), binary.trace_["primal"])
+    np.testing.assert_array_equal(dual.get_ydata(), binary.trace_["dual"])
+    assert display.ax_ is ax
+    assert binary.solver_ in ax.get_title()
+
+
+def test_gap_has_the_tolerance(binary, ax):
+    display = ConvergenceDisplay.from_estimator(binary, ax=ax, kind="gap")
+    assert ax.get_yscale() == "log"
+    (curve,) = display.lines_
+    np.testing.assert_allclose(curve.get_ydata(), binary.trace_["relative_gap"])
+    assert any("0.001" in text.get_text() for text in ax.texts)
+
+
+def test_several_problems(several, ax):
+    display = ConvergenceDisplay.from_estimator(several, ax=ax, kind="gap")
+    assert [line.get_label() for line in display.lines_] == ["setosa", "versicolor", "virginica"]
+    with pytest.raises(ValueError, match="shows one problem"):
+        ConvergenceDisplay.from_estimator(several, ax=ax)
+    mine = several.trace_[several.trace_["problem"] == "setosa"]
+    display = ConvergenceDisplay.from_estimator(several, ax=Figure().subplots(), problem="setosa")
+    np.testing.assert_array_equal(display.lines_[0].get_ydata(), mine["primal"])
+
+
+def test_from_plain_arrays(ax):
+    trace = {"passes": [1, 2], "primal": [4, 3], "dual": [1, 2.9], "relative_gap": [0.75, 0.03]}
+    assert len(ConvergenceDisplay(trace).plot(ax=ax).lines_) == 2
+
+
+def test_wrong_requests(binary, ax):
+    with pytest.raises(ValueError, match="'bounds' or 'gap'"):
+        ConvergenceDisplay.from_estimator(binary, ax=ax, kind="loss")
+    with pytest.raises(ValueError, match="x must be one of passes, seconds, iteration"):
+        ConvergenceDisplay.from_estimator(binary, ax=ax, x="time")
+    with pytest.raises(ValueError, match="unknown problem"):
+        ConvergenceDisplay.from_estimator(binary, ax=ax, problem="b")
+    with pytest.raises(ValueError, match="no column 'dual'"):
+        ConvergenceDisplay({"primal": [1.0], "passes": [1.0]})
+
+
+@pytest.mark.parametrize("display", [WeightsDisplay, ConvergenceDisplay])
+def test_unfitted(display):
+    with pytest.raises(NotFittedError):
+        display.from_estimator(MKLClassifier())
+
+
+def test_own_figure_where_no_axes_are_given(binary, monkeypatch):
+    import matplotlib.pyplot as plt
+
+    plt.switch_backend("agg")
+    display = WeightsDisplay.from_estimator(binary)
+    assert display.figure_.number in plt.get_fignums()
+    plt.close(display.figure_)
+
+
+def test_matplotlib_is_not_imported_before_drawing():
+    code = "import kernelweave.displays, sys; sys.exit('matplotlib' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], check=False).returncode == 0
