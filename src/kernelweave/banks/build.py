@@ -82,7 +82,7 @@ def build_bank(
     elif stored.size:
         bank = _stored_bank(kernels, chains, samples, n, normaliser, dtype, threads)
         parts.append(bank)
-        members.append(np.array([j for chain in chains for j in chain.kernels], dtype=np.intp))
+        members.append(stored)
     if len(parts) == 1 and np.array_equal(members[0], np.arange(len(kernels))):
         return parts[0], normaliser
     return CompositeBank(parts, members), normaliser
@@ -257,8 +257,8 @@ def _stored_bank(
                 normaliser.learn(heads[v], np.diagonal(entries).copy(), np.mean(entries, axis=1))
                 normaliser.train_block(heads[v], entries, everyone, everyone)
                 pack_rows(entries, 0, offsets, store[v])
-    # positions within this bank are those of the chains in order; the scale is already in full matrices
-    order = [j for chain in chains for j in chain.kernels]
+    # kernels keep their order in this bank; where matrices are stored normalised, the scale is in them already
+    order = sorted(j for chain in chains for j in chain.kernels)
     place = {j: k for k, j in enumerate(order)}
     local = [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains]
     scale = normaliser.scale[order] if powers else None
