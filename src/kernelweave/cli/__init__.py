@@ -1,0 +1,24 @@
+"""The command line: ``kernelweave demo``, ``kernelweave methods``.
+
+The modules of the commands import nothing heavy at the top, so that ``kernelweave --help`` answers at once.
+"""
+
+from __future__ import annotations
+
+import click
+
+from .. import __version__
+from .demo import demo
+from .methods import methods
+
+__all__ = ["main"]
+
+
+@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="kernelweave")
+def main() -> None:
+    """Multiple kernel learning with a proof of optimality on every fit."""
+
+
+main.add_command(demo)
+main.add_command(methods)

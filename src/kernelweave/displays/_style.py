@@ -30,7 +30,7 @@ def tidy(ax: Any, grid: str) -> None:
     ax.set_axisbelow(True)
 
 
-def shorten(name: str, most: int = 42) -> str:
+def shorten(name: str, most: int = 48) -> str:
     """Cut a long name in the middle: what kernel it is and what it looks at stand at the two ends.
 
     >>> shorten("gaussian(width=0.5) on a very long column name", 30)

@@ -125,8 +125,8 @@ class ConvergenceDisplay:
     def _bounds(self, ax: Any, rows: dict[str, np.ndarray], x: str, kwargs: dict[str, Any]) -> None:
         at, primal, dual = rows[x], rows["primal"], rows["dual"]
         looks = {"marker": "o", "markersize": 4, "linewidth": 1.6, **kwargs}
-        ax.fill_between(at, dual, primal, color=FAINT, linewidth=0.0, label="the optimum is in here")
-        self.lines_ += ax.plot(at, primal, color=INK, label="primal: the best fit so far", **looks)
+        ax.fill_between(at, dual, primal, color=FAINT, linewidth=0.0)
+        self.lines_ += ax.plot(at, primal, color=INK, label="primal: best fit so far", **looks)
         self.lines_ += ax.plot(
             at,
             dual,
@@ -137,11 +137,11 @@ class ConvergenceDisplay:
         )
         # early dual bounds can be far below anything of interest
         low, high = float(np.min(dual)), float(np.max(primal))
-        floor = float(primal[-1]) - 2.0 * (high - float(primal[-1])) - 0.5 * abs(float(primal[-1]))
+        floor = float(primal[-1]) - (high - float(primal[-1])) - 0.35 * abs(float(primal[-1]))
         margin = 0.05 * (high - max(low, floor)) or 1.0
         ax.set_ylim(max(low, floor) - margin, high + margin)
         ax.set_ylabel("objective")
-        ax.legend(frameon=False, loc="best")
+        ax.legend(frameon=False, loc="upper right")  # above the primal value, where it has fallen
         tidy(ax, "y")
         ax.set_title(self._title("bounds of the optimum"))
 

@@ -117,6 +117,7 @@ class WeightsDisplay:
         if rest:
             names, lengths = [*names, rest], [*lengths, float(self.weights.sum()) - sum(lengths)]
         at = np.arange(len(lengths))
+        decimals = max(0, 2 - int(np.floor(np.log10(largest or 1.0))))  # three digits of the largest weight
         # a sum over many small weights may dwarf them all: it is cut off at the edge, its number stays
         limit = 1.2 * (largest if rest and lengths[-1] > 2.0 * largest else max(lengths, default=1.0))
         self.bars_ = ax.barh(at, lengths, **{"color": INK, "height": 0.72, **kwargs})
@@ -127,7 +128,7 @@ class WeightsDisplay:
             ax.text(
                 min(length, limit) - 0.01 * limit if cut else length + 0.01 * limit,
                 y,
-                f"{length:.3g}" + (" →" if cut else ""),
+                f"{length:.{decimals}f}" + (" →" if cut else ""),
                 va="center",
                 ha="right" if cut else "left",
                 fontsize="small",

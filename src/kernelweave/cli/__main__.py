@@ -1,0 +1,5 @@
+"""``python -m kernelweave.cli``."""
+
+from . import main
+
+main()

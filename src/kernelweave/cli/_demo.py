@@ -1,0 +1,191 @@
+"""What ``kernelweave demo`` does."""
+
+from __future__ import annotations
+
+import sys
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import click
+import numpy as np
+from sklearn.datasets import load_breast_cancer
+from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
+
+from .. import __version__
+from .. import kernels as kw
+from ..estimators import (
+    BestKernelClassifier,
+    MeanKernelClassifier,
+    MeanKernelRidgeClassifier,
+    MKLClassifier,
+)
+from ._text import table
+
+__all__ = ["SUFFIXES", "run"]
+
+SUFFIXES = (".png", ".pdf", ".svg")
+TOP = 10
+
+
+@dataclass(frozen=True)
+class Split:
+    """Training and test part, standardised by the training part; data frames, so that kernels have readable names."""
+
+    X: Any
+    y: Any
+    X_test: Any
+    y_test: Any
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """A fitted classifier and what it took."""
+
+    name: str
+    classifier: Any
+    accuracy: float
+    seconds: float
+
+
+def run(output: Path, seed: int, quick: bool) -> None:
+    """Fit, compare, explain, draw."""
+    split = load(seed)
+    bank = kernels(quick)
+    introduce(split, seed, quick)
+    compile_first(split, bank)
+    click.echo("Learning the weights of the kernels and the classifier together")
+    mkl = fit("MKL, l1 norm", MKLClassifier(bank, verbose=verbosity()), split)
+    others = [
+        fit("SVM on the mean kernel", MeanKernelClassifier(bank), split),
+        fit("ridge on the mean kernel, C by leave-one-out", MeanKernelRidgeClassifier(bank), split),
+        fit("SVM on the best kernel, by 5-fold cross-validation", BestKernelClassifier(bank), split),
+    ]
+    compare([mkl, *others], len(split.y_test))
+    explain(mkl)
+    draw(mkl.classifier, output)
+    click.echo(f"\nPicture of weights and convergence: {output}")
+
+
+def load(seed: int) -> Split:
+    """Seven tenths to train on, three to test on, the classes in equal shares."""
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    y = y.map({0: "malignant", 1: "benign"})
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed)
+    scaler = StandardScaler().set_output(transform="pandas").fit(X)
+    return Split(scaler.transform(X), y, scaler.transform(X_test), y_test)
+
+
+def kernels(quick: bool) -> Any:
+    """Gaussians on all features; Gaussians and polynomials on every single one."""
+    widths = 2.0 ** (np.array([-1, 1, 3]) if quick else np.arange(-3, 7))
+    degrees = (1,) if quick else (1, 2, 3)
+    columns = ["mean radius", "mean texture", "worst area", "worst concave points"] if quick else None
+    families = kw.gaussian(widths), kw.polynomial(degrees)
+    return kw.gaussian(widths) + kw.per_feature(*families, columns=columns)
+
+
+def introduce(split: Split, seed: int, quick: bool) -> None:
+    """Say what is compared, on what, and under which settings."""
+    n, d = split.X.shape
+    wide, each = ("3 Gaussians", "3 Gaussians and a linear one on each of 4") if quick else (
+        "10 Gaussians", "10 Gaussians and 3 polynomials on each single one"
+    )  # fmt: skip
+    click.echo(f"kernelweave {__version__} demo: breast cancer (scikit-learn), {d} features\n")
+    click.echo(
+        f"  data      {n} samples to train on, {len(split.y_test)} to test on: stratified, seed {seed};"
+    )
+    click.echo("            features standardised on the training samples")
+    click.echo(f"  kernels   {wide} on all features, {each};")
+    click.echo("            scaled to a mean diagonal of 1 on the training samples")
+    click.echo("  settings  hinge loss, intercept, C = 1 for all, not tuned (ridge picks its own);")
+    click.echo("            stop at a relative gap of 0.001\n")
+
+
+def compile_first(split: Split, bank: Any) -> None:
+    """Run everything once on a few samples, so that compiling is not counted as fitting."""
+    began = time.perf_counter()
+    click.echo("Compiling the inner loops (several seconds on the first run, then kept) ... ", nl=False)
+    few = np.arange(0, len(split.y), 5)
+    X, y = split.X.iloc[few], split.y.iloc[few]
+    for classifier in (MKLClassifier(bank), MeanKernelRidgeClassifier(bank)):
+        classifier.fit(X, y).predict(X)
+    click.echo(f"{time.perf_counter() - began:.1f} s\n")
+
+
+def verbosity() -> int:
+    """A bar where someone watches, a line an iteration in a log."""
+    return 1 if sys.stderr.isatty() else 2
+
+
+def fit(name: str, classifier: Any, split: Split) -> Outcome:
+    """Fit on the training samples, score on the others."""
+    began = time.perf_counter()
+    classifier.fit(split.X, split.y)
+    seconds = time.perf_counter() - began
+    return Outcome(name, classifier, float(classifier.score(split.X_test, split.y_test)), seconds)
+
+
+def compare(outcomes: list[Outcome], n_test: int) -> None:
+    """Print accuracy and cost of every method."""
+    rows = [
+        [
+            outcome.name,
+            f"{100 * outcome.accuracy:.1f} %",
+            str(np.count_nonzero(outcome.classifier.weights_)),
+            f"{outcome.classifier.n_passes_:.1f}",
+            f"{outcome.seconds:.2f}",
+        ]
+        for outcome in outcomes
+    ]
+    click.echo("\nOn the test samples\n")
+    head = ["method", "accuracy", "kernels used", "passes", "seconds"]
+    click.echo(table(head, rows, right=range(1, 5)))
+    click.echo(
+        f"\n  One test sample is {100 / n_test:.1f} points; a pass reads every entry of every kernel once."
+    )
+
+
+def explain(outcome: Outcome) -> None:
+    """Print the heaviest kernels, and the certificate in words."""
+    classifier, certificate = outcome.classifier, outcome.classifier.certificate_
+    weights, names = classifier.weights_, classifier.kernel_names_
+    order = np.argsort(-weights, kind="stable")
+    used = int(np.count_nonzero(weights))
+    click.echo("\nKernels with the most weight\n")
+    for j in order[: min(TOP, used)]:
+        click.echo(f"  {weights[j]:.3f}  {names[j]}")
+    if used > TOP:
+        rest = float(weights[order[TOP:]].sum())
+        click.echo(f"  {rest:.3f}  {used - TOP} others together; {len(weights) - used} have weight zero")
+    gap = 100 * max(certificate.relative_gap, 0.0)
+    click.echo("\nCertificate\n")
+    click.echo(
+        f"  The objective is {certificate.primal:.4f}, and no weights and no classifier on these kernels can"
+    )
+    click.echo(
+        f"  bring it below {certificate.dual:.4f}: the fit is within {gap:.2g} % of the optimum, proved."
+    )
+    click.echo(
+        f"  The solver {classifier.solver_!r}, picked by 'auto', took {classifier.n_iter_} iterations, "
+        f"{classifier.n_passes_:.1f} passes over the"
+    )
+    click.echo(f"  {len(weights)} kernels and {outcome.seconds:.2f} s, building them included.")
+
+
+def draw(classifier: Any, output: Path) -> None:
+    """Weights on the left; the bounds and the gap on the right."""
+    # a bare figure: no window system is asked for, and nothing is left behind in pyplot
+    from matplotlib.figure import Figure
+
+    from ..displays import ConvergenceDisplay, WeightsDisplay
+
+    figure = Figure(figsize=(12.0, 5.6), layout="constrained")
+    panels = figure.subplot_mosaic("ab;ac", width_ratios=[1.15, 1.0])
+    WeightsDisplay.from_estimator(classifier, ax=panels["a"])
+    ConvergenceDisplay.from_estimator(classifier, ax=panels["b"])
+    ConvergenceDisplay.from_estimator(classifier, ax=panels["c"], kind="gap")
+    panels["b"].set_xlabel("")
+    figure.savefig(output, dpi=110)

@@ -1,0 +1,37 @@
+"""``kernelweave methods``: what the registries hold."""
+
+from __future__ import annotations
+
+import inspect
+from typing import Any
+
+import click
+
+__all__ = ["methods"]
+
+
+@click.command()
+def methods() -> None:
+    """List the solvers, losses and norms, and what they need."""
+    # imported here: the rooms take a second to load, which `kernelweave --help` should not pay
+    from ..losses import registry as losses
+    from ..norms import registry as norms
+    from ..solvers import REQUIREMENTS
+    from ..solvers import registry as solvers
+    from ._text import listing
+
+    click.echo('Solvers (solver="..."; "auto" picks one by loss and norm)\n')
+    needs = {name: [REQUIREMENTS[need][1] for need in solvers[name].needs] for name in solvers}
+    notes = {name: f"needs {' and '.join(what)}" if what else "" for name, what in needs.items()}
+    click.echo(listing([(name, summary(solvers[name]), notes[name]) for name in solvers]))
+    click.echo('\nLosses (loss="...")\n')
+    tasks = {name: f"for {' and '.join(sorted(losses[name].tasks))}" for name in losses}
+    click.echo(listing([(name, summary(losses[name]), tasks[name]) for name in losses]))
+    click.echo('\nNorms (norm="...", or a number p >= 1, the exponent on the weights)\n')
+    click.echo(listing([(name, summary(norms[name]), "") for name in norms]))
+
+
+def summary(component: Any) -> str:
+    """Return one line about a class: its ``summary``, else the first sentence of its docstring, without markup."""
+    text = getattr(component, "summary", "") or (inspect.getdoc(component) or "").split("\n\n")[0]
+    return " ".join(text.replace("``", "").split())
