@@ -202,7 +202,7 @@ def entropy_norm(lam: float, smoothing: float = 0.1) -> RefNorm:
 
         def weights(nu):
             low, high = np.full(t.shape, -100.0), np.zeros(t.shape)
-            for _ in range(80):
+            for _ in range(60):
                 middle = (low + high) / 2
                 above = price(middle) > nu
                 low, high = np.where(above, low, middle), np.where(above, middle, high)
@@ -210,7 +210,7 @@ def entropy_norm(lam: float, smoothing: float = 0.1) -> RefNorm:
 
         equal = price(np.full(t.shape, -np.log(t.size)))
         low, high = np.min(equal), np.max(equal)  # some weight is below 1/m and some above
-        for _ in range(200):
+        for _ in range(60):
             middle = (low + high) / 2
             low, high = (low, middle) if np.sum(weights(middle)) > 1 else (middle, high)
         d = weights(low)
@@ -218,7 +218,7 @@ def entropy_norm(lam: float, smoothing: float = 0.1) -> RefNorm:
 
     def conjugate(s):
         top = np.max(s)
-        return (top + lam * np.log(np.sum(np.exp((s - top) / lam)))) / 2
+        return (top + lam * np.log(np.mean(np.exp((s - top) / lam)))) / 2
 
     def make():
         from kernelweave.norms import Entropy
@@ -229,8 +229,8 @@ def entropy_norm(lam: float, smoothing: float = 0.1) -> RefNorm:
 
 
 def entropy_joint(t, d, lam):
-    """``1/2 sum t^2 / d + lam/2 sum d ln d`` of weights on the simplex."""
-    return np.sum(t**2 / d) / 2 + lam / 2 * np.sum(_a_ln_a(d))
+    """``1/2 sum t^2 / d + lam/2 sum d ln(m d)`` of weights on the simplex."""
+    return np.sum(t**2 / d) / 2 + lam / 2 * (np.sum(_a_ln_a(d)) + np.log(d.size))
 
 
 def _library_norm(name):
@@ -366,7 +366,7 @@ def conic_optimum(Ks, y, c, loss: RefLoss, norm: RefNorm, fit_intercept: bool) -
         d = cp.Variable(len(Z), nonneg=True)
         constraints.append(cp.sum(d) == 1)
         squares = sum(cp.quad_over_lin(cp.vec(v, order="F"), d[j]) for j, v in enumerate(w))
-        regulariser = squares / 2 - norm.parameter / 2 * cp.sum(cp.entr(d))
+        regulariser = squares / 2 - norm.parameter / 2 * (cp.sum(cp.entr(d)) - np.log(d.size))
     else:
         regulariser = _conic_norm(cp, t, w, norm)
     charge = cp.sum(cp.multiply(c, _conic_loss(cp, y, f, loss)))

@@ -14,7 +14,10 @@ __all__ = ["Entropy"]
 
 
 class Entropy(Norm, registered_as="entropy"):
-    """Weights on the simplex that pay ``(lam / 2) sum_j d_j ln d_j``: the model of SMKL.
+    """Weights on the simplex that pay ``(lam / 2) sum_j d_j ln(m d_j)``: the model of SMKL.
+
+    What is charged is the divergence from equal weights.  The paper's ``sum d ln d`` differs by the constant
+    ``(lam / 2) ln m``, without which the objective may be negative or zero and a relative gap would mean nothing.
 
     ``lam = smoothing * v`` with v the optimal value on the mean kernel, so that ``smoothing`` has the same meaning on
     every data set: 0 is l1, infinity the mean kernel (``algorithms`` section 1).
@@ -50,10 +53,10 @@ class Entropy(Norm, registered_as="entropy"):
         return self.lam
 
     def penalty(self, weights: Array) -> float:
-        return 0.5 * self._lam() * float(np.sum(xlogy(weights, weights)))
+        return 0.5 * self._lam() * float(np.sum(xlogy(weights, weights * weights.size)))
 
     def penalty_gradient(self, weights: Array) -> Array:
-        return 0.5 * self._lam() * (np.log(np.maximum(weights, np.finfo(float).tiny)) + 1.0)
+        return 0.5 * self._lam() * (np.log(np.maximum(weights * weights.size, np.finfo(float).tiny)) + 1.0)
 
     def half_square(self, t: Array) -> float:
         d = self.weights_of_blocks(t)
@@ -73,7 +76,7 @@ class Entropy(Norm, registered_as="entropy"):
     def conjugate(self, s: Array) -> float:
         # (11) of [XJL10] without the -1 in the exponent
         lam = self._lam()
-        return 0.5 * lam * float(logsumexp(s / lam))
+        return 0.5 * lam * (float(logsumexp(s / lam)) - np.log(s.size))
 
     def weights(self, s: Array) -> Array:
         return softmax(s / self._lam())  # (13) of [XJL10]
