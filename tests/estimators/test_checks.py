@@ -13,6 +13,7 @@ from kernelweave import (
     MeanKernelRidgeClassifier,
     MeanKernelRidgeRegressor,
     MKLClassifier,
+    MKLClassifierCV,
     MKLRegressor,
 )
 from kernelweave import kernels as kw
@@ -27,6 +28,7 @@ GRANTED = {
 ESTIMATORS = [
     MKLClassifier(),
     MKLRegressor(),
+    MKLClassifierCV(Cs=[0.1, 1.0], cv=2),
     MeanKernelClassifier(),
     BestKernelClassifier(),
     AlignmentClassifier(),

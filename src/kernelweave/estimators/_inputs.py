@@ -60,8 +60,7 @@ def training_inputs(estimator: Any, X: Any, kernels: Any, n_targets: int | None 
         X = _columns(estimator, X, reset=True) if kind == "table" else _numeric(estimator, X, reset=True)
     elif _is_object_list(X):
         kind = "objects"
-        expanded = expand_kernels(spec, Schema(None, None))
-        _refuse_numeric(expanded, X)
+        expanded = _expand_for_objects(spec, X)
         _forget_features(estimator)
     else:
         X = _numeric(estimator, X, reset=True)
@@ -150,14 +149,27 @@ def _mixed(kernels: list[Any]) -> bool:
     return any(kernel.takes_objects for kernel in kernels)
 
 
-def _refuse_numeric(kernels: list[Any], X: Any) -> None:
+RESHAPE = (
+    "Reshape your data either using array.reshape(-1, 1) if it has a single feature or array.reshape(1, -1) if it is a "
+    "single sample; kernel matrices need kernels='precomputed'"
+)
+
+
+def _expand_for_objects(spec: Any, X: Any) -> list[Any]:
+    """Expand kernels for a sequence of single things, or say that they need rows of numbers."""
+    try:
+        kernels = expand_kernels(spec, Schema(None, None))
+    except ValueError as error:
+        if isinstance(next(iter(X), None), Number | np.generic | np.ndarray):
+            raise ValueError(f"Expected 2D array, got 1D array instead: {error}. {RESHAPE}") from error
+        raise
     unfit = [k.name for k in kernels if not (k.takes_objects or k.takes_indices)]
     if unfit:
         raise ValueError(
             f"Expected 2D array, got 1D array instead: X is a sequence of single things, but kernel {unfit[0]!r} works "
-            "on rows of numbers. Reshape your data either using array.reshape(-1, 1) if it has a single feature or "
-            "array.reshape(1, -1) if it is a single sample; kernel matrices need kernels='precomputed'"
+            f"on rows of numbers. {RESHAPE}"
         )
+    return kernels
 
 
 def _refuse_sparse(kernels: list[Any]) -> None:

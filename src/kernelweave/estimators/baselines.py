@@ -120,8 +120,8 @@ class _MeanKernelRidge(BaseMKL):
     def _fit_on(self, *args: Any, **kwargs: Any) -> None:
         self._errors: list[np.ndarray] = []
         super()._fit_on(*args, **kwargs)
-        errors = vars(self).pop("_errors")
-        self.loo_errors_ = errors[0] if len(errors) == 1 else np.stack(errors)
+        self.loo_errors_ = self._errors[0] if len(self._errors) == 1 else np.stack(self._errors)
+        del self._errors
 
     def _choose(self, bank: Bank, targets: np.ndarray, weight: np.ndarray, norm: Norm) -> tuple[Norm, float]:
         K = bank.combine(np.full(bank.m, 1.0 / bank.m))
