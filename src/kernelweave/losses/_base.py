@@ -45,6 +45,12 @@ class Loss(Component):
     #: whether ``curvature`` is positive everywhere, so that Newton's method applies
     has_curvature: ClassVar[bool] = False
 
+    @property
+    def has_quadratic_dual(self) -> bool:
+        """Whether ``quadratic_dual`` is one, without a kink."""
+        quadratic = self.quadratic_dual(np.ones(1))
+        return quadratic is not None and quadratic.kink == 0.0
+
     def __init_subclass__(cls, registered_as: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
         if registered_as is not None:

@@ -32,6 +32,8 @@ class Norm(Component):
     #: the weights live on the simplex and nothing else is charged
     simplex: ClassVar[bool] = False
 
+    #: ``conjugate`` has a Lipschitz gradient in the coefficients, so gradient methods on the dual apply
+    smooth_conjugate: ClassVar[bool] = False
     #: ``half_square`` has a gradient away from zero blocks and a finite one there
     smooth_on_blocks: ClassVar[bool] = False
 

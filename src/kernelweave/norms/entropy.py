@@ -28,6 +28,8 @@ class Entropy(Norm, registered_as="entropy"):
         Strength of the smoothing relative to the mean kernel's optimal value.
     """
 
+    smooth_conjugate = True
+
     def __init__(self, smoothing: float = 0.1) -> None:
         self.smoothing = smoothing
         self.lam: float | None = None

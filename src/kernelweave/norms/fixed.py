@@ -22,6 +22,7 @@ class Fixed(Norm):
 
     fixed = True
     convex_in_weights = False
+    smooth_conjugate = True
     smooth_on_blocks = True
 
     def __init__(self, given: Any) -> None:

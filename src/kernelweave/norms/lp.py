@@ -32,6 +32,7 @@ class Lp(Norm, registered_as="lp"):
     """
 
     analytic = True
+    smooth_conjugate = True
     smooth_on_blocks = True
 
     def __init__(self, p: float = 2.0) -> None:

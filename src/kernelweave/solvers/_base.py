@@ -28,6 +28,14 @@ REQUIREMENTS: dict[str, tuple[Callable[[Loss, Norm], bool], str]] = {
         "a norm with closed-form weights (lp with p > 1, max)",
     ),
     "fixed weights": (lambda loss, norm: norm.fixed, "norm='uniform' or fixed weights"),
+    "quadratic dual": (
+        lambda loss, norm: loss.has_quadratic_dual,
+        "a loss whose dual is quadratic without a kink (hinge, squared_hinge, huber_hinge, squared)",
+    ),
+    "smooth dual": (
+        lambda loss, norm: norm.smooth_conjugate or norm.simplex,
+        "a norm whose dual is smooth (lp with p > 1, entropy, uniform) or l1, by smoothing it",
+    ),
     "smooth loss": (
         lambda loss, norm: loss.smoothness is not None,
         "a smooth loss (logistic, squared, squared_hinge, huber_hinge)",
@@ -75,6 +83,10 @@ class Solver(Component):
     def point(self, state: Any) -> Point:
         """Return the point that the state stands for."""
         raise NotImplementedError
+
+    def finish(self, problem: MKLProblem, best: Point) -> Point | None:
+        """Return a better point from the best one found, if there is a cheap way; asked once, after the loop."""
+        return None
 
     def unmet(self, loss: Loss, norm: Norm) -> list[str]:
         """Return what this solver needs and the combination does not have."""

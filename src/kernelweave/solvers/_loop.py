@@ -137,6 +137,10 @@ def solve(
                 status = "stalled"
                 break
             iteration += 1
+        if best.point is not None and status != "non_finite":
+            better = solver.finish(problem, best.point)
+            if better is not None:
+                best.improve(better, problem.certificate(better))
     except KeyboardInterrupt:
         if best.point is None:
             raise
@@ -172,15 +176,22 @@ class _Best:
     def row(self) -> dict[str, float]:
         return dict(zip(TRACE_COLUMNS, self.trace[-1], strict=True))
 
-    def take(self, point: Point, judged: Certificate, iteration: int, seconds: float, passes: float) -> None:
-        if self.certificate is None:
-            self.point, self.certificate = point, judged
-        elif judged.primal < self.certificate.primal:
+    def improve(self, point: Point, judged: Certificate) -> None:
+        """Take a last point without a row of its own."""
+        assert self.certificate is not None
+        if judged.primal < self.certificate.primal:
             self.point, self.certificate = point, judged.with_dual_of(self.certificate)
         else:
             self.certificate = self.certificate.with_dual_of(judged)
+
+    def take(self, point: Point, judged: Certificate, iteration: int, seconds: float, passes: float) -> None:
+        if self.certificate is None:
+            self.point, self.certificate = point, judged
+        else:
+            self.improve(point, judged)
         active = int(np.count_nonzero(point.weights))
         now = self.certificate
+        assert now is not None
         self.trace.append((iteration, seconds, passes, now.primal, now.dual, now.relative_gap, active))
 
 

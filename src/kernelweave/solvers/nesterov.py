@@ -1,0 +1,238 @@
+"""SMKL: accelerated gradients on the dual, l1 reached through its entropy smoothing ([XJL10], corrected).
+
+The dual to be minimised is ``f(beta) = -gain(beta) + conjugate(s)``, ``s_j = beta' K_j beta``; its gradient is
+``-gain' + sum_j theta_j K_j beta`` with ``theta = weights(s)``, one product with every kernel: one pass over the bank.
+Products are kept, and being linear they are carried along for extrapolated points, so a trial costs one pass.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from .._numerics.namespace import namespace, to_numpy
+from ..norms import Entropy, Norm
+from ..problems import MKLProblem, Point
+from ._base import Solver
+from ._start import begin
+
+__all__ = ["Nesterov"]
+
+
+@dataclass(frozen=True)
+class _Place:
+    """A dual point with its products, and the smoothed objective there."""
+
+    beta: Any
+    products: Any
+    quad: np.ndarray
+    theta: np.ndarray
+    value: float
+    gradient: Any
+
+
+@dataclass
+class _State:
+    dual: _SmoothedDual
+    stages: Iterator[_SmoothedDual]
+    x: _Place
+    z: _Place
+    momentum: float = 1.0
+    lipschitz: float = 1.0
+    # the paper's method only
+    steps: int = 0
+    origin: Any = None
+    gathered: Any = None
+
+
+class Nesterov(Solver, registered_as="nesterov"):
+    """Accelerated gradient on the (smoothed) dual, with backtracking, restart and continuation in the smoothing.
+
+    For ``norm="l1"`` the smoothing is a tolerance: stages of 0.1, 0.01, ... times the mean kernel's value until the
+    l1 gap is small.  For ``norms.Entropy(smoothing)`` it is the model, and the last stage is exactly that.
+
+    Parameters
+    ----------
+    variant : {"adaptive", "paper"}, default="adaptive"
+        ``paper``: Algorithm 2 of the paper with its constant step, its centre moved to the start (errata).
+    smoothing : float, default=0.01
+        With ``variant="paper"`` and l1, the smoothing in units of the mean kernel's value.
+    """
+
+    needs = ("quadratic dual", "smooth dual")
+    default_max_iter = 20_000
+    summary = "accelerated gradient on the smoothed dual (SMKL, Xu et al. 2010)"
+
+    def __init__(self, variant: str = "adaptive", smoothing: float = 0.01) -> None:
+        self.variant = variant
+        self.smoothing = smoothing
+
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
+        if self.variant not in ("adaptive", "paper"):
+            raise ValueError(f"Nesterov's variant must be 'adaptive' or 'paper', got {self.variant!r}")
+        weights, inner = begin(problem, start)
+        if start is None:  # the SVM on the mean kernel
+            weights = np.full(problem.m, 1.0 / problem.m)
+        oracle = problem.oracle(weights, inner, 1e-4)
+        scale = oracle.inner.dual if start is None else problem.mean_kernel_value()
+        stages = iter(
+            [self._paper_norm(problem, scale)] if self.variant == "paper" else _stages(problem.norm, scale)
+        )
+        dual = _SmoothedDual(problem, next(stages))
+        products = problem.bank.apply(oracle.inner.beta)
+        xp = namespace(products)
+        x = dual.place(xp.asarray(oracle.inner.beta), products)
+        following = (_SmoothedDual(problem, norm) for norm in stages)
+        return _State(dual, following, x, x, origin=x.beta, gathered=0.0 * x.beta)
+
+    def _paper_norm(self, problem: MKLProblem, scale: float) -> Norm:
+        return smoothed(self.smoothing * scale) if problem.norm.simplex else problem.norm
+
+    def step(self, problem: MKLProblem, state: _State) -> _State:
+        if self.variant == "paper":
+            return self._paper_step(problem, state)
+        state = self._next_stage(state)
+        z, L = state.z, 0.9 * state.lipschitz
+        while True:
+            beta = state.dual.project(z.beta - z.gradient / L)
+            new = state.dual.place(beta, problem.bank.apply(to_numpy(beta)))
+            moved = new.beta - z.beta
+            square = float((moved * moved).sum())
+            if _accepted(z, new, moved, square, L):
+                break
+            L *= 2.0
+        # restart where the momentum points uphill (O'Donoghue and Candes)
+        uphill = float(((z.beta - new.beta) * (new.beta - state.x.beta)).sum()) > 0
+        t = 1.0 if uphill else state.momentum
+        t_next = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
+        mu = (t - 1.0) / t_next
+        ahead = new
+        if mu > 0:
+            ahead = state.dual.place(
+                new.beta + mu * (new.beta - state.x.beta),
+                new.products + mu * (new.products - state.x.products),
+            )
+        return replace(state, x=new, z=ahead, momentum=t_next, lipschitz=L)
+
+    def _next_stage(self, state: _State) -> _State:
+        """Move on to less smoothing once the smoothed gap is a twentieth of it."""
+        lam = getattr(state.dual.norm, "lam", None)
+        if lam is None or state.dual.gap(state.x) > 0.05 * lam:
+            return state
+        dual = next(state.stages, None)
+        if dual is None:
+            return state
+        x = dual.place(state.x.beta, state.x.products)
+        return replace(state, dual=dual, x=x, z=x, momentum=1.0)
+
+    def _paper_step(self, problem: MKLProblem, state: _State) -> _State:
+        """Algorithm 2: (17) and (18) with the constant of Corollary 3 as corrected."""
+        dual, k = state.dual, state.steps
+        L = dual.lipschitz_bound()
+        gathered = state.gathered + 0.5 * (k + 1) * state.z.gradient
+        b = dual.project(state.z.beta - state.z.gradient / L)
+        centre = dual.project(state.origin - gathered / L)
+        a = (2.0 * centre + (k + 1) * b) / (k + 3)
+        x = dual.place(b, problem.bank.apply(to_numpy(b)))
+        z = dual.place(a, problem.bank.apply(to_numpy(a)))
+        return replace(state, x=x, z=z, steps=k + 1, gathered=gathered, lipschitz=L)
+
+    def point(self, state: _State) -> Point:
+        x = state.x
+        xp = namespace(x.products)
+        mixed = xp.tensordot(xp.asarray(x.theta), x.products, axes=1)
+        return Point(to_numpy(x.beta), x.theta, x.quad, to_numpy(mixed))
+
+    def finish(self, problem: MKLProblem, best: Point) -> Point | None:
+        """Final SVM on the mixed kernel, the paper's last line."""
+        _, inner = begin(problem, best)
+        return problem.oracle(best.weights, inner, 1e-4).point
+
+
+def smoothed(lam: float) -> Entropy:
+    """Return the entropy norm of a given strength."""
+    norm = Entropy()
+    norm.lam = lam
+    return norm
+
+
+def _stages(norm: Norm, scale: float) -> Iterator[Norm]:
+    """Norms whose duals are minimised one after the other; the last one is the norm itself unless that is l1."""
+    if not (norm.simplex or isinstance(norm, Entropy)):
+        yield norm
+        return
+    goal = 0.0 if norm.simplex else float(norm.lam)  # type: ignore[attr-defined]
+    lam = 0.1 * scale
+    while lam > max(goal, 1e-12 * scale):
+        yield smoothed(lam)
+        lam *= 0.1
+    if goal > 0:
+        yield norm
+
+
+def _accepted(z: _Place, new: _Place, moved: Any, square: float, L: float) -> bool:
+    """Quadratic upper bound at step 1/L; by gradients where values differ by rounding only."""
+    if square == 0.0:
+        return True
+    if abs(new.value - z.value) < 1e-8 * abs(z.value):
+        return float(((new.gradient - z.gradient) * moved).sum()) <= L * square
+    return new.value <= z.value + float((z.gradient * moved).sum()) + 0.5 * L * square
+
+
+class _SmoothedDual:
+    """``-gain + conjugate`` for one norm, and the dual set; overflow-safe through the norm's own conjugate."""
+
+    def __init__(self, problem: MKLProblem, norm: Norm) -> None:
+        self.problem = problem
+        self.norm = norm
+        quadratic = problem.loss.quadratic_dual(problem.y)
+        assert quadratic is not None
+        self.linear = quadratic.linear
+        used = problem.c > 0
+        self.ridge = np.divide(quadratic.ridge, problem.c, out=np.zeros_like(problem.c), where=used)
+
+    def place(self, beta: Any, products: Any) -> _Place:
+        """Evaluate at coefficients whose products are known."""
+        xp = namespace(products)
+        summed = (products * beta).sum(axis=tuple(range(1, products.ndim)))
+        quad = np.maximum(to_numpy(summed), 0.0)
+        theta = self.norm.weights(quad)
+        linear, ridge = xp.asarray(self.linear), xp.asarray(self.ridge)
+        gain = float((linear * beta).sum() - 0.5 * (ridge * beta * beta).sum())
+        mixed = xp.tensordot(xp.asarray(theta), products, axes=1)
+        gradient = mixed - linear + ridge * beta
+        return _Place(beta, products, quad, theta, self.norm.conjugate(quad) - gain, gradient)
+
+    def project(self, beta: Any) -> Any:
+        xp = namespace(beta)
+        return xp.asarray(
+            self.problem.loss.project(
+                self.problem.y, to_numpy(beta), self.problem.c, self.problem.fit_intercept
+            )
+        )
+
+    def gap(self, x: _Place) -> float:
+        """Duality gap of the smoothed problem at a point: ``theta's + loss - gain``."""
+        problem = self.problem
+        beta = to_numpy(x.beta)
+        f = to_numpy(x.gradient) + self.linear - self.ridge * beta
+        b = problem.loss.best_intercept(problem.y, f, problem.c) if problem.fit_intercept else 0.0
+        charged = float(np.sum(problem.c * problem.loss.value(problem.y, f + b)))
+        return float(x.theta @ x.quad) + charged - problem.gain(problem.repair(beta))
+
+    def lipschitz_bound(self) -> float:
+        """Corollary 3, corrected: ``Lam + n C^2 Lam^2 / (2 lam)``, Lam the largest eigenvalue over all kernels."""
+        if not hasattr(self, "_bound"):
+            problem = self.problem
+            everyone = np.arange(problem.n)
+            tops = [
+                np.linalg.eigvalsh(problem.bank.block(everyone, everyone, np.array([j]))[0])[-1]
+                for j in range(problem.m)
+            ]
+            top = float(max(tops))
+            lam = float(getattr(self.norm, "lam", None) or np.inf)
+            self._bound = top + float(np.sum(problem.c**2)) * top**2 / (2.0 * lam) + float(np.max(self.ridge))
+        return self._bound
