@@ -34,7 +34,7 @@ def shorten(name: str, most: int = 48) -> str:
     """Cut a long name in the middle: what kernel it is and what it looks at stand at the two ends.
 
     >>> shorten("gaussian(width=0.5) on a very long column name", 30)
-    'gaussian(width=... column name'
+    'gaussian(widt...ng column name'
     """
     if len(name) <= most:
         return name
