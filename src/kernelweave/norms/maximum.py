@@ -31,8 +31,9 @@ class Maximum(Norm, registered_as="max"):
         total = float(np.sum(root))
         if total <= 0:
             return self.start(s.size)
-        # a kernel that contributes nothing would get an infinite weight: it is capped, which is always valid
-        return total / np.maximum(root, 1e-8 * total)
+        # a kernel that contributes nothing would get an infinite weight: it is capped, which is always valid; beyond
+        # about 1e6 the rounding of s, times the weight, would be as large as the blocks
+        return total / np.maximum(root, 1e-6 * total)
 
     def weights_of_blocks(self, t: Array) -> Array:
         raise TypeError("with the maximum norm the weights depend on s, not on the block norms")

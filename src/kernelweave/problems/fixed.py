@@ -175,6 +175,7 @@ def _newton(
     decision = np.zeros(n) if start is None else K @ beta
     floor = 1e-14 * float(np.max(c))
     best: FixedSolution | None = None
+    idle = 0
     for iteration in range(1, max_iter + 1):
         b = loss.best_intercept(y, decision, c) if fit_intercept else 0.0
         f = decision + b
@@ -182,9 +183,16 @@ def _newton(
         # the gradient at the best intercept is a point of the dual set: its sum is zero
         dual_beta = loss.project(y, -gradient, c, fit_intercept)
         solution = _assess(loss, y, c, dual_beta, K @ dual_beta, fit_intercept, iteration)
+        if solution.relative_gap > target:
+            # on a badly scaled matrix the gradient's rounding is multiplied by K, the iterate's own is not
+            inside = loss.project(y, beta, c, fit_intercept)
+            product = decision if np.array_equal(inside, beta) else K @ inside
+            own = _assess(loss, y, c, inside, product, fit_intercept, iteration)
+            solution = min(solution, own, key=lambda one: one.relative_gap)
+        idle = 0 if best is None or solution.relative_gap < 0.5 * best.relative_gap else idle + 1
         if best is None or solution.relative_gap < best.relative_gap:
             best = solution
-        if best.relative_gap <= target:
+        if best.relative_gap <= target or idle == 10:  # idle: rounding has taken over
             return best
         w = np.maximum(c * loss.curvature(y, f), floor)
         root = np.sqrt(w)

@@ -1,0 +1,74 @@
+"""Small problems, each as the library's object and as plain arrays beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+import references as ref
+from kernelweave.banks import precomputed_bank
+from kernelweave.problems import MKLProblem
+
+#: label -> reference norm; the entropy's strength depends on the problem and is settled there
+NORMS = {
+    "l1": ref.l1_norm,
+    "lp-1.3": lambda: ref.lp_norm(1.3),
+    "lp-2": lambda: ref.lp_norm(2.0),
+    "lp-inf": ref.sum_norm,
+    "uniform": ref.uniform_norm,
+    "max": ref.max_norm,
+    "entropy": lambda: ref.entropy_norm(1.0, smoothing=0.2),
+}
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem twice."""
+
+    problem: MKLProblem
+    Ks: np.ndarray
+    y: np.ndarray
+    c: np.ndarray
+    loss: ref.RefLoss
+    norm: ref.RefNorm
+    fit_intercept: bool
+
+    def primal(self, beta, d) -> float:
+        return ref.primal_value(self.Ks, self.y, self.c, beta, d, self.loss, self.norm, self.fit_intercept)
+
+    def dual(self, beta) -> float:
+        return ref.dual_value(self.Ks, self.y, self.c, beta, self.loss, self.norm)
+
+    def feasible(self, beta) -> bool:
+        return ref.in_dual_set(self.y, self.c, beta, self.loss, self.fit_intercept)
+
+    def conic(self) -> ref.Conic:
+        return ref.conic_optimum(self.Ks, self.y, self.c, self.loss, self.norm, self.fit_intercept)
+
+
+def make_case(
+    loss: ref.RefLoss,
+    norm: str,
+    fit_intercept: bool,
+    *,
+    n: int = 24,
+    m: int = 5,
+    C: float = 3.0,
+    seed: int = 0,
+    columns: int | None = None,
+    sample_weight: np.ndarray | None = None,
+) -> Case:
+    Ks = ref.kernel_stack(n, m, seed)
+    Ks.flags.writeable = False
+    y = ref.targets(n, loss.regression, seed, columns)
+    weight = np.ones(y.shape) if sample_weight is None else sample_weight
+    c = C * (weight if weight.ndim == y.ndim else np.repeat(weight[:, None], y.shape[1], axis=1))
+    bank, _ = precomputed_bank(Ks, normalize=None)
+    reference = NORMS[norm]()
+    problem = MKLProblem(bank, loss.make(), reference.make(), y, C, sample_weight, fit_intercept)
+    if (
+        norm == "entropy"
+    ):  # the reference gets the strength that the problem settled on, checked in a test of its own
+        reference = ref.entropy_norm(problem.norm.lam, smoothing=0.2)
+    return Case(problem, Ks, y, c, loss, reference, fit_intercept)

@@ -1,0 +1,102 @@
+"""J, the optimal value as a function of the weights: gradient and Hessian by finite differences."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import references as ref
+
+from .making import make_case
+
+every_loss = pytest.mark.parametrize("loss", ref.LOSSES, ids=lambda loss: loss.label)
+with_and_without = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
+columns = pytest.mark.parametrize("columns", [None, 2], ids=["one column", "two columns"])
+WEIGHTS = np.array([0.4, 0.1, 0.3, 0.15])
+
+
+def case_of(loss, fit_intercept, columns):
+    weight = np.ones(18)
+    weight[3] = 0.0
+    return make_case(loss, "l1", fit_intercept, n=18, m=4, C=2.0, columns=columns, sample_weight=weight)
+
+
+@every_loss
+@with_and_without
+@columns
+def test_gradient_is_minus_half_the_quadratic_forms(loss, fit_intercept, columns):
+    problem = case_of(loss, fit_intercept, columns).problem
+    found = problem.oracle(WEIGHTS, target=1e-12)
+    np.testing.assert_allclose(
+        found.quad, ref.quadratic_forms(problem.bank.block(np.arange(18), np.arange(18), np.arange(4)), found.inner.beta),
+        rtol=1e-9,
+    )  # fmt: skip
+    h = 1e-4
+    for j in range(4):
+        e = h * np.eye(4)[j]
+        up, down = (problem.oracle(WEIGHTS + s * e, target=1e-12).value for s in (1, -1))
+        assert (up - down) / (2 * h) == pytest.approx(-0.5 * found.quad[j], rel=2e-4, abs=1e-6)
+
+
+@every_loss
+@with_and_without
+@columns
+def test_hessian_by_differences_of_the_gradient(loss, fit_intercept, columns):
+    problem = case_of(loss, fit_intercept, columns).problem
+    found = problem.oracle(WEIGHTS, target=1e-13, curvature=True)
+    hessian = found.root.T @ found.root
+    h = 1e-5
+    difference = np.empty((4, 4))
+    for j in range(4):
+        e = h * np.eye(4)[j]
+        up, down = (problem.oracle(WEIGHTS + s * e, target=1e-13).quad for s in (1, -1))
+        difference[:, j] = -0.5 * (up - down) / (2 * h)
+    np.testing.assert_allclose(hessian, difference, rtol=5e-3, atol=5e-3 * np.abs(hessian).max() + 1e-6)
+
+
+@every_loss
+@with_and_without
+def test_oracle_with_and_without_curvature_agree(loss, fit_intercept):
+    problem = case_of(loss, fit_intercept, None).problem
+    plain = problem.oracle(WEIGHTS, target=1e-9)
+    curved = problem.oracle(WEIGHTS, target=1e-9, curvature=True)
+    np.testing.assert_allclose(curved.quad, plain.quad, rtol=1e-6)
+    assert plain.root is None
+    assert curved.root.shape[1] == 4
+    assert curved.value == pytest.approx(plain.value, rel=1e-8)
+
+
+@with_and_without
+def test_value_is_the_optimum_of_the_fixed_kernel(fit_intercept):
+    case = case_of(ref.HINGE, fit_intercept, None)
+    mixed = np.tensordot(WEIGHTS, case.Ks, axes=1)
+    conic = ref.conic_optimum([mixed], case.y, case.c, ref.HINGE, ref.l1_norm(), fit_intercept)
+    assert case.problem.oracle(WEIGHTS, target=1e-9).value == pytest.approx(conic.value, rel=1e-7)
+
+
+def test_j_is_convex_in_the_weights_and_falls_with_them():
+    problem = case_of(ref.HINGE, True, None).problem
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        a, b = rng.uniform(0.05, 1.0, size=(2, 4))
+        ends = [problem.oracle(d, target=1e-9).value for d in (a, b, (a + b) / 2, a + b)]
+        assert ends[2] <= (ends[0] + ends[1]) / 2 + 1e-7
+        assert ends[3] <= min(ends[0], ends[1]) + 1e-7
+
+
+def test_the_point_of_an_oracle_knows_its_forms():
+    problem = case_of(ref.HINGE, True, None).problem
+    found = problem.oracle(WEIGHTS, target=1e-6)
+    before = problem.bank.passes
+    certificate = problem.certificate(found.point)
+    assert problem.bank.passes == before
+    # with l1 the blocks are free to be charged less than the fixed weights charge them
+    assert certificate.primal <= found.inner.primal * (1 + 1e-12)
+    assert certificate.dual <= found.inner.dual * (1 + 1e-12)
+
+
+def test_few_free_coefficients_have_no_curvature():
+    """C so small that every coefficient is at its bound: J is linear there."""
+    problem = make_case(ref.HINGE, "l1", False, n=18, m=4, C=1e-5).problem
+    found = problem.oracle(WEIGHTS, target=1e-12, curvature=True)
+    assert found.root.shape == (0, 4)
