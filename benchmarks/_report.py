@@ -59,11 +59,23 @@ def machine() -> str:
 
 
 def _cell(value: object) -> str:
-    return f"{value:.3g}" if isinstance(value, float) else str(value)
+    if not isinstance(value, float):
+        return str(value)
+    # no exponent where the plain number is as short
+    return f"{value:.0f}" if 1000.0 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
 def _line(cells: list[str]) -> str:
     return "| " + " | ".join(cells) + " |"
+
+
+def show(rows: list[dict]) -> None:
+    """Print a table in columns; the keys of the first row are the headings."""
+    table = [list(rows[0]), *[[_cell(row[key]) for key in rows[0]] for row in rows]]
+    widths = [max(map(len, column)) for column in zip(*table, strict=True)]
+    for line in table:
+        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+    print(flush=True)
 
 
 def write_table(name: str, rows: list[dict], command: str, note: str = "") -> None:

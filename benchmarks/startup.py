@@ -1,0 +1,224 @@
+"""Start-up: seconds of the import, of the first fit of a process, and the same from a read-only install.
+
+Run ``python benchmarks/startup.py``; ``--quick`` repeats less and writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import ctypes
+import json
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import kernelweave
+from _problems import SETTING, small
+from _report import machine, show, write_table
+from _targets import Targets
+from _threads import ONE, pin
+
+IMPORTS = {
+    "from sklearn.svm import SVC": "SVC",
+    "from kernelweave import MKLClassifier": "MKLClassifier",
+}
+IMPORT = """
+import time
+start = time.perf_counter()
+{statement}
+print(time.perf_counter() - start)
+"""
+FIT = """
+import json, sys, time
+start = time.perf_counter()
+import numpy as np
+from kernelweave import MKLClassifier, kernels as kw
+imported = time.perf_counter()
+data = np.load(sys.argv[1])
+begin = time.perf_counter()
+model = MKLClassifier(kw.preset("stpmkl")).fit(data["X"], data["y"])
+first = time.perf_counter()
+MKLClassifier(kw.preset("stpmkl")).fit(data["X"], data["y"])
+second = time.perf_counter()
+import kernelweave
+from kernelweave._numerics.passes import quadratic_forms
+print(json.dumps({
+    "import": imported - start, "first fit": first - begin, "second fit": second - first,
+    "cache": quadratic_forms.stats.cache_path, "package": kernelweave.__path__[0],
+    "compiled": sum(quadratic_forms.stats.cache_misses.values()), "gap": model.certificate_.relative_gap,
+}))
+"""
+NOTE = f"""{SETTING} Every time is taken inside a process of its own, medians of {{repeats}}, runs of the two imports
+and of the kinds of install in turns; the interpreter's own start is not in it. The fit is the first of the process, on
+the small problem ({{source}}), C = 1, to a certified relative gap of 1e-3; *second fit* is the same once more.
+
+- *cold cache*: the compilation cache is empty: everything is compiled and kept.
+- *warm cache*: a process before this one has filled the cache.
+- *read-only install*: the package is copied to a folder that the process cannot write to ({{how}}), without any cache
+  in it; the compiled code has to go to the user's cache folder ({{where}}), from where the next process takes it.
+
+{{targets}}"""
+DAC_OVERRIDE, CAPBSET_DROP = 1, 24
+
+
+def _child(code: str, *arguments: str, env: dict[str, str] | None = None, before: Any = None) -> str:
+    command = [sys.executable, "-c", code, *arguments]
+    environment = {**os.environ, **ONE, **(env or {})}
+    done = subprocess.run(command, env=environment, preexec_fn=before, capture_output=True, text=True)
+    if done.returncode != 0:
+        raise RuntimeError(done.stderr)
+    return done.stdout.splitlines()[-1]
+
+
+def imports(repeats: int) -> dict[str, float]:
+    """Median seconds of both imports, in turns, after one of each that fills the file cache."""
+    seconds: dict[str, list[float]] = {statement: [] for statement in IMPORTS}
+    for k in range(repeats + 1):
+        for statement in IMPORTS:
+            found = float(_child(IMPORT.format(statement=statement)))
+            if k:
+                seconds[statement].append(found)
+    return {statement: statistics.median(seconds[statement]) for statement in IMPORTS}
+
+
+def bound_by_permissions() -> None:
+    """Let the permissions of files hold for the superuser too, who may otherwise write everywhere (Linux)."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.prctl(CAPBSET_DROP, DAC_OVERRIDE, 0, 0, 0) != 0:
+        raise OSError(ctypes.get_errno(), "the capability to write everywhere could not be dropped")
+
+
+def read_only_copy(folder: Path) -> Path:
+    """The package without its caches, in a folder that nobody may write to."""
+    site = folder / "site"
+    source = Path(kernelweave.__path__[0])
+    shutil.copytree(source, site / "kernelweave", ignore=shutil.ignore_patterns("__pycache__"))
+    for path in [site, *site.rglob("*")]:
+        path.chmod(0o555 if path.is_dir() else 0o444)
+    return site
+
+
+def writable_again(site: Path) -> None:
+    """So that the temporary folder can be removed by whoever is not the superuser."""
+    for path in [site, *site.rglob("*")]:
+        if path.is_dir():
+            path.chmod(0o755)
+
+
+class Install:
+    """One way to have the package and its compilation cache; ``fit`` runs a process on it."""
+
+    def __init__(self, data: Path, env: dict[str, str], before: Callable[[], None] | None = None) -> None:
+        self.data, self.env, self.before = data, env, before
+        self.runs: list[dict[str, Any]] = []
+
+    def fit(self) -> dict[str, Any]:
+        """Import and fit in a new process."""
+        self.runs.append(json.loads(_child(FIT, str(self.data), env=self.env, before=self.before)))
+        return self.runs[-1]
+
+    def median(self, key: str) -> float:
+        """Of all runs but the first, which fills the cache."""
+        return statistics.median(run[key] for run in self.runs[1:])
+
+    def rows(self, name: str) -> list[dict[str, Any]]:
+        """A line for the first run and one for those after it."""
+        keys = ("import", "first fit", "second fit")
+        return [
+            {"what": f"{name}, cold cache", **{key: self.runs[0][key] for key in keys}},
+            {"what": f"{name}, warm cache", **{key: self.median(key) for key in keys}},
+        ]
+
+
+def fits(folder: Path, repeats: int) -> tuple[Install, Install, Path]:
+    """The install at hand with a cache of its own, and a read-only copy of it, in turns."""
+    problem = small()
+    data = folder / "small.npz"
+    np.savez(data, X=problem.X, y=problem.y)
+    usual = Install(data, {"NUMBA_CACHE_DIR": str(folder / "cache")})
+    site, home = read_only_copy(folder), folder / "home"
+    home.mkdir()
+    superuser = hasattr(os, "geteuid") and os.geteuid() == 0
+    env = {
+        "PYTHONPATH": str(site), "HOME": str(home), "XDG_CACHE_HOME": str(home / ".cache"), "NUMBA_CACHE_DIR": "",
+    }  # fmt: skip
+    locked = Install(data, env, bound_by_permissions if superuser else None)
+    for _ in range(repeats + 1):
+        usual.fit()
+        locked.fit()
+    return usual, locked, site
+
+
+def check_read_only(locked: Install, site: Path, home: Path) -> None:
+    """The copy was used, it could not be written to, and the cache is in the user's folder."""
+    attempt = """
+try:
+    open({!r}, "w")
+except PermissionError:
+    print("refused")
+else:
+    print("written")
+"""
+    probe = str(site / "kernelweave" / "probe")
+    answer = _child(attempt.format(probe), env=locked.env, before=locked.before)
+    assert answer == "refused", "the read-only install could be written to: nothing was measured"
+    last = locked.runs[-1]
+    assert Path(last["package"]).parent == site, last
+    assert home in Path(last["cache"]).parents, last
+    assert not list(site.rglob("__pycache__")), "caches in the read-only install"
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer runs, nothing is written")
+    quick = parser.parse_args().quick
+    pin()
+    print(machine())
+    import_runs, fit_runs = (3, 2) if quick else (11, 5)
+    seconds = imports(import_runs)
+    reference, ours = seconds.values()
+    rows = [
+        {"what": what, "import": value, "first fit": "", "second fit": ""} for what, value in seconds.items()
+    ]
+    targets = Targets()
+    with tempfile.TemporaryDirectory() as name:
+        folder = Path(name).resolve()
+        usual, locked, site = fits(folder, fit_runs)
+        try:
+            check_read_only(locked, site, folder / "home")
+        finally:
+            writable_again(site)
+        where = str(Path(locked.runs[-1]["cache"]).relative_to(folder / "home").parent)
+    rows += usual.rows("small problem") + locked.rows("read-only install")
+    show(rows)
+    targets.at_most("import of MKLClassifier over that of SVC", ours / reference, 1.3)
+    targets.at_most("first fit of a process, warm cache, seconds", usual.median("first fit"), 2.0)
+    targets.at_most(
+        "first fit from a read-only install, warm cache, seconds", locked.median("first fit"), 2.0
+    )
+    recompiled = max(run["compiled"] for install in (usual, locked) for run in install.runs[1:])
+    targets.at_most("functions compiled although the cache was warm", recompiled, 0)
+    if not quick:
+        how = "permissions 0555"
+        if locked.before:
+            how += ", with the superuser's right to ignore them dropped from the process"
+        note = NOTE.format(
+            repeats=f"{import_runs} (imports) and {fit_runs} (fits)",
+            source=small().source,
+            how=how,
+            where=f"`~/{where}`",
+            targets=targets.text(),
+        )
+        write_table("startup", rows, "python benchmarks/startup.py", note)
+
+
+if __name__ == "__main__":
+    main()
