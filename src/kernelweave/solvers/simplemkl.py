@@ -54,9 +54,10 @@ class SimpleMKL(Solver, registered_as="simplemkl"):
             here = problem.oracle(here.weights, here.inner, target)
         direction = reduced_direction(here)
         leader = int(np.argmax(here.weights))
+        rounding = 1e-13 * float(np.max(np.abs(direction)))
         current = here
         while True:
-            falling = direction < -1e-15
+            falling = direction < -rounding
             if not np.any(falling):
                 return _State(
                     current, state.tol, 0.1 * target, finished=current is here and target < 1e-6 * state.tol

@@ -13,6 +13,9 @@ from ._start import begin, inner_target
 
 __all__ = ["Subgradient"]
 
+#: relative gap of an inner solve beyond which doubles know no more
+FINEST = 1e-15
+
 
 @dataclass
 class _State:
@@ -46,10 +49,7 @@ class Subgradient(Solver, registered_as="subgradient"):
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
         weights, inner = begin(problem, start)
         oracle = problem.oracle(weights, inner, inner_target(1e-2, tol))
-        # the first step would carry the weights across about half of their set
-        spread = max(float(np.linalg.norm(oracle.quad - np.mean(oracle.quad))), 1e-300)
-        first = float(np.linalg.norm(weights)) / spread
-        return _State(oracle, tol, first, (oracle.inner.primal,))
+        return _State(oracle, tol, _first_step(oracle), (oracle.inner.primal,))
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
         here, norm = state.oracle, problem.norm
@@ -59,7 +59,9 @@ class Subgradient(Solver, registered_as="subgradient"):
         goal = norm.project(here.weights - state.step * gradient)
         direction = goal - here.weights
         slope = float(gradient @ direction)
-        if not slope < 0:
+        # what the step promises must stand out from what the inner solve left open, or it follows rounding
+        open_ = max(here.inner.primal - here.inner.dual, 0.0)
+        if not slope < 0 or (open_ > -0.1 * slope and state.target > FINEST):
             return self._sharpen(problem, state, target)
         length, trial = 1.0, here
         for _ in range(40):
@@ -76,9 +78,9 @@ class Subgradient(Solver, registered_as="subgradient"):
 
     def _sharpen(self, problem: MKLProblem, state: _State, target: float) -> _State:
         """Stay, but solve more precisely: no step goes down along an inexact gradient, or none is needed."""
-        target = min(0.1 * target, 0.1 * state.oracle.inner.relative_gap)
+        target = 0.1 * min(target, max(state.oracle.inner.relative_gap, FINEST))
         oracle = problem.oracle(state.oracle.weights, state.oracle.inner, target)
-        finished = target < 1e-9 * state.tol
+        finished = target < 0.01 * FINEST
         return _State(oracle, state.tol, _first_step(oracle), (oracle.inner.primal,), target, finished)
 
     def point(self, state: _State) -> Point:
