@@ -380,19 +380,19 @@ def test_the_normaliser_of_training_is_not_changed_by_prediction():
 # ---- degenerate kernels --------------------------------------------------------------------------------------------
 
 
-def test_kernels_that_cannot_be_normalised_are_named():
+def test_kernels_that_vanish_on_the_training_samples_stay_at_zero():
     X = np.zeros((10, 2))
     X[:, 1] = np.arange(10.0)
-    for storage in ("family", "lazy", "auto", "lowrank"):
-        with pytest.raises(ValueError, match=r"'linear on feature 0'.*trace zero.*normalize=None"):
-            _build([kw.linear().on(1), kw.linear().on(0)], X, storage=storage)
-        with pytest.raises(
-            ValueError, match=r"'linear on feature 1'.*zero on the diagonal for sample 0.*trace"
-        ):
-            _build([kw.linear().on(1)], X, storage=storage, normalize="cosine")
-    with pytest.raises(ValueError, match=r"constant.*nothing is left after centring"):
-        _build([kw.gaussian(1.0).on(0)], X, center=True)
-    bank, _ = _build([kw.linear().on(0)], X, normalize=None)
+    for storage in ("family", "dense", "lazy", "auto", "lowrank"):
+        bank, normaliser = _build([kw.linear().on(1), kw.linear().on(0)], X, storage=storage)
+        assert normaliser.scale[1] == 0.0
+        np.testing.assert_array_equal(bank.combine(np.array([0.0, 1.0])), np.zeros((10, 10)))
+        np.testing.assert_allclose(bank.diag()[0].mean(), 1.0)
+        bank, _ = _build([kw.linear().on(1)], X, storage=storage, normalize="cosine")
+        expected = np.ones((10, 10))
+        expected[0] = expected[:, 0] = 0.0  # sample 0 is zero
+        np.testing.assert_allclose(bank.combine(np.ones(1)), expected)
+    bank, _ = _build([kw.gaussian(1.0).on(0)], X, center=True)
     np.testing.assert_array_equal(bank.combine(np.ones(1)), np.zeros((10, 10)))
 
 

@@ -55,6 +55,11 @@ class Bank(ABC):
         """Bytes that the stored kernels take."""
         return 0
 
+    @property
+    def thin(self) -> bool:
+        """Whether there are more kernels than samples, all of small rank, so that a pass is cheap."""
+        return False
+
     def count(self, entries: float) -> None:
         """Add ``entries`` of the logical tensor to the passes."""
         self.passes += entries / (self.m * float(self.n) ** 2)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from ..kernels._features import stack_features
 from ..kernels._helpers import n_samples, take
 from ..kernels._kernel import Kernel
 from ._base import Array, Index, support
@@ -87,14 +88,46 @@ class BoundKernels:
         """
         rows = n_samples(new)
         out = np.zeros((rows, *coef.shape[1:]))
+        explicit = self._explicit()
+        matrices = np.setdiff1d(np.arange(len(self.kernels)), explicit)
+        if explicit.size:
+            self._add_explicit(new, explicit, weights, coef, out)
+        if matrices.size == 0:
+            return out
+        rest = BoundKernels(
+            [self.kernels[j] for j in matrices], self.samples, self.normaliser.restrict(matrices)
+        )
+        weights = weights[..., matrices].astype(dtype)
         height = max(1, BLOCK_ENTRIES // max(1, n_samples(self.samples)))
         for top in range(0, rows, height):
             part = slice(top, min(rows, top + height))
-            sums = _Accumulator(weights.astype(dtype), coef.astype(dtype), out[part])
+            sums = _Accumulator(weights, coef.astype(dtype), out[part])
             block = new if rows <= height else take(new, np.arange(part.start, part.stop))
-            self._visit(block, sums.add, dtype)
+            rest._visit(block, sums.add, dtype)
             sums.finish()
         return out
+
+    def _explicit(self) -> Index:
+        """Kernels that are cheaper through their features than through the support: ``Z (Z' coef)``."""
+        if not self.normaliser.keeps_powers():
+            return np.zeros(0, dtype=np.intp)
+        shape: tuple[int, ...] = getattr(self.samples, "shape", ())
+        if len(shape) != 2:
+            return np.zeros(0, dtype=np.intp)
+        ranks = [kernel.rank(int(shape[1])) for kernel in self.kernels]
+        return np.array(
+            [j for j, rank in enumerate(ranks) if rank is not None and rank < shape[0]], dtype=np.intp
+        )
+
+    def _add_explicit(self, new: Any, explicit: Index, weights: Array, coef: Array, out: Array) -> None:
+        kernels = [self.kernels[j] for j in explicit]
+        mine, starts = stack_features(kernels, self.samples)
+        direction = np.asarray(mine.T @ coef, dtype=float)  # Z' coef, (R,) or (R, k)
+        mixing = np.repeat((weights * self.normaliser.scale)[..., explicit], np.diff(starts), axis=-1)
+        # one set of weights serves all columns of the coefficients, or each column has its own
+        direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
+        theirs, _ = stack_features(kernels, new)
+        out += np.asarray(theirs @ direction, dtype=float)
 
     def _visit(self, new: Any, use: Callable[[int, Array], None], dtype: Any = np.float64) -> None:
         """Hand every normalised kernel matrix on ``new`` to ``use``; a base is computed once a family."""

@@ -19,6 +19,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._numerics.spectrum import check_semidefinite
+from ..kernels._features import stack_features
 from ..kernels._helpers import n_samples, take
 from ..kernels._kernel import Kernel
 from ._base import Array, Bank, Index
@@ -160,33 +161,29 @@ def _fit_budget(
 
 def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser) -> Bank:
     """Learn and store explicit features; normalising them normalises the kernel."""
-    blocks, starts = [], [0]
-    for j, kernel in zip(index, kernels, strict=True):
-        z = kernel.features(samples)
-        mean = None
+    features, starts = stack_features(kernels, samples)
+    if normaliser.keeps_powers():
+        squares = features.multiply(features) if sp.issparse(features) else features**2
+        lengths = np.append(np.asarray(squares.sum(axis=0), dtype=float).ravel(), 0.0)
+        means = np.add.reduceat(lengths, starts[:-1]) * (np.diff(starts) > 0) / features.shape[0]
+        normaliser.learn_traces(index, means)
+        return LowRankBank(features, starts, normaliser.scale[index])
+    if sp.issparse(features) and normaliser.center:
+        features = features.toarray()  # centred columns have no zeros
+    features = features.tocsc() if sp.issparse(features) else features
+    blocks = []
+    for j, first, last in zip(index, starts[:-1], starts[1:], strict=True):
+        z = features[:, first:last]
+        means = np.asarray(z.mean(axis=0)).ravel()
+        squares = np.asarray((z.multiply(z) if sp.issparse(z) else z**2).sum(axis=1), dtype=float).ravel()
+        normaliser.learn(int(j), squares, z @ means if normaliser.center else None)
         if normaliser.center:
-            z = z.toarray() if sp.issparse(z) else np.asarray(z, dtype=float)
-            mean = z.mean(axis=0)
-        raw = _row_squares(z)
-        normaliser.learn(j, raw, None if mean is None else z @ mean)
-        if mean is not None:
-            z = z - mean
+            z = z - means
         if normaliser.diagonal is not None:
-            factors = 1.0 / np.sqrt(normaliser.diagonal[j])
-            z = sp.diags_array(factors) @ z if sp.issparse(z) else z * factors[:, None]
+            z = sp.diags_array(1.0 / np.sqrt(normaliser.diagonal[j])) @ z
         blocks.append(z)
-        starts.append(starts[-1] + z.shape[1])
-    sparse = all(sp.issparse(z) for z in blocks)
-    features = sp.hstack(blocks, format="csr") if sparse else np.hstack(
-        [z.toarray() if sp.issparse(z) else z for z in blocks]
-    )  # fmt: skip
+    features = sp.hstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.hstack(blocks)
     return LowRankBank(features, starts, normaliser.scale[index])
-
-
-def _row_squares(z: Any) -> Array:
-    if sp.issparse(z):
-        return np.asarray(z.multiply(z).sum(axis=1), dtype=float).ravel()
-    return np.einsum("ij,ij->i", z, z)
 
 
 def _row_blocks(n: int, kernel: Kernel) -> Iterator[tuple[int, int]]:

@@ -40,6 +40,10 @@ class LowRankBank(Bank):
             return int(z.data.nbytes + z.indices.nbytes + z.indptr.nbytes)
         return int(z.nbytes)
 
+    @property
+    def thin(self) -> bool:
+        return self.m > self.n and 4 * int(self.ranks.max()) <= self.n
+
     def factors(self, tol: float = 1e-12) -> LowRankBank:
         return self
 
@@ -71,8 +75,12 @@ class LowRankBank(Bank):
         here = self.features if rows is None else self.features[rows]
         self.count(float(which.size) * here.shape[0] * support(a).size)
         z = self._coordinates(a)
-        if a.ndim == 1 and not sp.issparse(here) and kernels is None and np.all(self.ranks == 1):
-            return (np.asarray(here, dtype=float) * (z * self.scale)).T
+        if a.ndim == 1 and kernels is None and here.shape[0] * z.size <= self.block_entries * 8:
+            # all blocks in one sweep: entries times coordinates, summed block by block
+            terms = np.zeros((z.size + 1, here.shape[0]))
+            terms[:-1] = (here.multiply(z).toarray() if sp.issparse(here) else here * z).T
+            sums = np.add.reduceat(terms, self.starts[:-1], axis=0)
+            return sums * ((self.ranks > 0) * self.scale)[:, None]
         out = np.empty((which.size, here.shape[0], *a.shape[1:]))
         here = here.tocsc() if sp.issparse(here) else here
         for at, j in enumerate(which):

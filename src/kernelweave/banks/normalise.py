@@ -15,6 +15,7 @@ from ._base import Array, Index
 __all__ = ["Normaliser", "check_normalise"]
 
 MODES = ("trace", "cosine", None)
+NOTHING = 1e-300  # diagonals below are zero
 
 
 def check_normalise(mode: str | None) -> str | None:
@@ -57,40 +58,37 @@ class Normaliser:
             made.diagonal = np.ones((m, n))
         return made
 
+    def learn_traces(self, kernels: Index, means: Array) -> None:
+        """Learn many kernels at once from their mean diagonals, where a factor is all there is to learn."""
+        assert self.keeps_powers()
+        if self.mode == "trace":
+            self.scale[kernels] = np.divide(1.0, means, out=np.zeros_like(means), where=means > NOTHING)
+
     def keeps_powers(self) -> bool:
         """Whether a kernel only gets a factor, so that families can still be stored as powers of one matrix."""
         return not self.center and self.mode != "cosine"
 
     def learn(self, j: int, diagonal: Array, row_means: Array | None = None) -> None:
         """Learn kernel j from its raw diagonal and, for centring, its row means."""
-        name = self.names[j] if self.names else f"kernel {j}"
+        nothing = NOTHING
         if self.center:
             assert row_means is not None
             assert self.row_means is not None
             assert self.grand_means is not None
             self.row_means[j] = row_means
             self.grand_means[j] = np.mean(row_means)
+            nothing = max(
+                NOTHING, 1e-12 * float(np.mean(diagonal))
+            )  # what centring leaves of a constant is rounding
             diagonal = diagonal - 2.0 * row_means + self.grand_means[j]
+        # A kernel that vanishes on the training samples (an absent term, a constant that was centred), or one of its
+        # samples, says nothing: it is left at zero, for new samples too.
         if self.mode == "trace":
             mean = float(np.mean(diagonal))
-            if not mean > 1e-300:
-                what = (
-                    "is constant, so nothing is left after centring it" if self.center else "has trace zero"
-                )
-                raise ValueError(
-                    f"kernel {name!r} {what} on the training samples and cannot be normalised: "
-                    "drop it, or use normalize=None"
-                )
-            self.scale[j] = 1.0 / mean
+            self.scale[j] = 1.0 / mean if mean > nothing else 0.0
         elif self.mode == "cosine":
             assert self.diagonal is not None
-            if not np.all(diagonal > 0):
-                bad = int(np.argmin(diagonal))
-                raise ValueError(
-                    f"kernel {name!r} is zero on the diagonal for sample {bad}, so it cannot be normalised by "
-                    "'cosine': drop the kernel, or use normalize='trace'"
-                )
-            self.diagonal[j] = diagonal
+            self.diagonal[j] = np.where(diagonal > nothing, diagonal, np.inf)
 
     def train_block(self, j: int, entries: Array, rows: Index, cols: Index) -> Array:
         """Normalise raw training entries (in place)."""

@@ -94,6 +94,7 @@ def precomputed_bank(
     if in_place:
         for j in range(m):
             normaliser.learn(j, np.diagonal(matrices[j]).astype(float))
+        _refuse_zero(normaliser)
         store = matrices.reshape(m, n * n)
         return PowerBank(
             store, np.arange(n, dtype=np.intp) * n, chains, normaliser.scale, threads=threads
@@ -106,4 +107,13 @@ def precomputed_bank(
         means: Array | None = entries.mean(axis=1) if center else None
         normaliser.learn(j, np.diagonal(entries).copy(), means)
         pack_rows(normaliser.train_block(j, entries, everyone, everyone), 0, offsets, store[j])
+    _refuse_zero(normaliser)
     return PowerBank(store, offsets, chains, threads=threads), normaliser
+
+
+def _refuse_zero(normaliser: Normaliser) -> None:
+    """A matrix of zeros that somebody computed is a mistake."""
+    zero = np.flatnonzero(normaliser.scale == 0.0)
+    if zero.size:
+        what = "is constant, so nothing is left after centring it" if normaliser.center else "has trace zero"
+        raise ValueError(f"{normaliser.names[zero[0]]!r} {what}: drop it, or use normalize=None")

@@ -135,7 +135,7 @@ class BaseMKL(BaseEstimator):
             chosen, C = self._choose(bank, y, weight, norm)
             costs.append(C)
             # weights picked by a baseline's rule need no solver for learnt ones
-            solver_used = choose_solver(loss, chosen, bank.n, bank.m)
+            solver_used = choose_solver(loss, chosen, bank)
             if solver is not None and not solver.unmet(loss, chosen):
                 solver_used = solver
             problem = MKLProblem(bank, loss, chosen, y, C, weight, self.fit_intercept)

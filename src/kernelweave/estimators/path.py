@@ -87,7 +87,7 @@ def mkl_path(X: Any, y: Any, kernels: Any = None, *, Cs: Any = None, **parameter
     targets, weights, _ = estimator._problems(codes, weight)
     loss, norm, solver = estimator._components()
     bank, _ = bind(training, estimator, effective_n_jobs(estimator.n_jobs))
-    solver = solver or choose_solver(loss, norm, bank.n, bank.m)
+    solver = solver or choose_solver(loss, norm, bank)
     found = [
         solution
         for _, _, solution in follow_path(
@@ -318,7 +318,7 @@ class MKLClassifierCV(MKLClassifier):
         Cs: np.ndarray,
     ) -> list[tuple[float, np.ndarray, dict[str, float]]]:
         """Decision values of all samples along the path, and what each fit took."""
-        solver = solver or choose_solver(loss, norm, bank.n, bank.m)
+        solver = solver or choose_solver(loss, norm, bank)
         paths = [
             follow_path(
                 bank,

@@ -164,6 +164,10 @@ class Kernel(KernelSpec):
         """Return Z (dense or sparse) with ``K(A, B) = features(A) @ features(B).T`` exactly, or None."""
         return None
 
+    def feature_columns(self, n_columns: int) -> np.ndarray | None:
+        """Return which columns of the samples are the features themselves; None where they are not that simple."""
+        return None
+
     def rank(self, n_columns: int) -> int | None:
         """Return how many columns ``features`` has, given those of the samples; None without a map."""
         return None

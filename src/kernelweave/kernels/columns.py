@@ -92,6 +92,10 @@ class Named(Wrapper):
         """Return the features of the kernel inside."""
         return self.kernel.features(A)
 
+    def feature_columns(self, n_columns: int) -> np.ndarray | None:
+        """Return the columns of the kernel inside."""
+        return self.kernel.feature_columns(n_columns)
+
     def rank(self, n_columns: int) -> int | None:
         """Return the rank of the kernel inside."""
         return self.kernel.rank(n_columns)
@@ -160,6 +164,14 @@ class OnColumns(Wrapper):
     def features(self, A: Any) -> Any:
         """Return the features of the chosen columns."""
         return self.kernel.features(self._picked(A))
+
+    def feature_columns(self, n_columns: int) -> np.ndarray | None:
+        """Return those of the chosen columns that the kernel inside uses as they are."""
+        positions = isinstance(self.columns, tuple) and all(type(column) is int for column in self.columns)
+        if not positions:
+            return None
+        inside = self.kernel.feature_columns(len(self.columns))
+        return None if inside is None else np.asarray(self.columns, dtype=np.intp)[inside]
 
     def rank(self, n_columns: int) -> int | None:
         """Return the rank on the chosen columns."""

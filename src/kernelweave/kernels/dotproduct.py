@@ -36,6 +36,10 @@ class Linear(NumericKernel, registered_as="linear"):
         """Return the samples themselves."""
         return self._clean(A)
 
+    def feature_columns(self, n_columns: int) -> np.ndarray:
+        """Return all columns."""
+        return np.arange(n_columns)
+
     def rank(self, n_columns: int) -> int:
         """Return the number of columns."""
         return n_columns

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from ..banks import Bank
 from ..losses import Loss
 from ..norms import Norm
 from ._base import Solver, registry
@@ -9,14 +10,19 @@ from ._base import Solver, registry
 __all__ = ["choose_solver"]
 
 
-def choose_solver(loss: Loss, norm: Norm, n: int, m: int) -> Solver:
+def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     """Return the solver that ``solver="auto"`` stands for.
 
     Fixed weights need one inner solve.  Where the objective is convex in the weights, second-order steps take the
-    fewest passes over the bank.  The maximum norm is left to alternation.
+    fewest passes over the bank; unless every kernel has a rank far below n and there are more of them than samples, as
+    with one kernel a term of a text: sparse mixtures of them are singular, the curvature misleads, and a pass costs
+    next to nothing, so first-order steps win.  The maximum norm is left to alternation.
     """
     if norm.fixed:
         return registry["fixed_weights"]()
+    first_order = registry["nesterov"]()
+    if bank.thin and not norm.analytic and not first_order.unmet(loss, norm):
+        return first_order
     if norm.convex_in_weights:
         return registry["newton"]()
     return registry["lp_analytic"]()
