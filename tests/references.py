@@ -382,7 +382,7 @@ def _conic_attempts(Ks, y, c, loss, norm, fit_intercept, rank_tol, options):
         d = cp.Variable(len(Z), nonneg=True)
         constraints.append(cp.sum(d) == 1)
         squares = sum(cp.quad_over_lin(cp.vec(v, order="F"), d[j]) for j, v in enumerate(w))
-        regulariser = squares / 2 - norm.parameter / 2 * cp.sum(cp.entr(d))
+        regulariser = squares / 2 - norm.parameter / 2 * (cp.sum(cp.entr(d)) - np.log(len(Z)))
     else:
         regulariser = _conic_norm(cp, t, w, norm)
     charge = cp.sum(cp.multiply(c, _conic_loss(cp, y, f, loss)))

@@ -243,6 +243,32 @@ def test_penalty_gradient_agrees_with_finite_differences(name):
         assert norm.penalty_gradient(d)[j] == pytest.approx(slope, rel=1e-6, abs=1e-9)
 
 
+@names(lambda norm: norm.smooth_conjugate)
+def test_smooth_conjugates_have_the_weights_as_gradient(name):
+    norm = NORMS[name]
+    rng = np.random.default_rng(7)
+    for s in rng.gamma(2.0, size=(5, M)) + 0.5:
+        for j in range(M):
+            e = np.zeros(M)
+            e[j] = 1e-6 * s[j]
+            slope = (norm.conjugate(s + e) - norm.conjugate(s - e)) / (2 * e[j])
+            assert 0.5 * norm.weights(s)[j] == pytest.approx(slope, rel=1e-5, abs=1e-6)
+
+
+@names(lambda norm: norm.convex_in_weights)
+@given(d=positive)
+def test_scaled_keeps_proportions_and_is_in_the_set(name, d):
+    norm = NORMS[name]
+    scaled = norm.scaled(d)
+    if isinstance(norm, L1 | Entropy):
+        np.testing.assert_allclose(scaled, d / d.sum())
+    elif np.isinf(norm.p):
+        np.testing.assert_array_equal(scaled, np.ones(M))
+    else:
+        np.testing.assert_allclose(scaled / scaled[0], d / d[0])
+        assert np.sum(scaled**norm.p) == pytest.approx(1.0)
+
+
 # ---- gradient, prox, projection ------------------------------------------------------------------------------------
 
 

@@ -19,7 +19,7 @@ def check_optimum(case: Case) -> None:
     # infinite weight; that it is capped costs a few 1e-7, and its rounding is multiplied by the weight
     tol, rounding = (1e-6, 1e-6) if case.norm.label == "max" else (1e-7, 1e-9)
     problem = case.problem
-    solution = solve(problem, choose_solver(problem.loss, problem.norm, problem.n, problem.m), Stop(tol=tol))
+    solution = solve(problem, choose_solver(problem.loss, problem.norm, problem.bank), Stop(tol=tol))
     assert solution.converged
     found = solution.certificate
     # the bounds that were handed out, recomputed by hand from the point and the dual point alone

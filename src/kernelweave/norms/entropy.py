@@ -98,6 +98,9 @@ class Entropy(Norm, registered_as="entropy"):
         d = _solve_log(a, low)
         return d / np.sum(d)
 
+    def scaled(self, weights: Array) -> Array:
+        return weights / np.sum(weights)
+
     def start(self, m: int) -> Array:
         return np.full(m, 1.0 / m)
 
