@@ -7,6 +7,7 @@ has not got them, a generated problem of the same size stands in, and says so.
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -65,16 +66,16 @@ class Problem:
 
 
 def uci(name: str, seed: int = 0) -> Problem:
-    """80 % of a UCI set, stratified, or a generated problem of that size."""
+    """80 % of a UCI set, stratified, or a generated problem of that size, which has it in its name."""
     try:
         X, y = load_uci(name, return_X_y=True, download=False)
         source = f"{name}: UCI, 80 %, stratified, seed {seed}"
     except FileNotFoundError:
         n, d = UCI[name]
         X, y = _generated_sample(n, d, seed)
-        source = (
-            f"{name}: GENERATED stand-in of the same size (KERNELWEAVE_DATA has no {name}), 80 %, stratified"
-        )
+        source = f"{name}: GENERATED stand-in of the same size, as KERNELWEAVE_DATA has no {name}; 80 %, stratified"
+        name = f"{name} (stand-in)"
+        print(source, file=sys.stderr)
     X, _, y, _ = train_test_split(X, y, train_size=0.8, stratify=y, random_state=seed)
     return Problem(name, _scaled(X), _signs(y), kw.preset("stpmkl"), source)
 
