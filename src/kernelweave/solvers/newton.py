@@ -54,7 +54,9 @@ class Newton(Solver, registered_as="newton"):
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
         weights, inner = begin(problem, start)
-        oracle = problem.oracle(weights, inner, inner_target(1.0, tol), curvature=True)
+        oracle = problem.oracle(
+            weights, inner, inner_target(1.0 if start is None else tol, tol), curvature=True
+        )
         return _State(
             oracle, oracle, tol, problem.dual(oracle.inner.beta, oracle.quad), [self._cut(problem, oracle)]
         )
@@ -74,14 +76,15 @@ class Newton(Solver, registered_as="newton"):
     def _simplex_step(self, problem: MKLProblem, state: _State) -> _State:
         model = SimplexModel(state.centre, state.cuts, state.curved, state.damping)
         proposal = model.minimise()
-        oracle = problem.oracle(
-            proposal.weights, state.last.inner, self._target(problem, state), curvature=True
-        )
+        upper = state.centre.inner.primal
+        # the new value must be known better than it is expected to differ from the old one
+        expected = 0.1 * proposal.decrease / max(abs(upper), np.finfo(float).tiny)
+        target = min(self._target(problem, state), max(expected, 1e-10))
+        oracle = problem.oracle(proposal.weights, state.last.inner, target, curvature=True)
         lower = max(state.lower, problem.dual(oracle.inner.beta, oracle.quad))
         cuts = [*state.cuts, self._cut(problem, oracle)][-self.cuts :]
         # the combination of cuts is worth a look at the bank only where it promises a better bound
         dual_beta = proposal.beta if proposal.beta is not None and proposal.bound > lower else None
-        upper = state.centre.inner.primal
         following = _State(oracle, oracle, state.tol, max(lower, proposal.bound), cuts, dual_beta)
         if oracle.inner.primal < upper:
             following.damping = 0.25 * state.damping
