@@ -1,0 +1,95 @@
+"""SMKL's own claims: the smoothing's error, the paper's rate, the corrected constant."""
+
+import numpy as np
+import pytest
+
+from kernelweave.banks import precomputed_bank
+from kernelweave.losses import Hinge
+from kernelweave.norms import L1, Entropy
+from kernelweave.problems import MKLProblem
+from kernelweave.solvers import Stop, make_solver, solve
+from kernelweave.solvers.nesterov import Nesterov, smoothed
+
+
+def small_problem(norm, fit_intercept=False, C=1.0, n=24, m=5, seed=0):
+    rng = np.random.default_rng(seed)
+    stack = []
+    for _ in range(m):
+        X = rng.normal(size=(n, 3))
+        stack.append(np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / rng.uniform(0.5, 8.0)))
+    y = np.where(rng.normal(size=n) > 0, 1.0, -1.0)
+    bank, _ = precomputed_bank(np.array(stack), normalize=None)
+    return MKLProblem(bank, Hinge(), norm, y, C, fit_intercept=fit_intercept), np.array(stack)
+
+
+def smoothed_value(problem, stack, beta, lam):
+    """``-sum a + (lam/2) ln sum exp(s/lam)``, the paper's f_lam, written out."""
+    s = np.array([beta @ K @ beta for K in stack])
+    return -problem.y @ beta + lam / 2 * np.log(np.sum(np.exp((s - s.max()) / lam))) + s.max() / 2
+
+
+@pytest.mark.parametrize("lam", [1e-3, 0.1, 10.0])
+def test_smoothing_error_is_bounded(lam):
+    """(11) corrected: 0 <= f_lam - f <= (lam/2) ln m."""
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        s = rng.gamma(1.0, size=7) * 10.0 ** rng.uniform(-3, 3)
+        excess = smoothed(lam).conjugate(s) + 0.5 * lam * np.log(7) - L1().conjugate(s)
+        assert -1e-12 * s.max() <= excess <= 0.5 * lam * np.log(7) * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_bound_of_theorem_4_holds_at_every_iteration(fit_intercept):
+    """f_lam(b^N) - f_lam* <= 2 L |a* - a0|^2 / ((N + 1)(N + 2)), with L of Corollary 3 as corrected."""
+    problem, stack = small_problem(Entropy(0.3), fit_intercept)
+    best = solve(problem, make_solver("newton", problem.loss, problem.norm), Stop(1e-11, max_iter=60))
+    lam, optimum = problem.norm.lam, best.certificate.dual_point
+    lowest = smoothed_value(problem, stack, optimum, lam)
+    top = max(np.linalg.eigvalsh(K)[-1] for K in stack)
+    L = top + problem.n * 1.0**2 * top**2 / (2 * lam)
+    solver = Nesterov(variant="paper")
+    state = solver.init(problem, None, 1e-3)
+    start = state.x.beta
+    values = []
+    for N in range(60):
+        state = solver.step(problem, state)
+        assert state.lipschitz == pytest.approx(L)
+        values.append(smoothed_value(problem, stack, state.x.beta, lam) - lowest)
+        assert values[-1] <= 2 * L * np.sum((optimum - start) ** 2) / ((N + 1) * (N + 2)) + 1e-9
+    assert values[-1] < 0.9 * values[0]  # it does go down
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("C", [1.0, 50.0])
+def test_l1_through_smoothing_reaches_the_l1_optimum(fit_intercept, C):
+    problem, _ = small_problem(L1(), fit_intercept, C)
+    exact = solve(problem, make_solver("newton", problem.loss, problem.norm), Stop(1e-9))
+    found = solve(problem, Nesterov(), Stop(1e-4))
+    assert found.converged
+    assert found.certificate.dual <= exact.certificate.primal * (1 + 1e-12)
+    assert found.certificate.primal == pytest.approx(exact.certificate.primal, rel=1e-4)
+
+
+def test_continuation_beats_the_constant_step():
+    problem, _ = small_problem(L1())
+    adaptive = solve(problem, Nesterov(), Stop(1e-2))
+    printed = solve(problem, Nesterov(variant="paper"), Stop(1e-2, max_iter=adaptive.n_iter))
+    assert adaptive.converged
+    assert not printed.converged
+
+
+def test_final_svm_does_not_make_it_worse():
+    problem, _ = small_problem(Entropy(0.2))
+    solver = Nesterov()
+    state = solver.init(problem, None, 1e-2)
+    for _ in range(5):
+        state = solver.step(problem, state)
+    point = solver.point(state)
+    finished = solver.finish(problem, point)
+    assert problem.certificate(finished).primal <= problem.certificate(point).primal * (1 + 1e-6)
+
+
+def test_unknown_variant_is_refused():
+    problem, _ = small_problem(L1())
+    with pytest.raises(ValueError, match="'adaptive' or 'paper'"):
+        solve(problem, Nesterov(variant="printed"))
