@@ -10,12 +10,14 @@ from numpy.typing import NDArray
 
 Array = NDArray[np.float64]
 
-__all__ = ["Certificate", "Point", "relative_gap"]
+__all__ = ["TINY", "Certificate", "Point", "relative_gap"]
+
+TINY = float(np.finfo(float).tiny)
 
 
-def relative_gap(primal: float, dual: float) -> float:
+def relative_gap(primal: float, dual: float, tiny: float = TINY) -> float:
     """``(P - D) / max(|P|, |D|, tiny)``."""
-    return (primal - dual) / max(abs(primal), abs(dual), np.finfo(float).tiny)
+    return (primal - dual) / max(abs(primal), abs(dual), tiny)
 
 
 @dataclass(frozen=True)
@@ -58,12 +60,16 @@ class Certificate:
         Coefficients in the dual set: anyone can recompute ``dual`` from them.
     intercept : float or array
         Best intercept at the primal point (0 without one).
+    tiny : float
+        What counts as zero: rounding.  Where nothing is to be learnt (a constant target) both bounds are of that size,
+        and their ratio would mean nothing.
     """
 
     primal: float
     dual: float
     dual_point: Array
     intercept: Any = 0.0
+    tiny: float = TINY
 
     @property
     def gap(self) -> float:
@@ -73,7 +79,7 @@ class Certificate:
     @property
     def relative_gap(self) -> float:
         """The gap relative to the larger of the two values."""
-        return relative_gap(self.primal, self.dual)
+        return relative_gap(self.primal, self.dual, self.tiny)
 
     def with_dual_of(self, other: Certificate) -> Certificate:
         """Return this primal value with the better of the two dual bounds."""

@@ -131,7 +131,7 @@ class SimplexModel:
         origin[working] = self.d[working] if np.any(self.d[working] > 0) else 1.0
         origin /= np.sum(origin)
         shift = origin - self.d
-        scale = float(np.max(np.abs(self.centre_slope)))  # dimensionless, for the tolerances' sake
+        scale = float(np.max(np.abs(self.centre_slope))) or 1.0  # dimensionless, for the tolerances' sake
         root = self.root[:, working]
         hessian = (root.T @ root + self.damping * np.eye(working.size)) / scale
         pull = (root.T @ (self.root @ shift) + self.damping * shift[working]) / scale

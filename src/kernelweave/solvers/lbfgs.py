@@ -72,7 +72,9 @@ class _Objective:
         self.factors: LowRankBank = problem.bank.factors()
         self.starts = self.factors.starts
         self.block_of = np.repeat(np.arange(problem.m), self.factors.ranks)
-        self.root_scale = np.sqrt(self.factors.scale)[self.block_of]
+        # a kernel that is given no weight may have no block: without features it stays at zero
+        usable = problem.norm.start(problem.m) > 0
+        self.root_scale = (np.sqrt(self.factors.scale) * usable)[self.block_of]
         self.columns = 1 if problem.y.ndim == 1 else problem.y.shape[1]
         self.width = int(self.starts[-1])
 
