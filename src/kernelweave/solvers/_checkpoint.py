@@ -18,7 +18,7 @@ __all__ = ["Checkpoint", "Saved"]
 
 @dataclass(frozen=True)
 class Saved:
-    """What a checkpoint holds."""
+    """What a checkpoint holds: the best point (its ``dual_beta`` attains the best bound) and how it came."""
 
     point: Point
     trace: list[tuple[float, ...]]
@@ -48,9 +48,10 @@ class Checkpoint:
             with np.load(self.path, allow_pickle=False) as file:
                 found = {
                     name: file[name]
-                    for name in ("fingerprint", "sample", "beta", "weights", "trace", "seconds")
+                    for name in ("fingerprint", "sample", "beta", "weights", "dual_beta", "trace", "seconds")
                 }
-        except (OSError, KeyError, ValueError, zipfile.BadZipFile) as error:
+        # an empty file is an EOFError, a plain array (no archive) a TypeError
+        except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
             raise ValueError(
                 f"checkpoint {str(self.path)!r} is damaged ({error}): delete it to start afresh"
             ) from error
@@ -64,10 +65,18 @@ class Checkpoint:
                 "delete it or give another file name"
             )
         trace = [tuple(float(x) for x in row) for row in found["trace"]]
-        return Saved(Point(found["beta"], found["weights"]), trace, float(found["seconds"]))
+        point = Point(found["beta"], found["weights"], dual_beta=found["dual_beta"])
+        return Saved(point, trace, float(found["seconds"]))
 
-    def save(self, point: Point, trace: list[tuple[float, ...]], seconds: float, force: bool = False) -> None:
-        """Write the best point and the trace, unless that was done a moment ago."""
+    def save(
+        self,
+        point: Point,
+        dual_beta: np.ndarray,
+        trace: list[tuple[float, ...]],
+        seconds: float,
+        force: bool = False,
+    ) -> None:
+        """Write the best point, the coefficients of the best bound and the trace, unless that was just done."""
         now = time.monotonic()
         if not force and now - self._last < self.every:
             return
@@ -80,6 +89,7 @@ class Checkpoint:
                 sample=self.sample,
                 beta=point.beta,
                 weights=point.weights,
+                dual_beta=dual_beta,
                 trace=np.array(trace),
                 seconds=np.array(seconds),
             )
@@ -89,7 +99,13 @@ class Checkpoint:
 def fingerprint(problem: MKLProblem) -> str:
     """Digest of what defines the problem beside the kernels: sizes, targets, costs, loss, norm."""
     digest = hashlib.sha256()
-    digest.update(repr((problem.n, problem.m, problem.loss, problem.norm, problem.fit_intercept)).encode())
+    digest.update(repr((problem.n, problem.m, problem.fit_intercept)).encode())
+    for component in (problem.loss, problem.norm):
+        digest.update(type(component).__name__.encode())
+        for name, value in sorted(component.get_params().items()):
+            array = np.asarray(value)  # a long array's repr leaves its middle out
+            digest.update(name.encode())
+            digest.update(array.tobytes() if array.dtype.kind in "biuf" else repr(value).encode())
     for array in (problem.y, problem.c):
         digest.update(np.ascontiguousarray(array).tobytes())
     return digest.hexdigest()

@@ -102,10 +102,12 @@ def solve(
     saved = Checkpoint(checkpoint, problem) if checkpoint is not None else None
     best = _Best()
     spent = 0.0
+    passes_before = problem.bank.passes
     if saved is not None and (resumed := saved.load()) is not None:
         start, best.trace, spent = resumed.point, resumed.trace, resumed.seconds
+        best.point, best.certificate = resumed.point, problem.certificate(resumed.point)
+        passes_before -= best.trace[-1][2] if best.trace else 0.0
     began = time.perf_counter() - spent
-    passes_before = problem.bank.passes - (best.trace[-1][2] if best.trace else 0.0)
     iteration = int(best.trace[-1][0]) + 1 if best.trace else 1
     last = iteration + max_iter - 1
     status = "max_iter"
@@ -122,8 +124,8 @@ def solve(
             seconds = time.perf_counter() - began
             best.take(point, judged, iteration, seconds, problem.bank.passes - passes_before)
             progress.show(best.row)
-            if saved is not None and best.point is not None:
-                saved.save(best.point, best.trace, seconds)
+            if saved is not None and best.point is not None and best.certificate is not None:
+                saved.save(best.point, best.certificate.dual_point, best.trace, seconds)
             if best.gap <= stop.tol:
                 status = "converged"
                 break
@@ -141,14 +143,17 @@ def solve(
             better = solver.finish(problem, best.point)
             if better is not None:
                 best.improve(better, problem.certificate(better))
+                if best.gap <= stop.tol:
+                    status = "converged"
     except KeyboardInterrupt:
         if best.point is None:
             raise
         status = "interrupted"
     finally:
         progress.close()
-        if saved is not None and best.point is not None:
-            saved.save(best.point, best.trace, time.perf_counter() - began, force=True)
+        if saved is not None and best.point is not None and best.certificate is not None:
+            seconds = time.perf_counter() - began
+            saved.save(best.point, best.certificate.dual_point, best.trace, seconds, force=True)
     if best.point is None or best.certificate is None:
         raise FloatingPointError(
             f"solver {solver.registered_as!r} produced values that are not finite at its first point; check the scale "
