@@ -8,7 +8,8 @@ from .baselines import (
     MeanKernelRidgeRegressor,
 )
 from .classifier import MKLClassifier
-from .path import MKLClassifierCV, MKLPath, mkl_path
+from .cv import MKLClassifierCV
+from .path import MKLPath, mkl_path
 from .regressor import MKLRegressor
 
 __all__ = [

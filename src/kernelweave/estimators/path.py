@@ -1,27 +1,19 @@
-"""Paths over C and cross-validated choice of C and norm, on one bank."""
+"""Paths over C on one bank, each fit started from the last."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from joblib import effective_n_jobs
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
 
-from ..banks import Bank, Recentred, Rescaled
-from ..kernels import resolve_kernels
-from ..kernels._helpers import take
-from ..losses import Loss
-from ..norms import Norm, make_norm
 from ..problems import Certificate
-from ..solvers import Solver, choose_solver, follow_path, make_solver
-from ._inputs import Training, bind
+from ..solvers import choose_solver, follow_path
+from ._inputs import bind
 from .classifier import MKLClassifier
 
-__all__ = ["MKLClassifierCV", "MKLPath", "mkl_path"]
+__all__ = ["MKLPath", "checked_Cs", "mkl_path"]
 
 
 @dataclass(frozen=True)
@@ -79,8 +71,8 @@ def mkl_path(X: Any, y: Any, kernels: Any = None, *, Cs: Any = None, **parameter
     >>> path.weights.shape, max(c.relative_gap for c in path.certificates) <= 1e-3
     ((3, 3), True)
     """
-    estimator = MKLClassifierCV(kernels, Cs=np.logspace(-2, 3, 30) if Cs is None else Cs, **parameters)
-    Cs = estimator._checked_Cs()
+    estimator = MKLClassifier(kernels, **parameters)
+    Cs = checked_Cs(30 if Cs is None else Cs)
     training, codes, weight = estimator._checked(X, y, None)
     if estimator.classes_.size != 2:
         raise ValueError(f"mkl_path needs two classes, got {estimator.classes_.size}")
@@ -117,263 +109,10 @@ def mkl_path(X: Any, y: Any, kernels: Any = None, *, Cs: Any = None, **parameter
     )
 
 
-class MKLClassifierCV(MKLClassifier):
-    """MKL with C, and if wanted the norm, chosen by cross-validation along warm-started paths on one bank.
-
-    The bank is computed once: a fold is the same problem with its held-out samples at weight zero, and the decision
-    values of those samples fall out of the fit.  Kernels are normalised on the samples of the fold.  Kernels that
-    learn more than a factor from the samples (relative widths, centring) have their bank rebuilt for every fold.
-
-    Parameters
-    ----------
-    kernels : kernels
-        As for ``MKLClassifier``.
-    Cs : int or array-like, default=10
-        Values of C; a number is that many from 1e-2 to 1e3.
-    norms : sequence of norms, optional
-        Norms to choose among; by default only ``norm``.
-    cv : int, splitter or iterable, default=None
-        As in scikit-learn.
-    scoring : str or callable, default=None
-        As in scikit-learn; None is the accuracy.
-    **others
-        As for ``MKLClassifier``; its ``C`` is not used.
-
-    Attributes
-    ----------
-    C_, norm_ : the chosen ones
-    cv_results_ : DataFrame
-        norm, C, fold, score, n_iter, passes, relative_gap, active_kernels of every fit.
-    best_score_ : float
-        Mean score of the chosen pair.
-
-    Examples
-    --------
-    >>> from sklearn.datasets import load_breast_cancer
-    >>> from sklearn.preprocessing import scale
-    >>> from kernelweave import MKLClassifierCV, kernels as kw
-    >>> X, y = load_breast_cancer(return_X_y=True)
-    >>> clf = MKLClassifierCV(kw.gaussian([2.0, 4.0, 8.0]), Cs=[0.1, 1.0, 10.0], cv=3).fit(scale(X)[:200], y[:200])
-    >>> clf.C_ in (0.1, 1.0, 10.0)
-    True
-    """
-
-    def __init__(
-        self,
-        kernels: Any = None,
-        *,
-        Cs: Any = 10,
-        norms: Any = None,
-        cv: Any = None,
-        scoring: Any = None,
-        loss: Any = "hinge",
-        norm: Any = "l1",
-        C: float = 1.0,
-        solver: Any = "auto",
-        tol: float = 1e-3,
-        fit_intercept: bool = True,
-        normalize: str | None = "trace",
-        center: bool = False,
-        multi_class: str = "ovr",
-        shared_weights: bool = False,
-        class_weight: Any = None,
-        max_iter: int | None = None,
-        max_seconds: float | None = None,
-        storage: str = "auto",
-        dtype: Any = "float64",
-        memory_budget: int | float | str | None = None,
-        warm_start: bool = False,
-        checkpoint: Any = None,
-        callback: Any = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-    ) -> None:
-        super().__init__(
-            kernels,
-            loss=loss,
-            norm=norm,
-            C=C,
-            solver=solver,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            normalize=normalize,
-            center=center,
-            multi_class=multi_class,
-            shared_weights=shared_weights,
-            class_weight=class_weight,
-            max_iter=max_iter,
-            max_seconds=max_seconds,
-            storage=storage,
-            dtype=dtype,
-            memory_budget=memory_budget,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            callback=callback,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        self.Cs = Cs
-        self.norms = norms
-        self.cv = cv
-        self.scoring = scoring
-
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLClassifierCV:
-        """Choose C and norm by cross-validation, then fit all samples with them.
-
-        Parameters
-        ----------
-        X, y, sample_weight :
-            As for ``MKLClassifier.fit``.
-        groups : array of shape (n,), optional
-            For group-aware splitters.
-
-        Returns
-        -------
-        self
-        """
-        import pandas as pd
-
-        Cs = self._checked_Cs()
-        if self.center and self.normalize == "cosine":
-            raise ValueError(
-                "MKLClassifierCV cannot share a bank that is centred and cosine-normalised: use normalize='trace', or "
-                "GridSearchCV over MKLClassifier"
-            )
-        training, codes, weight = self._checked(X, y, sample_weight)
-        choices = self._choices()
-        targets, weights, labels = self._problems(codes, weight)
-        bank, bound = bind(training, self, effective_n_jobs(self.n_jobs))
-        splits = list(
-            check_cv(self.cv, codes, classifier=True).split(np.zeros((training.n, 1)), codes, groups)
-        )
-        rows: list[dict[str, Any]] = []
-        for fold, (train, test) in enumerate(splits):
-            if np.unique(codes[train]).size < self.classes_.size:
-                raise ValueError(
-                    f"fold {fold} has training samples of some classes only: use fewer folds, or stratify"
-                )
-            shared = self._fold_bank(bank, bound, training, train)
-            held_out = np.zeros(training.n)
-            held_out[train] = 1.0
-            for place, (loss, norm, solver) in enumerate(choices):
-                fits = self._follow(shared, loss, norm, solver, targets, [w * held_out for w in weights], Cs)
-                for C, values, facts in fits:
-                    score = self._score_of(values[test], codes[test])
-                    rows.append(
-                        {"choice": place, "norm": norm.label, "C": C, "fold": fold, "score": score, **facts}
-                    )
-        table = pd.DataFrame(rows)
-        means = table.groupby(["choice", "C"])["score"].mean()
-        # ties go to the first norm and the smallest C, the most regularised
-        best = means[means == means.max()].index[0]
-        self.cv_results_ = table.drop(columns="choice")
-        self.best_score_ = float(means.max())
-        self.norm_ = choices[best[0]][1]
-        self._chosen = (self.norm_, float(best[1]))
-        self._fit_on(bank, bound, training, targets, weights, labels)
-        return self
-
-    def _choose(self, bank: Bank, targets: np.ndarray, weight: np.ndarray, norm: Norm) -> tuple[Norm, float]:
-        return self._chosen
-
-    def _checked_Cs(self) -> np.ndarray:
-        given = (
-            np.logspace(-2, 3, self.Cs) if isinstance(self.Cs, int | np.integer) and self.Cs > 0 else self.Cs
-        )
-        Cs = np.unique(np.atleast_1d(np.asarray(given, dtype=float)))
-        if Cs.size == 0 or not (np.all(np.isfinite(Cs)) and np.all(Cs > 0)):
-            raise ValueError(f"Cs must be a positive whole number or finite values > 0, got {self.Cs!r}")
-        return Cs
-
-    def _choices(self) -> list[tuple[Loss, Norm, Solver | None]]:
-        """Norms to try, each checked to fit the loss and the solver."""
-        loss, norm, solver = self._components()
-        if self.norms is None:
-            return [(loss, norm, solver)]
-        norms = [make_norm(one) for one in self.norms]
-        if not norms:
-            raise ValueError("norms is empty: give at least one norm, or None for `norm` alone")
-        return [(loss, one, None if solver is None else make_solver(self.solver, loss, one)) for one in norms]
-
-    def _fold_bank(self, bank: Bank, bound: Any, training: Training, train: np.ndarray) -> Bank:
-        """Return a bank of all samples of which everything that was learnt was learnt on the fold."""
-        if training.kernels is not None:
-            settled = resolve_kernels(training.kernels, take(training.samples, train))
-            if any(new is not old for new, old in zip(settled, training.kernels, strict=True)):
-                bank, _ = bind(replace(training, kernels=settled), self, effective_n_jobs(self.n_jobs))
-        if self.center:
-            bank = Recentred(bank, train)
-        if bound.normaliser.mode != "trace":
-            return bank
-        return Rescaled(bank, 1.0 / bank.diag()[:, train].mean(axis=1))
-
-    def _follow(
-        self,
-        bank: Bank,
-        loss: Loss,
-        norm: Norm,
-        solver: Solver | None,
-        targets: list[np.ndarray],
-        weights: list[np.ndarray],
-        Cs: np.ndarray,
-    ) -> list[tuple[float, np.ndarray, dict[str, float]]]:
-        """Decision values of all samples along the path, and what each fit took."""
-        solver = solver or choose_solver(loss, norm, bank)
-        paths = [
-            follow_path(
-                bank,
-                loss,
-                norm,
-                solver,
-                y,
-                list(Cs),
-                self._stop(),
-                sample_weight=weight,
-                fit_intercept=self.fit_intercept,
-                callback=self.callback,
-                verbose=self.verbose,
-            )
-            for y, weight in zip(targets, weights, strict=True)
-        ]
-        out = []
-        for fits in zip(*paths, strict=True):
-            values = [
-                problem.bank.mix_product(one.point.weights, one.point.beta) + one.certificate.intercept
-                for _, problem, one in fits
-            ]
-            facts = {
-                "n_iter": max(one.n_iter for _, _, one in fits),
-                "passes": sum(one.passes for _, _, one in fits),
-                "relative_gap": max(one.certificate.relative_gap for _, _, one in fits),
-                "active_kernels": max(int(np.count_nonzero(one.point.weights)) for _, _, one in fits),
-            }
-            out.append((fits[0][0], values[0] if len(values) == 1 else np.stack(values, axis=1), facts))
-        return out
-
-    def _score_of(self, values: np.ndarray, codes: np.ndarray) -> float:
-        known = _KnownDecisions(values, self.classes_)
-        return float(
-            check_scoring(known, self.scoring)(known, np.zeros((codes.size, 1)), self.classes_[codes])
-        )
-
-
-class _KnownDecisions(ClassifierMixin, BaseEstimator):
-    """A classifier whose decision values are known already, for scorers."""
-
-    def __init__(self, values: Any = None, classes: Any = None) -> None:
-        self.values = values
-        self.classes = classes
-        self.classes_ = classes
-
-    def fit(self, X: Any, y: Any) -> _KnownDecisions:
-        """Nothing to learn."""
-        return self
-
-    def decision_function(self, X: Any) -> np.ndarray:
-        """Return the known values."""
-        return self.values
-
-    def predict(self, X: Any) -> np.ndarray:
-        """Return the labels that the known values mean."""
-        codes = (self.values > 0).astype(int) if self.values.ndim == 1 else np.argmax(self.values, axis=1)
-        return self.classes_[codes]
+def checked_Cs(Cs: Any) -> np.ndarray:
+    """Return increasing values of C; a whole number stands for that many from 1e-2 to 1e3."""
+    given = np.logspace(-2, 3, Cs) if isinstance(Cs, int | np.integer) and Cs > 0 else Cs
+    values = np.unique(np.atleast_1d(np.asarray(given, dtype=float)))
+    if values.size == 0 or not (np.all(np.isfinite(values)) and np.all(values > 0)):
+        raise ValueError(f"Cs must be a positive whole number or finite values > 0, got {Cs!r}")
+    return values
