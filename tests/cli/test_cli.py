@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
-import os
 import subprocess
 import sys
+from types import SimpleNamespace
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
 import kernelweave
+from kernelweave import MKLClassifier, kernels
 from kernelweave.cli import main
+from kernelweave.cli._demo import SUFFIXES, draw, verbosity
 from kernelweave.losses import registry as losses
 from kernelweave.norms import registry as norms
 from kernelweave.solvers import registry as solvers
@@ -65,12 +68,10 @@ def test_methods_fits_the_terminal(runner, columns):
     assert max(map(len, result.output.splitlines())) <= min(int(columns), 110)
 
 
-def test_demo(runner):
+def test_demo(runner, tmp_path):
     result = runner.invoke(main, ["demo", "--quick"])
     assert result.exit_code == 0, result.output
-    assert os.path.getsize("kernelweave_demo.png") > 10_000
-    # the picture under the default name belongs to the demo: a second run renews it
-    assert runner.invoke(main, ["demo", "--quick", "--seed", "1"]).exit_code == 0
+    assert (tmp_path / "kernelweave_demo.png").stat().st_size > 10_000
     for said in (
         "seed 0",
         "MKL, l1 norm",
@@ -89,31 +90,48 @@ def test_demo(runner):
     assert max(map(len, result.output.splitlines())) <= 110
 
 
-def test_demo_does_not_write_over_files(runner):
-    with open("mine.png", "w") as file:
-        file.write("precious")
-    result = runner.invoke(main, ["demo", "--quick", "--output", "mine.png"])
+@pytest.fixture
+def quick_work(monkeypatch):
+    """The demo without its work: it only writes a file."""
+    monkeypatch.setattr("kernelweave.cli._demo.run", lambda output, **options: output.write_text("picture"))
+
+
+@pytest.mark.usefixtures("quick_work")
+def test_demo_renews_its_own_picture_and_no_other(runner, tmp_path):
+    (tmp_path / "kernelweave_demo.png").write_text("of the last run")
+    assert runner.invoke(main, ["demo"]).exit_code == 0
+    assert (tmp_path / "kernelweave_demo.png").read_text() == "picture"
+    mine = tmp_path / "mine.png"
+    mine.write_text("precious")
+    result = runner.invoke(main, ["demo", "--output", "mine.png"])
     assert result.exit_code == 2
     assert "--force" in result.output
-    with open("mine.png") as file:
-        assert file.read() == "precious"
-    assert runner.invoke(main, ["demo", "--quick", "--output", "mine.png", "--force"]).exit_code == 0
-    with open("mine.png", "rb") as file:
-        assert file.read(4) == b"\x89PNG"
+    assert mine.read_text() == "precious"
+    assert runner.invoke(main, ["demo", "--output", "mine.png", "--force"]).exit_code == 0
+    assert mine.read_text() == "picture"
 
 
+@pytest.mark.usefixtures("quick_work")
 @pytest.mark.parametrize(
     ("output", "complaint"),
     [("nowhere/a.png", "does not exist"), ("a.txt", "cannot draw"), ("a", "without suffix")],
 )
-def test_demo_refuses_before_any_work(runner, output, complaint):
+def test_demo_refuses_before_any_work(runner, tmp_path, output, complaint):
     result = runner.invoke(main, ["demo", "--output", output])
     assert result.exit_code == 2
     assert complaint in result.output
-    assert "Compiling" not in result.output
+    assert list(tmp_path.iterdir()) == []
 
 
-def test_demo_writes_other_formats(runner):
-    assert runner.invoke(main, ["demo", "--quick", "--output", "a.svg"]).exit_code == 0
-    with open("a.svg") as file:
-        assert "<svg" in file.read(2000)
+@pytest.mark.parametrize("suffix", SUFFIXES)
+def test_demo_draws_every_format(tmp_path, suffix):
+    X, y = np.arange(12.0)[:, None], np.repeat([0, 1], 6)
+    draw(MKLClassifier(kernels.gaussian([1.0, 2.0])).fit(X, y), tmp_path / f"a{suffix}")
+    start = (tmp_path / f"a{suffix}").read_bytes()[:600]
+    assert {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<svg"}[suffix] in start
+
+
+def test_bar_for_a_terminal_lines_for_a_log(monkeypatch):
+    for someone_watches, verbose in ((True, 1), (False, 2)):
+        monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda there=someone_watches: there))
+        assert verbosity() == verbose
