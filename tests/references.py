@@ -387,16 +387,18 @@ def _conic_attempts(Ks, y, c, loss, norm, fit_intercept, rank_tol, options):
         regulariser = _conic_norm(cp, t, w, norm)
     charge = cp.sum(cp.multiply(c, _conic_loss(cp, y, f, loss)))
     # in units of the total weight the numbers are of order one, which interior points like; another scale may help too
-    for scale, tol in ((np.sum(c), 1e-11), (np.mean(c), 1e-10), (1.0, 1e-9), (np.sum(c), 1e-8)):
+    whole = float(np.sum(c))
+    attempts = ((whole, 1e-11, 1e-11), (np.mean(c), 1e-10, 1e-10), (1.0, 1e-9, 1e-9), (whole, 1e-8, 1e-8))
+    for scale, gap, feasible in (*attempts, (whole, 1e-9, 1e-6), (1.0, 1e-8, 1e-6)):
         problem = cp.Problem(cp.Minimize((regulariser + charge) / scale), constraints)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")
             try:
                 problem.solve(
                     solver=cp.CLARABEL,
-                    tol_gap_abs=tol,
-                    tol_gap_rel=tol,
-                    tol_feas=tol,
+                    tol_gap_abs=gap,
+                    tol_gap_rel=gap,
+                    tol_feas=feasible,
                     max_iter=200,
                     **options,
                 )
