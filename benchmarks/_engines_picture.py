@@ -72,10 +72,15 @@ def _panel(ax: Any, runs: list[Any], column: int, what: str) -> None:
 
 def _label(ax: Any, ends: list[tuple[str, float, float]]) -> None:
     """The first name beside its line, the others in the margin, in the order of their gaps, with thin leaders."""
+    from matplotlib.patheffects import withStroke
+
     first, *others = ends
+    clear = [
+        withStroke(linewidth=3, foreground="white")
+    ]  # the line of the tolerance may run through the name
     ax.annotate(
         first[0], first[1:], (7, 0), textcoords="offset points", va="center",
-        color=LOOKS[first[0]]["color"], fontsize=10, fontweight="bold",
+        color=LOOKS[first[0]]["color"], fontsize=10, fontweight="bold", path_effects=clear,
     )  # fmt: skip
     low, high = np.log10(ax.get_ylim())
     height = -np.inf

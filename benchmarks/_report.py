@@ -58,7 +58,8 @@ def machine() -> str:
     )
 
 
-def _cell(value: object) -> str:
+def cell(value: object) -> str:
+    """A value as tables show it."""
     if not isinstance(value, float):
         return str(value)
     # no exponent where the plain number is as short
@@ -71,10 +72,10 @@ def _line(cells: list[str]) -> str:
 
 def show(rows: list[dict]) -> None:
     """Print a table in columns; the keys of the first row are the headings."""
-    table = [list(rows[0]), *[[_cell(row[key]) for key in rows[0]] for row in rows]]
+    table = [list(rows[0]), *[[cell(row[key]) for key in rows[0]] for row in rows]]
     widths = [max(map(len, column)) for column in zip(*table, strict=True)]
     for line in table:
-        print("  ".join(cell.ljust(width) for cell, width in zip(line, widths, strict=True)).rstrip())
+        print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
     print(flush=True)
 
 
@@ -99,7 +100,7 @@ def write_table(name: str, rows: list[dict], command: str, note: str = "") -> No
         writer.writeheader()
         writer.writerows(rows)
     table = [_line(columns), _line(["---"] * len(columns))]
-    table += [_line([_cell(row[column]) for column in columns]) for row in rows]
+    table += [_line([cell(row[column]) for column in columns]) for row in rows]
     about = f"`{command}`, {datetime.date.today().isoformat()}, on {machine()}."
     parts = [f"# {name}", about, note, "\n".join(table)]
     (RESULTS / f"{name}.md").write_text("\n\n".join(part for part in parts if part) + "\n")

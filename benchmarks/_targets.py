@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
+from _report import cell
+
 
 class Target(NamedTuple):
     """One line: what was measured, its value, the bound, and whether it holds."""
@@ -15,7 +17,7 @@ class Target(NamedTuple):
 
     def __str__(self) -> str:
         verdict = "PASS" if self.reached else "FAIL"
-        return f"{verdict}  {self.what}: {self.measured:.3g} ({self.bound})"
+        return f"{verdict}  {self.what}: {cell(self.measured)} ({self.bound})"
 
 
 class Targets:
