@@ -92,7 +92,7 @@ def test_shrink_power_solves_its_equation(v, nu, power):
         middle = (low + high) / 2
         above = middle + nu * middle**power > v
         low, high = np.where(above, low, middle), np.where(above, middle, high)
-    assert np.all(np.abs(x - low) <= 1e-14 * v)
+    assert np.all(np.abs(x - low) <= 1e-14 * v + 1e-300)
 
 
 # ---- box and sum ---------------------------------------------------------------------------------------------------

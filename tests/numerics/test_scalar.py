@@ -13,7 +13,11 @@ from kernelweave._numerics.scalar import minimise_piecewise_linear, monotone_roo
 
 @pytest.mark.parametrize("root", [0.0, 1e-9, -3.75, 1e5, -1e9])
 @pytest.mark.parametrize("guess", [0.0, 17.0, -1e3])
-@pytest.mark.parametrize("shape", [lambda x: x, np.cbrt, np.arctan, lambda x: x**3, np.sign], ids=str)
+@pytest.mark.parametrize(
+    "shape",
+    [lambda x: x, np.cbrt, np.arctan, lambda x: x**3, np.sign],
+    ids=["line", "cube root", "arctan", "cube", "sign"],
+)
 def test_root_of_an_increasing_function(root, guess, shape):
     found = monotone_root(lambda x: float(shape(x - root)), guess)
     # a cube is flat: its root is only as sharp as its values are above underflow
