@@ -44,7 +44,9 @@ def test_checks_pass_kernels_and_say_how_indefinite_others_are():
     low_rank = np.outer(np.arange(50.0), np.arange(50.0))
     check_semidefinite(low_rank, "rank one")
     check_semidefinite(np.zeros((3, 3)), "zero")
-    with pytest.raises(ValueError, match=r"S is not positive semi-definite: [1-9]\d* of 12 .* % of the spectrum"):
+    with pytest.raises(
+        ValueError, match=r"S is not positive semi-definite: [1-9]\d* of 12 .* % of the spectrum"
+    ):
         check_semidefinite(similarity(), "S")
     with pytest.raises(ValueError, match="not symmetric"):
         check_symmetric(np.triu(np.ones((3, 3))), "S")
@@ -53,6 +55,6 @@ def test_checks_pass_kernels_and_say_how_indefinite_others_are():
 def test_a_function_that_is_no_kernel_is_refused_at_fit():
     X = np.random.default_rng(0).normal(size=(20, 1))
     y = (X[:, 0] > 0).astype(int)
-    with pytest.raises(ValueError, match="distance_itself.*not positive semi-definite"):
+    with pytest.raises(ValueError, match=r"distance_itself.*not positive semi-definite"):
         MKLClassifier(kw.function(lambda a, b: abs(a[0] - b[0]), name="distance_itself")).fit(X, y)
     MKLClassifier(kw.function(lambda a, b: a[0] * b[0] + 1.0, name="product")).fit(X, y)

@@ -22,7 +22,7 @@ def make_norm(norm: Any) -> Norm:
     Examples
     --------
     >>> make_norm(1), make_norm(2), make_norm("uniform")
-    (L1(), Lp(p=2.0), Uniform())
+    (L1(), Lp(), Uniform())
     """
     if isinstance(norm, int | float | np.integer | np.floating) and not isinstance(norm, bool):
         p = float(norm)

@@ -20,7 +20,7 @@ class Entropy(Norm, registered_as="entropy"):
     ``(lam / 2) ln m``, without which the objective may be negative or zero and a relative gap would mean nothing.
 
     ``lam = smoothing * v`` with v the optimal value on the mean kernel, so that ``smoothing`` has the same meaning on
-    every data set: 0 is l1, infinity the mean kernel (``algorithms`` section 1).
+    every data set: 0 is l1, infinity the mean kernel.
 
     Parameters
     ----------

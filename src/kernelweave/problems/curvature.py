@@ -2,7 +2,8 @@
 
 On the free coefficients F (strictly inside their bounds) the solution moves with the weights like the solution of a
 linear system, so that ``H = V' M V``, ``V_j = K_j beta`` on F and M the leading block of the inverse of
-``[[K_FF + E, 1], [1', 0]]``, E the curvature of the conjugate loss (zero for the hinge).  ``algorithms`` section 5.
+``[[K_FF + E, 1], [1', 0]]``, E the curvature of the conjugate loss (zero for the hinge).
+The idea is Chapelle and Rakotomamonjy's (2008).
 """
 
 from __future__ import annotations

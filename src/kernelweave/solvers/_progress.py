@@ -29,14 +29,13 @@ class Progress:
             if self.bar is None:
                 from tqdm.auto import tqdm
 
-                shape = "{desc} |{bar}| {postfix} [{elapsed}]"
+                shape = "{desc} |{bar}| {unit} [{elapsed}]"
                 self.bar = tqdm(total=self.goal, desc=self.label, bar_format=shape, leave=True)
             gap = max(row["relative_gap"], 1e-16)
             self.bar.n = min(self.goal, max(0.0, -math.log10(gap)))
-            self.bar.set_postfix_str(
-                f"gap {gap:.1e}, {row['passes']:.1f} passes, {row['active_kernels']:.0f} kernels",
-                refresh=True,
-            )
+            # in the place of the unit, because tqdm puts a comma before its own postfix
+            self.bar.unit = f"gap {gap:.1e}, {row['passes']:.1f} passes, {row['active_kernels']:.0f} kernels"
+            self.bar.refresh()
         elif self.verbose >= 2:
             print(
                 f"{self.label} {row['iteration']:5.0f}  {row['seconds']:8.3f} s  {row['passes']:8.2f} passes  "
