@@ -109,7 +109,8 @@ def main() -> None:
     rows.append(search_row(second, np.logspace(-2, 3, 10), repeats))
     show(rows[1:])
     targets = Targets()
-    targets.at_least("seconds of 30 cold fits over those of the path", rows[0]["ratio"], 6)
+    if not quick:  # the ratio asked for is that of the mid problem
+        targets.at_least("mid: seconds of 30 cold fits over those of the path", rows[0]["ratio"], 6)
     targets.at_most("path: largest certified relative gap", rows[0]["largest gap"], 1e-3)
     targets.at_most("path: relative difference to the cold objectives", rows[0]["agreement"], 2e-3)
     targets.at_least("seconds of GridSearchCV over those of MKLClassifierCV", rows[1]["ratio"], 1)
