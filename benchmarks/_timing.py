@@ -28,9 +28,3 @@ def in_turns(functions: dict[str, Callable[[], Any]], repeats: int) -> dict[str,
             results[name] = function()
             seconds[name].append(time.perf_counter() - start)
     return {name: Timed(statistics.median(seconds[name]), results[name]) for name in functions}
-
-
-def once_warm(function: Callable[[], Any], repeats: int) -> Timed:
-    """Time one function after a first call that compiles."""
-    function()
-    return in_turns({"it": function}, repeats)["it"]
