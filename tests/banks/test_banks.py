@@ -238,6 +238,7 @@ def test_selection(storage):
     assert isinstance(part, Selection)
     check_bank(part, tensor[chosen], 1e-10)
     check_bank(part.select([2, 0, 1]), tensor[[3, 5, 0]], 1e-10)
+    check_bank(bank.select([1, 6, 1, 0]), tensor[[1, 6, 1, 0]], 1e-10)  # a kernel twice is two kernels
 
 
 def test_rescaled_and_recentred():
@@ -266,6 +267,15 @@ def test_factors_rebuild_the_kernels(storage):
     assert factors.ranks[0] == 1  # linear on one column
     assert factors.ranks[6] == 3
     assert factors.factors() is factors
+
+
+def test_thin_banks_have_many_kernels_of_small_rank():
+    X, _ = data(40)
+    many = LowRankBank(np.random.default_rng(0).normal(size=(12, 60)), range(0, 61, 3))
+    assert many.thin  # 20 kernels of rank 3 on 12 samples
+    assert not LowRankBank(np.ones((12, 60)), [0, 30, 60]).thin
+    assert not LowRankBank(np.ones((12, 60)), [0, 20, *range(21, 61)]).thin
+    assert not built("mixed", X)[0].thin
 
 
 def test_support():

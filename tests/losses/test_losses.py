@@ -215,6 +215,7 @@ def test_quadratic_dual_is_the_dual(loss):
     rng = np.random.default_rng(9)
     y = some_targets(loss, rng, 200)
     quadratic = loss.quadratic_dual(y)
+    assert loss.has_quadratic_dual == (quadratic is not None and quadratic.kink == 0)
     if quadratic is None:
         assert loss.has_curvature, "neither curvature nor a quadratic dual: no inner solver would know it"
         return

@@ -251,6 +251,30 @@ def test_path_solves_every_C_from_the_one_before():
         assert solution.certificate.primal == pytest.approx(alone.value, rel=2 * TOL)
 
 
+def test_coefficients_at_their_bound_follow_C_and_free_ones_stay():
+    from kernelweave.solvers._path import _moved
+
+    case = make_case(ref.HINGE, "l1", False, n=20, m=4, C=2.0)
+    old, new = case.problem, make_case(ref.HINGE, "l1", False, n=20, m=4, C=6.0).problem
+    share = np.where(np.arange(20) % 3 == 0, 1.0, np.where(np.arange(20) % 3 == 1, 0.4, 0.0))
+    moved = _moved(2.0 * share * case.y, old, new)
+    expected = np.where(share == 1.0, 6.0, np.where(share == 0.4, 0.8, 0.0)) * case.y
+    np.testing.assert_allclose(moved, expected)
+
+
+def test_the_printed_algorithm_creeps_but_its_bounds_hold():
+    case = make_case(ref.HINGE, "entropy", False, n=20, m=4, C=0.3)
+    printed = registry["nesterov"](variant="paper")
+    short, long = (solve(case.problem, printed, Stop(tol=1e-3, max_iter=k)) for k in (5, 400))
+    optimum = case.conic()
+    assert long.certificate.relative_gap < 0.5 * short.certificate.relative_gap
+    for solution in (short, long):
+        assert solution.certificate.dual <= optimum.primal * (1 + 1e-7)
+        assert solution.certificate.primal >= optimum.dual * (1 - 1e-7)
+    with pytest.raises(ValueError, match=r"'adaptive' or 'paper', got 'printed'"):
+        solve(case.problem, registry["nesterov"](variant="printed"))
+
+
 # ---- odd problems --------------------------------------------------------------------------------------------------
 
 
