@@ -19,42 +19,63 @@ from .fixed import FixedSolution
 if TYPE_CHECKING:
     from .mkl import MKLProblem
 
-__all__ = ["hessian_root"]
+__all__ = ["Curvature"]
 
 
-def hessian_root(
-    problem: MKLProblem, K: Array, inner: FixedSolution, rows: np.ndarray, products: Array
-) -> Array:
-    """Return A of shape (free, m) with ``A'A = H``; columns of the problem are stacked."""
-    if problem.y.ndim == 1:
-        return _root_of_column(problem, K, inner.beta, problem.y, problem.c, rows, products)
-    parts = [
-        _root_of_column(
-            problem, K, inner.beta[:, k], problem.y[:, k], problem.c[:, k], rows, products[:, :, k]
-        )
-        for k in range(problem.y.shape[1])
-    ]
-    return np.vstack(parts)
+class Curvature:
+    """The Hessian of J at an inner solution, as a root A with ``A'A = H``.
+
+    What it takes is gathered at once, while the mixed kernel exists; the factorisation waits until the root is asked
+    for, because the last inner solution of a fit never needs it.
+    """
+
+    def __init__(
+        self, problem: MKLProblem, K: Array, inner: FixedSolution, rows: np.ndarray, products: Array
+    ) -> None:
+        self.m = problem.m
+        self.zero_sum = problem.fit_intercept
+        if problem.y.ndim == 1:
+            self._parts = [_gather(problem, K, inner.beta, problem.y, problem.c, rows, products)]
+        else:
+            self._parts = [
+                _gather(
+                    problem, K, inner.beta[:, k], problem.y[:, k], problem.c[:, k], rows, products[:, :, k]
+                )
+                for k in range(problem.y.shape[1])
+            ]
+        self._root: Array | None = None
+
+    @property
+    def root(self) -> Array:
+        """A of shape (free, m); the columns of the problem are stacked."""
+        if self._root is None:
+            self._root = np.vstack([self._root_of(block, V) for block, V in self._parts])
+            self._parts = []
+        return self._root
+
+    def _root_of(self, block: Array, V: Array) -> Array:
+        free = V.shape[0]
+        if free == 0 or (self.zero_sum and free == 1):
+            return np.zeros((0, self.m))
+        lower = _stable_cholesky(block)
+        A = solve_triangular(lower, V, lower=True, check_finite=False)
+        if self.zero_sum:
+            ones = solve_triangular(lower, np.ones(free), lower=True, check_finite=False)
+            A -= np.outer(ones, (ones @ A) / (ones @ ones))
+        return A
 
 
-def _root_of_column(
+def _gather(
     problem: MKLProblem, K: Array, beta: Array, y: Array, c: Array, rows: np.ndarray, products: Array
-) -> Array:
+) -> tuple[Array, Array]:
+    """``K_FF + E`` and the products ``K_j beta`` on F, of one column of the problem."""
     used = rows[c[rows] > 0]
     unit = beta[used] / c[used]
     inside = problem.loss.interior(y[used], unit)
     free = used[inside]
-    if free.size == 0 or (problem.fit_intercept and free.size == 1):
-        return np.zeros((0, problem.m))
     block = K[np.ix_(free, free)]
     block.flat[:: free.size + 1] += problem.loss.dual_curvature(y[free], unit[inside]) / c[free]
-    lower = _stable_cholesky(block)
-    V = products[:, np.searchsorted(rows, free)].T
-    A = solve_triangular(lower, V, lower=True, check_finite=False)
-    if problem.fit_intercept:
-        ones = solve_triangular(lower, np.ones(free.size), lower=True, check_finite=False)
-        A -= np.outer(ones, (ones @ A) / (ones @ ones))
-    return A
+    return block, products[:, np.searchsorted(rows, free)].T
 
 
 def _stable_cholesky(matrix: Array) -> Array:

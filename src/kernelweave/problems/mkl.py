@@ -17,7 +17,7 @@ from ..banks import Bank, support
 from ..losses import Loss
 from ..norms import Norm
 from .certificate import TINY, Array, Certificate, Point
-from .curvature import hessian_root
+from .curvature import Curvature
 from .fixed import FixedSolution, solve_fixed
 
 __all__ = ["MKLProblem", "Oracle"]
@@ -27,18 +27,23 @@ __all__ = ["MKLProblem", "Oracle"]
 class Oracle:
     """What one solve with given weights tells: the value J, its gradient ``-quad / 2`` and a certified point.
 
-    ``root`` is a matrix A of m columns with ``A'A`` the Hessian of J, where it was asked for.
+    ``curvature`` holds the Hessian of J, where it was asked for.
     """
 
     weights: Array
     inner: FixedSolution
     quad: Array
-    root: Array | None = None
+    curvature: Curvature | None = None
 
     @property
     def value(self) -> float:
         """J at the weights, from below; exact up to the inner gap."""
         return self.inner.dual
+
+    @property
+    def root(self) -> Array | None:
+        """Matrix A of m columns with ``A'A`` the Hessian of J, or None."""
+        return None if self.curvature is None else self.curvature.root
 
     @property
     def point(self) -> Point:
@@ -178,7 +183,7 @@ class MKLProblem:
         rows = support(inner.beta)
         products = self.bank.apply(inner.beta, rows)
         quad = np.sum(products * inner.beta[rows], axis=tuple(range(1, products.ndim)))
-        return Oracle(weights, inner, quad, hessian_root(self, K, inner, rows, products))
+        return Oracle(weights, inner, quad, Curvature(self, K, inner, rows, products))
 
     def mean_kernel_value(self) -> float:
         """Optimal value with the mean kernel: the scale of the objective."""

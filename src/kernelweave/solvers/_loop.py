@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.threads import few_blas_threads
 from ..problems import Certificate, MKLProblem, Point
 from ._base import Solver
 from ._checkpoint import Checkpoint
@@ -97,7 +98,19 @@ def solve(
     checkpoint : path, optional
         NPZ file that is rewritten as the fit goes on and resumed from where it exists and fits the problem.
     """
-    stop = stop or Stop()
+    with few_blas_threads(problem.n):
+        return _solve(problem, solver, stop or Stop(), start, callback, verbose, checkpoint)
+
+
+def _solve(
+    problem: MKLProblem,
+    solver: Solver,
+    stop: Stop,
+    start: Point | None,
+    callback: Callback | None,
+    verbose: int,
+    checkpoint: str | Path | None,
+) -> Solution:
     max_iter = solver.default_max_iter if stop.max_iter is None else stop.max_iter
     saved = Checkpoint(checkpoint, problem) if checkpoint is not None else None
     best = _Best()

@@ -51,10 +51,10 @@ class SimplexModel:
     """
 
     def __init__(self, centre: Oracle, cuts: list[Cut], curved: bool = True, damping: float = 0.0) -> None:
-        assert centre.root is not None
         self.cuts = cuts
         self.d = centre.weights
-        self.root = centre.root if curved else centre.root[:0]
+        root = centre.root if curved else None
+        self.root = np.zeros((0, self.d.size)) if root is None else root
         self.gains = np.array([cut.gain for cut in cuts])
         self.slopes = -0.5 * np.array([cut.quad for cut in cuts])
         # the value at the centre, from its own coefficients
