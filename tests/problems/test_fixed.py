@@ -108,6 +108,22 @@ def test_bounds_are_honest_and_reach_the_target(loss, fit_intercept, C, target):
 
 @every_loss
 @with_and_without
+def test_badly_scaled_matrices(loss, fit_intercept):
+    """Weights of a million, and a C that lets every sample be fitted: the target is reached all the same.
+
+    Where the loss has corners, C times the rounding of the products is itself some 1e-5 of the objective.
+    """
+    n, target = 30, 1e-6 if loss.make().has_curvature else 1e-4
+    y = ref.targets(n, loss.regression)
+    K = np.tensordot(np.array([1.0, 100.0, 1e4, 1e6]), ref.kernel_stack(n, 4), axes=1)
+    found = solved(K, loss, y, np.full(n, 1e4), fit_intercept, target)
+    assert found.relative_gap <= target
+    started = solved(K / 7.0, loss, y, np.full(n, 1e4), fit_intercept, target, start=found)
+    assert started.relative_gap <= target
+
+
+@every_loss
+@with_and_without
 def test_columns_are_independent_problems(loss, fit_intercept):
     n = 20
     K, y = gram(n), ref.targets(n, loss.regression, columns=3)

@@ -175,7 +175,7 @@ def _newton(
     decision = np.zeros(n) if start is None else K @ beta
     floor = 1e-14 * float(np.max(c))
     best: FixedSolution | None = None
-    idle = 0
+    idle, last = 0, np.inf
     for iteration in range(1, max_iter + 1):
         b = loss.best_intercept(y, decision, c) if fit_intercept else 0.0
         f = decision + b
@@ -189,10 +189,12 @@ def _newton(
             product = decision if np.array_equal(inside, beta) else K @ inside
             own = _assess(loss, y, c, inside, product, fit_intercept, iteration)
             solution = min(solution, own, key=lambda one: one.relative_gap)
-        idle = 0 if best is None or solution.relative_gap < 0.5 * best.relative_gap else idle + 1
         if best is None or solution.relative_gap < best.relative_gap:
             best = solution
-        if best.relative_gap <= target or idle == 10:  # idle: rounding has taken over
+        here = 0.5 * float(beta @ decision) + float(np.sum(c * loss.value(y, f)))
+        idle = idle + 1 if abs(last - here) <= 1e-12 * abs(here) else 0
+        last = here
+        if best.relative_gap <= target or idle == 5:  # idle: rounding has taken over
             return best
         w = np.maximum(c * loss.curvature(y, f), floor)
         root = np.sqrt(w)
@@ -207,7 +209,6 @@ def _newton(
         direction = new - beta
         moved = K @ direction
         step, slope = 1.0, float(beta @ moved + gradient @ moved)
-        here = 0.5 * float(beta @ decision) + float(np.sum(c * loss.value(y, f)))
         while step > 1e-10:
             trial = decision + step * moved
             shift = loss.best_intercept(y, trial, c) if fit_intercept else 0.0
