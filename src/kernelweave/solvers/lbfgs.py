@@ -21,6 +21,9 @@ __all__ = ["LBFGS"]
 class _State:
     objective: _Objective
     x: Array
+    chunk: int
+    value: float = np.inf
+    idle: int = 0
     finished: bool = False
 
 
@@ -34,7 +37,8 @@ class LBFGS(Solver, registered_as="lbfgs"):
     memory : int, default=20
         Pairs that L-BFGS remembers.
     chunk : int, default=20
-        Iterations between two certificates.
+        Iterations before the first certificate; half as many again before each further one, because L-BFGS forgets
+        what it learnt of the curvature when it is interrupted.
     """
 
     needs = ("smooth loss", "smooth norm")
@@ -47,18 +51,16 @@ class LBFGS(Solver, registered_as="lbfgs"):
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
         objective = _Objective(problem)
-        return _State(objective, objective.first(start))
+        return _State(objective, objective.first(start), self.chunk)
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
-        options = {
-            "maxiter": self.chunk,
-            "maxcor": self.memory,
-            "ftol": 0.0,
-            "gtol": 0.0,
-            "maxfun": 10 * self.chunk,
-        }
+        most = state.chunk
+        options = {"maxiter": most, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * most}
         found = minimize(state.objective, state.x, jac=True, method="L-BFGS-B", options=options)
-        return _State(state.objective, found.x, finished=found.nit == 0)
+        # where rounding ended the line search, a start without memory may still find a way down
+        idle = 0 if found.fun < state.value else state.idle + 1
+        finished = found.nit == 0 or idle == 3
+        return _State(state.objective, found.x, most + (most + 1) // 2, float(found.fun), idle, finished)
 
     def point(self, state: _State) -> Point:
         return state.objective.point(state.x)
