@@ -43,6 +43,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind = kind
+        self.plural = f"{kind}es" if kind.endswith("s") else f"{kind}s"
         self.package = package
         self._classes: dict[str, type[T]] = {}
         self._loaded = False
@@ -51,7 +52,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         """Enter ``cls`` under ``name``; a second class of the same name is refused."""
         known = self._classes.get(name)
         if known is not None and known.__qualname__ != cls.__qualname__:
-            raise ValueError(f"two {self.kind}s are called {name!r}: {known!r} and {cls!r}")
+            raise ValueError(f"two {self.plural} are called {name!r}: {known!r} and {cls!r}")
         self._classes[name] = cls
 
     def _load(self) -> dict[str, type[T]]:
@@ -68,7 +69,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         if name not in classes:
             raise ValueError(
                 f"unknown {self.kind} {name!r}.{nearest(name, list(classes))} "
-                f"Known {self.kind}s: {', '.join(sorted(classes))}."
+                f"Known {self.plural}: {', '.join(sorted(classes))}."
             )
         return classes[name]
 

@@ -10,7 +10,7 @@ import pytest
 
 import references as ref
 from kernelweave.problems import Point
-from kernelweave.solvers import TRACE_COLUMNS, Solver, Stop, make_solver, solve
+from kernelweave.solvers import TRACE_COLUMNS, Solver, Stop, make_solver, solve, without_caches
 from kernelweave.solvers._loop import MESSAGES
 from problems.making import make_case
 
@@ -132,7 +132,7 @@ def test_every_status_has_a_sentence(problem, level):
     assert "converged after" in repr(solution)
     assert "passes" in repr(solution)
     assert set(MESSAGES) == {
-        "converged", "max_iter", "max_seconds", "interrupted", "stopped", "stalled", "non_finite",
+        "converged", "max_iter", "max_seconds", "interrupted", "stopped", "stalled", "failed", "non_finite",
     }  # fmt: skip
 
 
@@ -263,3 +263,31 @@ def test_progress_in_lines_and_as_a_bar(problem, level, capsys):
     solve(problem, level, Stop(tol=1e-3, max_iter=3))
     captured = capsys.readouterr()
     assert captured.out == captured.err == ""
+
+
+@pytest.mark.parametrize("error", [np.linalg.LinAlgError, FloatingPointError])
+def test_a_numerical_breakdown_keeps_the_best_point(error):
+    problem = make_case(ref.HINGE, "l1", True, n=N, m=M).problem
+    solver = make_solver("level", problem.loss, problem.norm)
+    steps = iter([solver.step, solver.step])
+
+    class Breaking(type(solver)):
+        def step(self, problem, state):
+            step = next(steps, None)
+            if step is None:
+                raise error("broken")
+            return step(problem, state)
+
+    found = solve(problem, Breaking(), Stop(1e-12))
+    assert found.status == "failed"
+    assert found.n_iter == 3
+    assert "best point" in found.message
+    again = problem.certificate(without_caches(found.point))
+    assert again.primal == pytest.approx(found.certificate.primal)
+
+    class Broken(type(solver)):
+        def init(self, problem, start, tol):
+            raise error("broken")
+
+    with pytest.raises(error):
+        solve(problem, Broken(), Stop(1e-3))

@@ -27,6 +27,7 @@ MESSAGES = {
     "interrupted": "interrupted from the keyboard; the best point was kept",
     "stopped": "a callback asked to stop",
     "stalled": "the solver could not improve any further",
+    "failed": "the solver broke down numerically; the best point before that was kept",
     "non_finite": "the solver produced values that are not finite; the best point before that was kept",
 }
 
@@ -162,6 +163,10 @@ def _solve(
         if best.point is None:
             raise
         status = "interrupted"
+    except (np.linalg.LinAlgError, FloatingPointError):
+        if best.point is None:
+            raise
+        status = "failed"
     finally:
         progress.close()
         if saved is not None and best.point is not None and best.certificate is not None:
