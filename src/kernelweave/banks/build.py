@@ -180,7 +180,7 @@ def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser
         if normaliser.center:
             z = z - means
         if normaliser.diagonal is not None:
-            z = sp.diags_array(1.0 / np.sqrt(normaliser.diagonal[j])) @ z
+            z = sp.diags(1.0 / np.sqrt(normaliser.diagonal[j])) @ z
         blocks.append(z)
     features = sp.hstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.hstack(blocks)
     return LowRankBank(features, starts, normaliser.scale[index])
