@@ -180,7 +180,8 @@ def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser
         if normaliser.center:
             z = z - means
         if normaliser.diagonal is not None:
-            z = sp.diags(1.0 / np.sqrt(normaliser.diagonal[j])) @ z
+            lengths = np.sqrt(normaliser.diagonal[j])
+            z = z.multiply(1.0 / lengths[:, None]) if sp.issparse(z) else z / lengths[:, None]
         blocks.append(z)
     features = sp.hstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.hstack(blocks)
     return LowRankBank(features, starts, normaliser.scale[index])
