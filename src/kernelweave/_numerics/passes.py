@@ -7,7 +7,9 @@ each link is the previous one squared ``squarings[k]`` times and then multiplied
 ten Gaussians of doubling widths cost one matrix in memory and no exponential (``rate[v] > 0``: the base itself is
 ``exp(-rate store)``, for distances kept in single precision).
 
-A row is worked on in pieces short enough for the first-level cache.
+A row is worked on in pieces short enough for the first-level cache.  What limits a sweep then is the traffic between
+that cache and the registers, so three links of a doubling family (two squarings each) are taken at a time: one load and
+one store of the powers for three kernels.
 """
 
 from __future__ import annotations
@@ -73,6 +75,73 @@ def _dot_axpy(x, a, scale, out):
     return total
 
 
+@njit(cache=True, nogil=True, inline="always")
+def _three_fourths(squarings, times_base, k, end):
+    """Whether kernels k, k + 1, k + 2 are each the fourth power of the one before: Gaussians of halving widths."""
+    if k + 3 > end:
+        return False
+    for link in range(k, k + 3):
+        if squarings[link] != 2 or times_base[link] != 0:
+            return False
+    return True
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _dot_three(x, a):
+    """Dot products of ``a`` with ``x^4``, ``x^16`` and ``x^64``; the last is left in x."""
+    first, second, third = 0.0, 0.0, 0.0
+    for j in range(x.size):
+        e = x[j] * x[j]
+        e = e * e
+        first += e * a[j]
+        e = e * e
+        e = e * e
+        second += e * a[j]
+        e = e * e
+        e = e * e
+        third += e * a[j]
+        x[j] = e
+    return first, second, third
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _dot_axpy_three(x, a, scale, out1, out2, out3):
+    """``_dot_axpy`` for ``x^4``, ``x^16`` and ``x^64``; the last is left in x."""
+    first, second, third = 0.0, 0.0, 0.0
+    for j in range(x.size):
+        e = x[j] * x[j]
+        e = e * e
+        first += e * a[j]
+        out1[j] += scale * e
+        e = e * e
+        e = e * e
+        second += e * a[j]
+        out2[j] += scale * e
+        e = e * e
+        e = e * e
+        third += e * a[j]
+        out3[j] += scale * e
+        x[j] = e
+    return first, second, third
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _mix_three(x, w1, w2, w3, out):
+    """Add ``w1 x^4 + w2 x^16 + w3 x^64`` to ``out``; the last power is left in x."""
+    for j in range(x.size):
+        e = x[j] * x[j]
+        e = e * e
+        total = w1 * e
+        e = e * e
+        e = e * e
+        total += w2 * e
+        e = e * e
+        e = e * e
+        total += w3 * e
+        out[j] += total
+        x[j] = e
+
+
 @njit(cache=True, nogil=True)
 def quadratic_forms(store, offsets, rate, first, squarings, times_base, index, gathered, a, views, out):
     """``out[k] = a' K_k a`` over the rows and columns in ``index``, for the kernels of ``views``.
@@ -97,13 +166,21 @@ def quadratic_forms(store, offsets, rate, first, squarings, times_base, index, g
                 if keep_base:
                     base[:] = buffer
                 piece = a[start : start + size]
-                last = start + size == p + 1
-                for k in range(first[v], first[v + 1]):
-                    _advance(buffer, base, squarings[k], times_base[k])
-                    term = twice * _dot(buffer, piece)
-                    if last:  # the diagonal was counted twice
-                        term -= a[p] * a[p] * buffer[size - 1]
-                    out[k] += term
+                # the diagonal entry is half as much: it has no mirror image
+                half = 0.5 * a[p] if start + size == p + 1 else 0.0
+                k, end = first[v], first[v + 1]
+                while k < end:
+                    e = buffer[size - 1]
+                    if _three_fourths(squarings, times_base, k, end):
+                        one, two, three = _dot_three(buffer, piece)
+                        out[k] += twice * (one - half * e**4)
+                        out[k + 1] += twice * (two - half * e**16)
+                        out[k + 2] += twice * (three - half * e**64)
+                        k += 3
+                    else:
+                        _advance(buffer, base, squarings[k], times_base[k])
+                        out[k] += twice * (_dot(buffer, piece) - half * buffer[size - 1])
+                        k += 1
 
 
 @njit(cache=True, nogil=True)
@@ -125,45 +202,69 @@ def products(store, offsets, rate, first, squarings, times_base, index, gathered
                 if keep_base:
                     base[:] = buffer
                 piece = a[start : start + size]
-                last = start + size == p + 1
-                for k in range(first[v], first[v + 1]):
-                    _advance(buffer, base, squarings[k], times_base[k])
-                    # entry (p, j) serves row p and, mirrored, row j; on the diagonal the second must not count
-                    total = _dot_axpy(buffer, piece, a[p], out[k, start : start + size])
-                    if last:
-                        total -= a[p] * buffer[size - 1]
-                    out[k, p] += total
+                # entry (p, j) serves row p and, mirrored, row j; on the diagonal the second must not count
+                mirrored = a[p] if start + size == p + 1 else 0.0
+                k, end, stop = first[v], first[v + 1], start + size
+                while k < end:
+                    e = buffer[size - 1]
+                    if _three_fourths(squarings, times_base, k, end):
+                        one, two, three = _dot_axpy_three(
+                            buffer,
+                            piece,
+                            a[p],
+                            out[k, start:stop],
+                            out[k + 1, start:stop],
+                            out[k + 2, start:stop],
+                        )
+                        out[k, p] += one - mirrored * e**4
+                        out[k + 1, p] += two - mirrored * e**16
+                        out[k + 2, p] += three - mirrored * e**64
+                        k += 3
+                    else:
+                        _advance(buffer, base, squarings[k], times_base[k])
+                        total = _dot_axpy(buffer, piece, a[p], out[k, start:stop])
+                        out[k, p] += total - mirrored * buffer[size - 1]
+                        k += 1
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def mix_lower(store, offsets, rate, first, squarings, times_base, weights, views, n, rows, out):
-    """Add ``sum_k weights[k] K_k`` to the lower triangle of ``out``, rows ``rows[0] .. rows[1] - 1``."""
+    """Add ``sum_k weights[k] K_k`` to the lower triangle of ``out``, rows ``rows[0] .. rows[1] - 1``.
+
+    Views run inside rows: a row of ``out`` stays in cache while all of them add to it.
+    """
     buffer_all, base_all = np.empty(PIECE), np.empty(PIECE)
+    index = offsets[:0]
+    # a chain need not be followed beyond its last kernel in use
+    ends = first[1:].copy()
+    keep_base = np.zeros(first.size - 1, dtype=np.bool_)
     for v in views:
-        end = first[v]  # the chain need not be followed beyond its last kernel in use
-        keep_base = False
-        for k in range(first[v], first[v + 1]):
-            if weights[k] != 0.0:
-                end = k + 1
-            keep_base = keep_base or times_base[k] > 0
-        if end == first[v]:
-            continue
-        index = offsets[:0]
-        for i in range(rows[0], rows[1]):
-            row = store[v, offsets[i] : offsets[i] + i + 1]
-            for start in range(0, i + 1, PIECE):
-                size = min(PIECE, i + 1 - start)
-                buffer, base = buffer_all[:size], base_all[:size]
+        while ends[v] > first[v] and weights[ends[v] - 1] == 0.0:
+            ends[v] -= 1
+        for k in range(first[v], ends[v]):
+            keep_base[v] = keep_base[v] or times_base[k] > 0
+    for i in range(rows[0], rows[1]):
+        for start in range(0, i + 1, PIECE):
+            size = min(PIECE, i + 1 - start)
+            buffer, base = buffer_all[:size], base_all[:size]
+            target = out[i, start : start + size]
+            for v in views:
+                row = store[v, offsets[i] : offsets[i] + i + 1]
                 _load(row, start, index, False, rate[v], buffer)
-                if keep_base:
+                if keep_base[v]:
                     base[:] = buffer
-                target = out[i, start : start + size]
-                for k in range(first[v], end):
+                k = first[v]
+                while k < ends[v]:
+                    if _three_fourths(squarings, times_base, k, ends[v]):
+                        _mix_three(buffer, weights[k], weights[k + 1], weights[k + 2], target)
+                        k += 3
+                        continue
                     _advance(buffer, base, squarings[k], times_base[k])
                     w = weights[k]
                     if w != 0.0:
                         for j in range(size):
                             target[j] += w * buffer[j]
+                    k += 1
 
 
 @njit(cache=True, nogil=True)
