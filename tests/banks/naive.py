@@ -127,7 +127,10 @@ def check_bank(bank: Bank, tensor: np.ndarray, tol: float = 1e-11) -> None:
         close(bank.apply(a, rows, some), product[some][:, rows], size)
         close(bank.quad(a), form, size**2)
         close(bank.quad(a, some), form[some], size**2)
+        image = bank.image(a)
+        close(bank.image_quad(image, a), form, size**2)
         for weights in (rng.uniform(size=m), np.eye(m)[m // 2], np.zeros(m)):
+            close(bank.image_mix(image, weights), np.tensordot(weights, product, axes=1), size * m)
             close(bank.mix_product(weights, a), np.tensordot(weights, product, axes=1), size * m)
     for weights in (rng.uniform(size=m), np.eye(m)[0], np.eye(m)[m - 1] * 3, np.zeros(m)):
         mixed = bank.combine(weights)
@@ -146,6 +149,7 @@ def check_passes(bank: Bank) -> None:
         (lambda: bank.apply(a), m * n * 5),
         (lambda: bank.apply(a, rows), m * 7 * 5),
         (lambda: bank.apply(a, rows, two), 2 * 7 * 5),
+        (lambda: bank.image(a), m * n * 5),
         (lambda: bank.quad(a), m * 5 * 5),
         (lambda: bank.quad(a, two), 2 * 5 * 5),
         (lambda: bank.combine(np.ones(m)), m * n * n),

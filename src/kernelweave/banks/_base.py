@@ -13,6 +13,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._numerics.namespace import namespace
+
 if TYPE_CHECKING:
     from .lowrank import LowRankBank
 
@@ -107,6 +109,23 @@ class Bank(ABC):
         if active.size == 0:
             return np.zeros(a.shape)
         return np.tensordot(weights[active], self.apply(a, kernels=active), axes=1)
+
+    # ---- what first-order methods keep of a product ----------------------------------------------------------
+    # An image is linear in a, so that it can be extrapolated with it; it yields the quadratic forms and, later, any
+    # mixture without another pass.  All products (m, n) in general; explicit features have something far smaller.
+
+    def image(self, a: Array) -> Any:
+        """What one pass over the bank leaves of ``a``."""
+        return self.apply(a)
+
+    def image_quad(self, image: Any, a: Any) -> Any:
+        """Quadratic forms ``a' K_j a`` from the image of a."""
+        return (image * a).sum(axis=tuple(range(1, image.ndim)))
+
+    def image_mix(self, image: Any, weights: Array) -> Any:
+        """``sum_j weights_j K_j a`` from the image of a."""
+        xp = namespace(image)
+        return xp.tensordot(xp.asarray(weights), image, axes=1)
 
     def diag(self) -> Array:
         """Diagonals, ``(m, n)``."""

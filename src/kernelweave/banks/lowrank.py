@@ -65,10 +65,25 @@ class LowRankBank(Bank):
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
         self.count(float(self.m if kernels is None else kernels.size) * support(a).size ** 2)
-        z = self._coordinates(a)
-        squares = z**2 if a.ndim == 1 else np.sum(z**2, axis=1)
-        s = np.add.reduceat(np.append(squares, 0.0), self.starts[:-1]) * (self.ranks > 0) * self.scale
+        s = self.image_quad(self._coordinates(a), a)
         return s if kernels is None else s[kernels]
+
+    def image(self, a: Array) -> Array:
+        """Coordinates ``Z' a`` in feature space: R numbers instead of m n."""
+        self.count(float(self.m) * self.n * support(a).size)
+        return self._coordinates(a)
+
+    def image_quad(self, image: Array, a: Array) -> Array:
+        squares = image**2 if image.ndim == 1 else np.sum(image**2, axis=1)
+        if self.m == self.ranks.sum() == np.count_nonzero(self.ranks):  # rank one throughout
+            return squares * self.scale
+        return np.add.reduceat(np.append(squares, 0.0), self.starts[:-1]) * (self.ranks > 0) * self.scale
+
+    def image_mix(self, image: Array, weights: Array) -> Array:
+        mixing = self._mixing(weights)
+        return np.asarray(
+            self.features @ (image * (mixing if image.ndim == 1 else mixing[:, None])), dtype=float
+        )
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         which = np.arange(self.m) if kernels is None else kernels
@@ -100,9 +115,7 @@ class LowRankBank(Bank):
 
     def mix_product(self, weights: Array, a: Array) -> Array:
         self.count(float(np.count_nonzero(weights)) * self.n * support(a).size)
-        mixing = self._mixing(weights)
-        z = self._coordinates(a)
-        return np.asarray(self.features @ (z * (mixing if a.ndim == 1 else mixing[:, None])), dtype=float)
+        return self.image_mix(self._coordinates(a), weights)
 
     def diag(self) -> Array:
         z = self.features

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.namespace import namespace
 from ._base import Array, Bank, Index
 
 __all__ = ["Recentred", "Rescaled", "Selection"]
@@ -22,6 +23,10 @@ class Rescaled(Bank):
     @property
     def nbytes(self) -> int:
         return self.bank.nbytes
+
+    @property
+    def thin(self) -> bool:
+        return self.bank.thin
 
     def _read(self, answer: Array, before: float, kernels: Index | None) -> Array:
         """Scale an answer of the bank behind, and count what it read."""
@@ -51,6 +56,19 @@ class Rescaled(Bank):
         product = self.bank.mix_product(weights * self.times, a)
         self.passes += self.bank.passes - before
         return product
+
+    def image(self, a: Array) -> Any:
+        before = self.bank.passes
+        image = self.bank.image(a)
+        self.passes += self.bank.passes - before
+        return image
+
+    def image_quad(self, image: Any, a: Any) -> Any:
+        xp = namespace(image)
+        return self.bank.image_quad(image, a) * xp.asarray(self.times)
+
+    def image_mix(self, image: Any, weights: Array) -> Any:
+        return self.bank.image_mix(image, weights * self.times)
 
     def diag(self) -> Array:
         return self.bank.diag() * self.times[:, None]

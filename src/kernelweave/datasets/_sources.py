@@ -20,9 +20,12 @@ ENVIRONMENT = "KERNELWEAVE_DATA"
 
 @dataclass(frozen=True)
 class Table:
-    """What a source delivers: an array and its column names for every view, the labels, and where they came from."""
+    """What a source delivers: an array and its column names for every view, the labels, and where they came from.
 
-    views: dict[str, np.ndarray]
+    Bags of words come as CSR matrices.
+    """
+
+    views: dict[str, Any]
     columns: dict[str, list[str]]
     target: np.ndarray
     origin: str
@@ -33,7 +36,7 @@ def read(entry: Entry, download: bool = True) -> Table:
     path, missing = local_path(entry)
     if path is not None:
         table = _local(entry, path)
-    elif not download:
+    elif not (download and entry.openml):
         raise FileNotFoundError(f"data set {entry.name!r} is not at hand: {missing}. {_way_out(entry)}")
     else:
         try:
@@ -57,7 +60,8 @@ def local_path(entry: Entry) -> tuple[Path | None, str]:
 
 
 def _way_out(entry: Entry) -> str:
-    return f"Set {ENVIRONMENT} to a folder that holds {entry.file}, or connect to openml.org."
+    or_online = ", or connect to openml.org" if entry.openml else f" (from {entry.source})"
+    return f"Set {ENVIRONMENT} to a folder that holds {entry.file}{or_online}."
 
 
 # ---- the local folder ----------------------------------------------------------------------------------------------
@@ -88,8 +92,14 @@ def _read_csv(path: Path) -> Table:
 
 
 def _read_npz(path: Path) -> Table:
-    """One array a view, and the labels under ``y``."""
+    """One array a view, and the labels under ``y``; or the parts of a CSR matrix, ``y`` and ``terms``."""
     with np.load(path, allow_pickle=False) as file:
+        if "indptr" in file.files:
+            import scipy.sparse as sp
+
+            words = sp.csr_array((file["data"], file["indices"], file["indptr"]), shape=tuple(file["shape"]))
+            columns = {"": [str(term) for term in file["terms"]]}
+            return Table({"": words.astype(float)}, columns, np.asarray(file["y"]), str(path))
         views = {name: np.asarray(file[name], dtype=float) for name in file.files if name != "y"}
         target = np.asarray(file["y"])
     columns = {name: [f"{name}_{k}" for k in range(view.shape[1])] for name, view in views.items()}

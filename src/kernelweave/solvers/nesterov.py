@@ -2,7 +2,8 @@
 
 The dual to be minimised is ``f(beta) = -gain(beta) + conjugate(s)``, ``s_j = beta' K_j beta``; its gradient is
 ``-gain' + sum_j theta_j K_j beta`` with ``theta = weights(s)``, one product with every kernel: one pass over the bank.
-Products are kept, and being linear they are carried along for extrapolated points, so a trial costs one pass.
+The bank's image of beta (the products; coordinates in feature space where those are explicit) is linear in beta and is
+carried along for extrapolated points, so a trial costs one pass.
 """
 
 from __future__ import annotations
@@ -24,10 +25,10 @@ __all__ = ["Nesterov"]
 
 @dataclass(frozen=True)
 class _Place:
-    """A dual point with its products, and the smoothed objective there."""
+    """A dual point with its image under the bank, and the smoothed objective there."""
 
     beta: Any
-    products: Any
+    image: Any
     quad: np.ndarray
     theta: np.ndarray
     value: float
@@ -82,9 +83,8 @@ class Nesterov(Solver, registered_as="nesterov"):
             [self._paper_norm(problem, scale)] if self.variant == "paper" else _stages(problem.norm, scale)
         )
         dual = _SmoothedDual(problem, next(stages))
-        products = problem.bank.apply(oracle.inner.beta)
-        xp = namespace(products)
-        x = dual.place(xp.asarray(oracle.inner.beta), products)
+        image = problem.bank.image(oracle.inner.beta)
+        x = dual.place(namespace(image).asarray(oracle.inner.beta), image)
         following = (_SmoothedDual(problem, norm) for norm in stages)
         return _State(dual, following, x, x, origin=x.beta, gathered=0.0 * x.beta)
 
@@ -98,7 +98,7 @@ class Nesterov(Solver, registered_as="nesterov"):
         z, L = state.z, 0.9 * state.lipschitz
         while True:
             beta = state.dual.project(z.beta - z.gradient / L)
-            new = state.dual.place(beta, problem.bank.apply(to_numpy(beta)))
+            new = state.dual.place(beta, problem.bank.image(to_numpy(beta)))
             moved = new.beta - z.beta
             square = float((moved * moved).sum())
             if _accepted(z, new, moved, square, L):
@@ -113,7 +113,7 @@ class Nesterov(Solver, registered_as="nesterov"):
         if mu > 0:
             ahead = state.dual.place(
                 new.beta + mu * (new.beta - state.x.beta),
-                new.products + mu * (new.products - state.x.products),
+                new.image + mu * (new.image - state.x.image),
             )
         return replace(state, x=new, z=ahead, momentum=t_next, lipschitz=L)
 
@@ -125,7 +125,7 @@ class Nesterov(Solver, registered_as="nesterov"):
         dual = next(state.stages, None)
         if dual is None:
             return state
-        x = dual.place(state.x.beta, state.x.products)
+        x = dual.place(state.x.beta, state.x.image)
         return replace(state, dual=dual, x=x, z=x, momentum=1.0)
 
     def _paper_step(self, problem: MKLProblem, state: _State) -> _State:
@@ -136,15 +136,13 @@ class Nesterov(Solver, registered_as="nesterov"):
         b = dual.project(state.z.beta - state.z.gradient / L)
         centre = dual.project(state.origin - gathered / L)
         a = (2.0 * centre + (k + 1) * b) / (k + 3)
-        x = dual.place(b, problem.bank.apply(to_numpy(b)))
-        z = dual.place(a, problem.bank.apply(to_numpy(a)))
+        x = dual.place(b, problem.bank.image(to_numpy(b)))
+        z = dual.place(a, problem.bank.image(to_numpy(a)))
         return replace(state, x=x, z=z, steps=k + 1, gathered=gathered, lipschitz=L)
 
     def point(self, state: _State) -> Point:
         x = state.x
-        xp = namespace(x.products)
-        mixed = xp.tensordot(xp.asarray(x.theta), x.products, axes=1)
-        return Point(to_numpy(x.beta), x.theta, x.quad, to_numpy(mixed))
+        return Point(to_numpy(x.beta), x.theta, x.quad, to_numpy(state.dual.mixed(x)))
 
     def finish(self, problem: MKLProblem, best: Point) -> Point | None:
         """Final SVM on the mixed kernel, the paper's last line."""
@@ -194,17 +192,20 @@ class _SmoothedDual:
         used = problem.c > 0
         self.ridge = np.divide(quadratic.ridge, problem.c, out=np.zeros_like(problem.c), where=used)
 
-    def place(self, beta: Any, products: Any) -> _Place:
-        """Evaluate at coefficients whose products are known."""
-        xp = namespace(products)
-        summed = (products * beta).sum(axis=tuple(range(1, products.ndim)))
-        quad = np.maximum(to_numpy(summed), 0.0)
+    def place(self, beta: Any, image: Any) -> _Place:
+        """Evaluate at coefficients whose image is known."""
+        xp, bank = namespace(image), self.problem.bank
+        quad = np.maximum(to_numpy(bank.image_quad(image, beta)), 0.0)
         theta = self.norm.weights(quad)
         linear, ridge = xp.asarray(self.linear), xp.asarray(self.ridge)
         gain = float((linear * beta).sum() - 0.5 * (ridge * beta * beta).sum())
-        mixed = xp.tensordot(xp.asarray(theta), products, axes=1)
-        gradient = mixed - linear + ridge * beta
-        return _Place(beta, products, quad, theta, self.norm.conjugate(quad) - gain, gradient)
+        gradient = bank.image_mix(image, theta) - linear + ridge * beta
+        return _Place(beta, image, quad, theta, self.norm.conjugate(quad) - gain, gradient)
+
+    def mixed(self, x: _Place) -> Any:
+        """``sum_j theta_j K_j beta``, out of the gradient."""
+        xp = namespace(x.image)
+        return x.gradient + xp.asarray(self.linear) - xp.asarray(self.ridge) * x.beta
 
     def project(self, beta: Any) -> Any:
         xp = namespace(beta)
@@ -218,7 +219,7 @@ class _SmoothedDual:
         """Duality gap of the smoothed problem at a point: ``theta's + loss - gain``."""
         problem = self.problem
         beta = to_numpy(x.beta)
-        f = to_numpy(x.gradient) + self.linear - self.ridge * beta
+        f = to_numpy(self.mixed(x))
         b = problem.loss.best_intercept(problem.y, f, problem.c) if problem.fit_intercept else 0.0
         charged = float(np.sum(problem.c * problem.loss.value(problem.y, f + b)))
         return float(x.theta @ x.quad) + charged - problem.gain(problem.repair(beta))

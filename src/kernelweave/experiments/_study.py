@@ -1,0 +1,183 @@
+"""How a paper is reproduced: parts (a table, a figure) made of independent runs, each kept as soon as it is done.
+
+A run is named by its key (data set, seed, ...) and yields rows.  Rows go to ``<study>_<part>_runs.csv`` at once, so an
+interrupted study goes on where it stopped, and a quick one is the beginning of the whole one.  What a part reports is
+computed from the rows alone.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import pandas as pd
+
+from ._tables import write_table
+
+__all__ = ["Key", "Part", "Report", "Row", "Study", "run_part"]
+
+Key = Mapping[str, Any]
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Report:
+    """Where a part writes, and what it says about itself."""
+
+    folder: Path
+    study: str
+    part: str
+    command: str
+    missing: Sequence[str] = ()
+
+    def table(self, rows: Sequence[Row], note: str, title: str = "", suffix: str = "") -> None:
+        """Write a table as CSV and Markdown."""
+        write_table(
+            self.folder, f"{self.study}_{self.part}{suffix}", rows, self.command, self._honest(note), title
+        )
+
+    def _honest(self, note: str) -> str:
+        return "\n\n".join([note, *[f"**Not run**: {text}." for text in self.missing]])
+
+    def picture(self, figure: Any) -> Path:
+        """Save a figure beside the table."""
+        path = self.folder / f"{self.study}_{self.part}.png"
+        self.folder.mkdir(parents=True, exist_ok=True)
+        figure.savefig(path, dpi=110)
+        return path
+
+
+@dataclass(frozen=True)
+class Part:
+    """One table or figure.
+
+    Attributes
+    ----------
+    name, title : str
+    settings : mapping
+        Everything that decides what a run gives; rows made under other settings are not mixed with these.
+    keys : callable
+        ``keys(repeats)``: the runs, as mappings of the same names.
+    work : callable
+        ``work(key)``: the rows of one run, without its key.
+    report : callable
+        ``report(rows, report)``: write tables and pictures, return lines for the screen.
+    repeats, quick_repeats : int
+        How often, by default and with ``--quick``.
+    missing : callable
+        Sentences about what cannot be run here, and why.
+    """
+
+    name: str
+    title: str
+    settings: Mapping[str, Any]
+    keys: Callable[[int], Sequence[Key]]
+    work: Callable[[Key], Sequence[Row]]
+    report: Callable[[pd.DataFrame, Report], Sequence[str]]
+    repeats: int = 20
+    quick_repeats: int = 2
+    missing: Callable[[], Sequence[str]] = field(default=tuple)
+
+    @property
+    def stamp(self) -> str:
+        """Short name of the settings."""
+        text = json.dumps(self.settings, sort_keys=True, default=str)
+        return hashlib.sha256(text.encode()).hexdigest()[:10]
+
+
+@dataclass(frozen=True)
+class Study:
+    """The parts of one paper."""
+
+    name: str
+    paper: str
+    parts: Sequence[Part]
+
+
+class _Kept:
+    """The rows that are done, in a CSV file that only ever grows by whole runs."""
+
+    def __init__(self, path: Path, part: Part, restart: bool) -> None:
+        self.path, self.part = path, part
+        self.rows = pd.DataFrame()
+        if path.exists() and not restart:
+            found = pd.read_csv(path)
+            self.rows = found[found["settings"] == part.stamp].reset_index(drop=True)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if len(self.rows):
+            self._write()
+        elif path.exists():
+            path.unlink()
+
+    def __contains__(self, key: Key) -> bool:
+        if not len(self.rows):
+            return False
+        same = pd.Series(True, index=self.rows.index)
+        for name, value in key.items():
+            same &= self.rows[name].astype(str) == str(value)
+        return bool(same.any())
+
+    def add(self, key: Key, rows: Sequence[Row]) -> None:
+        """Keep the rows of a run."""
+        new = pd.DataFrame([{**key, **row, "settings": self.part.stamp} for row in rows])
+        self.rows = pd.concat([self.rows, new], ignore_index=True) if len(self.rows) else new
+        self._write()
+
+    def _write(self) -> None:
+        # never a half-written file: a new one takes the place of the old one
+        beside = self.path.with_suffix(".tmp")
+        self.rows.to_csv(beside, index=False, float_format="%.8g")
+        beside.replace(self.path)
+
+    def of(self, keys: Sequence[Key]) -> pd.DataFrame:
+        """Rows of these runs, as read back from the file."""
+        rows = pd.read_csv(self.path)
+        wanted = pd.DataFrame([{name: str(value) for name, value in key.items()} for key in keys])
+        names = list(wanted.columns)
+        text = rows[names].astype(str)
+        chosen = text.merge(wanted.drop_duplicates(), on=names, how="left", indicator=True)["_merge"] == "both"
+        return rows[chosen.to_numpy()].reset_index(drop=True)
+
+
+def run_part(
+    study: str,
+    part: Part,
+    folder: Path,
+    command: str,
+    *,
+    repeats: int | None = None,
+    quick: bool = False,
+    n_jobs: int = 1,
+    restart: bool = False,
+    say: Callable[[str], None] = print,
+) -> Sequence[str]:
+    """Run what is not done yet, then report; returns the report's lines."""
+    from joblib import Parallel, delayed
+    from tqdm.auto import tqdm
+
+    missing = list(part.missing())
+    for text in missing:
+        say(f"{part.name}: not run: {text}")
+    keys = list(part.keys(repeats or (part.quick_repeats if quick else part.repeats)))
+    if not keys:
+        say(f"{part.name}: nothing to run")
+        return []
+    kept = _Kept(folder / f"{study}_{part.name}_runs.csv", part, restart)
+    left = [key for key in keys if key not in kept]
+    if len(left) < len(keys):
+        say(f"{part.name}: {len(keys) - len(left)} of {len(keys)} runs are done already")
+    bar = tqdm(total=len(keys), initial=len(keys) - len(left), desc=part.name, unit="run")
+    try:
+        running = Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)(
+            delayed(part.work)(key) for key in left
+        )
+        for key, rows in zip(left, running, strict=True):
+            kept.add(key, rows)
+            bar.update()
+    finally:
+        bar.close()
+    return part.report(kept.of(keys), Report(folder, study, part.name, command, missing))

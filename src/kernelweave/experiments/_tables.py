@@ -1,0 +1,116 @@
+"""What every reported table carries: the command, the date, the machine; written as CSV and as Markdown."""
+
+from __future__ import annotations
+
+import csv
+import datetime
+import os
+import platform
+from collections.abc import Mapping, Sequence
+from importlib.metadata import PackageNotFoundError, version
+from pathlib import Path
+from typing import Any
+
+__all__ = ["cell", "machine", "markdown", "write_table"]
+
+_PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn", "numba")
+
+
+def _processor() -> str:
+    """CPU model, with its family and model number where the name alone says little."""
+    found: dict[str, str] = {}
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor() or platform.machine()
+    for line in lines:
+        key, _, value = line.partition(":")
+        found.setdefault(key.strip(), value.strip())
+    name = found.get("model name", platform.machine())
+    numbers = [f"{key} {found[key]}" for key in ("cpu family", "model") if key in found]
+    return f"{name} ({', '.join(numbers)})" if numbers else name
+
+
+def _memory() -> str:
+    try:
+        return f"{os.sysconf('SC_PAGE_SIZE') * os.sysconf('SC_PHYS_PAGES') / 2**30:.0f} GiB"
+    except (AttributeError, ValueError, OSError):
+        return "unknown memory"
+
+
+def _load() -> str:
+    """Load average: times from a busy machine are to be read as such."""
+    return f"load average {os.getloadavg()[0]:.1f}" if hasattr(os, "getloadavg") else "unknown load"
+
+
+def _versions() -> str:
+    found = []
+    for package in _PACKAGES:
+        try:
+            found.append(f"{package} {version(package)}")
+        except PackageNotFoundError:
+            continue
+    return ", ".join(found)
+
+
+def machine() -> str:
+    """One line about the machine and the software on it."""
+    return (
+        f"{_processor()}, {os.cpu_count()} cores, {_memory()}, {_load()}, {platform.system()} {platform.release()}, "
+        f"Python {platform.python_version()}, {_versions()}"
+    )
+
+
+def cell(value: object) -> str:
+    """A value as tables show it.
+
+    >>> cell(12345.6), cell(0.012345), cell("text")
+    ('12346', '0.0123', 'text')
+    """
+    if not isinstance(value, float):
+        return "" if value is None else str(value)
+    # no exponent where the plain number is as short
+    return f"{value:.0f}" if 1000.0 <= abs(value) < 1e6 else f"{value:.3g}"
+
+
+def markdown(rows: Sequence[Mapping[str, Any]]) -> str:
+    """Write rows as a Markdown table; the keys of the first row are the columns.
+
+    >>> print(markdown([{"set": "sonar", "n": 208}]))
+    | set | n |
+    | --- | --- |
+    | sonar | 208 |
+    """
+    columns = list(rows[0])
+    lines = [columns, ["---"] * len(columns), *[[cell(row[column]) for column in columns] for row in rows]]
+    return "\n".join("| " + " | ".join(line) + " |" for line in lines)
+
+
+def write_table(
+    folder: Path, name: str, rows: Sequence[Mapping[str, Any]], command: str, note: str = "", title: str = ""
+) -> None:
+    """Write ``name.csv`` and ``name.md`` into a folder.
+
+    Parameters
+    ----------
+    folder : path
+        Made where it does not exist.
+    name : str
+        Name of the files.
+    rows : list of dict
+        The table; the keys of the first row are the columns.
+    command : str
+        The command that produces it.
+    note : str, optional
+        Text between the heading and the table.
+    title : str, optional
+        Heading; the name by default.
+    """
+    folder.mkdir(parents=True, exist_ok=True)
+    with open(folder / f"{name}.csv", "w", newline="") as file:
+        writer = csv.DictWriter(file, list(rows[0]))
+        writer.writeheader()
+        writer.writerows(rows)
+    about = f"`{command}`, {datetime.date.today().isoformat()}, on {machine()}."
+    parts = [f"# {title or name}", about, note, markdown(rows)]
+    (folder / f"{name}.md").write_text("\n\n".join(part for part in parts if part) + "\n")
