@@ -28,6 +28,8 @@ BENCHMARKS = (
     "path",
     "scaling",
     "engines",
+    "candidates",
+    "screening",
     "svm_engine",
     "agreement",
     "rivals",
