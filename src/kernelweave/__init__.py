@@ -30,6 +30,7 @@ _ROOMS = (
     "displays",
     "estimators",
     "exceptions",
+    "experiments",
     "kernels",
     "losses",
     "norms",

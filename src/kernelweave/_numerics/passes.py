@@ -78,12 +78,9 @@ def _dot_axpy(x, a, scale, out):
 @njit(cache=True, nogil=True, inline="always")
 def _three_fourths(squarings, times_base, k, end):
     """Whether kernels k, k + 1, k + 2 are each the fourth power of the one before: Gaussians of halving widths."""
-    if k + 3 > end:
+    if k + 3 > end or times_base[k] + times_base[k + 1] + times_base[k + 2] > 0:
         return False
-    for link in range(k, k + 3):
-        if squarings[link] != 2 or times_base[link] != 0:
-            return False
-    return True
+    return squarings[k] == 2 and squarings[k + 1] == 2 and squarings[k + 2] == 2
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})

@@ -1,4 +1,4 @@
-"""The command line: ``kernelweave demo``, ``kernelweave methods``.
+"""The command line: ``kernelweave demo``, ``kernelweave methods``, ``kernelweave reproduce``.
 
 The modules of the commands import nothing heavy at the top, so that ``kernelweave --help`` answers at once.
 """
@@ -10,6 +10,7 @@ import click
 from .. import __version__
 from .demo import demo
 from .methods import methods
+from .reproduce import reproduce
 
 __all__ = ["main"]
 
@@ -22,3 +23,4 @@ def main() -> None:
 
 main.add_command(demo)
 main.add_command(methods)
+main.add_command(reproduce)

@@ -152,6 +152,4 @@ def _describe(entry: Entry) -> str:
         + ", ".join(f"{label!r} ({count})" for label, count in entry.counts.items()),
         f"Source: {entry.source}" + (f"; OpenML {online}" if online else ""),
     ]
-        ),
-    ]
     return "\n".join([*lines, f"Note: {entry.note}"] if entry.note else lines)

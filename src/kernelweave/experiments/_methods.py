@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from ..estimators import MeanKernelRidgeClassifier, MKLClassifier, MKLClassifierCV
-from ..exceptions import ConvergenceWarning
+from ..exceptions import KernelWeaveConvergenceWarning
 from ._study import Row
 
 __all__ = ["Method", "Split", "effective_kernels", "run_method"]
@@ -68,11 +68,18 @@ def effective_kernels(weights: np.ndarray) -> float:
 
 
 def run_method(
-    method: Method, kernels: Any, split: Split, *, tol: float, max_iter: int | None, folds: int = 5, seed: int = 0
+    method: Method,
+    kernels: Any,
+    split: Split,
+    *,
+    tol: float,
+    max_iter: int | None,
+    folds: int = 5,
+    seed: int = 0,
 ) -> Row:
     """Tune on the training part, fit, and test: one row."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore", ConvergenceWarning)  # the gap reached is reported
+        warnings.simplefilter("ignore", KernelWeaveConvergenceWarning)  # the gap reached is reported
         return _run(method, kernels, split, tol, max_iter, folds, seed)
 
 

@@ -139,7 +139,9 @@ class _Kept:
         wanted = pd.DataFrame([{name: str(value) for name, value in key.items()} for key in keys])
         names = list(wanted.columns)
         text = rows[names].astype(str)
-        chosen = text.merge(wanted.drop_duplicates(), on=names, how="left", indicator=True)["_merge"] == "both"
+        chosen = (
+            text.merge(wanted.drop_duplicates(), on=names, how="left", indicator=True)["_merge"] == "both"
+        )
         return rows[chosen.to_numpy()].reset_index(drop=True)
 
 

@@ -1,0 +1,94 @@
+"""``kernelweave reproduce``: a paper's tables and figures, run anew."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from ..experiments import STUDIES
+
+__all__ = ["reproduce"]
+
+DEFAULT = Path("kernelweave_results")
+
+
+@click.command()
+@click.argument("study", required=False)
+@click.option("--only", default=None, help="Some parts only, separated by commas; --list names them.")
+@click.option("--quick", is_flag=True, help="A few repeats of everything; a whole run goes on from there.")
+@click.option("--repeats", type=click.IntRange(min=1), default=None, help="So many repeats of every part.")
+@click.option("--jobs", type=int, default=1, show_default=True, help="Processes; -1 is one a core.")
+@click.option(
+    "--output", "-o", type=click.Path(file_okay=False, path_type=Path), default=DEFAULT, show_default=True,
+    help="Folder for tables (CSV, Markdown), pictures and the rows of every run.",
+)  # fmt: skip
+@click.option("--restart", is_flag=True, help="Forget the runs that are in the folder already.")
+@click.option("--list", "listed", is_flag=True, help="List the studies and their parts, and run nothing.")
+def reproduce(
+    study: str | None,
+    only: str | None,
+    quick: bool,
+    repeats: int | None,
+    jobs: int,
+    output: Path,
+    restart: bool,
+    listed: bool,
+) -> None:
+    """Run a paper's tables and figures anew, the printed numbers beside ours.
+
+    \b
+    kernelweave reproduce --list
+    kernelweave reproduce smkl --quick
+    kernelweave reproduce smkl --only table2 --jobs 2 -o docs/results
+
+    Every run is kept when it is done: an interrupted study goes on where it stopped.  Data come from the folder named
+    by the environment variable KERNELWEAVE_DATA; UCI sets also from OpenML.
+    """
+    from ..experiments import load_study
+
+    if listed or study is None:
+        for name, about in STUDIES.items():
+            click.echo(f"{name}  {about}")
+            for part in load_study(name).parts:
+                click.echo(
+                    f"    {part.name:<12} {part.title} ({part.repeats} repeats, {part.quick_repeats} with --quick)"
+                )
+        return
+    try:
+        chosen = load_study(study)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    parts = {part.name: part for part in chosen.parts}
+    wanted = list(parts) if only is None else [name.strip() for name in only.split(",")]
+    unknown = [name for name in wanted if name not in parts]
+    if unknown:
+        raise click.UsageError(f"{study} has no part {unknown[0]!r}: it has {', '.join(parts)}")
+
+    from ..experiments._study import run_part
+
+    flags = "".join(
+        [
+            f" --only {only}" if only else "",
+            " --quick" if quick else "",
+            f" --repeats {repeats}" if repeats else "",
+        ]
+    )
+    for name in wanted:
+        click.echo(f"\n{parts[name].title}")
+        try:
+            lines = run_part(
+                study, parts[name], output, f"kernelweave reproduce {study}{flags}",
+                repeats=repeats, quick=quick, n_jobs=jobs, restart=restart, say=click.echo,
+            )  # fmt: skip
+        except KeyboardInterrupt:
+            click.echo(
+                f"\ninterrupted; what is done is in {output}, and the same command goes on from there",
+                err=True,
+            )
+            raise SystemExit(130) from None
+        for line in lines:
+            click.echo(line)
+        table = output / f"{study}_{name}.md"
+        if table.exists():
+            click.echo("\n" + table.read_text())

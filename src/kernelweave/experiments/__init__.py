@@ -1,0 +1,36 @@
+"""The papers' tables and figures, run anew: one study a paper, the printed numbers beside ours.
+
+``kernelweave reproduce`` is the way in; :func:`load_study` is the same from Python.  Studies are imported when asked
+for, so that the names cost nothing.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from ._study import Study
+
+__all__ = ["STUDIES", "load_study"]
+
+#: name of a study -> what it reproduces; each lives in the module of its name
+STUDIES = {
+    "smkl": "SMKL: smooth optimization for effective multiple kernel learning (Xu, Jin, Zhu, King, Lyu, Yang 2010)",
+}
+
+
+def load_study(name: str) -> Study:
+    """Return a study by name.
+
+    >>> load_study("smkl").name
+    'smkl'
+    """
+    from .._components import nearest
+
+    if name not in STUDIES:
+        raise ValueError(
+            f"unknown study {name!r}.{nearest(name, list(STUDIES))} Known studies: {', '.join(STUDIES)}."
+        )
+    study: Study = import_module(f"kernelweave.experiments.{name}").STUDY
+    return study
