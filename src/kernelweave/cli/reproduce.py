@@ -77,7 +77,7 @@ def reproduce(
     for name in wanted:
         click.echo(f"\n{parts[name].title}")
         try:
-            lines = run_part(
+            run_part(
                 study, parts[name], output, f"kernelweave reproduce {study}{flags}",
                 repeats=repeats, quick=quick, n_jobs=jobs, restart=restart, say=click.echo,
             )  # fmt: skip
@@ -87,8 +87,6 @@ def reproduce(
                 err=True,
             )
             raise SystemExit(130) from None
-        for line in lines:
-            click.echo(line)
         table = output / f"{study}_{name}.md"
         if table.exists():
             click.echo("\n" + table.read_text())

@@ -55,6 +55,11 @@ class Lp(Norm, registered_as="lp"):
         return 2.0 if np.isinf(self.p) else 2.0 * self.p / (self.p + 1.0)
 
     @property
+    def update_rate(self) -> float:  # type: ignore[override]
+        # the update is d_j ~ (d_j sqrt(s_j))^(2/(p+1)): so much of an error in ln d stays; the gap is its square
+        return 0.0 if np.isinf(self.p) else (2.0 / (self.p + 1.0)) ** 2
+
+    @property
     def dual_p(self) -> float:
         """``p / (p - 1)``, half the dual block exponent."""
         return 1.0 if np.isinf(self.p) else self.p / (self.p - 1.0)
