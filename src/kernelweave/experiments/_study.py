@@ -14,6 +14,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+import numpy as np
 import pandas as pd
 
 from ._tables import write_table
@@ -98,6 +99,11 @@ class Study:
     parts: Sequence[Part]
 
 
+def _text(value: Any) -> str:
+    """A value of a key as text, the same before it went to a file and after."""
+    return f"{value:.8g}" if isinstance(value, int | float | np.number) else str(value)
+
+
 class _Kept:
     """The rows that are done, in a CSV file that only ever grows by whole runs."""
 
@@ -118,7 +124,7 @@ class _Kept:
             return False
         same = pd.Series(True, index=self.rows.index)
         for name, value in key.items():
-            same &= self.rows[name].astype(str) == str(value)
+            same &= self.rows[name].map(_text) == _text(value)
         return bool(same.any())
 
     def add(self, key: Key, rows: Sequence[Row]) -> None:
@@ -136,9 +142,9 @@ class _Kept:
     def of(self, keys: Sequence[Key]) -> pd.DataFrame:
         """Rows of these runs, as read back from the file."""
         rows = pd.read_csv(self.path)
-        wanted = pd.DataFrame([{name: str(value) for name, value in key.items()} for key in keys])
+        wanted = pd.DataFrame([{name: _text(value) for name, value in key.items()} for key in keys])
         names = list(wanted.columns)
-        text = rows[names].astype(str)
+        text = rows[names].map(_text)
         chosen = (
             text.merge(wanted.drop_duplicates(), on=names, how="left", indicator=True)["_merge"] == "both"
         )
