@@ -90,14 +90,20 @@ def _paper(key: Key) -> list[Row]:
             quad, beta = state.x.quad, problem.repair(state.x.beta)
             excess = optimum.dual - problem.dual(beta, quad)
             l1_excess = l1_optimum.dual - l1.dual(beta, quad)
-            row = {"variant": variant, "step": step, "excess": excess, "l1_excess": l1_excess, "lam": lam}
-            # (11): f_lam is above f by at most (lam / 2) ln m
-            smoothing_error = 0.5 * lam * np.log(problem.m) - (problem.dual(beta, quad) - l1.dual(beta, quad))
-            row["smoothing_error"] = smoothing_error
-            row["smoothing_bound"] = 0.5 * lam * np.log(problem.m)
+            # (11): f_lam, the negative of the smoothed dual but for a constant, is above f by at most (lam / 2) ln m
+            most = 0.5 * lam * float(np.log(problem.m))
+            row: Row = {
+                "variant": variant,
+                "step": step,
+                "excess": excess,
+                "l1_excess": l1_excess,
+                "lam": lam,
+            }
+            row["smoothing_error"] = most - (problem.dual(beta, quad) - l1.dual(beta, quad))
+            row["smoothing_bound"] = most
             if variant == "paper":
                 bound = 2.0 * state.lipschitz * distance / ((step + 1) * (step + 2))
-                row["theorem4"], row["corollary5"] = bound, bound + row["smoothing_bound"]
+                row["theorem4"], row["corollary5"] = bound, bound + most
             rows.append(row)
     return rows
 

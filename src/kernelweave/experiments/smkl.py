@@ -20,7 +20,7 @@ from . import _smkl_convergence as convergence
 from . import _smkl_data as data
 from . import _smkl_report as reports
 from ._at_hand import at_hand, not_at_hand
-from ._methods import C_GRID, Method, run_method
+from ._methods import C_GRID, Method, Split, run_method
 from ._smkl_paper import TABLE2, TABLE3, WPBC
 from ._study import Key, Part, Report, Row, Study
 
@@ -93,7 +93,7 @@ def _keys(load: Any, table: Sequence[str], repeats: int) -> list[Key]:
 # ---- the work of a run ---------------------------------------------------------------------------------------------
 
 
-def _measure(methods: Sequence[Method], kernels: Any, split: data.Split, seed: int) -> list[Row]:
+def _measure(methods: Sequence[Method], kernels: Any, split: Split, seed: int) -> list[Row]:
     return [run_method(one, kernels, split, tol=TOL, max_iter=MAX_ITER, seed=seed) for one in methods]
 
 
