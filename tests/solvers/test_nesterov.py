@@ -3,12 +3,15 @@
 import numpy as np
 import pytest
 
+import references as ref
 from kernelweave.banks import precomputed_bank
 from kernelweave.losses import Hinge
 from kernelweave.norms import L1, Entropy
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, make_solver, solve
 from kernelweave.solvers.nesterov import Nesterov, smoothed
+
+HINGE = next(loss for loss in ref.LOSSES if loss.name == "hinge")
 
 
 def small_problem(norm, fit_intercept=False, C=1.0, n=24, m=5, seed=0):
@@ -68,6 +71,21 @@ def test_l1_through_smoothing_reaches_the_l1_optimum(fit_intercept, C):
     assert found.converged
     assert found.certificate.dual <= exact.certificate.primal * (1 + 1e-12)
     assert found.certificate.primal == pytest.approx(exact.certificate.primal, rel=1e-4)
+
+
+@pytest.mark.parametrize("fit_intercept", [False, True])
+@pytest.mark.parametrize("smoothing", [0.01, 0.1, 1.0])
+def test_smoothed_objective_agrees_with_a_conic_solver(smoothing, fit_intercept):
+    problem, stack = small_problem(Entropy(smoothing), fit_intercept, n=20, m=4)
+    found = solve(problem, Nesterov(), Stop(5e-7))
+    assert found.converged
+    exact = ref.conic_optimum(
+        stack, problem.y, problem.c, HINGE, ref.entropy_norm(problem.norm.lam, smoothing),
+        fit_intercept,
+    )  # fmt: skip
+    assert exact.relative_gap < 1e-7
+    assert found.certificate.primal == pytest.approx(exact.value, rel=1e-6)
+    assert found.certificate.dual == pytest.approx(exact.value, rel=1e-6)
 
 
 def test_continuation_beats_the_constant_step():
