@@ -18,6 +18,8 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").glob("*.md")),
 ]
+#: one page a paper
+METHODS = ["smkl.md"]
 
 
 def blocks(page: str) -> list[str]:
@@ -40,6 +42,14 @@ def test_readme_example(tmp_path):
     output = run(example, tmp_path)
     assert "is proved to be within" in output
     assert "gaussian(width=" in output
+
+
+@pytest.mark.parametrize("page", METHODS)
+def test_examples_of_the_methods(page, tmp_path):
+    examples = blocks(f"docs/{page}")
+    assert examples
+    for example in examples:
+        assert run(example, tmp_path).strip()  # every one shows something
 
 
 def test_a_solver_in_one_file(tmp_path):

@@ -25,9 +25,9 @@ SETTING = (
     "(7); the others with. Hinge loss, except ridge."
 )
 _TESTS = (
-    "*p* columns: two-sided paired t-tests over the splits, adjusted by Holm over the data sets: first as if splits were "
-    "independent, which is too sure, then with the variance corrected for their overlap (Nadeau and Bengio 2003), which "
-    "with so small training parts is very cautious. An arrow says who is ahead by the first: < SMKL is below."
+    "*p* columns: two-sided paired t-tests over the splits, adjusted by Holm over the data sets: first as if splits "
+    "were independent, which is too sure, then with the variance corrected for their overlap (Nadeau and Bengio 2003), "
+    "which with so small training parts is very cautious. An arrow says who is ahead by the first: < SMKL is below."
 )
 
 
