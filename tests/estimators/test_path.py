@@ -159,3 +159,19 @@ def test_bad_parameters(binary):
         MKLClassifierCV(bank(), norms=["l1", 2], solver="level").fit(X, y)
     with pytest.raises(ValueError, match="two classes"):
         mkl_path(*by_hand.blobs(30))
+
+
+@pytest.mark.parametrize("solver", ["auto", "nesterov"])
+def test_a_kernel_that_vanishes_on_a_fold_stays_at_zero_there(solver):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(24, 30))
+    y = np.where(X[:, 0] + 0.3 * rng.normal(size=24) > 0, 1, 0)
+    X[:, 5] = 0.0
+    X[3, 5] = 2.0  # a term of one document: the fold without it has nothing of it
+    folds = [(np.delete(np.arange(24), np.arange(k, 24, 4)), np.arange(k, 24, 4)) for k in range(4)]
+    clf = MKLClassifierCV(kw.per_feature(kw.linear()), Cs=[0.1, 1.0], cv=folds, solver=solver, tol=1e-2).fit(
+        X, y
+    )
+    assert np.isfinite(clf.cv_results_["relative_gap"]).all()
+    assert (clf.cv_results_["relative_gap"] <= 1e-2).all()
+    assert np.isfinite(clf.weights_).all()

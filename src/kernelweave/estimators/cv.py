@@ -203,7 +203,9 @@ class MKLClassifierCV(MKLClassifier):
             bank = Recentred(bank, train)
         if bound.normaliser.mode != "trace":
             return bank
-        return Rescaled(bank, 1.0 / bank.diag()[:, train].mean(axis=1))
+        means = bank.diag()[:, train].mean(axis=1)
+        # a kernel that vanishes on the fold stays at zero, as it does where it vanishes on all samples
+        return Rescaled(bank, np.divide(1.0, means, out=np.zeros_like(means), where=means > 0))
 
     def _follow(
         self,

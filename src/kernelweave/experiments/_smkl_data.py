@@ -47,6 +47,8 @@ def toy_split(irrelevant: int, seed: int) -> Split:
 def _standardised(X: np.ndarray, y: np.ndarray, share: float, seed: int) -> Split:
     X, X_test, y, y_test = train_test_split(X, y, train_size=share, stratify=y, random_state=seed)
     mean, deviation = X.mean(axis=0), X.std(axis=0)
-    varies = deviation > 0
+    varies = deviation > 1e-12 * (
+        1.0 + np.abs(mean)
+    )  # of a constant column rounding may leave more than zero
     mean, deviation = mean[varies], deviation[varies]
     return Split((X[:, varies] - mean) / deviation, y, (X_test[:, varies] - mean) / deviation, y_test)

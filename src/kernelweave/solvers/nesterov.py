@@ -163,6 +163,11 @@ def _stages(norm: Norm, scale: float) -> Iterator[Norm]:
         yield norm
         return
     goal = 0.0 if norm.simplex else float(norm.lam)  # type: ignore[attr-defined]
+    if not np.isfinite(scale):
+        raise FloatingPointError(
+            "the SVM on the mean kernel has no finite value: check the scale of the kernels and of C"
+        )
+    scale = max(scale, np.finfo(float).tiny)  # nothing to learn: the value is zero
     lam = 0.1 * scale
     while lam > max(goal, 1e-12 * scale):
         yield smoothed(lam)
@@ -221,7 +226,7 @@ class _SmoothedDual:
         beta = to_numpy(x.beta)
         f = to_numpy(self.mixed(x))
         b = problem.loss.best_intercept(problem.y, f, problem.c) if problem.fit_intercept else 0.0
-        charged = float(np.sum(problem.c * problem.loss.value(problem.y, f + b)))
+        charged = problem.loss.total(problem.y, f + b, problem.c)
         return float(x.theta @ x.quad) + charged - problem.gain(problem.repair(beta))
 
     def lipschitz_bound(self) -> float:
