@@ -51,6 +51,36 @@ class RefLoss:
     bounds: Callable[[np.ndarray], tuple[np.ndarray, np.ndarray]]
     regression: bool = False
     parameters: dict[str, float] = field(default_factory=dict)
+    #: share of the total weight that the samples may have together, and the share that each has anyway
+    budget: float = 1.0
+    base: float = 0.0
+
+    def total(self, y, f, c) -> float:
+        """What the objective charges: ``sum c l``, or the largest losses as far as the budget goes."""
+        if self.budget == 1.0:
+            return float(np.sum(c * self.value(y, f)))
+        if y.ndim == 2:
+            return sum(self.total(y[:, k], f[:, k], c[:, k]) for k in range(y.shape[1]))
+        left, total = (self.budget - self.base) * np.sum(c), 0.0
+        for l, most in sorted(zip(self.value(y, f), c, strict=True), key=lambda pair: -pair[0]):
+            extra = min(left, (1 - self.base) * most)
+            total += (self.base * most + extra) * l
+            left -= extra
+        return float(total)
+
+    def threshold(self, y, f, c) -> float:
+        """Loss of the sample at which the budget is spent; zero where it is not."""
+        left = (self.budget - self.base) * np.sum(c)
+        for l, most in sorted(zip(self.value(y, f), c, strict=True), key=lambda pair: -pair[0]):
+            left -= (1 - self.base) * most
+            if left <= 1e-12 * np.sum(c):
+                return float(l)
+        return 0.0
+
+    def spent(self, y, c, beta) -> np.ndarray:
+        """Share of the budget that coefficients use, column by column."""
+        over = np.sum(np.maximum(y * beta - self.base * c, 0.0), axis=0)
+        return over / ((self.budget - self.base) * np.sum(c, axis=0))
 
     @property
     def label(self) -> str:
@@ -131,6 +161,18 @@ def epsilon_insensitive(epsilon: float) -> RefLoss:
     )
 
 
+def budgeted_hinge(budget: float, base: float = 0.0) -> RefLoss:
+    return RefLoss(
+        "budgeted_hinge",
+        HINGE.value,
+        HINGE.conjugate,
+        HINGE.bounds,
+        parameters={"budget": budget} | ({"base": base} if base else {}),
+        budget=budget,
+        base=base,
+    )
+
+
 #: every loss of the library, some with several parameters
 LOSSES = [
     HINGE,
@@ -141,6 +183,8 @@ LOSSES = [
     SQUARED,
     epsilon_insensitive(0.1),
     epsilon_insensitive(0.0),
+    budgeted_hinge(0.4),
+    budgeted_hinge(0.6, 0.2),
 ]
 
 
@@ -263,9 +307,9 @@ def lowest_loss(loss: RefLoss, y, f, c, fit_intercept: bool) -> float:
     if y.ndim == 2:
         return sum(lowest_loss(loss, y[:, k], f[:, k], c[:, k], fit_intercept) for k in range(y.shape[1]))
     if not fit_intercept:
-        return float(np.sum(c * loss.value(y, f)))
+        return loss.total(y, f, c)
     reach = np.max(np.abs(f)) + np.max(np.abs(y)) + 40.0
-    return golden_section(lambda b: float(np.sum(c * loss.value(y, f + b))), -reach, reach)
+    return golden_section(lambda b: loss.total(y, f + b, c), -reach, reach)
 
 
 def primal_value(Ks, y, c, beta, d, loss: RefLoss, norm: RefNorm, fit_intercept: bool) -> float:
@@ -287,7 +331,7 @@ def dual_value(Ks, y, c, beta, loss: RefLoss, norm: RefNorm) -> float:
 
 
 def in_dual_set(y, c, beta, loss: RefLoss, fit_intercept: bool, slack: float = 1e-9) -> bool:
-    """Whether coefficients are in their box, and sum to zero (column by column) where there is an intercept."""
+    """Whether coefficients are in their box and budget, and sum to zero (column by column) with an intercept."""
     low, high = loss.bounds(y)
     low, high = (
         np.where(c > 0, low * np.where(c > 0, c, 1), 0),
@@ -295,11 +339,12 @@ def in_dual_set(y, c, beta, loss: RefLoss, fit_intercept: bool, slack: float = 1
     )
     inside = np.all(beta >= low) and np.all(beta <= high)
     balanced = not fit_intercept or np.all(np.abs(beta.sum(axis=0)) <= slack * (1 + np.abs(beta).sum(axis=0)))
-    return bool(inside and balanced)
+    affordable = loss.budget == 1.0 or np.all(loss.spent(y, c, beta) <= 1 + slack)
+    return bool(inside and balanced and affordable)
 
 
 def into_dual_set(y, c, beta, loss: RefLoss, fit_intercept: bool):
-    """A point of the dual set near ``beta``: clip, and with an intercept shift by the root of the clipped sum."""
+    """A point of the dual set near ``beta``: clip, with an intercept shift by the root of the clipped sum, shrink."""
     if y.ndim == 2:
         columns = [
             into_dual_set(y[:, k], c[:, k], beta[:, k], loss, fit_intercept) for k in range(y.shape[1])
@@ -311,14 +356,23 @@ def into_dual_set(y, c, beta, loss: RefLoss, fit_intercept: bool):
         np.where(c > 0, high * np.where(c > 0, c, 1), 0),
     )
     if not fit_intercept:
-        return np.clip(beta, low, high)
+        return _afford(y, c, np.clip(beta, low, high), loss)
     reach = 1.0 + 2 * np.max(np.abs(beta))
     reach += np.max(np.where(np.isfinite(high), high, 0)) - np.min(np.where(np.isfinite(low), low, 0))
 
     def total(h):
         return float(np.sum(np.clip(beta - h, low, high)))
 
-    return np.clip(beta - brentq(total, -reach, reach, xtol=1e-15, rtol=1e-14), low, high)
+    return _afford(
+        y, c, np.clip(beta - brentq(total, -reach, reach, xtol=1e-15, rtol=1e-14), low, high), loss
+    )
+
+
+def _afford(y, c, beta, loss: RefLoss):
+    """Shrink towards zero until the budget is met; sums that are zero stay zero."""
+    if loss.budget == 1.0 or loss.spent(y, c, beta) <= 1.0:
+        return beta
+    return beta * brentq(lambda t: loss.spent(y, c, t * beta) - 1.0, 0.0, 1.0, xtol=1e-15, rtol=1e-14)
 
 
 def relative(primal: float, dual: float) -> float:
@@ -385,7 +439,7 @@ def _conic_attempts(Ks, y, c, loss, norm, fit_intercept, rank_tol, options):
         regulariser = squares / 2 - norm.parameter / 2 * (cp.sum(cp.entr(d)) - np.log(len(Z)))
     else:
         regulariser = _conic_norm(cp, t, w, norm)
-    charge = cp.sum(cp.multiply(c, _conic_loss(cp, y, f, loss)))
+    charge = _conic_total(cp, y, f, c, loss)
     # in units of the total weight the numbers are of order one, which interior points like; another scale may help too
     whole = float(np.sum(c))
     attempts = ((whole, 1e-11, 1e-11), (np.mean(c), 1e-10, 1e-10), (1.0, 1e-9, 1e-9), (whole, 1e-8, 1e-8))
@@ -443,6 +497,18 @@ def _conic_norm(cp, t, w, norm: RefNorm):
     if norm.label == "lp-inf":
         return sum(squares) / 2
     return cp.square(cp.pnorm(t, 2 * norm.parameter / (norm.parameter + 1))) / 2
+
+
+def _conic_total(cp, y, f, c, loss: RefLoss):
+    if loss.budget == 1.0:
+        return cp.sum(cp.multiply(c, _conic_loss(cp, y, f, loss)))
+    # the formula for the conditional value at risk: min over s of limit s + sum c (l - s)_+
+    s = cp.Variable(() if y.ndim == 1 else (1, y.shape[1]), nonneg=True)
+    limit = (loss.budget - loss.base) * np.sum(c, axis=0)
+    slack = cp.pos(1 - cp.multiply(y, f))
+    level = s if y.ndim == 1 else np.ones((y.shape[0], 1)) @ s
+    over = cp.sum(cp.multiply((1 - loss.base) * c, cp.pos(1 - cp.multiply(y, f) - level)))
+    return loss.base * cp.sum(cp.multiply(c, slack)) + cp.sum(cp.multiply(limit, s)) + over
 
 
 def _conic_loss(cp, y, f, loss: RefLoss):

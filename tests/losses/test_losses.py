@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from kernelweave.losses import EpsilonInsensitive, HuberHinge, Loss, make_loss, registry
+from kernelweave.losses import BudgetedHinge, EpsilonInsensitive, HuberHinge, Loss, make_loss, registry
 from references import LOSSES, golden_section
 
 VARIANTS = [
@@ -21,6 +21,8 @@ VARIANTS = [
     HuberHinge(width=3.0),
     EpsilonInsensitive(epsilon=0.0),
     EpsilonInsensitive(epsilon=0.7),
+    BudgetedHinge(budget=0.4),
+    BudgetedHinge(budget=0.7, base=0.3),
 ]
 every_loss = pytest.mark.parametrize("loss", VARIANTS, ids=repr)
 seeds = st.integers(0, 2**32 - 1)
@@ -291,8 +293,19 @@ def test_projection_is_the_nearest_point(loss, zero_sum, seed, columns):
         other = np.clip(rng.normal(scale=3.0, size=shape), low, high)
         if zero_sum:
             other = _balanced(other, low, high)
+        other = _affordable(loss, y, c, other)
         assert np.sum((beta - nearest) * (other - nearest)) <= 1e-10 * (1 + np.sum(beta**2))
     np.testing.assert_allclose(loss.project(y, nearest, c, zero_sum), nearest, atol=1e-12)
+
+
+def _affordable(loss: Loss, y: np.ndarray, c: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """Shrink each column until a budget, where the loss has one, is met: that is enough, as the excess is convex."""
+    share = getattr(loss, "budget", 1.0)
+    if share == 1.0:
+        return beta
+    spent = np.sum(np.maximum(y * beta - loss.base * c, 0.0), axis=0)
+    limit = (share - loss.base) * np.sum(c, axis=0)
+    return beta * np.minimum(1.0, limit / np.maximum(spent, 1e-300))
 
 
 def _balanced(beta: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray:
@@ -303,6 +316,47 @@ def _balanced(beta: np.ndarray, low: np.ndarray, high: np.ndarray) -> np.ndarray
     share_up = np.divide(most, gain, out=np.zeros_like(gain), where=gain > 0)
     share_down = np.divide(most, loss, out=np.zeros_like(loss), where=loss > 0)
     return positive * share_up + negative * share_down
+
+
+# ---- all samples together ------------------------------------------------------------------------------------------
+
+
+@every_loss
+@given(seed=seeds, columns=st.sampled_from([None, 2]))
+def test_total_and_gain_are_conjugates(loss, seed, columns):
+    """Fenchel-Young for the total: every coefficient vector of the dual set bounds it from below."""
+    rng = np.random.default_rng(seed)
+    shape = 12 if columns is None else (12, columns)
+    y = some_targets(loss, rng, shape)
+    c = rng.uniform(0.1, 3.0, size=shape) * (rng.uniform(size=shape) > 0.2)
+    f = rng.normal(scale=3.0, size=shape)
+    total = loss.total(y, f, c)
+    assert isinstance(total, float)
+    for _ in range(5):
+        beta = loss.project(y, rng.normal(scale=4.0, size=shape), c, False)
+        assert total >= loss.gain(y, beta, c) - np.sum(beta * f) - 1e-10 * (1 + total)
+    if getattr(loss, "budget", 1.0) == 1.0:
+        assert total == np.sum(c * loss.value(y, f))
+        assert loss.margin(y, f, c) == 1.0
+        assert loss.dual_budget(y, c) is None
+    flat = [array.ravel() for array in (y, c)]
+    beta = loss.project(flat[0], rng.normal(size=y.size), flat[1], True)
+    assert loss.normals(flat[0], beta, flat[1]).shape[1] == y.size
+
+
+@every_loss
+def test_saddle_form_is_the_total_as_a_maximum(loss):
+    quadratic = loss.quadratic_dual(np.ones(1))
+    linear = quadratic is not None and quadratic.kink == 0 and quadratic.ridge == 0
+    assert loss.has_saddle_form == linear
+    if not linear:
+        return
+    rng = np.random.default_rng(11)
+    y = some_targets(loss, rng, 30)
+    f, c = rng.normal(scale=2.0, size=30), rng.uniform(0.1, 2.0, size=30)
+    # a projected ascent from anywhere ends at the maximum of a linear function
+    beta = loss.project(y, 1e7 * (loss.quadratic_dual(y).linear - f), c, False)
+    assert beta @ (loss.quadratic_dual(y).linear - f) == pytest.approx(loss.total(y, f, c), rel=1e-6)
 
 
 # ---- intercept -----------------------------------------------------------------------------------------------------
@@ -327,7 +381,7 @@ def test_best_intercept_minimises(loss, seed, columns):
         yk, fk, ck, bk = (y, f, c, b) if columns is None else (y[:, k], f[:, k], c[:, k], b[k])
 
         def charge(b, y=yk, f=fk, c=ck):
-            return float(np.sum(c * loss.value(y, f + b)))
+            return loss.total(y, f + b, c)
 
         lowest = golden_section(charge, -60.0, 60.0)
         assert charge(bk) <= lowest + 1e-12 * (1 + abs(lowest))
@@ -340,8 +394,8 @@ def test_best_intercept_on_ties_and_flat_stretches(loss):
         y = np.array([1.0, 1.0, 1.0, -1.0, -1.0, -1.0])
         c = np.ones(6)
         b = loss.best_intercept(y, f, c)
-        lowest = golden_section(lambda b, f=f, y=y, c=c: float(np.sum(c * loss.value(y, f + b))), -60.0, 60.0)
-        assert np.sum(c * loss.value(y, f + b)) <= lowest + 1e-12
+        lowest = golden_section(lambda b, f=f, y=y, c=c: loss.total(y, f + b, c), -60.0, 60.0)
+        assert loss.total(y, f + b, c) <= lowest + 1e-12
 
 
 @every_loss
@@ -370,6 +424,11 @@ def test_no_weight_at_all_is_no_trouble(loss):
         (HuberHinge(width=float("nan")), "width > 0"),
         (EpsilonInsensitive(epsilon=-0.1), "epsilon >= 0"),
         (EpsilonInsensitive(epsilon=float("nan")), "epsilon >= 0"),
+        (BudgetedHinge(budget=0.0), "0 < budget <= 1"),
+        (BudgetedHinge(budget=1.5), "0 < budget <= 1"),
+        (BudgetedHinge(budget=float("nan")), "0 < budget <= 1"),
+        (BudgetedHinge(budget=0.5, base=0.5), "0 <= base < budget"),
+        (BudgetedHinge(budget=0.5, base=-0.1), "0 <= base < budget"),
     ],
 )
 def test_parameters_out_of_range_are_refused(loss, words):

@@ -11,7 +11,13 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kernelweave._numerics.projections import project_box_sum, project_lp_ball, project_simplex, shrink_power
+from kernelweave._numerics.projections import (
+    project_box_budget,
+    project_box_sum,
+    project_lp_ball,
+    project_simplex,
+    shrink_power,
+)
 
 values = st.floats(-8.0, 8.0)
 vectors = st.integers(1, 8).flatmap(lambda n: arrays(float, n, elements=values))
@@ -165,3 +171,55 @@ def test_box_sum_of_many_equal_values_keeps_symmetry():
     assert np.ptp(x[y < 0]) == 0
     # 700 (0.4 - h) = 300 (0.4 + h) at h = 0.16
     np.testing.assert_allclose([x[0], x[-1]], [0.24, -0.56])
+
+
+# ---- box and budget ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("base", [0.0, 0.3])
+@pytest.mark.parametrize("balanced", [False, True])
+def test_box_budget_by_a_quadratic_program(base, balanced):
+    rng = np.random.default_rng(3)
+    for share in (0.05, 0.3, 0.9, 2.0):
+        for _ in range(4):
+            upper = rng.uniform(0.1, 2.0, size=9) * (rng.uniform(size=9) > 0.2)
+            signs = np.where(np.arange(9) < rng.integers(2, 8), 1.0, -1.0)
+            v = rng.normal(0.5, 1.5, size=9)
+            free, limit = base * upper, share * (1 - base) * upper.sum()
+
+            def constraints(x, upper=upper, free=free, limit=limit, signs=signs):
+                rows = [x >= 0, x <= upper, cp.sum(cp.pos(x - free)) <= limit]
+                return [*rows, signs @ x == 0] if balanced else rows
+
+            x = project_box_budget(v, upper, limit, free if base else None, signs if balanced else None)
+            np.testing.assert_allclose(x, nearest(v, constraints), atol=2e-6)
+
+
+@given(v=vectors, share=st.floats(0.01, 1.0), base=st.sampled_from([0.0, 0.4]), seed=st.integers(0, 10**6))
+def test_box_budget_variational_inequality(v, share, base, seed):
+    rng = np.random.default_rng(seed)
+    upper = rng.uniform(0.0, 3.0, size=v.size)
+    free, limit = base * upper, share * np.sum((1 - base) * upper)
+    x = project_box_budget(v, upper, limit, free)
+    assert np.all((x >= 0) & (x <= upper))
+    assert np.sum(np.maximum(x - free, 0)) <= limit * (1 + 1e-12) + 1e-15
+    for _ in range(10):
+        z = rng.uniform(size=v.size) * upper
+        z *= min(1.0, limit / max(np.sum(np.maximum(z - free, 0)), 1e-300))
+        assert (v - x) @ (z - x) <= 1e-10 * (1 + v @ v)
+    np.testing.assert_allclose(project_box_budget(x, upper, limit, free), x, atol=1e-12)
+
+
+def test_box_budget_by_hand():
+    ones = np.ones(3)
+    np.testing.assert_allclose(project_box_budget(np.array([2.0, 0.9, -1.0]), ones, 3.0), [1.0, 0.9, 0.0])
+    np.testing.assert_allclose(project_box_budget(np.array([1.0, 0.8, -1.0]), ones, 1.0), [0.6, 0.4, 0.0])
+    # the first 0.5 of each is free: only what lies above it is cut back
+    half = np.full(3, 0.5)
+    np.testing.assert_allclose(
+        project_box_budget(np.array([1.0, 0.8, 0.2]), ones, 0.4, half), [0.8, 0.6, 0.2]
+    )
+    signs = np.array([1.0, 1.0, -1.0])
+    np.testing.assert_allclose(
+        project_box_budget(np.array([1.0, 1.0, 1.0]), ones, 1.0, balance=signs), [0.25, 0.25, 0.5]
+    )

@@ -95,7 +95,7 @@ def test_certificate_of_any_point_is_valid_and_can_be_recomputed(loss, norm, fit
         # the intercept is the one that the objective is computed with
         f = ref.decision_values(case.Ks, beta, weights) + found.intercept
         lowest = ref.lowest_loss(loss, case.y, f - found.intercept, case.c, fit_intercept)
-        assert np.sum(case.c * loss.value(case.y, f)) == pytest.approx(lowest, rel=1e-9)
+        assert loss.total(case.y, f, case.c) == pytest.approx(lowest, rel=1e-9)
 
 
 @with_and_without

@@ -6,7 +6,7 @@ import numpy as np
 
 from .scalar import monotone_root
 
-__all__ = ["project_box_sum", "project_lp_ball", "project_simplex"]
+__all__ = ["project_box_budget", "project_box_sum", "project_lp_ball", "project_simplex"]
 
 
 def project_simplex(v: np.ndarray, total: float = 1.0) -> np.ndarray:
@@ -95,3 +95,55 @@ def project_box_sum(v: np.ndarray, lower: np.ndarray, upper: np.ndarray, total: 
     fixed = np.sum(np.clip(v[~free] - h, lower[~free], upper[~free]))
     h = (np.sum(v[free]) + fixed - total) / moving
     return np.clip(v - h, lower, upper)
+
+
+def project_box_budget(
+    v: np.ndarray,
+    upper: np.ndarray,
+    limit: float,
+    free: np.ndarray | None = None,
+    balance: np.ndarray | None = None,
+) -> np.ndarray:
+    """Project ``v`` on ``{0 <= x <= upper, sum [x - free]_+ <= limit}``, with ``balance`` also ``balance'x = 0``.
+
+    Parameters
+    ----------
+    v, upper : arrays of shape (n,)
+        Point, and the upper ends of the box.
+    limit : float
+        Budget, not negative.
+    free : array of shape (n,), optional
+        What each entry may have at no cost; zero by default.
+    balance : array of shape (n,) of -1 and 1, optional
+        Two groups whose sums must be equal.
+    """
+    free = np.zeros_like(upper) if free is None else free
+    plain = _projected_box(v, upper, balance)
+    if np.sum(np.maximum(plain - free, 0.0)) <= limit:
+        return plain
+    if balance is None:
+        # what exceeds the free part pays the same multiplier h: clip(v - free - h, 0, upper - free)
+        beyond = project_box_sum(v - free, np.zeros_like(v), upper - free, limit)
+        return np.where(v > free, free + beyond, np.clip(v, 0.0, free))
+    if not np.any(free):
+        # the budget is spent and the groups are equal: half of it each, and the problem falls apart
+        x = np.empty_like(v)
+        for group in (balance > 0, balance < 0):
+            x[group] = project_box_sum(v[group], np.zeros(np.count_nonzero(group)), upper[group], 0.5 * limit)
+        return x
+
+    def at(h: float) -> np.ndarray:
+        def shrunk(b: float) -> np.ndarray:
+            w = v - b * balance
+            return np.clip(np.maximum(np.minimum(w, free), w - h), 0.0, upper)
+
+        return shrunk(monotone_root(lambda b: -float(np.sum(balance * shrunk(b)))))
+
+    return at(monotone_root(lambda h: limit - float(np.sum(np.maximum(at(h) - free, 0.0)))))
+
+
+def _projected_box(v: np.ndarray, upper: np.ndarray, balance: np.ndarray | None) -> np.ndarray:
+    if balance is None:
+        return np.clip(v, 0.0, upper)
+    low, high = np.where(balance < 0, -upper, 0.0), np.where(balance > 0, upper, 0.0)
+    return balance * project_box_sum(balance * v, low, high)

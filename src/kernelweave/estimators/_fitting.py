@@ -87,6 +87,7 @@ def stack_fits(fits: list[Fit]) -> Certificate:
         dual=sum(fit.certificate.dual for fit in fits),
         dual_point=np.stack([fit.certificate.dual_point for fit in fits], axis=1),
         intercept=np.array([fit.certificate.intercept for fit in fits]),
+        margin=min(fit.certificate.margin for fit in fits),
     )
 
 

@@ -1,6 +1,7 @@
 """Convex losses: value, gradient, conjugate, dual set."""
 
-from ._base import Loss, QuadraticDual, make_loss, registry
+from ._base import DualBudget, Loss, QuadraticDual, make_loss, registry
+from .budgeted_hinge import BudgetedHinge, budget_from_noise_rate
 from .epsilon_insensitive import EpsilonInsensitive
 from .hinge import Hinge
 from .huber_hinge import HuberHinge
@@ -9,6 +10,8 @@ from .squared import Squared
 from .squared_hinge import SquaredHinge
 
 __all__ = [
+    "BudgetedHinge",
+    "DualBudget",
     "EpsilonInsensitive",
     "Hinge",
     "HuberHinge",
@@ -17,6 +20,7 @@ __all__ = [
     "QuadraticDual",
     "Squared",
     "SquaredHinge",
+    "budget_from_noise_rate",
     "make_loss",
     "registry",
 ]

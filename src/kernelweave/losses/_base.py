@@ -18,7 +18,7 @@ from .._numerics.scalar import monotone_root
 
 Array = NDArray[np.float64]
 
-__all__ = ["Array", "Loss", "QuadraticDual", "make_loss", "registry"]
+__all__ = ["Array", "DualBudget", "Loss", "QuadraticDual", "make_loss", "registry"]
 
 
 class QuadraticDual(NamedTuple):
@@ -31,12 +31,23 @@ class QuadraticDual(NamedTuple):
     upper: Array
 
 
+class DualBudget(NamedTuple):
+    """``sum_i [|beta_i| - free_i]_+ <= limit``: what a dual set may ask of all coefficients together."""
+
+    free: Array
+    limit: float
+
+
 class Loss(Component):
     """A convex loss ``l(y, f)``.
 
     Subclasses give ``value``, ``gradient``, ``conjugate`` and ``bounds``; and ``smoothness`` where the gradient is
     Lipschitz, ``curvature`` where the second derivative is positive everywhere, ``quadratic_dual`` where the
     conjugate is piecewise quadratic.
+
+    The objective has ``total``, nearly always the weighted sum of the values.  A loss that weighs the samples against
+    each other gives its own ``total``, ``gain``, ``project``, ``_intercept`` and ``dual_budget``; its ``value``,
+    ``conjugate`` and ``bounds`` are then those of one sample by itself.
     """
 
     tasks: ClassVar[frozenset[str]] = frozenset()
@@ -50,6 +61,12 @@ class Loss(Component):
         """Whether ``quadratic_dual`` is one, without a kink."""
         quadratic = self.quadratic_dual(np.ones(1))
         return quadratic is not None and quadratic.kink == 0.0
+
+    @property
+    def has_saddle_form(self) -> bool:
+        """Whether the dual is linear on its set: ``total = max over beta of beta'(linear - f)``, bilinear in both."""
+        quadratic = self.quadratic_dual(np.ones(1))
+        return quadratic is not None and quadratic.kink == 0.0 and quadratic.ridge == 0.0
 
     def __init_subclass__(cls, registered_as: str | None = None, **kwargs: Any) -> None:
         super().__init_subclass__(**kwargs)
@@ -106,6 +123,29 @@ class Loss(Component):
         """Return the loss's term in the dual objective, ``-l*(-b)``."""
         return -self.conjugate(y, -b)
 
+    # ---- all samples together --------------------------------------------------------------------------------
+
+    def total(self, y: Array, f: Array, c: Array) -> float:
+        """Return what the objective charges: ``sum_i c_i l(y_i, f_i)``."""
+        return float(np.sum(c * self.value(y, f)))
+
+    def gain(self, y: Array, beta: Array, c: Array) -> float:
+        """Return the loss's part of the dual objective, ``-total*(-beta)``: ``sum_i c_i dual(y_i, beta_i / c_i)``."""
+        used = c > 0
+        return float(np.sum(c[used] * self.dual(y[used], beta[used] / c[used])))
+
+    def margin(self, y: Array, f: Array, c: Array) -> float:
+        """Size of the decision values that matter, relative to 1: relative gaps are divided by it."""
+        return 1.0
+
+    def dual_budget(self, y: Array, c: Array) -> DualBudget | None:
+        """Return the constraint on all coefficients of one column together, None where there is none."""
+        return None
+
+    def normals(self, y: Array, beta: Array, c: Array) -> Array:
+        """Normals ``(k, n)`` of the constraints beyond the box (and the zero sum) that hold with equality at beta."""
+        return np.zeros((0, beta.size))
+
     def project(self, y: Array, beta: Array, c: Array, zero_sum: bool) -> Array:
         """Nearest coefficients in the dual set; with an intercept their columns sum to zero."""
         low, high = self.box(y, c)
@@ -117,7 +157,7 @@ class Loss(Component):
         return np.stack(columns, axis=1)
 
     def best_intercept(self, y: Array, f: Array, c: Array) -> Any:
-        """Return the b that minimises ``sum c l(y, f + b)``: a float, or one a column."""
+        """Return the b that minimises ``total(y, f + b, c)``: a float, or one a column."""
         if f.ndim == 2:
             return np.array([self._intercept(y[:, k], f[:, k], c[:, k]) for k in range(f.shape[1])])
         return self._intercept(y, f, c)

@@ -36,6 +36,10 @@ class Point:
         ``sum_j weights_j K_j beta``, likewise.
     dual_beta, dual_quad : arrays, optional
         Other coefficients for the lower bound, where the solver knows better ones than ``beta``.
+    blocks : array of shape (m,), optional
+        Block norms of a function whose blocks have coefficients of their own; its values are ``decision``, and it is
+        what the upper bound is computed from.  ``beta`` and ``weights`` are the point with shared coefficients that it
+        can be exchanged for, and all that prediction knows.
     """
 
     beta: Array
@@ -44,6 +48,7 @@ class Point:
     decision: Array | None = None
     dual_beta: Array | None = None
     dual_quad: Array | None = None
+    blocks: Array | None = None
 
 
 @dataclass(frozen=True)
@@ -63,6 +68,8 @@ class Certificate:
     tiny : float
         What counts as zero: rounding.  Where nothing is to be learnt (a constant target) both bounds are of that size,
         and their ratio would mean nothing.
+    margin : float
+        Size of the decision values that matter (``Loss.margin``); 1 but for a budgeted loss whose budget binds.
     """
 
     primal: float
@@ -70,6 +77,7 @@ class Certificate:
     dual_point: Array
     intercept: Any = 0.0
     tiny: float = TINY
+    margin: float = 1.0
 
     @property
     def gap(self) -> float:
@@ -78,8 +86,8 @@ class Certificate:
 
     @property
     def relative_gap(self) -> float:
-        """The gap relative to the larger of the two values."""
-        return relative_gap(self.primal, self.dual, self.tiny)
+        """The gap relative to the larger of the two values, and to the margin."""
+        return relative_gap(self.primal, self.dual, self.tiny) / self.margin
 
     def with_dual_of(self, other: Certificate) -> Certificate:
         """Return this primal value with the better of the two dual bounds."""

@@ -2,7 +2,8 @@
 
 On the free coefficients F (strictly inside their bounds) the solution moves with the weights like the solution of a
 linear system, so that ``H = V' M V``, ``V_j = K_j beta`` on F and M the leading block of the inverse of
-``[[K_FF + E, 1], [1', 0]]``, E the curvature of the conjugate loss (zero for the hinge).
+``[[K_FF + E, N], [N', 0]]``, E the curvature of the conjugate loss (zero for the hinge), N the constraints that hold
+the coefficients together: ones with an intercept, and the normal of a budget that is spent.
 The idea is Chapelle and Rakotomamonjy's (2008).
 """
 
@@ -49,33 +50,43 @@ class Curvature:
     def root(self) -> Array:
         """A of shape (free, m); the columns of the problem are stacked."""
         if self._root is None:
-            self._root = np.vstack([self._root_of(block, V) for block, V in self._parts])
+            self._root = np.vstack([self._root_of(*part) for part in self._parts])
             self._parts = []
         return self._root
 
-    def _root_of(self, block: Array, V: Array) -> Array:
+    def _root_of(self, block: Array, V: Array, normals: Array) -> Array:
         free = V.shape[0]
         if free == 0 or (self.zero_sum and free == 1):
             return np.zeros((0, self.m))
         lower = _stable_cholesky(block)
         A = solve_triangular(lower, V, lower=True, check_finite=False)
-        if self.zero_sum:
-            ones = solve_triangular(lower, np.ones(free), lower=True, check_finite=False)
-            A -= np.outer(ones, (ones @ A) / (ones @ ones))
-        return A
+        rows = [np.ones(free), *normals] if self.zero_sum else list(normals)
+        taken: list[Array] = []
+        for row in rows:
+            normal = solve_triangular(lower, row, lower=True, check_finite=False)
+            size = float(np.linalg.norm(normal))
+            for other in taken:
+                normal = normal - other * ((other @ normal) / (other @ other))
+            # on free coefficients of one class both constraints are the same
+            if float(np.linalg.norm(normal)) <= 1e-9 * size:
+                continue
+            taken.append(normal)
+            A -= np.outer(normal, (normal @ A) / (normal @ normal))
+        return A if len(taken) < free else np.zeros((0, self.m))
 
 
 def _gather(
     problem: MKLProblem, K: Array, beta: Array, y: Array, c: Array, rows: np.ndarray, products: Array
-) -> tuple[Array, Array]:
-    """``K_FF + E`` and the products ``K_j beta`` on F, of one column of the problem."""
+) -> tuple[Array, Array, Array]:
+    """``K_FF + E``, the products ``K_j beta`` and the normals of other constraints, all on F; of one column."""
     used = rows[c[rows] > 0]
     unit = beta[used] / c[used]
     inside = problem.loss.interior(y[used], unit)
     free = used[inside]
     block = K[np.ix_(free, free)]
     block.flat[:: free.size + 1] += problem.loss.dual_curvature(y[free], unit[inside]) / c[free]
-    return block, products[:, np.searchsorted(rows, free)].T
+    normals = problem.loss.normals(y, beta, c)[:, free]
+    return block, products[:, np.searchsorted(rows, free)].T, normals
 
 
 def _stable_cholesky(matrix: Array) -> Array:

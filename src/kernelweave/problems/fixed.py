@@ -1,8 +1,9 @@
 """The inner problem: weights given, one kernel matrix, find the coefficients.
 
 ``J(d) = max over beta of sum_i c_i dual(beta_i / c_i) - beta' K beta / 2``, an SVM for the hinge loss.  Losses whose
-dual is a box QP go to the SMO engine; losses with curvature everywhere to Newton's method, a Cholesky factorisation a
-step.  Both stop on the duality gap of this inner problem, which costs O(n) from what they hold.
+dual is a box QP go to the SMO engine, also with a budget on top (``budgeted``); losses with curvature everywhere to
+Newton's method, a Cholesky factorisation a step.  All stop on the duality gap of this inner problem, which costs O(n)
+from what they hold.
 """
 
 from __future__ import annotations
@@ -16,7 +17,7 @@ from scipy.linalg import cho_factor, cho_solve
 from ..losses import Loss
 from .certificate import Array, relative_gap
 
-__all__ = ["FixedSolution", "solve_fixed"]
+__all__ = ["FixedSolution", "assess", "finer", "solve_fixed"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +25,7 @@ class FixedSolution:
     """Coefficients for one kernel matrix.
 
     ``decision`` is ``K beta``; ``primal`` and ``dual`` bracket the inner optimum; ``iterations`` counts SMO or Newton
-    steps.
+    steps; ``margin`` is that of the loss.
     """
 
     beta: Array
@@ -33,11 +34,12 @@ class FixedSolution:
     primal: float
     dual: float
     iterations: int
+    margin: float = 1.0
 
     @property
     def relative_gap(self) -> float:
-        """Relative gap of the inner problem."""
-        return relative_gap(self.primal, self.dual)
+        """Relative gap of the inner problem, in units of the margin."""
+        return relative_gap(self.primal, self.dual) / self.margin
 
 
 def solve_fixed(
@@ -71,6 +73,10 @@ def solve_fixed(
         return _solve_columns(K, loss, y, c, fit_intercept, target, start, keep_product)
     if loss.has_curvature:
         return _newton(K, loss, y, c, fit_intercept, target, start)
+    if loss.dual_budget(y, c) is not None:
+        from .budgeted import solve_budgeted
+
+        return solve_budgeted(K, loss, y, c, fit_intercept, target, start, keep_product)
     return _smo(K, loss, y, c, fit_intercept, target, start, keep_product)
 
 
@@ -97,20 +103,24 @@ def _solve_columns(
         primal=sum(one.primal for one in solved),
         dual=sum(one.dual for one in solved),
         iterations=sum(one.iterations for one in solved),
+        margin=min(one.margin for one in solved),
     )
 
 
-def _assess(
+def assess(
     loss: Loss, y: Array, c: Array, beta: Array, decision: Array, fit_intercept: bool, iterations: int
 ) -> FixedSolution:
     """Primal with the best intercept, and dual, of coefficients in the dual set."""
     half = 0.5 * float(beta @ decision)
     b = loss.best_intercept(y, decision, c) if fit_intercept else 0.0
-    used = c > 0
-    gain = float(np.sum(c[used] * loss.dual(y[used], beta[used] / c[used])))
-    return FixedSolution(
-        beta, decision, b, half + float(np.sum(c * loss.value(y, decision + b))), gain - half, iterations
-    )
+    f = decision + b
+    primal, dual = half + loss.total(y, f, c), loss.gain(y, beta, c) - half
+    return FixedSolution(beta, decision, b, primal, dual, iterations, loss.margin(y, f, c))
+
+
+def finer(tolerance: float, target: float, gap: float) -> float:
+    """Next tolerance of the SMO engine: the gap is about proportional to it, so aim a little below the target."""
+    return min(0.3 * tolerance, max(0.5 * tolerance * target / gap, 1e-3 * tolerance))
 
 
 def _smo(
@@ -142,16 +152,13 @@ def _smo(
             ridge=ridge, kink=kink, equality=fit_intercept, tol=tolerance, beta=beta, product=product,
         )  # fmt: skip
         iterations += int(found.iterations)
-        solution = _assess(loss, y, c, found.beta, found.product, fit_intercept, iterations)
+        solution = assess(loss, y, c, found.beta, found.product, fit_intercept, iterations)
         if best is None or solution.relative_gap < best.relative_gap:
             best = solution
         # the engine's tolerance is on the gradient; what is wanted is the gap
         if best.relative_gap <= target or not found.converged or tolerance < 1e-12:
             return best
-        # the gap is about proportional to the tolerance: aim a little below the target
-        tolerance = min(
-            0.3 * tolerance, max(0.5 * tolerance * target / solution.relative_gap, 1e-3 * tolerance)
-        )
+        tolerance = finer(tolerance, target, solution.relative_gap)
         beta, product = found.beta, found.product
 
 
@@ -182,16 +189,16 @@ def _newton(
         gradient = c * loss.gradient(y, f)
         # the gradient at the best intercept is a point of the dual set: its sum is zero
         dual_beta = loss.project(y, -gradient, c, fit_intercept)
-        solution = _assess(loss, y, c, dual_beta, K @ dual_beta, fit_intercept, iteration)
+        solution = assess(loss, y, c, dual_beta, K @ dual_beta, fit_intercept, iteration)
         if solution.relative_gap > target:
             # on a badly scaled matrix the gradient's rounding is multiplied by K, the iterate's own is not
             inside = loss.project(y, beta, c, fit_intercept)
             product = decision if np.array_equal(inside, beta) else K @ inside
-            own = _assess(loss, y, c, inside, product, fit_intercept, iteration)
+            own = assess(loss, y, c, inside, product, fit_intercept, iteration)
             solution = min(solution, own, key=lambda one: one.relative_gap)
         if best is None or solution.relative_gap < best.relative_gap:
             best = solution
-        here = 0.5 * float(beta @ decision) + float(np.sum(c * loss.value(y, f)))
+        here = 0.5 * float(beta @ decision) + loss.total(y, f, c)
         idle = idle + 1 if abs(last - here) <= 1e-12 * abs(here) else 0
         last = here
         if best.relative_gap <= target or idle == 5:  # idle: rounding has taken over
@@ -212,9 +219,7 @@ def _newton(
         while step > 1e-10:
             trial = decision + step * moved
             shift = loss.best_intercept(y, trial, c) if fit_intercept else 0.0
-            value = 0.5 * float((beta + step * direction) @ trial) + float(
-                np.sum(c * loss.value(y, trial + shift))
-            )
+            value = 0.5 * float((beta + step * direction) @ trial) + loss.total(y, trial + shift, c)
             if value <= here + 1e-4 * step * min(slope, 0.0) + 1e-15 * abs(here):
                 break
             step *= 0.5

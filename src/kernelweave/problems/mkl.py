@@ -8,7 +8,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -107,17 +107,19 @@ class MKLProblem:
         if "regression" not in self.loss.tasks:
             return TINY
         fitted = self.y * (1.0 + 1e4 * float(np.finfo(float).eps))
-        return max(float(np.sum(self.c * self.loss.value(self.y, fitted))), TINY)
+        return max(self.loss.total(self.y, fitted, self.c), TINY)
 
     # ---- the judge -------------------------------------------------------------------------------------------
 
     def primal(self, point: Point) -> tuple[float, Any]:
         """Objective at a point, and the best intercept there."""
         quad, decision = self._known(point)
-        blocks = point.weights * np.sqrt(np.maximum(quad, 0.0))
+        blocks = point.blocks
+        if blocks is None:
+            blocks = point.weights * np.sqrt(np.maximum(quad, 0.0))
         b = self.loss.best_intercept(self.y, decision, self.c) if self.fit_intercept else self._no_intercept()
         value = self.norm.regulariser(blocks, point.weights)
-        return value + float(np.sum(self.c * self.loss.value(self.y, decision + b))), b
+        return value + self.loss.total(self.y, decision + b, self.c), b
 
     def dual(self, beta: Array, quad: Array | None = None) -> float:
         """Dual objective at coefficients in the dual set."""
@@ -126,8 +128,7 @@ class MKLProblem:
 
     def gain(self, beta: Array) -> float:
         """The loss's part of the dual objective."""
-        used = self.c > 0
-        return float(np.sum(self.c[used] * self.loss.dual(self.y[used], beta[used] / self.c[used])))
+        return self.loss.gain(self.y, beta, self.c)
 
     def repair(self, beta: Array) -> Array:
         """Nearest coefficients in the dual set; the same array where beta is in it up to rounding."""
@@ -141,12 +142,13 @@ class MKLProblem:
     def certificate(self, point: Point) -> Certificate:
         """Bounds from any point: valid whatever the solver did."""
         quad, decision = self._known(point)
-        primal, intercept = self.primal(Point(point.beta, point.weights, quad, decision))
+        primal, intercept = self.primal(replace(point, quad=quad, decision=decision))
         bounds = [self._lower_bound(point.beta, quad)]
         if point.dual_beta is not None:
             bounds.append(self._lower_bound(point.dual_beta, point.dual_quad))
         dual, beta = max(bounds, key=lambda bound: bound[0])
-        return Certificate(primal, dual, beta, intercept, self.tiny)
+        margin = self.loss.margin(self.y, decision + intercept, self.c)
+        return Certificate(primal, dual, beta, intercept, self.tiny, margin)
 
     def _lower_bound(self, beta: Array, quad: Array | None) -> tuple[float, Array]:
         """Dual value at the repaired coefficients; ``quad`` is used only where the repair changed nothing."""
@@ -158,6 +160,8 @@ class MKLProblem:
     def _known(self, point: Point) -> tuple[Array, Array]:
         quad = self.bank.quad(point.beta) if point.quad is None else point.quad
         decision = point.decision
+        if decision is None and point.blocks is not None:
+            raise ValueError("a point with block norms of its own needs its decision values, too")
         if decision is None:
             decision = self.bank.mix_product(point.weights, point.beta)
         return quad, decision

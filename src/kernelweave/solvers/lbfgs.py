@@ -109,7 +109,7 @@ class _Objective:
         w, b = self._unpack(x)
         f = self._forward(w) + (b if problem.y.ndim == 2 else b[0])
         t = self._blocks(w)
-        value = problem.norm.half_square(t) + float(np.sum(problem.c * problem.loss.value(problem.y, f)))
+        value = problem.norm.half_square(t) + problem.loss.total(problem.y, f, problem.c)
         gradient = problem.c * problem.loss.gradient(problem.y, f)
         pull = np.divide(problem.norm.block_gradient(t), t, out=np.zeros_like(t), where=t > 0)
         dw = pull[self.block_of][:, None] * w + self._adjoint(gradient)

@@ -1,0 +1,206 @@
+"""The inner problem with a budget on all coefficients together, by the SMO engine.
+
+``max over a of sum a - a'Ga/2``, ``G = diag(y) K diag(y)``, ``0 <= a <= c``, ``sum a <= limit`` (more generally
+``sum [a - free]_+ <= limit``).  Where the budget binds it is a nu-SVM: its multiplier s, the threshold loss, is the
+price of a unit of a, and ``a(s)``, the solution with the linear term ``1 - s``, spends less the higher the price.
+
+Without an intercept the budget itself is the engine's equality.  With one, the price is searched for: what is spent is
+piecewise linear in it, so secants end after a few steps, and where it jumps (a singular G) a convex combination of the
+solutions on both sides spends exactly the limit and is optimal.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..losses import DualBudget, Loss
+from .certificate import Array
+from .fixed import FixedSolution, assess, finer
+
+__all__ = ["solve_budgeted"]
+
+
+@dataclass(frozen=True)
+class _Found:
+    """Coefficients with their product, what they spend of the budget, and at which price."""
+
+    beta: Array
+    product: Array
+    spent: float
+    price: float
+    converged: bool
+
+
+def solve_budgeted(
+    K: Array,
+    loss: Loss,
+    y: Array,
+    c: Array,
+    fit_intercept: bool,
+    target: float,
+    start: FixedSolution | None,
+    keep_product: bool,
+) -> FixedSolution:
+    """Solve the inner problem of one column with a budget; the arguments are those of ``solve_fixed``."""
+    budget = loss.dual_budget(y, c)
+    assert budget is not None
+    direct = not fit_intercept and not np.any(budget.free)
+    inner = (_Spent if direct else _Priced)(K, y, c, budget, fit_intercept)
+    found: _Found | None = None
+    binding, price = False, 0.0
+    if start is not None:
+        inside = loss.project(y, start.beta, c, fit_intercept)
+        product = start.decision if keep_product and np.array_equal(inside, start.beta) else K @ inside
+        found = _Found(inside, product, inner.spend(inside), 0.0, True)
+        # whether the budget bound the last time is the best guess for this time
+        binding, price = found.spent >= budget.limit * (1.0 - 1e-9), 1.0 - start.margin
+    tolerance = min(1e-2, 10 * target)
+    best: FixedSolution | None = None
+    while True:
+        known = binding
+        if not binding:
+            found = inner.at_price(0.0, tolerance, found)
+            binding = found.spent > budget.limit
+        if binding:
+            # half of what the gap may be is left to the search for the price
+            found = inner.at_limit(tolerance, found, price, 0.5 * target)
+            binding, price = not known or found.price > 0, found.price
+        assert found is not None
+        if found.spent <= budget.limit * (1.0 + 1e-12):
+            solution = assess(loss, y, c, found.beta, found.product, fit_intercept, inner.iterations)
+            if best is None or solution.relative_gap < best.relative_gap:
+                best = solution
+            if best.relative_gap <= target:
+                return best
+            gap = solution.relative_gap
+        else:
+            gap = 1.0
+        if best is not None and (not found.converged or tolerance < 1e-14):
+            return best
+        tolerance = finer(tolerance, target, gap)
+
+
+class _Inner:
+    """What both ways share: the box and the plain solution at a given price."""
+
+    def __init__(self, K: Array, y: Array, c: Array, budget: DualBudget, fit_intercept: bool) -> None:
+        self.K, self.y, self.c, self.budget = K, y, c, budget
+        self.fit_intercept = fit_intercept
+        self.iterations = 0
+
+    def spend(self, beta: Array) -> float:
+        return float(np.sum(np.maximum(self.y * beta - self.budget.free, 0.0)))
+
+    def at_price(self, price: float, tolerance: float, near: _Found | None) -> _Found:
+        """Solve with the linear term ``1 - price`` beyond what is free."""
+        from .._numerics.smo import solve_box_qp
+
+        y, free = self.y, self.budget.free
+        beta, product = (None, None) if near is None else (near.beta, near.product)
+        # the slopes scale with what the price leaves
+        tolerance *= max(1.0 - price, 1e-6) if not np.any(free) else 1.0
+        if price == 0.0 or not np.any(free):
+            full = y * self.c
+            found = solve_box_qp(
+                self.K, (1.0 - price) * y, np.minimum(full, 0.0), np.maximum(full, 0.0),
+                equality=self.fit_intercept, tol=tolerance, beta=beta, product=product,
+            )  # fmt: skip
+            self.iterations += int(found.iterations)
+            return _Found(found.beta, found.product, self.spend(found.beta), price, found.converged)
+        # the free part of a coefficient and the rest of it are two variables of the same sample
+        n = y.size
+        upper = np.concatenate([free, self.c - free]) * np.tile(y, 2)
+        if beta is not None and product is not None:
+            first = y * np.minimum(y * beta, free)
+            beta, product = np.concatenate([first, beta - first]), np.tile(product, 2)
+        found = solve_box_qp(
+            np.tile(self.K, (2, 2)), np.concatenate([y, (1.0 - price) * y]),
+            np.minimum(upper, 0.0), np.maximum(upper, 0.0),
+            equality=self.fit_intercept, tol=tolerance, beta=beta, product=product,
+        )  # fmt: skip
+        self.iterations += int(found.iterations)
+        both = found.beta[:n] + found.beta[n:]
+        both = y * np.minimum(y * both, self.c)
+        return _Found(both, found.product[:n], self.spend(both), price, found.converged)
+
+
+class _Spent(_Inner):
+    """The budget as the engine's equality: ``a = share c + x`` with ``sum x = 0``, the price its multiplier."""
+
+    def at_limit(self, tolerance: float, near: _Found | None, price: float, target: float) -> _Found:
+        from .._numerics.smo import solve_box_qp
+
+        y, c = self.y, self.c
+        even = self.budget.limit / float(np.sum(c)) * c
+        G = self.K * np.outer(y, y)
+        pull = G @ even
+        x = product = None
+        if near is not None:
+            # towards the limit along a straight line, if it can be, so that bounds are kept
+            a = y * near.beta
+            x, product = a - even, y * near.product - pull
+        upper = c - even
+        found = solve_box_qp(
+            G, 1.0 - pull, -even, upper, equality=True, tol=tolerance, beta=x, product=product
+        )
+        self.iterations += int(found.iterations)
+        a = np.where(found.beta == upper, c, even + found.beta)
+        product = y * (found.product + pull)
+        return _Found(y * a, product, self.spend(y * a), found.intercept, found.converged)
+
+
+class _Priced(_Inner):
+    """The price by a search for the root of what is spent too much."""
+
+    def at_limit(self, tolerance: float, near: _Found | None, price: float, target: float) -> _Found:
+        limit = self.budget.limit
+        low: _Found | None = None  # spends too much: the price is too low
+        high: _Found | None = None
+        step, here = 0.05, float(np.clip(price, 0.0, 1.0))
+        sides: list[bool] = []
+        for _ in range(100):
+            near = self.at_price(here, tolerance, near)
+            if abs(near.spent - limit) <= 1e-13 * limit:
+                return near
+            cheap = near.spent > limit
+            low, high = (near, high) if cheap else (low, near)
+            if low is None or high is None:
+                if here == 0.0 and not cheap:
+                    return near
+                here = max(here + step, 0.0) if cheap else max(here - step, 0.0)
+                step *= 4.0
+                continue
+            over, under = low.spent - limit, limit - high.spent
+            width = high.price - low.price
+            mixed = _mix(low, high, under / (over + under), limit)
+            # what the mixture may lose against either end, by Jensen's inequality
+            half = 0.5 * float(mixed.beta @ mixed.product)
+            size = max(half, float(self.y @ mixed.beta) - half, np.finfo(float).tiny)
+            left = max(1.0 - mixed.price, 1e-6)
+            if width * over * under / (over + under) <= target * left * size or width <= 1e-15:
+                return mixed
+            # secants; where the same end moved twice, the middle
+            sides.append(cheap)
+            share = over / (over + under)
+            if len(sides) > 2 and sides[-1] == sides[-2] == sides[-3]:
+                share = 0.5
+            here = low.price + min(max(share, 0.01), 0.99) * width
+            if not low.price < here < high.price:
+                return mixed
+        assert low is not None
+        assert high is not None
+        return _mix(low, high, (limit - high.spent) / (low.spent - high.spent), limit)
+
+
+def _mix(low: _Found, high: _Found, share: float, limit: float) -> _Found:
+    """``share`` of the first and the rest of the second: spends the limit."""
+
+    def between(first: Array, second: Array) -> Array:
+        # equal entries (at a bound) stay exactly what they are
+        return np.where(first == second, first, share * first + (1.0 - share) * second)
+
+    price = share * low.price + (1.0 - share) * high.price
+    beta, product = between(low.beta, high.beta), between(low.product, high.product)
+    return _Found(beta, product, limit, price, low.converged and high.converged)
