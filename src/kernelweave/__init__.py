@@ -22,10 +22,12 @@ _ESTIMATORS = (
     "MeanKernelClassifier",
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",
+    "NoisyLabelMKLClassifier",
     "mkl_path",
 )
 _ROOMS = (
     "banks",
+    "crowd",
     "datasets",
     "displays",
     "estimators",

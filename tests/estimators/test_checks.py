@@ -15,6 +15,7 @@ from kernelweave import (
     MKLClassifier,
     MKLClassifierCV,
     MKLRegressor,
+    NoisyLabelMKLClassifier,
 )
 from kernelweave import kernels as kw
 
@@ -34,6 +35,8 @@ ESTIMATORS = [
     AlignmentClassifier(),
     MeanKernelRidgeClassifier(),
     MeanKernelRidgeRegressor(),
+    NoisyLabelMKLClassifier(),
+    NoisyLabelMKLClassifier(method="ramp", max_rounds=3),
 ]
 
 

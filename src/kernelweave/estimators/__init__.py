@@ -9,6 +9,7 @@ from .baselines import (
 )
 from .classifier import MKLClassifier
 from .cv import MKLClassifierCV
+from .noisy import NoisyLabelMKLClassifier
 from .path import MKLPath, mkl_path
 from .regressor import MKLRegressor
 
@@ -22,5 +23,6 @@ __all__ = [
     "MeanKernelClassifier",
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",
+    "NoisyLabelMKLClassifier",
     "mkl_path",
 ]

@@ -104,6 +104,10 @@ class BaseMKL(BaseEstimator):
         """Norm and C; baselines that pick weights or C from the data do it here."""
         return norm, float(self.C)
 
+    def _problem_loss(self, loss: Loss, problem: int) -> Loss:
+        """Loss of one problem, where it is not the same for all."""
+        return loss
+
     # ---- the work -------------------------------------------------------------------------------------------
 
     def _fit(
@@ -133,12 +137,13 @@ class BaseMKL(BaseEstimator):
         costs: list[float] = []
         for k, (y, weight) in enumerate(zip(targets, weights, strict=True)):
             chosen, C = self._choose(bank, y, weight, norm)
+            mine = self._problem_loss(loss, k)
             costs.append(C)
             # weights picked by a baseline's rule need no solver for learnt ones
-            solver_used = choose_solver(loss, chosen, bank)
-            if solver is not None and not solver.unmet(loss, chosen):
+            solver_used = choose_solver(mine, chosen, bank)
+            if solver is not None and not solver.unmet(mine, chosen):
                 solver_used = solver
-            problem = MKLProblem(bank, loss, chosen, y, C, weight, self.fit_intercept)
+            problem = MKLProblem(bank, mine, chosen, y, C, weight, self.fit_intercept)
             fits.append(
                 run(
                     problem,

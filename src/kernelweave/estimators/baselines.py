@@ -15,6 +15,7 @@ from ..losses import Loss, Squared
 from ..norms import Fixed, Norm, Uniform
 from ..problems import solve_fixed
 from ._base import BaseMKL
+from ._ridge import leave_one_out
 from .classifier import MKLClassifier
 from .regressor import MKLRegressor
 
@@ -125,42 +126,10 @@ class _MeanKernelRidge(BaseMKL):
 
     def _choose(self, bank: Bank, targets: np.ndarray, weight: np.ndarray, norm: Norm) -> tuple[Norm, float]:
         K = bank.combine(np.full(bank.m, 1.0 / bank.m))
-        self.Cs_ = np.logspace(-4, 6, 41)
-        errors = leave_one_out_errors(K, targets, self.Cs_, self.fit_intercept, weight)
-        self._errors.append(errors)
-        return Uniform(), float(self.Cs_[int(np.argmin(errors))])
-
-
-def leave_one_out_errors(
-    K: np.ndarray, targets: np.ndarray, Cs: np.ndarray, intercept: bool, weight: np.ndarray | None = None
-) -> np.ndarray:
-    """Mean squared leave-one-out error of kernel ridge for every C (``lambda = 1 / (2 C)``).
-
-    With ``A = K + diag(lambda / weight)`` and M its inverse (deflated by the ones where there is an intercept),
-    sample i left out is missed by ``(M y)_i / M_ii``.
-    """
-    y = targets if targets.ndim == 2 else targets[:, None]
-    if weight is None:
-        weight = np.ones(len(y))
-    elif not np.all(weight > 0):  # what has no weight is not there
-        used = weight > 0
-        K, y, weight = K[np.ix_(used, used)], y[used], weight[used]
-    root = np.sqrt(weight)
-    values, vectors = np.linalg.eigh(root[:, None] * K * root)
-    values = np.maximum(values, 0.0)
-    vectors = root[:, None] * vectors
-    rotated, ones = vectors.T @ y, vectors.sum(axis=0)
-    errors = np.empty(len(Cs))
-    for k, C in enumerate(Cs):
-        shrunk = 1.0 / (values + 0.5 / C)
-        alpha, diagonal = vectors @ (shrunk[:, None] * rotated), vectors**2 @ shrunk
-        if intercept:
-            u = vectors @ (shrunk * ones)
-            alpha = alpha - np.outer(u, (u @ y) / u.sum())
-            diagonal = diagonal - u**2 / u.sum()
-        missed = alpha / np.maximum(diagonal, np.finfo(float).tiny)[:, None]
-        errors[k] = float(weight @ np.mean(missed**2, axis=1)) / float(weight.sum())
-    return errors
+        found = leave_one_out(K, targets, intercept=self.fit_intercept, weight=weight)
+        self.Cs_ = found.Cs
+        self._errors.append(found.errors)
+        return Uniform(), found.C
 
 
 class MeanKernelRidgeClassifier(_MeanKernelRidge, MKLClassifier):

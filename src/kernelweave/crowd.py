@@ -1,0 +1,139 @@
+"""Labels from several annotators: one label a sample, and how far to trust it.
+
+Majority votes are counted here; Dawid and Skene's model, which also learns how reliable every annotator is, comes from
+crowd-kit (``pip install kernelweave[crowd]``).
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+__all__ = ["CrowdLabels", "aggregate", "as_long"]
+
+METHODS = ("majority", "dawid_skene")
+
+
+@dataclass(frozen=True)
+class CrowdLabels:
+    """What annotators agree on.
+
+    Attributes
+    ----------
+    labels : array of shape (n,)
+        The likeliest label of every sample.
+    confidence : array of shape (n,)
+        Its probability: a share of votes, or Dawid and Skene's posterior.
+    classes : array of shape (k,)
+    probabilities : array of shape (n, k)
+        Of every class.
+    """
+
+    labels: np.ndarray
+    confidence: np.ndarray
+    classes: np.ndarray
+    probabilities: np.ndarray
+
+
+def as_long(annotations: Any) -> Any:
+    """Return annotations as a table with the columns ``task``, ``worker`` and ``label``.
+
+    Parameters
+    ----------
+    annotations : array of shape (n, annotators) or data frame
+        One column an annotator, with NaN, None or an empty text where an annotator gave no label; or a table that has
+        the three columns already, ``task`` being the position of the sample.
+
+    Examples
+    --------
+    >>> as_long([["a", "b"], ["b", None]])
+       task  worker label
+    0     0       0     a
+    1     0       1     b
+    2     1       0     b
+    """
+    import pandas as pd
+
+    if isinstance(annotations, pd.DataFrame) and {"task", "worker", "label"} <= set(annotations.columns):
+        table = annotations[["task", "worker", "label"]].dropna(subset=["label"]).reset_index(drop=True)
+        if not pd.api.types.is_integer_dtype(table["task"]):
+            raise ValueError("annotations: the column 'task' must hold positions of samples, 0 to n - 1")
+        return table
+    wide = pd.DataFrame(annotations)
+    if wide.ndim != 2 or wide.shape[1] < 1:
+        raise ValueError("annotations must have one row a sample and one column an annotator")
+    stacked = wide.set_axis(range(wide.shape[1]), axis=1).reset_index(drop=True)
+    table = stacked.reset_index(names="task").melt(id_vars="task", var_name="worker", value_name="label")
+    given = table["label"].notna() & (table["label"].astype(str).str.strip() != "")
+    table = table[given].sort_values(["task", "worker"], kind="stable").reset_index(drop=True)
+    table["worker"] = table["worker"].astype(int)
+    labels = table["label"].infer_objects()
+    # numbers next to gaps come as floats: 1.0 is the class 1
+    if pd.api.types.is_float_dtype(labels) and (labels == labels.round()).all():
+        labels = labels.astype(int)
+    return table.assign(label=labels)
+
+
+def aggregate(annotations: Any, n_samples: int | None = None, method: str = "majority") -> CrowdLabels:
+    """Turn several annotators' labels into one label a sample with a confidence.
+
+    Parameters
+    ----------
+    annotations : array of shape (n, annotators) or data frame
+        See :func:`as_long`.
+    n_samples : int, optional
+        How many samples there are; needed for a table where the last ones could be missing.
+    method : {"majority", "dawid_skene"}, default="majority"
+        Count votes, ties shared; or model every annotator's errors (needs crowd-kit).
+
+    Examples
+    --------
+    >>> found = aggregate([["a", "a", "b"], ["b", None, "b"]])
+    >>> found.labels.tolist(), found.confidence.round(2).tolist()
+    (['a', 'b'], [0.67, 1.0])
+    """
+    if method not in METHODS:
+        raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
+    table = as_long(annotations)
+    rows = (
+        np.shape(annotations)[0]
+        if n_samples is None and "task" not in getattr(annotations, "columns", ())
+        else n_samples
+    )
+    n = int(table["task"].max()) + 1 if rows is None else int(rows)
+    _check_tasks(table["task"].to_numpy(), n)
+    classes, codes = np.unique(table["label"].to_numpy(), return_inverse=True)
+    if method == "majority":
+        votes = np.zeros((n, classes.size))
+        np.add.at(votes, (table["task"].to_numpy(), codes), 1.0)
+        probabilities = votes / votes.sum(axis=1, keepdims=True)
+    else:
+        probabilities = _dawid_skene(table.assign(label=codes), n, classes.size)
+    best = np.argmax(probabilities, axis=1)
+    return CrowdLabels(classes[best], probabilities[np.arange(n), best], classes, probabilities)
+
+
+def _check_tasks(tasks: np.ndarray, n: int) -> None:
+    if tasks.size and (tasks.min() < 0 or tasks.max() >= n):
+        raise ValueError(
+            f"annotations name sample {int(tasks.max())}, but there are {n} samples (0 to {n - 1})"
+        )
+    without = np.setdiff1d(np.arange(n), tasks)
+    if without.size:
+        listed = ", ".join(map(str, without[:5])) + (", ..." if without.size > 5 else "")
+        raise ValueError(
+            f"annotations give no label for {without.size} of {n} samples ({listed}): leave those samples out"
+        )
+
+
+def _dawid_skene(table: Any, n: int, k: int) -> np.ndarray:
+    try:
+        from crowdkit.aggregation import DawidSkene
+    except ImportError as error:
+        raise ImportError(
+            "method='dawid_skene' needs crowd-kit: pip install 'kernelweave[crowd]', or use method='majority'"
+        ) from error
+    found = DawidSkene(n_iter=100).fit_predict_proba(table)
+    return np.asarray(found.reindex(index=range(n), columns=range(k)).fillna(0.0), dtype=float)

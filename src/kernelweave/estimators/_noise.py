@@ -1,0 +1,138 @@
+"""How many labels are wrong, and which: from leave-one-out predictions of ridge on the mean kernel.
+
+No label is ever used to predict itself, and the closed form makes every prediction exact and cheap.  Where a classifier
+is sure, the classes do not overlap; what disagrees with it there was flipped.  So the share of disagreement among the
+confident half estimates the noise rate.  Overlap that reaches into that half cannot be told from flips by anybody
+without an assumption: the estimate is then an upper bound, and the interval says how far below it the truth may lie.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ._ridge import leave_one_out
+
+Array = NDArray[np.float64]
+
+__all__ = ["NoiseEstimate", "estimate_noise"]
+
+#: share of the samples, the most confidently predicted, among which disagreement is counted
+CONFIDENT = 0.5
+#: and among which it is counted again for the lower end of the interval
+VERY_CONFIDENT = 0.2
+#: one-sided normal quantiles of the upper and of the lower end
+UPPER, LOWER = 2.0, 3.2
+WIDEST = 0.2
+
+
+@dataclass(frozen=True)
+class NoiseEstimate:
+    """What the labels say about themselves.
+
+    Attributes
+    ----------
+    rate : float
+        Estimated share of wrong labels.
+    interval : tuple of float
+        Where the true rate lies, the lower end allowing for overlap.
+    class_rates : array of shape (k,)
+        Share of each true class that is labelled otherwise.
+    quality : array of shape (n,)
+        Probability that a label is right.
+    probabilities : array of shape (n, k)
+        Out-of-sample probabilities of the classes as labelled, noise included.
+    """
+
+    rate: float
+    interval: tuple[float, float]
+    class_rates: Array
+    quality: Array
+    probabilities: Array
+
+
+def estimate_noise(
+    K: Array, codes: NDArray[np.intp], n_classes: int, weight: Array | None = None
+) -> NoiseEstimate:
+    """Estimate noise from a kernel matrix and labels.
+
+    Parameters
+    ----------
+    K : array of shape (n, n)
+        Kernel matrix, usually the mean kernel.
+    codes : array of shape (n,)
+        Labels as 0..k-1.
+    n_classes : int
+    weight : array of shape (n,), optional
+        Sample weights of the ridge; samples of weight zero are predicted but not counted.
+    """
+    targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
+    scores = leave_one_out(K, targets, weight=weight).predictions
+    predicted = np.argmax(scores, axis=1)
+    ordered = np.sort(scores, axis=1)
+    sure = ordered[:, -1] - ordered[:, -2]
+    wrong = predicted != codes
+    counted = np.ones(codes.size, dtype=bool) if weight is None else weight > 0
+    rate, interval = _rate(sure[counted], wrong[counted])
+    rates = np.array([_class_rate(sure, wrong, counted & (predicted == k), rate) for k in range(n_classes)])
+    probabilities = _calibrated(scores, codes, n_classes)
+    return NoiseEstimate(
+        rate, interval, rates, _quality(probabilities, codes, max(rate, 0.02)), probabilities
+    )
+
+
+def _most_sure(sure: Array, share: float) -> NDArray[np.intp]:
+    size = max(1, round(share * sure.size))
+    return np.argsort(-sure, kind="stable")[:size]
+
+
+def _rate(sure: Array, wrong: NDArray[np.bool_]) -> tuple[float, tuple[float, float]]:
+    """Disagreement among the confident half, and an interval for the noise rate."""
+    half, few = _most_sure(sure, CONFIDENT), _most_sure(sure, VERY_CONFIDENT)
+    # more than one in two cannot be told from another naming of the classes
+    rate, rate_few = min(float(wrong[half].mean()), 0.5), min(float(wrong[few].mean()), 0.5)
+    upper = rate + UPPER * _deviation(rate, half.size)
+    # overlap falls with confidence, flips do not: the very confident are the nearer to the truth, but there are few
+    lower = min(rate, rate_few) - LOWER * _deviation(rate_few, few.size)
+    upper = min(upper, 0.5)
+    return rate, (max(lower, upper - WIDEST, 0.0), upper)
+
+
+def _deviation(rate: float, size: int) -> float:
+    """Standard deviation of an observed share, with the two extra successes and failures of Agresti and Coull."""
+    p = (rate * size + 2.0) / (size + 4.0)
+    return float(np.sqrt(p * (1.0 - p) / (size + 4.0)))
+
+
+def _class_rate(sure: Array, wrong: NDArray[np.bool_], mine: NDArray[np.bool_], overall: float) -> float:
+    """Disagreement among the confident half of what is predicted as one class; few samples lean on the overall rate."""
+    if not mine.any():
+        return overall
+    half = _most_sure(sure[mine], CONFIDENT)
+    return float((wrong[mine][half].sum() + 4.0 * overall) / (half.size + 4.0))
+
+
+def _calibrated(scores: Array, codes: NDArray[np.intp], n_classes: int) -> Array:
+    """Probabilities of the labels, from the scores by logistic regression."""
+    from sklearn.linear_model import LogisticRegression
+
+    features = scores[:, 1:] if n_classes == 2 else scores
+    return np.asarray(LogisticRegression(C=1e3, max_iter=1000).fit(features, codes).predict_proba(features))
+
+
+def _quality(probabilities: Array, codes: NDArray[np.intp], rate: float) -> Array:
+    """Probability that a label is right, if a share ``rate`` of them was replaced by another class at random.
+
+    Observed probabilities are ``p = (1 - rate) c + rate (1 - c) / (k - 1)`` of the clean ones c; by Bayes a label is
+    right with probability ``(1 - rate) c / p``.
+    """
+    k = probabilities.shape[1]
+    rate = min(rate, 0.95 * (k - 1) / k)
+    p = probabilities[np.arange(codes.size), codes]
+    clean = np.clip((p - rate / (k - 1)) / (1.0 - rate * k / (k - 1)), 0.0, 1.0)
+    right = (1.0 - rate) * clean
+    other = rate * (1.0 - clean) / (k - 1)
+    # where the clean probability is cut off at zero or one, the observed one still ranks
+    return np.clip(right / np.maximum(right + other, np.finfo(float).tiny), 0.0, 1.0) * (1 - 1e-6) + 1e-6 * p

@@ -1,0 +1,364 @@
+"""NoisyLabelMKLClassifier: when some of the labels are wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+from joblib import effective_n_jobs
+
+from ..banks import Bank
+from ..crowd import METHODS as CROWD_METHODS
+from ..crowd import aggregate
+from ..losses import BudgetedHinge, Hinge, Loss, Squared, budget_from_noise_rate
+from ..losses.corrected import CorrectedLogistic, CorrectedSquared
+from ..norms import Norm, Uniform
+from ._inputs import Training, bind
+from ._noise import NoiseEstimate, estimate_noise
+from ._ridge import leave_one_out
+from .classifier import MKLClassifier
+
+__all__ = ["NoisyLabelMKLClassifier"]
+
+METHODS = ("auto", "stochastic", "trimmed", "ramp", "corrected")
+CORRECTED = {"logistic": CorrectedLogistic, "squared": CorrectedSquared}
+
+
+class NoisyLabelMKLClassifier(MKLClassifier):
+    """Multiple kernel learning from labels of which some are wrong.
+
+    Estimates how many labels are wrong and which, from leave-one-out predictions, and fits by a method that can live
+    with them.  ``docs/noisy_labels.md`` says which method to use at which noise, and what none of them can do.
+
+    Parameters
+    ----------
+    kernels : kernels
+        As for ``MKLClassifier``.
+    method : {"auto", "stochastic", "trimmed", "ramp", "corrected"}, default="auto"
+        ``auto``: squared loss on the mean kernel, C by closed-form leave-one-out: the most robust thing measured.
+        ``stochastic``: StPMKL, the hinge loss of the worst samples under a budget.  ``trimmed``: the hinge loss of the
+        best ``1 - noise_rate`` of the samples, which are chosen anew after every fit.  ``ramp``: the hinge loss cut off
+        at 1.  ``corrected``: a loss whose expectation under noise is that of the clean labels.
+    noise_rate : float, mapping or "estimate", default="estimate"
+        Share of wrong labels in [0, 0.5); a mapping gives the share of each true class that is labelled otherwise.
+    confidence : float, default=0.95
+        For ``stochastic``: with what probability the bounds behind the budget hold.
+    budget : float or None, default=None
+        For ``stochastic``: the budget ``rho / n`` itself, instead of one from ``noise_rate`` and ``confidence``.
+    crowd : {"majority", "dawid_skene"}, default="majority"
+        How the labels of several annotators are joined, where ``fit`` gets them.
+    loss : {"logistic", "squared"}, default="logistic"
+        For ``corrected``; the other methods have a loss of their own.
+    norm, C, solver, tol, fit_intercept, normalize, center, shared_weights, class_weight :
+        As for ``MKLClassifier``; ``auto`` has its own norm and C.
+    max_rounds : int, default=20
+        For ``trimmed`` and ``ramp``: most choices of samples.
+    max_iter, max_seconds, storage, dtype, memory_budget, n_jobs, verbose :
+        As for ``MKLClassifier``.
+
+    Attributes
+    ----------
+    noise_rate_ : float
+        Share of wrong labels that was used: as given, or estimated.
+    noise_rate_interval_ : tuple of float
+        Where the rate is, by the labels alone.  Where classes overlap, flips cannot be told from overlap without an
+        assumption: the upper end is then a bound, and the lower end is below the estimate.
+    class_noise_rates_ : array of shape (k,)
+        Share of every true class that is labelled otherwise.
+    label_quality_ : array of shape (n,)
+        Probability that a training label is right; 1 is trusted.
+    suspects_ : array of shape (n,)
+        Training samples, the most suspicious label first.
+    picked_ : str
+        What was fitted, in words.
+    sample_share_ : array of shape (n,) or (n, k)
+        For ``trimmed`` and ``ramp``: which samples the last fit stands on.
+    objectives_ : list of float
+        For ``trimmed`` and ``ramp``: the objective after every round; it never rises.
+    certificate_ : Certificate
+        Of the convex problem that was solved last; for ``trimmed`` and ``ramp`` that is the inner one.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from sklearn.preprocessing import scale
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> rng = np.random.default_rng(0)
+    >>> noisy = np.where(rng.random(y.size) < 0.2, 1 - y, y)
+    >>> clf = NoisyLabelMKLClassifier().fit(scale(X), noisy)
+    >>> bool(abs(clf.noise_rate_ - 0.2) < 0.05)
+    True
+    >>> bool((noisy != y)[clf.suspects_[:50]].mean() > 0.9)  # where to look for wrong labels first
+    True
+    """
+
+    # parameters of MKLClassifier that make no sense over several rounds
+    warm_start, checkpoint, callback, multi_class = False, None, None, "ovr"
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        method: str = "auto",
+        noise_rate: Any = "estimate",
+        confidence: float = 0.95,
+        budget: float | None = None,
+        crowd: str = "majority",
+        loss: Any = "logistic",
+        norm: Any = "l1",
+        C: float = 1.0,
+        solver: Any = "auto",
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        normalize: str | None = "trace",
+        center: bool = False,
+        shared_weights: bool = False,
+        class_weight: Any = None,
+        max_rounds: int = 20,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        storage: str = "auto",
+        dtype: Any = "float64",
+        memory_budget: int | float | str | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+    ) -> None:
+        super().__init__(
+            kernels,
+            loss=loss,
+            norm=norm,
+            C=C,
+            solver=solver,
+            tol=tol,
+            fit_intercept=fit_intercept,
+            normalize=normalize,
+            center=center,
+            shared_weights=shared_weights,
+            class_weight=class_weight,
+            max_iter=max_iter,
+            max_seconds=max_seconds,
+            storage=storage,
+            dtype=dtype,
+            memory_budget=memory_budget,
+            n_jobs=n_jobs,
+            verbose=verbose,
+        )
+        self.method = method
+        self.noise_rate = noise_rate
+        self.confidence = confidence
+        self.budget = budget
+        self.crowd = crowd
+        self.max_rounds = max_rounds
+
+    # ---- fitting --------------------------------------------------------------------------------------------
+
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NoisyLabelMKLClassifier:
+        """Estimate the noise and fit.
+
+        Parameters
+        ----------
+        X : samples
+            As for ``MKLClassifier.fit``.
+        y : array of shape (n,), or annotations of shape (n, annotators)
+            Labels; or several annotators' labels, one column each, NaN, None or an empty text where there is none; or
+            a table with the columns ``task`` (position of the sample), ``worker`` and ``label``.
+        sample_weight : array of shape (n,), optional
+            Factors of C by sample; annotators' agreement multiplies them.
+
+        Returns
+        -------
+        self
+        """
+        self._check_parameters()
+        y, trust = self._one_label(y)
+        weight = trust if sample_weight is None else np.asarray(sample_weight, dtype=float) * (
+            1.0 if trust is None else trust
+        )  # fmt: skip
+        training, codes, weight = self._checked(X, y, weight)
+        given = self._given_rates()
+        bank, bound = bind(training, self, effective_n_jobs(self.n_jobs))
+        mean = bank.combine(np.full(bank.m, 1.0 / bank.m))
+        estimate = estimate_noise(mean, codes, self.classes_.size, weight)
+        self._keep_noise(estimate, given, codes)
+        targets, weights, labels = self._problems(codes, weight)
+        self._losses = [self._loss_for(k, len(targets), training.n) for k in range(len(targets))]
+        self._mean_kernel: Any = mean
+        try:
+            if self.method in ("trimmed", "ramp"):
+                self._fit_rounds(bank, bound, training, targets, weights, labels)
+            else:
+                self._fit_on(bank, bound, training, targets, weights, labels)
+        finally:
+            del self._losses, self._mean_kernel
+        self.picked_ = self._in_words()
+        return self
+
+    def _check_parameters(self) -> None:
+        if self.method not in METHODS:
+            from .._components import nearest
+
+            raise ValueError(
+                f"unknown method {self.method!r}.{nearest(str(self.method), list(METHODS))} "
+                f"Methods: {', '.join(METHODS)}."
+            )
+        if self.crowd not in CROWD_METHODS:
+            raise ValueError(f"crowd must be one of {', '.join(CROWD_METHODS)}, got {self.crowd!r}")
+        if self.method == "corrected" and self.loss not in CORRECTED:
+            raise ValueError(f"method='corrected' needs loss='logistic' or 'squared', got {self.loss!r}")
+        if self.budget is not None and not 0.0 < self.budget <= 1.0:
+            raise ValueError(f"budget must be in (0, 1], a share of the samples, got {self.budget!r}")
+        if not (isinstance(self.max_rounds, int | np.integer) and self.max_rounds >= 1):
+            raise ValueError(f"max_rounds must be a whole number >= 1, got {self.max_rounds!r}")
+        if isinstance(self.noise_rate, str):
+            if self.noise_rate != "estimate":
+                raise ValueError(
+                    f"noise_rate must be 'estimate' or a share in [0, 0.5), got {self.noise_rate!r}"
+                )
+        elif not isinstance(self.noise_rate, Mapping):
+            _check_rate("noise_rate", self.noise_rate)
+
+    def _one_label(self, y: Any) -> tuple[Any, np.ndarray | None]:
+        """Labels, and how far annotators agree on them where there were several."""
+        shape = np.asarray(y, dtype=object).shape
+        if len(shape) != 2 or shape[1] == 1:
+            return y, None
+        found = aggregate(y, method=self.crowd)
+        self.annotated_ = found
+        return found.labels, found.confidence
+
+    def _given_rates(self) -> tuple[float, np.ndarray] | None:
+        """Rate and class rates as given, None where they are to be estimated."""
+        if isinstance(self.noise_rate, str):
+            return None
+        if not isinstance(self.noise_rate, Mapping):
+            rate = float(self.noise_rate)
+            return rate, np.full(self.classes_.size, rate)
+        unknown = [label for label in self.noise_rate if label not in set(self.classes_.tolist())]
+        if unknown:
+            raise ValueError(
+                f"noise_rate names the class {unknown[0]!r}, which y does not have: its classes are "
+                f"{self.classes_.tolist()}"
+            )
+        rates = np.zeros(self.classes_.size)
+        for k, label in enumerate(self.classes_.tolist()):
+            rates[k] = self.noise_rate.get(label, 0.0)
+            _check_rate(f"noise_rate of class {label!r}", rates[k])
+        return float(rates.mean()), rates
+
+    def _keep_noise(
+        self, estimate: NoiseEstimate, given: tuple[float, np.ndarray] | None, codes: np.ndarray
+    ) -> None:
+        self.noise_rate_interval_ = estimate.interval
+        self.noise_rate_ = estimate.rate if given is None else given[0]
+        self.class_noise_rates_ = estimate.class_rates if given is None else given[1]
+        self.label_quality_ = estimate.quality
+        self.suspects_ = np.argsort(estimate.quality, kind="stable")
+
+    # ---- what each method minimises -------------------------------------------------------------------------
+
+    def _loss(self) -> Loss:
+        """A loss of the method's kind, for the checks before anything is known about the noise."""
+        if self.method == "auto":
+            return Squared()
+        if self.method == "corrected":
+            return CORRECTED[self.loss]()
+        return BudgetedHinge() if self.method == "stochastic" else Hinge()
+
+    def _loss_for(self, problem: int, problems: int, n: int) -> Loss:
+        """The loss of one problem, now that the noise is known."""
+        if self.method == "stochastic":
+            budget = self.budget
+            if budget is None:
+                budget = budget_from_noise_rate(n, min(self.noise_rate_, 0.499), self.confidence)[0]
+            return BudgetedHinge(budget)
+        if self.method != "corrected":
+            return self._loss()
+        rates = np.minimum(self.class_noise_rates_, 0.49)
+        if problems == 1 and rates.size == 2:
+            loss: Loss = CORRECTED[self.loss](float(rates[1]), float(rates[0]))
+        else:  # one class against the rest: what leaves the others is shared out among all classes
+            others = np.delete(rates, problem)
+            loss = CORRECTED[self.loss](float(rates[problem]), float(others.mean() / (rates.size - 1)))
+        loss.check()
+        return loss
+
+    def _problem_loss(self, loss: Loss, problem: int) -> Loss:
+        return self._losses[problem]
+
+    def _choose(self, bank: Bank, targets: np.ndarray, weight: np.ndarray, norm: Norm) -> tuple[Norm, float]:
+        if self.method == "auto":
+            found = leave_one_out(self._mean_kernel, targets, intercept=self.fit_intercept, weight=weight)
+            return Uniform(), found.C
+        if self.method == "stochastic" and self.budget is None:
+            factor = budget_from_noise_rate(bank.n, 0.0, self.confidence)[1]
+            return norm, factor * float(self.C)
+        return norm, float(self.C)
+
+    def _in_words(self) -> str:
+        if self.method == "auto":
+            C = np.atleast_1d(self.C_)
+            return f"squared loss on the mean kernel, C = {', '.join(f'{c:.3g}' for c in C)} by leave-one-out"
+        return f"{self.method} on norm {self.norm!r}, noise rate {self.noise_rate_:.3g}"
+
+    # ---- samples chosen anew after every fit ----------------------------------------------------------------
+
+    def _fit_rounds(
+        self,
+        bank: Bank,
+        bound: Any,
+        training: Training,
+        targets: list[np.ndarray],
+        weights: list[np.ndarray],
+        labels: list[Any],
+    ) -> None:
+        """Alternate the choice of samples and a weighted fit; each lowers the same objective."""
+        shares = [np.ones_like(weight) for weight in weights]
+        self.objectives_: list[float] = []
+        for _ in range(self.max_rounds):
+            self._fit_on(
+                bank, bound, training, targets, [w * s for w, s in zip(weights, shares, strict=True)], labels
+            )
+            losses = self._training_losses(bank, targets)
+            chosen = [self._chosen(loss, w) for loss, w in zip(losses, weights, strict=True)]
+            left_out = sum(
+                float(np.sum(w * (1.0 - s))) for w, s in zip(weights, shares, strict=True)
+            )  # a sample that the ramp leaves out costs its full height
+            fine = float(self.C) * left_out if self.method == "ramp" else 0.0
+            self.objectives_.append(self.certificate_.primal + fine)
+            if all(np.array_equal(new, old) for new, old in zip(chosen, shares, strict=True)):
+                break
+            shares = chosen
+        self.sample_share_ = shares[0] if len(shares) == 1 else np.stack(shares, axis=1)
+
+    def _training_losses(self, bank: Bank, targets: list[np.ndarray]) -> list[np.ndarray]:
+        """Hinge losses of the training samples, one array a problem."""
+        several = len(targets) > 1
+        weights = self.weights_ if several else [self.weights_]
+        betas = self.dual_coef_.T if several else [self.dual_coef_]
+        shifts = self.intercept_ if several else [self.intercept_]
+        out = []
+        for y, d, beta, b in zip(targets, weights, betas, shifts, strict=True):
+            losses = np.maximum(0.0, 1.0 - y * (bank.mix_product(d, beta) + b))
+            out.append(losses if losses.ndim == 1 else losses.sum(axis=1))
+        return out
+
+    def _chosen(self, losses: np.ndarray, weight: np.ndarray) -> np.ndarray:
+        """Samples to stand on: those below the ramp's height, or the best share of the weight."""
+        if self.method == "ramp":
+            return (losses < 1.0).astype(float)
+        order = np.argsort(losses, kind="stable")
+        before = np.cumsum(weight[order]) - weight[order]
+        share = np.zeros_like(weight)
+        limit = (1.0 - self.noise_rate_) * float(weight.sum())
+        share[order] = (before < limit * (1.0 - 1e-12)).astype(float)
+        return share
+
+
+def _check_rate(name: str, rate: Any) -> None:
+    number = isinstance(rate, int | float | np.integer | np.floating) and not isinstance(rate, bool)
+    if not (number and 0.0 <= rate < 0.5):
+        raise ValueError(
+            f"{name} must be a share in [0, 0.5), got {rate!r}: from one half on, labels say nothing or the opposite"
+        )

@@ -1,0 +1,246 @@
+"""Noisy labels: the estimate, the suspects, and every method against its definition."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.preprocessing import scale
+
+from kernelweave import MeanKernelRidgeClassifier, MKLClassifier, NoisyLabelMKLClassifier
+from kernelweave import kernels as kw
+from kernelweave.estimators._noise import estimate_noise
+from kernelweave.estimators._ridge import leave_one_out
+from kernelweave.losses.corrected import CorrectedLogistic, CorrectedSquared
+
+BANK = kw.gaussian([1.0, 3.0, 9.0]) + kw.linear()
+
+
+@pytest.fixture(scope="module")
+def cancer():
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X), y
+
+
+def flipped(y, rate, seed=0):
+    rng = np.random.default_rng(seed)
+    wrong = rng.random(y.size) < rate
+    return np.where(wrong, 1 - y, y), wrong
+
+
+# ---- leave-one-out -------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_leave_one_out_is_leaving_one_out(intercept, weighted):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(15, 2))
+    K = X @ X.T + np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2))
+    y = rng.normal(size=(15, 2))
+    w = rng.uniform(0.5, 2.0, size=15) if weighted else np.ones(15)
+    w[[2, 7]] = 0.0 if weighted else 1.0
+    C = 0.7
+    found = leave_one_out(K, y, np.array([C]), intercept, w)
+    for i in range(15):
+        rest = np.flatnonzero((np.arange(15) != i) & (w > 0))
+        A = np.zeros((rest.size + 1, rest.size + 1))
+        A[:-1, :-1] = K[np.ix_(rest, rest)] + np.diag(0.5 / (C * w[rest]))
+        A[:-1, -1] = A[-1, :-1] = 1.0 if intercept else 0.0
+        A[-1, -1] = 0.0 if intercept else 1.0
+        solved = np.linalg.solve(A, np.vstack([y[rest], np.zeros((1, 2))]))
+        wanted = K[i, rest] @ solved[:-1] + (solved[-1] if intercept else 0.0)
+        np.testing.assert_allclose(found.predictions[i], wanted, atol=1e-9)
+    misses = (found.predictions - y)[w > 0]
+    assert found.errors[0] == pytest.approx(w[w > 0] @ np.mean(misses**2, axis=1) / w.sum())
+
+
+# ---- how many are wrong, and which ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rate", [0.0, 0.1, 0.2, 0.3])
+def test_the_rate_is_found_where_classes_are_apart(cancer, rate):
+    X, y = cancer
+    errors = []
+    for seed in range(3):
+        noisy, wrong = flipped(y, rate, seed)
+        clf = NoisyLabelMKLClassifier(BANK).fit(X, noisy)
+        errors.append(clf.noise_rate_ - wrong.mean())
+        low, high = clf.noise_rate_interval_
+        assert low <= wrong.mean() <= high
+        assert 0 <= low <= high <= low + 0.2 + 1e-12
+    assert abs(np.mean(errors)) < 0.03
+
+
+def test_suspects_are_the_flipped_ones(cancer):
+    X, y = cancer
+    noisy, wrong = flipped(y, 0.2)
+    clf = NoisyLabelMKLClassifier(BANK).fit(X, noisy)
+    top = clf.suspects_[: round(0.2 * y.size)]
+    assert wrong[top].sum() / wrong.sum() > 0.85
+    assert np.all(np.diff(clf.label_quality_[clf.suspects_]) >= 0)
+    assert np.all((clf.label_quality_ >= 0) & (clf.label_quality_ <= 1))
+    # quality is a probability: about as many labels are wrong as it says
+    assert np.sum(1 - clf.label_quality_) == pytest.approx(wrong.sum(), rel=0.35)
+
+
+def test_flips_of_one_class_only_are_told_from_those_of_the_other(cancer):
+    X, y = cancer
+    rng = np.random.default_rng(1)
+    noisy = np.where((y == 1) & (rng.random(y.size) < 0.3), 0, y)
+    rates = NoisyLabelMKLClassifier(BANK).fit(X, noisy).class_noise_rates_
+    assert rates[1] == pytest.approx(0.3, abs=0.08)
+    assert rates[0] < 0.1
+
+
+def test_labels_of_pure_chance_are_as_bad_as_it_gets():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(200, 4)), rng.integers(0, 2, 200)
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 4)
+    found = estimate_noise(K, y, 2)
+    assert 0.3 < found.rate <= 0.5
+    assert found.interval[1] <= 0.5
+
+
+def test_several_classes():
+    X, y = load_iris(return_X_y=True)
+    rng = np.random.default_rng(0)
+    wrong = rng.random(y.size) < 0.15
+    noisy = np.where(wrong, (y + rng.integers(1, 3, y.size)) % 3, y)
+    clf = NoisyLabelMKLClassifier(BANK).fit(scale(X), noisy)
+    assert clf.noise_rate_ == pytest.approx(wrong.mean(), abs=0.06)
+    assert clf.class_noise_rates_.shape == (3,)
+    assert clf.score(scale(X), y) > 0.92
+    for method in ("stochastic", "trimmed", "ramp", "corrected"):
+        assert NoisyLabelMKLClassifier(BANK, method=method).fit(scale(X), noisy).score(scale(X), y) > 0.85
+
+
+# ---- the methods ---------------------------------------------------------------------------------------------------
+
+
+def test_auto_is_ridge_on_the_mean_kernel_and_says_so(cancer):
+    X, y = cancer
+    noisy, _ = flipped(y, 0.2)
+    clf = NoisyLabelMKLClassifier(BANK).fit(X, noisy)
+    ridge = MeanKernelRidgeClassifier(BANK).fit(X, noisy)
+    np.testing.assert_allclose(clf.decision_function(X), ridge.decision_function(X), atol=1e-8)
+    assert "leave-one-out" in clf.picked_
+    assert clf.certificate_.relative_gap < 1e-3
+
+
+@pytest.mark.parametrize("method", ["auto", "stochastic", "trimmed", "ramp", "corrected"])
+def test_every_method_lives_with_noise(cancer, method):
+    X, y = cancer
+    noisy, _ = flipped(y, 0.15)
+    clf = NoisyLabelMKLClassifier(BANK, method=method).fit(X[:400], noisy[:400])
+    assert clf.score(X[400:], y[400:]) > 0.9
+    assert clf.certificate_.relative_gap <= 1e-3
+
+
+@pytest.mark.parametrize("method", ["trimmed", "ramp"])
+def test_rounds_lower_the_objective_and_end_where_nothing_moves(cancer, method):
+    X, y = cancer
+    noisy, wrong = flipped(y[:200], 0.2)
+    clf = NoisyLabelMKLClassifier(BANK, method=method, noise_rate=0.2, tol=1e-6).fit(X[:200], noisy)
+    values = np.array(clf.objectives_)
+    assert values.size > 1
+    assert np.all(np.diff(values[1 if method == "trimmed" else 0 :]) <= 1e-5 * values[0])
+    # what was left out is what was flipped, mostly
+    assert wrong[clf.sample_share_ == 0].mean() > 0.7
+    losses = np.maximum(0, 1 - np.where(noisy == 1, 1, -1) * clf.decision_function(X[:200]))
+    if method == "ramp":
+        np.testing.assert_array_equal(clf.sample_share_ == 1, losses < 1)
+    else:
+        assert clf.sample_share_.sum() == 160
+        assert losses[clf.sample_share_ == 1].max() <= losses[clf.sample_share_ == 0].min() + 1e-6
+    # the last fit is the weighted problem of those samples
+    kept = clf.sample_share_ == 1
+    alone = MKLClassifier(BANK, tol=1e-6).fit(X[:200], noisy, sample_weight=kept.astype(float))
+    np.testing.assert_allclose(alone.decision_function(X), clf.decision_function(X), atol=2e-2)
+
+
+def test_stochastic_without_noise_and_with_the_whole_budget_is_l1():
+    X, y = make_classification(80, 4, flip_y=0.1, random_state=0)
+    clf = NoisyLabelMKLClassifier(BANK, method="stochastic", budget=1.0, C=0.5, tol=1e-6).fit(X, y)
+    plain = MKLClassifier(BANK, C=0.5, tol=1e-6).fit(X, y)
+    np.testing.assert_allclose(clf.decision_function(X), plain.decision_function(X), atol=1e-3)
+
+
+@pytest.mark.parametrize(("make", "base"), [(CorrectedLogistic, "logistic"), (CorrectedSquared, "squared")])
+@pytest.mark.parametrize("rates", [(0.0, 0.0), (0.2, 0.2), (0.3, 0.1)])
+def test_corrected_losses_are_unbiased(make, base, rates):
+    """The expectation over the flips of the corrected loss is the loss of the clean label, up to a constant in f."""
+    loss, clean = make(*rates), make()
+    rho = {1.0: rates[0], -1.0: rates[1]}
+    f = np.linspace(-3, 3, 13)
+    for y in (1.0, -1.0):
+        ones = np.full(f.shape, y)
+        expected = (1 - rho[y]) * loss.value(ones, f) + rho[y] * loss.value(-ones, f)
+        wanted = clean.value(ones, f)
+        np.testing.assert_allclose(expected - expected[6], wanted - wanted[6], atol=1e-12)
+        slope = (1 - rho[y]) * loss.gradient(ones, f) + rho[y] * loss.gradient(-ones, f)
+        np.testing.assert_allclose(slope, clean.gradient(ones, f), atol=1e-12)
+        # Fenchel-Young with equality at the gradient
+        u = loss.gradient(ones, f)
+        np.testing.assert_allclose(loss.value(ones, f) + loss.conjugate(ones, u), u * f, atol=1e-9)
+        low, high = loss.bounds(ones)
+        assert np.all((-u >= low - 1e-12) & (-u <= high + 1e-12))
+
+
+def test_corrected_without_noise_is_the_plain_loss(cancer):
+    X, y = cancer
+    for loss in ("logistic", "squared"):
+        clf = NoisyLabelMKLClassifier(BANK, method="corrected", loss=loss, noise_rate=0.0, tol=1e-6).fit(
+            X[:100], y[:100]
+        )
+        plain = MKLClassifier(BANK, loss=loss, tol=1e-6).fit(X[:100], y[:100])
+        np.testing.assert_allclose(clf.decision_function(X), plain.decision_function(X), atol=1e-2)
+
+
+# ---- several annotators --------------------------------------------------------------------------------------------
+
+
+def test_annotators_are_joined_and_their_agreement_counts(cancer):
+    X, y = cancer
+    rng = np.random.default_rng(0)
+    votes = np.where(rng.random((y.size, 5)) < 0.25, 1 - y[:, None], y[:, None]).astype(float)
+    votes[rng.random(votes.shape) < 0.3] = np.nan
+    votes[:, 0] = np.where(np.isnan(votes).all(axis=1), y, votes[:, 0])
+    clf = NoisyLabelMKLClassifier(BANK).fit(X, votes)
+    assert clf.score(X, y) > 0.94
+    assert clf.classes_.tolist() == [0, 1]
+    assert clf.annotated_.confidence.min() >= 0.5
+    same = NoisyLabelMKLClassifier(BANK).fit(
+        X, clf.annotated_.labels, sample_weight=clf.annotated_.confidence
+    )
+    np.testing.assert_allclose(same.decision_function(X), clf.decision_function(X), atol=1e-9)
+
+
+# ---- bad input -----------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("options", "words"),
+    [
+        ({"method": "stocastic"}, "Did you mean 'stochastic'"),
+        ({"noise_rate": 0.5}, r"noise_rate must be a share in \[0, 0.5\)"),
+        ({"noise_rate": -0.1}, r"noise_rate must be a share in \[0, 0.5\)"),
+        ({"noise_rate": "guess"}, "'estimate' or a share"),
+        ({"noise_rate": {7: 0.1}}, "names the class 7"),
+        ({"noise_rate": {0: 0.7}}, "noise_rate of class 0"),
+        ({"budget": 0.0}, r"budget must be in \(0, 1\]"),
+        ({"crowd": "vote"}, "crowd must be one of majority"),
+        ({"method": "corrected", "loss": "hinge"}, "needs loss='logistic' or 'squared'"),
+        ({"max_rounds": 0}, "max_rounds"),
+    ],
+)
+def test_bad_parameters(cancer, options, words):
+    X, y = cancer
+    with pytest.raises(ValueError, match=words):
+        NoisyLabelMKLClassifier(BANK, **options).fit(X[:60], y[:60])
+
+
+def test_a_sample_without_any_label_is_named():
+    votes = [["a", "b"], [None, None], ["b", "b"]]
+    with pytest.raises(ValueError, match=r"no label for 1 of 3 samples \(1\)"):
+        NoisyLabelMKLClassifier().fit(np.eye(3), votes)
