@@ -169,7 +169,10 @@ def cases(quick: bool) -> list[Case]:
 
 
 def judge(what: str, runs: list[list[Runner]], targets: Targets) -> None:
-    """Newton is in the package: nobody who gets there may be ahead of it."""
+    """Newton is in the package: nobody who gets there may be ahead of it, for lp norms not by more than a quarter.
+
+    For lp norms passes are shown and not judged: those of `smo` are over an array of all kernels that nobody has.
+    """
     ratios: dict[str, dict[str, float]] = {"passes": {}, "seconds": {}}
     for newton, *others in runs:
         for other in (other for other in others if other.reached):
@@ -179,10 +182,14 @@ def judge(what: str, runs: list[list[Runner]], targets: Targets) -> None:
             )
             ratios["passes"][label] = other.solution.passes / newton.solution.passes
             ratios["seconds"][label] = other.median / newton.median
-    for unit, found in ratios.items():
+    least = {"passes": 1.0, "seconds": 1.0} if what == "l1" else {"seconds": 0.8}
+    for unit, bound in least.items():
+        found = ratios[unit]
         if found:
             best = min(found, key=lambda label: found[label])
-            targets.at_least(f"{what}: {unit} of the best candidate over newton's ({best})", found[best], 1.0)
+            targets.at_least(
+                f"{what}: {unit} of the best candidate over newton's ({best})", found[best], bound
+            )
 
 
 def main() -> None:
