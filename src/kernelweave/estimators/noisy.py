@@ -13,8 +13,9 @@ from ..crowd import METHODS as CROWD_METHODS
 from ..crowd import aggregate
 from ..losses import BudgetedHinge, Hinge, Loss, Squared, budget_from_noise_rate
 from ..losses.corrected import CorrectedLogistic, CorrectedSquared
-from ..norms import Norm, Uniform
+from ..norms import Fixed, Norm
 from ._inputs import Training, bind
+from ._mixtures import Mixture, kernel_groups, mixtures
 from ._noise import NoiseEstimate, estimate_noise
 from ._ridge import leave_one_out
 from .classifier import MKLClassifier
@@ -36,7 +37,9 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     kernels : kernels
         As for ``MKLClassifier``.
     method : {"auto", "stochastic", "trimmed", "ramp", "corrected"}, default="auto"
-        ``auto``: squared loss on the mean kernel, C by closed-form leave-one-out: the most robust thing measured.
+        ``auto``: squared loss on fixed, dense weights (all kernels alike, some groups of them, or groups alike; a
+        group is the kernels that see equally many columns), both weights and C by closed-form leave-one-out: the most
+        robust thing measured.
         ``stochastic``: StPMKL, the hinge loss of the worst samples under a budget.  ``trimmed``: the hinge loss of the
         best ``1 - noise_rate`` of the samples, which are chosen anew after every fit.  ``ramp``: the hinge loss cut off
         at 1.  ``corrected``: a loss whose expectation under noise is that of the clean labels.
@@ -184,15 +187,21 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         self._keep_noise(estimate, given, codes)
         targets, weights, labels = self._problems(codes, weight)
         self._losses = [self._loss_for(k, len(targets), training.n) for k in range(len(targets))]
-        self._mean_kernel: Any = mean
+        self._mixtures: list[Mixture] = []
+        if self.method == "auto":
+            self._mixtures = mixtures(kernel_groups(training.kernels, bank.m))
+            self._kernels_of = [bank.combine(one.weights) for one in self._mixtures]
+        self._picks: list[str] = []
         try:
             if self.method in ("trimmed", "ramp"):
                 self._fit_rounds(bank, bound, training, targets, weights, labels)
             else:
                 self._fit_on(bank, bound, training, targets, weights, labels)
         finally:
-            del self._losses, self._mean_kernel
-        self.picked_ = self._in_words()
+            picks = self._picks
+            for name in ("_losses", "_mixtures", "_kernels_of", "_picks"):
+                self.__dict__.pop(name, None)
+        self.picked_ = self._in_words(picks)
         return self
 
     def _check_parameters(self) -> None:
@@ -289,17 +298,23 @@ class NoisyLabelMKLClassifier(MKLClassifier):
 
     def _choose(self, bank: Bank, targets: np.ndarray, weight: np.ndarray, norm: Norm) -> tuple[Norm, float]:
         if self.method == "auto":
-            found = leave_one_out(self._mean_kernel, targets, intercept=self.fit_intercept, weight=weight)
-            return Uniform(), found.C
+            found = [
+                leave_one_out(K, targets, intercept=self.fit_intercept, weight=weight)
+                for K in self._kernels_of
+            ]
+            best = int(np.argmin([one.errors[one.best] for one in found]))
+            self._picks.append(self._mixtures[best].name)
+            return Fixed(self._mixtures[best].weights), found[best].C
         if self.method == "stochastic" and self.budget is None:
             factor = budget_from_noise_rate(bank.n, 0.0, self.confidence)[1]
             return norm, factor * float(self.C)
         return norm, float(self.C)
 
-    def _in_words(self) -> str:
+    def _in_words(self, picks: list[str]) -> str:
         if self.method == "auto":
-            C = np.atleast_1d(self.C_)
-            return f"squared loss on the mean kernel, C = {', '.join(f'{c:.3g}' for c in C)} by leave-one-out"
+            costs = np.broadcast_to(self.C_, len(picks))
+            each = [f"{pick}, C = {C:.3g}" for pick, C in zip(picks, costs, strict=True)]
+            return f"squared loss on {'; '.join(dict.fromkeys(each))}, by leave-one-out"
         return f"{self.method} on norm {self.norm!r}, noise rate {self.noise_rate_:.3g}"
 
     # ---- samples chosen anew after every fit ----------------------------------------------------------------
