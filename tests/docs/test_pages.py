@@ -19,7 +19,7 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 #: one page a paper
-METHODS = ["smkl.md"]
+METHODS = ["noisy_labels.md", "smkl.md"]
 
 
 def blocks(page: str) -> list[str]:
