@@ -183,8 +183,8 @@ LOSSES = [
     SQUARED,
     epsilon_insensitive(0.1),
     epsilon_insensitive(0.0),
-    budgeted_hinge(0.4),
-    budgeted_hinge(0.6, 0.2),
+    budgeted_hinge(0.15),
+    budgeted_hinge(0.3, 0.1),
 ]
 
 

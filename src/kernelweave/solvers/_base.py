@@ -36,6 +36,14 @@ REQUIREMENTS: dict[str, tuple[Callable[[Loss, Norm], bool], str]] = {
         lambda loss, norm: norm.smooth_conjugate or norm.simplex,
         "a norm whose dual is smooth (lp with p > 1, entropy, uniform) or l1, by smoothing it",
     ),
+    "saddle form": (
+        lambda loss, norm: loss.has_saddle_form,
+        "a loss whose dual is linear (hinge, budgeted_hinge)",
+    ),
+    "prox": (
+        lambda loss, norm: type(norm).prox is not Norm.prox and (norm.convex_in_weights or norm.fixed),
+        "a norm with a proximal operator (l1, lp, uniform)",
+    ),
     "smooth loss": (
         lambda loss, norm: loss.smoothness is not None,
         "a smooth loss (logistic, squared, squared_hinge, huber_hinge)",

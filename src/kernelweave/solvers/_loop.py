@@ -159,6 +159,8 @@ def _solve(
                 best.improve(better, problem.certificate(better))
                 if best.gap <= stop.tol:
                     status = "converged"
+                elif status == "converged":  # blocks had the gap, the coefficients that predict have not
+                    status = "stalled"
     except KeyboardInterrupt:
         if best.point is None:
             raise
@@ -172,6 +174,7 @@ def _solve(
         if saved is not None and best.point is not None and best.certificate is not None:
             seconds = time.perf_counter() - began
             saved.save(best.point, best.certificate.dual_point, best.trace, seconds, force=True)
+    best.share_coefficients(problem)
     if best.point is None or best.certificate is None:
         raise FloatingPointError(
             f"solver {solver.registered_as!r} produced values that are not finite at its first point; check the scale "
@@ -202,10 +205,21 @@ class _Best:
     def improve(self, point: Point, judged: Certificate) -> None:
         """Take a last point without a row of its own."""
         assert self.certificate is not None
-        if judged.primal < self.certificate.primal:
+        # coefficients shared by all kernels are what predicts: blocks with their own give way to them
+        wanted = self.point is not None and self.point.blocks is not None and point.blocks is None
+        if judged.primal < self.certificate.primal or wanted:
             self.point, self.certificate = point, judged.with_dual_of(self.certificate)
         else:
             self.certificate = self.certificate.with_dual_of(judged)
+
+    def share_coefficients(self, problem: MKLProblem) -> None:
+        """Exchange blocks with coefficients of their own, where a fit was cut short, for what can predict."""
+        if self.point is not None and self.certificate is not None and self.point.blocks is not None:
+            shared = without_caches(self.point)
+            self.point, self.certificate = (
+                shared,
+                problem.certificate(shared).with_dual_of(self.certificate),
+            )
 
     def take(self, point: Point, judged: Certificate, iteration: int, seconds: float, passes: float) -> None:
         if self.certificate is None:
@@ -220,4 +234,4 @@ class _Best:
 
 def without_caches(point: Point) -> Point:
     """Return the bare point, so that a certificate of it is computed from the bank alone."""
-    return replace(point, quad=None, decision=None, dual_beta=None, dual_quad=None)
+    return replace(point, quad=None, decision=None, dual_beta=None, dual_quad=None, blocks=None)
