@@ -156,6 +156,29 @@ def test_bags_of_words(tmp_path, monkeypatch):
         datasets.load_text("text1")
 
 
+def test_crowd_labels(tmp_path, monkeypatch):
+    path = tmp_path / "toy.npz"
+    np.savez(
+        path, X=np.eye(3), y=np.array(["a", "b", "b"]), X_test=np.ones((2, 3)), y_test=np.array(["a", "b"]),
+        ann_item=np.array([0, 0, 1, 2]), ann_worker=np.array(list("uvuv")), ann_label=np.array(list("abba")),
+    )  # fmt: skip
+    changes = {
+        "views": {"": 3},
+        "counts": {"a": 1, "b": 2},
+        "openml": {},
+        "openml_labels": {},
+        "group": "crowd",
+    }
+    monkeypatch.setitem(MANIFEST, "music_genre", entry_of(path.read_bytes(), "toy.npz", **changes))
+    monkeypatch.setenv("KERNELWEAVE_DATA", str(tmp_path))
+    bunch = datasets.load_crowd()
+    assert bunch.annotations.columns.tolist() == ["task", "worker", "label"]
+    assert bunch.annotations["task"].tolist() == [0, 0, 1, 2]
+    assert bunch.test_data.shape == (2, 3)
+    assert bunch.test_target.tolist() == ["a", "b"]
+    assert bunch.target.tolist() == ["a", "b", "b"]
+
+
 @pytest.mark.parametrize("name", MANIFEST)
 def test_manifest_is_complete(name):
     entry = MANIFEST[name]

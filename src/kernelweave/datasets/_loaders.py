@@ -12,7 +12,7 @@ from .._components import nearest
 from ._manifest import MANIFEST, Entry
 from ._sources import Table, local_path, read
 
-__all__ = ["available", "load_mfeat", "load_text", "load_uci"]
+__all__ = ["available", "load_crowd", "load_mfeat", "load_text", "load_uci"]
 
 
 def available(group: str | None = None) -> dict[str, bool]:
@@ -20,7 +20,7 @@ def available(group: str | None = None) -> dict[str, bool]:
 
     Parameters
     ----------
-    group : {"uci", "mfeat", "text"}, optional
+    group : {"uci", "mfeat", "text", "crowd"}, optional
         Only the sets of one loader.
 
     Examples
@@ -103,6 +103,26 @@ def load_text(name: str, *, return_X_y: bool = False, as_frame: bool = False) ->
     return _deliver(entry, read(entry, download=False), return_X_y, as_frame)
 
 
+def load_crowd(name: str = "music_genre") -> Bunch:
+    """Load a set whose training labels were given by workers of a crowd market, from ``KERNELWEAVE_DATA``.
+
+    Parameters
+    ----------
+    name : str, default="music_genre"
+
+    Returns
+    -------
+    Bunch
+        As for ``load_uci``, ``target`` being the true labels; ``annotations`` is a table with the columns ``task``
+        (row of ``data``), ``worker`` and ``label``, which is what ``NoisyLabelMKLClassifier.fit`` takes; ``test_data``
+        and ``test_target`` are a test set with true labels.
+    """
+    entry = _entry(name, "crowd")
+    bunch = _deliver(entry, read(entry, download=False), False, False)
+    assert isinstance(bunch, Bunch)
+    return bunch
+
+
 def _entry(name: str, group: str) -> Entry:
     known = [key for key, entry in MANIFEST.items() if entry.group == group]
     if name not in known:
@@ -133,6 +153,7 @@ def _deliver(entry: Entry, table: Table, return_X_y: bool, as_frame: bool) -> Bu
         target_names=np.unique(table.target),
         DESCR=_describe(entry),
         origin=table.origin,
+        **table.extra,
     )
     if len(entry.views) > 1:
         stops = np.cumsum([entry.views[view] for view in entry.views])

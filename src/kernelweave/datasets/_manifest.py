@@ -237,6 +237,30 @@ _ENTRIES = (
         "",
         group="text",
     ),
+    Entry(
+        "music_genre",
+        "Music genres, labelled by workers of a crowd market",
+        "crowd/music_genre.npz",
+        "91c25612e8634adb061f8526f96e7e226e3155c6cbf923796c548c0e908c5d0a",
+        "github.com/shahanaibrahimosu/end-to-end-crowdsourcing",
+        {
+            "blues": 67,
+            "classical": 72,
+            "country": 74,
+            "disco": 72,
+            "hiphop": 63,
+            "jazz": 71,
+            "metal": 75,
+            "pop": 64,
+            "reggae": 70,
+            "rock": 72,
+        },
+        {"": 124},
+        {},
+        {},
+        "44 workers, 2,945 labels, 44 % of them wrong; 300 test samples with true labels.",
+        group="crowd",
+    ),
 )
 
 #: every data set by name

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections import Counter
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -29,6 +29,7 @@ class Table:
     columns: dict[str, list[str]]
     target: np.ndarray
     origin: str
+    extra: dict[str, Any] = field(default_factory=dict)
 
 
 def read(entry: Entry, download: bool = True) -> Table:
@@ -100,10 +101,27 @@ def _read_npz(path: Path) -> Table:
             words = sp.csr_array((file["data"], file["indices"], file["indptr"]), shape=tuple(file["shape"]))
             columns = {"": [str(term) for term in file["terms"]]}
             return Table({"": words.astype(float)}, columns, np.asarray(file["y"]), str(path))
+        if "ann_item" in file.files:
+            return _annotated(file, str(path))
         views = {name: np.asarray(file[name], dtype=float) for name in file.files if name != "y"}
         target = np.asarray(file["y"])
     columns = {name: [f"{name}_{k}" for k in range(view.shape[1])] for name, view in views.items()}
     return Table(views, columns, target, str(path))
+
+
+def _annotated(file: Any, origin: str) -> Table:
+    """Samples with true labels, workers' labels as (item, worker, label), and test samples with true labels."""
+    import pandas as pd
+
+    votes = {"task": file["ann_item"], "worker": file["ann_worker"], "label": file["ann_label"]}
+    extra = {
+        "annotations": pd.DataFrame(votes),
+        "test_data": np.asarray(file["X_test"], dtype=float),
+        "test_target": np.asarray(file["y_test"]),
+    }
+    X = np.asarray(file["X"], dtype=float)
+    columns = {"": [f"x{k}" for k in range(X.shape[1])]}
+    return Table({"": X}, columns, np.asarray(file["y"]), origin, extra)
 
 
 _READERS = {".csv": _read_csv, ".npz": _read_npz}
