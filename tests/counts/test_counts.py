@@ -16,7 +16,7 @@ from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.preprocessing import scale
 from threadpoolctl import threadpool_limits
 
-from kernelweave import MKLClassifier, MKLClassifierCV, mkl_path
+from kernelweave import MKLClassifier, MKLClassifierCV, losses, mkl_path
 from kernelweave import kernels as kw
 from kernelweave._numerics.smo import solve_box_qp
 from kernelweave.problems import mkl
@@ -127,6 +127,23 @@ def test_lp_norms(fit, norm, passes):
 
 def test_logistic_loss(fit):
     within(fit(overlapping(200), loss="logistic"), 8.4, 6, 12)
+
+
+@pytest.mark.parametrize(
+    ("fit_intercept", "budget", "passes", "iterations", "steps"),
+    [
+        (False, 0.3, 8.2, 6, 4040),
+        (True, 0.3, 8.2, 6, 17000),  # with an intercept the price of the budget is searched for
+        (False, 0.5, 9.3, 7, 4030),
+    ],
+)
+def test_budget_that_binds(fit, fit_intercept, budget, passes, iterations, steps):
+    X, y = overlapping(300)
+    flipped = np.where(np.random.default_rng(0).uniform(size=300) < 0.2, 1 - y, y)
+    loss = losses.BudgetedHinge(budget)
+    counted = fit((X, flipped), loss=loss, C=1 / 3, fit_intercept=fit_intercept)
+    assert counted.model.certificate_.margin < 0.2
+    within(counted, passes, iterations, steps)
 
 
 def test_path_takes_a_third_of_the_cold_passes(fit):

@@ -63,6 +63,8 @@ def solve_budgeted(
         if not binding:
             found = inner.at_price(0.0, tolerance, found)
             binding = found.spent > budget.limit
+            if binding:  # where no coefficient is at a bound, what is spent is proportional to 1 - price
+                price = max(price, 1.0 - budget.limit / found.spent)
         if binding:
             # half of what the gap may be is left to the search for the price
             found = inner.at_limit(tolerance, found, price, 0.5 * target)
@@ -154,44 +156,62 @@ class _Spent(_Inner):
 class _Priced(_Inner):
     """The price by a search for the root of what is spent too much."""
 
+    #: how fast spending falls with the price, once two prices were tried
+    slope: float | None = None
+
     def at_limit(self, tolerance: float, near: _Found | None, price: float, target: float) -> _Found:
         limit = self.budget.limit
         low: _Found | None = None  # spends too much: the price is too low
         high: _Found | None = None
-        step, here = 0.05, float(np.clip(price, 0.0, 1.0))
+        here = float(np.clip(price, 0.0, 1.0))
+        step = 0.0
         sides: list[bool] = []
         for _ in range(100):
             near = self.at_price(here, tolerance, near)
-            if abs(near.spent - limit) <= 1e-13 * limit:
-                return near
-            cheap = near.spent > limit
+            over = near.spent - limit
+            if abs(over) * max(near.price, 1e-3) <= target * self._scale(near):
+                if over <= 0:
+                    return near
+                if not np.any(self.budget.free):
+                    return _scaled(near, limit)
+            cheap = over > 0
             low, high = (near, high) if cheap else (low, near)
             if low is None or high is None:
                 if here == 0.0 and not cheap:
                     return near
-                here = max(here + step, 0.0) if cheap else max(here - step, 0.0)
+                if step == 0.0:
+                    # a little beyond where the root is expected
+                    guess = 0.05 * (1.0 - here) if self.slope is None else 1.5 * abs(over) / self.slope
+                    step = min(max(guess, 1e-12), 0.05)
+                here = here + step if cheap else max(here - step, 0.0)
                 step *= 4.0
                 continue
-            over, under = low.spent - limit, limit - high.spent
-            width = high.price - low.price
+            over, under, width = low.spent - limit, limit - high.spent, high.price - low.price
+            self.slope = (over + under) / width
             mixed = _mix(low, high, under / (over + under), limit)
             # what the mixture may lose against either end, by Jensen's inequality
-            half = 0.5 * float(mixed.beta @ mixed.product)
-            size = max(half, float(self.y @ mixed.beta) - half, np.finfo(float).tiny)
-            left = max(1.0 - mixed.price, 1e-6)
-            if width * over * under / (over + under) <= target * left * size or width <= 1e-15:
-                return mixed
-            # secants; where the same end moved twice, the middle
+            lost = width * over * under / (over + under)
+            # secants; where the same end moved three times, the middle
             sides.append(cheap)
-            share = over / (over + under)
-            if len(sides) > 2 and sides[-1] == sides[-2] == sides[-3]:
-                share = 0.5
-            here = low.price + min(max(share, 0.01), 0.99) * width
-            if not low.price < here < high.price:
+            stuck = len(sides) > 2 and sides[-1] == sides[-2] == sides[-3]
+            here = low.price + (0.5 if stuck else min(max(over / (over + under), 0.01), 0.99)) * width
+            if lost <= target * self._scale(mixed) or not low.price < here < high.price:
                 return mixed
         assert low is not None
         assert high is not None
         return _mix(low, high, (limit - high.spent) / (low.spent - high.spent), limit)
+
+    def _scale(self, found: _Found) -> float:
+        """Size of the objective, times the margin: what gaps are measured in."""
+        half = 0.5 * float(found.beta @ found.product)
+        left = max(1.0 - found.price, 1e-6)
+        return left * max(half, float(self.y @ found.beta) - half, np.finfo(float).tiny)
+
+
+def _scaled(found: _Found, limit: float) -> _Found:
+    """Shrink coefficients until they spend the limit; only ever by a little."""
+    share = limit / found.spent
+    return _Found(share * found.beta, share * found.product, limit, found.price, found.converged)
 
 
 def _mix(low: _Found, high: _Found, share: float, limit: float) -> _Found:

@@ -85,12 +85,10 @@ class Saddle:
 
     def begin(self, start: Point | None) -> tuple[Blocks, Any, Any]:
         """First f, u and its image: zero, as in the paper, or what a point with shared coefficients stands for."""
-        if start is None:
-            u = np.zeros(self.problem.y.shape)
-            image = np.zeros((self.problem.m, *u.shape))
-            return Blocks(image, image), u, image
-        beta = self.problem.repair(start.beta)
-        weights = self.problem.norm.scaled(start.weights)
+        if start is None:  # the image of nothing reads nothing, and is an array of the bank's kind
+            beta, weights = np.zeros(self.problem.y.shape), np.zeros(self.problem.m)
+        else:
+            beta, weights = self.problem.repair(start.beta), self.problem.norm.scaled(start.weights)
         image = self.image(beta)
         xp = namespace(image)
         scale = xp.reshape(xp.asarray(weights), (-1,) + (1,) * beta.ndim)
