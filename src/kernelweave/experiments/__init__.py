@@ -17,6 +17,7 @@ __all__ = ["STUDIES", "load_study"]
 #: name of a study -> what it reproduces; each lives in the module of its name
 STUDIES = {
     "smkl": "SMKL: smooth optimization for effective multiple kernel learning (Xu, Jin, Zhu, King, Lyu, Yang 2010)",
+    "stpmkl": "StPMKL: multiple kernel learning from noisy labels (Yang, Mahdavi, Jin, Zhang, Zhou 2012)",
 }
 
 
