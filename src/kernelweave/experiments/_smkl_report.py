@@ -226,7 +226,7 @@ def toy_figure(rows: pd.DataFrame, report: Report) -> Sequence[str]:
         )
     left.set_xlabel("share of relevant features")
     left.set_ylabel("accuracy, % (bars: standard error)")
-    left.legend(fontsize="small")
+    left.legend(fontsize="small", ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1.0), frameon=False)
     names = [line["method"] for line in costs]
     right.barh(
         range(len(names)),

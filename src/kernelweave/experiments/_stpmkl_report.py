@@ -21,7 +21,8 @@ SETTING = (
     "test labels clean; Gaussians of widths 2^-3..2^6 on all features and on every single one, trace-normalised; "
     "stopped at a certified relative gap of 1e-2. **Everything is tuned on noisy labels**: SiPMKL (l1-MKL), StPMKL "
     "(also its budget), MiPMKL (trimmed), ramp and corrected on 10 % of the training part, as in the paper; l1-MKL "
-    "and the mean-kernel SVM by five folds; ridge and auto by leave-one-out. The paper's three have no intercept, the others have."
+    "and the mean-kernel SVM by five folds; ridge and auto by leave-one-out. The paper's three have no intercept, the "
+    "others have."
 )
 
 
