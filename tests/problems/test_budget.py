@@ -234,3 +234,13 @@ def test_columns_have_budgets_of_their_own(fit_intercept):
     alone = [solve_fixed(K, loss, y[:, k], c[:, k], fit_intercept, 1e-7) for k in range(2)]
     assert both.primal == pytest.approx(sum(one.primal for one in alone))
     assert both.margin == min(one.margin for one in alone)
+
+
+@with_and_without
+def test_no_weight_at_all_is_no_trouble(fit_intercept):
+    K, y, nothing = stack().mean(axis=0), noisy_labels(), np.zeros(N)
+    found = solve_fixed(K, BudgetedHinge(0.3), y, nothing, fit_intercept, 1e-6)
+    again = solve_fixed(K, BudgetedHinge(0.3), y, nothing, fit_intercept, 1e-6, start=found)
+    for one in (found, again):
+        assert one.primal == one.dual == 0.0
+        assert not np.any(one.beta)

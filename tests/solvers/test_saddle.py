@@ -188,6 +188,16 @@ def test_an_interrupted_fit_is_certified_for_what_it_predicts_with(solver):
     assert solution.certificate.primal >= exact(problem).primal * (1 - 1e-9)
 
 
+def test_a_checkpoint_is_resumed_from_shared_coefficients(tmp_path):
+    file = tmp_path / "fit.npz"
+    first = solve(make(), MirrorProx(), Stop(1e-12, max_iter=30), checkpoint=file)
+    again = solve(make(), MirrorProx(), Stop(1e-4), checkpoint=file)
+    assert again.converged
+    assert again.trace[30][0] == 31
+    afresh = solve(make(), MirrorProx(), Stop(1e-4))
+    assert again.n_iter - first.n_iter < afresh.n_iter
+
+
 def test_a_fit_cut_short_ends_with_shared_coefficients():
     problem = make()
     solution = solve(problem, MirrorProx(), Stop(1e-12, max_iter=9))

@@ -55,7 +55,7 @@ def solve_budgeted(
         product = start.decision if keep_product and np.array_equal(inside, start.beta) else K @ inside
         found = _Found(inside, product, inner.spend(inside), 0.0, True)
         # whether the budget bound the last time is the best guess for this time
-        binding, price = found.spent >= budget.limit * (1.0 - 1e-9), 1.0 - start.margin
+        binding, price = 0.0 < budget.limit * (1.0 - 1e-9) <= found.spent, 1.0 - start.margin
     tolerance = min(1e-2, 10 * target)
     best: FixedSolution | None = None
     while True:
@@ -70,18 +70,16 @@ def solve_budgeted(
             found = inner.at_limit(tolerance, found, price, 0.5 * target)
             binding, price = not known or found.price > 0, found.price
         assert found is not None
-        if found.spent <= budget.limit * (1.0 + 1e-12):
-            solution = assess(loss, y, c, found.beta, found.product, fit_intercept, inner.iterations)
-            if best is None or solution.relative_gap < best.relative_gap:
-                best = solution
-            if best.relative_gap <= target:
-                return best
-            gap = solution.relative_gap
-        else:
-            gap = 1.0
-        if best is not None and (not found.converged or tolerance < 1e-14):
+        beta, product = found.beta, found.product
+        if found.spent > budget.limit * (1.0 + 1e-12):
+            beta = loss.project(y, beta, c, fit_intercept)
+            product = K @ beta
+        solution = assess(loss, y, c, beta, product, fit_intercept, inner.iterations)
+        if best is None or solution.relative_gap < best.relative_gap:
+            best = solution
+        if best.relative_gap <= target or not found.converged or tolerance < 1e-14:
             return best
-        tolerance = finer(tolerance, target, gap)
+        tolerance = finer(tolerance, target, solution.relative_gap)
 
 
 class _Inner:
@@ -140,9 +138,7 @@ class _Spent(_Inner):
         pull = G @ even
         x = product = None
         if near is not None:
-            # towards the limit along a straight line, if it can be, so that bounds are kept
-            a = y * near.beta
-            x, product = a - even, y * near.product - pull
+            x, product = y * near.beta - even, y * near.product - pull
         upper = c - even
         found = solve_box_qp(
             G, 1.0 - pull, -even, upper, equality=True, tol=tolerance, beta=x, product=product

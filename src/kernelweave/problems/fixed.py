@@ -94,7 +94,8 @@ def _solve_columns(
     for k in range(y.shape[1]):
         mine = start
         if start is not None:
-            mine = FixedSolution(start.beta[:, k], start.decision[:, k], 0.0, start.primal, start.dual, 0)
+            beta, decision = start.beta[:, k], start.decision[:, k]
+            mine = FixedSolution(beta, decision, 0.0, start.primal, start.dual, 0, start.margin)
         solved.append(solve_fixed(K, loss, y[:, k], c[:, k], fit_intercept, target, mine, keep_product))
     return FixedSolution(
         beta=np.stack([one.beta for one in solved], axis=1),
