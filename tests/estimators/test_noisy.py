@@ -225,10 +225,42 @@ def test_annotators_are_joined_and_their_agreement_counts(cancer):
     assert clf.score(X, y) > 0.94
     assert clf.classes_.tolist() == [0, 1]
     assert clf.annotated_.confidence.min() >= 0.5
-    same = NoisyLabelMKLClassifier(BANK).fit(
-        X, clf.annotated_.labels, sample_weight=clf.annotated_.confidence
+    # auto learns shares of votes: ridge on them, in closed form
+    soft = 2 * clf.annotated_.probabilities[:, 1] - 1
+    found = leave_one_out(_mean_kernel(X), soft)
+    assert clf.C_ == found.C
+    np.testing.assert_allclose(clf.decision_function(X), _ridge(_mean_kernel(X), soft, found.C), atol=1e-6)
+    # the other methods take the label, weighted by the agreement
+    options = {"method": "corrected", "noise_rate": 0.1, "tol": 1e-7}
+    hard = NoisyLabelMKLClassifier(BANK, **options).fit(X[:150], votes[:150])
+    joined = hard.annotated_
+    same = NoisyLabelMKLClassifier(BANK, **options)
+    same.fit(X[:150], joined.labels, sample_weight=joined.confidence)
+    np.testing.assert_allclose(same.decision_function(X), hard.decision_function(X), atol=1e-6)
+
+
+def _mean_kernel(X):
+    squares = ((X[:, None] - X[None]) ** 2).sum(axis=2)
+    linear = X @ X.T
+    kernels = [np.exp(-squares / (2 * width**2)) for width in (1.0, 3.0, 9.0)]
+    return (sum(kernels) + linear * len(X) / np.trace(linear)) / 4
+
+
+def _ridge(K, y, C):
+    n = len(y)
+    A = np.block([[K + np.eye(n) / (2 * C), np.ones((n, 1))], [np.ones((1, n)), np.zeros((1, 1))]])
+    solved = np.linalg.solve(A, np.append(y, 0.0))
+    return K @ solved[:-1] + solved[-1]
+
+
+def test_the_exact_set_is_tighter():
+    X, y = make_classification(80, 4, flip_y=0.2, random_state=0)
+    options = {"method": "stochastic", "noise_rate": 0.3, "tol": 1e-6}
+    loose, exact = (
+        NoisyLabelMKLClassifier(BANK, exact_set=exact, **options).fit(X, y).certificate_.primal
+        for exact in (False, True)
     )
-    np.testing.assert_allclose(same.decision_function(X), clf.decision_function(X), atol=1e-9)
+    assert exact <= loose * (1 + 1e-6)  # a maximum over a smaller set
 
 
 # ---- bad input -----------------------------------------------------------------------------------------------------

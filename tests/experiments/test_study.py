@@ -108,5 +108,5 @@ def test_every_study_loads_and_its_parts_have_names_of_their_own(name):
 
 
 def test_unknown_study():
-    with pytest.raises(ValueError, match="Known studies: smkl"):
+    with pytest.raises(ValueError, match="Known studies: smkl, stpmkl"):
         load_study("smlk")

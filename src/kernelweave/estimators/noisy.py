@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 
 from ..banks import Bank
 from ..crowd import METHODS as CROWD_METHODS
-from ..crowd import aggregate
+from ..crowd import CrowdLabels, aggregate
 from ..losses import BudgetedHinge, Hinge, Loss, Squared, budget_from_noise_rate
 from ..losses.corrected import CorrectedLogistic, CorrectedSquared
 from ..norms import Fixed, Norm
@@ -49,8 +49,11 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         For ``stochastic``: with what probability the bounds behind the budget hold.
     budget : float or None, default=None
         For ``stochastic``: the budget ``rho / n`` itself, instead of one from ``noise_rate`` and ``confidence``.
+    exact_set : bool, default=False
+        For ``stochastic``: the set of (10) in [YMJZY12] instead of its relaxation (11).
     crowd : {"majority", "dawid_skene"}, default="majority"
-        How the labels of several annotators are joined, where ``fit`` gets them.
+        How the labels of several annotators are joined, where ``fit`` gets them.  ``auto`` learns the probabilities
+        themselves; for the other methods the likeliest label counts, weighted by its probability.
     loss : {"logistic", "squared"}, default="logistic"
         For ``corrected``; the other methods have a loss of their own.
     norm, C, solver, tol, fit_intercept, normalize, center, shared_weights, class_weight :
@@ -73,6 +76,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         Probability that a training label is right; 1 is trusted.
     suspects_ : array of shape (n,)
         Training samples, the most suspicious label first.
+    annotated_ : CrowdLabels
+        What annotators agree on, where ``fit`` got several.
     picked_ : str
         What was fitted, in words.
     sample_share_ : array of shape (n,) or (n, k)
@@ -108,6 +113,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         noise_rate: Any = "estimate",
         confidence: float = 0.95,
         budget: float | None = None,
+        exact_set: bool = False,
         crowd: str = "majority",
         loss: Any = "logistic",
         norm: Any = "l1",
@@ -152,6 +158,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         self.noise_rate = noise_rate
         self.confidence = confidence
         self.budget = budget
+        self.exact_set = exact_set
         self.crowd = crowd
         self.max_rounds = max_rounds
 
@@ -168,24 +175,23 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             Labels; or several annotators' labels, one column each, NaN, None or an empty text where there is none; or
             a table with the columns ``task`` (position of the sample), ``worker`` and ``label``.
         sample_weight : array of shape (n,), optional
-            Factors of C by sample; annotators' agreement multiplies them.
+            Factors of C by sample.
 
         Returns
         -------
         self
         """
         self._check_parameters()
-        y, trust = self._one_label(y)
-        weight = trust if sample_weight is None else np.asarray(sample_weight, dtype=float) * (
-            1.0 if trust is None else trust
-        )  # fmt: skip
-        training, codes, weight = self._checked(X, y, weight)
+        crowd = self._one_label(y)
+        training, codes, weight = self._checked(X, y if crowd is None else crowd.labels, sample_weight)
         given = self._given_rates()
         bank, bound = bind(training, self, effective_n_jobs(self.n_jobs))
         mean = bank.combine(np.full(bank.m, 1.0 / bank.m))
-        estimate = estimate_noise(mean, codes, self.classes_.size, weight)
-        self._keep_noise(estimate, given, codes)
-        targets, weights, labels = self._problems(codes, weight)
+        trusted = weight if crowd is None else weight * crowd.confidence
+        self._keep_noise(estimate_noise(mean, codes, self.classes_.size, trusted), given)
+        targets, weights, labels = self._problems(codes, trusted)
+        if crowd is not None and self.method == "auto":
+            targets, weights = self._soft_targets(crowd, targets, weight)
         self._losses = [self._loss_for(k, len(targets), training.n) for k in range(len(targets))]
         self._mixtures: list[Mixture] = []
         if self.method == "auto":
@@ -228,14 +234,27 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         elif not isinstance(self.noise_rate, Mapping):
             _check_rate("noise_rate", self.noise_rate)
 
-    def _one_label(self, y: Any) -> tuple[Any, np.ndarray | None]:
-        """Labels, and how far annotators agree on them where there were several."""
+    def _one_label(self, y: Any) -> CrowdLabels | None:
+        """What annotators agree on, where there are several."""
+        self.__dict__.pop("annotated_", None)
         shape = np.asarray(y, dtype=object).shape
         if len(shape) != 2 or shape[1] == 1:
-            return y, None
-        found = aggregate(y, method=self.crowd)
-        self.annotated_ = found
-        return found.labels, found.confidence
+            return None
+        self.annotated_ = aggregate(y, method=self.crowd)
+        return self.annotated_
+
+    def _soft_targets(
+        self, crowd: CrowdLabels, targets: list[np.ndarray], weight: np.ndarray
+    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
+        """Probabilities instead of labels, from -1 to 1: the squared loss can take them as they are."""
+        known = np.searchsorted(crowd.classes, self.classes_)
+        shares = crowd.probabilities[:, known]
+        shares = 2.0 * shares / np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(float).tiny) - 1.0
+        if self.classes_.size == 2:
+            return [shares[:, 1]], [weight]
+        if len(targets) == 1:
+            return [shares], [weight]
+        return list(shares.T), [weight] * len(targets)
 
     def _given_rates(self) -> tuple[float, np.ndarray] | None:
         """Rate and class rates as given, None where they are to be estimated."""
@@ -256,9 +275,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             _check_rate(f"noise_rate of class {label!r}", rates[k])
         return float(rates.mean()), rates
 
-    def _keep_noise(
-        self, estimate: NoiseEstimate, given: tuple[float, np.ndarray] | None, codes: np.ndarray
-    ) -> None:
+    def _keep_noise(self, estimate: NoiseEstimate, given: tuple[float, np.ndarray] | None) -> None:
         self.noise_rate_interval_ = estimate.interval
         self.noise_rate_ = estimate.rate if given is None else given[0]
         self.class_noise_rates_ = estimate.class_rates if given is None else given[1]
@@ -278,10 +295,10 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     def _loss_for(self, problem: int, problems: int, n: int) -> Loss:
         """The loss of one problem, now that the noise is known."""
         if self.method == "stochastic":
-            budget = self.budget
-            if budget is None:
-                budget = budget_from_noise_rate(n, min(self.noise_rate_, 0.499), self.confidence)[0]
-            return BudgetedHinge(budget)
+            if self.budget is not None:
+                return BudgetedHinge(self.budget)
+            rate = min(self.noise_rate_, 0.499)
+            return BudgetedHinge.from_noise_rate(n, rate, self.confidence, self.exact_set)
         if self.method != "corrected":
             return self._loss()
         rates = np.minimum(self.class_noise_rates_, 0.49)
