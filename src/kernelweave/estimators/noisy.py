@@ -52,8 +52,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     exact_set : bool, default=False
         For ``stochastic``: the set of (10) in [YMJZY12] instead of its relaxation (11).
     crowd : {"majority", "dawid_skene"}, default="majority"
-        How the labels of several annotators are joined, where ``fit`` gets them.  ``auto`` learns the probabilities
-        themselves; for the other methods the likeliest label counts, weighted by its probability.
+        How the labels of several annotators are joined, where ``fit`` gets them: the likeliest label counts, weighted
+        by its probability.
     loss : {"logistic", "squared"}, default="logistic"
         For ``corrected``; the other methods have a loss of their own.
     norm, C, solver, tol, fit_intercept, normalize, center, shared_weights, class_weight :
@@ -190,25 +190,32 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         trusted = weight if crowd is None else weight * crowd.confidence
         self._keep_noise(estimate_noise(mean, codes, self.classes_.size, trusted), given)
         targets, weights, labels = self._problems(codes, trusted)
-        if crowd is not None and self.method == "auto":
-            targets, weights = self._soft_targets(crowd, targets, weight)
         self._losses = [self._loss_for(k, len(targets), training.n) for k in range(len(targets))]
-        self._mixtures: list[Mixture] = []
         if self.method == "auto":
-            self._mixtures = mixtures(kernel_groups(training.kernels, bank.m))
-            self._kernels_of = [bank.combine(one.weights) for one in self._mixtures]
-        self._picks: list[str] = []
+            self._pick = self._best_mixture(bank, training, targets, trusted)
         try:
             if self.method in ("trimmed", "ramp"):
                 self._fit_rounds(bank, bound, training, targets, weights, labels)
             else:
                 self._fit_on(bank, bound, training, targets, weights, labels)
+            self.picked_ = self._in_words()
         finally:
-            picks = self._picks
-            for name in ("_losses", "_mixtures", "_kernels_of", "_picks"):
+            for name in ("_losses", "_pick"):
                 self.__dict__.pop(name, None)
-        self.picked_ = self._in_words(picks)
         return self
+
+    def _best_mixture(
+        self, bank: Bank, training: Training, targets: list[np.ndarray], weight: np.ndarray
+    ) -> tuple[Mixture, float]:
+        """Fixed weights and C with the smallest leave-one-out error, over all classes together."""
+        y = targets[0] if len(targets) == 1 else np.stack(targets, axis=1)
+        choices = mixtures(kernel_groups(training.kernels, bank.m))
+        found = [
+            leave_one_out(bank.combine(one.weights), y, intercept=self.fit_intercept, weight=weight)
+            for one in choices
+        ]
+        best = int(np.argmin([one.errors[one.best] for one in found]))
+        return choices[best], found[best].C
 
     def _check_parameters(self) -> None:
         if self.method not in METHODS:
@@ -242,19 +249,6 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             return None
         self.annotated_ = aggregate(y, method=self.crowd)
         return self.annotated_
-
-    def _soft_targets(
-        self, crowd: CrowdLabels, targets: list[np.ndarray], weight: np.ndarray
-    ) -> tuple[list[np.ndarray], list[np.ndarray]]:
-        """Probabilities instead of labels, from -1 to 1: the squared loss can take them as they are."""
-        known = np.searchsorted(crowd.classes, self.classes_)
-        shares = crowd.probabilities[:, known]
-        shares = 2.0 * shares / np.maximum(shares.sum(axis=1, keepdims=True), np.finfo(float).tiny) - 1.0
-        if self.classes_.size == 2:
-            return [shares[:, 1]], [weight]
-        if len(targets) == 1:
-            return [shares], [weight]
-        return list(shares.T), [weight] * len(targets)
 
     def _given_rates(self) -> tuple[float, np.ndarray] | None:
         """Rate and class rates as given, None where they are to be estimated."""
@@ -315,23 +309,17 @@ class NoisyLabelMKLClassifier(MKLClassifier):
 
     def _choose(self, bank: Bank, targets: np.ndarray, weight: np.ndarray, norm: Norm) -> tuple[Norm, float]:
         if self.method == "auto":
-            found = [
-                leave_one_out(K, targets, intercept=self.fit_intercept, weight=weight)
-                for K in self._kernels_of
-            ]
-            best = int(np.argmin([one.errors[one.best] for one in found]))
-            self._picks.append(self._mixtures[best].name)
-            return Fixed(self._mixtures[best].weights), found[best].C
+            mixture, C = self._pick
+            return Fixed(mixture.weights), C
         if self.method == "stochastic" and self.budget is None:
             factor = budget_from_noise_rate(bank.n, 0.0, self.confidence)[1]
             return norm, factor * float(self.C)
         return norm, float(self.C)
 
-    def _in_words(self, picks: list[str]) -> str:
+    def _in_words(self) -> str:
         if self.method == "auto":
-            costs = np.broadcast_to(self.C_, len(picks))
-            each = [f"{pick}, C = {C:.3g}" for pick, C in zip(picks, costs, strict=True)]
-            return f"squared loss on {'; '.join(dict.fromkeys(each))}, by leave-one-out"
+            mixture, C = self._pick
+            return f"squared loss on {mixture.name}, C = {C:.3g}, by leave-one-out"
         return f"{self.method} on norm {self.norm!r}, noise rate {self.noise_rate_:.3g}"
 
     # ---- samples chosen anew after every fit ----------------------------------------------------------------
