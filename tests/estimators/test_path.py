@@ -175,3 +175,17 @@ def test_a_kernel_that_vanishes_on_a_fold_stays_at_zero_there(solver):
     assert np.isfinite(clf.cv_results_["relative_gap"]).all()
     assert (clf.cv_results_["relative_gap"] <= 1e-2).all()
     assert np.isfinite(clf.weights_).all()
+
+
+def test_nothing_is_spent_where_the_old_solution_is_the_new_one():
+    """Once no coefficient is at its bound, a larger C changes nothing: a certificate at no cost, and it is right."""
+    rng = np.random.default_rng(0)
+    X = np.vstack([rng.normal(-2.0, 0.5, size=(30, 2)), rng.normal(2.0, 0.5, size=(30, 2))])
+    y = np.repeat([0, 1], 30)
+    path = mkl_path(X, y, kw.gaussian([1.0, 2.0]), Cs=[1e-3, 10.0, 20.0, 1e3])
+    assert path.passes[1] > 0
+    np.testing.assert_allclose(path.passes[2:], 0.0, atol=1e-12)
+    for C, k in ((20.0, 2), (1e3, 3)):
+        cold = MKLClassifier(kw.gaussian([1.0, 2.0]), C=C, tol=1e-6).fit(X, y)
+        assert path.certificates[k].primal == pytest.approx(cold.certificate_.primal, rel=2e-3)
+        assert path.certificates[k].relative_gap <= 1e-3

@@ -127,11 +127,15 @@ def _solve(
     status = "max_iter"
     progress = Progress(verbose, stop.tol, str(solver.registered_as))
     state: Any = None
+    ready = _good_enough(problem, start, stop.tol)
     try:
         while iteration <= last:
-            state = solver.init(problem, start, stop.tol) if state is None else solver.step(problem, state)
-            point = solver.point(state)
-            judged = problem.certificate(point)
+            if ready is not None and start is not None:
+                point, judged = start, ready
+            else:
+                state = solver.init(problem, start, stop.tol) if state is None else solver.step(problem, state)
+                point = solver.point(state)
+                judged = problem.certificate(point)
             if not (np.isfinite(judged.primal) and np.isfinite(judged.dual)):
                 status = "non_finite"
                 break
@@ -153,7 +157,7 @@ def _solve(
                 status = "stalled"
                 break
             iteration += 1
-        if best.point is not None and status != "non_finite":
+        if best.point is not None and state is not None and status != "non_finite":
             better = solver.finish(problem, best.point)
             if better is not None:
                 best.improve(better, problem.certificate(better))
@@ -184,6 +188,14 @@ def _solve(
         best.point, best.certificate, status, best.trace, len(best.trace),
         time.perf_counter() - began, problem.bank.passes - passes_before,
     )  # fmt: skip
+
+
+def _good_enough(problem: MKLProblem, start: Point | None, tol: float) -> Certificate | None:
+    """Certificate of a start that is a solution already, where all is known that it takes: no pass is spent on it."""
+    if start is None or start.quad is None or start.decision is None or start.blocks is not None:
+        return None
+    judged = problem.certificate(start)
+    return judged if judged.relative_gap <= tol else None
 
 
 class _Best:

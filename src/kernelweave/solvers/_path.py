@@ -43,7 +43,9 @@ def follow_path(
     for C in sorted(float(c) for c in Cs):
         problem = MKLProblem(bank, loss, norm, y, C, sample_weight, fit_intercept)
         if start is not None and last is not None:
-            start = Point(_moved(start.beta, last, problem), start.weights)
+            beta = _moved(start.beta, last, problem)
+            # where no coefficient is at its bound the old solution is the new one, and all is known about it
+            start = start if np.array_equal(beta, start.beta) else Point(beta, start.weights)
         solution = solve(problem, solver, stop, start=start, callback=callback, verbose=verbose)
         start, last = solution.point, problem
         yield C, problem, solution
