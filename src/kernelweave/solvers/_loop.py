@@ -133,7 +133,9 @@ def _solve(
             if ready is not None and start is not None:
                 point, judged = start, ready
             else:
-                state = solver.init(problem, start, stop.tol) if state is None else solver.step(problem, state)
+                state = (
+                    solver.init(problem, start, stop.tol) if state is None else solver.step(problem, state)
+                )
                 point = solver.point(state)
                 judged = problem.certificate(point)
             if not (np.isfinite(judged.primal) and np.isfinite(judged.dual)):
