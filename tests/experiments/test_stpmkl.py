@@ -11,6 +11,7 @@ from kernelweave.experiments import _stpmkl_crowd as crowd
 from kernelweave.experiments import _stpmkl_data as data
 from kernelweave.experiments import _stpmkl_equivalence as equivalence
 from kernelweave.experiments import _stpmkl_report as reports
+from kernelweave.experiments import _stpmkl_stopping as stopping
 from kernelweave.experiments import stpmkl
 from kernelweave.experiments._stpmkl_methods import METHODS, run_noisy_method
 from kernelweave.experiments._study import Report
@@ -124,6 +125,20 @@ def test_the_equivalence_holds_and_the_control_does_not_always(toy, tmp_path, mo
     assert (frame["control_difference"] > 1e-2).all()
     lines = equivalence.report(frame, report_of(tmp_path, "equivalence"))
     assert lines[0].startswith("PASS")
+
+
+def test_early_stopping_ends_at_the_optimum(toy, tmp_path, monkeypatch):
+    monkeypatch.setattr(stopping, "study_kernels", lambda: kw.gaussian([0.25, 0.5, 1.0]))
+    monkeypatch.setattr(stopping, "STEPS", (2, 400))
+    monkeypatch.setattr(stopping, "RHO", 60.0)
+    key = {"data": "toy", "q": 0.2, "lam": 0.01, "seed": 0}
+    rows = pd.DataFrame([{**key, **row} for row in stopping.work(key)])
+    assert rows["stopped"].tolist() == ["2", "400", "optimum"]
+    assert rows["gap"].is_monotonic_decreasing
+    # near the optimum the averaged blocks decide as the shared coefficients do
+    assert rows["accuracy"].iloc[1] == pytest.approx(rows["accuracy"].iloc[2], abs=0.1)
+    stopping.report(rows, report_of(tmp_path, "stopping"))
+    assert "optimum" in (tmp_path / "stpmkl_stopping.md").read_text()
 
 
 def test_crowd_methods_and_their_table(tmp_path, monkeypatch):

@@ -12,6 +12,7 @@ from ..estimators import NoisyLabelMKLClassifier
 from . import _stpmkl_convergence as convergence
 from . import _stpmkl_equivalence as equivalence
 from . import _stpmkl_report as reports
+from . import _stpmkl_stopping as stopping
 from ._at_hand import at_hand, not_at_hand
 from ._stpmkl_crowd import CROWD_METHODS, run_crowd_method
 from ._stpmkl_data import flipped_split, study_kernels
@@ -115,6 +116,17 @@ STUDY = Study(
             equivalence.work,
             equivalence.report,
             repeats=1,
+            quick_repeats=1,
+            missing=lambda: _missing(SETS),
+        ),
+        Part(
+            "stopping",
+            "Stopped early and converged",
+            stopping.SETTINGS,
+            lambda repeats: stopping.keys(at_hand(load_uci, SETS), repeats),
+            stopping.work,
+            stopping.report,
+            repeats=5,
             quick_repeats=1,
             missing=lambda: _missing(SETS),
         ),
