@@ -231,6 +231,28 @@ def test_annotators_are_joined_and_their_agreement_counts(cancer):
     np.testing.assert_allclose(same.decision_function(X), clf.decision_function(X), atol=1e-9)
 
 
+def test_the_classifier_joins_the_annotators(cancer, monkeypatch):
+    """Votes counted in place of crowd-kit's model: what matters is who votes."""
+    X, y = cancer
+    rng = np.random.default_rng(0)
+    votes = np.where(rng.random((y.size, 2)) < 0.3, 1 - y[:, None], y[:, None])
+    asked = []
+
+    def count(table, n, k):
+        asked.append(table)
+        shares = np.zeros((n, k))
+        np.add.at(shares, (table["task"].to_numpy(), table["label"].to_numpy()), 1.0)
+        return shares / shares.sum(axis=1, keepdims=True)
+
+    monkeypatch.setattr("kernelweave.crowd._dawid_skene", count)
+    alone = NoisyLabelMKLClassifier(BANK, crowd="dawid_skene", crowd_rounds=0).fit(X, votes)
+    joined = NoisyLabelMKLClassifier(BANK, crowd="dawid_skene", crowd_rounds=2).fit(X, votes)
+    assert [len(table) for table in asked] == [2 * y.size] * 2 + [3 * y.size] * 2
+    assert (asked[-1]["worker"] == "the classifier").sum() == y.size
+    assert np.mean(joined.annotated_.labels == y) > np.mean(alone.annotated_.labels == y) + 0.1
+    assert joined.score(X, y) > 0.9
+
+
 def test_the_exact_set_is_tighter():
     X, y = make_classification(80, 4, flip_y=0.2, random_state=0)
     options = {"method": "stochastic", "noise_rate": 0.3, "tol": 1e-6}
@@ -257,6 +279,7 @@ def test_the_exact_set_is_tighter():
         ({"crowd": "vote"}, "crowd must be one of majority"),
         ({"method": "corrected", "loss": "hinge"}, "needs loss='logistic' or 'squared'"),
         ({"max_rounds": 0}, "max_rounds"),
+        ({"crowd_rounds": -1}, "crowd_rounds must be a whole number >= 0"),
     ],
 )
 def test_bad_parameters(cancer, options, words):

@@ -10,7 +10,7 @@ from joblib import effective_n_jobs
 
 from ..banks import Bank
 from ..crowd import METHODS as CROWD_METHODS
-from ..crowd import CrowdLabels, aggregate
+from ..crowd import CrowdLabels, aggregate, as_long
 from ..losses import BudgetedHinge, Hinge, Loss, Squared, budget_from_noise_rate
 from ..losses.corrected import CorrectedLogistic, CorrectedSquared
 from ..norms import Fixed, Norm
@@ -54,6 +54,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     crowd : {"majority", "dawid_skene"}, default="majority"
         How the labels of several annotators are joined, where ``fit`` gets them: the likeliest label counts, weighted
         by its probability.
+    crowd_rounds : int, default=1
+        With ``dawid_skene``: how often leave-one-out predictions join as one more annotator.
     loss : {"logistic", "squared"}, default="logistic"
         For ``corrected``; the other methods have a loss of their own.
     norm, C, solver, tol, fit_intercept, normalize, center, shared_weights, class_weight :
@@ -115,6 +117,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         budget: float | None = None,
         exact_set: bool = False,
         crowd: str = "majority",
+        crowd_rounds: int = 1,
         loss: Any = "logistic",
         norm: Any = "l1",
         C: float = 1.0,
@@ -160,6 +163,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         self.budget = budget
         self.exact_set = exact_set
         self.crowd = crowd
+        self.crowd_rounds = crowd_rounds
         self.max_rounds = max_rounds
 
     # ---- fitting --------------------------------------------------------------------------------------------
@@ -187,6 +191,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         given = self._given_rates()
         bank, bound = bind(training, self, effective_n_jobs(self.n_jobs))
         mean = bank.combine(np.full(bank.m, 1.0 / bank.m))
+        if crowd is not None and self.crowd == "dawid_skene":
+            crowd, codes = self._ask_the_classifier(crowd, y, mean, weight)
         trusted = weight if crowd is None else weight * crowd.confidence
         self._keep_noise(estimate_noise(mean, codes, self.classes_.size, trusted), given)
         targets, weights, labels = self._problems(codes, trusted)
@@ -231,8 +237,10 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             raise ValueError(f"method='corrected' needs loss='logistic' or 'squared', got {self.loss!r}")
         if self.budget is not None and not 0.0 < self.budget <= 1.0:
             raise ValueError(f"budget must be in (0, 1], a share of the samples, got {self.budget!r}")
-        if not (isinstance(self.max_rounds, int | np.integer) and self.max_rounds >= 1):
-            raise ValueError(f"max_rounds must be a whole number >= 1, got {self.max_rounds!r}")
+        for name, least in (("max_rounds", 1), ("crowd_rounds", 0)):
+            value = getattr(self, name)
+            if not (isinstance(value, int | np.integer) and value >= least):
+                raise ValueError(f"{name} must be a whole number >= {least}, got {value!r}")
         if isinstance(self.noise_rate, str):
             if self.noise_rate != "estimate":
                 raise ValueError(
@@ -249,6 +257,26 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             return None
         self.annotated_ = aggregate(y, method=self.crowd)
         return self.annotated_
+
+    def _ask_the_classifier(
+        self, crowd: CrowdLabels, annotations: Any, mean: np.ndarray, weight: np.ndarray
+    ) -> tuple[CrowdLabels, np.ndarray]:
+        """Let leave-one-out predictions join as one more annotator, whose reliability is learnt like the others'."""
+        import pandas as pd
+
+        n = weight.size
+        for _ in range(self.crowd_rounds):
+            targets = np.where(crowd.labels[:, None] == crowd.classes, 1.0, -1.0)
+            found = leave_one_out(
+                mean, targets, intercept=self.fit_intercept, weight=weight * crowd.confidence
+            )
+            said = crowd.classes[np.argmax(found.predictions, axis=1)]
+            votes = pd.DataFrame({"task": np.arange(n), "worker": "the classifier", "label": said})
+            table = pd.concat([as_long(annotations), votes], ignore_index=True)
+            crowd = aggregate(table, n, self.crowd)
+        self.annotated_ = crowd
+        self.classes_, codes = np.unique(crowd.labels, return_inverse=True)
+        return crowd, codes
 
     def _given_rates(self) -> tuple[float, np.ndarray] | None:
         """Rate and class rates as given, None where they are to be estimated."""

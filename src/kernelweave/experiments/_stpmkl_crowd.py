@@ -24,8 +24,8 @@ CS = (0.1, 1.0, 10.0, 100.0)
 
 
 def _kernels() -> Any:
-    """Gaussians around the median distance, and the linear kernel."""
-    return kw.gaussian([0.125, 0.25, 0.5, 1.0, 2.0, 4.0], relative=True) + kw.linear()
+    """The default bank: Gaussians of 1/4 to 4 median distances, and the linear kernel."""
+    return kw.default_bank()
 
 
 def _tuned(norm: Any) -> Callable[[Any, Any, np.ndarray], Any]:
