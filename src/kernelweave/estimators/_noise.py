@@ -25,7 +25,7 @@ CONFIDENT = 0.5
 VERY_CONFIDENT = 0.2
 #: one-sided normal quantiles of the upper and of the lower end
 UPPER, LOWER = 2.0, 3.2
-WIDEST = 0.2
+WIDEST = 0.199
 
 
 @dataclass(frozen=True)
@@ -93,7 +93,9 @@ def _rate(sure: Array, wrong: NDArray[np.bool_]) -> tuple[float, tuple[float, fl
     half, few = _most_sure(sure, CONFIDENT), _most_sure(sure, VERY_CONFIDENT)
     # more than one in two cannot be told from another naming of the classes
     rate, rate_few = min(float(wrong[half].mean()), 0.5), min(float(wrong[few].mean()), 0.5)
-    upper = rate + UPPER * _deviation(rate, half.size)
+    # disagreement that grows towards the unsure half is overlap; some of it reaches into the sure half, too
+    overlap = max(0.0, float(wrong.mean()) - rate)
+    upper = max(rate, rate + UPPER * _deviation(rate, half.size) - 0.5 * overlap)
     # overlap falls with confidence, flips do not: the very confident are the nearer to the truth, but there are few
     lower = min(rate, rate_few) - LOWER * _deviation(rate_few, few.size)
     upper = min(upper, 0.5)

@@ -69,6 +69,8 @@ def cell(value: object) -> str:
     """
     if not isinstance(value, float):
         return "" if value is None else str(value)
+    if value != value:  # not a number: nothing was measured
+        return ""
     # no exponent where the plain number is as short
     return f"{value:.0f}" if 1000.0 <= abs(value) < 1e6 else f"{value:.3g}"
 

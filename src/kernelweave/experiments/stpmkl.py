@@ -133,7 +133,7 @@ STUDY = Study(
         Part(
             "rates",
             "Noise rates and suspects",
-            {"version": 1},
+            {"version": 2},
             rate_keys,
             rate_work,
             reports.rates,
