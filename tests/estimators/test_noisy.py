@@ -176,6 +176,16 @@ def test_rounds_lower_the_objective_and_end_where_nothing_moves(cancer, method):
     np.testing.assert_allclose(alone.decision_function(X), clf.decision_function(X), atol=2e-2)
 
 
+@pytest.mark.parametrize("method", ["trimmed", "ramp"])
+@pytest.mark.parametrize("C", [1e-4, 1e-2, 100.0])
+def test_rounds_never_leave_a_class_out(method, C):
+    X, y = make_classification(60, 4, weights=[0.8], flip_y=0.2, random_state=1)
+    clf = NoisyLabelMKLClassifier(BANK, method=method, noise_rate=0.3, C=C, max_rounds=6).fit(X, y)
+    assert np.unique(y[clf.sample_share_ > 0]).size == 2
+    assert np.isfinite(clf.decision_function(X)).all()
+    assert len(clf.objectives_) <= 6
+
+
 def test_stochastic_without_noise_and_with_the_whole_budget_is_l1():
     X, y = make_classification(80, 4, flip_y=0.1, random_state=0)
     clf = NoisyLabelMKLClassifier(BANK, method="stochastic", budget=1.0, C=0.5, tol=1e-6).fit(X, y)

@@ -526,3 +526,14 @@ def test_regressor_options(tmp_path, capfd):
     shifted = MKLRegressor(bank(), C=5.0, tol=1e-8).fit(X, y + 100.0)
     straight = MKLRegressor(bank(), C=5.0, tol=1e-8).fit(X, y)
     np.testing.assert_allclose(shifted.predict(X) - 100.0, straight.predict(X), atol=1e-3)
+
+
+def test_without_support_the_function_is_its_intercept():
+    """One class has next to no weight: the best function is a constant, and prediction must say so."""
+    X = np.arange(12.0)[:, None]
+    y = np.repeat([0, 1], 6)
+    weight = np.where(y == 0, 1.0, 1e-12)
+    clf = MKLClassifier(kw.gaussian([1.0, 2.0]), C=1e-3).fit(X, y, sample_weight=weight)
+    clf.dual_coef_[:] = 0.0
+    clf._bound, clf._coef = clf._bound.restrict(np.arange(len(clf._bound.kernels)), np.zeros(len(clf._coef)))
+    np.testing.assert_array_equal(clf.decision_function(X), np.full(12, clf.intercept_))

@@ -88,6 +88,10 @@ class BoundKernels:
         """
         rows = n_samples(new)
         out = np.zeros((rows, *coef.shape[1:]))
+        if not np.any(
+            coef
+        ):  # no support: the function is its intercept, and there is nothing to compare with
+            return out
         explicit = self._explicit()
         matrices = np.setdiff1d(np.arange(len(self.kernels)), explicit)
         if explicit.size:

@@ -364,7 +364,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         """Alternate the choice of samples and a weighted fit; each lowers the same objective."""
         shares = [np.ones_like(weight) for weight in weights]
         self.objectives_: list[float] = []
-        for _ in range(self.max_rounds):
+        for turn in range(1, self.max_rounds + 1):
             self._fit_on(
                 bank, bound, training, targets, [w * s for w, s in zip(weights, shares, strict=True)], labels
             )
@@ -375,7 +375,10 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             )  # a sample that the ramp leaves out costs its full height
             fine = float(self.C) * left_out if self.method == "ramp" else 0.0
             self.objectives_.append(self.certificate_.primal + fine)
-            if all(np.array_equal(new, old) for new, old in zip(chosen, shares, strict=True)):
+            same = all(np.array_equal(new, old) for new, old in zip(chosen, shares, strict=True))
+            # samples of one class teach nothing: the fit on both is kept
+            kept = (y[(w * s) > 0] for y, w, s in zip(targets, weights, chosen, strict=True))
+            if same or turn == self.max_rounds or any(np.unique(y, axis=0).shape[0] < 2 for y in kept):
                 break
             shares = chosen
         self.sample_share_ = shares[0] if len(shares) == 1 else np.stack(shares, axis=1)
