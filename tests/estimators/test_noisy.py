@@ -224,6 +224,17 @@ def test_corrected_without_noise_is_the_plain_loss(cancer):
         np.testing.assert_allclose(clf.decision_function(X), plain.decision_function(X), atol=1e-2)
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_estimated_rates_never_contradict_the_labels(loss):
+    """Chance labels of few positives: rates near one half, which the labels cannot have come from."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(80, 3)), (rng.random(80) < 0.2).astype(int)
+    clf = NoisyLabelMKLClassifier(BANK, method="corrected", loss=loss).fit(X, y)
+    assert np.isfinite(clf.decision_function(X)).all()
+    with pytest.raises(ValueError, match="noise_rate contradicts the labels"):
+        NoisyLabelMKLClassifier(BANK, method="corrected", loss=loss, noise_rate={0: 0.4, 1: 0.1}).fit(X, y)
+
+
 # ---- several annotators --------------------------------------------------------------------------------------------
 
 
@@ -297,6 +308,12 @@ def test_bad_parameters(cancer, options, words):
     X, y = cancer
     with pytest.raises(ValueError, match=words):
         NoisyLabelMKLClassifier(BANK, **options).fit(X[:60], y[:60])
+
+
+def test_corrected_with_shared_weights_is_refused_for_several_classes():
+    X, y = load_iris(return_X_y=True)
+    with pytest.raises(ValueError, match="use shared_weights=False"):
+        NoisyLabelMKLClassifier(BANK, method="corrected", shared_weights=True).fit(X, y)
 
 
 def test_a_sample_without_any_label_is_named():

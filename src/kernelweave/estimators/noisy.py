@@ -196,7 +196,10 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         trusted = weight if crowd is None else weight * crowd.confidence
         self._keep_noise(estimate_noise(mean, codes, self.classes_.size, trusted), given)
         targets, weights, labels = self._problems(codes, trusted)
-        self._losses = [self._loss_for(k, len(targets), training.n) for k in range(len(targets))]
+        self._losses = [
+            self._loss_for(k, len(targets), y, w)
+            for k, (y, w) in enumerate(zip(targets, weights, strict=True))
+        ]
         if self.method == "auto":
             self._pick = self._best_mixture(bank, training, targets, trusted)
         try:
@@ -314,23 +317,47 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             return CORRECTED[self.loss]()
         return BudgetedHinge() if self.method == "stochastic" else Hinge()
 
-    def _loss_for(self, problem: int, problems: int, n: int) -> Loss:
+    def _loss_for(self, problem: int, problems: int, y: np.ndarray, weight: np.ndarray) -> Loss:
         """The loss of one problem, now that the noise is known."""
         if self.method == "stochastic":
             if self.budget is not None:
                 return BudgetedHinge(self.budget)
             rate = min(self.noise_rate_, 0.499)
-            return BudgetedHinge.from_noise_rate(n, rate, self.confidence, self.exact_set)
+            return BudgetedHinge.from_noise_rate(len(y), rate, self.confidence, self.exact_set)
         if self.method != "corrected":
             return self._loss()
-        rates = np.minimum(self.class_noise_rates_, 0.49)
+        rates = self.class_noise_rates_
+        if y.ndim == 2:
+            raise ValueError(
+                "method='corrected' corrects one class against the rest at a time: with more than two classes use "
+                "shared_weights=False"
+            )
         if problems == 1 and rates.size == 2:
-            loss: Loss = CORRECTED[self.loss](float(rates[1]), float(rates[0]))
+            pair = float(rates[1]), float(rates[0])
         else:  # one class against the rest: what leaves the others is shared out among all classes
-            others = np.delete(rates, problem)
-            loss = CORRECTED[self.loss](float(rates[problem]), float(others.mean() / (rates.size - 1)))
+            pair = float(rates[problem]), float(np.delete(rates, problem).mean() / (rates.size - 1))
+        share = float(np.sum(weight * (y > 0)) / np.sum(weight))
+        loss: Loss = CORRECTED[self.loss](*self._consistent(pair, share))
         loss.check()
         return loss
+
+    def _consistent(self, pair: tuple[float, float], share: float) -> tuple[float, float]:
+        """Rates that the labels allow: at least ``negative_rate`` of them are positive, ``positive_rate`` negative.
+
+        Otherwise the corrected loss has no minimum.  Given rates that contradict the labels are refused; estimated
+        ones are cut, and so that the labels keep some information.
+        """
+        positive, negative = pair
+        if isinstance(self.noise_rate, str):
+            positive, negative = min(positive, 0.9 * (1.0 - share)), min(negative, 0.9 * share)
+            return min(positive, 0.45), min(negative, 0.45)
+        if negative >= share or positive >= 1.0 - share:
+            raise ValueError(
+                f"noise_rate contradicts the labels: with a share of {negative:g} of the negative class labelled "
+                f"positive and {positive:g} of the positive class labelled negative, the share of positive labels "
+                f"would lie between {negative:g} and {1.0 - positive:g}, but it is {share:.3g}"
+            )
+        return pair
 
     def _problem_loss(self, loss: Loss, problem: int) -> Loss:
         return self._losses[problem]
