@@ -99,7 +99,6 @@ def test_a_rate_row_finds_the_flips(toy):
 
 def test_convergence_in_the_papers_units(toy, tmp_path, monkeypatch):
     monkeypatch.setattr(convergence, "STEPS", 60)
-    monkeypatch.setattr(convergence, "study_kernels", lambda: kw.gaussian([0.25, 0.5, 1.0]))
     rows = []
     for method in convergence.VARIANTS:
         key = {"data": "toy", "method": method}
@@ -113,7 +112,6 @@ def test_convergence_in_the_papers_units(toy, tmp_path, monkeypatch):
 
 
 def test_the_equivalence_holds_and_the_control_does_not_always(toy, tmp_path, monkeypatch):
-    monkeypatch.setattr(convergence, "study_kernels", lambda: kw.gaussian([0.25, 0.5, 1.0]))
     rows = []
     for lam, share in ((0.02, 0.4), (0.005, 0.4)):
         key = {"data": "toy", "lam": lam, "share": share}

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -131,8 +130,3 @@ def _tuned(
     )
     search.fit(split.X, split.y)
     return float(search.C_), search.norm_
-
-
-def names(methods: Sequence[Method]) -> list[str]:
-    """Names of methods, in order."""
-    return [method.name for method in methods]

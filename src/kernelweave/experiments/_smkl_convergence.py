@@ -84,7 +84,7 @@ def _paper(key: Key) -> list[Row]:
         distance = float(np.sum((optimum.dual_point - state.x.beta) ** 2))
         for step in range(PAPER_STEPS if variant == "paper" else 500):
             state = solver.step(problem, state)
-            # one line in every fiftieth of a decade is enough to draw and to judge
+            # every iteration at first, then every 25th
             if step > WATCHED and step % 25:
                 continue
             quad, beta = state.x.quad, problem.repair(state.x.beta)

@@ -9,10 +9,14 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from .. import kernels as kw
+from ..banks import build_bank
 from ..datasets import load_uci
+from ..losses import BudgetedHinge
+from ..norms import L1
+from ..problems import MKLProblem
 from ._methods import Split
 
-__all__ = ["FlippedSplit", "flipped_split", "study_kernels"]
+__all__ = ["FlippedSplit", "flipped_split", "problem_of", "study_kernels"]
 
 
 @dataclass(frozen=True)
@@ -46,3 +50,11 @@ def flipped_split(name: str, q: float, seed: int) -> FlippedSplit:
     span[span == 0] = 1.0
     flipped = np.random.default_rng([seed, 1]).random(y.size) < q
     return FlippedSplit((X - low) / span, np.where(flipped, -y, y), (X_test - low) / span, y_test, flipped)
+
+
+def problem_of(split: Split, lam: float, rho: float) -> MKLProblem:
+    """StPMKL in the paper's units: ``C = 1 / (lam n)``, ``budget = rho / n``, no intercept."""
+    bank, _ = build_bank(study_kernels().expand(kw.Schema(split.X.shape[1])), split.X)
+    n = split.y.size
+    loss = BudgetedHinge(min(1.0, rho / n))
+    return MKLProblem(bank, loss, L1(), split.y.astype(float), 1.0 / (lam * n), fit_intercept=False)

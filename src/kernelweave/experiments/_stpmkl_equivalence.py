@@ -12,7 +12,7 @@ from ..losses import Hinge
 from ..norms import L1
 from ..problems import MKLProblem
 from ..solvers import Stop, make_solver, solve
-from ._stpmkl_convergence import problem_of
+from ._stpmkl_data import flipped_split, problem_of
 from ._study import Key, Report, Row
 from ._targets import Targets
 
@@ -20,6 +20,7 @@ __all__ = ["SETTINGS", "keys", "report", "work"]
 
 LAMS = (0.1, 0.03, 0.01, 0.003, 0.001)
 SHARES = (0.2, 0.4, 0.6)
+NOISE = 0.2
 TOL = 1e-7
 SETTINGS = {"lams": LAMS, "shares": SHARES, "tol": TOL}
 
@@ -37,9 +38,9 @@ def _decision(problem: MKLProblem) -> tuple[np.ndarray, Any]:
 def work(key: Key) -> list[Row]:
     """Signs of StPMKL against those of l1-MKL at ``lam r``, and as a control at lam itself."""
     lam, share = float(key["lam"]), float(key["share"])
-    problem = problem_of(str(key["data"]), lam=lam, rho=None)
-    n = problem.n
-    problem = problem_of(str(key["data"]), lam=lam, rho=share * n)
+    split = flipped_split(str(key["data"]), NOISE, 0)
+    n = split.y.size
+    problem = problem_of(split, lam, share * n)
     f, certificate = _decision(problem)
     r = float(certificate.margin)
     row: Row = {"r": r, "gap": certificate.relative_gap}

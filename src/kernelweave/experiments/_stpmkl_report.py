@@ -153,10 +153,10 @@ def crowd(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     ]  # fmt: skip
     best = float(scores[[name for name in scores.index if name.startswith("auto")]].max())
     for rival in ("l1-MKL, majority", "mean kernel SVM, majority"):
-        targets.at_least(f"auto above {rival}, points", 100 * (best - float(scores[rival])), 0.0)
+        targets.at_least(f"auto above {rival}, points", 100 * (best - float(scores[rival])), 0.3)
     note = (
         "Music genres: 700 tracks labelled by 44 workers on a crowd market (2,945 labels, 44 % of them wrong), ten "
-        "classes, tested on 300 tracks with true labels; one split, one track is 0.3 points. Gaussians of 1/8 to 4 "
+        "classes, tested on 300 tracks with true labels; one split, one track is 0.3 points. Gaussians of 1/4 to 4 "
         "median distances and the linear kernel; features standardised.\n\n" + targets.text()
     )
     report.table(table, note, "Crowd labels: music genres")

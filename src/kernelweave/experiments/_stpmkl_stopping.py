@@ -14,13 +14,10 @@ import pandas as pd
 
 from ..banks import build_bank
 from ..kernels import Schema
-from ..losses import BudgetedHinge
-from ..norms import L1
-from ..problems import MKLProblem
 from ..solvers import Stop, make_solver, solve
 from ..solvers.mirror_prox import MirrorProx
 from ._statistics import mean_sd
-from ._stpmkl_data import flipped_split, study_kernels
+from ._stpmkl_data import flipped_split, problem_of, study_kernels
 from ._study import Key, Report, Row
 
 __all__ = ["SETTINGS", "keys", "report", "work"]
@@ -41,15 +38,12 @@ def keys(sets: Sequence[str], repeats: int) -> list[Key]:
 def work(key: Key) -> list[Row]:
     """Test accuracy of the averaged f after some iterations, and of the optimum."""
     split = flipped_split(str(key["data"]), float(key["q"]), int(key["seed"]))
-    expanded = study_kernels().expand(Schema(split.X.shape[1]))
-    bank, _ = build_bank(expanded, split.X)
-    n, lam = split.y.size, float(key["lam"])
-    loss = BudgetedHinge(min(1.0, RHO / n))
-    problem = MKLProblem(bank, loss, L1(), split.y.astype(float), 1.0 / (lam * n), fit_intercept=False)
+    n = split.y.size
+    problem = problem_of(split, float(key["lam"]), RHO)
     # Gaussians have ones on their diagonal, so that samples of both parts share a bank without normalising anew
+    expanded = study_kernels().expand(Schema(split.X.shape[1]))
     both, _ = build_bank(expanded, np.vstack([split.X, split.X_test]), normalize=None)
-    everyone = np.arange(bank.m)
-    cross = both.block(np.arange(n, both.n), np.arange(n), everyone)
+    cross = both.block(np.arange(n, both.n), np.arange(n), np.arange(both.m))
 
     def row(when: str, coefficients: np.ndarray, gap: float) -> Row:
         decision = np.einsum("jti,ji->t", cross, coefficients, optimize=True)
@@ -66,7 +60,7 @@ def work(key: Key) -> list[Row]:
             certificate = problem.certificate(solver.point(state))
             average = state.average
             rows.append(row(str(step), average.f.coefficients / average.weight, certificate.gap / unit))
-    found = solve(problem, make_solver("newton", loss, problem.norm), Stop(1e-4, 300))
+    found = solve(problem, make_solver("newton", problem.loss, problem.norm), Stop(1e-4, 300))
     optimum = found.point.weights[:, None] * found.point.beta[None, :]
     return [*rows, row("optimum", optimum, found.certificate.gap / unit)]
 

@@ -142,7 +142,7 @@ STUDY = Study(
         Part(
             "crowd",
             "Crowd labels: music genres",
-            {"methods": list(CROWD_METHODS)},
+            {"methods": list(CROWD_METHODS), "bank": "default"},
             crowd_keys,
             crowd_work,
             reports.crowd,
