@@ -102,6 +102,11 @@ class MKLProblem:
         """Number of kernels."""
         return self.bank.m
 
+    @property
+    def passes(self) -> float:
+        """Passes over the bank so far."""
+        return self.bank.passes
+
     def _rounding(self) -> float:
         """What rounding alone makes of the objective where a regression fits its targets exactly."""
         if "regression" not in self.loss.tasks:

@@ -74,7 +74,7 @@ Callback = Callable[[dict[str, float]], Any]
 
 
 def solve(
-    problem: MKLProblem,
+    problem: Any,
     solver: Solver,
     stop: Stop | None = None,
     *,
@@ -88,6 +88,7 @@ def solve(
     Parameters
     ----------
     problem : MKLProblem
+        Or any other judge: a problem with ``n``, ``passes`` and ``certificate(point)``.
     solver : Solver
     stop : Stop
     start : Point, optional
@@ -104,7 +105,7 @@ def solve(
 
 
 def _solve(
-    problem: MKLProblem,
+    problem: Any,
     solver: Solver,
     stop: Stop,
     start: Point | None,
@@ -116,7 +117,7 @@ def _solve(
     saved = Checkpoint(checkpoint, problem) if checkpoint is not None else None
     best = _Best()
     spent = 0.0
-    passes_before = problem.bank.passes
+    passes_before = problem.passes
     if saved is not None and (resumed := saved.load()) is not None:
         start, best.trace, spent = resumed.point, resumed.trace, resumed.seconds
         best.point, best.certificate = resumed.point, problem.certificate(resumed.point)
@@ -142,7 +143,7 @@ def _solve(
                 status = "non_finite"
                 break
             seconds = time.perf_counter() - began
-            best.take(point, judged, iteration, seconds, problem.bank.passes - passes_before)
+            best.take(point, judged, iteration, seconds, problem.passes - passes_before)
             progress.show(best.row)
             if saved is not None and best.point is not None and best.certificate is not None:
                 saved.save(best.point, best.certificate.dual_point, best.trace, seconds)
@@ -188,7 +189,7 @@ def _solve(
         )
     return Solution(
         best.point, best.certificate, status, best.trace, len(best.trace),
-        time.perf_counter() - began, problem.bank.passes - passes_before,
+        time.perf_counter() - began, problem.passes - passes_before,
     )  # fmt: skip
 
 
