@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -46,6 +46,39 @@ class LowRankBank(Bank):
 
     def factors(self, tol: float = 1e-12) -> LowRankBank:
         return self
+
+    # ---- features as a linear map: what solvers on the primal work with ---------------------------------------
+    # Factors of the kernels are not in it: ``K_j = scale_j Z_j Z_j'``.  ``StreamingBank`` has the same methods.
+
+    #: whether rows are read or computed again in every sweep
+    streams = False
+
+    def forward(self, w: Array) -> Array:
+        """``Z w``, for w of shape ``(R[, k])``."""
+        return np.asarray(self.features @ w, dtype=float)
+
+    def adjoint(self, a: Array) -> Array:
+        """``Z' a``, for a of shape ``(n[, k])``."""
+        return np.asarray(self.features.T @ a, dtype=float)
+
+    def lengths(self, mixing: Array) -> Array:
+        """``sum_c mixing_c z_ic^2`` of every row."""
+        from .._numerics.svrg import row_lengths
+
+        z = self.features
+        return np.asarray(z.multiply(z) @ mixing) if sp.issparse(z) else row_lengths(z, mixing)
+
+    def sweep(
+        self, w: Array, respond: Callable[[Any, Array], Array], mixing: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """``f = Z w``, ``a = respond(rows, f)``, ``Z' a`` and ``lengths(mixing)``, with one look at every row."""
+        f = self.forward(w)
+        a = respond(slice(None), f)
+        return f, a, self.adjoint(a), self.lengths(mixing)
+
+    def shuffled(self, rng: np.random.Generator) -> Iterator[tuple[Index, Any]]:
+        """Blocks that hold every row once, in random order, with the numbers of their rows: here one block."""
+        yield np.arange(self.n), self.features
 
     def _dense(self, part: Any) -> Array:
         return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=float)

@@ -20,6 +20,7 @@ class Logistic(Loss, registered_as="logistic"):
     tasks = frozenset({"classification"})
     smoothness = 0.25
     has_curvature = True
+    sigmoid = True
 
     def value(self, y: Array, f: Array) -> Array:
         return np.logaddexp(0.0, -y * f)

@@ -148,9 +148,11 @@ class MKLProblem:
         """Bounds from any point: valid whatever the solver did."""
         quad, decision = self._known(point)
         primal, intercept = self.primal(replace(point, quad=quad, decision=decision))
-        bounds = [self._lower_bound(point.beta, quad)]
+        bounds = []
         if point.dual_beta is not None:
             bounds.append(self._lower_bound(point.dual_beta, point.dual_quad))
+        if point.dual_quad is None:  # other coefficients of which all is known take the place of beta
+            bounds.append(self._lower_bound(point.beta, quad))
         dual, beta = max(bounds, key=lambda bound: bound[0])
         margin = self.loss.margin(self.y, decision + intercept, self.c)
         return Certificate(primal, dual, beta, intercept, self.tiny, margin)

@@ -9,6 +9,7 @@ from .._components import Component, Registry
 from ..losses import Loss
 from ..norms import Norm
 from ..problems import MKLProblem, Point
+from ._svrg_forms import has_simple_derivative
 
 __all__ = ["REQUIREMENTS", "Solver", "fitting_solvers", "make_solver", "registry"]
 
@@ -48,6 +49,10 @@ REQUIREMENTS: dict[str, tuple[Callable[[Loss, Norm], bool], str]] = {
         lambda loss, norm: loss.smoothness is not None,
         "a smooth loss (logistic, squared, squared_hinge, huber_hinge)",
     ),
+    "simple derivative": (
+        lambda loss, norm: has_simple_derivative(loss),
+        "a smooth loss whose derivative is compiled (logistic, squared, squared_hinge, huber_hinge)",
+    ),
     "smooth norm": (
         lambda loss, norm: norm.smooth_on_blocks,
         "a norm with a gradient (lp with p > 1, uniform)",
@@ -71,6 +76,8 @@ class Solver(Component):
     needs: ClassVar[tuple[str, ...]] = ()
     #: iterations when the caller does not say
     default_max_iter: ClassVar[int] = 1000
+    #: whether it works on the mixed kernel, a matrix of n x n; if not, explicit features are all the memory it needs
+    mixes: ClassVar[bool] = True
     #: one line for tables
     summary: ClassVar[str] = ""
 
