@@ -16,6 +16,9 @@ __version__ = "0.1.0"
 _ESTIMATORS = (
     "AlignmentClassifier",
     "BestKernelClassifier",
+    "Denoise",
+    "Flip",
+    "KernelFeatures",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLRegressor",
@@ -23,6 +26,11 @@ _ESTIMATORS = (
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",
     "NoisyLabelMKLClassifier",
+    "Shift",
+    "SimilarityClassifier",
+    "SimilarityFeatures",
+    "Square",
+    "held_similarities",
     "mkl_path",
 )
 _ROOMS = (

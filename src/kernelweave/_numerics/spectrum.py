@@ -4,7 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 
-__all__ = ["check_semidefinite", "check_symmetric", "clip_spectrum", "flip_spectrum", "shift_spectrum"]
+__all__ = [
+    "EIGENVALUES",
+    "check_semidefinite",
+    "check_symmetric",
+    "clip_spectrum",
+    "flip_spectrum",
+    "shift_spectrum",
+]
+
+#: the classical ways from the eigenvalues of a similarity to those of a kernel
+EIGENVALUES = {
+    "denoise": lambda values: np.maximum(values, 0.0),
+    "flip": np.abs,
+    "shift": lambda values: values + max(-float(values.min()), 0.0),
+    "square": np.square,
+}
 
 
 def check_symmetric(matrix: np.ndarray, name: str, tolerance: float = 1e-6) -> None:
@@ -67,13 +82,13 @@ def clip_spectrum(matrix: np.ndarray) -> np.ndarray:
            [0.5, 0.5]])
     """
     values, vectors = _spectrum(matrix)
-    return (vectors * np.maximum(values, 0.0)) @ vectors.T
+    return (vectors * EIGENVALUES["denoise"](values)) @ vectors.T
 
 
 def flip_spectrum(matrix: np.ndarray) -> np.ndarray:
     """Positive semi-definite matrix with the absolute values of the eigenvalues."""
     values, vectors = _spectrum(matrix)
-    return (vectors * np.abs(values)) @ vectors.T
+    return (vectors * EIGENVALUES["flip"](values)) @ vectors.T
 
 
 def shift_spectrum(matrix: np.ndarray) -> np.ndarray:

@@ -1,5 +1,6 @@
 """scikit-learn faces."""
 
+from ._similarity_inputs import held_similarities
 from .baselines import (
     AlignmentClassifier,
     BestKernelClassifier,
@@ -9,13 +10,19 @@ from .baselines import (
 )
 from .classifier import MKLClassifier
 from .cv import MKLClassifierCV
+from .features import KernelFeatures
 from .noisy import NoisyLabelMKLClassifier
 from .path import MKLPath, mkl_path
 from .regressor import MKLRegressor
+from .similarity import SimilarityClassifier
+from .spectrum import Denoise, Flip, Shift, SimilarityFeatures, Square
 
 __all__ = [
     "AlignmentClassifier",
     "BestKernelClassifier",
+    "Denoise",
+    "Flip",
+    "KernelFeatures",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLPath",
@@ -24,5 +31,10 @@ __all__ = [
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",
     "NoisyLabelMKLClassifier",
+    "Shift",
+    "SimilarityClassifier",
+    "SimilarityFeatures",
+    "Square",
+    "held_similarities",
     "mkl_path",
 ]
