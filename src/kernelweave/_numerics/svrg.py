@@ -41,7 +41,27 @@ def unit_coefficient(kind, target, width, low, high, f):
 
 @njit(cache=True, fastmath=FAST, nogil=True)
 def dense_steps(
-    Z, order, rows, u, e, G, eta, share, a, last, powers, time, table, c, kind, target, width, low, high, b, free,
+    Z,
+    order,
+    rows,
+    u,
+    e,
+    G,
+    eta,
+    share,
+    a,
+    last,
+    powers,
+    time,
+    table,
+    c,
+    kind,
+    target,
+    width,
+    low,
+    high,
+    b,
+    free,
     pull,
 ):
     """Run the steps of ``order`` (rows of the block Z, sample ``rows[i]`` of the whole) in place.
@@ -59,7 +79,9 @@ def dense_steps(
             f = b[k]
             for q in range(width_of_u):
                 f += Z[r, q] * e[q] * u[q, k]
-            moved = c[i, k] * unit_coefficient(kind, target[i, k], width, low[i, k], high[i, k], f) - table[i, k]
+            moved = (
+                c[i, k] * unit_coefficient(kind, target[i, k], width, low[i, k], high[i, k], f) - table[i, k]
+            )
             step = eta * moved / share[i]
             keep = 1.0 - eta
             for q in range(width_of_u):
@@ -73,8 +95,31 @@ def dense_steps(
 
 @njit(cache=True, fastmath=FAST, nogil=True)
 def sparse_steps(
-    data, indices, indptr, order, rows, u, e, G, eta, share, a, last, touched, powers, time, table, c,
-    kind, target, width, low, high, b, free, pull,
+    data,
+    indices,
+    indptr,
+    order,
+    rows,
+    u,
+    e,
+    G,
+    eta,
+    share,
+    a,
+    last,
+    touched,
+    powers,
+    time,
+    table,
+    c,
+    kind,
+    target,
+    width,
+    low,
+    high,
+    b,
+    free,
+    pull,
 ):
     """``dense_steps`` on CSR rows: features that a sample does not have are left behind and caught up when needed."""
     columns = u.shape[1]
@@ -95,7 +140,9 @@ def sparse_steps(
             for p in range(indptr[r], indptr[r + 1]):
                 q = indices[p]
                 f += data[p] * e[q] * u[q, k]
-            moved = c[i, k] * unit_coefficient(kind, target[i, k], width, low[i, k], high[i, k], f) - table[i, k]
+            moved = (
+                c[i, k] * unit_coefficient(kind, target[i, k], width, low[i, k], high[i, k], f) - table[i, k]
+            )
             step = eta * moved / share[i]
             for p in range(indptr[r], indptr[r + 1]):
                 q = indices[p]

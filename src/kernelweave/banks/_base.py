@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from .._numerics.namespace import namespace
 
 if TYPE_CHECKING:
-    from .lowrank import LowRankBank
+    from .lowrank import FeatureBank
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -42,6 +42,8 @@ class Bank(ABC):
 
     #: entries of a temporary block in the derived methods
     block_entries: int = 4_000_000
+    #: whether explicit features are computed again in every sweep, because they would not fit into memory
+    streams: bool = False
 
     def __init__(self, n: int, m: int) -> None:
         self.n = n
@@ -141,7 +143,7 @@ class Bank(ABC):
         self.count(float(which.size) * len(index) * self.n)
         return self.block(np.asarray(index), np.arange(self.n), which)
 
-    def factors(self, tol: float = 1e-12) -> LowRankBank:
+    def factors(self, tol: float = 1e-12) -> FeatureBank:
         """Explicit features of every kernel, by eigendecomposition; eigenvalues below ``tol`` of the largest drop."""
         from .lowrank import LowRankBank
 

@@ -6,8 +6,10 @@ Storage, for ``storage=``:
 - ``"dense"``: one packed matrix a kernel;
 - ``"lowrank"``: explicit features, for kernels that have them;
 - ``"lazy"``: nothing, every pass computes its entries;
+- ``"stream"``: explicit features that are computed block by block in every pass, see ``streaming``;
 - ``"auto"``: features for kernels whose rank is below a quarter of n, families for the rest, and lazy for those when
-  the matrices would not fit into the memory budget.
+  the matrices would not fit into the memory budget.  A solver that needs no mixed kernel (``mixing=False``) gets
+  features wherever their rank is at most n, streamed where they would not fit.
 """
 
 from __future__ import annotations
@@ -29,10 +31,11 @@ from .lowrank import LowRankBank
 from .memory import parse_bytes, refuse
 from .normalise import Normaliser
 from .power import Chain, PowerBank, find_chains, packed_offsets
+from .streaming import streaming_bank
 
 __all__ = ["STORAGES", "build_bank"]
 
-STORAGES = ("auto", "family", "dense", "lowrank", "lazy")
+STORAGES = ("auto", "family", "dense", "lowrank", "lazy", "stream")
 BLOCK_ENTRIES = 4_000_000
 CACHED_ENTRIES = 100_000
 
@@ -47,8 +50,9 @@ def build_bank(
     dtype: Any = np.float64,
     memory_budget: int | float | str | None = None,
     threads: int = 1,
+    mixing: bool = True,
 ) -> tuple[Bank, Normaliser]:
-    """Bind resolved kernels to training samples.
+    """Bind resolved kernels to training samples; ``mixing`` says whether the mixed kernel will be wanted.
 
     Returns
     -------
@@ -62,13 +66,18 @@ def build_bank(
     if dtype not in (np.float64, np.float32):
         raise ValueError(f"dtype must be float64 or float32, got {dtype}")
     n = n_samples(samples)
-    _check_unsure(kernels, samples)
     normaliser = Normaliser.empty(normalize, center, len(kernels), n, [k.name for k in kernels])
+    if storage == "stream":
+        return streaming_bank(kernels, samples, normaliser, dtype, threads), normaliser
+    _check_unsure(kernels, samples)
     ranks = [_rank(kernel, samples) for kernel in kernels]
-    explicit = _explicit(kernels, ranks, n, storage)
+    explicit = _explicit(kernels, ranks, n, storage, mixing)
     stored = np.setdiff1d(np.arange(len(kernels)), explicit)
     chains = _chains(kernels, stored, storage != "dense" and normaliser.keeps_powers())
-    storage = _fit_budget(n, explicit, ranks, len(chains), dtype, storage, parse_bytes(memory_budget))
+    features = _feature_bytes(kernels, samples, ranks, explicit)
+    storage = _fit_budget(n, features, len(chains), dtype, storage, parse_bytes(memory_budget), mixing)
+    if storage == "stream":
+        return streaming_bank(kernels, samples, normaliser, dtype, threads), normaliser
 
     parts: list[Bank] = []
     members: list[Index] = []
@@ -103,7 +112,7 @@ def _rank(kernel: Kernel, samples: Any) -> int | None:
     return kernel.rank(int(width))
 
 
-def _explicit(kernels: list[Kernel], ranks: list[int | None], n: int, storage: str) -> Index:
+def _explicit(kernels: list[Kernel], ranks: list[int | None], n: int, storage: str, mixing: bool) -> Index:
     """Positions of the kernels to be kept as features."""
     if storage == "lowrank":
         without = [k.name for k, rank in zip(kernels, ranks, strict=True) if rank is None]
@@ -115,7 +124,22 @@ def _explicit(kernels: list[Kernel], ranks: list[int | None], n: int, storage: s
         return np.arange(len(kernels))
     if storage != "auto":
         return np.zeros(0, dtype=np.intp)
-    return np.array([j for j, rank in enumerate(ranks) if rank is not None and 4 * rank <= n], dtype=np.intp)
+    share = 4 if mixing else 1  # a matrix is quicker to mix than features of a similar size
+    return np.array(
+        [j for j, rank in enumerate(ranks) if rank is not None and share * rank <= n], dtype=np.intp
+    )
+
+
+def _feature_bytes(kernels: list[Kernel], samples: Any, ranks: list[int | None], explicit: Index) -> int:
+    """Bytes of the explicit features; sparse samples keep their zeros to themselves."""
+    dense = 8 * n_samples(samples) * sum(ranks[j] or 0 for j in explicit)
+    if not sp.issparse(samples):
+        return dense
+    columns = [kernels[j].feature_columns(samples.shape[1]) for j in explicit]
+    if any(one is None for one in columns):
+        return dense
+    filled = np.bincount(samples.indices, minlength=samples.shape[1])
+    return int(12 * sum(int(filled[one].sum()) for one in columns))
 
 
 def _chains(kernels: list[Kernel], stored: Index, powers: bool) -> list[Chain]:
@@ -131,24 +155,31 @@ def _chains(kernels: list[Kernel], stored: Index, powers: bool) -> list[Chain]:
 
 def _fit_budget(
     n: int,
-    explicit: Index,
-    ranks: list[int | None],
+    features: int,
     n_chains: int,
     dtype: np.dtype,
     storage: str,
     budget: int,
+    mixing: bool,
 ) -> str:
     """Return the storage that fits, or raise with the bytes and the ways out."""
-    features = 8 * n * sum(ranks[j] or 0 for j in explicit)
     matrices = n_chains * (n * (n + 1) // 2) * dtype.itemsize
-    working = 2 * 8 * n * n  # the mixed kernel, and the part of it that the SVM engine copies
+    working = (
+        2 * 8 * n * n if mixing else 0
+    )  # the mixed kernel, and the part of it that the SVM engine copies
     if features + matrices + working <= budget:
         return storage
+    if storage == "auto" and not mixing and n_chains == 0:
+        return "stream"
     ways = [
         "raise memory_budget",
         "fewer samples",
         "low-rank kernels (kernels.nystroem, kernels.random_fourier)",
     ]
+    if mixing:
+        ways.append(
+            "a solver on explicit features (solver='svrg' or 'lbfgs', with a smooth loss and an lp norm)"
+        )
     if storage in ("auto", "lazy") and features + working <= budget:
         return "lazy"
     if dtype == np.float64 and features + matrices // 2 + working <= budget:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
@@ -10,10 +11,72 @@ import scipy.sparse as sp
 
 from ._base import Array, Bank, Index, support
 
-__all__ = ["LowRankBank"]
+__all__ = ["FeatureBank", "LowRankBank"]
 
 
-class LowRankBank(Bank):
+class FeatureBank(Bank):
+    """Kernels ``K_j = scale_j Z_j Z_j'``, the features Z in memory or not: a linear map, and what follows from it.
+
+    Solvers on the primal work with ``forward``, ``adjoint``, ``lengths``, ``sweep`` and ``shuffled`` alone.
+
+    Parameters
+    ----------
+    n : int
+        Samples.
+    starts : sequence of m + 1 ints
+        The features of kernel j are ``starts[j]`` to ``starts[j + 1]``.
+    scale : array of shape (m,), optional
+        Factor of every kernel (trace normalisation).
+    """
+
+    def __init__(self, n: int, starts: Sequence[int] | Index, scale: Array | None = None) -> None:
+        self.starts = np.asarray(starts, dtype=np.intp)
+        super().__init__(n, self.starts.size - 1)
+        self.scale = np.ones(self.m) if scale is None else np.asarray(scale, dtype=float)
+        self.ranks = np.diff(self.starts)
+
+    def factors(self, tol: float = 1e-12) -> FeatureBank:
+        return self
+
+    @abstractmethod
+    def forward(self, w: Array) -> Array:
+        """``Z w``, for w of shape ``(R[, k])``."""
+
+    @abstractmethod
+    def adjoint(self, a: Array) -> Array:
+        """``Z' a``, for a of shape ``(n[, k])``."""
+
+    @abstractmethod
+    def lengths(self, mixing: Array) -> Array:
+        """``sum_c mixing_c z_ic^2`` of every row."""
+
+    @abstractmethod
+    def shuffled(self, rng: np.random.Generator) -> Iterator[tuple[Index, Any]]:
+        """Blocks that hold every row once, in random order, with the numbers of their rows."""
+
+    def sweep(
+        self, w: Array, respond: Callable[[Any, Array], Array], mixing: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        """``f = Z w``, ``a = respond(rows, f)``, ``Z' a`` and ``lengths(mixing)``, with one look at every row."""
+        f = self.forward(w)
+        a = respond(slice(None), f)
+        return f, a, self.adjoint(a), self.lengths(mixing)
+
+    def _mixing(self, weights: Array) -> Array:
+        return np.repeat(weights * self.scale, self.ranks)
+
+    def image_quad(self, image: Array, a: Array) -> Array:
+        squares = image**2 if image.ndim == 1 else np.sum(image**2, axis=1)
+        if self.m == self.ranks.sum() == np.count_nonzero(self.ranks):  # rank one throughout
+            return squares * self.scale
+        return np.add.reduceat(np.append(squares, 0.0), self.starts[:-1]) * (self.ranks > 0) * self.scale
+
+    def image_mix(self, image: Array, weights: Array) -> Array:
+        mixing = self._mixing(weights)
+        return self.forward(image * (mixing if image.ndim == 1 else mixing[:, None]))
+
+
+class LowRankBank(FeatureBank):
     """One block of columns of a feature matrix a kernel; rank-1 kernels are single columns.
 
     Parameters
@@ -27,11 +90,8 @@ class LowRankBank(Bank):
     """
 
     def __init__(self, features: Any, starts: Sequence[int] | Index, scale: Array | None = None) -> None:
-        self.starts = np.asarray(starts, dtype=np.intp)
-        super().__init__(features.shape[0], self.starts.size - 1)
+        super().__init__(features.shape[0], starts, scale)
         self.features = features
-        self.scale = np.ones(self.m) if scale is None else np.asarray(scale, dtype=float)
-        self.ranks = np.diff(self.starts)
 
     @property
     def nbytes(self) -> int:
@@ -44,41 +104,21 @@ class LowRankBank(Bank):
     def thin(self) -> bool:
         return self.m > self.n and 4 * int(self.ranks.max()) <= self.n
 
-    def factors(self, tol: float = 1e-12) -> LowRankBank:
-        return self
-
-    # ---- features as a linear map: what solvers on the primal work with ---------------------------------------
-    # Factors of the kernels are not in it: ``K_j = scale_j Z_j Z_j'``.  ``StreamingBank`` has the same methods.
-
-    #: whether rows are read or computed again in every sweep
-    streams = False
-
     def forward(self, w: Array) -> Array:
-        """``Z w``, for w of shape ``(R[, k])``."""
         return np.asarray(self.features @ w, dtype=float)
 
     def adjoint(self, a: Array) -> Array:
-        """``Z' a``, for a of shape ``(n[, k])``."""
         return np.asarray(self.features.T @ a, dtype=float)
 
     def lengths(self, mixing: Array) -> Array:
-        """``sum_c mixing_c z_ic^2`` of every row."""
         from .._numerics.svrg import row_lengths
 
         z = self.features
         return np.asarray(z.multiply(z) @ mixing) if sp.issparse(z) else row_lengths(z, mixing)
 
-    def sweep(
-        self, w: Array, respond: Callable[[Any, Array], Array], mixing: Array
-    ) -> tuple[Array, Array, Array, Array]:
-        """``f = Z w``, ``a = respond(rows, f)``, ``Z' a`` and ``lengths(mixing)``, with one look at every row."""
-        f = self.forward(w)
-        a = respond(slice(None), f)
-        return f, a, self.adjoint(a), self.lengths(mixing)
-
     def shuffled(self, rng: np.random.Generator) -> Iterator[tuple[Index, Any]]:
-        """Blocks that hold every row once, in random order, with the numbers of their rows: here one block."""
-        yield np.arange(self.n), self.features
+        z = self.features
+        yield np.arange(self.n), z.tocsr() if sp.issparse(z) else np.ascontiguousarray(z)
 
     def _dense(self, part: Any) -> Array:
         return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=float)
@@ -94,6 +134,8 @@ class LowRankBank(Bank):
     def _coordinates(self, a: Array) -> Array:
         """``Z' a``: the feature-space vector of every block, ``(R[, k])``."""
         used = support(a)
+        if used.size == self.n:  # no copy of the features
+            return self.adjoint(a)
         return np.asarray(self.features[used].T @ a[used], dtype=float)
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
@@ -105,18 +147,6 @@ class LowRankBank(Bank):
         """Coordinates ``Z' a`` in feature space: R numbers instead of m n."""
         self.count(float(self.m) * self.n * support(a).size)
         return self._coordinates(a)
-
-    def image_quad(self, image: Array, a: Array) -> Array:
-        squares = image**2 if image.ndim == 1 else np.sum(image**2, axis=1)
-        if self.m == self.ranks.sum() == np.count_nonzero(self.ranks):  # rank one throughout
-            return squares * self.scale
-        return np.add.reduceat(np.append(squares, 0.0), self.starts[:-1]) * (self.ranks > 0) * self.scale
-
-    def image_mix(self, image: Array, weights: Array) -> Array:
-        mixing = self._mixing(weights)
-        return np.asarray(
-            self.features @ (image * (mixing if image.ndim == 1 else mixing[:, None])), dtype=float
-        )
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         which = np.arange(self.m) if kernels is None else kernels
@@ -135,9 +165,6 @@ class LowRankBank(Bank):
             mine = slice(self.starts[j], self.starts[j + 1])
             out[at] = self.scale[j] * (here[:, mine] @ z[mine])
         return out
-
-    def _mixing(self, weights: Array) -> Array:
-        return np.repeat(weights * self.scale, self.ranks)
 
     def combine(self, weights: Array) -> Array:
         self.count(float(np.count_nonzero(weights)) * self.n**2)

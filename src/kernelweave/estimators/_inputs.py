@@ -15,6 +15,9 @@ from ..banks import (
     Bank,
     BoundKernels,
     PrecomputedKernels,
+    Rows,
+    StreamedKernels,
+    StreamingBank,
     as_stack,
     build_bank,
     check_training_stack,
@@ -34,7 +37,8 @@ PRECOMPUTED = "precomputed"
 class Training:
     """Checked training input: kernels (None where matrices were given), samples, their number and what they are.
 
-    ``kind`` is ``numbers`` (rows of them), ``table`` (columns of any kind), ``objects`` or ``matrices``.
+    ``kind`` is ``numbers`` (rows of them), ``rows`` (of numbers, read as they are needed), ``table`` (columns of any
+    kind), ``objects`` or ``matrices``.
     """
 
     kernels: Any
@@ -54,7 +58,12 @@ def training_inputs(estimator: Any, X: Any, kernels: Any, n_targets: int | None 
         return Training(None, matrices, matrices[0].shape[0], names, "matrices")
     spec = default_bank() if kernels is None else as_spec(kernels)
     kind = "numbers"
-    if _is_table(X):
+    if isinstance(X, Rows):
+        kind = "rows"
+        _forget_features(estimator)
+        estimator.n_features_in_ = X.shape[1]
+        expanded = expand_kernels(spec, Schema.of(X))
+    elif _is_table(X):
         expanded = expand_kernels(spec, Schema.of(X))
         kind = "table" if _mixed(expanded) else "numbers"
         X = _columns(estimator, X, reset=True) if kind == "table" else _numeric(estimator, X, reset=True)
@@ -96,11 +105,34 @@ def bind(training: Training, estimator: Any, threads: int) -> tuple[Bank, Any]:
     if training.kernels is None:
         bank, normaliser = precomputed_bank(training.samples, **options)
         return bank, PrecomputedKernels(bank.n, bank.m, normaliser)
-    resolved = resolve_kernels(training.kernels, training.samples)
+    solver = estimator._components()[2]
+    samples, storage = training.samples, estimator.storage
+    if training.kind == "rows":
+        if storage not in ("auto", "stream"):
+            raise ValueError(f"rows that are read as needed go with storage='stream', not {storage!r}")
+        storage = "stream"
+        samples = samples[_some(training.n)]  # widths and landmarks are settled on a part that fits
+    resolved = resolve_kernels(training.kernels, samples)
     bank, normaliser = build_bank(
-        resolved, training.samples, storage=estimator.storage, dtype=estimator.dtype, **options
+        resolved,
+        training.samples,
+        storage=storage,
+        dtype=estimator.dtype,
+        mixing=solver is None or solver.mixes,
+        **options,
     )
+    if isinstance(bank, StreamingBank):
+        return bank, StreamedKernels(resolved, training.samples, normaliser, bank)
     return bank, BoundKernels(resolved, training.samples, normaliser)
+
+
+def _some(n: int, most: int = 10_000) -> np.ndarray:
+    """Row numbers of at most ``most`` rows: runs from all over, because files are read in runs."""
+    if n <= most:
+        return np.arange(n)
+    runs = 20
+    first = np.linspace(0, n - most // runs, runs).astype(np.intp)
+    return np.concatenate([np.arange(start, start + most // runs) for start in first])
 
 
 def new_samples(estimator: Any, X: Any, bound: Any, kind: str) -> Any:
@@ -114,6 +146,13 @@ def new_samples(estimator: Any, X: Any, bound: Any, kind: str) -> Any:
                 f"one column a training sample; got {shape}"
             )
         return matrices
+    if isinstance(X, Rows):
+        if kind != "rows" or X.shape[1] != estimator.n_features_in_:
+            raise ValueError(
+                f"X has {X.shape[1]} features, but {type(estimator).__name__} is expecting "
+                f"{getattr(estimator, 'n_features_in_', 'no rows that are read as needed')}"
+            )
+        return X
     if kind == "table":
         return _columns(estimator, X, reset=False)
     return X if kind == "objects" else _numeric(estimator, X, reset=False)

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from ._algebra import Stack, as_spec
-from ._helpers import n_samples, take
+from ._helpers import take
 from ._kernel import Kernel, KernelSpec, Schema
+from ._landmarks import SAMPLINGS, choose_landmarks
 from ._numeric import checked_number, readable
 from .columns import Wrapper
 
@@ -54,45 +55,56 @@ class Nystroem(Explicit, registered_as="nystroem"):
     Parameters
     ----------
     kernel : Kernel
-    n_landmarks : int
+    n_landmarks : int or None
     random_state : int, RandomState or None
     landmarks, root : settled by :meth:`resolve`
         The drawn samples, and the inverse square root of their kernel matrix.
+    sampling : {"uniform", "leverage"}
+    error : float or None
     """
 
     def __init__(
         self,
         kernel: Kernel,
-        n_landmarks: int = 100,
+        n_landmarks: int | None = 100,
         random_state: Any = 0,
         landmarks: Any = None,
         root: np.ndarray | None = None,
+        sampling: str = "uniform",
+        error: float | None = None,
     ) -> None:
         self.kernel = kernel
         self.n_landmarks = n_landmarks
         self.random_state = random_state
         self.landmarks = landmarks
         self.root = root
+        self.sampling = sampling
+        self.error = error
+
+    def _like(self, kernel: Kernel, landmarks: Any = None, root: np.ndarray | None = None) -> Nystroem:
+        return Nystroem(
+            kernel, self.n_landmarks, self.random_state, landmarks, root, self.sampling, self.error
+        )
 
     @property
     def name(self) -> str:
-        """The name of the kernel inside, and the rank asked for."""
-        return f"nystroem({self.kernel.name}, rank={readable(self.n_landmarks)})"
+        """The name of the kernel inside, and the rank or the error asked for."""
+        size = f"rank={readable(self.n_landmarks)}" if self.error is None else f"error={readable(self.error)}"
+        return f"nystroem({self.kernel.name}, {size})"
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Nystroem:
         """Draw the landmarks and settle the kernel inside."""
         if self.root is not None:
             return self
         kernel = self.kernel.resolve(A, shared)
-        n = n_samples(A)
-        most = int(checked_number(self.n_landmarks, "the rank of nystroem", whole=True))
-        drawn = np.sort(generator(self.random_state).permutation(n)[: min(most, n)])
+        most = _checked_size(self.n_landmarks, self.sampling, self.error)
+        drawn = choose_landmarks(kernel, A, most, self.sampling, self.error, generator(self.random_state))
         landmarks = take(A, drawn)
         values, vectors = np.linalg.eigh(kernel(landmarks))
         # directions at rounding level would only add noise
         kept = values > max(values[-1], 0.0) * len(values) * np.finfo(np.float64).eps
         root = vectors[:, kept] / np.sqrt(values[kept])
-        return Nystroem(kernel, self.n_landmarks, self.random_state, landmarks, root)
+        return self._like(kernel, landmarks, root)
 
     def features(self, A: Any) -> np.ndarray:
         """Return ``K(A, landmarks) W^(-1/2)``."""
@@ -102,26 +114,36 @@ class Nystroem(Explicit, registered_as="nystroem"):
 
     def rank(self, n_columns: int) -> int:
         """Return the number of features; before they are drawn, the number asked for."""
-        return int(self.n_landmarks) if self.root is None else self.root.shape[1]
+        return int(self.n_landmarks or 1) if self.root is None else self.root.shape[1]
 
     def expand(self, schema: Schema) -> list[Kernel]:
         """Return the approximation of the kernel with its columns as positions."""
         (kernel,) = self.kernel.expand(schema)
-        return [Nystroem(kernel, self.n_landmarks, self.random_state, self.landmarks, self.root)]
+        return [self._like(kernel, self.landmarks, self.root)]
 
 
 class NystroemOf(KernelSpec):
     """The approximations of kernels that are only known with the features."""
 
-    def __init__(self, kernels: Any, n_landmarks: int = 100, random_state: Any = 0) -> None:
+    def __init__(
+        self,
+        kernels: Any,
+        n_landmarks: int | None = 100,
+        random_state: Any = 0,
+        sampling: str = "uniform",
+        error: float | None = None,
+    ) -> None:
         self.kernels = kernels
         self.n_landmarks = n_landmarks
         self.random_state = random_state
+        self.sampling = sampling
+        self.error = error
 
     def expand(self, schema: Schema) -> list[Kernel]:
         """Return one approximation for each kernel."""
         kernels = as_spec(self.kernels).expand(schema)
-        return [Nystroem(kernel, self.n_landmarks, self.random_state) for kernel in kernels]
+        options = {"sampling": self.sampling, "error": self.error}
+        return [Nystroem(kernel, self.n_landmarks, self.random_state, **options) for kernel in kernels]
 
 
 def generator(random_state: Any) -> np.random.RandomState:
@@ -131,15 +153,41 @@ def generator(random_state: Any) -> np.random.RandomState:
     return check_random_state(random_state)
 
 
-def nystroem(kernel: Any, rank: int = 100, random_state: Any = 0) -> Any:
+def _checked_size(rank: Any, sampling: Any, error: Any) -> int | None:
+    """Return the number of landmarks, None where the error alone decides."""
+    if sampling not in SAMPLINGS:
+        raise ValueError(f"sampling of nystroem must be 'uniform' or 'leverage', got {sampling!r}")
+    if error is not None and not (checked_number(error, "the error of nystroem") < 1.0):
+        raise ValueError(f"the error of nystroem is a share of the trace, below 1, got {error!r}")
+    if rank is None:
+        if error is None:
+            raise ValueError("nystroem needs a rank, or an error to choose it by")
+        return None
+    return int(checked_number(rank, "the rank of nystroem", whole=True))
+
+
+def nystroem(
+    kernel: Any,
+    rank: int | None = None,
+    random_state: Any = 0,
+    *,
+    sampling: str = "uniform",
+    error: float | None = None,
+) -> Any:
     """Return low-rank approximations of kernels through some of the training samples.
 
     Parameters
     ----------
     kernel : Kernel or Stack
-    rank : int
-        The number of landmarks; as many as there are training samples make it exact on those.
+    rank : int, optional
+        The number of landmarks; as many as there are training samples make it exact on those.  100 by default; with an
+        ``error`` the most that may be used, by default all samples.
     random_state : int, RandomState or None
+    sampling : {"uniform", "leverage"}
+        How landmarks are drawn: all samples alike, or by approximate ridge leverage scores, which finds the rare
+        directions with fewer landmarks.
+    error : float, optional
+        The share of the trace that may be lost: as few landmarks are used as that takes.
 
     Examples
     --------
@@ -150,11 +198,17 @@ def nystroem(kernel: Any, rank: int = 100, random_state: Any = 0) -> Any:
     >>> quick = kw.nystroem(exact, rank=10).resolve(X)
     >>> bool(abs(quick(X) - exact(X)).max() < 1e-6)
     True
+    >>> kw.nystroem(exact, error=1e-3).resolve(X).rank(1) < 5
+    True
     """
-    checked_number(rank, "the rank of nystroem", whole=True)
+    if rank is None and error is None:
+        rank = 100
+    _checked_size(rank, sampling, error)
     spec = as_spec(kernel)
     kernels = spec._plain()
     if kernels is None:
-        return NystroemOf(spec, rank, random_state)
-    approximations = tuple(Nystroem(one, rank, random_state) for one in kernels)
+        return NystroemOf(spec, rank, random_state, sampling, error)
+    approximations = tuple(
+        Nystroem(one, rank, random_state, sampling=sampling, error=error) for one in kernels
+    )
     return approximations[0] if isinstance(spec, Kernel) else Stack(approximations)

@@ -16,8 +16,12 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     Fixed weights need one inner solve.  Where the objective is convex in the weights, second-order steps take the
     fewest passes over the bank; unless every kernel has a rank far below n and there are more of them than samples, as
     with one kernel a term of a text: sparse mixtures of them are singular, the curvature misleads, and a pass costs
-    next to nothing, so first-order steps win.  The maximum norm is left to alternation.
+    next to nothing, so first-order steps win.  The maximum norm is left to alternation.  Features that are streamed go
+    with stochastic steps, wherever the loss and the norm allow them.
     """
+    stochastic = registry["svrg"]()
+    if bank.streams and not stochastic.unmet(loss, norm):
+        return stochastic
     if norm.fixed:
         return registry["fixed_weights"]()
     first_order = registry["nesterov"]()

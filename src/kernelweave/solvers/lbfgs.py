@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
-from ..banks import LowRankBank
 from ..problems import MKLProblem, Point
 from ._base import Solver
 
@@ -44,6 +43,7 @@ class LBFGS(Solver, registered_as="lbfgs"):
     needs = ("smooth loss", "smooth norm")
     default_max_iter = 1000
     summary = "L-BFGS on the primal in explicit features"
+    mixes = False
 
     def __init__(self, memory: int = 20, chunk: int = 20) -> None:
         self.memory = memory
@@ -71,7 +71,7 @@ class _Objective:
 
     def __init__(self, problem: MKLProblem) -> None:
         self.problem = problem
-        self.factors: LowRankBank = problem.bank.factors()
+        self.factors = problem.bank.factors()
         self.starts = self.factors.starts
         self.block_of = np.repeat(np.arange(problem.m), self.factors.ranks)
         # a kernel that is given no weight may have no block: without features it stays at zero
@@ -92,12 +92,11 @@ class _Objective:
         return w, x[self.width * self.columns :]
 
     def _forward(self, w: Array) -> Array:
-        f = np.asarray(self.factors.features @ (self.root_scale[:, None] * w))
+        f = self.factors.forward(self.root_scale[:, None] * w)
         return f[:, 0] if self.problem.y.ndim == 1 else f
 
     def _adjoint(self, g: Array) -> Array:
-        z = np.asarray(self.factors.features.T @ g.reshape(-1, self.columns))
-        return self.root_scale[:, None] * z
+        return self.root_scale[:, None] * self.factors.adjoint(g.reshape(-1, self.columns))
 
     def _blocks(self, w: Array) -> Array:
         squares = np.append(np.sum(w**2, axis=1), 0.0)

@@ -1,0 +1,302 @@
+"""Explicit features that are computed, block of rows by block of rows, whenever they are needed.
+
+Nothing of the size n x R is ever held: a sweep reads raw rows (from an array, a mapped file, Arrow or Parquet), turns
+them into features and lets them go.  What grows with n is a handful of vectors, the targets and the coefficients.
+"""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..kernels._features import stack_features
+from ..kernels._kernel import Kernel
+from ._base import Array, Index, support
+from .bound import BoundKernels
+from .lowrank import FeatureBank
+from .normalise import Normaliser
+from .rows import Rows, as_rows
+
+__all__ = ["StreamedKernels", "StreamingBank", "streaming_bank"]
+
+#: bytes of one block of features
+BLOCK_BYTES = 32_000_000
+#: rows that are shuffled together, where a file hands them out in runs
+SHUFFLED_BLOCKS = 4
+#: entries of the mixed kernel that a solver may still ask for
+MIXED_ENTRIES = 400_000_000
+
+
+class StreamingBank(FeatureBank):
+    """Kernels with explicit features on rows that are not in memory, or whose features are not.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        Settled, and with features.
+    samples : Rows, array, numpy.memmap or sparse matrix
+    scale : array of shape (m,), optional
+        Factor of every kernel.
+    dtype : float64 or float32
+        In which features are handed out; sums are in double precision.
+    block_rows : int, optional
+        Rows in a block; by default what makes about 32 MB of features.
+    threads : int
+        Workers that prepare the next blocks while one is used; 1 prepares them in turn.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import kernels as kw
+    >>> X = np.random.default_rng(0).normal(size=(1000, 3))
+    >>> kernels = [kw.random_fourier(width, n_features=50).resolve(X) for width in (1.0, 2.0)]
+    >>> bank = StreamingBank(kernels, X, block_rows=100)
+    >>> bank.forward(np.ones(100)).shape
+    (1000,)
+    """
+
+    streams = True
+
+    def __init__(
+        self,
+        kernels: Sequence[Kernel],
+        samples: Any,
+        scale: Array | None = None,
+        *,
+        dtype: Any = np.float64,
+        block_rows: int | None = None,
+        threads: int = 1,
+    ) -> None:
+        self.kernels = list(kernels)
+        self.source: Rows = as_rows(samples)
+        _, starts = stack_features(self.kernels, self.source[:1])
+        super().__init__(len(self.source), starts, scale)
+        self.dtype = np.dtype(dtype)
+        self.threads = threads
+        width = max(1, int(self.starts[-1]))
+        self.block_rows = block_rows or max(64, BLOCK_BYTES // (self.dtype.itemsize * width))
+
+    def in_double(self) -> StreamingBank:
+        """Return the bank that hands out features in double precision."""
+        if self.dtype == np.float64:
+            return self
+        return StreamingBank(self.kernels, self.source, self.scale, threads=self.threads)
+
+    # ---- blocks ----------------------------------------------------------------------------------------------
+
+    def _features(self, raw: Any) -> Any:
+        Z, _ = stack_features(self.kernels, raw)
+        if sp.issparse(Z):
+            return Z.tocsr().astype(self.dtype, copy=False)
+        return np.ascontiguousarray(Z, dtype=self.dtype)
+
+    def _in_turn(self, parts: Iterator[tuple[Index, Any]]) -> Iterator[tuple[Index, Any]]:
+        """Features of raw parts, prepared ahead by the workers."""
+        if self.threads <= 1:
+            for rows, raw in parts:
+                yield rows, self._features(raw)
+            return
+        from concurrent.futures import ThreadPoolExecutor
+
+        with ThreadPoolExecutor(self.threads) as pool:
+            ahead: deque[tuple[Index, Any]] = deque()
+            for rows, raw in parts:
+                ahead.append((rows, pool.submit(self._features, raw)))
+                if len(ahead) > self.threads:
+                    first, made = ahead.popleft()
+                    yield first, made.result()
+            while ahead:
+                first, made = ahead.popleft()
+                yield first, made.result()
+
+    def blocks(self) -> Iterator[tuple[slice, Any]]:
+        """All rows in order, as (rows, features)."""
+        height = self.block_rows
+
+        def parts() -> Iterator[tuple[Any, Any]]:
+            for top in range(0, self.n, height):
+                rows = slice(top, min(self.n, top + height))
+                yield rows, self.source[rows]
+
+        return self._in_turn(parts())
+
+    def shuffled(self, rng: np.random.Generator) -> Iterator[tuple[Index, Any]]:
+        return self._in_turn(self._shuffled_parts(rng))
+
+    def _shuffled_parts(self, rng: np.random.Generator) -> Iterator[tuple[Index, Any]]:
+        """Raw rows in random order; runs that a file hands out together are mixed with others before they are cut."""
+        pieces = self.source.pieces()
+        room = SHUFFLED_BLOCKS * self.block_rows
+        gathered: list[Index] = []
+        size = 0
+        for at, number in enumerate(rng.permutation(len(pieces))):
+            gathered.append(pieces[number])
+            size += pieces[number].size
+            if size < room and at < len(pieces) - 1:
+                continue
+            rows = np.concatenate(gathered)
+            gathered, size = [], 0
+            if len(pieces) == 1:  # in memory: any order is as good
+                order = rng.permutation(rows)
+                for top in range(0, rows.size, self.block_rows):
+                    part = order[top : top + self.block_rows]
+                    yield part, self.source[part]
+                continue
+            raw = self.source[rows]
+            order = rng.permutation(rows.size)
+            for top in range(0, rows.size, self.block_rows):
+                part = order[top : top + self.block_rows]
+                yield rows[part], raw[part]
+
+    # ---- the linear map --------------------------------------------------------------------------------------
+
+    def forward(self, w: Array) -> Array:
+        out = np.empty((self.n, *w.shape[1:]))
+        for rows, Z in self.blocks():
+            out[rows] = Z @ w.astype(Z.dtype, copy=False)
+        return out
+
+    def adjoint(self, a: Array) -> Array:
+        out = np.zeros((int(self.starts[-1]), *a.shape[1:]))
+        for rows, Z in self.blocks():
+            out += Z.T @ a[rows].astype(Z.dtype, copy=False)
+        return out
+
+    def lengths(self, mixing: Array) -> Array:
+        out = np.empty(self.n)
+        for rows, Z in self.blocks():
+            out[rows] = _row_lengths(Z, mixing)
+        return out
+
+    def sweep(
+        self, w: Array, respond: Callable[[Any, Array], Array], mixing: Array
+    ) -> tuple[Array, Array, Array, Array]:
+        f, a, lengths = np.empty((self.n, *w.shape[1:])), np.empty((self.n, *w.shape[1:])), np.empty(self.n)
+        adjoint = np.zeros(w.shape)
+        narrow = w.astype(self.dtype, copy=False)
+        for rows, Z in self.blocks():
+            f[rows] = Z @ narrow
+            a[rows] = respond(rows, f[rows])
+            adjoint += Z.T @ a[rows].astype(self.dtype, copy=False)
+            lengths[rows] = _row_lengths(Z, mixing)
+        return f, a, adjoint, lengths
+
+    def mean_squares(self) -> Array:
+        """Mean diagonal of every raw kernel."""
+        sums = np.zeros(int(self.starts[-1]) + 1)
+        for _, Z in self.blocks():
+            squares = Z.multiply(Z).sum(axis=0) if sp.issparse(Z) else np.einsum("ij,ij->j", Z, Z)
+            sums[:-1] += np.asarray(squares, dtype=float).ravel()
+        return np.add.reduceat(sums, self.starts[:-1]) * (self.ranks > 0) / self.n
+
+    # ---- what a bank has -------------------------------------------------------------------------------------
+
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
+        out = np.empty((len(kernels), rows.size, cols.size))
+        left, right = (self._dense(self.source[index]) for index in (rows, cols))
+        for at, j in enumerate(kernels):
+            mine = slice(self.starts[j], self.starts[j + 1])
+            out[at] = self.scale[j] * (left[:, mine] @ right[:, mine].T)
+        return out
+
+    def _dense(self, raw: Any) -> Array:
+        Z, _ = stack_features(self.kernels, raw)
+        return np.asarray(Z.toarray() if sp.issparse(Z) else Z, dtype=float)
+
+    def image(self, a: Array) -> Array:
+        self.count(float(self.m) * self.n * support(a).size)
+        return self.adjoint(a)
+
+    def quad(self, a: Array, kernels: Index | None = None) -> Array:
+        self.count(float(self.m if kernels is None else kernels.size) * support(a).size ** 2)
+        s = self.image_quad(self.adjoint(a), a)
+        return s if kernels is None else s[kernels]
+
+    def mix_product(self, weights: Array, a: Array) -> Array:
+        self.count(float(np.count_nonzero(weights)) * self.n * support(a).size)
+        return self.image_mix(self.adjoint(a), weights)
+
+    def combine(self, weights: Array) -> Array:
+        if self.n**2 > MIXED_ENTRIES:
+            raise ValueError(
+                f"this solver needs the mixed kernel, {self.n} x {self.n} numbers, which is not computed from "
+                "streamed features: use solver='svrg' or solver='lbfgs' with a smooth loss and an lp norm"
+            )
+        return super().combine(weights)
+
+    def diag(self) -> Array:
+        out = np.empty((self.m, self.n))
+        for rows, Z in self.blocks():
+            squares = np.asarray(Z.toarray() if sp.issparse(Z) else Z, dtype=float) ** 2
+            padded = np.hstack([squares, np.zeros((squares.shape[0], 1))])
+            out[:, rows] = np.add.reduceat(padded, self.starts[:-1], axis=1).T
+        return out * ((self.ranks > 0) * self.scale)[:, None]
+
+
+def _row_lengths(Z: Any, mixing: Array) -> Array:
+    from .._numerics.svrg import row_lengths
+
+    return np.asarray(Z.multiply(Z) @ mixing) if sp.issparse(Z) else row_lengths(Z, mixing)
+
+
+@dataclass
+class StreamedKernels(BoundKernels):
+    """Kernels whose function is kept as its direction in feature space: prediction needs no training sample.
+
+    ``direction`` is ``Z' coef``, known after ``restrict``.
+    """
+
+    bank: StreamingBank | None = None
+    direction: Array | None = None
+
+    def restrict(self, kernels: Index, coef: Array) -> tuple[BoundKernels, Array]:
+        """Keep these kernels and what the coefficients come to in their features; one pass."""
+        assert self.bank is not None
+        columns = np.concatenate([np.arange(*self.bank.starts[[j, j + 1]]) for j in kernels])
+        direction = self.bank.image(coef)[columns]
+        mine = [self.kernels[j] for j in kernels]
+        return StreamedKernels(mine, None, self.normaliser.restrict(kernels), None, direction), coef
+
+    def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
+        """Values at new rows, block by block."""
+        assert self.direction is not None
+        source = as_rows(new)
+        _, starts = stack_features(self.kernels, source[:1])
+        mixing = np.repeat(weights * self.normaliser.scale, np.diff(starts), axis=-1)
+        # one set of weights serves all columns of the coefficients, or each column has its own
+        direction = (self.direction.T * mixing).T if weights.ndim == 1 else self.direction * mixing.T
+        out = np.empty((len(source), *direction.shape[1:]))
+        height = max(64, BLOCK_BYTES // (8 * max(1, int(starts[-1]))))
+        for top in range(0, len(source), height):
+            rows = slice(top, min(len(source), top + height))
+            Z, _ = stack_features(self.kernels, source[rows])
+            out[rows] = Z @ direction
+        return out
+
+
+def streaming_bank(
+    kernels: list[Kernel], samples: Any, normaliser: Normaliser, dtype: Any, threads: int
+) -> StreamingBank:
+    """Bind kernels to rows that are streamed, and learn their traces in one sweep."""
+    without = [kernel.name for kernel in kernels if kernel.rank(samples.shape[1]) is None]
+    if without:
+        raise ValueError(
+            f"storage='stream' needs explicit features, which {without[0]!r} does not have ({len(without)} such "
+            "kernels): wrap them in kernels.nystroem(...), or use kernels.random_fourier"
+        )
+    if not normaliser.keeps_powers():
+        raise ValueError(
+            "storage='stream' takes normalize='trace' or None, without centring: what else there is needs all rows "
+            "at once"
+        )
+    bank = StreamingBank(kernels, samples, dtype=dtype, threads=threads)
+    if normaliser.mode == "trace":
+        normaliser.learn_traces(np.arange(bank.m), bank.mean_squares())
+        bank.scale = normaliser.scale.copy()
+    return bank

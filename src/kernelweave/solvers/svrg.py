@@ -1,0 +1,305 @@
+"""Multi-epoch SVRG on explicit features [APO17], corrected: stochastic steps with the noise of a snapshot removed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..problems import MKLProblem, Point
+from ._base import Solver
+from ._svrg_forms import Derivative, columns_of, draw, shares
+from ._svrg_paper import PaperRun
+
+Array = NDArray[np.float64]
+
+__all__ = ["SVRG"]
+
+#: weights change when the gap for the weights at hand is at most so many times what other weights could gain
+READY = 10.0
+#: epochs without a better gap after which the step is halved; the gap is far from monotone, and this hardly ever occurs
+PATIENCE = 50
+#: a step that was halved so often is not the trouble
+SHORTEST = 2.0**-12
+
+
+class SVRG(Solver, registered_as="svrg"):
+    """Epochs of variance-reduced stochastic gradients with fixed kernel weights, the weights in closed form between.
+
+    An epoch takes a full gradient (one pass), which also gives the certificate, and as many steps on single samples as
+    there are samples (another pass).  Kernels without explicit features are factorised once.
+
+    Parameters
+    ----------
+    variant : {"corrected", "paper"}, default="corrected"
+        The method that converges, or the printed one, for comparison.
+    step_size : float, default=1.0
+        Step length in units of one over the smoothness, at most 1; halved by itself where it turns out too long.
+    epoch : float, default=1.0
+        Steps between two full gradients, in units of the number of samples.
+    accuracy : float, default=1e-4
+        The relative accuracy that the schedule of ``variant="paper"`` is laid out for.
+    random_state : int, default=0
+        Seed of the order of the samples.
+
+    Notes
+    -----
+    All iterates have one vector of coefficients a for all kernels, ``f_j = d_j sum_i a_i k_j(x_i, .)``, as those of
+    every other solver: what is certified is what predicts.
+    """
+
+    needs = ("simple derivative", "smooth norm")
+    default_max_iter = 5000
+    summary = "variance-reduced stochastic gradients on explicit features"
+    mixes = False
+
+    def __init__(
+        self,
+        variant: str = "corrected",
+        step_size: float = 1.0,
+        epoch: float = 1.0,
+        accuracy: float = 1e-4,
+        random_state: int = 0,
+    ) -> None:
+        self.variant = variant
+        self.step_size = step_size
+        self.epoch = epoch
+        self.accuracy = accuracy
+        self.random_state = random_state
+
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> Any:
+        self._check()
+        if self.variant == "paper":
+            return PaperRun(problem, self.accuracy, self.random_state)
+        run = _Run(problem, float(self.epoch), self.random_state)
+        return run.snapshot(run.first(start, float(self.step_size)))
+
+    def step(self, problem: MKLProblem, state: Any) -> Any:
+        if isinstance(state, PaperRun):
+            return state.next_epoch()
+        return state.run.next_epoch(state)
+
+    def point(self, state: Any) -> Point:
+        return state.point()
+
+    def _check(self) -> None:
+        if self.variant not in ("corrected", "paper"):
+            raise ValueError(f"variant of svrg must be 'corrected' or 'paper', got {self.variant!r}")
+        if not 0.0 < self.step_size <= 1.0:
+            raise ValueError(f"step_size of svrg must be in (0, 1], got {self.step_size!r}")
+        if not self.epoch > 0.0:
+            raise ValueError(f"epoch of svrg must be > 0, got {self.epoch!r}")
+        if not 0.0 < self.accuracy < 1.0:
+            raise ValueError(f"accuracy of svrg must be in (0, 1), got {self.accuracy!r}")
+
+
+@dataclass(frozen=True)
+class _State:
+    """A snapshot: coefficients a with ``u = Z'a``, weights d, intercept b, and the full gradient there."""
+
+    run: _Run
+    a: Array
+    u: Array
+    d: Array
+    b: Array
+    step: float
+    f: Array
+    table: Array  # beta = -c l'(f + b), in the dual set
+    G: Array  # Z'table
+    lengths: Array  # sum_j d_j |x_i^j|^2
+    inner: float = np.inf  # gap of the problem with these weights
+    outer: float = np.inf  # what other weights could gain: the gap is the sum of both, at most
+    best: _State | None = None
+    idle: int = 0
+
+    @property
+    def gap(self) -> float:
+        return self.inner + self.outer
+
+    @property
+    def finished(self) -> bool:
+        return self.step < SHORTEST
+
+    def point(self) -> Point:
+        """All that a certificate needs is known from the snapshot."""
+        shape = self.run.problem.y.shape
+        return Point(
+            self.a.reshape(shape),
+            self.d,
+            self.run.quad(self.u),
+            self.f.reshape(shape),
+            self.table.reshape(shape),
+            self.run.quad(self.G),
+        )
+
+
+class _Run:
+    """One fit: the features, what of the loss is compiled, and the epochs."""
+
+    def __init__(self, problem: MKLProblem, epoch: float, seed: int) -> None:
+        self.problem = problem
+        self.factors = problem.bank.factors()
+        self.block_of = np.repeat(np.arange(problem.m), self.factors.ranks)
+        self.rng = np.random.default_rng(seed)
+        self.c = columns_of(problem.c)
+        self.derivative = Derivative.of(problem.loss, problem.y)
+        self.steps = max(1, round(epoch * problem.n))
+        assert problem.loss.smoothness is not None
+        self.bend = float(problem.loss.smoothness) * np.max(self.c, axis=1)
+
+    def quad(self, u: Array) -> Array:
+        """``s_j = |x^j|^2`` of a vector in feature space, block by block."""
+        squares = np.append(np.sum(u**2, axis=1), 0.0)
+        starts = self.factors.starts
+        return np.add.reduceat(squares, starts[:-1]) * (self.factors.ranks > 0) * self.factors.scale
+
+    def first(self, start: Point | None, step: float) -> _State:
+        """Nothing, or the coefficients and weights that were found before."""
+        n, width = self.problem.n, self.block_of.size
+        a, b = np.zeros((n, self.c.shape[1])), np.zeros(self.c.shape[1])
+        u, d = np.zeros((width, self.c.shape[1])), self.problem.norm.start(self.problem.m)
+        if start is not None:
+            a = columns_of(start.beta).copy()
+            d = self.problem.norm.scaled(start.weights)
+            u = columns_of(self.factors.adjoint(a))
+            self._count(1.0)
+        nothing = np.zeros(0)
+        return _State(self, a, u, d, b, step, nothing, nothing, nothing, nothing)
+
+    def _count(self, passes: float) -> None:
+        self.problem.bank.count(passes * self.problem.m * float(self.problem.n) ** 2)
+
+    def mixing(self, d: Array) -> Array:
+        """Weight of every feature, the kernel's factor included."""
+        return (d * self.factors.scale)[self.block_of]
+
+    def snapshot(self, state: _State) -> _State:
+        """Full gradient at the state's function, as coefficients in the dual set; one pass."""
+        problem = self.problem
+        e = self.mixing(state.d)
+        w = e[:, None] * state.u
+        b = state.b
+        self._count(1.0)
+        if problem.fit_intercept:
+            f = columns_of(self.factors.forward(w))
+            b = np.atleast_1d(self._of_shape(problem.loss.best_intercept, f))
+            table = self._respond(slice(None), f + b)
+            table = columns_of(problem.repair(table.reshape(problem.y.shape)))
+            G, lengths = self.factors.adjoint(table), self.factors.lengths(e)
+            if (
+                self.factors.streams
+            ):  # the best intercept is known after all rows were seen: they are read again
+                self._count(1.0)
+        else:
+            f, table, G, lengths = self.factors.sweep(w, self._respond, e)
+        fresh = replace(state, b=b, f=f, table=table, G=columns_of(G), lengths=lengths)
+        return self._judged(fresh)
+
+    def _of_shape(self, rule: Any, f: Array) -> Any:
+        problem = self.problem
+        return rule(problem.y, f.reshape(problem.y.shape), problem.c)
+
+    def _respond(self, rows: Any, f: Array) -> Array:
+        """Coefficients ``-c l'(f)``, which are in the dual set where there is no intercept."""
+        problem = self.problem
+        y, c = problem.y[rows], problem.c[rows]
+        return columns_of(-c * problem.loss.gradient(y, f.reshape(y.shape)))
+
+    def _judged(self, state: _State) -> _State:
+        """Split the gap into what is left to gain with these weights, and by other ones."""
+        problem = self.problem
+        shape = problem.y.shape
+        shift = state.b if problem.y.ndim == 2 else state.b[0]
+        forms = self.quad(state.G)
+        charged = 0.5 * float(state.d @ forms)
+        upper = 0.5 * float(state.d @ self.quad(state.u))
+        upper += problem.loss.total(problem.y, state.f.reshape(shape) + shift, problem.c)
+        inner = upper - (problem.gain(state.table.reshape(shape)) - charged)
+        return replace(state, inner=float(inner), outer=problem.norm.conjugate(forms) - charged)
+
+    def next_epoch(self, state: _State) -> _State:
+        """Steps with the weights fixed, new weights, and the snapshot there; or back, with shorter steps."""
+        a, u, b = self._walk(state)
+        best = state if state.best is None or state.gap < state.best.gap else state.best
+        blocks = state.d * np.sqrt(self.quad(u))
+        if not (np.all(np.isfinite(blocks)) and np.all(np.isfinite(b))):
+            return self._back(best, state.step)
+        # a is kept, not w: new weights before the steps have done their work would only undo it
+        ready = state.inner <= READY * state.outer
+        d = self.problem.norm.weights_of_blocks(blocks) if ready else state.d
+        fresh = self.snapshot(replace(state, a=a, u=u, b=b, d=d))
+        idle = 0 if fresh.gap < best.gap else state.idle + 1
+        if idle == PATIENCE or not np.isfinite(fresh.gap):
+            return self._back(best, state.step)
+        return replace(fresh, best=replace(best, best=None), idle=idle)
+
+    def _back(self, best: _State, step: float) -> _State:
+        return replace(best, step=0.5 * step, best=None, idle=0)
+
+    def _walk(self, state: _State) -> tuple[Array, Array, Array]:
+        """One epoch of steps on single samples."""
+        from .._numerics.svrg import lazy_finish
+
+        problem, e = self.problem, self.mixing(state.d)
+        lengths = state.lengths
+        offset = 0.0
+        if (
+            problem.fit_intercept
+        ):  # one more feature, constant and without a price: as long as the others together
+            offset = float(np.mean(lengths)) or 1.0
+            lengths = lengths + offset
+        curvature = self.bend * lengths
+        # h = step / (L_d + lambda) of the paper's objective, times lambda
+        eta = state.step / (1.0 + float(np.sum(curvature)))
+        share = shares(curvature)
+        visits = draw(share, self.steps, self.rng)
+        powers = (1.0 - eta) ** np.arange(int(visits.sum()) + 1)
+        walk = _Walk(self, state, e, eta, share, powers, eta * offset)
+        for rows, Z in self.factors.shuffled(self.rng):
+            order = self.rng.permutation(np.repeat(np.arange(rows.size), visits[rows]))
+            walk.over(Z, rows, order)
+        lazy_finish(walk.a, state.table, walk.last, powers, walk.time)
+        if walk.sparse:
+            lazy_finish(walk.u, state.G, walk.touched, powers, walk.time)
+        self._count(walk.time / problem.n)
+        return walk.a, walk.u, walk.b
+
+
+class _Walk:
+    """The moving part of an epoch, block of rows by block of rows."""
+
+    def __init__(
+        self, run: _Run, state: _State, e: Array, eta: float, share: Array, powers: Array, free: float
+    ) -> None:
+        self.run, self.state = run, state
+        self.e, self.eta, self.share, self.powers, self.free = e, eta, share, powers, free
+        self.a, self.u, self.b = state.a.copy(), state.u.copy(), state.b.copy()
+        self.last = np.zeros(run.problem.n, dtype=np.int64)
+        self.touched = np.zeros(self.u.shape[0], dtype=np.int64)
+        self.pull = state.table.sum(axis=0)
+        self.time = 0
+        self.sparse = False
+
+    def over(self, Z: Any, rows: NDArray[np.intp], order: NDArray[np.intp]) -> None:
+        """Take the steps of ``order`` on the rows of one block."""
+        from .._numerics.svrg import dense_steps, sparse_steps
+
+        state, run = self.state, self.run
+        loss = run.derivative
+        slopes = (
+            self.time, state.table, run.c, loss.kind, loss.target, loss.width, loss.low, loss.high,
+            self.b, self.free, self.pull,
+        )  # fmt: skip
+        if hasattr(Z, "indptr"):
+            self.sparse = True
+            self.time = sparse_steps(
+                Z.data, Z.indices, Z.indptr, order, rows, self.u, self.e, state.G, self.eta, self.share,
+                self.a, self.last, self.touched, self.powers, *slopes,
+            )  # fmt: skip
+        else:
+            self.time = dense_steps(
+                Z, order, rows, self.u, self.e, state.G, self.eta, self.share,
+                self.a, self.last, self.powers, *slopes,
+            )  # fmt: skip
