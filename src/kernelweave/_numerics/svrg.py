@@ -1,8 +1,8 @@
 """Inner loop of SVRG on explicit features, compiled: dense rows, and sparse rows with lazy updates.
 
-State: ``u = Z'a`` (``u_c`` belongs to feature c), kept as its deviation from nothing but itself; the function is
-``f_i = sum_c z_ic e_c u_c + b`` with ``e_c`` the weight of the kernel that feature c belongs to.  One step on sample i
-of probability ``share_i``, with ``beta(f) = -c l'(f)`` and the table ``table = beta(f at the snapshot)``, ``G = Z'table``:
+State: ``u = Z'a`` (``u_c`` belongs to feature c); the function is ``f_i = sum_c z_ic e_c u_c + b`` with ``e_c`` the
+weight of the kernel that feature c belongs to.  One step on sample i of probability ``share_i``, with
+``beta(f) = -c l'(f)``, ``table = beta(f at the snapshot)`` and ``G = Z'table``:
 
     u <- (1 - eta) u + eta (G + (beta_i(f_i) - table_i) / share_i z_i)
     a <- (1 - eta) a + eta (table + (beta_i(f_i) - table_i) / share_i e_i)

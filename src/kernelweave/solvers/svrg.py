@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 __all__ = ["SVRG"]
 
 #: weights change when the gap for the weights at hand is at most so many times what other weights could gain
-READY = 10.0
+READY = 30.0
 #: epochs without a better gap after which the step is halved; the gap is far from monotone, and this hardly ever occurs
 PATIENCE = 50
 #: a step that was halved so often is not the trouble
