@@ -55,12 +55,16 @@ class FeatureBank(Bank):
         """Blocks that hold every row once, in random order, with the numbers of their rows."""
 
     def sweep(
-        self, w: Array, respond: Callable[[Any, Array], Array], mixing: Array
+        self, w: Array, respond: Callable[[Any, Array], Array], mixing: Array, beside: Array | None = None
     ) -> tuple[Array, Array, Array, Array]:
-        """``f = Z w``, ``a = respond(rows, f)``, ``Z' a`` and ``lengths(mixing)``, with one look at every row."""
+        """``f = Z w``, ``a = respond(rows, f)``, ``Z' a`` and ``lengths(mixing)``, with one look at every row.
+
+        All of two dimensions; the columns of ``Z' beside``, where given, follow those of ``Z' a``.
+        """
         f = self.forward(w)
         a = respond(slice(None), f)
-        return f, a, self.adjoint(a), self.lengths(mixing)
+        both = a if beside is None else np.hstack([a, beside])
+        return f, a, self.adjoint(both), self.lengths(mixing)
 
     def _mixing(self, weights: Array) -> Array:
         return np.repeat(weights * self.scale, self.ranks)

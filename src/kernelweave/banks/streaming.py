@@ -174,15 +174,16 @@ class StreamingBank(FeatureBank):
         return out
 
     def sweep(
-        self, w: Array, respond: Callable[[Any, Array], Array], mixing: Array
+        self, w: Array, respond: Callable[[Any, Array], Array], mixing: Array, beside: Array | None = None
     ) -> tuple[Array, Array, Array, Array]:
-        f, a, lengths = np.empty((self.n, *w.shape[1:])), np.empty((self.n, *w.shape[1:])), np.empty(self.n)
-        adjoint = np.zeros(w.shape)
+        f, a, lengths = np.empty((self.n, w.shape[1])), np.empty((self.n, w.shape[1])), np.empty(self.n)
+        adjoint = np.zeros((w.shape[0], w.shape[1] * (1 if beside is None else 2)))
         narrow = w.astype(self.dtype, copy=False)
         for rows, Z in self.blocks():
             f[rows] = Z @ narrow
             a[rows] = respond(rows, f[rows])
-            adjoint += Z.T @ a[rows].astype(self.dtype, copy=False)
+            both = a[rows] if beside is None else np.hstack([a[rows], beside[rows]])
+            adjoint += Z.T @ both.astype(self.dtype, copy=False)
             lengths[rows] = _row_lengths(Z, mixing)
         return f, a, adjoint, lengths
 

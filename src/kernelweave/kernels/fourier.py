@@ -13,6 +13,9 @@ from .stationary import Gaussian
 
 __all__ = ["RandomFourier", "random_fourier"]
 
+#: angles from which loading compiled code pays
+MANY = 200_000
+
 
 class RandomFourier(Explicit, registered_as="random_fourier"):
     """Random Fourier features of a Gaussian kernel; see :func:`random_fourier`.
@@ -62,12 +65,23 @@ class RandomFourier(Explicit, registered_as="random_fourier"):
             raise ValueError(
                 f"kernel {self.name!r} was settled on {len(self.frequencies)} features, got {A.shape[1]}"
             )
-        angles = A @ self.frequencies
-        return np.hstack([np.cos(angles), np.sin(angles)]) / np.sqrt(angles.shape[1])
+        return _waves(A @ self.frequencies)
 
     def rank(self, n_columns: int) -> int:
         """Return the number of features."""
         return int(self.n_features)
+
+
+def _waves(angles: np.ndarray) -> np.ndarray:
+    """Cosines and sines side by side, every row of length one; compiled where there are many."""
+    scale = 1.0 / np.sqrt(angles.shape[1])
+    if angles.size < MANY or np.max(np.abs(angles)) > 1e6:  # compiled ones are reduced accurately up to here
+        return np.hstack([np.cos(angles), np.sin(angles)]) * scale
+    from .._numerics.fourier import cos_sin
+
+    out = np.empty((angles.shape[0], 2 * angles.shape[1]))
+    cos_sin(angles, scale, out)
+    return out
 
 
 def _checked_even(n_features: Any) -> int:

@@ -109,6 +109,8 @@ class _State:
     table: Array  # beta = -c l'(f + b), in the dual set
     G: Array  # Z'table
     lengths: Array  # sum_j d_j |x_i^j|^2
+    dual: Array  # the better one of table and a, the latter moved into the dual set
+    forms: Array  # beta'K_j beta of the dual point
     inner: float = np.inf  # gap of the problem with these weights
     outer: float = np.inf  # what other weights could gain: the gap is the sum of both, at most
     best: _State | None = None
@@ -130,8 +132,8 @@ class _State:
             self.d,
             self.run.quad(self.u),
             self.f.reshape(shape),
-            self.table.reshape(shape),
-            self.run.quad(self.G),
+            self.dual.reshape(shape),
+            self.forms,
         )
 
 
@@ -166,7 +168,7 @@ class _Run:
             u = columns_of(self.factors.adjoint(a))
             self._count(1.0)
         nothing = np.zeros(0)
-        return _State(self, a, u, d, b, step, nothing, nothing, nothing, nothing)
+        return _State(self, a, u, d, b, step, *[nothing] * 6)
 
     def _count(self, passes: float) -> None:
         self.problem.bank.count(passes * self.problem.m * float(self.problem.n) ** 2)
@@ -181,21 +183,27 @@ class _Run:
         e = self.mixing(state.d)
         w = e[:, None] * state.u
         b = state.b
+        # a is an average of past gradients, and the better bound until late; off the set, it needs its image anew
+        inside = columns_of(problem.repair(state.a.reshape(problem.y.shape)))
+        beside = None if np.array_equal(inside, state.a) else inside
         self._count(1.0)
         if problem.fit_intercept:
             f = columns_of(self.factors.forward(w))
             b = np.atleast_1d(self._of_shape(problem.loss.best_intercept, f))
             table = self._respond(slice(None), f + b)
             table = columns_of(problem.repair(table.reshape(problem.y.shape)))
-            G, lengths = self.factors.adjoint(table), self.factors.lengths(e)
+            both = self.factors.adjoint(table if beside is None else np.hstack([table, beside]))
+            lengths = self.factors.lengths(e)
             if (
                 self.factors.streams
             ):  # the best intercept is known after all rows were seen: they are read again
                 self._count(1.0)
         else:
-            f, table, G, lengths = self.factors.sweep(w, self._respond, e)
-        fresh = replace(state, b=b, f=f, table=table, G=columns_of(G), lengths=lengths)
-        return self._judged(fresh)
+            f, table, both, lengths = self.factors.sweep(w, self._respond, e, beside)
+        k = table.shape[1]
+        G, image = both[:, :k], state.u if beside is None else both[:, k:]
+        fresh = replace(state, b=b, f=f, table=table, G=np.ascontiguousarray(G), lengths=lengths)
+        return self._judged(fresh, inside, self.quad(image))
 
     def _of_shape(self, rule: Any, f: Array) -> Any:
         problem = self.problem
@@ -207,17 +215,22 @@ class _Run:
         y, c = problem.y[rows], problem.c[rows]
         return columns_of(-c * problem.loss.gradient(y, f.reshape(y.shape)))
 
-    def _judged(self, state: _State) -> _State:
-        """Split the gap into what is left to gain with these weights, and by other ones."""
+    def _judged(self, state: _State, inside: Array, forms: Array) -> _State:
+        """Choose the dual point; split the gap into what is left to gain with these weights, and by other ones."""
         problem = self.problem
         shape = problem.y.shape
         shift = state.b if problem.y.ndim == 2 else state.b[0]
-        forms = self.quad(state.G)
-        charged = 0.5 * float(state.d @ forms)
+        candidates = [(state.table, self.quad(state.G)), (inside, forms)]
+        gains = [problem.gain(beta.reshape(shape)) for beta, _ in candidates]
+        bounds = [gain - problem.norm.conjugate(s) for gain, (_, s) in zip(gains, candidates, strict=True)]
+        better = int(bounds[1] > bounds[0])
+        dual, forms = candidates[better]
         upper = 0.5 * float(state.d @ self.quad(state.u))
         upper += problem.loss.total(problem.y, state.f.reshape(shape) + shift, problem.c)
-        inner = upper - (problem.gain(state.table.reshape(shape)) - charged)
-        return replace(state, inner=float(inner), outer=problem.norm.conjugate(forms) - charged)
+        below = gains[better] - 0.5 * float(state.d @ forms)
+        return replace(
+            state, dual=dual, forms=forms, inner=float(upper - below), outer=float(below - bounds[better])
+        )
 
     def next_epoch(self, state: _State) -> _State:
         """Steps with the weights fixed, new weights, and the snapshot there; or back, with shorter steps."""
