@@ -18,7 +18,7 @@ CASES = {
     "binary": (MKLClassifier(bank()), by_hand.moons, (10,), (60,), ()),
     "binary lp": (MKLClassifier(bank(), norm=2), by_hand.moons, (10,), (60,), ()),
     "one against the rest": (MKLClassifier(bank()), by_hand.blobs, (3, 9), (60, 3), (3,)),
-    "shared weights": (MKLClassifier(bank(), shared_weights=True), by_hand.blobs, (9,), (60, 3), (3,)),
+    "shared weights": (MKLClassifier(bank(), multi_class="shared"), by_hand.blobs, (9,), (60, 3), (3,)),
     "regression": (MKLRegressor(bank()), by_hand.curve, (9,), (60,), ()),
 }
 

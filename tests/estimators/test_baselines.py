@@ -37,7 +37,7 @@ def test_several_classes(make):
     assert clf.weights_.shape == (3, 10)
     assert clf.score(X, names) > 0.8
     assert clf.certificate_.relative_gap <= 1e-3
-    shared = make(bank(), shared_weights=True).fit(X, names)
+    shared = make(bank(), multi_class="shared").fit(X, names)
     assert shared.weights_.shape == (10,)
     assert shared.score(X, names) > 0.8
 
@@ -123,7 +123,7 @@ def test_alignment_with_several_classes_and_shared_weights():
     signs = np.where(y[:, None] == np.arange(3), 1.0, -1.0)
     target = centre(signs @ signs.T)
     by = np.array([(centre(K) * target).sum() / np.linalg.norm(centre(K)) for K in normalised(X)])
-    clf = AlignmentClassifier(bank(), shared_weights=True).fit(X, y)
+    clf = AlignmentClassifier(bank(), multi_class="shared").fit(X, y)
     np.testing.assert_allclose(clf.weights_, np.maximum(by, 0) / np.maximum(by, 0).sum(), rtol=1e-9)
     apart = AlignmentClassifier(bank()).fit(X, y)
     for k in range(3):
@@ -194,7 +194,7 @@ def test_ridge_with_several_classes():
         by = [brute_force(K, sign, np.ones(40), C, True) for C in clf.Cs_[10:30:5]]
         np.testing.assert_allclose(clf.loo_errors_[k][10:30:5], by, rtol=1e-6)
         assert np.broadcast_to(clf.C_, 3)[k] == clf.Cs_[np.argmin(clf.loo_errors_[k])]
-    shared = MeanKernelRidgeClassifier(bank(), shared_weights=True).fit(X, y)
+    shared = MeanKernelRidgeClassifier(bank(), multi_class="shared").fit(X, y)
     assert shared.loo_errors_.shape == (41,)
     np.testing.assert_allclose(shared.loo_errors_, clf.loo_errors_.mean(axis=0), rtol=1e-9)
 

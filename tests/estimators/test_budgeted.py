@@ -64,7 +64,7 @@ def test_sample_weights_are_repetitions(noisy):
 def test_several_classes(shared):
     X, y = make_classification(90, 5, n_informative=4, n_redundant=0, n_classes=3, flip_y=0.1, random_state=1)
     loss = losses.BudgetedHinge(0.3)
-    model = MKLClassifier(BANK, loss=loss, shared_weights=shared, C=0.3).fit(scale(X), y)
+    model = MKLClassifier(BANK, loss=loss, multi_class="shared" if shared else "ovr", C=0.3).fit(scale(X), y)
     assert model.certificate_.margin < 1.0
     assert all(certificate.relative_gap <= model.tol for certificate in model.certificates_)
     assert model.score(scale(X), y) > 0.6

@@ -79,7 +79,7 @@ def test_one_against_the_rest():
 def test_shared_weights(loss):
     X, y = by_hand.blobs(66, classes=3, features=4)
     X_new = by_hand.blobs(21, classes=3, features=4, seed=2)[0]
-    clf = MKLClassifier(bank(), loss=loss, C=0.7, shared_weights=True).fit(X, y)
+    clf = MKLClassifier(bank(), loss=loss, C=0.7, multi_class="shared").fit(X, y)
     assert clf.weights_.shape == (10,)
     assert clf.dual_coef_.shape == (66, 3)
     assert clf.intercept_.shape == (3,)

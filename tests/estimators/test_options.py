@@ -90,7 +90,7 @@ def test_probabilities_of_two_classes(binary):
 @pytest.mark.parametrize("shared", [False, True])
 def test_probabilities_of_several_classes(shared):
     X, y = by_hand.blobs(60)
-    clf = MKLClassifier(bank(), loss="logistic", norm=2, shared_weights=shared).fit(X, y)
+    clf = MKLClassifier(bank(), loss="logistic", norm=2, multi_class="shared" if shared else "ovr").fit(X, y)
     found = clf.predict_proba(X)
     assert found.shape == (60, 3)
     assert np.all(found >= 0)
@@ -232,7 +232,7 @@ def test_warm_start(binary):
 @pytest.mark.parametrize("shared", [False, True])
 def test_warm_start_with_several_classes(shared):
     X, y = by_hand.blobs(60)
-    clf = MKLClassifier(bank(), solver="level", tol=1e-5, warm_start=True, shared_weights=shared).fit(X, y)
+    clf = MKLClassifier(bank(), solver="level", tol=1e-5, warm_start=True, multi_class="shared" if shared else "ovr").fit(X, y)
     cold = clf.n_iter_
     assert clf.fit(X, y).n_iter_ < cold
     assert all(c.relative_gap <= 1e-5 for c in clf.certificates_)
@@ -248,7 +248,7 @@ def test_warm_start_on_other_data_starts_afresh(binary):
     A, labels = by_hand.blobs(50, features=4)
     assert clf.fit(A, labels).weights_.shape == (3, 2)
     assert clf.fit(X[:50], y[:50]).weights_.shape == (2,)
-    assert clf.set_params(shared_weights=True).fit(A, labels).weights_.shape == (2,)
+    assert clf.set_params(multi_class="shared").fit(A, labels).weights_.shape == (2,)
     assert clf.certificate_.relative_gap <= 1e-3
 
 

@@ -104,7 +104,7 @@ def test_norms_are_chosen_too(binary):
 @pytest.mark.parametrize("shared", [False, True])
 def test_several_classes(shared):
     X, y = by_hand.blobs(60)
-    options = {"tol": 1e-6, "shared_weights": shared}
+    options = {"tol": 1e-6, "multi_class": "shared" if shared else "ovr"}
     quick = MKLClassifierCV(bank(), Cs=[0.1, 5.0], cv=3, **options).fit(X, y)
     slow = GridSearchCV(MKLClassifier(bank(), **options), {"C": [0.1, 5.0]}, cv=3).fit(X, y)
     np.testing.assert_allclose(

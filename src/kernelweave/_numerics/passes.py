@@ -17,7 +17,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["chain_block", "mirror", "mix_lower", "pack_rows", "products", "quadratic_forms"]
+__all__ = ["chain_block", "mirror", "mix_lower", "pack_rows", "products", "quadratic_forms", "unpack_block"]
 
 PIECE = 1024  # entries: buffer, base copy, vector and one output row stay in a 32 KiB cache
 
@@ -283,6 +283,21 @@ def chain_block(base, squarings, times_base, out):
     for k in range(squarings.size):
         _advance(current, base, squarings[k], times_base[k])
         out[k, :] = current
+
+
+@njit(cache=True, nogil=True)
+def unpack_block(stored, offsets, rate, rows, cols, out):
+    """Copy any rows and columns of one stored base matrix into a full block."""
+    for r in range(rows.size):
+        i = rows[r]
+        start = offsets[i]
+        for c in range(cols.size):
+            j = cols[c]
+            out[r, c] = stored[start + j] if j <= i else stored[offsets[j] + i]
+    if rate > 0.0:
+        for r in range(rows.size):
+            for c in range(cols.size):
+                out[r, c] = np.exp(-rate * out[r, c])
 
 
 @njit(cache=True, nogil=True)

@@ -117,22 +117,20 @@ class PowerBank(Bank):
         return int(self.store.nbytes)
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
-        from .._numerics.passes import chain_block
+        from .._numerics.passes import chain_block, unpack_block
 
-        r, c = np.atleast_1d(rows)[:, None], np.atleast_1d(cols)[None, :]
-        high, low = np.maximum(r, c), np.minimum(r, c)
-        out = np.empty((len(kernels), r.size, c.size))
+        rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
+        out = np.empty((len(kernels), rows.size, cols.size))
         slots = self.slot_of[kernels]
+        base = np.empty((rows.size, cols.size))
         for v in np.unique(self.view_of_slot[slots]):
-            base = self.store[v][self.offsets[high] + low].astype(float).ravel()
-            if self.rate[v] > 0:
-                base = np.exp(-self.rate[v] * base)
+            unpack_block(self.store[v], self.offsets, self.rate[v], rows, cols, base)
             here = slice(self.first[v], self.first[v + 1])
             powers = np.empty((here.stop - here.start, base.size))
-            chain_block(base, self.squarings[here], self.times_base[here], powers)
+            chain_block(base.ravel(), self.squarings[here], self.times_base[here], powers)
             for at in np.flatnonzero(self.view_of_slot[slots] == v):
-                entries = powers[slots[at] - here.start] * self.scale[kernels[at]]
-                out[at] = entries.reshape(r.size, c.size)
+                entries = powers[slots[at] - here.start].reshape(base.shape)
+                np.multiply(entries, self.scale[kernels[at]], out=out[at])
         return out
 
     def _views(self, kernels: Index | None) -> Index:
@@ -154,8 +152,9 @@ class PowerBank(Bank):
         in_threads(run, views, self.threads)
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
-        if a.ndim == 2:
-            return np.sum([self.quad(column, kernels) for column in a.T], axis=0)
+        if a.ndim == 2 and a.shape[1] > 1:
+            return super().quad(a, kernels)  # a matrix product a block: the entries are read once for all columns
+        a = a.reshape(self.n)
         where = support(a)
         which = np.arange(self.m) if kernels is None else kernels
         self.count(float(which.size) * where.size**2)
@@ -165,7 +164,7 @@ class PowerBank(Bank):
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         if a.ndim == 2:
-            return np.stack([self.apply(column, rows, kernels) for column in a.T], axis=2)
+            return super().apply(a, rows, kernels)
         which = np.arange(self.m) if kernels is None else kernels
         used = support(a)
         # the sweep reads a square: the rows asked for and the columns in use

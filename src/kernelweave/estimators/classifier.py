@@ -12,11 +12,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
-from ..losses import Logistic
+from ..losses import Logistic, Loss, make_loss
 from ._base import BaseMKL
 from ._inputs import Training
 
 __all__ = ["MKLClassifier"]
+
+MULTI_CLASS = ("joint", "shared", "ovr")
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -41,7 +43,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         a list of matrices in ``fit`` and (m, n_new, n) in ``predict``; inside cross-validation use
         ``kernels.held(stack)`` with sample indices as X.
     loss : str or Loss, default="hinge"
-        ``hinge``, ``squared_hinge``, ``huber_hinge``, ``logistic`` or ``squared``.
+        ``hinge``, ``squared_hinge``, ``huber_hinge``, ``logistic`` or ``squared``; ``multiclass_hinge`` by name makes
+        two classes a joint problem as well.
     norm : float, str or Norm, default="l1"
         A number is Kloft's p on the weights; ``"l1"`` is sparse, ``"uniform"`` the mean kernel, ``"entropy"`` in
         between, ``"max"`` the least sparse.
@@ -57,10 +60,10 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         How kernels are made comparable; learnt on the training samples.
     center : bool, default=False
         Whether kernels are centred in feature space first.
-    multi_class : {"ovr"}, default="ovr"
-        How more than two classes are handled: one problem a class against the rest.
-    shared_weights : bool, default=False
-        With several classes, learn one set of kernel weights for all of them instead of one a class.
+    multi_class : {"joint", "shared", "ovr"}, default="joint"
+        How more than two classes are handled.  ``joint``: one problem and one set of kernel weights; the hinge becomes
+        the multiclass hinge of Crammer and Singer, other losses are added up over the classes, each against the rest.
+        ``shared``: losses added up for the hinge, too.  ``ovr``: a problem a class, with kernel weights of its own.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class.
     max_iter, max_seconds : int, float or None
@@ -130,8 +133,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = False,
-        multi_class: str = "ovr",
-        shared_weights: bool = False,
+        multi_class: str = "joint",
         class_weight: Any = None,
         max_iter: int | None = None,
         max_seconds: float | None = None,
@@ -166,8 +168,16 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             verbose=verbose,
         )
         self.multi_class = multi_class
-        self.shared_weights = shared_weights
         self.class_weight = class_weight
+
+    def _loss(self) -> Loss:
+        loss = make_loss(self.loss)
+        if loss.joint and self.multi_class != "joint":
+            raise ValueError(
+                f"loss {loss!r} judges all classes together: use multi_class='joint', or loss='hinge'"
+            )
+        several = np.size(getattr(self, "classes_", ())) > 2
+        return loss.of_several_classes() if several and self.multi_class == "joint" else loss
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
         """Learn kernel weights and coefficients.
@@ -191,16 +201,16 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Training, np.ndarray, np.ndarray]:
         """Check parameters and input; return training input, class codes and sample weights."""
-        self._components()
-        if self.multi_class != "ovr":
-            raise ValueError(f"multi_class must be 'ovr', got {self.multi_class!r}")
+        if self.multi_class not in MULTI_CLASS:
+            raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
-        training = self._training(X, len(y))
-        self._check_length(training, y)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
+        self._components()  # which loss is meant depends on the number of classes
+        training = self._training(X, len(y))
+        self._check_length(training, y)
         weight = self._sample_weights(sample_weight, codes)
         present = np.unique(codes[weight > 0])
         if present.size < 2:
@@ -230,20 +240,22 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self, codes: np.ndarray, weight: np.ndarray
     ) -> tuple[list[np.ndarray], list[np.ndarray], list[Any]]:
         """Target arrays, weights and labels of the problems to solve."""
-        if self.classes_.size == 2:
+        if self.classes_.size == 2 and not self._loss().joint:
             return [np.where(codes == 1, 1.0, -1.0)], [weight], [self.classes_[1]]
         columns = [np.where(codes == k, 1.0, -1.0) for k in range(self.classes_.size)]
-        if self.shared_weights:
+        if self.multi_class != "ovr":
             return [np.stack(columns, axis=1)], [weight], ["all"]
         return columns, [weight] * len(columns), list(self.classes_)
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return decision values: ``(n_new,)`` for two classes, ``(n_new, k)`` for more."""
-        return self._decision(X)
+        values = self._decision(X)
+        # two classes under a joint loss have a function each; what tells them apart is the difference
+        return values[:, 1] - values[:, 0] if self.classes_.size == 2 and values.ndim == 2 else values
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted labels."""
-        values = self._decision(X)
+        values = self.decision_function(X)
         codes = (values > 0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
         return self.classes_[codes]
 

@@ -58,8 +58,11 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         With ``dawid_skene``: how often leave-one-out predictions join as one more annotator.
     loss : {"logistic", "squared"}, default="logistic"
         For ``corrected``; the other methods have a loss of their own.
-    norm, C, solver, tol, fit_intercept, normalize, center, shared_weights, class_weight :
+    norm, C, solver, tol, fit_intercept, normalize, center, class_weight :
         As for ``MKLClassifier``; ``auto`` has its own norm and C.
+    multi_class : {"ovr", "shared"}, default="ovr"
+        A problem a class, or one set of kernel weights for all classes; each against the rest either way, because the
+        methods for noise are those of two classes.
     max_rounds : int, default=20
         For ``trimmed`` and ``ramp``: most choices of samples.
     max_iter, max_seconds, storage, dtype, memory_budget, n_jobs, verbose :
@@ -105,7 +108,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     """
 
     # parameters of MKLClassifier that make no sense over several rounds
-    warm_start, checkpoint, callback, multi_class = False, None, None, "ovr"
+    warm_start, checkpoint, callback = False, None, None
 
     def __init__(
         self,
@@ -126,7 +129,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = False,
-        shared_weights: bool = False,
+        multi_class: str = "ovr",
         class_weight: Any = None,
         max_rounds: int = 20,
         max_iter: int | None = None,
@@ -147,7 +150,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             fit_intercept=fit_intercept,
             normalize=normalize,
             center=center,
-            shared_weights=shared_weights,
+            multi_class=multi_class,
             class_weight=class_weight,
             max_iter=max_iter,
             max_seconds=max_seconds,
@@ -330,7 +333,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         if y.ndim == 2:
             raise ValueError(
                 "method='corrected' corrects one class against the rest at a time: with more than two classes use "
-                "shared_weights=False"
+                "multi_class='ovr'"
             )
         if problems == 1 and rates.size == 2:
             pair = float(rates[1]), float(rates[0])

@@ -31,7 +31,7 @@ def _kernels() -> Any:
 def _tuned(norm: Any) -> Callable[[Any, Any, np.ndarray], Any]:
     def fit(X: Any, annotations: Any, majority: np.ndarray) -> Any:
         folds = StratifiedKFold(5, shuffle=True, random_state=0)
-        model = MKLClassifierCV(_kernels(), norm=norm, Cs=list(CS), cv=folds, shared_weights=True, tol=1e-2)
+        model = MKLClassifierCV(_kernels(), norm=norm, Cs=list(CS), cv=folds, multi_class="shared", tol=1e-2)
         return model.fit(X, majority)
 
     return fit

@@ -6,6 +6,7 @@ from .epsilon_insensitive import EpsilonInsensitive
 from .hinge import Hinge
 from .huber_hinge import HuberHinge
 from .logistic import Logistic
+from .multiclass_hinge import MulticlassHinge, own_class
 from .squared import Squared
 from .squared_hinge import SquaredHinge
 
@@ -17,10 +18,12 @@ __all__ = [
     "HuberHinge",
     "Logistic",
     "Loss",
+    "MulticlassHinge",
     "QuadraticDual",
     "Squared",
     "SquaredHinge",
     "budget_from_noise_rate",
     "make_loss",
+    "own_class",
     "registry",
 ]

@@ -45,6 +45,9 @@ class Loss(Component):
     Lipschitz, ``curvature`` where the second derivative is positive everywhere, ``quadratic_dual`` where the
     conjugate is piecewise quadratic.
 
+    A loss of several classes that judges them together is ``joint``, and gives ``total``, ``gain``, ``project`` and
+    ``best_intercept`` for whole rows.
+
     The objective has ``total``, nearly always the weighted sum of the values.  A loss that weighs the samples against
     each other gives its own ``total``, ``gain``, ``project``, ``_intercept`` and ``dual_budget``; its ``value``,
     ``conjugate`` and ``bounds`` are then those of one sample by itself.
@@ -55,6 +58,9 @@ class Loss(Component):
     smoothness: float | None = None
     #: whether ``curvature`` is positive everywhere, so that Newton's method applies
     has_curvature: ClassVar[bool] = False
+    #: whether a row ``(k,)`` of f is judged as a whole: ``value`` and ``conjugate`` are then one number a row, and the
+    #: dual set ties the row's coefficients together
+    joint: ClassVar[bool] = False
 
     @property
     def has_quadratic_dual(self) -> bool:
@@ -112,6 +118,10 @@ class Loss(Component):
 
     def check(self) -> None:
         """Raise ValueError where a parameter is out of range."""
+
+    def of_several_classes(self) -> Loss:
+        """Return the loss that judges several classes together; without one, the columns' losses are added up."""
+        return self
 
     def box(self, y: Array, c: Array) -> tuple[Array, Array]:
         """Bounds of the coefficients ``beta = c b``; a sample of weight zero is held at zero."""

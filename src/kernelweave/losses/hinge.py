@@ -43,6 +43,11 @@ class Hinge(Loss, registered_as="hinge"):
     def quadratic_dual(self, y: Array) -> QuadraticDual:
         return QuadraticDual(y, 0.0, 0.0, *self.bounds(y))
 
+    def of_several_classes(self) -> Loss:
+        from .multiclass_hinge import MulticlassHinge
+
+        return MulticlassHinge()
+
     def _intercept(self, y: Array, f: Array, c: Array) -> float:
         # 1 - y (f + b) changes sign at b = y - f, where the slope gains c
         return minimise_piecewise_linear(y - f, c, -float(np.sum(c[y > 0])))

@@ -3,7 +3,8 @@
 On the free coefficients F (strictly inside their bounds) the solution moves with the weights like the solution of a
 linear system, so that ``H = V' M V``, ``V_j = K_j beta`` on F and M the leading block of the inverse of
 ``[[K_FF + E, N], [N', 0]]``, E the curvature of the conjugate loss (zero for the hinge), N the constraints that hold
-the coefficients together: ones with an intercept, and the normal of a budget that is spent.
+the coefficients together: ones with an intercept, and the normal of a budget that is spent.  Where a loss ties a row of
+coefficients together (several classes), F has the directions in which a row is free to move instead of single entries.
 The idea is Chapelle and Rakotomamonjy's (2008).
 """
 
@@ -34,8 +35,9 @@ class Curvature:
         self, problem: MKLProblem, K: Array, inner: FixedSolution, rows: np.ndarray, products: Array
     ) -> None:
         self.m = problem.m
-        self.zero_sum = problem.fit_intercept
-        if problem.y.ndim == 1:
+        if problem.loss.joint:
+            self._parts = [_gather_rows(problem, K, inner.beta, rows, products)]
+        elif problem.y.ndim == 1:
             self._parts = [_gather(problem, K, inner.beta, problem.y, problem.c, rows, products)]
         else:
             self._parts = [
@@ -56,19 +58,18 @@ class Curvature:
 
     def _root_of(self, block: Array, V: Array, normals: Array) -> Array:
         free = V.shape[0]
-        if free == 0 or (self.zero_sum and free == 1):
+        if free == 0:
             return np.zeros((0, self.m))
         lower = _stable_cholesky(block)
         A = solve_triangular(lower, V, lower=True, check_finite=False)
-        rows = [np.ones(free), *normals] if self.zero_sum else list(normals)
         taken: list[Array] = []
-        for row in rows:
+        for row in normals:
             normal = solve_triangular(lower, row, lower=True, check_finite=False)
             size = float(np.linalg.norm(normal))
             for other in taken:
                 normal = normal - other * ((other @ normal) / (other @ other))
-            # on free coefficients of one class both constraints are the same
-            if float(np.linalg.norm(normal)) <= 1e-9 * size:
+            # on free coefficients of one class both constraints are the same; a class without free rows has none
+            if float(np.linalg.norm(normal)) <= 1e-9 * size or size == 0.0:
                 continue
             taken.append(normal)
             A -= np.outer(normal, (normal @ A) / (normal @ normal))
@@ -78,7 +79,7 @@ class Curvature:
 def _gather(
     problem: MKLProblem, K: Array, beta: Array, y: Array, c: Array, rows: np.ndarray, products: Array
 ) -> tuple[Array, Array, Array]:
-    """``K_FF + E``, the products ``K_j beta`` and the normals of other constraints, all on F; of one column."""
+    """``K_FF + E``, the products ``K_j beta`` and the normals of the constraints, all on F; of one column."""
     used = rows[c[rows] > 0]
     unit = beta[used] / c[used]
     inside = problem.loss.interior(y[used], unit)
@@ -86,7 +87,49 @@ def _gather(
     block = K[np.ix_(free, free)]
     block.flat[:: free.size + 1] += problem.loss.dual_curvature(y[free], unit[inside]) / c[free]
     normals = problem.loss.normals(y, beta, c)[:, free]
+    if problem.fit_intercept:
+        normals = np.vstack([np.ones(free.size), normals])
     return block, products[:, np.searchsorted(rows, free)].T, normals
+
+
+def _gather_rows(
+    problem: MKLProblem, K: Array, beta: Array, rows: np.ndarray, products: Array
+) -> tuple[Array, Array, Array]:
+    """The same where rows sum to zero: F has an orthonormal basis of the directions in which each row can move.
+
+    Entries at their upper bound (zero for other classes, c for the own) are held; the rest keep their sum.
+    """
+    low, high = problem.loss.box(problem.y[rows], problem.c[rows])
+    upper = np.where(problem.y[rows] > 0, high, 0.0)
+    loose = beta[rows] < upper - 1e-9 * np.maximum(high, -low)
+    count = np.count_nonzero(loose, axis=1)
+    at: list[np.ndarray] = []
+    directions: list[Array] = []
+    for size in np.unique(count[count > 1]):
+        basis = _zero_sum_basis(int(size))
+        which = np.flatnonzero(count == size)
+        entries = np.nonzero(loose[which])[1].reshape(which.size, size)
+        for direction in basis:
+            spread = np.zeros((which.size, beta.shape[1]))
+            np.put_along_axis(spread, entries, np.broadcast_to(direction, entries.shape), axis=1)
+            at.append(which)
+            directions.append(spread)
+    if not at:
+        return np.zeros((0, 0)), np.zeros((0, problem.m)), np.zeros((0, 0))
+    where, Q = np.concatenate(at), np.concatenate(directions)
+    block = K[np.ix_(rows[where], rows[where])] * (Q @ Q.T)
+    V = np.einsum("mfk,fk->fm", products[:, where], Q)
+    return block, V, Q.T if problem.fit_intercept else np.zeros((0, where.size))
+
+
+def _zero_sum_basis(size: int) -> Array:
+    """Orthonormal rows that span the vectors of ``size`` entries that sum to zero."""
+    basis = np.zeros((size - 1, size))
+    for k in range(1, size):
+        basis[k - 1, :k] = 1.0
+        basis[k - 1, k] = -k
+        basis[k - 1] /= np.sqrt(k * (k + 1.0))
+    return basis
 
 
 def _stable_cholesky(matrix: Array) -> Array:

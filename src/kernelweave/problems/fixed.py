@@ -69,6 +69,10 @@ def solve_fixed(
     keep_product : bool
         Whether ``start.decision`` is ``K start.beta`` for this very K.
     """
+    if loss.joint:
+        from .joint import solve_joint
+
+        return solve_joint(K, loss, y, c, fit_intercept, target, start, keep_product)
     if y.ndim == 2:
         return _solve_columns(K, loss, y, c, fit_intercept, target, start, keep_product)
     if loss.has_curvature:
@@ -112,7 +116,7 @@ def assess(
     loss: Loss, y: Array, c: Array, beta: Array, decision: Array, fit_intercept: bool, iterations: int
 ) -> FixedSolution:
     """Primal with the best intercept, and dual, of coefficients in the dual set."""
-    half = 0.5 * float(beta @ decision)
+    half = 0.5 * float(np.vdot(beta, decision))
     b = loss.best_intercept(y, decision, c) if fit_intercept else 0.0
     f = decision + b
     primal, dual = half + loss.total(y, f, c), loss.gain(y, beta, c) - half

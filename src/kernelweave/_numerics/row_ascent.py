@@ -1,0 +1,142 @@
+"""Exact ascent on the dual of a multiclass SVM, one sample's row of coefficients at a time.
+
+    maximise  sum_i beta_i,own - tr(beta' K beta) / 2 - b'(1'beta) - rho |1'beta|^2 / 2,   beta_i <= c_i e_own, 1'beta_i' = 0
+
+With the others held, a row's best value is a projection: the quadratic is ``(K_ii + rho)`` times the identity.  b and
+rho hold the column sums at zero (an augmented Lagrangian, ``problems.joint``); both are zero without an intercept.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numba import njit
+
+__all__ = ["ascend", "gap_of_rows"]
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def _row_gap(scores, beta, own, c):
+    """``c (max scores - own score) + beta'scores``: this row's part of the duality gap."""
+    top = scores[0]
+    along = 0.0
+    for k in range(scores.size):
+        if scores[k] > top:
+            top = scores[k]
+        along += beta[k] * scores[k]
+    return c * (top - scores[own]) + along
+
+
+@njit(cache=True)
+def _best_row(target, own, c, order, out):
+    """Project ``target`` on rows that sum to zero, at most c at ``own`` and zero elsewhere."""
+    k = target.size
+    for a in range(k):  # insertion sort by the breakpoints target - upper
+        order[a] = a
+        here = target[a] - (c if a == own else 0.0)
+        p = a
+        while p > 0:
+            q = order[p - 1]
+            if target[q] - (c if q == own else 0.0) <= here:
+                break
+            order[p] = q
+            p -= 1
+        order[p] = a
+    free, held, h = 0.0, c, 0.0
+    for a in range(k):
+        j = order[a]
+        upper = c if j == own else 0.0
+        here = target[j] - upper
+        if a > 0 and free + held - a * here < 0.0:
+            break
+        free += target[j]
+        held -= upper
+        h = (free + held) / (a + 1)
+    for j in range(k):
+        out[j] = min(c if j == own else 0.0, target[j] - h)
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def _add_row(product, column, change):
+    for i in range(product.shape[0]):
+        x = column[i]
+        for k in range(change.size):
+            product[i, k] += x * change[k]
+
+
+@njit(cache=True)
+def gap_of_rows(product, beta, own, c, shift, out):
+    """Every row's part of the gap, ``shift`` added to its scores; return their sum."""
+    k = beta.shape[1]
+    scores = np.empty(k)
+    total = 0.0
+    for i in range(beta.shape[0]):
+        for j in range(k):
+            scores[j] = product[i, j] + shift[j] + (0.0 if j == own[i] else 1.0)
+        out[i] = _row_gap(scores, beta[i], own[i], c[i])
+        total += out[i]
+    return total
+
+
+@njit(cache=True)
+def ascend(K, own, c, beta, product, b, rho, goal, max_epochs, seed):
+    """Run epochs over the rows, in place, until the rows' gaps sum to no more than ``goal``.
+
+    Rows whose own gap is below their share are passed over, at the cost of k operations instead of n k.
+
+    Parameters
+    ----------
+    K : array of shape (n, n), float32 or float64
+        Symmetric; ``product`` is ``K beta`` throughout.
+    own, c : arrays of shape (n,)
+        Class and upper bound of every row.
+    b, rho : array of shape (k,), float
+        Multipliers and weight of the column sums.
+
+    Returns
+    -------
+    gap : float
+        Sum of the rows' gaps at the end.
+    updates : int
+        Rows moved.
+    """
+    n, k = beta.shape
+    scores, target, new, change = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    order = np.empty(k, dtype=np.int64)
+    sums = np.zeros(k)
+    for i in range(n):
+        for j in range(k):
+            sums[j] += beta[i, j]
+    gaps = np.empty(n)
+    shift = b + rho * sums
+    gap = gap_of_rows(product, beta, own, c, shift, gaps)
+    updates = 0
+    np.random.seed(seed)
+    for _ in range(max_epochs):
+        if gap <= goal:
+            break
+        share = max(0.1 * gap, 0.3 * goal) / n
+        for i in np.random.permutation(n):
+            if c[i] <= 0.0:
+                continue
+            for j in range(k):
+                scores[j] = product[i, j] + b[j] + rho * sums[j] + (0.0 if j == own[i] else 1.0)
+            if _row_gap(scores, beta[i], own[i], c[i]) <= share:
+                continue
+            curvature = max(K[i, i] + rho, 1e-300)
+            for j in range(k):
+                target[j] = beta[i, j] - scores[j] / curvature
+            _best_row(target, own[i], c[i], order, new)
+            moved = 0.0
+            for j in range(k):
+                change[j] = new[j] - beta[i, j]
+                moved += abs(change[j])
+            if moved == 0.0:
+                continue
+            updates += 1
+            for j in range(k):
+                beta[i, j] = new[j]
+                sums[j] += change[j]
+            _add_row(product, K[i], change)
+        shift = b + rho * sums
+        gap = gap_of_rows(product, beta, own, c, shift, gaps)
+    return gap, updates
