@@ -17,7 +17,8 @@ COLUMNS = ["iteration", "seconds", "passes", "primal", "dual", "relative_gap", "
 CASES = {
     "binary": (MKLClassifier(bank()), by_hand.moons, (10,), (60,), ()),
     "binary lp": (MKLClassifier(bank(), norm=2), by_hand.moons, (10,), (60,), ()),
-    "one against the rest": (MKLClassifier(bank()), by_hand.blobs, (3, 9), (60, 3), (3,)),
+    "one against the rest": (MKLClassifier(bank(), multi_class="ovr"), by_hand.blobs, (3, 9), (60, 3), (3,)),
+    "joint": (MKLClassifier(bank()), by_hand.blobs, (9,), (60, 3), (3,)),
     "shared weights": (MKLClassifier(bank(), multi_class="shared"), by_hand.blobs, (9,), (60, 3), (3,)),
     "regression": (MKLRegressor(bank()), by_hand.curve, (9,), (60,), ()),
 }

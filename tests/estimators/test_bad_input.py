@@ -305,7 +305,7 @@ def test_max_iter(data, value):
         ("dtype", "float16", ["float64 or float32"]),
         ("dtype", "double trouble", ["float64 or float32"]),
         ("memory_budget", "a lot", ["memory_budget", "2GB"]),
-        ("multi_class", "crammer", ["multi_class must be", "'ovr'"]),
+        ("multi_class", "crammer", ["multi_class must be one of joint, shared, ovr"]),
         ("class_weight", "balance", ["class_weight"]),
         ("class_weight", {1: -2.0}, ["class weights must be"]),
     ],

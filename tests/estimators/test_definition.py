@@ -55,7 +55,7 @@ def test_binary_decision_function(loss, fit_intercept):
 def test_one_against_the_rest():
     X, y = by_hand.blobs(66, classes=3, features=4)
     X_new = by_hand.blobs(21, classes=3, features=4, seed=2)[0]
-    clf = MKLClassifier(bank(), C=0.7).fit(X, y)
+    clf = MKLClassifier(bank(), C=0.7, multi_class="ovr").fit(X, y)
     assert clf.weights_.shape == (3, 10)
     assert clf.dual_coef_.shape == (66, 3)
     assert clf.intercept_.shape == (3,)

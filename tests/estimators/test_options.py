@@ -142,7 +142,8 @@ def test_max_seconds(binary):
 def test_the_class_is_named_where_one_of_several_did_not_converge():
     X, y = by_hand.blobs(60)
     with pytest.warns(KernelWeaveConvergenceWarning) as caught:
-        clf = MKLClassifier(bank(), solver="silp", tol=1e-9, max_iter=2).fit(X, np.array(list("abc"))[y])
+        clf = MKLClassifier(bank(), solver="silp", tol=1e-9, max_iter=2, multi_class="ovr")
+        clf.fit(X, np.array(list("abc"))[y])
     assert [str(w.message)[:11] for w in caught] == ["class 'a': ", "class 'b': ", "class 'c': "]
     assert clf.status_ == "max_iter"
 
@@ -240,7 +241,7 @@ def test_warm_start_with_several_classes(shared):
 
 def test_warm_start_on_other_data_starts_afresh(binary):
     X, y = binary
-    clf = MKLClassifier(bank(), warm_start=True).fit(X, y)
+    clf = MKLClassifier(bank(), warm_start=True, multi_class="ovr").fit(X, y)
     fewer = clf.fit(X[:50], y[:50])
     np.testing.assert_allclose(fewer.weights_, MKLClassifier(bank()).fit(X[:50], y[:50]).weights_)
     clf.set_params(kernels=kw.gaussian([0.5, 1.0]))
@@ -249,6 +250,7 @@ def test_warm_start_on_other_data_starts_afresh(binary):
     assert clf.fit(A, labels).weights_.shape == (3, 2)
     assert clf.fit(X[:50], y[:50]).weights_.shape == (2,)
     assert clf.set_params(multi_class="shared").fit(A, labels).weights_.shape == (2,)
+    assert clf.set_params(multi_class="joint").fit(A, labels).weights_.shape == (2,)
     assert clf.certificate_.relative_gap <= 1e-3
 
 
@@ -327,7 +329,7 @@ def test_checkpoint_of_another_problem_is_refused(binary, tmp_path):
 
 def test_checkpoints_of_several_classes(tmp_path):
     X, y = by_hand.blobs(60)
-    options = {"solver": "level", "tol": 1e-5, "checkpoint": str(tmp_path / "fit.npz")}
+    options = {"solver": "level", "tol": 1e-5, "checkpoint": str(tmp_path / "fit.npz"), "multi_class": "ovr"}
     seen = []
 
     def third_class(row):
@@ -339,7 +341,7 @@ def test_checkpoints_of_several_classes(tmp_path):
         MKLClassifier(bank(), callback=third_class, **options).fit(X, y)
     assert sorted(p.name for p in tmp_path.iterdir()) == ["fit-0.npz", "fit-1.npz", "fit-2.npz"]
     resumed = MKLClassifier(bank(), **options).fit(X, y)
-    whole = MKLClassifier(bank(), solver="level", tol=1e-5).fit(X, y)
+    whole = MKLClassifier(bank(), solver="level", tol=1e-5, multi_class="ovr").fit(X, y)
     assert resumed.certificate_.primal == pytest.approx(whole.certificate_.primal, rel=2e-5)
 
 

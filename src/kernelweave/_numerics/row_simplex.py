@@ -115,7 +115,7 @@ def best_shift(scores: np.ndarray, own: np.ndarray, c: np.ndarray) -> np.ndarray
         return height, e / sums
 
     mu = max(0.1 * spread, 1e-300)
-    last = max(1e-9 * spread, 1e-300)
+    last = max(1e-12 * spread, 1e-300)
     while mu >= last:
         for _ in range(6):
             height, p = smooth(b, mu)
