@@ -23,19 +23,17 @@ LONGEST = 100.0
 
 def schedule(delta: Array, L: float, strength: Array) -> tuple[Array, Array]:
     """Step and number of steps of (5) for a decrease by ``delta`` of a problem with this strong convexity."""
-    kappa = np.maximum(L / strength, 1.0 + 1e-9)
-    step = 1.0 / (4.0 / delta * (L - np.minimum(strength, L)) + 2.0 * L)
-    many = (4.0 * (kappa - 1.0) / delta + 2.0 * kappa) * np.log(
-        2.0 / delta + (2.0 * kappa - 1.0) / (kappa - 1.0)
-    )
-    return step, many
+    kappa = L / strength  # at least 2, by the clip of line 16
+    step = 1.0 / (4.0 / delta * (L - strength) + 2.0 * L)
+    many = 4.0 * (kappa - 1.0) / delta + 2.0 * kappa
+    return step, many * np.log(2.0 / delta + (2.0 * kappa - 1.0) / (kappa - 1.0))
 
 
 def work_done(L: float, strength: Array, step: Array, many: Array) -> Array:
     """Decrease c of (6) by an epoch of so many such steps."""
     left = np.exp(many * np.log1p(-np.minimum(strength * step, 1.0 - 1e-12)))
     room = 1.0 - 2.0 * L * step
-    return left / np.maximum((1.0 - left) * room, 1e-300) + 2.0 * np.maximum(L - strength, 0.0) * step / room
+    return left / np.maximum((1.0 - left) * room, 1e-300) + 2.0 * (L - strength) * step / room
 
 
 class PaperRun:
@@ -99,15 +97,16 @@ class PaperRun:
         clipped = np.minimum(self.lam / np.maximum(self.d, 1e-300), 0.5 * self.L)  # line 16
         past = np.ones(problem.m)
         for step, many in zip(self.steps, self.counts, strict=True):  # line 17
-            past *= work_done(self.L, clipped, step, many)
+            past *= np.minimum(work_done(self.L, clipped, step, many), 1e30)
         left = self.epochs - self.done
-        delta = np.minimum((self.accuracy / np.maximum(past, 1e-300)) ** (1.0 / left), 0.99)
+        # an epoch that by (6) did nothing asks the impossible of the next: kept within what can be run
+        delta = np.clip((self.accuracy / np.clip(past, 1e-300, 1e300)) ** (1.0 / left), 1e-6, 0.99)
         step, many = schedule(delta, self.L, clipped)
         many = np.minimum(np.ceil(many), LONGEST * n)
         # line 4, with the normaliser that its law lacks: T = t with probability (1 - strength step)^(m - t)
-        stay = 1.0 - clipped * step
-        whole = -np.expm1(many * np.log(stay))
-        back = np.log1p(-self.rng.uniform(size=problem.m) * whole) / np.log(stay)
+        rate = -np.log1p(-np.maximum(clipped * step, 1e-300))
+        whole = -np.expm1(-many * rate)
+        back = -np.log1p(-self.rng.uniform(size=problem.m) * whole) / rate
         stop = np.maximum(many - np.floor(back), 1.0).astype(np.int64)
         order = self.rng.integers(0, n, size=int(stop.max()))
         w = self.w.copy()

@@ -19,10 +19,14 @@ __all__ = ["SVRG"]
 
 #: weights change when the gap for the weights at hand is at most so many times what other weights could gain
 READY = 30.0
-#: epochs without a better gap after which the step is halved; the gap is far from monotone, and this hardly ever occurs
-PATIENCE = 50
-#: a step that was halved so often is not the trouble
-SHORTEST = 2.0**-12
+#: how far the weights go towards, and beyond, the closed form: over-relaxation of an alternation, stable below 2
+BEYOND = 1.6
+#: back to the best snapshot with half the step: where the objective is so many times that of f = 0, ...
+WILD = 10.0
+#: ... and after so many epochs without a better gap (which is far from monotone)
+PATIENCE = 100
+#: a step that was halved this often is not the trouble: nothing more is expected
+SHORTEST = 2.0**-10
 
 
 class SVRG(Solver, registered_as="svrg"):
@@ -111,6 +115,7 @@ class _State:
     lengths: Array  # sum_j d_j |x_i^j|^2
     dual: Array  # the better one of table and a, the latter moved into the dual set
     forms: Array  # beta'K_j beta of the dual point
+    upper: float = np.inf  # the objective, the weights being what they are
     inner: float = np.inf  # gap of the problem with these weights
     outer: float = np.inf  # what other weights could gain: the gap is the sum of both, at most
     best: _State | None = None
@@ -149,6 +154,9 @@ class _Run:
         self.derivative = Derivative.of(problem.loss, problem.y)
         self.steps = max(1, round(epoch * problem.n))
         assert problem.loss.smoothness is not None
+        zero = np.zeros(problem.y.shape)
+        b = problem.loss.best_intercept(problem.y, zero, problem.c) if problem.fit_intercept else 0.0
+        self.nothing = max(problem.loss.total(problem.y, zero + b, problem.c), problem.tiny)
         self.bend = float(problem.loss.smoothness) * np.max(self.c, axis=1)
 
     def quad(self, u: Array) -> Array:
@@ -188,16 +196,15 @@ class _Run:
         beside = None if np.array_equal(inside, state.a) else inside
         self._count(1.0)
         if problem.fit_intercept:
-            f = columns_of(self.factors.forward(w))
-            b = np.atleast_1d(self._of_shape(problem.loss.best_intercept, f))
-            table = self._respond(slice(None), f + b)
-            table = columns_of(problem.repair(table.reshape(problem.y.shape)))
-            both = self.factors.adjoint(table if beside is None else np.hstack([table, beside]))
-            lengths = self.factors.lengths(e)
-            if (
-                self.factors.streams
-            ):  # the best intercept is known after all rows were seen: they are read again
+            # the best intercept is known after all rows were seen: streamed ones are read again for the gradient
+            if self.factors.streams:
+                f, _, _, lengths = self.factors.sweep(w, self._respond, e)
                 self._count(1.0)
+            else:
+                f, lengths = columns_of(self.factors.forward(w)), self.factors.lengths(e)
+            b = np.atleast_1d(self._of_shape(problem.loss.best_intercept, f))
+            table = columns_of(problem.repair(self._respond(slice(None), f + b).reshape(problem.y.shape)))
+            both = self.factors.adjoint(table if beside is None else np.hstack([table, beside]))
         else:
             f, table, both, lengths = self.factors.sweep(w, self._respond, e, beside)
         k = table.shape[1]
@@ -229,8 +236,9 @@ class _Run:
         upper += problem.loss.total(problem.y, state.f.reshape(shape) + shift, problem.c)
         below = gains[better] - 0.5 * float(state.d @ forms)
         return replace(
-            state, dual=dual, forms=forms, inner=float(upper - below), outer=float(below - bounds[better])
-        )
+            state, dual=dual, forms=forms,
+            upper=float(upper), inner=float(upper - below), outer=float(below - bounds[better]),
+        )  # fmt: skip
 
     def next_epoch(self, state: _State) -> _State:
         """Steps with the weights fixed, new weights, and the snapshot there; or back, with shorter steps."""
@@ -241,12 +249,21 @@ class _Run:
             return self._back(best, state.step)
         # a is kept, not w: new weights before the steps have done their work would only undo it
         ready = state.inner <= READY * state.outer
-        d = self.problem.norm.weights_of_blocks(blocks) if ready else state.d
+        d = self._weights(state.d, blocks) if ready else state.d
         fresh = self.snapshot(replace(state, a=a, u=u, b=b, d=d))
         idle = 0 if fresh.gap < best.gap else state.idle + 1
-        if idle == PATIENCE or not np.isfinite(fresh.gap):
+        if idle > PATIENCE or not fresh.upper <= WILD * self.nothing:
             return self._back(best, state.step)
         return replace(fresh, best=replace(best, best=None), idle=idle)
+
+    def _weights(self, d: Array, blocks: Array) -> Array:
+        """Weights of (2), and beyond them."""
+        norm = self.problem.norm
+        closed = norm.weights_of_blocks(blocks)
+        if norm.fixed:
+            return closed
+        moved = np.divide(closed, d, out=np.zeros_like(d), where=d > 0)
+        return norm.scaled(closed * moved ** (BEYOND - 1.0))
 
     def _back(self, best: _State, step: float) -> _State:
         return replace(best, step=0.5 * step, best=None, idle=0)
