@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -52,7 +54,7 @@ def test_what_is_certified_is_what_the_coefficients_give():
     )
     # and by hand
     features, starts, y = cosine_views(1)
-    Ks = [features[:, i:j] @ features[:, i:j].T for i, j in zip(starts[:-1], starts[1:], strict=True)]
+    Ks = [features[:, i:j] @ features[:, i:j].T for i, j in pairwise(starts)]
     by_hand = ref.primal_value(
         Ks,
         y,
