@@ -12,7 +12,7 @@ from .._components import nearest
 from ._manifest import MANIFEST, Entry
 from ._sources import Table, local_path, read
 
-__all__ = ["available", "load_crowd", "load_mfeat", "load_text", "load_uci"]
+__all__ = ["available", "load_crowd", "load_mfeat", "load_similarity", "load_text", "load_uci"]
 
 
 def available(group: str | None = None) -> dict[str, bool]:
@@ -20,7 +20,7 @@ def available(group: str | None = None) -> dict[str, bool]:
 
     Parameters
     ----------
-    group : {"uci", "mfeat", "text", "crowd"}, optional
+    group : {"uci", "mfeat", "text", "crowd", "similarity"}, optional
         Only the sets of one loader.
 
     Examples
@@ -121,6 +121,33 @@ def load_crowd(name: str = "music_genre") -> Bunch:
     bunch = _deliver(entry, read(entry, download=False), False, False)
     assert isinstance(bunch, Bunch)
     return bunch
+
+
+def load_similarity(name: str) -> Bunch:
+    """Load similarity matrices that are no kernels, from the folder named by ``KERNELWEAVE_DATA``.
+
+    Parameters
+    ----------
+    name : str
+        ``aural_sonar``, ``voting``, or ``scop40`` with three similarities of 727 proteins.
+
+    Returns
+    -------
+    Bunch
+        ``similarities`` of shape (m, n, n), ``names`` of them, ``target``, ``target_names``, ``DESCR``, ``origin``;
+        for ``scop40`` also ``ids``.
+    """
+    entry = _entry(name, "similarity")
+    table = read(entry, download=False)
+    return Bunch(
+        similarities=np.stack([table.views[view] for view in entry.views]),
+        names=list(entry.views),
+        target=table.target,
+        target_names=np.unique(table.target),
+        DESCR=_describe(entry),
+        origin=table.origin,
+        **table.extra,
+    )
 
 
 def _entry(name: str, group: str) -> Entry:

