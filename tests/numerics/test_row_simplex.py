@@ -1,0 +1,160 @@
+"""Rows that sum to zero under bounds: projections and shifts against quadratic and linear programs."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from scipy.optimize import linprog
+
+from kernelweave._numerics.row_simplex import (
+    balance_on_face,
+    best_shift,
+    project_rows,
+    project_rows_balanced,
+)
+
+seeds = st.integers(0, 2**32 - 1)
+
+
+def some_rows(seed: int, n: int = 12, k: int = 4) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
+    """Values, upper bounds ``c e_own`` (some c zero) and the classes."""
+    rng = np.random.default_rng(seed)
+    own = rng.integers(0, k, n)
+    upper = np.zeros((n, k))
+    upper[np.arange(n), own] = rng.choice([0.0, 0.5, 1.0, 7.0], n)
+    return 10.0 ** rng.uniform(-2, 1) * rng.normal(size=(n, k)), upper, own
+
+
+def by_conic(v: np.ndarray, upper: np.ndarray, totals: np.ndarray | None) -> np.ndarray:
+    import cvxpy as cp
+
+    x = cp.Variable(v.shape)
+    constraints = [x <= upper, cp.sum(x, axis=1) == 0]
+    if totals is not None:
+        constraints.append(cp.sum(x, axis=0) == totals)
+    cp.Problem(cp.Minimize(cp.sum_squares(x - v)), constraints).solve(
+        solver=cp.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-12, tol_feas=1e-12
+    )
+    return x.value
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_projections_are_those_of_a_conic_solver(seed):
+    v, upper, _ = some_rows(seed)
+    np.testing.assert_allclose(project_rows(v, upper), by_conic(v, upper, None), atol=1e-6)
+    np.testing.assert_allclose(
+        project_rows_balanced(v, upper), by_conic(v, upper, np.zeros(4)), atol=1e-5 * (1 + np.abs(v).max())
+    )
+
+
+@given(seed=seeds)
+def test_projection_of_rows_by_its_inequality(seed):
+    """``(v - x)'(z - x) <= 0`` for every z of the set, and x is in it."""
+    v, upper, _ = some_rows(seed)
+    x = project_rows(v, upper)
+    size = 1.0 + np.abs(v).max()
+    assert np.all(x <= upper)
+    np.testing.assert_allclose(x.sum(axis=1), 0.0, atol=1e-13 * size)
+    others = np.random.default_rng(seed).dirichlet(np.ones(4), size=(20, 12))
+    c = upper.max(axis=1)
+    for a in [*others, *np.eye(4)[:, None, :].repeat(12, axis=1)]:
+        z = upper - c[:, None] * a
+        assert np.all(np.sum((v - x) * (z - x), axis=1) <= 1e-10 * size**2)
+    np.testing.assert_allclose(project_rows(x, upper), x, atol=1e-13 * size)
+
+
+@given(seed=seeds)
+def test_balanced_projection_by_its_inequality(seed):
+    v, upper, _ = some_rows(seed)
+    x = project_rows_balanced(v, upper)
+    size = 1.0 + np.abs(v).max() + upper.max()
+    assert np.all(x <= upper)
+    np.testing.assert_allclose(x.sum(axis=1), 0.0, atol=1e-12 * size)
+    np.testing.assert_allclose(x.sum(axis=0), 0.0, atol=1e-11 * size * len(v))
+    rng = np.random.default_rng(seed)
+    for _ in range(5):
+        z = project_rows_balanced(size * rng.normal(size=v.shape), upper)
+        assert np.sum((v - x) * (z - x)) <= 1e-8 * size**2 * len(v)
+
+
+def test_where_nothing_is_free_rows_stay_at_zero():
+    v = np.random.default_rng(0).normal(size=(5, 3))
+    np.testing.assert_allclose(project_rows(v, np.zeros((5, 3))), 0.0, atol=1e-15)
+    np.testing.assert_allclose(project_rows_balanced(v, np.zeros((5, 3))), 0.0, atol=1e-15)
+
+
+def test_balancing_on_a_face_keeps_what_is_at_its_bound():
+    v, upper, _ = some_rows(3, n=40)
+    inside = project_rows_balanced(v, upper)
+    free = (inside < upper) & (np.count_nonzero(inside < upper, axis=1) > 1)[:, None]
+    assert 5 < np.count_nonzero(free.any(axis=1)) < 40
+    # a small change that leaves every row's sum and every entry at its bound alone
+    nudge = 1e-6 * np.random.default_rng(0).normal(size=v.shape) * free
+    nudge -= free * (nudge.sum(axis=1) / np.maximum(free.sum(axis=1), 1))[:, None]
+    x = inside + nudge
+    assert np.abs(x.sum(axis=0)).max() > 1e-7
+    found = balance_on_face(x, upper)
+    assert found is not None
+    np.testing.assert_allclose(found.sum(axis=0), 0.0, atol=1e-11)
+    np.testing.assert_allclose(found.sum(axis=1), 0.0, atol=1e-12)
+    assert np.all(found <= upper)
+    np.testing.assert_array_equal(found == upper, inside == upper)
+    np.testing.assert_allclose(found, inside, atol=1e-4)
+
+
+def test_balancing_on_a_face_says_where_it_cannot():
+    # both rows are at a vertex: nothing is free to make up for the column sums
+    upper = np.array([[1.0, 0.0], [1.0, 0.0]])
+    assert balance_on_face(np.array([[1.0, -1.0], [1.0, -1.0]]), upper) is None
+
+
+def lowest_by_linprog(scores: np.ndarray, own: np.ndarray, c: np.ndarray) -> float:
+    """``min over b, xi of c'xi``, ``xi_i >= scores_iy + b_y - scores_i,own - b_own``."""
+    n, k = scores.shape
+    rows, right = [], []
+    for i in range(n):
+        for y in range(k):
+            row = np.zeros(k + n)
+            row[y] += 1.0
+            row[own[i]] -= 1.0
+            row[k + i] = -1.0
+            rows.append(row)
+            right.append(scores[i, own[i]] - scores[i, y])
+    cost = np.concatenate([np.zeros(k), c])
+    bounds = [(None, None)] * k + [(0, None)] * n
+    found = linprog(cost, A_ub=np.array(rows), b_ub=np.array(right), bounds=bounds, method="highs")
+    assert found.status == 0
+    return float(found.fun)
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_best_shift_is_the_minimum_of_a_linear_program(seed):
+    rng = np.random.default_rng(seed)
+    n, k = int(rng.integers(5, 60)), int(rng.integers(2, 6))
+    own = rng.integers(0, k, n)
+    scores = 10.0 ** rng.uniform(-3, 3) * rng.normal(size=(n, k)) + (np.arange(k) != own[:, None])
+    c = rng.choice([0.0, 1.0, 2.5], n)
+    c[0] = 1.0
+    b = best_shift(scores, own, c)
+    shifted = scores + b
+    value = c @ (shifted.max(axis=1) - shifted[np.arange(n), own])
+    lowest = lowest_by_linprog(scores, own, c)
+    assert value <= lowest + 1e-8 * (1 + lowest)
+    assert abs(b.sum()) <= 1e-9 * (1 + np.abs(b).max())
+
+
+def test_best_shift_of_a_class_that_is_not_there():
+    """A class without samples may be shifted down without end; what is returned is finite and as good."""
+    rng = np.random.default_rng(0)
+    own = rng.integers(0, 2, 30)
+    scores = rng.normal(size=(30, 3)) + (np.arange(3) != own[:, None])
+    b = best_shift(scores, own, np.ones(30))
+    assert np.all(np.isfinite(b))
+    value = np.sum((scores + b).max(axis=1) - (scores + b)[np.arange(30), own])
+    assert value <= lowest_by_linprog(scores, own, np.ones(30)) + 1e-8
+
+
+def test_best_shift_without_weight_is_none():
+    np.testing.assert_array_equal(best_shift(np.ones((3, 2)), np.array([0, 1, 0]), np.zeros(3)), 0.0)

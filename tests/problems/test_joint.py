@@ -1,0 +1,277 @@
+"""The joint multiclass problem: optimal values against a conic solver, duality and KKT from the definitions."""
+
+from __future__ import annotations
+
+import warnings
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from sklearn.svm import SVC
+
+import references as ref
+from kernelweave.banks import precomputed_bank
+from kernelweave.losses import Hinge, MulticlassHinge
+from kernelweave.norms import Block
+from kernelweave.problems import MKLProblem, Point, solve_fixed
+from kernelweave.solvers import Stop, choose_solver, solve, without_caches
+
+N, M, CLASSES = 24, 4, 3
+with_and_without = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
+every_norm = pytest.mark.parametrize("r", [1.0, 1.25, 1.5, 2.0], ids=lambda r: f"r = {r:g}")
+
+
+@dataclass(frozen=True)
+class Case:
+    """A problem, and the same as plain arrays."""
+
+    problem: MKLProblem
+    Ks: np.ndarray
+    own: np.ndarray
+    c: np.ndarray
+    r: float
+    fit_intercept: bool
+
+    def losses(self, f: np.ndarray) -> np.ndarray:
+        """(5) of [OJC10]."""
+        rows = np.arange(len(f))
+        others = f + 1.0
+        others[rows, self.own] = f[rows, self.own]
+        return np.max(others, axis=1) - f[rows, self.own]
+
+    def primal(self, beta: np.ndarray, d: np.ndarray, b: np.ndarray) -> float:
+        """(9) of [OJC10] times C n, at ``f_j = d_j K_j beta``."""
+        t = d * np.sqrt(np.maximum(ref.quadratic_forms(self.Ks, beta), 0.0))
+        f = ref.decision_values(self.Ks, beta, d) + b
+        return 0.5 * float(np.sum(t**self.r)) ** (2 / self.r) + float(self.c @ self.losses(f))
+
+    def dual(self, beta: np.ndarray) -> float:
+        root = np.sqrt(np.maximum(ref.quadratic_forms(self.Ks, beta), 0.0))
+        q = np.inf if self.r == 1 else self.r / (self.r - 1)
+        return float(np.sum(beta[np.arange(len(beta)), self.own])) - 0.5 * np.linalg.norm(root, q) ** 2
+
+    def feasible(self, beta: np.ndarray) -> bool:
+        """Rows are ``c (e_own - a)``, a on the simplex; with an intercept columns sum to zero."""
+        a = self.c[:, None] * np.eye(beta.shape[1])[self.own] - beta
+        size = 1e-9 * (1 + np.abs(beta).max())
+        rows = np.all(a >= -size) and np.allclose(a.sum(axis=1), self.c, atol=size)
+        return bool(rows and (not self.fit_intercept or np.abs(beta.sum(axis=0)).max() <= len(beta) * size))
+
+
+def make_case(
+    r: float, fit_intercept: bool, *, weight: np.ndarray | None = None, C: float = 2.0, classes: int = CLASSES
+) -> Case:
+    Ks = ref.kernel_stack(N, M, seed=1)
+    Ks.flags.writeable = False
+    rng = np.random.default_rng(2)
+    own = rng.permutation(np.arange(N) % classes)
+    y = np.where(np.arange(classes) == own[:, None], 1.0, -1.0)
+    bank, _ = precomputed_bank(Ks, normalize=None)
+    problem = MKLProblem(bank, MulticlassHinge(), Block(r), y, C, weight, fit_intercept)
+    c = C * (np.ones(N) if weight is None else weight)
+    return Case(problem, Ks, own, c, r, fit_intercept)
+
+
+def conic_value(case: Case, classes: int = CLASSES) -> float:
+    """The optimum of (9) of [OJC10] in explicit features ``K_j = Z_j Z_j'``."""
+    import cvxpy as cp
+
+    Z = []
+    for K in case.Ks:
+        values, vectors = np.linalg.eigh(K)
+        kept = values > 1e-12 * values[-1]
+        Z.append(vectors[:, kept] * np.sqrt(values[kept]))
+    W = [cp.Variable((z.shape[1], classes)) for z in Z]
+    f = sum(z @ w for z, w in zip(Z, W, strict=True))
+    if case.fit_intercept:
+        f = f + np.ones((N, 1)) @ cp.Variable((1, classes))
+    margins = 1.0 - np.eye(classes)[case.own]
+    mine = cp.sum(cp.multiply(np.eye(classes)[case.own], f), axis=1)
+    charge = case.c @ (cp.max(f + margins, axis=1) - mine)
+    t = cp.hstack([cp.norm(cp.vec(w, order="F"), 2) for w in W])
+    if case.r == 2:
+        regulariser = sum(cp.sum_squares(w) for w in W) / 2
+    else:
+        regulariser = cp.square(cp.sum(t) if case.r == 1 else cp.pnorm(t, case.r)) / 2
+    made = []
+    for scale in (float(case.c.sum()), 1.0):
+        problem = cp.Problem(cp.Minimize((regulariser + charge) / scale))
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whether it is accurate is seen from the value
+            problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+        # recomputed at the variables: no less than the optimum, whatever the solver says of itself
+        made.append(float((regulariser + charge).value))
+    return min(made)
+
+
+def solved(case: Case, tol: float = 1e-7):
+    problem = case.problem
+    found = solve(problem, choose_solver(problem.loss, problem.norm, problem.bank), Stop(tol=tol))
+    assert found.converged
+    return found
+
+
+def check_against_conic(case: Case) -> None:
+    found = solved(case)
+    certificate, point = found.certificate, without_caches(found.point)
+    # both bounds recomputed from the point and the dual point alone
+    assert case.feasible(certificate.dual_point)
+    dual = case.dual(certificate.dual_point)
+    primal = case.primal(point.beta, point.weights, np.asarray(certificate.intercept))
+    assert certificate.primal == pytest.approx(primal, rel=1e-9)
+    assert certificate.dual == pytest.approx(dual, rel=1e-9)
+    assert ref.relative(primal, dual) <= 1e-7 + 1e-9
+    # and the optimum by a solver that shares nothing with ours
+    assert primal == pytest.approx(conic_value(case), rel=1e-6)
+
+
+@every_norm
+@with_and_without
+def test_optimum(r, fit_intercept):
+    check_against_conic(make_case(r, fit_intercept))
+
+
+@pytest.mark.parametrize("r", [1.0, 1.25])
+@with_and_without
+def test_optimum_with_sample_weights_and_zeros(r, fit_intercept):
+    weight = np.random.default_rng(0).choice([0.0, 0.3, 1.0, 4.0], size=N)
+    assert np.any(weight == 0)
+    case = make_case(r, fit_intercept, weight=weight)
+    check_against_conic(case)
+    assert not np.any(solved(case).point.beta[weight == 0])
+
+
+@pytest.mark.parametrize("C", [1e-2, 1e3])
+@with_and_without
+def test_optimum_with_small_and_large_C(C, fit_intercept):
+    check_against_conic(make_case(1.25, fit_intercept, C=C))
+
+
+@every_norm
+@with_and_without
+def test_weak_duality_on_random_points(r, fit_intercept):
+    case = make_case(r, fit_intercept)
+    problem, rng = case.problem, np.random.default_rng(3)
+    duals, primals = [], []
+    for size in 10.0 ** rng.uniform(-2, 1.5, size=60):
+        beta = problem.repair(size * rng.normal(size=(N, CLASSES)))
+        assert case.feasible(beta)
+        value = problem.dual(beta)
+        assert value == pytest.approx(case.dual(beta), rel=1e-9, abs=1e-9)
+        duals.append(value)
+        free, d = size * rng.normal(size=(N, CLASSES)), rng.uniform(size=M)
+        value, b = problem.primal(Point(free, d))
+        assert value == pytest.approx(case.primal(free, d, np.asarray(b)), rel=1e-9)
+        primals.append(value)
+        # functions whose blocks share no coefficients
+        f, t = np.zeros((N, CLASSES)), []
+        for K in case.Ks:
+            alpha = size * rng.normal(size=(N, CLASSES))
+            f = f + K @ alpha
+            t.append(np.sqrt(np.sum(alpha * (K @ alpha))))
+        charged = 0.5 * np.sum(np.array(t) ** r) ** (2 / r)
+        primals.append(charged + float(case.c @ case.losses(f)))
+    assert max(duals) <= min(primals) + 1e-9 * abs(min(primals))
+
+
+@with_and_without
+def test_certificate_of_any_point_can_be_recomputed(fit_intercept):
+    case = make_case(1.25, fit_intercept)
+    rng = np.random.default_rng(4)
+    optimum = solved(case).certificate
+    for size in (0.01, 1.0, 30.0):
+        point = Point(size * rng.normal(size=(N, CLASSES)), rng.uniform(size=M))
+        found = case.problem.certificate(point)
+        assert case.feasible(found.dual_point)
+        assert found.dual == pytest.approx(case.dual(found.dual_point), rel=1e-9, abs=1e-9)
+        value = case.primal(point.beta, point.weights, np.asarray(found.intercept))
+        assert found.primal == pytest.approx(value, rel=1e-9)
+        assert found.dual <= optimum.primal * (1 + 1e-9)
+        assert found.primal >= optimum.dual * (1 - 1e-9)
+
+
+@pytest.mark.parametrize("r", [1.25, 2.0])
+@with_and_without
+def test_kkt(r, fit_intercept):
+    """Only classes that attain the maximum have coefficients; the weights are those of the block norms."""
+    case = make_case(r, fit_intercept)
+    found = solved(case, 1e-9)
+    beta, d = found.point.beta, found.point.weights
+    b = np.asarray(found.certificate.intercept)
+    scores = ref.decision_values(case.Ks, beta, d) + b + (np.arange(CLASSES) != case.own[:, None])
+    short = scores.max(axis=1, keepdims=True) - scores
+    a = case.c[:, None] * np.eye(CLASSES)[case.own] - beta
+    assert float(np.max(a * short)) <= 1e-4
+    assert np.count_nonzero(a > 1e-6) > N  # some samples do share their weight among classes
+    root = np.sqrt(ref.quadratic_forms(case.Ks, beta))
+    q = r / (r - 1)
+    np.testing.assert_allclose(d, (root / np.linalg.norm(root, q)) ** (q - 2), rtol=1e-3)
+
+
+@with_and_without
+def test_two_classes_are_the_binary_svm_with_twice_the_C(fit_intercept):
+    """At r = 2; the decision value is the difference, the objective half of the binary one."""
+    case = make_case(2.0, fit_intercept, classes=2)
+    found = solved(case, 1e-9)
+    f = ref.decision_values(case.Ks, found.point.beta, found.point.weights)
+    f = f + np.asarray(found.certificate.intercept)
+    sign = np.where(case.own == 1, 1.0, -1.0)
+    K = case.Ks.sum(axis=0)
+    if fit_intercept:
+        svc = SVC(C=4.0, kernel="precomputed", tol=1e-9).fit(K, sign)
+        np.testing.assert_allclose(f[:, 1] - f[:, 0], svc.decision_function(K), atol=1e-4)
+    bank, _ = precomputed_bank(case.Ks, normalize=None)
+    binary = MKLProblem(bank, Hinge(), Block(2.0), sign, 4.0, None, fit_intercept)
+    value = solve(binary, choose_solver(binary.loss, binary.norm, bank), Stop(tol=1e-9)).certificate.primal
+    assert found.certificate.primal == pytest.approx(0.5 * value, rel=1e-8)
+
+
+@pytest.mark.parametrize("r", [1.0, 1.25])
+def test_two_classes_at_any_norm(r):
+    case = make_case(r, True, classes=2)
+    bank, _ = precomputed_bank(case.Ks, normalize=None)
+    binary = MKLProblem(bank, Hinge(), Block(r), np.where(case.own == 1, 1.0, -1.0), 4.0, None, True)
+    value = solve(binary, choose_solver(binary.loss, binary.norm, bank), Stop(tol=1e-8)).certificate.primal
+    assert solved(case, 1e-8).certificate.primal == pytest.approx(0.5 * value, rel=1e-7)
+
+
+@with_and_without
+def test_r_of_two_is_the_svm_on_the_sum_kernel(fit_intercept):
+    case = make_case(2.0, fit_intercept)
+    problem = case.problem
+    alone = solve_fixed(case.Ks.sum(axis=0), problem.loss, problem.y, problem.c, fit_intercept, 1e-9)
+    found = solved(case, 1e-9)
+    assert found.certificate.primal == pytest.approx(alone.primal, rel=1e-8)
+    np.testing.assert_allclose(found.point.weights, 1.0)
+    f = ref.decision_values(case.Ks, found.point.beta, found.point.weights)
+    np.testing.assert_allclose(f, alone.decision, atol=1e-3)
+    # and the mean kernel with C m is the same classifier
+    mean = solve_fixed(case.Ks.mean(axis=0), problem.loss, problem.y, M * problem.c, fit_intercept, 1e-9)
+    np.testing.assert_allclose(mean.decision, alone.decision, atol=1e-3)
+
+
+@with_and_without
+def test_inner_solver_starts_anywhere_and_knows_when_it_is_done(fit_intercept):
+    case = make_case(2.0, fit_intercept)
+    problem, K = case.problem, case.Ks.sum(axis=0)
+    args = (problem.loss, problem.y, problem.c, fit_intercept)
+    first = solve_fixed(K, *args, 1e-8)
+    again = solve_fixed(K, *args, 1e-8, first, keep_product=True)
+    assert again.iterations <= first.iterations / 5
+    assert again.relative_gap <= 1e-8
+    other = solve_fixed(2.0 * K, *args, 1e-8, first)
+    np.testing.assert_allclose(other.primal, solve_fixed(2.0 * K, *args, 1e-8).primal, rtol=1e-7)
+    # a matrix in single precision is solved to what it allows, and its decision values are those of the coefficients
+    single = solve_fixed(K.astype(np.float32), *args, 1e-5)
+    np.testing.assert_allclose(single.decision, K @ single.beta, atol=1e-4)
+    assert single.primal == pytest.approx(first.primal, rel=1e-4)
+
+
+def test_a_kernel_of_zeros_is_no_obstacle():
+    Ks = np.concatenate([ref.kernel_stack(N, 2, seed=1), np.zeros((1, N, N))])
+    bank, _ = precomputed_bank(Ks, normalize=None)
+    y = np.where(np.arange(3) == (np.arange(N) % 3)[:, None], 1.0, -1.0)
+    problem = MKLProblem(bank, MulticlassHinge(), Block(1.25), y, 1.0)
+    found = solve(problem, choose_solver(problem.loss, problem.norm, bank), Stop(tol=1e-6))
+    assert found.converged
+    assert found.point.weights[2] <= 1e-6
