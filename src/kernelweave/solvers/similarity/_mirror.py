@@ -127,8 +127,9 @@ class MirrorDescent(SimilaritySolver):
         squares = float(np.sum((0.5 * (high - low)) ** 2))
         room = 2.0 * problem.k * np.log(problem.n)
         if self.step_size == "adaptive":
-            state.squares += squares
-            eta = 0.5 * np.sqrt(room / max(state.squares, 1e-300))
+            w = 4.0 / (state.iteration + 3.0)
+            state.squares = (1.0 - w) * state.squares + w * squares
+            eta = 0.5 * np.sqrt(room / (state.iteration * max(state.squares, 1e-300)))
         else:
             state.squares = max(state.squares, squares)
             eta = np.sqrt(room / (state.iteration * max(state.squares, 1e-300)))
@@ -142,12 +143,12 @@ class MirrorDescent(SimilaritySolver):
         assert state.best is not None
         beta, shares, Z, kernels = state.averages
         tight = state.partial.solve(problem, beta, shares, kernels, self.partial_steps)
-        duals = (own, DualPoint(beta, shares, Z, kernels), tight)
+        duals = (own, DualPoint(beta, shares, Z, kernels), *tight)
         value = problem.primal(state.best.kernels, state.best.beta, state.best.weights)[0]
         best, value = (
             (state.champion, state.value) if state.value < value and state.champion else (state.best, value)
         )
-        for candidate in self._candidates(best.kernels, kernels, tight.kernels):
+        for candidate in self._candidates(best.kernels, kernels, state.partial.kernels):
             inner, weights, found = solve_omega(
                 problem, candidate, state.weights, state.target, state.inner, 10
             )

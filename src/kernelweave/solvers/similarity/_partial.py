@@ -22,22 +22,33 @@ class PartialDual:
     """Keeps its kernels (and for ADMM its multipliers) from one call to the next: coefficients change slowly."""
 
     kernels: Array | None = None
+    split: Array | None = None  # kernels, scaled multipliers and penalty of ADMM
     scaled: Array | None = None
     penalty: float = 1.0
 
     def solve(
         self, problem: SimilarityProblem, beta: Array, shares: Array, start: Array, steps: int
-    ) -> DualPoint:
-        """Return a point for the lower bound, and keep its kernels as ``self.kernels``."""
+    ) -> tuple[DualPoint, ...]:
+        """Return points for the lower bound, and keep the best kernels for these coefficients."""
         slope = problem.slope(beta, shares)
-        kernels = start if self.kernels is None else self.kernels
-        X = problem.residuals(kernels)
-        if problem.loss.curvature(X[0]) is not None:
-            return self._reweighted(problem, beta, shares, slope, kernels, steps)
-        if problem.loss.prox(X[0], 1.0) is not None:
-            return self._admm(problem, beta, shares, slope, kernels, steps)
-        self.kernels = start
-        return DualPoint(beta, shares, kernels=start)
+        first = problem.residuals(start)[0]
+        found: list[DualPoint] = []
+        if problem.loss.curvature(first) is not None:
+            found.append(self._reweighted(problem, beta, shares, slope, start, steps))
+        # ADMM where there is no parabola, and where a residual vanishes: at a kink one gradient says nothing, and
+        # the multiplier has to be found
+        if problem.loss.prox(first, 1.0) is not None and (not found or self._at_kink(problem)):
+            found.append(self._admm(problem, beta, shares, slope, start, steps))
+        return tuple(found)
+
+    def _at_kink(self, problem: SimilarityProblem) -> bool:
+        assert self.kernels is not None
+        size = np.array([np.linalg.norm(X) for X in problem.residuals(self.kernels)])
+        whole = np.array([np.linalg.norm(S) for S in problem.targets])
+        smooth = problem.loss.curvature(1e-3 * problem.targets[0]) == problem.loss.curvature(
+            problem.targets[0]
+        )
+        return not smooth and bool(np.any(size < 1e-2 * whole))
 
     def _reweighted(
         self,
@@ -45,11 +56,11 @@ class PartialDual:
         beta: Array,
         shares: Array,
         slope: Array,
-        kernels: Array,
+        start: Array,
         steps: int,
     ) -> DualPoint:
         """Each loss replaced by the parabola ``c_i |X|^2`` that touches it: exact at once for the squared loss."""
-        last = np.inf
+        last, kernels = np.inf, start if self.kernels is None else self.kernels
         for _ in range(steps):
             c = problem.rho * np.array([problem.loss.curvature(X) for X in problem.residuals(kernels)])
             weighted = problem.pull(c.reshape(-1, *[1] * (problem.targets.ndim - 1)) * problem.targets)
@@ -67,14 +78,17 @@ class PartialDual:
         beta: Array,
         shares: Array,
         slope: Array,
-        kernels: Array,
+        start: Array,
         steps: int,
     ) -> DualPoint:
         """Residuals split off and shrunk by the loss's prox; ``penalty * scaled / rho`` is a subgradient."""
         S, rho = problem.targets, problem.rho
+        kernels = start if self.split is None else self.split
         if self.scaled is None:
-            self.penalty = rho / problem.n * 4.0
-            self.scaled = rho * problem.multipliers(kernels) / self.penalty
+            Z = problem.multipliers(kernels)
+            # a step of the prox that moves residuals by about a quarter of the similarities
+            self.penalty = 4.0 * rho * max(float(np.linalg.norm(Z)), 1e-9) / float(np.linalg.norm(S))
+            self.scaled = rho * Z / self.penalty
         U, t = self.scaled, self.penalty
         ones = problem.copies(np.ones(problem.m))
         Z, before = np.zeros_like(S), None
@@ -92,5 +106,7 @@ class PartialDual:
                 factor = 2.0 if split > 5.0 * change else 0.5 if change > 5.0 * split else 1.0
                 t, U = factor * t, U / factor
             before = X
-        self.kernels, self.scaled, self.penalty = kernels, U, t
+        self.split, self.scaled, self.penalty = kernels, U, t
+        if problem.loss.curvature(S[0]) is None:
+            self.kernels = kernels
         return DualPoint(beta, shares, Z, kernels)
