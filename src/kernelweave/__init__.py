@@ -19,6 +19,7 @@ _ESTIMATORS = (
     "Denoise",
     "Flip",
     "KernelFeatures",
+    "LPBetaClassifier",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLRegressor",

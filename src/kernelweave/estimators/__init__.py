@@ -11,6 +11,7 @@ from .baselines import (
 from .classifier import MKLClassifier
 from .cv import MKLClassifierCV
 from .features import KernelFeatures
+from .lp_beta import LPBetaClassifier
 from .noisy import NoisyLabelMKLClassifier
 from .path import MKLPath, mkl_path
 from .regressor import MKLRegressor
@@ -23,6 +24,7 @@ __all__ = [
     "Denoise",
     "Flip",
     "KernelFeatures",
+    "LPBetaClassifier",
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLPath",

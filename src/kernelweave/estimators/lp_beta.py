@@ -1,0 +1,274 @@
+"""LPBetaClassifier: an SVM a kernel, and weights for their outputs by linear programming."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import check_is_fitted
+
+from ..banks import Bank, BoundKernels, support
+from ..losses import Hinge, Loss
+from ..norms import Norm, Uniform
+from ..problems import solve_fixed
+from ..solvers import Solver
+from ._base import _plain, _positive
+from ._inputs import Training, check_options, new_samples
+from ._margin_lp import largest_margin
+from .classifier import MKLClassifier
+
+__all__ = ["LPBetaClassifier"]
+
+
+class LPBetaClassifier(MKLClassifier):
+    """LP-beta [GN09]: SVMs on single kernels, combined by a linear program on their cross-validated outputs.
+
+    Every kernel gets an SVM (with more than two classes one a class, each against the rest).  Outputs for samples that
+    an SVM was not trained on come from cross-validation; on them, one set of weights beta on the simplex is found that
+    separates every sample's own class from the others by the largest margin, up to a share ``nu`` of errors::
+
+        max  rho - 1/(nu n) sum_i xi_i    s.t.  sum_j beta_j (f_j,own(x_i) - f_j,c(x_i)) >= rho - xi_i,  all c != own
+
+    Then the SVMs are trained once more on all samples, and ``f = sum_j beta_j f_j``.  Two layers, where multiple kernel
+    learning is one: there is no common objective and no certificate.
+
+    Parameters
+    ----------
+    kernels : kernels
+        As for ``MKLClassifier``.
+    C : float or sequence of float, default=1.0
+        Weight of the hinge loss in the SVMs; of several values each kernel gets the one with the best cross-validated
+        accuracy.
+    nu : float or sequence of float, default=(0.05, 0.1, 0.2, 0.4, 0.8)
+        Share of errors in (0, 1]; of several the one with the best cross-validated accuracy.
+    n_folds : int, default=5
+        Folds; fewer where a class has fewer samples, at least two.
+    tol : float, default=1e-3
+        Relative duality gap of the SVMs.
+    fit_intercept, normalize, center, class_weight, storage, dtype, memory_budget, n_jobs :
+        As for ``MKLClassifier``.
+
+    Attributes
+    ----------
+    weights_ : array of shape (m,)
+        beta.
+    C_ : array of shape (m,)
+        C of every kernel.
+    nu_, rho_ : float
+        Share of errors, and the margin reached on cross-validated outputs.
+    kernel_scores_ : array of shape (m,)
+        Cross-validated accuracy of every kernel alone, at its C.
+    dual_coef_ : array of shape (n, m) or (n, k, m)
+        Coefficients of the SVMs, before they are multiplied by beta; zero where the weight is.
+    intercept_ : float or array of shape (k,)
+        beta-weighted intercept.
+    kernel_names_, n_passes_, classes_, n_features_in_ : as for ``MKLClassifier``
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelweave import LPBetaClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = LPBetaClassifier().fit(X, y)
+    >>> clf.score(X, y) > 0.9
+    True
+    >>> round(float(clf.weights_.sum()), 6)
+    1.0
+    """
+
+    # what MKLClassifier has a choice of and this model has not
+    loss, multi_class = "hinge", "shared"
+
+    def __init__(
+        self,
+        kernels: Any = None,
+        *,
+        C: float | Sequence[float] = 1.0,
+        nu: float | Sequence[float] = (0.05, 0.1, 0.2, 0.4, 0.8),
+        n_folds: int = 5,
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        normalize: str | None = "trace",
+        center: bool = False,
+        class_weight: Any = None,
+        storage: str = "auto",
+        dtype: Any = "float64",
+        memory_budget: int | float | str | None = None,
+        n_jobs: int | None = None,
+    ) -> None:
+        self.kernels = kernels
+        self.C = C  # type: ignore[assignment]
+        self.nu = nu
+        self.n_folds = n_folds
+        self.tol = tol
+        self.fit_intercept = fit_intercept
+        self.normalize = normalize
+        self.center = center
+        self.class_weight = class_weight
+        self.storage = storage
+        self.dtype = dtype
+        self.memory_budget = memory_budget
+        self.n_jobs = n_jobs
+
+    # ---- checks ---------------------------------------------------------------------------------------------
+
+    def _components(self) -> tuple[Loss, Norm, Solver | None]:
+        for C in _several("C", self.C):
+            _positive("C", C)
+        for nu in _several("nu", self.nu):
+            _positive("nu", nu)
+            if nu > 1:
+                raise ValueError(f"nu is a share of the samples, in (0, 1]; got {nu!r}")
+        if not (isinstance(self.n_folds, int | np.integer) and self.n_folds >= 2):
+            raise ValueError(f"n_folds must be a whole number >= 2, got {self.n_folds!r}")
+        _positive("tol", self.tol)
+        check_options(self.normalize, self.storage, self.dtype, self.memory_budget)
+        return Hinge(), Uniform(), None
+
+    def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Training, np.ndarray, np.ndarray]:
+        training, codes, weight = super()._checked(X, y, sample_weight)
+        counts = np.bincount(codes[weight > 0], minlength=self.classes_.size)
+        if np.any(counts == 1):
+            alone = self.classes_[int(np.argmax(counts == 1))]
+            raise ValueError(
+                f"LP-beta learns from cross-validated outputs, for which every class needs at least two samples with a "
+                f"positive weight; class {_plain(alone)!r} has one"
+            )
+        return training, codes, weight
+
+    # ---- the work -------------------------------------------------------------------------------------------
+
+    def _fit_on(
+        self,
+        bank: Bank,
+        bound: Any,
+        training: Training,
+        targets: list[np.ndarray],
+        weights: list[Any],
+        labels: list[Any],
+    ) -> None:
+        y, weight = targets[0], np.asarray(weights[0], dtype=float)
+        splits, fold_of = self._folds(y, weight)
+        Cs = _several("C", self.C)
+        outputs = np.zeros((*y.shape, bank.m))
+        chosen, self.kernel_scores_ = np.empty(bank.m), np.empty(bank.m)
+        for j in range(bank.m):
+            found = [self._cross_validated(_matrix(bank, j), y, C * weight, splits) for C in Cs]
+            scores = [_accuracy(y, values, weight) for values in found]
+            best = int(np.argmax(scores))
+            outputs[..., j], chosen[j], self.kernel_scores_[j] = found[best], Cs[best], scores[best]
+        self.C_ = chosen
+        leads = _leads(y, outputs)
+        self.nu_ = self._best_nu(leads, weight, fold_of)
+        self.weights_, self.rho_, _ = largest_margin(leads, self.nu_, weight)
+        self._train_all(bank, bound, y, np.outer(chosen, weight))
+        self.kernel_names_ = np.array(training.names, dtype=object)
+        self.bank_bytes_, self.n_passes_ = bank.nbytes, bank.passes
+        self._kind = training.kind
+
+    def _folds(self, y: np.ndarray, weight: np.ndarray) -> tuple[list[Any], np.ndarray]:
+        """Train and test indices (samples without weight in neither), and the fold of every sample, -1 for none."""
+        from sklearn.model_selection import StratifiedKFold
+
+        used = np.flatnonzero(weight > 0)
+        codes = _codes(y)[used]
+        counts = np.unique(codes, return_counts=True)[1]
+        folds = StratifiedKFold(max(2, min(self.n_folds, int(counts.min()))), shuffle=True, random_state=0)
+        splits = [(used[train], used[test]) for train, test in folds.split(codes, codes)]
+        fold_of = np.full(len(y), -1)
+        for number, (_, test) in enumerate(splits):
+            fold_of[test] = number
+        return splits, fold_of
+
+    def _cross_validated(self, K: np.ndarray, y: np.ndarray, c: np.ndarray, splits: list[Any]) -> np.ndarray:
+        """Outputs of SVMs that were not trained on the sample."""
+        out = np.zeros(y.shape)
+        for train, test in splits:
+            found = self._svm(np.ascontiguousarray(K[np.ix_(train, train)]), y[train], c[train])
+            out[test] = K[np.ix_(test, train)] @ found.beta + found.intercept
+        return out
+
+    def _svm(self, K: np.ndarray, y: np.ndarray, c: np.ndarray) -> Any:
+        each = c if y.ndim == 1 else np.repeat(c[:, None], y.shape[1], axis=1)
+        return solve_fixed(K, Hinge(), y, each, self.fit_intercept, float(self.tol))
+
+    def _best_nu(self, leads: np.ndarray, weight: np.ndarray, fold_of: np.ndarray) -> float:
+        """Share of errors by cross-validation of the linear program."""
+        nus = _several("nu", self.nu)
+        if len(nus) == 1:
+            return nus[0]
+        right = np.zeros(len(nus))
+        for number in range(fold_of.max() + 1):
+            test = fold_of == number
+            for k, nu in enumerate(nus):
+                beta = largest_margin(leads, nu, np.where(test, 0.0, weight)).weights
+                right[k] += float(weight[test] @ (np.min(leads[test] @ beta, axis=1) > 0))
+        return nus[int(np.argmax(right))]
+
+    def _train_all(self, bank: Bank, bound: Any, y: np.ndarray, costs: np.ndarray) -> None:
+        """SVMs on all samples, for kernels with weight; what prediction needs of each."""
+        self.dual_coef_ = np.zeros((*y.shape, bank.m))
+        self._parts: list[tuple[int, Any, np.ndarray]] = []
+        self.intercept_: Any = 0.0 if y.ndim == 1 else np.zeros(y.shape[1])
+        for j in map(int, np.flatnonzero(self.weights_)):
+            found = self._svm(_matrix(bank, j), y, costs[j])
+            self.dual_coef_[..., j] = found.beta
+            self.intercept_ = self.intercept_ + self.weights_[j] * found.intercept
+            mine, coef = bound, found.beta
+            if isinstance(bound, BoundKernels):
+                mine, coef = bound.restrict(np.array([j]), found.beta)
+            self._parts.append((j, mine, coef))
+        self.support_ = support(self.dual_coef_.reshape(len(y), -1))
+        self._bound = bound if not isinstance(bound, BoundKernels) else self._parts[0][1]
+
+    # ---- prediction -----------------------------------------------------------------------------------------
+
+    def _decision(self, X: Any) -> np.ndarray:
+        check_is_fitted(self, "dual_coef_")
+        new = new_samples(self, X, self._bound, self._kind)
+        total: Any = 0.0
+        for j, bound, coef in self._parts:
+            if isinstance(bound, BoundKernels):
+                values = bound.decision(new, self.weights_[[j]], coef, np.dtype(self.dtype))
+            else:
+                one = np.zeros(self.weights_.size)
+                one[j] = self.weights_[j]
+                values = bound.decision(new, one, coef)
+            total = total + values
+        return np.asarray(total + self.intercept_)
+
+
+def _several(name: str, value: Any) -> list[Any]:
+    """One value or several as a list."""
+    found = (
+        list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
+    )
+    if not found:
+        raise ValueError(f"{name} needs at least one value, got {value!r}")
+    return found
+
+
+def _matrix(bank: Bank, j: int) -> np.ndarray:
+    one = np.zeros(bank.m)
+    one[j] = 1.0
+    return bank.combine(one)
+
+
+def _codes(y: np.ndarray) -> np.ndarray:
+    return y if y.ndim == 1 else np.argmax(y, axis=1)
+
+
+def _leads(y: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+    """By how much each kernel's output prefers the own class to the others, ``(n, rivals, m)``."""
+    if y.ndim == 1:
+        return (y[:, None] * outputs)[:, None, :]
+    own = outputs[y > 0][:, None, :]
+    others = outputs[y < 0].reshape(len(y), y.shape[1] - 1, outputs.shape[-1])
+    return own - others
+
+
+def _accuracy(y: np.ndarray, values: np.ndarray, weight: np.ndarray) -> float:
+    """Share of the weight that is on the right side."""
+    right = np.min(_leads(y, values[..., None])[..., 0], axis=1) > 0
+    return float(weight @ right) / float(weight.sum())
