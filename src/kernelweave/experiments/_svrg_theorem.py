@@ -129,7 +129,8 @@ def q_report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
         lines.append(f"C = {C:g}: passes at q = {first:.3g} over passes at q = {last:.3g}: {ratio:.3g}")
     note = (
         f"Passes to a relative suboptimality of {ACCURACY:g} on the problem of random cosines. The paper: "
-        '"the bigger q becomes the sparser the kernel combination vector will be, which will result in a faster convergence". '
+        '"the bigger q becomes the sparser the kernel combination vector will be, which will result in a faster '
+        'convergence". '
         "*Kernels in effect*: the exponential of the entropy of the weights. An empty cell: not reached.\n\n"
         + "\n".join(f"- {line}" for line in lines)
     )

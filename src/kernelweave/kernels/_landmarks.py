@@ -61,25 +61,31 @@ def leverage_scores(kernel: Kernel, samples: Any, rank: int, draw: np.random.Ran
     """Ridge leverage scores ``diag K (K + lam I)^-1``, from a uniform sample of twice the rank.
 
     lam is the mean of what the best approximation of this rank leaves of the trace (Musco and Musco 2017): directions
-    that rank cannot hold count for nothing.
+    that rank cannot hold count for nothing.  What the sample itself leaves is a better guess where it missed something.
     """
     n = n_samples(samples)
     pilot = np.sort(draw.permutation(n)[: min(n, 2 * rank)])
     seen = take(samples, pilot)
     inside = kernel(seen)
     diagonal = kernel.diag(samples)
+    trace = float(np.sum(diagonal))
+
+    def unexplained(ridge: float) -> np.ndarray:
+        factor = cho_factor(inside + ridge * np.eye(pilot.size))
+        left = np.empty(n)
+        height = max(1, 2_000_000 // pilot.size)
+        for top in range(0, n, height):
+            rows = np.arange(top, min(n, top + height))
+            across = kernel(take(samples, rows), seen)
+            left[rows] = diagonal[rows] - np.einsum("ij,ij->i", across, cho_solve(factor, across.T).T)
+        return left
+
     values = np.linalg.eigvalsh(inside)[::-1] * (n / pilot.size)
-    left = float(np.sum(diagonal)) - float(np.sum(values[:rank]))
-    lam = max(left / rank, 1e-10 * float(np.sum(diagonal)))
-    factor = cho_factor(inside + lam * pilot.size / n * np.eye(pilot.size))
-    scores = np.empty(n)
-    height = max(1, 2_000_000 // pilot.size)
-    for top in range(0, n, height):
-        rows = np.arange(top, min(n, top + height))
-        across = kernel(take(samples, rows), seen)
-        explained = np.einsum("ij,ij->i", across, cho_solve(factor, across.T).T)
-        scores[rows] = (diagonal[rows] - explained) / lam
-    return np.clip(scores, 0.0, 1.0)
+    left = trace - float(np.sum(values[:rank]))
+    if pilot.size < n:
+        left = max(left, float(np.sum(unexplained(1e-8 * trace / n))))
+    lam = max(left / rank, 1e-10 * trace)
+    return np.clip(unexplained(lam * pilot.size / n) / lam, 0.0, 1.0)
 
 
 def trace_errors(kernel: Kernel, samples: Any, order: np.ndarray) -> np.ndarray:
