@@ -10,7 +10,16 @@ from scipy.spatial.distance import cdist
 
 from ..datasets import load_similarity, load_uci
 
-__all__ = ["FAMILIES", "REAL", "UCI", "SimilaritySplit", "garbage", "protein_split", "single_split"]
+__all__ = [
+    "FAMILIES",
+    "REAL",
+    "UCI",
+    "SimilaritySplit",
+    "garbage",
+    "gaussian_similarities",
+    "protein_split",
+    "single_split",
+]
 
 UCI = ("sonar", "liver", "ionosphere", "pima", "heart")
 REAL = ("aural_sonar", "voting")
@@ -88,6 +97,20 @@ def protein_split(family: str, seed: int) -> SimilaritySplit:
     return SimilaritySplit(
         found.similarities[:, rows][:, :, rows], y[rows], np.arange(n), np.arange(n, n + len(test))
     )
+
+
+def gaussian_similarities(n: int, m: int, seed: int) -> tuple[Array, Array]:
+    """Gaussians of m widths with noise, scaled by ``n / tr(S_+)``, and labels that a line nearly separates."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((n, 5))
+    y = np.where(X[:, 0] + 0.5 * rng.standard_normal(n) > 0, 1.0, -1.0)
+    squares = cdist(X, X, "sqeuclidean")
+    stack = []
+    for i in range(m):
+        E = rng.standard_normal((n, n))
+        S = np.exp(-squares / (8 * (1 + i) ** 2)) + NOISE * (E + E.T) / 2
+        stack.append(S * (n / np.sum(np.maximum(np.linalg.eigvalsh(S), 0.0))))
+    return np.stack(stack), y
 
 
 def garbage(split: SimilaritySplit, seed: int) -> SimilaritySplit:

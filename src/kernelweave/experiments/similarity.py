@@ -102,7 +102,7 @@ STUDY = Study(
             lambda repeats: _runs(_families(), GARBAGE, repeats),
             garbage_work,
             reports.garbage,
-            repeats=5,
+            repeats=2,
             quick_repeats=1,
             missing=lambda: not_at_hand(load_similarity, ["scop40"]),
         ),
