@@ -42,10 +42,13 @@ _ROOMS = (
     "estimators",
     "exceptions",
     "experiments",
+    "inspection",
     "kernels",
     "losses",
     "norms",
+    "persistence",
     "problems",
+    "report",
     "solvers",
 )
 

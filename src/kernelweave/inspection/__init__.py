@@ -1,0 +1,1 @@
+"""Reading a fitted model: stability of the weights, explanations of decisions."""

@@ -1,0 +1,115 @@
+"""The exact list of what a model file may hold."""
+
+from __future__ import annotations
+
+import importlib
+import pkgutil
+from functools import cache
+
+__all__ = ["allowed_objects", "allowed_parts"]
+
+#: rooms whose components (kernels, losses, norms, solvers) are parameters of a model
+ROOMS = ("kernels", "losses", "norms", "solvers", "estimators", "problems")
+#: what an estimator keeps beside components
+KEPT = (
+    "kernelweave.banks.bound.BoundKernels",
+    "kernelweave.banks.bound.PrecomputedKernels",
+    "kernelweave.banks.normalise.Normaliser",
+    "kernelweave.banks.streaming.StreamedKernels",
+    "kernelweave.crowd.CrowdLabels",
+    "kernelweave.estimators._similarity_inputs.FunctionSource",
+    "kernelweave.estimators._similarity_inputs.HeldSource",
+    "kernelweave.estimators._similarity_inputs.Source",
+    "kernelweave.estimators._similarity_methods.SimilarityFit",
+    "kernelweave.persistence._tables.SavedTable",
+    "kernelweave.problems.certificate.Certificate",
+    "kernelweave.problems.similarity.DualPoint",
+    "kernelweave.problems.similarity.SimilarityCertificate",
+)
+#: what people put around a model; a function inside one of them (FunctionTransformer) is refused for itself
+SKLEARN = (
+    "sklearn.calibration.CalibratedClassifierCV",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.compose._column_transformer.ColumnTransformer",
+    "sklearn.compose._column_transformer._RemainderColsList",
+    "sklearn.compose._target.TransformedTargetRegressor",
+    "sklearn.decomposition._pca.PCA",
+    "sklearn.feature_selection._variance_threshold.VarianceThreshold",
+    "sklearn.impute._base.MissingIndicator",
+    "sklearn.impute._base.SimpleImputer",
+    "sklearn.isotonic.IsotonicRegression",
+    "sklearn.multiclass.OneVsOneClassifier",
+    "sklearn.multiclass.OneVsRestClassifier",
+    "sklearn.pipeline.FeatureUnion",
+    "sklearn.pipeline.Pipeline",
+    "sklearn.preprocessing._data.MaxAbsScaler",
+    "sklearn.preprocessing._data.MinMaxScaler",
+    "sklearn.preprocessing._data.Normalizer",
+    "sklearn.preprocessing._data.PowerTransformer",
+    "sklearn.preprocessing._data.QuantileTransformer",
+    "sklearn.preprocessing._data.RobustScaler",
+    "sklearn.preprocessing._data.StandardScaler",
+    "sklearn.preprocessing._encoders.OneHotEncoder",
+    "sklearn.preprocessing._encoders.OrdinalEncoder",
+    "sklearn.preprocessing._function_transformer.FunctionTransformer",
+    "sklearn.preprocessing._label.LabelBinarizer",
+    "sklearn.preprocessing._label.LabelEncoder",
+)
+SCALARS = (
+    *(f"numpy.{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+    "numpy.float16",
+    "numpy.float32",
+    "numpy.float64",
+    "numpy.bool",
+    "numpy.bool_",
+    "numpy.str_",
+)
+SPARSE = tuple(
+    f"scipy.sparse._{kind}.{kind}_{what}" for kind in ("csr", "csc", "coo") for what in ("matrix", "array")
+)
+#: what every node of the description may be, beside the objects; functions and methods have nodes that are not here
+PARTS = {
+    "DictNode": ("builtins.dict",),
+    "ListNode": ("builtins.list",),
+    "TupleNode": ("builtins.tuple",),
+    "SetNode": ("builtins.set",),
+    "SliceNode": ("builtins.slice",),
+    "JsonNode": ("builtins.str",),
+    "NdArrayNode": ("numpy.ndarray", *SCALARS),
+    "DTypeNode": ("numpy.dtype",),
+    # no bool: a dictionary with truth values as keys does not survive JSON
+    "TypeNode": ("builtins.float", "builtins.int", "builtins.str", *(s for s in SCALARS if "bool" not in s)),
+    "SparseMatrixNode": SPARSE,
+}
+
+
+def allowed_parts() -> dict[str, frozenset[str]]:
+    """Types by the kind of node that may hold them."""
+    return {loader: frozenset(types) for loader, types in PARTS.items()} | {"ObjectNode": allowed_objects()}
+
+
+@cache
+def allowed_objects() -> frozenset[str]:
+    """Classes of which a model file may hold instances: this library's own, and scikit-learn's around them."""
+    return frozenset((*KEPT, *SKLEARN, *_components()))
+
+
+def _components() -> set[str]:
+    """Names of all components and estimators that the library itself defines.
+
+    Read off the modules rather than the registries: a class that a program registers is not the library's.
+    """
+    from .._components import Component
+
+    found = set()
+    for room in ROOMS:
+        package = importlib.import_module(f"kernelweave.{room}")
+        names = [module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+        for name in names:
+            module = importlib.import_module(name)
+            for what in vars(module).values():
+                mine = isinstance(what, type) and what.__module__ == name
+                if mine and (issubclass(what, Component) or hasattr(what, "fit")):
+                    found.add(f"{name}.{what.__qualname__}")
+    return found
