@@ -4,6 +4,7 @@ matplotlib is imported when something is drawn, not before.
 """
 
 from .convergence import ConvergenceDisplay
+from .spectrum import SpectrumDisplay
 from .weights import WeightsDisplay
 
-__all__ = ["ConvergenceDisplay", "WeightsDisplay"]
+__all__ = ["ConvergenceDisplay", "SpectrumDisplay", "WeightsDisplay"]

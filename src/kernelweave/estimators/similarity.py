@@ -80,6 +80,8 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
     kernel_names_ : array of shape (m,)
     scales_ : array of shape (m,)
         Factor of every similarity, learnt on the training block.
+    eigenvalues_ : array of shape (m, n)
+        Of the scaled similarities.
     solver_, status_, n_iter_, n_passes_, classes_, n_features_in_
 
     Examples
@@ -174,6 +176,7 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         given = normalised(stack, names, bool(self.normalize))
         tasks = [self._task(target, weight, label) for target, label in self._targets(codes)]
         self._source, self.scales_ = source, given.factors
+        self.eigenvalues_ = given.values
         self.kernel_names_ = np.array(names, dtype=object)
         self._keep([fit_method(self.method, given, task) for task in tasks], tasks)
         return self
