@@ -89,7 +89,9 @@ class BaseMKL(BaseEstimator):
             raise ValueError(f"loss {loss!r} is not for {self._task}; losses that are: {', '.join(fitting)}")
         if isinstance(self.solver, str) and self.solver == "auto":
             return loss, norm, None
-        return loss, norm, make_solver(self.solver, loss, norm)
+        solver = make_solver(self.solver, loss, norm)
+        solver.check_intercept(bool(self.fit_intercept))
+        return loss, norm, solver
 
     def _stop(self) -> Stop:
         return Stop(float(self.tol), self.max_iter, self.max_seconds)

@@ -7,13 +7,14 @@ from typing import Any
 import numpy as np
 
 from ._base import Norm, registry
+from .elastic import Elastic
 from .entropy import Entropy
 from .fixed import Fixed, Uniform
 from .l1 import L1
 from .lp import Block, Lp
 from .maximum import Maximum
 
-__all__ = ["L1", "Block", "Entropy", "Fixed", "Lp", "Maximum", "Norm", "Uniform", "make_norm", "registry"]
+__all__ = ["L1", "Block", "Elastic", "Entropy", "Fixed", "Lp", "Maximum", "Norm", "Uniform", "make_norm", "registry"]
 
 
 def make_norm(norm: Any) -> Norm:

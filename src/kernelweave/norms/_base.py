@@ -53,6 +53,10 @@ class Norm(Component):
     def check(self, m: int) -> None:
         """Raise ValueError where a parameter is out of range for m kernels."""
 
+    def for_kernels(self, m: int) -> Norm:
+        """Return a norm whose parameters that depend on the number of kernels are fixed."""
+        return self
+
     def settle(self, mean_kernel_value: Callable[[], float]) -> Norm:
         """Return a norm whose data-dependent parameters are fixed; the value is computed only if asked for."""
         return self

@@ -90,7 +90,7 @@ class MKLProblem:
         self.fit_intercept = fit_intercept
         self.tiny = self._rounding()
         norm.check(bank.m)
-        self.norm = norm.settle(self.mean_kernel_value)
+        self.norm = norm.for_kernels(bank.m).settle(self.mean_kernel_value)
 
     @property
     def n(self) -> int:

@@ -53,6 +53,24 @@ REQUIREMENTS: dict[str, tuple[Callable[[Loss, Norm], bool], str]] = {
         lambda loss, norm: has_simple_derivative(loss),
         "a smooth loss whose derivative is compiled (logistic, squared, squared_hinge, huber_hinge)",
     ),
+    "joint loss": (
+        lambda loss, norm: loss.joint,
+        "a loss that judges several classes together (multiclass_hinge)",
+    ),
+    "stepwise loss": (
+        lambda loss, norm: loss.joint
+        or has_simple_derivative(loss)
+        or (loss.has_saddle_form and type(loss).total is Loss.total),
+        "a loss with a simple gradient (multiclass_hinge, hinge, logistic, squared, squared_hinge, huber_hinge)",
+    ),
+    "block norm": (
+        lambda loss, norm: norm.smooth_on_blocks and 1.0 < getattr(norm, "r", 0.0) <= 2.0,
+        "a (2, r) block norm with r > 1 (kernelweave.norms.Block(r), or a number p > 1)",
+    ),
+    "elastic norm": (
+        lambda loss, norm: hasattr(norm, "alpha"),
+        "kernelweave.norms.Elastic(alpha, r), the norm with an l1 term",
+    ),
     "smooth norm": (
         lambda loss, norm: norm.smooth_on_blocks,
         "a norm with a gradient (lp with p > 1, uniform)",
@@ -78,6 +96,8 @@ class Solver(Component):
     default_max_iter: ClassVar[int] = 1000
     #: whether it works on the mixed kernel, a matrix of n x n; if not, explicit features are all the memory it needs
     mixes: ClassVar[bool] = True
+    #: whether it learns an intercept; if not, ``fit_intercept=False`` is the only way to use it
+    intercepts: ClassVar[bool] = True
     #: one line for tables
     summary: ClassVar[str] = ""
 
@@ -102,6 +122,14 @@ class Solver(Component):
     def finish(self, problem: MKLProblem, best: Point) -> Point | None:
         """Return a better point from the best one found, if there is a cheap way; asked once, after the loop."""
         return None
+
+    def check_intercept(self, fit_intercept: bool) -> None:
+        """Raise where an intercept is asked of a solver without one."""
+        if fit_intercept and not self.intercepts:
+            raise ValueError(
+                f"solver {self.registered_as!r} has no intercept: use fit_intercept=False, or another solver "
+                "(solver='auto')"
+            )
 
     def unmet(self, loss: Loss, norm: Norm) -> list[str]:
         """Return what this solver needs and the combination does not have."""

@@ -113,6 +113,7 @@ def _solve(
     verbose: int,
     checkpoint: str | Path | None,
 ) -> Solution:
+    solver.check_intercept(getattr(problem, "fit_intercept", False))
     max_iter = solver.default_max_iter if stop.max_iter is None else stop.max_iter
     saved = Checkpoint(checkpoint, problem) if checkpoint is not None else None
     best = _Best()

@@ -1,0 +1,111 @@
+"""OBSCURE [OJC10]: online steps of fixed length first, then strongly convex ones in a ball of known radius."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from ..problems import MKLProblem, Point
+from ._base import Solver
+from ._online import block_exponent
+from ._online_run import OnlineRun
+
+__all__ = ["Obscure"]
+
+ITERATES = ("last", "best", "averaged")
+
+
+@dataclass
+class _State:
+    run: OnlineRun
+    radius: float | None = None
+    finished: bool = False
+
+
+class Obscure(Solver, registered_as="obscure"):
+    """Two stages of online steps for (2, r)-norm MKL; an iteration is an epoch over the samples.
+
+    The first stage finds a region of good solutions quickly and, through Theorem 2, a radius R that the optimum lies
+    within; the second converges at the rate of Theorem 1.
+
+    Parameters
+    ----------
+    eta : float, default=2.0
+        Step length of the first stage (the paper's 2 for kernels of unit diagonal).
+    online_epochs : int, default=10
+        Most epochs of the first stage; it also ends after an epoch without an update.
+    iterate : {"best", "last", "averaged"}, default="best"
+        Which point of the second stage to judge: the last of every epoch (of which the loop keeps the best; ``last``
+        and ``best`` differ only in what is kept) or the mean of all coefficients so far, to which Theorem 1 applies.
+    certify_every : int, default=5
+        Epochs between two looks at the lower bound, which costs a pass where kernels are not explicit features.
+    random_state : int, default=0
+        Seed of the order of the samples.
+    """
+
+    needs = ("stepwise loss", "block norm")
+    intercepts = False
+    default_max_iter = 1000
+    mixes = False
+    summary = "online, then strongly convex stochastic steps in a ball (Orabona et al. 2010)"
+
+    def __init__(
+        self,
+        eta: float = 2.0,
+        online_epochs: int = 10,
+        iterate: str = "best",
+        certify_every: int = 5,
+        random_state: int = 0,
+    ) -> None:
+        self.eta = eta
+        self.online_epochs = online_epochs
+        self.iterate = iterate
+        self.certify_every = certify_every
+        self.random_state = random_state
+
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
+        if self.iterate not in ITERATES:
+            raise ValueError(f"iterate of obscure must be one of {', '.join(ITERATES)}, got {self.iterate!r}")
+        if not self.eta > 0:
+            raise ValueError(f"eta of obscure must be > 0, got {self.eta!r}")
+        return _State(OnlineRun(problem, block_exponent(problem.norm), self.random_state))
+
+    def step(self, problem: MKLProblem, state: _State) -> _State:
+        from .._numerics.online import FIXED_STEP, STRONGLY_CONVEX
+
+        run = state.run
+        if state.radius is None:
+            updates = run.epoch(FIXED_STEP, self.eta)
+            if updates == 0 or run.epochs >= self.online_epochs:
+                state.radius = radius_of(problem, run, self._last(run))
+                run.restart_clock()
+            return state
+        run.epoch(STRONGLY_CONVEX, radius=state.radius)
+        if run.visits % self.certify_every == 0 or run.visits < 3:
+            run.take_dual()
+        return state
+
+    def point(self, state: _State) -> Point:
+        if self.iterate == "averaged" and state.radius is not None and state.run.visits > 0:
+            return state.run.averaged(lambda quad: _factors(quad, state.run.q) / state.run.q)
+        return self._last(state.run)
+
+    def _last(self, run: OnlineRun) -> Point:
+        from .._numerics.online import SIG
+
+        return run.point(run.factors / run.q, run.scalars[SIG])
+
+
+def radius_of(problem: MKLProblem, run: OnlineRun, point: Point) -> float:
+    """Theorem 2: the optimum's norm is at most ``sqrt(2 objective / lam)`` at any point, and ``1 / sqrt(lam)``."""
+    objective = problem.primal(point)[0] / run.total
+    return float(min(np.sqrt(2.0 * objective / run.lam), 1.0 / np.sqrt(run.lam)))
+
+
+def _factors(quad: np.ndarray, q: float) -> np.ndarray:
+    from .._numerics.online import block_factors
+
+    out = np.zeros(quad.size)
+    block_factors(np.ascontiguousarray(quad), q, 0.0, out)
+    return out
