@@ -50,19 +50,20 @@ class Indefiniteness:
 
     def __str__(self) -> str:
         positive, zero, negative = self.signature
-        lines = [
-            f"{positive} positive, {zero} zero and {negative} negative eigenvalues; the negative ones are "
-            f"{100 * self.negative_share:.2g} % of the spectrum, the largest of them {100 * self.negative_peak:.2g} % of "
-            "the largest eigenvalue."
-        ]
+        lines = [f"{positive} positive, {zero} zero and {negative} negative eigenvalues."]
+        if negative:
+            lines.append(
+                f"The negative ones are {100 * self.negative_share:.3g} % of the spectrum, the largest of them "
+                f"{100 * self.negative_peak:.3g} % of the largest eigenvalue."
+            )
         if self.is_kernel:
             lines.append("It is a kernel: any kernel method takes it as it is.")
         elif self.negative_share < NEGLIGIBLE:
             lines.append("Nearly a kernel: dropping the negative part (Denoise) changes next to nothing.")
         elif self.negative_peak > LARGE:
             lines.append(
-                "A few large negative eigenvalues: structure rather than noise. Compare Flip and similarities as "
-                "features with Denoise."
+                "A few large negative eigenvalues: structure rather than noise.\n"
+                "Compare Flip and similarities as features with Denoise."
             )
         else:
             lines.append("Many small negative eigenvalues: noise, which Denoise or a learned kernel removes.")
@@ -85,9 +86,10 @@ def indefiniteness(similarity: Any) -> Indefiniteness:
     --------
     >>> import numpy as np
     >>> print(indefiniteness(np.array([[0.0, 1.0], [1.0, 0.0]])))
-    1 positive, 0 zero and 1 negative eigenvalues; the negative ones are 50 % of the spectrum, the largest of them 1e+02 % \
-of the largest eigenvalue.
-    A few large negative eigenvalues: structure rather than noise. Compare Flip and similarities as features with Denoise.
+    1 positive, 0 zero and 1 negative eigenvalues.
+    The negative ones are 50 % of the spectrum, the largest of them 100 % of the largest eigenvalue.
+    A few large negative eigenvalues: structure rather than noise.
+    Compare Flip and similarities as features with Denoise.
     """
     stack = as_similarities(similarity, "the similarity")
     if stack.shape[0] != 1 or stack.shape[1] != stack.shape[2]:
@@ -101,8 +103,8 @@ of the largest eigenvalue.
     return Indefiniteness(
         eigenvalues=values,
         signature=(int(np.sum((values > 0) & ~zero)), int(zero.sum()), int(negative.sum())),
-        negative_share=float(-values[negative].sum() / total) if total else 0.0,
-        negative_peak=float(-values[negative].min(initial=0.0) / max(values[-1], 1e-300)),
+        negative_share=abs(float(values[negative].sum())) / total if total else 0.0,
+        negative_peak=abs(float(values[negative].min(initial=0.0))) / max(float(values[-1]), 1e-300),
         asymmetry=asymmetry(S),
     )
 
