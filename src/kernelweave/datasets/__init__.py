@@ -2,6 +2,7 @@
 
 from ._loaders import available, load_crowd, load_mfeat, load_similarity, load_text, load_uci
 from ._manifest import MANIFEST, Entry, OpenML
+from ._mnist import load_mnist
 
 __all__ = [
     "MANIFEST",
@@ -10,6 +11,7 @@ __all__ = [
     "available",
     "load_crowd",
     "load_mfeat",
+    "load_mnist",
     "load_similarity",
     "load_text",
     "load_uci",
