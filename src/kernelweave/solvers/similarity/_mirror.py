@@ -150,7 +150,7 @@ class MirrorDescent(SimilaritySolver):
         )
         for candidate in self._candidates(best.kernels, kernels, state.partial.kernels):
             inner, weights, found = solve_omega(
-                problem, candidate, state.weights, state.target, state.inner, 10
+                problem, candidate, state.weights, state.target, state.inner, 3
             )
             if found < value:
                 best, value = SimilarityPoint(inner.beta, weights, kernels=candidate), found
@@ -166,5 +166,5 @@ class MirrorDescent(SimilaritySolver):
         yield average
         if tight is not None:
             yield tight
-            for share in (0.1, 0.3, 0.6):
+            for share in (0.15, 0.5):
                 yield (1.0 - share) * best + share * tight
