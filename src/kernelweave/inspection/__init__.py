@@ -1,1 +1,23 @@
-"""Reading a fitted model: stability of the weights, explanations of decisions."""
+"""Reading a fitted model: which views its kernels look at, how stable the weights are, why a sample is decided so."""
+
+from .explain import Contributions, contributions, feature_weights
+from .permutation import view_p_values
+from .similarity import Agreement, Indefiniteness, agreement, indefiniteness
+from .stability import WeightStability, weight_stability
+from .views import final_estimator, kernel_families, kernel_views
+
+__all__ = [
+    "Agreement",
+    "Contributions",
+    "Indefiniteness",
+    "WeightStability",
+    "agreement",
+    "contributions",
+    "feature_weights",
+    "final_estimator",
+    "indefiniteness",
+    "kernel_families",
+    "kernel_views",
+    "view_p_values",
+    "weight_stability",
+]

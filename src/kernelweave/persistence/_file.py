@@ -76,16 +76,13 @@ def dumped(model: Any, note: dict[str, Any] | None = None) -> bytes:
 def _label(name: str, note: dict[str, Any] | None) -> dict[str, Any]:
     from importlib.metadata import version
 
-    import numpy
-    import sklearn
-
     return {
         "format": FORMAT,
         "schema": SCHEMA,
         "kernelweave": __version__,
-        "scikit-learn": sklearn.__version__,
+        "scikit-learn": version("scikit-learn"),
         "skops": version("skops"),
-        "numpy": numpy.__version__,
+        "numpy": version("numpy"),
         "model": name,
         "note": note or {},
     }

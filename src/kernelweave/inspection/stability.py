@@ -1,0 +1,221 @@
+"""How much the weights change when the samples do."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
+from sklearn.utils import check_random_state
+from sklearn.utils.validation import _num_samples
+
+from ..kernels._helpers import take
+from .views import final_estimator, kernel_families, kernel_views, learnt_weights
+
+__all__ = ["WeightStability", "weight_stability"]
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class WeightStability:
+    """Weights of the same kernels in many fits.
+
+    Attributes
+    ----------
+    weights : array of shape (r, m)
+        Weights in every refit, as shares of their sum.
+    reference : array of shape (m,)
+        Weights of the fit on all samples, likewise.
+    kernel_names, views, families : arrays of shape (m,)
+    scores : array of shape (r,)
+        Score of every refit on the samples it did not see; NaN where there are none.
+    method : str
+    level : float
+        Coverage of the intervals.
+    threshold : float
+        Share of the weight above which a kernel counts as selected.
+    """
+
+    weights: Array
+    reference: Array
+    kernel_names: NDArray[Any]
+    views: NDArray[Any]
+    families: NDArray[Any]
+    scores: Array
+    method: str
+    level: float
+    threshold: float
+
+    @property
+    def view_names(self) -> list[str]:
+        """Views, in the order of their kernels."""
+        return list(dict.fromkeys(self.views.tolist()))
+
+    def kernels(self) -> Any:
+        """Return a table with a row a kernel.
+
+        ``weight`` is that of the fit on all samples; ``mean``, ``low``, ``high`` describe the refits (an interval that
+        holds the share ``level`` of them), ``selected`` is the share of refits that gave the kernel any weight.
+        """
+        import pandas as pd
+
+        head = {"kernel": self.kernel_names, "view": self.views, "family": self.families}
+        return pd.DataFrame(head | self._summary(self.reference, self.weights, None))
+
+    def by_view(self) -> Any:
+        """Return a table with a row a view: its kernels' weights summed up."""
+        import pandas as pd
+
+        names = self.view_names
+        member = np.array([self.views == name for name in names], dtype=float)
+        head = {"view": names, "kernels": member.sum(axis=1).astype(int)}
+        any_kernel = (self.weights > self.threshold).astype(float) @ member.T > 0
+        return pd.DataFrame(
+            head | self._summary(self.reference @ member.T, self.weights @ member.T, any_kernel)
+        )
+
+    def _summary(self, reference: Array, weights: Array, selected: Any) -> dict[str, Array]:
+        tail = 50.0 * (1.0 - self.level)
+        low, high = np.percentile(weights, [tail, 100.0 - tail], axis=0)
+        chosen = weights > self.threshold if selected is None else selected
+        return {
+            "weight": reference,
+            "mean": weights.mean(axis=0),
+            "low": low,
+            "high": high,
+            "selected": chosen.mean(axis=0),
+        }
+
+    def __repr__(self) -> str:
+        steady = int(np.sum((self.weights > self.threshold).mean(axis=0) >= 0.9))
+        ever = int(np.sum((self.weights > self.threshold).any(axis=0)))
+        return (
+            f"WeightStability: {len(self.kernel_names)} kernels in {len(self.weights)} refits by {self.method}; "
+            f"{ever} were ever selected, {steady} in at least 90 % of the refits"
+        )
+
+
+def weight_stability(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    method: str = "folds",
+    n_refits: int = 25,
+    n_folds: int = 5,
+    views: Any = None,
+    level: float = 0.95,
+    threshold: float = 1e-3,
+    random_state: Any = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> WeightStability:
+    """Refit a model on parts of the samples and see which kernels keep their weight.
+
+    With correlated kernels a sparse norm picks one of several that would do, and which one is a matter of chance: look
+    at the views rather than at single kernels, and do not publish a weight without its interval.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+        Fitted on X and y, or not (then it is fitted first, on a copy).
+    X, y : samples and targets
+        Not precomputed matrices: use ``kernels.held(stack)`` with sample indices as X for those.
+    method : {"folds", "bootstrap"}, default="folds"
+        Repeated (stratified) folds: each refit leaves one fold out.  Or samples drawn with replacement.
+    n_refits : int, default=25
+    n_folds : int, default=5
+        For ``folds``.
+    views : sequence or function, optional
+        As for :func:`kernel_views`.
+    level : float, default=0.95
+        Share of the refits within the intervals.
+    threshold : float, default=1e-3
+        Share of the total weight above which a kernel counts as selected.
+    random_state : int or RandomState, default=0
+    progress : callable, optional
+        Called with the number of refits done and to do.
+
+    Returns
+    -------
+    WeightStability
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelweave import MKLClassifier, kernels as kw
+    >>> X, y = load_iris(return_X_y=True)
+    >>> bank = kw.per_view({"sepal": [0, 1], "petal": [2, 3]}, kw.gaussian([1.0, 2.0]))
+    >>> stability = weight_stability(MKLClassifier(bank), X, y, n_refits=5)
+    >>> stability
+    WeightStability: 4 kernels in 5 refits by folds; 2 were ever selected, 2 in at least 90 % of the refits
+    >>> stability.by_view()["selected"].tolist()
+    [1.0, 1.0]
+    """
+    if method not in ("folds", "bootstrap"):
+        raise ValueError(f"method must be 'folds' or 'bootstrap', got {method!r}")
+    if not (isinstance(n_refits, int | np.integer) and n_refits >= 2):
+        raise ValueError(f"n_refits must be a whole number >= 2, got {n_refits!r}")
+    if not 0.0 < level < 1.0:
+        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+    refuse_matrices(model)
+    y = np.asarray(y)
+    whole = model if hasattr(final_estimator(model), "weights_") else clone(model).fit(X, y)
+    reference = learnt_weights(whole)
+    found, scores = [], []
+    splits = list(_splits(method, n_refits, n_folds, y, is_classifier(model), random_state))
+    for done, (train, test) in enumerate(splits):
+        other = clone(model).fit(take(X, train), y[train])
+        shares = learnt_weights(other)
+        if shares.shape != reference.shape:
+            raise ValueError(
+                f"a refit has {shares.size} kernels, the whole fit {reference.size}: the number of kernels must not "
+                "depend on the samples"
+            )
+        found.append(shares)
+        scores.append(other.score(take(X, test), y[test]) if test.size else np.nan)
+        if progress is not None:
+            progress(done + 1, len(splits))
+    return WeightStability(
+        np.stack(found), reference, np.asarray(final_estimator(whole).kernel_names_, dtype=object),
+        kernel_views(whole, views), kernel_families(whole), np.array(scores), method, level, threshold,
+    )  # fmt: skip
+
+
+def refuse_matrices(model: Any) -> None:
+    """Say that matrices cannot be cut into samples."""
+    kernels = getattr(final_estimator(model), "kernels", None)
+    if isinstance(kernels, str) and kernels == "precomputed":
+        raise ValueError(
+            "precomputed matrices cannot be cut into parts by sample: use kernels.held(stack) with sample indices as X"
+        )
+
+
+def _splits(
+    method: str, n_refits: int, n_folds: int, y: NDArray[Any], stratify: bool, random_state: Any
+) -> Iterator[tuple[NDArray[np.intp], NDArray[np.intp]]]:
+    n = _num_samples(y)
+    if method == "folds":
+        if stratify:
+            rarest = int(np.unique(y, return_counts=True)[1].min())
+            if rarest < 2:
+                raise ValueError("a class with a single sample cannot be in two parts: leave it out")
+            n_folds = min(n_folds, rarest)
+        kind = RepeatedStratifiedKFold if stratify else RepeatedKFold
+        repeats = -(-n_refits // n_folds)
+        made = kind(n_splits=n_folds, n_repeats=repeats, random_state=random_state)
+        for number, split in enumerate(made.split(np.zeros((n, 1)), y)):
+            if number == n_refits:
+                return
+            yield split
+        return
+    random = check_random_state(random_state)
+    groups = [np.flatnonzero(y == label) for label in np.unique(y)] if stratify else [np.arange(n)]
+    for _ in range(n_refits):
+        # within classes, so that no class is ever lost
+        train = np.concatenate([random.choice(group, group.size) for group in groups])
+        yield np.sort(train), np.setdiff1d(np.arange(n), train)

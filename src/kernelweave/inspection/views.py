@@ -1,0 +1,114 @@
+"""Which columns a kernel looks at, and what that group of columns is called."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+from sklearn.pipeline import Pipeline
+from sklearn.utils.validation import check_is_fitted
+
+__all__ = ["final_estimator", "kernel_families", "kernel_views", "learnt_weights", "transformed"]
+
+ALL = "all features"
+SEVERAL = "several views"
+
+
+def final_estimator(model: Any) -> Any:
+    """Return the estimator with kernels: the model itself, or the last step of a pipeline.
+
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from sklearn.preprocessing import StandardScaler
+    >>> from kernelweave import MKLClassifier
+    >>> final_estimator(make_pipeline(StandardScaler(), MKLClassifier()))
+    MKLClassifier()
+    """
+    last = model.steps[-1][1] if isinstance(model, Pipeline) else model
+    if not hasattr(last, "kernels") and not hasattr(last, "kernel_names_"):
+        raise ValueError(
+            f"{type(last).__name__} is not an estimator with kernels, nor a pipeline that ends in one"
+        )
+    return last
+
+
+def transformed(model: Any, X: Any) -> Any:
+    """Return the samples as the last step of a pipeline sees them."""
+    return model[:-1].transform(X) if isinstance(model, Pipeline) and len(model.steps) > 1 else X
+
+
+def kernel_views(model: Any, views: Sequence[str] | Callable[[str], str] | None = None) -> np.ndarray:
+    """Return the view of every kernel of a fitted model.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+        Fitted.
+    views : sequence of m str, or function of a kernel's name, optional
+        What you call them; by default the label of the columns that a kernel is on (the name given to ``per_view``,
+        the feature of ``per_feature``).  Kernels without columns are one view, "all features"; products over several
+        columns are "several views"; a matrix is a view of its own.
+
+    Returns
+    -------
+    array of shape (m,)
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelweave import MKLClassifier, kernels as kw
+    >>> X, y = load_iris(return_X_y=True)
+    >>> bank = kw.per_view({"sepal": [0, 1], "petal": [2, 3]}, kw.linear())
+    >>> kernel_views(MKLClassifier(bank).fit(X, y)).tolist()
+    ['sepal', 'petal']
+    """
+    estimator = final_estimator(model)
+    check_is_fitted(estimator, "kernel_names_")
+    names = [str(name) for name in estimator.kernel_names_]
+    if views is not None:
+        made = [views(name) for name in names] if callable(views) else [str(view) for view in views]
+        if len(made) != len(names):
+            raise ValueError(f"{len(made)} views were given for {len(names)} kernels")
+        return np.array(made, dtype=object)
+    kernels = getattr(estimator, "kernels_", None)
+    if not isinstance(kernels, list):
+        return np.array(names, dtype=object)
+    return np.array([_view(kernel) for kernel in kernels], dtype=object)
+
+
+def _view(kernel: Any) -> str:
+    if kernel.family == "held":
+        return str(kernel.name)
+    labels = set(_labels(kernel))
+    return ALL if not labels else labels.pop() if len(labels) == 1 else SEVERAL
+
+
+def _labels(kernel: Any) -> list[str]:
+    """Labels of the columns that a kernel, or a kernel inside it, is on."""
+    from ..kernels._selection import describe
+    from ..kernels.columns import OnColumns
+
+    if isinstance(kernel, OnColumns):
+        return [str(kernel.label or describe(kernel.columns))]
+    inside = list(getattr(kernel, "kernels", ()) or ())
+    if hasattr(kernel, "kernel"):
+        inside.append(kernel.kernel)
+    found = [labels for one in inside for labels in (_labels(one) or [ALL])]
+    return found if set(found) != {ALL} else []
+
+
+def kernel_families(model: Any) -> np.ndarray:
+    """Return the family of every kernel (gaussian, linear, ...) of a fitted model."""
+    estimator = final_estimator(model)
+    kernels = getattr(estimator, "kernels_", None)
+    if not isinstance(kernels, list):
+        return np.array(["matrix"] * len(estimator.kernel_names_), dtype=object)
+    return np.array([kernel.family for kernel in kernels], dtype=object)
+
+
+def learnt_weights(model: Any) -> np.ndarray:
+    """Return the weights as shares of their sum, ``(m,)``; the mean over classes where each has its own."""
+    weights = np.atleast_2d(final_estimator(model).weights_)
+    totals = weights.sum(axis=1, keepdims=True)
+    shares = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0)
+    return shares.mean(axis=0)
