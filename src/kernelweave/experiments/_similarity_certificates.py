@@ -24,7 +24,7 @@ __all__ = ["SETTINGS", "keys", "missing", "report", "work"]
 PROBLEMS = ("indsvm", "eskl", "emkl", "rekl")
 LOSSES = ("squared", "frobenius", "l1")
 RHOS = (0.5, 5.0, 50.0)
-SETTINGS = {"sdp": 20, "iterations": 100, "thousand": 1000, "rate": 60, "steps": 300, "version": 2}
+SETTINGS = {"sdp": 20, "iterations": 100, "thousand": 1000, "rate": 60, "steps": 300, "version": 3}
 
 
 def _pairs() -> list[tuple[str, str]]:
@@ -84,7 +84,7 @@ def work(key: Key) -> list[Row]:
     if what in ("adaptive", "proposition", "printed"):
         return _path(what, problem)
     tol = 1e-3 if what == "conic" else 1e-2
-    began = time.perf_counter()
+    began, worked = time.perf_counter(), time.process_time()
     solved = solve(problem, similarity_solvers[name](), Stop(tol=tol, max_iter=600))
     row: Row = {
         "n": len(y),
@@ -93,6 +93,7 @@ def work(key: Key) -> list[Row]:
         "dual": solved.certificate.dual,
         "gap": solved.certificate.relative_gap,
         "seconds": time.perf_counter() - began,
+        "processor": time.process_time() - worked,
         "svms": problem.svms,
         "decompositions": problem.decompositions,
         "optimum": np.nan,
@@ -123,8 +124,9 @@ def _path(what: str, problem: Any) -> list[Row]:
         rate = np.nan if what == "printed" else solver.rate(problem, state)
         rows.append(
             {
-                "n": problem.n, "iteration": t, "primal": best, "dual": optimum.dual, "gap": np.nan, "seconds": np.nan,
-                "svms": problem.svms, "decompositions": problem.decompositions, "optimum": optimum.primal, "rate": rate,
+                "n": problem.n, "iteration": t, "primal": best, "dual": optimum.dual, "gap": np.nan,
+                "seconds": np.nan, "processor": np.nan, "svms": problem.svms,
+                "decompositions": problem.decompositions, "optimum": optimum.primal, "rate": rate,
             }
         )  # fmt: skip
     return rows
@@ -150,7 +152,8 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     table += [_line(row, "") for _, row in these.iterrows()]
     for _, row in rows[rows["what"] == "thousand"].iterrows():
         targets.at_most(f"REKL, {row['loss']}, n = 1000, m = 3: gap", row["gap"], 0.01)
-        targets.at_most(f"REKL, {row['loss']}, n = 1000, m = 3: seconds", row["seconds"], 120)
+        # elapsed time says more about the neighbours than about the method where the machine is busy
+        targets.at_most(f"REKL, {row['loss']}, n = 1000, m = 3: processor seconds", row["processor"], 120)
         table.append(_line(row, ""))
     for what in ("adaptive", "proposition"):
         these = rows[rows["what"] == what]
@@ -178,6 +181,7 @@ def _line(row: pd.Series, against: str) -> Row:
         "rho": float(row["rho"]), "iterations": int(row["iteration"]), "gap, %": 100 * float(row["gap"]),
         "against the conic solver": against, "SVMs": int(row["svms"]),
         "eigendecompositions": int(row["decompositions"]), "seconds": float(row["seconds"]),
+        "processor seconds": float(row["processor"]),
     }  # fmt: skip
 
 
