@@ -27,20 +27,21 @@ TEST = 20_000
 SGD_EPOCHS = 5
 SIZES = (250_000, 500_000, 1_000_000)
 NOTE = f"""Rows of N(0, I_{VIEWS * COLUMNS}) in a Parquet file (float32, row groups of {GROUP} rows), {VIEWS} views of
-{COLUMNS} columns, {FEATURES} random Fourier features of a Gaussian of width {WIDTH:g} each, computed anew in every sweep:
-{VIEWS * FEATURES} features in double precision, which would be 16 GB at a million rows. `y = sign(x1 + .5 x4 x5 + sin(2
-x7) + .5 noise)`, two of the four columns that count in a view of their own. Logistic loss, p = {P:g}, C = {C:g}, no
-intercept, trace normalisation, to a certified relative gap of {TOL:g}: `MKLClassifier(views, loss="logistic",
-norm={P:g}, solver="svrg", fit_intercept=False, tol={TOL:g}, n_jobs=2)`. Seconds are those of the whole fit, with the
-sweep that learns the traces, the final certificate and the sweep that prepares prediction; two threads, one of BLAS.
+{COLUMNS} columns, {FEATURES} random Fourier features of a Gaussian of width {WIDTH:g} each, computed anew in every
+sweep: {VIEWS * FEATURES} features in double precision, which would be 16 GB at a million rows. `y = sign(x1 +
+.5 x4 x5 + sin(2 x7) + .5 noise)`: the first three views count. Logistic loss, p = {P:g}, C = {C:g}, no intercept, trace
+normalisation, to a certified relative gap of {TOL:g}: `MKLClassifier(views, loss="logistic", norm={P:g},
+solver="svrg", fit_intercept=False, tol={TOL:g}, n_jobs=2)`. Seconds are those of the whole fit, with the sweep that
+learns the traces, the final certificate and the sweep that prepares prediction; two threads, one of BLAS.
 
-*SGDClassifier*: logistic loss, alpha = 1 / (C n), {SGD_EPOCHS} epochs of `partial_fit` on the same features side by side,
-computed by the same code (one thread prepares, one learns). It has no weights of views and no certificate.
+*SGDClassifier*: logistic loss, alpha = 1 / (C n), {SGD_EPOCHS} epochs of `partial_fit` on the same features side by
+side, computed by the same code (two threads prepare, one learns). It has no weights of views and no certificate.
 
-*Peak*: most memory the process had, of it {{before:.2f}} GB before the fit (the interpreter, the libraries and the
-compiled code). What grows with n are vectors of one number a row, about {{slope:.0f}} bytes a row in all; the features of
-a row are {8 * VIEWS * FEATURES} bytes. Accuracy on {TEST} new rows. The machine was shared with other work while this
-ran: see the load.
+*Peak*: most memory the process had, of it {{before:.2f}} GB before the fit (the interpreter, the libraries, the
+compiled code and the fit of 4000 rows that compiled it). What grows with n are vectors of one number a row,
+{{slope:.0f}} bytes a row between the smallest and the largest n; the features of a row are {8 * VIEWS * FEATURES}
+bytes. Accuracy on {TEST} new rows. The machine was shared with other work: see the load, and the processor's seconds
+beside the clock's.
 
 {{targets}}"""
 

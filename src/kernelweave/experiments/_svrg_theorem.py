@@ -98,7 +98,7 @@ def q_work(key: Key) -> list[Row]:
     solution = solve(problem, registry["svrg"](random_state=seed), Stop(tol=1e-8, max_iter=2000))
     kinds = {
         "svrg": [(row[2], row[3]) for row in solution.trace],
-        "lbfgs": lbfgs_values(view_problem(seed, p, C), 2000),
+        "lbfgs": [(passes, value) for passes, _, value in lbfgs_values(view_problem(seed, p, C), 2000)],
     }
     d = solution.point.weights
     share = d / d.sum()

@@ -19,7 +19,7 @@ STUDY = Study(
     (
         Part(
             "passes",
-            "Passes to an accuracy, beside L-BFGS and SGD",
+            "Passes to an accuracy, beside L-BFGS and Pegasos",
             passes.SETTINGS,
             passes.keys,
             passes.work,
