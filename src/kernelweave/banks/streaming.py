@@ -95,7 +95,7 @@ class StreamingBank(FeatureBank):
             return Z.tocsr().astype(self.dtype, copy=False)
         return np.ascontiguousarray(Z, dtype=self.dtype)
 
-    def _in_turn(self, parts: Iterator[tuple[Index, Any]]) -> Iterator[tuple[Index, Any]]:
+    def _in_turn(self, parts: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
         """Features of raw parts, prepared ahead by the workers."""
         if self.threads <= 1:
             for rows, raw in parts:
@@ -104,7 +104,7 @@ class StreamingBank(FeatureBank):
         from concurrent.futures import ThreadPoolExecutor
 
         with ThreadPoolExecutor(self.threads) as pool:
-            ahead: deque[tuple[Index, Any]] = deque()
+            ahead: deque[tuple[Any, Any]] = deque()
             for rows, raw in parts:
                 ahead.append((rows, pool.submit(self._features, raw)))
                 if len(ahead) > self.threads:

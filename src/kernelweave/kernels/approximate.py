@@ -142,7 +142,7 @@ class NystroemOf(KernelSpec):
     def expand(self, schema: Schema) -> list[Kernel]:
         """Return one approximation for each kernel."""
         kernels = as_spec(self.kernels).expand(schema)
-        options = {"sampling": self.sampling, "error": self.error}
+        options: dict[str, Any] = {"sampling": self.sampling, "error": self.error}
         return [Nystroem(kernel, self.n_landmarks, self.random_state, **options) for kernel in kernels]
 
 

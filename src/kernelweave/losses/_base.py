@@ -58,6 +58,8 @@ class Loss(Component):
     smoothness: float | None = None
     #: whether ``curvature`` is positive everywhere, so that Newton's method applies
     has_curvature: ClassVar[bool] = False
+    #: whether ``-gradient`` is a sigmoid between the bounds, ``lower + 1 / (1 + exp(f))``, for compiled steps
+    sigmoid: ClassVar[bool] = False
     #: whether a row ``(k,)`` of f is judged as a whole: ``value`` and ``conjugate`` are then one number a row, and the
     #: dual set ties the row's coefficients together
     joint: ClassVar[bool] = False

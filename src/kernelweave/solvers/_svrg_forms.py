@@ -29,7 +29,7 @@ class Derivative(NamedTuple):
         from .._numerics.svrg import CLIPPED, SIGMOID
 
         low, high = (columns_of(bound) for bound in loss.bounds(y))
-        if getattr(loss, "sigmoid", False):
+        if loss.sigmoid:
             return cls(SIGMOID, np.zeros_like(low), 1.0, low, high)
         quadratic = loss.quadratic_dual(y)
         assert quadratic is not None
@@ -40,7 +40,7 @@ def has_simple_derivative(loss: Loss) -> bool:
     """Whether ``Derivative.of`` serves: a sigmoid, or the clipped line of a strongly concave quadratic dual."""
     if loss.smoothness is None:
         return False
-    if getattr(loss, "sigmoid", False):
+    if loss.sigmoid:
         return True
     quadratic = loss.quadratic_dual(np.ones(1))
     return quadratic is not None and quadratic.kink == 0.0 and quadratic.ridge > 0.0

@@ -10,6 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..banks import LowRankBank
 from ..problems import MKLProblem, Point
 from ._svrg_forms import Derivative
 
@@ -49,7 +50,7 @@ class PaperRun:
                 "two classes (or no shared_weights), or variant='corrected'"
             )
         factors = problem.bank.factors()
-        if factors.streams:
+        if not isinstance(factors, LowRankBank):
             raise ValueError("svrg(variant='paper') needs its features in memory: use variant='corrected'")
         self.problem, self.accuracy = problem, accuracy
         self.rng = np.random.default_rng(seed)

@@ -176,7 +176,7 @@ class _Run:
             u = columns_of(self.factors.adjoint(a))
             self._count(1.0)
         nothing = np.zeros(0)
-        return _State(self, a, u, d, b, step, *[nothing] * 6)
+        return _State(self, a, u, d, b, step, nothing, nothing, nothing, nothing, nothing, nothing)
 
     def _count(self, passes: float) -> None:
         self.problem.bank.count(passes * self.problem.m * float(self.problem.n) ** 2)
@@ -285,7 +285,7 @@ class _Run:
         eta = state.step / (1.0 + float(np.sum(curvature)))
         share = shares(curvature)
         visits = draw(share, self.steps, self.rng)
-        powers = (1.0 - eta) ** np.arange(int(visits.sum()) + 1)
+        powers = np.power(1.0 - eta, np.arange(int(visits.sum()) + 1, dtype=float))
         walk = _Walk(self, state, e, eta, share, powers, eta * offset)
         for rows, Z in self.factors.shuffled(self.rng):
             order = self.rng.permutation(np.repeat(np.arange(rows.size), visits[rows]))
