@@ -87,9 +87,9 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     note = (
         "n = 500, 10 views of 20 random cosines, logistic loss, C = 1, no intercept; relative suboptimality "
         "`(f - f*) / f*` of the objective of what would predict (SVRG: shared coefficients), f* certified to 1e-11. A "
-        f"full gradient is a pass, n steps are one, an epoch of SVRG is two. At most {MOST} passes "
-        f"(Pegasos: {MOST // 5}). As printed: Algorithm 1 with accuracy 1e-8, ceil(ln 1e8) = 19 epochs; a block that has stopped counts "
-        "nothing.\n\n" + targets.text()
+        f"full gradient is a pass, n steps are one, an epoch of SVRG is two. At most {MOST} passes (Pegasos: "
+        f"{MOST // 5}). As printed: Algorithm 1 with accuracy 1e-8, ceil(ln 1e8) = 19 epochs; a block that has "
+        "stopped counts nothing.\n\n" + targets.text()
     )
     report.table(table, note, "SVRG: passes to an accuracy")
     return [str(target) for target in targets.all]
