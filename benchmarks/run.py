@@ -31,14 +31,17 @@ BENCHMARKS = (
     "candidates",
     "screening",
     "svm_engine",
+    "convergence",
+    "streaming",
     "agreement",
     "rivals",
 )
 #: a module without which a benchmark cannot run
-NEEDS = {"rivals": "MKLpy", "agreement": "cvxpy"}
+NEEDS = {"rivals": "MKLpy", "agreement": "cvxpy", "streaming": "pyarrow"}
 EXTRAS = {
     "MKLpy": "pip install 'kernelweave[rivals]', or --rivals-python",
     "cvxpy": "pip install 'kernelweave[test]'",
+    "pyarrow": "pip install 'kernelweave[parquet]'",
 }
 VERDICT = re.compile(r"^(PASS|FAIL)\s+(.*?)(?::\s*(\S+)\s+\((.*)\))?$")
 NOTE = """What every benchmark has to reach, and what it measured; the tables beside this one say how. Written by
