@@ -18,6 +18,7 @@ __all__ = ["STUDIES", "load_study"]
 STUDIES = {
     "smkl": "SMKL: smooth optimization for effective multiple kernel learning (Xu, Jin, Zhu, King, Lyu, Yang 2010)",
     "stpmkl": "StPMKL: multiple kernel learning from noisy labels (Yang, Mahdavi, Jin, Zhang, Zhou 2012)",
+    "obscure": "OBSCURE: online-batch strongly convex multi kernel learning (Orabona, Jie, Caputo 2010)",
     "similarity": "Kernels from similarities: ESKL, EMKL, REKL (Kundu, Tankasali, Bhattacharyya, Ben-Tal 2010)",
     "svrg": "SVRG: multiple kernel learning via multi-epochs SVRG (Alioscha-Perez, Oveneke, Jiang, Sahli 2017)",
 }
