@@ -26,7 +26,7 @@ def binary():
 def several():
     X, y = load_iris(return_X_y=True, as_frame=True)
     names = np.array(["setosa", "versicolor", "virginica"])[y]
-    return MKLClassifier(kw.per_feature(kw.gaussian([0.5, 1, 2]))).fit(X, names)
+    return MKLClassifier(kw.per_feature(kw.gaussian([0.5, 1, 2])), multi_class="ovr").fit(X, names)
 
 
 @pytest.fixture

@@ -4,7 +4,17 @@ matplotlib is imported when something is drawn, not before.
 """
 
 from .convergence import ConvergenceDisplay
+from .kernel_matrix import KernelMatrixDisplay
+from .noise import NoiseDisplay
+from .path import PathDisplay
 from .spectrum import SpectrumDisplay
 from .weights import WeightsDisplay
 
-__all__ = ["ConvergenceDisplay", "SpectrumDisplay", "WeightsDisplay"]
+__all__ = [
+    "ConvergenceDisplay",
+    "KernelMatrixDisplay",
+    "NoiseDisplay",
+    "PathDisplay",
+    "SpectrumDisplay",
+    "WeightsDisplay",
+]

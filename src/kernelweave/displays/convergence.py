@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
@@ -26,6 +27,8 @@ class ConvergenceDisplay:
         Relative gap that was asked for.
     solver : str, optional
         For the title.
+    several : str, default="problem"
+        What the entries of ``problem`` are, for the legend.
 
     Attributes
     ----------
@@ -39,13 +42,21 @@ class ConvergenceDisplay:
     [None]
     """
 
-    def __init__(self, trace: Any, *, tol: float | None = None, solver: str | None = None) -> None:
+    def __init__(
+        self,
+        trace: Any,
+        *,
+        tol: float | None = None,
+        solver: str | None = None,
+        several: str = "problem",
+    ) -> None:
         self.trace = {str(name): np.asarray(trace[name]) for name in trace}
         missing = [name for name in ("primal", "dual", "relative_gap") if name not in self.trace]
         if missing:
             raise ValueError(f"the trace has no column {missing[0]!r}")
         self.tol = tol
         self.solver = solver
+        self.several = several
 
     @classmethod
     def from_estimator(
@@ -62,6 +73,31 @@ class ConvergenceDisplay:
         check_is_fitted(estimator, "trace_")
         made = cls(estimator.trace_, tol=estimator.tol, solver=estimator.solver_)
         return made.plot(ax=ax, kind=kind, x=x, problem=problem, **kwargs)
+
+    @classmethod
+    def from_estimators(
+        cls, estimators: Mapping[str, Any], *, ax: Any = None, x: str = "passes", **kwargs: Any
+    ) -> ConvergenceDisplay:
+        """Compare the relative gaps of several fits of one problem each, say by different solvers.
+
+        Parameters
+        ----------
+        estimators : mapping from a name to a fitted estimator
+        ax, x, **kwargs
+            As for ``plot``.
+        """
+        import pandas as pd
+
+        tables = []
+        for name, estimator in estimators.items():
+            check_is_fitted(estimator, "trace_")
+            if "problem" in estimator.trace_:
+                raise ValueError(f"{name!r} was fitted as several problems: compare fits of one")
+            tables.append(estimator.trace_.assign(problem=str(name)))
+        if not tables:
+            raise ValueError("there is no estimator to draw")
+        made = cls(pd.concat(tables), tol=min(e.tol for e in estimators.values()), several="solver")
+        return made.plot(ax=ax, kind="gap", x=x, **kwargs)
 
     @property
     def problems(self) -> list[Any]:
@@ -164,7 +200,7 @@ class ConvergenceDisplay:
             )  # fmt: skip
         ax.set_ylabel("relative gap")
         if len(problems) > 1:
-            ax.legend(title="problem", frameon=False, ncols=1 + (len(problems) - 1) // 6, fontsize="small")
+            ax.legend(title=self.several, frameon=False, ncols=1 + (len(problems) - 1) // 6, fontsize="small")
         tidy(ax, "y")
         ax.set_title(self._title("relative gap"))
 

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import FAINT, INK, axes_to_draw_on, shorten, tidy
+from ._style import ACCENT, FAINT, INK, axes_to_draw_on, shorten, tidy
 
 __all__ = ["WeightsDisplay"]
 
@@ -24,6 +24,11 @@ class WeightsDisplay:
         Names of the kernels.
     problem_names : sequence of k str, optional
         Names of the problems (classes), for weights of shape (k, m).
+    intervals : array of shape (2, m), optional
+        Lower and upper ends of error bars, for weights of shape (m,).
+    groups : sequence of m str, optional
+        What a kernel belongs to (its view, its family): kernels are then shown under their groups, the heaviest group
+        first, for weights of shape (m,).
 
     Attributes
     ----------
@@ -39,7 +44,13 @@ class WeightsDisplay:
     """
 
     def __init__(
-        self, weights: Any, kernel_names: Sequence[str], *, problem_names: Sequence[str] | None = None
+        self,
+        weights: Any,
+        kernel_names: Sequence[str],
+        *,
+        problem_names: Sequence[str] | None = None,
+        intervals: Any = None,
+        groups: Sequence[str] | None = None,
     ) -> None:
         self.weights = np.asarray(weights, dtype=float)
         self.kernel_names = [str(name) for name in kernel_names]
@@ -48,10 +59,20 @@ class WeightsDisplay:
             raise ValueError(
                 f"weights of shape {self.weights.shape} do not go with {len(self.kernel_names)} kernel names"
             )
+        self.intervals = None if intervals is None else np.asarray(intervals, dtype=float)
+        self.groups = None if groups is None else [str(group) for group in groups]
+        if (intervals is not None or groups is not None) and self.weights.ndim != 1:
+            raise ValueError("error bars and groups go with weights of shape (m,)")
+        if self.intervals is not None and self.intervals.shape != (2, len(self.kernel_names)):
+            raise ValueError(
+                f"intervals must have shape (2, {len(self.kernel_names)}), got {self.intervals.shape}"
+            )
+        if self.groups is not None and len(self.groups) != len(self.kernel_names):
+            raise ValueError(f"{len(self.groups)} groups were given for {len(self.kernel_names)} kernels")
 
     @classmethod
     def from_estimator(
-        cls, estimator: Any, *, ax: Any = None, top: int = 15, **kwargs: Any
+        cls, estimator: Any, *, ax: Any = None, top: int = 15, group_by: str | None = None, **kwargs: Any
     ) -> WeightsDisplay:
         """Draw the weights of a fitted estimator.
 
@@ -62,12 +83,38 @@ class WeightsDisplay:
         ax : matplotlib axes, optional
         top : int, default=15
             Kernels with a row of their own.
+        group_by : {"view", "family", None}, default=None
+            Show kernels under their views (see ``inspection.kernel_views``) or families; one set of weights only.
         **kwargs
             For the bars or the image.
         """
         check_is_fitted(estimator, "weights_")
         classes = getattr(estimator, "classes_", None) if estimator.weights_.ndim == 2 else None
-        made = cls(estimator.weights_, estimator.kernel_names_, problem_names=classes)
+        groups = None if group_by is None else _groups(estimator, group_by)
+        made = cls(estimator.weights_, estimator.kernel_names_, problem_names=classes, groups=groups)
+        return made.plot(ax=ax, top=top, **kwargs)
+
+    @classmethod
+    def from_stability(
+        cls, stability: Any, *, ax: Any = None, top: int = 15, group_by: str | None = "view", **kwargs: Any
+    ) -> WeightsDisplay:
+        """Draw mean weights over refits with error bars.
+
+        Parameters
+        ----------
+        stability : WeightStability
+            From ``inspection.weight_stability``.
+        ax, top, **kwargs
+            As for ``plot``.
+        group_by : {"view", "family", None}, default="view"
+        """
+        table = stability.kernels()
+        made = cls(
+            table["mean"],
+            table["kernel"].tolist(),
+            intervals=table[["low", "high"]].to_numpy().T,
+            groups=None if group_by is None else table[group_by].tolist(),
+        )
         return made.plot(ax=ax, top=top, **kwargs)
 
     def rows(self, top: int = 15) -> tuple[list[int], str]:
@@ -97,9 +144,12 @@ class WeightsDisplay:
         """
         shown, rest = self.rows(top)
         names = [shorten(self.kernel_names[j]) for j in shown]
-        height = 0.9 + 0.28 * (len(shown) + bool(rest))
+        heads = len({self.groups[j] for j in shown}) if self.groups is not None else 0
+        height = 0.9 + 0.28 * (len(shown) + bool(rest) + heads)
         ax = axes_to_draw_on(ax, (7.0, max(2.0, height)))
-        if self.weights.ndim == 1:
+        if self.groups is not None:
+            self._grouped_bars(ax, shown, rest, kwargs)
+        elif self.weights.ndim == 1:
             self._bars(ax, shown, names, rest, kwargs)
         else:
             self._image(ax, shown, names, rest, kwargs)
@@ -117,16 +167,19 @@ class WeightsDisplay:
         if rest:
             names, lengths = [*names, rest], [*lengths, float(self.weights.sum()) - sum(lengths)]
         at = np.arange(len(lengths))
-        decimals = max(0, 2 - int(np.floor(np.log10(largest or 1.0))))  # three digits of the largest weight
+        decimals = _decimals(largest)
         # a sum over many small weights may dwarf them all: it is cut off at the edge, its number stays
         limit = 1.2 * (largest if rest and lengths[-1] > 2.0 * largest else max(lengths, default=1.0))
+        if self.intervals is not None and shown:
+            limit = max(limit, 1.12 * float(self.intervals[1, shown].max()))
         self.bars_ = ax.barh(at, lengths, **{"color": INK, "height": 0.72, **kwargs})
+        ends = self._error_bars(ax, at[: len(shown)], shown)
         if rest:
             self.bars_[-1].set(facecolor="white", edgecolor=INK, hatch="////", linewidth=0.8)
         for y, length in zip(at, lengths, strict=True):
             cut = length > limit
             ax.text(
-                min(length, limit) - 0.01 * limit if cut else length + 0.01 * limit,
+                min(length, limit) - 0.01 * limit if cut else max(length, ends.get(y, 0.0)) + 0.01 * limit,
                 y,
                 f"{length:.{decimals}f}" + (" →" if cut else ""),
                 va="center",
@@ -137,6 +190,58 @@ class WeightsDisplay:
         ax.set_yticks(at, names)
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(max(len(lengths), 3) - 0.4, -0.6)
+        ax.set_xlim(0.0, limit)
+        ax.set_xlabel("weight")
+        tidy(ax, "x")
+        self._title(ax)
+
+    def _error_bars(self, ax: Any, at: Any, shown: list[int]) -> dict[Any, float]:
+        """Draw error bars, if there are any; return where the upper ends are, by row."""
+        if self.intervals is None or not shown:
+            return {}
+        low, high = self.intervals[:, shown]
+        self.error_bars_ = ax.hlines(at, low, high, color=ACCENT, linewidth=2.2, zorder=3)
+        return dict(zip(at, high.tolist(), strict=True))
+
+    def _grouped_bars(self, ax: Any, shown: list[int], rest: str, kwargs: dict[str, Any]) -> None:
+        """Rows under the names of their groups, each with the sum of its weights, those not shown included."""
+        assert self.groups is not None
+        groups = np.array(self.groups, dtype=object)
+        totals = {name: float(self.weights[groups == name].sum()) for name in dict.fromkeys(self.groups)}
+        order = sorted({self.groups[j] for j in shown}, key=lambda name: -totals[name])
+        labels: list[str] = []
+        lengths: list[float] = []
+        rows: list[tuple[int, int]] = []
+        heads: list[int] = []
+        decimals = _decimals(max((float(self.weights[j]) for j in shown), default=1.0))
+        for name in order:
+            heads.append(len(labels))
+            labels.append(f"{shorten(name)}: {totals[name]:.{decimals}f}")
+            lengths.append(0.0)
+            for j in shown:
+                if self.groups[j] == name:
+                    rows.append((len(labels), j))
+                    labels.append(shorten(self.kernel_names[j]).removesuffix(f" on {name}"))
+                    lengths.append(float(self.weights[j]))
+        if rest:
+            labels.append(rest)
+            lengths.append(float(self.weights.sum()) - sum(lengths))
+        at = np.arange(len(labels))
+        self.bars_ = ax.barh(at, lengths, **{"color": INK, "height": 0.72, **kwargs})
+        if rest:
+            self.bars_[-1].set(facecolor="white", edgecolor=INK, hatch="////", linewidth=0.8)
+        ends = self._error_bars(ax, np.array([row for row, _ in rows]), [j for _, j in rows])
+        limit = 1.2 * max([*lengths, *ends.values(), 1e-300])
+        for row in range(len(labels)):
+            if row not in heads:
+                far = max(lengths[row], ends.get(row, 0.0))
+                text = f"{lengths[row]:.{decimals}f}"
+                ax.text(far + 0.01 * limit, row, text, va="center", fontsize="small")
+        ax.set_yticks(at, labels)
+        for row in heads:
+            ax.get_yticklabels()[row].set_fontweight("bold")
+        ax.tick_params(axis="y", length=0)
+        ax.set_ylim(max(len(labels), 3) - 0.4, -0.6)
         ax.set_xlim(0.0, limit)
         ax.set_xlabel("weight")
         tidy(ax, "x")
@@ -169,3 +274,16 @@ class WeightsDisplay:
             ax.axhline(len(names) - 1.5, color=INK, linewidth=1.2)
         ax.figure.colorbar(self.image_, ax=ax, label="weight")
         self._title(ax)
+
+
+def _decimals(largest: float) -> int:
+    """Decimals that show three digits of the largest weight."""
+    return max(0, 2 - int(np.floor(np.log10(largest or 1.0))))
+
+
+def _groups(estimator: Any, group_by: str) -> list[str]:
+    from ..inspection import kernel_families, kernel_views
+
+    if group_by not in ("view", "family"):
+        raise ValueError(f"group_by must be 'view', 'family' or None, got {group_by!r}")
+    return list((kernel_views if group_by == "view" else kernel_families)(estimator))

@@ -169,7 +169,7 @@ def _alone(bound: Any, position: int, new: Any) -> BoundKernels:
 def feature_weights(model: Any) -> Any:
     """Return the weights of the features in a model's linear kernels.
 
-    A linear kernel is ``<x, x'>`` on its columns, so what it adds to a decision value is ``<w, x>`` plus a constant with
+    A linear kernel is ``<x, x'>`` on its columns, so it adds ``<w, x>`` plus a constant to a decision value, with
     ``w = d_j s_j sum_i beta_i x_i`` (``s_j`` the factor of the normalisation).  Features that several linear kernels
     look at have a row for each; kernels that are not linear have none.  In a pipeline the features are those that its
     last step gets: standardised, if it standardises.

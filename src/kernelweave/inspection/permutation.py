@@ -35,9 +35,10 @@ def view_p_values(
     """Test for every view whether held-out decisions get worse when its rows are shuffled.
 
     The model is fitted on the training part of every fold and splits its decisions on the other part by view; there,
-    the contributions of one view are shuffled among the samples.  Under the null hypothesis that the view has nothing to
-    do with the labels and the other views, shuffled decisions are as good as the true ones.  A view that only repeats
-    what another one says may have a small p-value when the model leans on it: the test is of this model's use of a view.
+    the contributions of one view are shuffled among the samples.  Under the null hypothesis that the view has nothing
+    to do with the labels and the other views, shuffled decisions are as good as the true ones.  A view that only
+    repeats what another one says may have a small p-value when the model leans on it: what is tested is this model's
+    use of a view.
 
     Parameters
     ----------
