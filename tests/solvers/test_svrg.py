@@ -301,3 +301,14 @@ def test_the_printed_method_has_no_intercept():
     problem = MKLProblem(LowRankBank(features, starts), Logistic(), Lp(2.0), y)
     with pytest.raises(ValueError, match=r"variant='paper'.*fit_intercept=False"):
         solve(problem, SVRG(variant="paper"))
+
+
+def test_a_start_with_weights_of_zero_is_not_stuck():
+    """Weights of an l1 solution: kernels that it left out come back."""
+    from kernelweave.problems import Point
+
+    cold = solve(view_problem(0, 2.0, n=80), SVRG(), Stop(tol=1e-6))
+    start = Point(np.zeros(80), np.array([1.0] + [0.0] * 9))
+    warm = solve(view_problem(0, 2.0, n=80), SVRG(), Stop(tol=1e-6), start=start)
+    assert warm.converged
+    np.testing.assert_allclose(warm.point.weights, cold.point.weights, atol=1e-2)
