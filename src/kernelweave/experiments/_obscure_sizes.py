@@ -22,7 +22,7 @@ from ._study import Key, Report, Row
 
 __all__ = ["SETTINGS", "keys", "report", "work"]
 
-SIZES = (50, 100, 200, 500, 1000)
+SIZES = (50, 100, 300, 1000)
 EXPONENTS, FOLDS, EPOCHS = (1.05, 1.25, 1.75), 2, 60
 SETTINGS = {"exponents": EXPONENTS, "folds": FOLDS, "epochs": EPOCHS, "C": C_GRID, "version": 1}
 OVR: dict[str, Any] = {"multi_class": "ovr"}

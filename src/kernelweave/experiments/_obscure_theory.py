@@ -18,8 +18,8 @@ from ._targets import Targets
 __all__ = ["SETTINGS", "keys", "report", "work"]
 
 N, ONLINE, EPOCHS = 300, 500, 100
-CS, ETAS = (1.0, 100.0), (0.5, 2.0)
-EXPONENTS = (1.05, 1.25, 1.50, 2.0)
+CS, ETAS = (100.0,), (0.5, 2.0)
+EXPONENTS = (1.05, 1.50, 2.0)
 #: nothing but the loss counts: the optimum of the separable problem is a separating function of least norm
 HARD = 1e4
 SETTINGS = {"n": N, "online": ONLINE, "epochs": EPOCHS, "hard": HARD, "version": 1}

@@ -68,7 +68,7 @@ STUDY = Study(
         _part("kernels", "Figure 2, middle: number of kernels", kernels, _mfeat, 3),
         _part("sizes", "Figure 3 and 2, right: all methods against training size", sizes, _mfeat, 2),
         _part("preselection", "Kernels preselected by leave-one-out", preselection, _mfeat, 2),
-        _part("theorems", "Theorems 1 and 2 along runs", theory, _mfeat, 1),
+        _part("theorems", "Theorems 1 and 2 along runs", theory, _mfeat, 2),
         _mnist_part("mnist", "Figure 4: MNIST", mnist.small_keys, mnist.report),
         _mnist_part("mnist_large", "MNIST, 20,000 and 60,000", mnist.large_keys, mnist.large_report),
         _part("scaling", "Time of an epoch against n", scaling, _mnist, 2),
