@@ -106,7 +106,7 @@ def test_walks_end_near_the_optimum(digits):
     assert best.bound <= best.objective <= rows[-1]["objective"] * (1 + 1e-9)
     assert rows[-1]["objective"] <= 1.2 * best.objective
     assert rows[-1]["error"] < 0.2
-    assert all(a["seconds"] < b["seconds"] for a, b in pairwise(rows))
+    assert all(a["seconds"] <= b["seconds"] for a, b in pairwise(rows))
 
 
 @pytest.fixture
@@ -203,7 +203,7 @@ def test_mnist(images, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("error", "memory", "verdict"), [(0.015, 5.0, "PASS"), (0.03, 7.0, "FAIL")])
 def test_targets_of_the_large_sizes(tmp_path, error, memory, verdict):
-    row = {"method": mnist.DEFAULT, "epoch": 0, "seconds": 3000.0 * error * 10, "objective": 1.0, "bound": 1.0,
+    row = {"method": mnist.DEFAULT, "epoch": 0, "seconds": 1.0, "elapsed": 3000.0 * error * 10, "objective": 1.0, "bound": 1.0,
            "error": error, "stage": "batch", "degree": 3, "width": 0.5, "p": 1.5, "C": 1.0, "tuning_seconds": 1.0,
            "peak_gb": memory}  # fmt: skip
     rows = pd.DataFrame([{"n": 20_000, **row}, {"n": 60_000, **row}])

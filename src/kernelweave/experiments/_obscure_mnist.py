@@ -83,17 +83,20 @@ def work(key: Key) -> list[Row]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KernelWeaveConvergenceWarning)
         if method == OBSCURE:
-            return [{**row, **about, "peak_gb": _peak()} for row in _curve(kernels, split, p, C)]
+            return [
+                {**row, **about, "peak_gb": _peak(), "elapsed": np.nan}
+                for row in _curve(kernels, split, p, C)
+            ]
         model = _model(method, kernels, split, p, C, C_mean)
-        began = time.perf_counter()
+        began, worked = time.perf_counter(), time.process_time()
         model.fit(split.X, split.y)
-        seconds = time.perf_counter() - began
+        elapsed, seconds = time.perf_counter() - began, time.process_time() - worked
     wrong = 1.0 - float(model.score(split.X_test, split.y_test))
     certificate = model.certificate_
     unit = C * n if method == DEFAULT else np.nan
     row = {
         "epoch": 0, "seconds": seconds, "objective": certificate.primal / unit, "bound": certificate.dual / unit,
-        "error": wrong, "stage": "batch", **about, "peak_gb": _peak(),
+        "error": wrong, "stage": "batch", **about, "peak_gb": _peak(), "elapsed": elapsed,
     }  # fmt: skip
     return [row]
 
@@ -120,9 +123,9 @@ def _model(method: str, kernels: Any, split: Any, p: float, C: float, C_mean: fl
 
 def _curve(kernels: Any, split: Any, p: float, C: float) -> list[Row]:
     """OBSCURE's way; the error of the last look is that on all test images."""
-    began = time.perf_counter()
+    began = time.process_time()
     bank, bound = bind(kernels, split.X)
-    building = time.perf_counter() - began
+    building = time.process_time() - began
     cross = bound.cross(split.X_test[:SHOWN]).astype(np.float32)
     error = error_on(cross, split.y_test[:SHOWN], np.arange(CLASSES))
     last: list[Any] = []
@@ -151,8 +154,8 @@ def _table(rows: pd.DataFrame) -> list[Row]:
         table.append(
             {
                 "n": int(n), "method": method, "test error, %": 100 * float(last["error"]),
-                "seconds": float(last["seconds"]), "objective": float(last["objective"]),
-                "lower bound": float(last["bound"]), "degree": int(last["degree"]), "width": float(last["width"]),
+                "seconds": float(last["seconds"]), "on the clock": float(last["elapsed"]),
+                "objective": float(last["objective"]), "lower bound": float(last["bound"]), "degree": int(last["degree"]), "width": float(last["width"]),
                 "p": float(last["p"]) if method in (OBSCURE, DEFAULT) else "",
                 "C": float(last["C"]) if method in (OBSCURE, DEFAULT) else "",
                 "after the online stage, %": 100 * float(online["error"].iloc[-1]) if len(online) else "",
@@ -167,7 +170,8 @@ NOTE = (
     f"from 0 to 1, all 10,000 test images, no intercept. Degree ({', '.join(map(str, DEGREES))}) and width "
     f"({', '.join(map(str, WIDTHS))} median distances) by leave-one-out of ridge on the mean kernel, p "
     f"({', '.join(map(str, EXPONENTS))}) and C (1, 10, 100) by two folds, all on at most {SOME:,} training images. "
-    "Seconds include the kernels. Objectives are in the paper's units, over C n."
+    "Seconds include the kernels and are processor time, all threads together. Objectives are over C n, as the "
+    "paper's."
 )
 
 
@@ -192,7 +196,7 @@ def large_report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
         row = these.iloc[0]
         targets.at_most(f"MNIST, {n:,} to train on: test error, %", 100 * float(row["error"]), error)
         if seconds is not None:
-            targets.at_most(f"MNIST, {n:,}: seconds", float(row["seconds"]), seconds)
+            targets.at_most(f"MNIST, {n:,}: seconds on the clock", float(row["elapsed"]), seconds)
         if memory is not None:
             targets.at_most(f"MNIST, {n:,}: peak memory, GB", float(row["peak_gb"]), memory)
     note = f"{NOTE} The default solver, to a relative gap of 1e-2.\n\n{targets.text()}"
