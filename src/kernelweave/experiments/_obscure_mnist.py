@@ -155,7 +155,8 @@ def _table(rows: pd.DataFrame) -> list[Row]:
             {
                 "n": int(n), "method": method, "test error, %": 100 * float(last["error"]),
                 "seconds": float(last["seconds"]), "on the clock": float(last["elapsed"]),
-                "objective": float(last["objective"]), "lower bound": float(last["bound"]), "degree": int(last["degree"]), "width": float(last["width"]),
+                "objective": float(last["objective"]), "lower bound": float(last["bound"]),
+                "degree": int(last["degree"]), "width": float(last["width"]),
                 "p": float(last["p"]) if method in (OBSCURE, DEFAULT) else "",
                 "C": float(last["C"]) if method in (OBSCURE, DEFAULT) else "",
                 "after the online stage, %": 100 * float(online["error"].iloc[-1]) if len(online) else "",

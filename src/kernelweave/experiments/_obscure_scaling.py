@@ -72,7 +72,7 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
         if method == "OBSCURE":
             targets.at_most("OBSCURE: exponent of n in the time of an epoch, 5,000 to 60,000", exponent, 1.1)
     note = (
-        f"Median seconds (processor time) of an epoch ({ONLINE} online, {EPOCHS - ONLINE} batch, with the lower bound). "
+        f"Median seconds (processor time) of an epoch ({ONLINE} online, {EPOCHS - ONLINE} batch, bounds included). "
         "MNIST, linear kernels on the four 14 x 14 blocks as explicit features (784 in all), ten classes, "
         f"p = {P:g}, C = {C:g}, one core.\n\n{targets.text()}"
     )
