@@ -15,7 +15,7 @@ from ..problems import Certificate, solve_fixed
 from ..problems.similarity import SimilarityCertificate, SimilarityProblem
 from ..problems.similarity_losses import SimilarityLoss, SquaredLoss, make_similarity_loss
 from ..solvers import Solution, Stop, solve
-from ..solvers.similarity import similarity_solvers
+from ..solvers.similarity import SimilaritySolver, similarity_solvers
 from ._similarity_inputs import Normalised
 from ._similarity_rules import classical, smooth, spectrum_kernel
 
@@ -81,7 +81,9 @@ def fit_method(method: str, given: Normalised, task: Task) -> SimilarityFit:
 
 
 def _fit_learned(method: str, given: Normalised, task: Task) -> SimilarityFit:
-    made = similarity_solvers.make(task.solver or method, similarity_solvers[method])
+    made = similarity_solvers.make(task.solver or method, SimilaritySolver)
+    if not isinstance(made, similarity_solvers[method]):
+        raise ValueError(f"method={method!r} needs a solver of its own kind, got {made!r}")
     m = given.stack.shape[0]
     several = method in ("emkl", "rekl")
     # with m copies of one similarity (6) is (4) at C / m^2 and rho / m^2: the numbers then mean the same everywhere;
@@ -99,6 +101,11 @@ def _fit_learned(method: str, given: Normalised, task: Task) -> SimilarityFit:
     )
     solution = solve(problem, made, task.stop, callback=task.callback, verbose=task.verbose)
     certificate = problem.certificate(solution.point).with_dual_of(solution.certificate)
+    if certificate.relative_gap < -1e-6:
+        raise ValueError(
+            f"the lower bound {certificate.dual:.6g} is above the objective {certificate.primal:.6g}: the similarity "
+            "loss is not convex, or its subgradient or conjugate is wrong"
+        )
     _warn(solution, certificate, task, str(made.registered_as))
     point: Any = solution.point
     kernels = problem.matrices(point.kernels)
