@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 __all__ = [
@@ -14,7 +16,7 @@ __all__ = [
 ]
 
 #: the classical ways from the eigenvalues of a similarity to those of a kernel
-EIGENVALUES = {
+EIGENVALUES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "denoise": lambda values: np.maximum(values, 0.0),
     "flip": np.abs,
     "shift": lambda values: values + max(-float(values.min()), 0.0),

@@ -10,6 +10,8 @@ Either is linear in the row, so a decision is ``s(x)' w + b`` and w is all that 
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 
 from .._numerics.spectrum import EIGENVALUES
@@ -17,7 +19,7 @@ from .._numerics.spectrum import EIGENVALUES
 __all__ = ["classical", "smooth", "spectrum_kernel"]
 
 #: what the classical rule multiplies the row's coordinates on the eigenvectors with
-ROWS = {
+ROWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "denoise": lambda values: (values > 0).astype(float),
     "flip": np.sign,
     "shift": np.ones_like,

@@ -247,7 +247,7 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
             for fit in fits
         ]
         self.kernel_ = mixed[0] if one else np.stack(mixed)
-        vars(self).pop("kernels_", None)
+        self.__dict__.pop("kernels_", None)
         if self.method in ("emkl", "rekl"):
             self.kernels_ = fits[0].kernels if one else [fit.kernels for fit in fits]
         self.weights_ = fits[0].weights if one else np.stack([fit.weights for fit in fits])

@@ -97,8 +97,9 @@ def _sentence(first: str, second: str, d: float, p: float, q: float) -> str:
 
 
 _HEAD = (
-    "Paired tests of the accuracies, adjusted by Holm over the methods held against one rival: over the splits, sets averaged (t-test "
-    "corrected for overlapping splits, Nadeau and Bengio 2003), and over the sets, splits averaged (Wilcoxon). A difference counts as shown where either is at most 0.05."
+    "Paired tests of the accuracies, adjusted by Holm over the methods held against one rival: over the splits, sets "
+    "averaged (t-test corrected for overlapping splits, Nadeau and Bengio 2003), and over the sets, splits averaged "
+    "(Wilcoxon). A difference counts as shown where either p-value is at most 0.05."
 )
 
 

@@ -53,7 +53,8 @@ def conic_optimum(problem: str, S: Array, y: Array, C: float, rho: float, loss: 
         "frobenius": lambda X: cp.norm(X, "fro"),
         "squared": lambda X: cp.sum_squares(X) / n,
     }[loss]
-    hinge = cp.sum(cp.pos(1 - cp.multiply(y, sum(functions)[:, 0] + b)))
+    whole: Any = sum(functions)
+    hinge = cp.sum(cp.pos(1 - cp.multiply(y, whole[:, 0] + b)))
     kernels = kernels * m if len(kernels) == 1 else kernels
     away = sum(distance(K - Si) for K, Si in zip(kernels, S, strict=True))
     program = cp.Problem(cp.Minimize(t / 2 + C * hinge + rho * away), constraints)

@@ -189,7 +189,7 @@ class SimilarityProblem:
     def extremes(self, gradient: Array) -> tuple[Array, Array]:
         """Smallest and largest eigenvalue of every gradient."""
         self.decompositions += self.k
-        values = np.linalg.eigvalsh(gradient)
+        values: Array = np.asarray(np.linalg.eigvalsh(gradient), dtype=np.float64)
         return values[:, 0], values[:, -1]
 
     def project(self, kernels: Array) -> Array:

@@ -91,5 +91,5 @@ def _best_kernel(problem: SimilarityProblem, beta: Array) -> tuple[Array, float]
     slope = problem.slope(beta, np.ones(1))
     mean = problem.similarities.mean(axis=0)[None]
     K = problem.project(mean - slope * (problem.n / (2.0 * problem.rho * problem.m)))
-    value = problem.y.ravel() @ beta.ravel() + float(np.sum(slope * K))
+    value = float(np.sum(problem.y * beta)) + float(np.sum(slope * K))
     return K, value + problem.rho * float(problem.losses(K).sum())
