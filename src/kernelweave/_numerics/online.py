@@ -1,7 +1,7 @@
 """Steps on single samples for (2, r)-norm MKL: OBSCURE, Pegasos and UFO, and exact ascent on the same dual.
 
 Every kernel j has ``theta_j = sum_i a_i phi_j(x_i)`` with the same coefficients a ``(n, k)``; only the norms differ, so
-``f = sum_j c_j theta_j`` with one factor a kernel.  What a step needs of the sample are its products with every theta_j,
+``f = sum_j c_j theta_j`` with one factor a kernel.  What a step needs of the sample are its products with all theta_j,
 ``p (m, k)``.  They are kept for all samples, ``P (k, m, n)``, or made from ``W = theta (k, D)`` where kernels have
 explicit features.
 
@@ -204,7 +204,7 @@ def features_epoch(
     order, where, Z, starts, scale, W, diag, A, H, window, sq, c, scalars, rule, q, lam, eta, radius, cut,
     share, kind, target, width, low, high,
 ):  # fmt: skip
-    """``kernel_epoch`` on explicit features: ``Z[where[t]]`` are those of the t-th sample, block j from ``starts[j]``."""
+    """``kernel_epoch`` on explicit features: ``Z[where[t]]`` are the t-th sample's, block j from ``starts[j]``."""
     k, m = W.shape[0], scale.size
     p, z, scores, unit = np.empty((m, k)), np.empty(k), np.empty(k), np.empty(k)
     for t in range(order.size):

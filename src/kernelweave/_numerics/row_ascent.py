@@ -1,6 +1,7 @@
 """Exact ascent on the dual of a multiclass SVM, one sample's row of coefficients at a time.
 
-    maximise  sum_i beta_i,own - tr(beta' K beta) / 2 - b'(1'beta) - rho |1'beta|^2 / 2,   beta_i <= c_i e_own, 1'beta_i' = 0
+    maximise  sum_i beta_i,own - tr(beta' K beta) / 2 - b'(1'beta) - rho |1'beta|^2 / 2
+    subject to  beta_i <= c_i e_own,  sum_k beta_ik = 0  for every row i
 
 With the others held, a row's best value is a projection: the quadratic is ``(K_ii + rho)`` times the identity.  b and
 rho hold the column sums at zero (an augmented Lagrangian, ``problems.joint``); both are zero without an intercept.
@@ -53,6 +54,18 @@ def _best_row(target, own, c, order, out):
         h = (free + held) / (a + 1)
     for j in range(k):
         out[j] = min(c if j == own else 0.0, target[j] - h)
+
+
+@njit(cache=True)
+def _shuffle(rows, state):
+    """Put the rows into another order, in place; return the next state of the generator (xorshift)."""
+    for a in range(rows.size - 1, 0, -1):
+        state ^= state << np.uint64(13)
+        state ^= state >> np.uint64(7)
+        state ^= state << np.uint64(17)
+        b = np.int64(state % np.uint64(a + 1))
+        rows[a], rows[b] = rows[b], rows[a]
+    return state
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
@@ -110,12 +123,14 @@ def ascend(K, own, c, beta, product, b, rho, goal, max_epochs, seed):
     shift = b + rho * sums
     gap = gap_of_rows(product, beta, own, c, shift, gaps)
     updates = 0
-    np.random.seed(seed)
+    rows = np.arange(n)
+    state = np.uint64(2 * seed + 1)
     for _ in range(max_epochs):
         if gap <= goal:
             break
         share = max(0.1 * gap, 0.3 * goal) / n
-        for i in np.random.permutation(n):
+        state = _shuffle(rows, state)
+        for i in rows:
             if c[i] <= 0.0:
                 continue
             for j in range(k):

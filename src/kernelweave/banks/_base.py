@@ -97,11 +97,15 @@ class Bank(ABC):
 
     def combine(self, weights: Array) -> Array:
         """Mixed kernel ``sum_j weights_j K_j``, ``(n, n)``."""
-        out = np.zeros((self.n, self.n))
         everyone = np.arange(self.n)
+        return self.mix_block(weights, everyone, everyone)
+
+    def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
+        """Some rows and columns of the mixed kernel."""
         active = np.flatnonzero(weights)
-        self.count(float(active.size) * self.n**2)
-        for k, r, entries in self._blocks(everyone, everyone, active):
+        self.count(float(active.size) * rows.size * cols.size)
+        out = np.zeros((rows.size, cols.size))
+        for k, r, entries in self._blocks(rows, cols, active):
             out[r] += np.tensordot(weights[active[k]], entries, axes=1)
         return out
 

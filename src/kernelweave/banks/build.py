@@ -87,7 +87,7 @@ def build_bank(
     if stored.size and storage == "lazy":
         _learn_blockwise(kernels, stored, samples, n, normaliser)
         mine = [kernels[j] for j in stored]
-        parts.append(LazyBank(mine, samples, n, normaliser.restrict(stored)))
+        parts.append(LazyBank(mine, samples, n, normaliser.restrict(stored), dtype, threads))
         members.append(stored)
     elif stored.size:
         bank = _stored_bank(kernels, chains, samples, n, normaliser, dtype, threads)

@@ -2,16 +2,20 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from ..kernels._helpers import take
 from ..kernels._kernel import Kernel
-from ._base import Array, Bank, Index
+from ._base import Array, Bank, Index, support
 from .normalise import Normaliser
 
 __all__ = ["LazyBank", "base_groups"]
+
+#: entries of a block that a thread works on
+PIECE = 2_000_000
 
 
 def base_groups(kernels: list[Kernel], which: Index | range) -> list[list[int]]:
@@ -23,26 +27,104 @@ def base_groups(kernels: list[Kernel], which: Index | range) -> list[list[int]]:
 
 
 class LazyBank(Bank):
-    """Kernels and samples; every pass computes its entries anew, one base matrix a family and block."""
+    """Kernels and samples; every pass computes its entries anew, one base matrix a family and block.
 
-    def __init__(self, kernels: list[Kernel], samples: Any, n: int, normaliser: Normaliser) -> None:
+    Parameters
+    ----------
+    kernels, samples, n, normaliser :
+        Resolved kernels, what they are evaluated on, how many, and what is done to raw entries.
+    dtype : dtype, default=float64
+        Precision of the entries while they exist.
+    threads : int, default=1
+        Threads that share the rows of a sweep.
+    """
+
+    def __init__(
+        self,
+        kernels: list[Kernel],
+        samples: Any,
+        n: int,
+        normaliser: Normaliser,
+        dtype: Any = np.float64,
+        threads: int = 1,
+    ) -> None:
         super().__init__(n, len(kernels))
         self.kernels = kernels
-        self.samples = samples
+        self.dtype = np.dtype(dtype)
+        floats = isinstance(samples, np.ndarray) and samples.dtype == np.float64
+        self.samples = samples.astype(self.dtype) if floats and self.dtype != np.float64 else samples
         self.normaliser = normaliser
+        self.threads = threads
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         distinct, again = np.unique(kernels, return_inverse=True)
         if distinct.size < len(kernels):
             return self.block(rows, cols, distinct)[again]
         rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
-        left, right = take(self.samples, rows), take(self.samples, cols)
         out = np.empty((len(kernels), rows.size, cols.size))
+
+        def keep(at: int, part: slice, entries: Array) -> None:
+            out[at, part] = entries
+
+        self._each(rows, cols, np.asarray(kernels), keep, slice(0, rows.size))
+        return out
+
+    def _each(
+        self, rows: Index, cols: Index, kernels: Index, use: Callable[[int, slice, Array], None], part: slice
+    ) -> None:
+        """Compute the entries of every kernel in turn and hand them over; kernels of a family share their base."""
+        left, right = take(self.samples, rows), take(self.samples, cols)
         at = {int(j): k for k, j in enumerate(kernels)}
         for group in base_groups(self.kernels, kernels):
             base = self.kernels[group[0]].base(left, right)
+            buffer = np.empty((rows.size, cols.size), dtype=base.dtype)
             for j in group:
-                entries = out[at[j]]
-                self.kernels[j].of_base(base, out=entries)
-                self.normaliser.train_block(j, entries, rows, cols)
+                self.kernels[j].of_base(base, out=buffer)
+                use(at[j], part, self.normaliser.train_block(j, buffer, rows, cols))
+
+    def _sweep(
+        self, rows: Index, cols: Index, kernels: Index, use: Callable[[int, slice, Array], None]
+    ) -> None:
+        """Hand over all entries in pieces of rows, shared among the threads."""
+        from .power import in_threads
+
+        height = max(1, PIECE // max(1, cols.size))
+        starts = np.arange(0, rows.size, height)
+
+        def run(mine: Index) -> None:
+            for top in mine:
+                part = slice(int(top), min(int(top) + height, rows.size))
+                self._each(rows[part], cols, kernels, use, part)
+
+        in_threads(run, starts, self.threads)
+
+    def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
+        where = np.arange(self.n) if rows is None else rows
+        which = np.arange(self.m) if kernels is None else kernels
+        used = support(a)
+        self.count(float(which.size) * where.size * used.size)
+        out = np.zeros((which.size, where.size, *a.shape[1:]))
+        part_of_a = a[used].astype(self.dtype, copy=False)
+
+        def multiply(at: int, part: slice, entries: Array) -> None:
+            out[at, part] = entries @ part_of_a
+
+        if used.size:
+            self._sweep(where, used, which, multiply)
         return out
+
+    def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
+        active = np.flatnonzero(weights)
+        self.count(float(active.size) * rows.size * cols.size)
+        out = np.zeros((rows.size, cols.size))
+
+        def add(at: int, part: slice, entries: Array) -> None:
+            entries *= weights[active[at]]
+            out[part] += entries
+
+        self._sweep(rows, cols, active, add)
+        return out
+
+    def combine(self, weights: Array) -> Array:
+        everyone = np.arange(self.n)
+        return self.mix_block(weights, everyone, everyone)

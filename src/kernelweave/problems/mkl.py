@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from ..banks import Bank, support
+from ..banks.memory import default_budget, refuse
 from ..losses import Loss
 from ..norms import Norm
 from .certificate import TINY, Array, Certificate, Point
@@ -186,6 +187,12 @@ class MKLProblem:
         curvature: bool = False,
     ) -> Oracle:
         """Solve with these weights to a relative gap of ``target``, starting from an earlier solution."""
+        if 8 * self.n**2 > default_budget():
+            raise refuse(
+                f"the mixed kernel of {self.n} samples", 8 * self.n**2, default_budget(),
+                ["a norm with p > 1, for which solver='working_set' mixes support vectors alone",
+                 "explicit features (kernels.nystroem) with solver='lbfgs' or 'svrg' and a smooth loss"],
+            )  # fmt: skip
         K = self.bank.combine(weights)
         inner = solve_fixed(K, self.loss, self.y, self.c, self.fit_intercept, target, start)
         if not curvature:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from ..banks import Bank
+from ..banks.memory import default_budget
 from ..losses import Loss
 from ..norms import Norm
 from ._base import Solver, registry
@@ -22,6 +23,9 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     stochastic = registry["svrg"]()
     if bank.streams and not stochastic.unmet(loss, norm):
         return stochastic
+    working_set = registry["working_set"]()
+    if 8 * bank.n**2 > default_budget() // 4 and not working_set.unmet(loss, norm):
+        return working_set
     if norm.fixed:
         return registry["fixed_weights"]()
     first_order = registry["nesterov"]()

@@ -5,11 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ClassVar
 
+import numpy as np
+
 from .._components import Component, Registry
 from ..losses import Loss
 from ..norms import Norm
 from ..problems import MKLProblem, Point
-from ._svrg_forms import has_simple_derivative
+from ._svrg_forms import has_bounded_steps, has_simple_derivative
 
 __all__ = ["REQUIREMENTS", "Solver", "fitting_solvers", "make_solver", "registry"]
 
@@ -58,10 +60,8 @@ REQUIREMENTS: dict[str, tuple[Callable[[Loss, Norm], bool], str]] = {
         "a loss that judges several classes together (multiclass_hinge)",
     ),
     "stepwise loss": (
-        lambda loss, norm: loss.joint
-        or has_simple_derivative(loss)
-        or (loss.has_saddle_form and type(loss).total is Loss.total),
-        "a loss with a simple gradient (multiclass_hinge, hinge, logistic, squared, squared_hinge, huber_hinge)",
+        lambda loss, norm: has_bounded_steps(loss),
+        "a loss with a simple, bounded gradient (multiclass_hinge, hinge, huber_hinge, logistic)",
     ),
     "block norm": (
         lambda loss, norm: norm.smooth_on_blocks and 1.0 < getattr(norm, "r", 0.0) <= 2.0,
@@ -70,6 +70,18 @@ REQUIREMENTS: dict[str, tuple[Callable[[Loss, Norm], bool], str]] = {
     "elastic norm": (
         lambda loss, norm: hasattr(norm, "alpha"),
         "kernelweave.norms.Elastic(alpha, r), the norm with an l1 term",
+    ),
+    "sparse dual": (
+        lambda loss, norm: (
+            (loss.joint or loss.quadratic_dual(np.ones(1)) is not None)
+            and type(loss).dual_budget is Loss.dual_budget
+        ),
+        "a loss that leaves samples without coefficients (hinge, multiclass_hinge, squared_hinge, huber_hinge, "
+        "epsilon_insensitive)",
+    ),
+    "closed-form or fixed weights": (
+        lambda loss, norm: norm.fixed or (norm.analytic and norm.convex_in_weights),
+        "a norm with closed-form weights (lp with p > 1) or fixed ones (uniform)",
     ),
     "smooth norm": (
         lambda loss, norm: norm.smooth_on_blocks,
@@ -98,6 +110,8 @@ class Solver(Component):
     mixes: ClassVar[bool] = True
     #: whether it learns an intercept; if not, ``fit_intercept=False`` is the only way to use it
     intercepts: ClassVar[bool] = True
+    #: whether a start is used; the online methods of the papers begin at zero
+    takes_start: ClassVar[bool] = True
     #: one line for tables
     summary: ClassVar[str] = ""
 

@@ -17,7 +17,7 @@ from ._svrg_forms import Derivative, columns_of
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-__all__ = ["Products", "derivative_of", "products_of", "block_exponent"]
+__all__ = ["Products", "block_exponent", "derivative_of", "products_of"]
 
 #: entries of kernel rows, or of features, at hand at a time
 CHUNK = 20_000_000
@@ -46,7 +46,7 @@ def block_exponent(norm: Any) -> float:
 
 
 class Products:
-    """Products of every sample with every block ``theta_j = sum_i a_i phi_j(x_i)``, kept up to date by compiled steps."""
+    """Products of every sample with every block ``theta_j = sum_i a_i phi_j(x_i)``, which compiled steps keep."""
 
     def __init__(self, problem: MKLProblem) -> None:
         self.problem = problem

@@ -86,21 +86,24 @@ class OnlineRun:
 
     # ---- what it stands for ---------------------------------------------------------------------------------
 
-    def point(self, factors: Array, scale: float) -> Point:
-        """The function ``sum_j factors_j theta_j`` with what is known of it; ``scale`` makes stored values true ones."""
+    def point(self, factors: Array, shrink: float) -> Point:
+        """The function ``shrink sum_j factors_j theta_j`` with what is known of it."""
+        from .._numerics.online import SIG
+
         shape = self.problem.y.shape
         if not np.any(factors > 0):
             return self._with_dual(Point(np.zeros(shape), self.problem.norm.start(self.problem.m)))
-        decision = scale * self.products.mixture(factors)
+        scale = shrink * self.scalars[SIG]
+        decision = (scale * self.products.mixture(factors)).reshape(shape)
         beta = (scale * self.A).reshape(shape)
-        return self._with_dual(Point(beta, factors, self.sq.copy(), decision.reshape(shape)))
+        return self._with_dual(Point(beta, factors.copy(), shrink**2 * self.sq, decision))
 
-    def averaged(self, of_norms: Any) -> Point:
-        """The mean of the coefficients of this stage, the factors from its norms; costs a pass."""
+    def averaged(self, shrink: float, of_norms: Any) -> Point:
+        """The mean of the coefficients of this stage times ``shrink``, the factors from its norms; costs a pass."""
         from .._numerics.online import SUM_SIG, TIME
 
         steps = max(self.scalars[TIME], 1.0)
-        mean = (self.scalars[SUM_SIG] * self.A - self.H) / steps
+        mean = shrink * (self.scalars[SUM_SIG] * self.A - self.H) / steps
         quad = self.problem.bank.quad(mean.reshape(self.problem.y.shape))
         point = Point(mean.reshape(self.problem.y.shape), of_norms(quad), quad)
         return self._with_dual(point)

@@ -11,7 +11,7 @@ from ..losses import Loss
 
 Array = NDArray[np.float64]
 
-__all__ = ["Derivative", "columns_of", "draw", "has_simple_derivative", "shares"]
+__all__ = ["Derivative", "columns_of", "draw", "has_bounded_steps", "has_simple_derivative", "shares"]
 
 
 class Derivative(NamedTuple):
@@ -44,6 +44,14 @@ def has_simple_derivative(loss: Loss) -> bool:
         return True
     quadratic = loss.quadratic_dual(np.ones(1))
     return quadratic is not None and quadratic.kink == 0.0 and quadratic.ridge > 0.0
+
+
+def has_bounded_steps(loss: Loss) -> bool:
+    """Whether online steps serve: a sum over samples of a loss whose gradients are simple and bounded."""
+    if loss.joint:
+        return True
+    corner = loss.has_saddle_form and type(loss).total is Loss.total
+    return (corner or has_simple_derivative(loss)) and bool(np.all(np.isfinite(loss.bounds(np.ones(1)))))
 
 
 def columns_of(values: Any) -> Array:

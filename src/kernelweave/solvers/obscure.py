@@ -46,6 +46,7 @@ class Obscure(Solver, registered_as="obscure"):
 
     needs = ("stepwise loss", "block norm")
     intercepts = False
+    takes_start = False
     default_max_iter = 1000
     mixes = False
     summary = "online, then strongly convex stochastic steps in a ball (Orabona et al. 2010)"
@@ -88,24 +89,15 @@ class Obscure(Solver, registered_as="obscure"):
 
     def point(self, state: _State) -> Point:
         if self.iterate == "averaged" and state.radius is not None and state.run.visits > 0:
-            return state.run.averaged(lambda quad: _factors(quad, state.run.q) / state.run.q)
+            return state.run.averaged(1.0 / state.run.q, state.run.problem.norm.weights)
         return self._last(state.run)
 
     def _last(self, run: OnlineRun) -> Point:
-        from .._numerics.online import SIG
-
-        return run.point(run.factors / run.q, run.scalars[SIG])
+        # w_j = (1/q) (|theta_j| / |theta|_q)^(q-2) theta_j
+        return run.point(run.factors, 1.0 / run.q)
 
 
 def radius_of(problem: MKLProblem, run: OnlineRun, point: Point) -> float:
     """Theorem 2: the optimum's norm is at most ``sqrt(2 objective / lam)`` at any point, and ``1 / sqrt(lam)``."""
     objective = problem.primal(point)[0] / run.total
     return float(min(np.sqrt(2.0 * objective / run.lam), 1.0 / np.sqrt(run.lam)))
-
-
-def _factors(quad: np.ndarray, q: float) -> np.ndarray:
-    from .._numerics.online import block_factors
-
-    out = np.zeros(quad.size)
-    block_factors(np.ascontiguousarray(quad), q, 0.0, out)
-    return out

@@ -11,7 +11,7 @@ from ._base import Solver
 from ._online import block_exponent
 from ._online_run import OnlineRun
 
-__all__ = ["Pegasos", "UFO"]
+__all__ = ["UFO", "Pegasos"]
 
 
 @dataclass
@@ -23,6 +23,7 @@ class _SumOfGradients(Solver):
     """``theta += z`` on every loss, ``w`` from the soft-thresholded norms of theta over ``lam t``."""
 
     intercepts = False
+    takes_start = False
     default_max_iter = 1000
     mixes = False
 
@@ -55,7 +56,7 @@ class _SumOfGradients(Solver):
         t = max(run.scalars[TIME], 1.0)
         factors = np.zeros(run.problem.m)
         block_factors(run.sq, run.q, self._cut(run.problem, run) * t, factors)
-        return run.point(factors / (run.lam * t), 1.0)
+        return run.point(factors, 1.0 / (run.lam * t))
 
 
 class Pegasos(_SumOfGradients, registered_as="pegasos"):
