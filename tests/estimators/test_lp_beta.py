@@ -9,7 +9,7 @@ from sklearn.model_selection import GridSearchCV, StratifiedKFold
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from kernelweave import LPBetaClassifier
+from kernelweave import LPBetaClassifier, persistence
 from kernelweave import kernels as kw
 from kernelweave.estimators._margin_lp import largest_margin
 
@@ -160,6 +160,14 @@ def test_in_a_grid_search():
     search = GridSearchCV(LPBetaClassifier(BANK, n_folds=2), {"C": [0.1, 1.0], "nu": [0.1, 0.3]}, cv=2)
     assert search.fit(X, y).best_score_ > 0.7
     assert clone(search.best_estimator_).get_params()["n_folds"] == 2
+
+
+def test_it_can_be_saved(tmp_path):
+    X, y = by_hand.blobs(45)
+    clf = LPBetaClassifier(BANK).fit(X, y)
+    persistence.save(clf, tmp_path / "model.skops")
+    again = persistence.load(tmp_path / "model.skops")
+    np.testing.assert_array_equal(again.decision_function(X), clf.decision_function(X))
 
 
 def test_a_class_of_few_gets_fewer_folds():
