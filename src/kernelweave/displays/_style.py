@@ -33,10 +33,12 @@ def tidy(ax: Any, grid: str) -> None:
 def shorten(name: str, most: int = 48) -> str:
     """Cut a long name in the middle: what kernel it is and what it looks at stand at the two ends.
 
+    Dollars are written so that matplotlib does not take what is between them for a formula.
+
     >>> shorten("gaussian(width=0.5) on a very long column name", 30)
     'gaussian(widt...ng column name'
     """
-    if len(name) <= most:
-        return name
-    head = (most - 3) // 2
-    return f"{name[:head]}...{name[-(most - 3 - head) :]}"
+    if len(name) > most:
+        head = (most - 3) // 2
+        name = f"{name[:head]}...{name[-(most - 3 - head) :]}"
+    return name.replace("$", r"\$")

@@ -16,7 +16,7 @@ from .explain import Contributions, contributions
 from .stability import refuse_matrices
 from .views import final_estimator
 
-__all__ = ["view_p_values"]
+__all__ = ["test_views", "view_p_values"]
 
 Array = NDArray[np.float64]
 
@@ -83,12 +83,13 @@ def view_p_values(
         parts.append((contributions(fitted, take(X, test), views=views), y[test]))
         if progress is not None:
             progress(done + 1, len(folds))
-    return _test(parts, int(n_permutations), check_random_state(random_state), classify)
+    return test_views(parts, int(n_permutations), check_random_state(random_state), classify)
 
 
-def _test(
+def test_views(
     parts: list[tuple[Contributions, NDArray[Any]]], permutations: int, random: Any, classify: bool
 ) -> Any:
+    """Shuffle every view among the held-out samples of each fold; a row a view."""
     import pandas as pd
 
     n = sum(len(labels) for _, labels in parts)

@@ -1,1 +1,5 @@
-"""One self-contained HTML page about a fit."""
+"""One self-contained HTML page about a fit: no network, light and dark, nothing to install for its reader."""
+
+from ._make import make_report
+
+__all__ = ["make_report"]

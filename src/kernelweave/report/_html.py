@@ -1,0 +1,110 @@
+"""Bits of HTML: everything that comes from outside is escaped here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from html import escape
+from importlib.resources import files
+from typing import Any
+
+__all__ = ["Cell", "document", "figure", "number", "percent", "table"]
+
+Cell = str | float | int | None | tuple[float, str]
+
+
+def number(value: float, digits: int = 3) -> str:
+    """A number as people read it.
+
+    >>> number(0.12345), number(1e-7), number(-1e-7), number(float("nan"))
+    ('0.123', '< 0.001', '> -0.001', '–')
+    """
+    if math.isnan(value):
+        return "–"
+    if value == 0.0 or abs(value) >= 10.0**-digits:
+        return f"{value:.{digits}f}"
+    least = f"{10.0**-digits:.{digits}f}"
+    return f"< {least}" if value > 0 else f"> -{least}"
+
+
+def percent(value: float, digits: int = 1) -> str:
+    """A share in per cent.
+
+    >>> percent(0.9271)
+    '92.7 %'
+    """
+    return "–" if math.isnan(value) else f"{100 * value:.{digits}f} %"
+
+
+def table(
+    head: Sequence[str],
+    rows: Sequence[Sequence[Any]],
+    caption: str,
+    *,
+    sortable: bool = True,
+    label: str = "",
+) -> str:
+    """Return a table of cells; numbers are to the right, and a pair is a number to sort by with the text to show."""
+    if not rows:
+        return ""
+    right = [isinstance(cell, (int, float, tuple)) for cell in rows[0]]
+    heads = "".join(
+        f'<th scope="col"{_class(is_right)}>{escape(name)}</th>'
+        for name, is_right in zip(head, right, strict=True)
+    )
+    body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
+    kind = ' class="sortable"' if sortable else ""
+    return (
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label or caption, quote=True)}">'
+        f"<table{kind}><caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead>"
+        f"<tbody>{body}</tbody></table></div>"
+    )
+
+
+def _class(right: bool) -> str:
+    return ' class="n"' if right else ""
+
+
+def _cell(cell: Cell) -> str:
+    if isinstance(cell, tuple):
+        key, text = cell
+        return f'<td class="n" data-v="{-1e300 if math.isnan(key) else key!r}">{escape(text)}</td>'
+    if isinstance(cell, (int, float)):
+        shown = number(cell) if isinstance(cell, float) else str(cell)
+        return f'<td class="n" data-v="{cell!r}">{escape(shown)}</td>'
+    return f"<td>{escape(str(cell if cell is not None else ''))}</td>"
+
+
+def figure(svg: str, caption: str) -> str:
+    """Return a picture with a caption; the picture is ours, the caption is escaped."""
+    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+
+
+def document(title: str, body: str, header: str) -> str:
+    """Return the whole page; its policy forbids everything that would need a network."""
+    room: Any = files(__package__)
+    css, js = ((room / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    policy = "default-src 'none'; style-src 'unsafe-inline'; script-src 'unsafe-inline'; img-src data:"
+    return f"""<!DOCTYPE html>
+<html lang="en">
+<head>
+<meta charset="utf-8">
+<meta name="viewport" content="width=device-width, initial-scale=1">
+<meta http-equiv="Content-Security-Policy" content="{policy}">
+<title>{escape(title)}</title>
+<style>
+{css}</style>
+</head>
+<body>
+<a class="skip" href="#main">To the content</a>
+<header><div>{header}</div><button id="theme" type="button" hidden>Dark</button></header>
+<main id="main">
+{body}
+</main>
+<footer>Written by kernelweave. This page is complete in itself: it can be mailed, archived and read without a
+network.</footer>
+<script>
+{js}</script>
+</body>
+</html>
+"""

@@ -1,0 +1,306 @@
+"""The page says what was computed, needs nothing from outside, and can be read by everybody."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from collections import Counter
+from html.parser import HTMLParser
+from importlib.resources import files
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
+from sklearn.exceptions import NotFittedError
+from sklearn.model_selection import RepeatedStratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+
+from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor, NoisyLabelMKLClassifier
+from kernelweave import kernels as kw
+from kernelweave.experiments._statistics import corrected_t_test
+from kernelweave.report import make_report
+from kernelweave.report._gather import gather
+
+RAW, TARGET = load_breast_cancer(return_X_y=True)
+X, Y = RAW[:140], np.array(["malignant", "benign"])[TARGET[:140]]
+BANK = kw.per_view({"mean": slice(0, 10), "worst": slice(20, 30)}, kw.linear(), kw.gaussian([2.0, 4.0]))
+
+
+class Page(HTMLParser):
+    """Tags, ids and texts of a page."""
+
+    VOID = ("meta", "link", "br", "img", "input", "hr")
+
+    def __init__(self, page):
+        super().__init__()
+        self.tags, self.open, self.text = [], [], []
+        self.feed(page)
+
+    def handle_starttag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+        if tag not in self.VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag, attributes):
+        self.tags.append((tag, dict(attributes)))
+
+    def handle_endtag(self, tag):
+        assert self.open.pop() == tag, f"</{tag}> closes something else"
+
+    def handle_data(self, data):
+        if not self.open or self.open[-1] not in ("script", "style"):
+            self.text.append(data)
+
+    def cells(self):
+        return [text.strip() for text in self.text if text.strip()]
+
+
+@pytest.fixture(scope="module")
+def model():
+    return make_pipeline(StandardScaler(), MKLClassifier(BANK)).fit(X, Y)
+
+
+@pytest.fixture(scope="module")
+def html(model):
+    rows = [f"patient <{i}>" for i in range(len(Y))]
+    note = {"command": "kernelweave fit a.csv --target 'x & y'", "data": "a.csv", "target": "x & y"}
+    return make_report(model, X, Y, title="Tumours & <b>", n_folds=3, n_repeats=2, row_names=rows, note=note)
+
+
+@pytest.fixture(scope="module")
+def page(html):
+    return Page(html)
+
+
+# ---- what it says -------------------------------------------------------------------------------------------
+
+
+def test_the_numbers_are_those_of_the_folds(model):
+    found = gather(
+        model,
+        model,
+        X,
+        Y,
+        n_folds=3,
+        n_repeats=2,
+        random_state=0,
+        row_names=list(map(str, range(140))),
+        progress=None,
+    )
+    folds = list(RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0).split(X, Y))
+    fits = [clone(model).fit(X[train], Y[train]) for train, _ in folds]
+    scores = [fit.score(X[test], Y[test]) for fit, (_, test) in zip(fits, folds, strict=True)]
+    ours, mean, _ = found.compared
+    np.testing.assert_allclose(ours.scores, scores)
+    np.testing.assert_allclose(found.stability.weights, [fit[-1].weights_ for fit in fits])
+    uniform = make_pipeline(StandardScaler(), MKLClassifier(BANK, norm="uniform"))
+    theirs = [clone(uniform).fit(X[train], Y[train]).score(X[test], Y[test]) for train, test in folds]
+    np.testing.assert_allclose(mean.scores, theirs)
+    share = len(folds[0][1]) / len(folds[0][0])
+    assert mean.p_value == pytest.approx(
+        corrected_t_test(np.array(scores), np.array(theirs), share), nan_ok=True
+    )
+    assert ours.low < ours.mean < ours.high <= 1.0
+    # suspects are those that a fit without them contradicts
+    wrong = {
+        str(i)
+        for fit, (_, test) in zip(fits[:3], folds[:3], strict=True)
+        for i in test
+        if fit.predict(X[[i]])[0] != Y[i]
+    }
+    assert {suspect.row for suspect in found.suspects} == wrong
+
+
+def test_everything_is_on_the_page(model, page):
+    text = " ".join(page.cells())
+    estimator = model[-1]
+    for title in ("What was learnt", "Which views and kernels matter", "How good it is", "How close to optimal",
+                  "Labels to look at again", "To repeat this"):  # fmt: skip
+        assert title in text
+    for j in np.flatnonzero(estimator.weights_):
+        assert estimator.kernel_names_[j] in text
+    assert "mean kernel" in text
+    assert "best single kernel" in text
+    assert f"{estimator.certificate_.dual:.6g}" in text
+    assert "kernelweave fit a.csv --target 'x & y'" in text
+    assert "p-value" in text
+
+
+def test_texts_are_escaped(html, page):
+    assert "<b>Tumours" not in html
+    assert ("b", {}) not in [tag for tag in page.tags if tag[0] == "b" and "Tumours" in str(tag)]
+    assert "Tumours & <b>" in " ".join(page.cells())
+    assert "patient <" not in html
+
+
+def test_names_cannot_run_scripts():
+    evil = kw.per_view({"</td><script>alert(1)</script>": [0, 1], '" onload="alert(2)': [2, 3]}, kw.linear())
+    data = load_iris()
+    clf = MKLClassifier(evil, norm=2).fit(data.data, data.target)
+    page = make_report(clf, data.data, data.target, n_folds=2, n_repeats=1)
+    assert page.count("<script>") == 1  # our own
+    assert not [a for _, a in Page(page).tags if any(name.startswith("on") for name in a)]
+
+
+# ---- what it needs, and who can read it ---------------------------------------------------------------------
+
+
+def test_nothing_comes_from_outside(html, page):
+    for tag, attributes in page.tags:
+        for name in ("src", "href", "xlink:href", "action"):
+            assert attributes.get(name, "#").startswith("#"), f"<{tag} {name}={attributes[name]!r}>"
+    assert "@import" not in html
+    assert not re.search(r"url\((?!#)", html)
+    policy = next(a["content"] for t, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    assert policy.startswith("default-src 'none'")
+
+
+def test_structure(page):
+    assert not page.open, "every tag is closed"
+    ids = Counter(a["id"] for _, a in page.tags if "id" in a)
+    assert max(ids.values()) == 1
+    levels = [int(tag[1]) for tag, _ in page.tags if re.fullmatch(r"h[1-6]", tag)]
+    assert levels[0] == 1
+    assert levels.count(1) == 1
+    assert all(later - earlier <= 1 for earlier, later in pairwise(levels))
+    assert ("html", {"lang": "en"}) in page.tags
+    assert all(a.get("scope") == "col" for tag, a in page.tags if tag == "th")
+    assert sum(tag == "caption" for tag, _ in page.tags) == sum(tag == "table" for tag, _ in page.tags)
+    pictures = [a for tag, a in page.tags if tag == "svg"]
+    assert len(pictures) == 3
+    assert all(a.get("role") == "img" and len(a.get("aria-label", "")) > 20 for a in pictures)
+    targets = set(ids)
+    for _, attributes in page.tags:
+        if attributes.get("href", "").startswith("#"):
+            assert attributes["href"][1:] in targets
+
+
+def luminance(colour):
+    parts = [int(colour[i : i + 2], 16) / 255 for i in (1, 3, 5)]
+    linear = [c / 12.92 if c <= 0.03928 else ((c + 0.055) / 1.055) ** 2.4 for c in parts]
+    return 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+
+
+def test_contrast_in_light_and_dark():
+    css = (files("kernelweave.report") / "page.css").read_text()
+    themes = re.findall(r":root[^{]*\{([^}]*--paper[^}]*)\}", css)
+    assert len(themes) == 3
+    assert dict(re.findall(r"--(\w+): (#\w{6})", themes[1])) == dict(
+        re.findall(r"--(\w+): (#\w{6})", themes[2])
+    )
+    for theme in themes:
+        colours = dict(re.findall(r"--(\w+): (#\w{6})", theme))
+        for ground in ("paper", "card"):
+            for name, least in (("text", 7.0), ("quiet", 4.5), ("ink", 4.5), ("accent", 3.0)):
+                bright, dim = sorted((luminance(colours[name]), luminance(colours[ground])), reverse=True)
+                assert (bright + 0.05) / (dim + 0.05) >= least, f"{name} on {ground}"
+
+
+# ---- other models -------------------------------------------------------------------------------------------
+
+
+def test_several_classes_and_a_chosen_C():
+    data = load_iris()
+    clf = MKLClassifierCV(kw.gaussian([0.5, 1.0]), Cs=[1.0, 10.0], cv=2).fit(data.data, data.target)
+    text = " ".join(Page(make_report(clf, data.data, data.target, n_folds=2, n_repeats=1)).cells())
+    assert "All 2 kernels look at the same features" in text
+    assert "C chosen as for the model" in text
+    assert "optimistic: it was maximised" in text
+
+
+def test_noisy_labels():
+    flipped = Y.copy()
+    flipped[::12] = np.where(flipped[::12] == "benign", "malignant", "benign")
+    clf = make_pipeline(StandardScaler(), NoisyLabelMKLClassifier(BANK)).fit(X, flipped)
+    text = " ".join(Page(make_report(clf, X, flipped, n_folds=2, n_repeats=1)).cells())
+    assert "of the labels are thought to be wrong" in text
+    assert "probability that the label is right" in text
+
+
+def test_regression():
+    samples, target = load_diabetes(return_X_y=True)
+    bank = kw.per_view({"body": [0, 1, 2, 3], "blood": [4, 5, 6, 7, 8, 9]}, kw.gaussian([0.1, 0.3]))
+    reg = MKLRegressor(bank, C=100.0).fit(samples[:120], target[:120])
+    page = make_report(reg, samples[:120], target[:120], n_folds=2, n_repeats=1)
+    text = " ".join(Page(page).cells())
+    assert "R² on held-out folds" in text
+    assert "ridge on the mean kernel" in text
+    assert "Labels to look at again" not in text
+
+
+def test_matrices_through_a_holder():
+    stack = np.stack([kernel(StandardScaler().fit_transform(X)) for kernel in kw.gaussian([2.0, 6.0])])
+    clf = MKLClassifier("precomputed").fit(stack, Y)
+    refit = MKLClassifier(kw.held(stack, ["near", "far"])), np.arange(len(Y))
+    text = " ".join(Page(make_report(clf, stack, Y, refit=refit, n_folds=2, n_repeats=1)).cells())
+    assert "kernel 0" in text
+
+
+def test_refused(model):
+    with pytest.raises(NotFittedError):
+        make_report(MKLClassifier(), X, Y)
+    with pytest.raises(ValueError, match="2 row names were given for 140 samples"):
+        make_report(model, X, Y, row_names=["a", "b"])
+    with pytest.raises(ValueError, match="at least two samples of every class"):
+        make_report(model, X, np.where(np.arange(140) == 0, "odd", Y))
+
+
+# ---- in a browser -------------------------------------------------------------------------------------------
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: apt-get install chromium)")
+
+
+def in_browser(html, script, tmp_path, *options):
+    """Run a script at the end of the page in headless Chromium; return what it leaves as the title."""
+    path = tmp_path / "report.html"
+    path.write_text(html.replace("</body>", f"<script>document.title = {script}</script></body>"))
+    done = subprocess.run(
+        [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", *options,
+         "--dump-dom", path.as_uri()],
+        capture_output=True, text=True, check=False, timeout=120,
+    )  # fmt: skip
+    assert done.returncode == 0, done.stderr
+    return re.search(r"<title>(.*?)</title>", done.stdout, flags=re.DOTALL)[1]
+
+
+@browser
+def test_sorting_in_a_browser(html, tmp_path):
+    script = """(() => {
+      const table = [...document.querySelectorAll('table.sortable')].find(t => t.caption.textContent.startsWith('Kernels'));
+      const head = [...table.tHead.rows[0].cells].findIndex(c => c.textContent.trim() === 'weight');
+      const column = () => [...table.tBodies[0].rows].map(r => Number(r.cells[head].dataset.v));
+      const button = table.tHead.rows[0].cells[head].querySelector('button');
+      button.click(); const down = column(); button.click(); const up = column();
+      const name = table.tHead.rows[0].cells[0].querySelector('button'); name.click(); name.click();
+      const names = [...table.tBodies[0].rows].map(r => r.cells[0].textContent);
+      return JSON.stringify([down.join() === [...down].sort((a, b) => b - a).join(),
+        up.join() === [...up].sort((a, b) => a - b).join(),
+        names.join() === [...names].sort((a, b) => a.localeCompare(b)).join(), down.length > 1,
+        table.tHead.rows[0].cells[0].getAttribute('aria-sort')]);
+    })()"""
+    assert in_browser(html, script, tmp_path) == '[true,true,true,true,"ascending"]'
+
+
+@browser
+def test_light_and_dark_in_a_browser(html, tmp_path):
+    script = """(() => {
+      const ground = () => getComputedStyle(document.body).backgroundColor;
+      const button = document.getElementById('theme');
+      const seen = [button.hidden, button.textContent, ground()];
+      button.click(); seen.push(button.textContent, ground());
+      const bar = document.querySelector('figure svg path[style*="--ink"]');
+      seen.push(getComputedStyle(bar).fill); return JSON.stringify(seen);
+    })()"""
+    seen = in_browser(html, script, tmp_path)
+    assert seen == '[false,"Dark","rgb(255, 255, 255)","Light","rgb(20, 24, 29)","rgb(143, 188, 230)"]'
+
+
+@browser
+def test_nothing_is_wider_than_a_phone(html, tmp_path):
+    script = "JSON.stringify([document.documentElement.scrollWidth <= innerWidth, innerWidth < 700])"
+    assert in_browser(html, script, tmp_path, "--window-size=500,900") == "[true,true]"
