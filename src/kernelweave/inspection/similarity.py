@@ -142,7 +142,9 @@ class Agreement:
             if self.with_labels is not None:
                 line += f"   with the labels: {self.with_labels[i]:5.2f}"
             lines.append(line)
-        return "\n".join([*lines, f"{self.odd_one_out} agrees least with the others."])
+        if len(self.names) > 2:  # of two, either may be the odd one
+            lines.append(f"{self.odd_one_out} agrees least with the others.")
+        return "\n".join(lines)
 
 
 def agreement(similarities: Any, y: Any = None, names: Sequence[str] | None = None) -> Agreement:
