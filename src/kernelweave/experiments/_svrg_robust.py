@@ -18,7 +18,7 @@ __all__ = ["SETTINGS", "keys", "report", "work"]
 PROBLEMS = 100
 TOL = 1e-3
 EPOCHS = 1000
-SETTINGS = {"problems": PROBLEMS, "tol": TOL, "epochs": EPOCHS, "version": 2}
+SETTINGS = {"problems": PROBLEMS, "tol": TOL, "epochs": EPOCHS, "version": 3}
 
 
 def keys(repeats: int) -> list[Key]:

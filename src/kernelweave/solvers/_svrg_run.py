@@ -19,8 +19,12 @@ __all__ = ["Run", "State"]
 READY = 30.0
 #: how far the weights go towards, and beyond, the closed form: over-relaxation of an alternation, stable below 2
 BEYOND = 1.6
+#: new weights may make the objective so many times worse for the moment, or go only a quarter of the way, ...
+ROUGH = 2.0
+#: ... and less than this share of the way is none
+NEAREST = 1e-3
 #: back to the best snapshot with half the step: where the objective is so many times that of f = 0, ...
-WILD = 10.0
+WILD = 3.0
 #: ... and after so many epochs without a better gap (which is far from monotone)
 PATIENCE = 100
 #: a step that was halved this often is not the trouble: nothing more is expected
@@ -48,6 +52,7 @@ class State:
     outer: float = np.inf  # what other weights could gain: the gap is the sum of both, at most
     best: State | None = None
     idle: int = 0
+    reach: float = 1.0  # share of the way to new weights that was borne the last time
 
     @property
     def gap(self) -> float:
@@ -181,14 +186,28 @@ class Run:
         blocks = state.d * np.sqrt(self.quad(u))
         if not (np.all(np.isfinite(blocks)) and np.all(np.isfinite(b))):
             return self._back(best, state.step)
-        # a is kept, not w: new weights before the steps have done their work would only undo it
-        ready = state.inner <= READY * state.outer
-        d = self._weights(state.d, blocks) if ready else state.d
-        fresh = self.snapshot(replace(state, a=a, u=u, b=b, d=d))
+        fresh = self._with_new_weights(replace(state, a=a, u=u, b=b), blocks)
         idle = 0 if fresh.gap < best.gap else state.idle + 1
         if idle > PATIENCE or not fresh.upper <= WILD * self.nothing:
             return self._back(best, state.step)
         return replace(fresh, best=replace(best, best=None), idle=idle)
+
+    def _with_new_weights(self, state: State, blocks: Array) -> State:
+        """Snapshot after the steps, with weights as far towards their goal as the objective bears.
+
+        a is kept, not w: new weights before the steps have done their work would only undo it, and where decision
+        values are many times what the regulariser wants, even small changes of the weights cost more than they gain.
+        """
+        reach = state.reach if state.inner <= READY * state.outer else 0.0
+        goal = self._weights(state.d, blocks) if reach > 0 else state.d
+        while True:
+            d = state.d if reach == 0.0 else self.problem.norm.scaled(state.d ** (1.0 - reach) * goal**reach)
+            fresh = self.snapshot(replace(state, d=d))
+            if reach == 0.0 or fresh.upper <= ROUGH * state.upper:
+                # a wait leaves the reach as it was, an update lets it recover
+                return fresh if reach == 0.0 else replace(fresh, reach=min(1.0, 2.0 * reach))
+            reach = 0.25 * reach if reach > NEAREST else 0.0
+            state = replace(state, reach=max(reach, NEAREST))
 
     def _weights(self, d: Array, blocks: Array) -> Array:
         """Weights of (2), and beyond them."""
@@ -209,9 +228,8 @@ class Run:
         problem, e = self.problem, self.mixing(state.d)
         lengths = state.lengths
         offset = 0.0
-        if (
-            problem.fit_intercept
-        ):  # one more feature, constant and without a price: as long as the others together
+        if problem.fit_intercept:
+            # one more feature, constant and without a price: as long as the others together
             offset = float(np.mean(lengths)) or 1.0
             lengths = lengths + offset
         curvature = self.bend * lengths
