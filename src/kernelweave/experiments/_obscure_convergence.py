@@ -17,7 +17,7 @@ from ..exceptions import KernelWeaveConvergenceWarning
 from ..solvers.dual_ascent import DualAscent
 from ..solvers.obscure import Obscure
 from ..solvers.ufo import UFO, Pegasos
-from ._obscure_data import MFEAT, bind, mfeat_split, one_a_view, problem_of
+from ._obscure_data import MFEAT, bind, mfeat_split, one_a_view, problem_of, splits_of
 from ._obscure_walk import Optimum, error_on, walk
 from ._study import Key, Report, Row
 from ._targets import Targets
@@ -120,7 +120,7 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
             1.0,
         )
     note = (
-        f"{MFEAT}; {N} to train on, {int(rows['seed'].nunique())} splits. Gaussian of one width a view (6 kernels, "
+        f"{MFEAT}; {N} to train on, {splits_of(rows)}. Gaussian of one width a view (6 kernels, "
         f"`exp(-d / median)`), p = {P:g}, eta = {ETA:g}, {ONLINE} epochs online (or until one without an update, at "
         f"most 100), {EPOCHS} in all; no intercept (but SILP, SimpleMKL, LP-beta). An empty cell: not reached, or "
         "another objective. UFO: `Elastic(alpha=1)`, judged by its own lower bound where that is positive. Seconds, "

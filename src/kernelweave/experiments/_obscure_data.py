@@ -17,7 +17,7 @@ from ._methods import Split
 
 __all__ = [
     "C_GRID", "MFEAT", "P_GRID", "WIDTHS", "bind", "blocks", "mfeat_split", "mnist_kernels", "mnist_split",
-    "one_a_view", "problem_of", "several_a_view",
+    "one_a_view", "problem_of", "several_a_view", "splits_of",
 ]  # fmt: skip
 
 #: the paper's grids
@@ -102,3 +102,9 @@ def problem_of(bank: Any, y: np.ndarray, norm: Norm, C: float) -> MKLProblem:
     """The paper's (9) times C n: multiclass hinge, no intercept."""
     table = np.where(y[:, None] == np.unique(y), 1.0, -1.0)
     return MKLProblem(bank, MulticlassHinge(), norm, table, C, None, False)
+
+
+def splits_of(rows: Any) -> str:
+    """How many splits the rows come from, in words."""
+    count = int(rows["seed"].nunique())
+    return f"{count} split{'s' if count > 1 else ''}"

@@ -15,7 +15,7 @@ from ..exceptions import KernelWeaveConvergenceWarning
 from ..norms import Block
 from ..solvers.obscure import Obscure
 from ._methods import effective_kernels
-from ._obscure_data import C_GRID, MFEAT, P_GRID, bind, mfeat_split, one_a_view, problem_of
+from ._obscure_data import C_GRID, MFEAT, P_GRID, bind, mfeat_split, one_a_view, problem_of, splits_of
 from ._obscure_walk import error_on, walk
 from ._statistics import mean_sd
 from ._study import Key, Report, Row
@@ -109,7 +109,7 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
             )
             targets.at_least("the same by OBSCURE, %", 100 * float(last["accuracy"].mean()), 98.0)
     note = (
-        f"{MFEAT}; {N} to train on, {int(rows['seed'].nunique())} splits. Gaussian of one width a view (6 kernels), no "
+        f"{MFEAT}; {N} to train on, {splits_of(rows)}. Gaussian of one width a view (6 kernels), no "
         f"intercept. The optimum is certified to a relative gap of 1e-3; OBSCURE: eta = 2, {ONLINE} epochs online, "
         f"{EPOCHS} in all; seconds are processor time. *chosen*: p and C of the grid by {FOLDS}-fold "
         "cross-validation on the training part.\n\n" + targets.text()
@@ -142,8 +142,8 @@ def _draw(rows: pd.DataFrame) -> Any:
         for stage, line in (("online", "--"), ("batch", "-")):
             part = these[these["stage"] == stage]
             label = f"p = {p:g}" if stage == "batch" else None
-            right.semilogx(part["seconds"], 100 * part["accuracy"], ls=line, color=f"C{k}", label=label)
-    right.set_xlabel("seconds")
-    right.set_title("OBSCURE over time, C = 100 (dashed: online)", fontsize="medium")
+            right.semilogx(part["epoch"], 100 * part["accuracy"], ls=line, color=f"C{k}", label=label)
+    right.set_xlabel("epochs")
+    right.set_title("OBSCURE, C = 100 (dashed: online)", fontsize="medium")
     right.legend(fontsize="small")
     return figure

@@ -15,7 +15,7 @@ from ..estimators._ridge import leave_one_out
 from ..exceptions import KernelWeaveConvergenceWarning
 from ..norms import Block
 from ..solvers.obscure import Obscure
-from ._obscure_data import MFEAT, WIDTHS, bind, mfeat_split, several_a_view
+from ._obscure_data import MFEAT, WIDTHS, bind, mfeat_split, several_a_view, splits_of
 from ._statistics import mean_sd
 from ._study import Key, Report, Row
 
@@ -79,7 +79,7 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
         sizes = {f"n = {n}": mean_sd(1.0 - part["error"]) for n, part in these.groupby("n")}
         table.append({"method": method, "kernels": kernels, **sizes})
     note = (
-        f"Accuracy in %. {MFEAT}, {int(rows['seed'].nunique())} splits. Of the Gaussians of six widths a view, the one "
+        f"Accuracy in %. {MFEAT}, {splits_of(rows)}. Of the Gaussians of six widths a view, the one "
         "with the smallest leave-one-out error of an LS-SVM (in closed form, its regularisation by the same errors) is "
         f"kept: one a family, as in the paper. p = {P:g}, C = {C:g}, no intercept; OBSCURE {EPOCHS} epochs."
     )

@@ -15,7 +15,7 @@ from ..exceptions import KernelWeaveConvergenceWarning
 from ..norms import Block, Elastic
 from ..solvers.obscure import Obscure
 from ..solvers.ufo import UFO, Pegasos
-from ._obscure_data import C_GRID, MFEAT, mfeat_split, several_a_view
+from ._obscure_data import C_GRID, MFEAT, mfeat_split, several_a_view, splits_of
 from ._obscure_preselection import loo_errors
 from ._statistics import mean_sd
 from ._study import Key, Report, Row
@@ -132,7 +132,7 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     best = max(table, key=lambda line: float(str(line[f"n = {sizes[-1]}"]).split(" ")[0]))
     note = (
         f"Accuracy in % on the other samples. {MFEAT}; Gaussians of six widths a view (36 kernels, many of them poor "
-        f"or redundant, as Caltech's 39), {int(rows['seed'].nunique())} splits. C of 1, 10, 100, 1000 and for the "
+        f"or redundant, as Caltech's 39), {splits_of(rows)}. C of 1, 10, 100, 1000 and for the "
         f"joint problem p of {', '.join(f'{p:g}' for p in EXPONENTS)} by {FOLDS}-fold cross-validation on the "
         "training part; LP-beta: every kernel's C and nu by five folds; best kernel: by closed-form leave-one-out; "
         f"UFO: `Elastic(alpha=1)`; ridge: C by leave-one-out. OBSCURE, Pegasos and UFO: {EPOCHS} epochs. No intercept "

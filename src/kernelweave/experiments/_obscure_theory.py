@@ -10,7 +10,7 @@ import pandas as pd
 
 from ..norms import Block
 from ..solvers.obscure import Obscure
-from ._obscure_data import MFEAT, bind, mfeat_split, one_a_view, problem_of, several_a_view
+from ._obscure_data import MFEAT, bind, mfeat_split, one_a_view, problem_of, several_a_view, splits_of
 from ._obscure_walk import Optimum, block_norm, looks_until
 from ._study import Key, Report, Row
 from ._targets import Targets
@@ -118,7 +118,7 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
             }
         )  # fmt: skip
     note = (
-        f"{MFEAT}; {N} to train on, {int(rows['seed'].nunique())} splits, Gaussian kernels (length 1), 6 or 36 of "
+        f"{MFEAT}; {N} to train on, {splits_of(rows)}, Gaussian kernels (length 1), 6 or 36 of "
         "them. Bounds: updates < `2q(1/eta + F^(2/q)) |u|^2`, R < `2(1 + eta F^(2/q)) |u|`, u the separating function "
         f"of least norm (the optimum at C = {HARD:g}, scaled to margin 1); the online stage ended without an update in "
         f"{len(ended)} of {len(rows)} runs. (10): `|w*| <= R`. Theorem 1 with delta = 1, for the averaged iterate "
