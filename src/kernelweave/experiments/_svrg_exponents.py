@@ -143,8 +143,33 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
         "log10(1/eps)."
     )
     report.table(table, note, "SVRG: Table 1 as measured exponents")
+    report.picture(_draw(pd.DataFrame(detail)))
     report.table(detail, "What the slopes are fitted to.", "SVRG: work behind the exponents", suffix="_work")
     return []
+
+
+def _draw(detail: pd.DataFrame) -> Any:
+    """Work, relative to the first value, against each of the three."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(10.5, 3.6), layout="constrained")
+    axes = figure.subplots(1, 3)
+    labels = {"n": "samples n", "F": "kernels F", "eps": "1 / eps"}
+    for ax, (what, label) in zip(axes, labels.items(), strict=True):
+        for name, these in detail[detail["varied"] == what].groupby("method", sort=False):
+            x = 1.0 / these["value"] if what == "eps" else these["value"]
+            order = np.argsort(x.to_numpy())
+            work = these["work"].to_numpy()[order]
+            ax.loglog(x.to_numpy()[order], work / work[np.isfinite(work)][0], "o-", ms=4, label=name)
+        if what != "eps":  # the sizes themselves
+            values = sorted(set(detail.loc[detail["varied"] == what, "value"]))
+            ax.set_xticks(values, [f"{value:g}" for value in values])
+            ax.minorticks_off()
+        ax.set_xlabel(label)
+        ax.grid(alpha=0.3)
+    axes[0].set_ylabel("work, relative")
+    axes[0].legend(fontsize="small")
+    return figure
 
 
 def _digit(over_eps: pd.DataFrame) -> float:
