@@ -32,7 +32,8 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
     similarity : "precomputed", callable, list of callables or holder, default="precomputed"
         ``"precomputed"``: X is an ``(n, n)`` matrix, a list of m of them or an ``(m, n, n)`` array in ``fit``; rows of
         similarities to the training samples, ``(n_new, n)`` or ``(m, n_new, n)``, in ``predict``.  A function of two
-        samples, or several: X is samples of any kind.  ``held_similarities(stack)``: X is sample indices, which is how
+        samples, or several: X is samples of any kind, and each pair of training samples is asked for once, in one
+        order.  ``held_similarities(stack)``: X is sample indices, which is how
         several matrices go through cross-validation; a single matrix can be sliced by it directly.
     method : str, default="eskl"
         Learned kernels: ``eskl`` (one for all similarities), ``emkl`` (one each), ``rekl`` (new eigenvalues for each),
@@ -46,7 +47,7 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
     C : float, default=1.0
         Weight of the hinge loss.
     rule : {"smooth", "classical"}, default="smooth"
-        What a new row of similarities becomes; see ``docs/similarities.md``.
+        What a new row of similarities becomes; see ``docs/similarities.md``.  ``features`` has but one rule.
     multi_class : {"ovr", "joint"}, default="ovr"
         More than two classes: a kernel for every class against the rest, or one for all of them.
     normalize : bool, default=True
