@@ -109,6 +109,21 @@ def test_shuffled_blocks_hold_every_row_once(make, tmp_path):
     assert np.mean(np.abs(np.diff(again)) == 1) < 0.1
 
 
+def test_rows_in_the_order_of_their_labels(tmp_path):
+    """The worst order a file can have: runs of one class after the other, longer than a block."""
+    labels, samples = np.sort(y), X[np.argsort(y, kind="stable")]
+    passes = {}
+    for name, order in {"sorted": np.arange(230), "mixed": rng.permutation(230)}.items():
+        table = pa.table({f"x{k}": samples[order, k] for k in range(6)})
+        rows = ArrowRows(table.to_batches(max_chunksize=20))
+        bank = StreamingBank(kernels(samples), rows, block_rows=20)
+        problem = MKLProblem(bank, make_loss("logistic"), Lp(1.5), labels[order], 1.0, None, False)
+        solution = solve(problem, registry["svrg"](), Stop(tol=1e-5))
+        assert solution.converged
+        passes[name] = solution.passes
+    assert passes["sorted"] <= 1.5 * passes["mixed"]
+
+
 def test_sparse_rows_stay_sparse():
     S = sp.random(50, 6, density=0.3, format="csr", random_state=0)
     views = [kw.linear().on([0, 1]), kw.linear().on([2, 3, 4, 5])]

@@ -26,8 +26,10 @@ __all__ = ["StreamedKernels", "StreamingBank", "streaming_bank"]
 
 #: bytes of one block of features
 BLOCK_BYTES = 32_000_000
-#: rows that are shuffled together, where a file hands them out in runs
-SHUFFLED_BLOCKS = 4
+#: where a file hands rows out in runs, so many blocks and so many runs from all over it are shuffled together, ...
+SHUFFLED_BLOCKS, SHUFFLED_RUNS = 4, 8
+#: ... unless the raw rows would take more bytes than this
+SHUFFLED_BYTES = 256_000_000
 #: entries of the mixed kernel that a solver may still ask for
 MIXED_ENTRIES = 400_000_000
 
@@ -137,7 +139,8 @@ class StreamingBank(FeatureBank):
         for at, number in enumerate(rng.permutation(len(pieces))):
             gathered.append(pieces[number])
             size += pieces[number].size
-            if size < room and at < len(pieces) - 1:
+            enough = len(gathered) >= SHUFFLED_RUNS or 8 * size * self.source.shape[1] >= SHUFFLED_BYTES
+            if at < len(pieces) - 1 and not (size >= room and enough):
                 continue
             rows = np.concatenate(gathered)
             gathered, size = [], 0
