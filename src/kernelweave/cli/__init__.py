@@ -1,4 +1,4 @@
-"""The command line: ``kernelweave demo``, ``kernelweave methods``, ``kernelweave reproduce``.
+"""The command line: ``kernelweave fit``, ``predict``, ``inspect``, ``report``, ``demo``, ``methods``, ``reproduce``.
 
 The modules of the commands import nothing heavy at the top, so that ``kernelweave --help`` answers at once.
 """
@@ -9,7 +9,11 @@ import click
 
 from .. import __version__
 from .demo import demo
+from .fit import fit
+from .inspect import inspect
 from .methods import methods
+from .predict import predict
+from .report import report
 from .reproduce import reproduce
 
 __all__ = ["main"]
@@ -18,9 +22,14 @@ __all__ = ["main"]
 @click.group(context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kernelweave")
 def main() -> None:
-    """Multiple kernel learning with a proof of optimality on every fit."""
+    """Multiple kernel learning with a proof of optimality on every fit.
+
+    \b
+    kernelweave fit data.csv --target label --model model.skops --report report.html
+    kernelweave inspect model.skops
+    kernelweave predict model.skops new.csv -o predictions.csv
+    """
 
 
-main.add_command(demo)
-main.add_command(methods)
-main.add_command(reproduce)
+for command in (fit, predict, inspect, report, demo, methods, reproduce):
+    main.add_command(command)

@@ -11,8 +11,14 @@ __all__ = ["methods"]
 
 
 @click.command()
-def methods() -> None:
-    """List the solvers, losses and norms, and what they need."""
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+def methods(as_json: bool) -> None:
+    """List the solvers, losses and norms, and what they need.
+
+    \b
+    kernelweave methods
+    kernelweave methods --json
+    """
     # imported here: the rooms take a second to load, which `kernelweave --help` should not pay
     from ..losses import registry as losses
     from ..norms import registry as norms
@@ -20,12 +26,24 @@ def methods() -> None:
     from ..solvers import registry as solvers
     from ._text import listing
 
-    click.echo('Solvers (solver="..."; "auto" picks one by loss and norm)\n')
     needs = {name: [REQUIREMENTS[need][1] for need in solvers[name].needs] for name in solvers}
+    tasks = {name: f"for {' and '.join(sorted(losses[name].tasks))}" for name in losses}
+    if as_json:
+        import json
+
+        rooms = {
+            "solvers": {name: {"about": summary(solvers[name]), "needs": needs[name]} for name in solvers},
+            "losses": {
+                name: {"about": summary(losses[name]), "tasks": sorted(losses[name].tasks)} for name in losses
+            },
+            "norms": {name: {"about": summary(norms[name])} for name in norms},
+        }
+        click.echo(json.dumps(rooms, indent=1))
+        return
+    click.echo('Solvers (solver="..."; "auto" picks one by loss and norm)\n')
     notes = {name: f"needs {' and '.join(what)}" if what else "" for name, what in needs.items()}
     click.echo(listing([(name, summary(solvers[name]), notes[name]) for name in solvers]))
     click.echo('\nLosses (loss="...")\n')
-    tasks = {name: f"for {' and '.join(sorted(losses[name].tasks))}" for name in losses}
     click.echo(listing([(name, summary(losses[name]), tasks[name]) for name in losses]))
     click.echo('\nNorms (norm="...", or a number p >= 1, the exponent on the weights)\n')
     click.echo(listing([(name, summary(norms[name]), "") for name in norms]))

@@ -241,7 +241,7 @@ def _accuracy(found: Findings) -> str:
     head = ["method", "what it is", found.measure, "95 % interval", "p against this model"]
     return (
         f'<h2 id="accuracy">How good it is</h2><p>{escape(found.measure.capitalize())} on {found.folds} folds, '
-        f"repeated {found.repeats} times with other folds; all methods on the same folds and the same kernels. Intervals "
+        f"repeated {found.repeats} times with other folds; all methods on the same folds and kernels. Intervals "
         "and p-values allow for the overlap of the training sets (Nadeau and Bengio 2003).</p>"
         + figure(_pictures.accuracy(found.compared, found.measure), "Dots are means, ticks single folds.")
         + table(head, rows, "Methods on the same kernels and folds")

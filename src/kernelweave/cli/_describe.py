@@ -1,0 +1,92 @@
+"""A model in words and in numbers: what ``inspect`` prints and ``--json`` gives to machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+__all__ = ["describe", "tell"]
+
+TOP = 12
+
+
+def describe(model: Any, note: dict[str, Any], label: dict[str, Any]) -> dict[str, Any]:
+    """Return everything worth knowing about a saved model as plain data."""
+    import numpy as np
+
+    from ..inspection import final_estimator, kernel_views
+    from ..inspection.views import learnt_weights
+
+    estimator = final_estimator(model)
+    shares, views = learnt_weights(model), kernel_views(model)
+    order = np.argsort(-shares, kind="stable")
+    certificate = estimator.certificate_
+    facts = {
+        "model": type(estimator).__name__,
+        "kernelweave": label.get("kernelweave"),
+        "task": note.get("task"),
+        "target": note.get("target"),
+        "training_rows": note.get("rows"),
+        "classes": [str(c) for c in estimator.classes_] if hasattr(estimator, "classes_") else None,
+        "kernels": len(shares),
+        "kernels_used": int(np.count_nonzero(shares)),
+        "C": np.asarray(estimator.C_).tolist(),
+        "norm": _name(estimator.norm),
+        "loss": _name(estimator.loss),
+        "solver": estimator.solver_,
+        "status": estimator.status_,
+        "certificate": {
+            "primal": float(certificate.primal),
+            "dual": float(certificate.dual),
+            "relative_gap": float(certificate.relative_gap),
+        },
+        "certificate_in_words": repr(certificate),
+        "views": {name: float(shares[views == name].sum()) for name in dict.fromkeys(views.tolist())},
+        "weights": [
+            {"kernel": str(estimator.kernel_names_[j]), "view": str(views[j]), "weight": float(shares[j])}
+            for j in order
+            if shares[j] > 0
+        ],
+    }
+    if hasattr(estimator, "noise_rate_"):
+        facts["noise_rate"] = float(estimator.noise_rate_)
+        facts["noise_rate_interval"] = [float(end) for end in estimator.noise_rate_interval_]
+    if hasattr(estimator, "best_score_"):
+        facts["cross_validated_score"] = float(estimator.best_score_)
+    return facts
+
+
+def _name(component: Any) -> Any:
+    return component if isinstance(component, str | int | float) else repr(component)
+
+
+def tell(facts: dict[str, Any]) -> str:
+    """Write the facts for people."""
+    from ._text import table
+
+    what = "classes " + ", ".join(facts["classes"]) if facts["classes"] else "a number"
+    lines = [
+        f"{facts['model']} for {facts['target']!r} ({what}), fitted on {facts['training_rows']} rows",
+        f"norm {facts['norm']}, loss {facts['loss']}, C = {_numbers(facts['C'])}, solver {facts['solver']}",
+        f"{facts['kernels_used']} of {facts['kernels']} kernels have weight",
+    ]
+    if "noise_rate" in facts:
+        low, high = facts["noise_rate_interval"]
+        lines.append(
+            f"noise rate {100 * facts['noise_rate']:.1f} % (between {100 * low:.1f} and {100 * high:.1f} %)"
+        )
+    if len(facts["views"]) > 1:
+        rows = sorted(facts["views"].items(), key=lambda item: -item[1])
+        lines += ["", table(["view", "weight"], [[n, f"{w:.3f}"] for n, w in rows[:TOP]], right=[1])]
+    shown = facts["weights"][:TOP]
+    lines += [
+        "",
+        table(["kernel", "weight"], [[w["kernel"], f"{w['weight']:.3f}"] for w in shown], right=[1]),
+    ]
+    rest = facts["weights"][TOP:]
+    if rest:
+        lines.append(f"  and {len(rest)} others with {sum(w['weight'] for w in rest):.3f} together")
+    return "\n".join([*lines, "", facts["certificate_in_words"]])
+
+
+def _numbers(C: Any) -> str:
+    return ", ".join(f"{c:g}" for c in C) if isinstance(C, list) else f"{C:g}"

@@ -1,0 +1,167 @@
+"""Views: named groups of columns with kernels of their own, from ``views.toml`` or ``--view``."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from fnmatch import fnmatchcase
+from pathlib import Path
+from typing import Any
+
+__all__ = ["EXAMPLE", "View", "join_files", "read_views", "views_of_options"]
+
+EXAMPLE = """\
+id = "patient"                  # only where views come from files of their own: the column that joins them
+
+[views.expression]
+columns = ["gene_*"]            # names, or patterns with * and ?
+kernels = ["linear", "gaussian"]
+widths = [0.5, 1, 2]            # of the Gaussians, in median distances
+
+[views.clinical]
+file = "clinical.csv"           # beside views.toml; all of its columns
+kernels = ["polynomial"]
+degrees = [2, 3]
+"""
+KERNELS = ("linear", "gaussian", "laplacian", "polynomial", "cosine")
+WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
+
+
+@dataclass
+class View:
+    """A named group of columns, and the kernels on it; no kernels named are those of ``default_bank()``."""
+
+    name: str
+    columns: tuple[str, ...] = ("*",)
+    kernels: tuple[str, ...] = ("gaussian", "linear")
+    widths: tuple[float, ...] = WIDTHS
+    degrees: tuple[int, ...] = (2, 3)
+    file: str | None = None
+    found: list[str] = field(default_factory=list)
+
+    def spec(self) -> Any:
+        """Kernels of the view, before they are placed on columns."""
+        from .. import kernels as kw
+
+        made = {
+            "linear": lambda: kw.linear(),
+            "cosine": lambda: kw.cosine(),
+            "gaussian": lambda: kw.gaussian(self.widths, relative=True),
+            "laplacian": lambda: kw.laplacian(self.widths, relative=True),
+            "polynomial": lambda: kw.polynomial(self.degrees),
+        }
+        specs = [made[name]() for name in self.kernels]
+        return sum(specs[1:], start=specs[0])
+
+    def pick(self, columns: Sequence[str]) -> None:
+        """Settle which columns the patterns mean; a pattern that means none is an error."""
+        self.found = []
+        for pattern in self.columns:
+            mine = [column for column in columns if column == pattern] or [
+                column for column in columns if fnmatchcase(column, pattern)
+            ]
+            if not mine:
+                from .._components import nearest
+
+                raise ValueError(
+                    f"view {self.name!r}: no column is called {pattern!r}.{nearest(pattern, list(columns))}"
+                )
+            self.found += [column for column in mine if column not in self.found]
+
+
+def read_views(path: Path) -> tuple[list[View], str | None]:
+    """Read ``views.toml``; return the views and the column that joins files."""
+    import tomllib
+
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no file {path}") from None
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise ValueError(f"{path} is no TOML file: {error}") from error
+    unknown = set(content) - {"views", "id"}
+    if unknown:
+        raise ValueError(f"{path}: unknown entry {sorted(unknown)[0]!r}; there are 'id' and [views.NAME]")
+    tables = content.get("views")
+    if not isinstance(tables, dict) or not tables:
+        raise ValueError(f"{path} names no view; it should look like this:\n\n{EXAMPLE}")
+    views = [_view(name, table, path) for name, table in tables.items()]
+    identity = content.get("id")
+    if any(view.file for view in views) and not isinstance(identity, str):
+        raise ValueError(f'{path}: views with a file need the column that joins them, id = "..."')
+    return views, identity
+
+
+def _view(name: str, table: Any, path: Path) -> View:
+    where = f"{path}: view {name!r}"
+    if not isinstance(table, dict):
+        raise ValueError(f"{where} must be a table, [views.{name}]")
+    known = {"columns": str, "kernels": str, "widths": (int, float), "degrees": int, "file": str}
+    view = View(name)
+    for key, value in table.items():
+        if key not in known:
+            raise ValueError(f"{where}: unknown entry {key!r}; there are {', '.join(known)}")
+        entries = [value] if key == "file" or not isinstance(value, list) else value
+        if not entries or not all(isinstance(one, known[key]) for one in entries):  # type: ignore[arg-type]
+            raise ValueError(f"{where}: {key} is {value!r}, which it cannot be")
+        setattr(view, key, value if key == "file" else tuple(entries))
+    unknown = [kernel for kernel in view.kernels if kernel not in KERNELS]
+    if unknown:
+        raise ValueError(f"{where}: unknown kernel {unknown[0]!r}; there are {', '.join(KERNELS)}")
+    if view.file is not None:
+        view.file = str(path.parent / view.file)
+    return view
+
+
+def views_of_options(options: Sequence[str]) -> list[View]:
+    """Read ``--view NAME=PATTERN,PATTERN``.
+
+    >>> [(view.name, view.columns) for view in views_of_options(["clinical=age,stage_*"])]
+    [('clinical', ('age', 'stage_*'))]
+    """
+    views = []
+    for option in options:
+        name, equals, patterns = option.partition("=")
+        columns = tuple(pattern.strip() for pattern in patterns.split(",") if pattern.strip())
+        if not (equals and name.strip() and columns):
+            raise ValueError(f"--view takes NAME=COLUMN,COLUMN,..., got {option!r}")
+        views.append(View(name.strip(), columns))
+    names = [view.name for view in views]
+    if len(set(names)) < len(names):
+        raise ValueError(f"two views are called {max(names, key=names.count)!r}")
+    return views
+
+
+def join_files(frame: Any, views: Sequence[View], identity: str | None) -> Any:
+    """Put the columns of views with files of their own beside those of the table, row by row of the same id."""
+    from ._files import read_table
+
+    if not any(view.file for view in views):
+        return frame
+    if identity not in frame:
+        raise ValueError(f"the table has no column {identity!r}, by which the views' files are joined")
+    for view in views:
+        if view.file is None:
+            continue
+        other = read_table(Path(view.file))
+        if identity not in other:
+            raise ValueError(f"{view.file} has no column {identity!r}")
+        if other[identity].duplicated().any():
+            twice = other[identity][other[identity].duplicated()].iloc[0]
+            raise ValueError(f"{view.file} has two rows with {identity} = {twice!r}")
+        other = other.set_index(identity)
+        missing = frame[identity][~frame[identity].isin(other.index)]
+        if len(missing):
+            raise ValueError(
+                f"{view.file} has no row with {identity} = {missing.iloc[0]!r} ({len(missing)} are missing)"
+            )
+        both = [column for column in other.columns if column in frame]
+        if both:
+            raise ValueError(f"the column {both[0]!r} is in {view.file} and elsewhere too: rename one")
+        # without patterns a view with a file is all of it
+        view.columns = tuple(other.columns) if view.columns == ("*",) else view.columns
+        aligned = other.loc[frame[identity]].reset_index(drop=True)
+        import pandas as pd
+
+        frame = pd.concat([frame.reset_index(drop=True), aligned], axis=1)
+    return frame

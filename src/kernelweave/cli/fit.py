@@ -1,0 +1,178 @@
+"""``kernelweave fit``: a table in, a model and a report out."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+__all__ = ["fit"]
+
+FILE = click.Path(dir_okay=False, path_type=Path)
+
+
+class ListOptions(click.Command):
+    """A command whose options in ``lists`` take all words up to the next option: ``--gram a.npy b.npy``."""
+
+    lists = ("--gram",)
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        """Write ``--gram a b`` as ``--gram a --gram b``, which is what click understands."""
+        spread: list[str] = []
+        current = None
+        for word in args:
+            if word.startswith("-"):
+                current = word if word in self.lists else None
+                spread += [] if current else [word]
+            else:
+                spread += [current, word] if current else [word]
+        return super().parse_args(ctx, spread)
+
+
+@click.command(cls=ListOptions)
+@click.argument("data", type=FILE)
+@click.option("--target", required=True, help="Column with the labels, or the numbers to predict.")
+@click.option("--views", "views_file", type=FILE, help="TOML file that names views and their kernels.")
+@click.option(
+    "--view",
+    "views",
+    multiple=True,
+    metavar="NAME=COLUMNS",
+    help="A view without a file: names and patterns, separated by commas.",
+)
+@click.option(
+    "--kernels", default=None, help="'default', or a preset: smkl, stpmkl, simplemkl, obscure_mnist."
+)
+@click.option(
+    "--gram", multiple=True, type=FILE, help="Kernel matrices of the rows: NumPy, NPZ or CSV files."
+)
+@click.option(
+    "--C", "C", default="cv", show_default=True, help="Weight of the loss; 'cv' picks it by cross-validation."
+)
+@click.option(
+    "--norm", default="l1", show_default=True, help="l1 (sparse), a number p, entropy, max or uniform."
+)
+@click.option(
+    "--loss",
+    default=None,
+    help="As 'kernelweave methods' lists them.  [default: hinge, or squared for numbers]",
+)
+@click.option(
+    "--noise-rate",
+    default=None,
+    help="Share of wrong labels, or 'estimate'; uses NoisyLabelMKLClassifier, which picks its own C.",
+)
+@click.option(
+    "--task", type=click.Choice(["auto", "classification", "regression"]), default="auto", show_default=True
+)
+@click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
+@click.option(
+    "--id", "identity", default=None, metavar="COLUMN", help="Column that names the rows; not learnt from."
+)
+@click.option(
+    "--tol", type=float, default=1e-3, show_default=True, help="Relative duality gap at which to stop."
+)
+@click.option("--model", type=FILE, default=None, help="Where the model goes, e.g. model.skops.")
+@click.option("--report", "report_to", type=FILE, default=None, help="Where a report goes, e.g. report.html.")
+@click.option(
+    "--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds for the report."
+)
+@click.option("--force", is_flag=True, help="Write over existing files.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@click.option("--quiet", is_flag=True, help="No progress bars.")
+def fit(
+    data: Path, target: str, views_file: Path | None, views: tuple[str, ...], kernels: str | None,
+    gram: tuple[Path, ...], C: str, norm: str, loss: str | None, noise_rate: str | None, task: str,
+    drop: tuple[str, ...], identity: str | None, tol: float, model: Path | None, report_to: Path | None,
+    folds: int, force: bool, as_json: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Learn kernel weights and a classifier (or a regression function) from the table DATA.
+
+    \b
+    kernelweave fit data.csv --target label --model model.skops
+    kernelweave fit data.csv --target label --views views.toml --model model.skops --report report.html
+    kernelweave fit data.csv --target label --view genes='gene_*' --view clinic=age,stage --model model.skops
+    kernelweave fit labels.csv --target label --gram k1.npy k2.npy --C 10 --model model.skops
+    kernelweave fit data.parquet --target label --noise-rate estimate --report report.html
+
+    DATA is a CSV, TSV, Parquet, NPZ or NumPy file.  Numbers are standardised and missing ones replaced by the median;
+    texts become columns of zeros and ones, a missing one being a category of its own.  What cannot be treated so
+    (dates, texts that hardly repeat, empty columns) is refused with the column's name: --drop it.
+
+    \b
+    Exit codes: 0 done; 1 the data or the model file do not fit; 2 the command is wrong;
+    3 done, but the fit stopped before its tolerance (a line says so); 130 interrupted.
+    """
+    from ._files import free, plain_errors
+
+    free(model, force, "--model")
+    free(report_to, force, "--report")
+    if model is None and report_to is None and not as_json:
+        raise click.UsageError("nothing to do: give --model, --report or --json")
+    from .. import __version__
+    from ..persistence import save
+    from ._describe import describe, tell
+    from ._training import Options, cut_into_folds, progress_bar, train
+
+    quiet = quiet or as_json
+    options = Options(
+        data, target, views_file, views, kernels, gram, C, norm, loss, noise_rate, task, drop, identity, tol,
+        verbose=int(not quiet and sys.stderr.isatty()),
+    )  # fmt: skip
+    with plain_errors():
+        trained = train(options)
+        trained.note["command"] = _command()
+        if report_to is not None:
+            from .._output import write_whole
+            from ..report import make_report
+
+            refit = cut_into_folds(trained.model, trained.X, trained.note)
+            page = make_report(
+                trained.model, trained.X, trained.y, refit=refit, n_folds=folds, note=trained.note,
+                row_names=trained.ids, title=f"{target} from {data.name}", progress=progress_bar("report", quiet),
+            )  # fmt: skip
+        if model is not None:
+            save(trained.model, model, note=trained.note)
+        if report_to is not None:
+            write_whole(report_to, page)
+    facts: dict[str, Any] = describe(trained.model, trained.note, {"kernelweave": __version__})
+    facts["written"] = {"model": model and str(model), "report": report_to and str(report_to)}
+    _say(facts, trained.warnings, as_json, tell(facts))
+    if trained.warnings:
+        raise SystemExit(3)
+
+
+def _say(facts: dict[str, Any], warnings: list[str], as_json: bool, text: str) -> None:
+    import json
+
+    if as_json:
+        click.echo(json.dumps(facts | {"warnings": warnings}, indent=1))
+    else:
+        click.echo(text)
+        for what, path in facts["written"].items():
+            if path:
+                click.echo(f"{what} written to {path}")
+    for warning in warnings:
+        click.echo(f"warning: {warning}", err=True)
+
+
+def _command() -> str:
+    """The command that was typed, so that it can be typed again."""
+    import shlex
+
+    context = click.get_current_context()
+    words = ["kernelweave", str(context.info_name)]
+    for parameter in context.command.params:
+        value = context.params.get(str(parameter.name))
+        if isinstance(parameter, click.Argument):
+            words.append(str(value))
+        elif isinstance(parameter, click.Option) and value != parameter.get_default(context):
+            option = max(parameter.opts, key=len)
+            if option in ("--json", "--quiet", "--force"):
+                continue
+            values = value if isinstance(value, tuple) else (value,)
+            for one in values:
+                words += [option] if parameter.is_flag else [option, str(one)]
+    return shlex.join(words)

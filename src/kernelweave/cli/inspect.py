@@ -1,0 +1,38 @@
+"""``kernelweave inspect``: what a saved model stands on."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .fit import FILE
+
+__all__ = ["inspect"]
+
+
+@click.command()
+@click.argument("model", type=FILE)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+def inspect(model: Path, as_json: bool) -> None:
+    """Say what a saved MODEL is, which views and kernels it uses, and how close to optimal it is.
+
+    \b
+    kernelweave inspect model.skops
+    kernelweave inspect model.skops --json
+    """
+    from ._files import plain_errors
+
+    with plain_errors():
+        from ..persistence import about, load
+        from ._describe import describe, tell
+
+        label = about(model)
+        facts = describe(load(model), label["note"], label)
+    if as_json:
+        import json
+
+        click.echo(json.dumps(facts, indent=1))
+    else:
+        click.echo(tell(facts))
+        click.echo(f"saved by kernelweave {label['kernelweave']}, scikit-learn {label['scikit-learn']}")

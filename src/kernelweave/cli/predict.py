@@ -1,0 +1,86 @@
+"""``kernelweave predict``: a saved model on new rows."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from .fit import FILE, ListOptions
+
+__all__ = ["predict"]
+
+
+@click.command(cls=ListOptions)
+@click.argument("model", type=FILE)
+@click.argument("data", type=FILE, required=False)
+@click.option(
+    "--output", "-o", type=FILE, required=True, help="Where predictions go: CSV, TSV, Parquet or NPZ."
+)
+@click.option("--views", "views_file", type=FILE, help="TOML file, where views come from files of their own.")
+@click.option(
+    "--gram",
+    multiple=True,
+    type=FILE,
+    help="For a model on kernel matrices: new rows against the training samples, in the order of the fit.",
+)
+@click.option("--force", is_flag=True, help="Write over an existing --output.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+def predict(
+    model: Path, data: Path | None, output: Path, views_file: Path | None, gram: tuple[Path, ...], force: bool,
+    as_json: bool,
+) -> None:  # fmt: skip
+    """Predict the rows of DATA with a saved MODEL.
+
+    \b
+    kernelweave predict model.skops new.csv -o predictions.csv
+    kernelweave predict model.skops new.parquet -o predictions.parquet
+    kernelweave predict model.skops --gram new1.npy new2.npy -o predictions.csv
+
+    The output has a row for each row of DATA, in its order: the column that names the rows (where the model was fitted
+    with --id), the prediction, the decision values, and probabilities where the loss has them (logistic).
+    """
+    from ._files import check_writable, free, plain_errors, write_table
+
+    free(output, force, "--output")
+    check_writable(output)
+    from ..persistence import about, load
+    from ._training import new_samples_for
+
+    with plain_errors():
+        note = about(model)["note"]
+        if "columns" not in note:
+            raise ValueError(
+                f"{model} was not written by 'kernelweave fit', which notes the columns: load it in Python with "
+                "kernelweave.persistence.load"
+            )
+        fitted = load(model)
+        X, frame = new_samples_for(note, data, views_file, gram)
+        table = _predictions(fitted, X, frame, note)
+        write_table(table, output)
+    if as_json:
+        import json
+
+        click.echo(json.dumps({"rows": len(table), "columns": list(table.columns), "written": str(output)}))
+    else:
+        click.echo(f"{len(table)} predictions written to {output}")
+
+
+def _predictions(model: Any, X: Any, frame: Any, note: dict[str, Any]) -> Any:
+    import pandas as pd
+
+    columns: dict[str, Any] = {}
+    if note["id"] and frame is not None and note["id"] in frame:
+        columns[note["id"]] = frame[note["id"]].to_numpy()
+    columns[f"predicted {note['target']}"] = model.predict(X)
+    if note["task"] == "classification":
+        values = model.decision_function(X)
+        if values.ndim == 1:
+            columns[f"decision for {model.classes_[1]}"] = values
+        else:
+            columns |= {f"decision for {c}": values[:, k] for k, c in enumerate(model.classes_)}
+        if hasattr(model, "predict_proba"):
+            shares = model.predict_proba(X)
+            columns |= {f"probability of {c}": shares[:, k] for k, c in enumerate(model.classes_)}
+    return pd.DataFrame(columns)

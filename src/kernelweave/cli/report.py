@@ -1,0 +1,61 @@
+"""``kernelweave report``: the page about a fit, from a saved model and its training table."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import click
+
+from .fit import FILE, ListOptions
+
+__all__ = ["report"]
+
+
+@click.command(cls=ListOptions)
+@click.argument("model", type=FILE)
+@click.argument("data", type=FILE)
+@click.option("--output", "-o", type=FILE, required=True, help="Where the report goes, e.g. report.html.")
+@click.option("--views", "views_file", type=FILE, help="TOML file, where views come from files of their own.")
+@click.option("--gram", multiple=True, type=FILE, help="For a model on kernel matrices: those of the fit.")
+@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds to refit on.")
+@click.option("--force", is_flag=True, help="Write over an existing --output.")
+@click.option("--quiet", is_flag=True, help="No progress bar.")
+def report(
+    model: Path, data: Path, output: Path, views_file: Path | None, gram: tuple[Path, ...], folds: int,
+    force: bool, quiet: bool,
+) -> None:  # fmt: skip
+    """Write a self-contained HTML report of a saved MODEL and the table DATA that it was fitted on.
+
+    \b
+    kernelweave report model.skops data.csv -o report.html
+
+    The model is refitted on folds of DATA, for its accuracy beside simpler methods and the stability of its weights.
+    """
+    from ._files import free, plain_errors
+
+    free(output, force, "--output")
+    from .._output import write_whole
+    from ..persistence import about, load
+    from ..report import make_report
+    from ._training import cut_into_folds, gram_matrices, new_samples_for, progress_bar, targets_of
+
+    with plain_errors():
+        note = about(model)["note"]
+        if "columns" not in note:
+            raise ValueError(
+                f"{model} was not written by 'kernelweave fit': use kernelweave.report in Python"
+            )
+        y, ids, rows = targets_of(data, note)
+        if rows != note["rows"]:
+            raise ValueError(f"{data} has {rows} rows, but the model was fitted on {note['rows']}")
+        if note["gram"]:
+            X, _ = gram_matrices(gram, rows, data)
+        else:
+            X, _ = new_samples_for(note, data, views_file)
+        fitted = load(model)
+        page = make_report(
+            fitted, X, y, refit=cut_into_folds(fitted, X, note), n_folds=folds, note=note, row_names=ids,
+            title=f"{note['target']} from {data.name}", progress=progress_bar("report", quiet),
+        )  # fmt: skip
+        write_whole(output, page)
+    click.echo(f"report written to {output}")
