@@ -37,6 +37,7 @@ class _State:
     weights: Array
     quad: Array
     decision: Array
+    # of the working set: with the best one of all samples only one class would ask to be let in
     intercept: Any = 0.0
     gap: float = np.inf
     idle: int = 0
@@ -143,7 +144,7 @@ class WorkingSet(Solver, registered_as="working_set"):
         beta[working] = inner.beta  # exactly, so that zeros and bounds stay what they are
         quad = np.sum(products * beta, axis=tuple(range(1, products.ndim)))
         decision = np.tensordot(state.weights, products, axes=1)
-        upper, intercept = problem.primal(Point(beta, state.weights, quad, decision))
+        upper, _ = problem.primal(Point(beta, state.weights, quad, decision))
         gap = relative_gap(upper, problem.dual(beta, quad))
         return _State(
             state.tol,
@@ -153,7 +154,7 @@ class WorkingSet(Solver, registered_as="working_set"):
             state.weights,
             quad,
             decision,
-            intercept,
+            inner.intercept,
             gap,
             state.idle + 1 if moved == 0.0 else 0,
         )

@@ -1,0 +1,364 @@
+"""Solvers that step on single samples, exact ascent, and working sets, on three classes and on two."""
+
+from __future__ import annotations
+
+import cvxpy as cp
+import numpy as np
+import pytest
+from sklearn.datasets import load_wine
+from sklearn.preprocessing import scale
+from sklearn.svm import SVC
+
+from kernelweave import MKLClassifier
+from kernelweave import kernels as kw
+from kernelweave.banks import LowRankBank, precomputed_bank
+from kernelweave.exceptions import MemoryBudgetError
+from kernelweave.losses import Hinge, MulticlassHinge
+from kernelweave.norms import Block, Elastic, Norm
+from kernelweave.problems import MKLProblem
+from kernelweave.solvers import Stop, make_solver, solve
+from kernelweave.solvers import _online as online
+from kernelweave.solvers import working_set as working_set_module
+from kernelweave.solvers._online_run import OnlineRun
+from kernelweave.solvers.obscure import Obscure, radius_of
+from kernelweave.solvers.working_set import WorkingSet
+
+
+def three_classes(n: int = 36, m: int = 3, rank: int = 4, seed: int = 0):
+    """Explicit features of m kernels and a table of targets; classes overlap."""
+    rng = np.random.default_rng(seed)
+    own = np.arange(n) % 3
+    centres = rng.normal(size=(3, m * rank))
+    Z = 0.8 * centres[own] + rng.normal(size=(n, m * rank))
+    Z /= np.sqrt(rank)
+    return Z, np.where(np.eye(3)[own] > 0, 1.0, -1.0), own
+
+
+def stack_of(Z, m):
+    rank = Z.shape[1] // m
+    return np.stack([Z[:, j * rank : (j + 1) * rank] @ Z[:, j * rank : (j + 1) * rank].T for j in range(m)])
+
+
+def problem_of(
+    Z, y, norm: Norm, C: float = 0.3, m: int = 3, explicit: bool = False, weight=None
+) -> MKLProblem:
+    rank = Z.shape[1] // m
+    if explicit:
+        bank = LowRankBank(np.ascontiguousarray(Z), np.arange(m + 1) * rank)
+    else:
+        bank, _ = precomputed_bank(stack_of(Z, m), normalize=None)
+    loss = MulticlassHinge() if y.ndim == 2 else Hinge()
+    return MKLProblem(bank, loss, norm, y, C, weight, False)
+
+
+def conic(Z, own, C: float, charge, m: int = 3) -> float:
+    """Optimum in explicit features, by a conic solver; ``charge`` makes the regulariser of the block norms."""
+    rank, k = Z.shape[1] // m, int(own.max()) + 1
+    W = [cp.Variable((rank, k)) for _ in range(m)]
+    f = sum(Z[:, j * rank : (j + 1) * rank] @ W[j] for j in range(m))
+    margins = 1.0 - np.eye(k)[own]
+    losses = cp.max(f + margins, axis=1) - cp.sum(cp.multiply(f, np.eye(k)[own]), axis=1)
+    value = charge(cp.hstack([cp.norm(w, "fro") for w in W])) + C * cp.sum(losses)
+    problem = cp.Problem(cp.Minimize(value))
+    problem.solve(solver=cp.CLARABEL)
+    return float(problem.value)
+
+
+def block(r: float):
+    return lambda t: 0.5 * cp.square(cp.pnorm(t, r))
+
+
+@pytest.mark.parametrize("r", [1.25, 1.5, 2.0])
+@pytest.mark.parametrize("explicit", [False, True], ids=["kernels", "features"])
+def test_dual_ascent_agrees_with_a_conic_solver(r, explicit):
+    Z, y, own = three_classes()
+    solution = solve(
+        problem_of(Z, y, Block(r), explicit=explicit),
+        make_solver("dual_ascent", MulticlassHinge(), Block(r)),
+        Stop(1e-8),
+    )
+    assert solution.converged
+    assert solution.certificate.primal == pytest.approx(conic(Z, own, 0.3, block(r)), rel=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["obscure", "pegasos"])
+@pytest.mark.parametrize("explicit", [False, True], ids=["kernels", "features"])
+def test_stochastic_solvers_agree_with_a_conic_solver(solver, explicit):
+    Z, y, own = three_classes()
+    problem = problem_of(Z, y, Block(1.5), C=0.03, explicit=explicit)
+    solution = solve(problem, make_solver(solver, problem.loss, problem.norm), Stop(1e-4, max_iter=20_000))
+    assert solution.converged
+    optimum = conic(Z, own, 0.03, block(1.5))
+    assert solution.certificate.primal == pytest.approx(optimum, rel=1e-4)
+    assert solution.certificate.dual <= optimum * (1 + 1e-7)
+
+
+@pytest.mark.parametrize("alpha", [0.0, 0.5])
+def test_ufo_with_its_l1_term_agrees_with_a_conic_solver(alpha):
+    Z, y, own = three_classes()
+    norm = Elastic(alpha, r=1.5)
+    problem = problem_of(Z, y, norm, C=0.03)
+    solution = solve(problem, make_solver("ufo", problem.loss, norm), Stop(1e-4, max_iter=20_000))
+    assert solution.converged
+    optimum = conic(Z, own, 0.03, lambda t: 0.5 * cp.square(cp.pnorm(t, 1.5)) + alpha * cp.sum(t))
+    assert solution.certificate.primal == pytest.approx(optimum, rel=1e-4)
+
+
+def test_ufo_drops_kernels():
+    Z, y, _ = three_classes(60)
+    Z[:, 8:] *= 0.05
+    problem = problem_of(Z, y, Elastic(0.4), C=0.1)
+    assert problem.norm.r == pytest.approx(2 * np.log(3) / (2 * np.log(3) - 1))  # UFO's own choice
+    point = solve(problem, make_solver("ufo", problem.loss, problem.norm), Stop(1e-2)).point
+    assert point.weights[2] == 0.0
+    assert np.all(point.weights[:2] > 0)
+
+
+@pytest.mark.parametrize("solver", ["obscure", "pegasos"])
+def test_features_and_kernels_take_the_same_steps(solver):
+    Z, y, _ = three_classes(40)
+    found = [
+        solve(
+            problem_of(Z, y, Block(1.4), explicit=explicit),
+            make_solver(solver, MulticlassHinge(), Block(1.4)),
+            Stop(1e-9, max_iter=15),
+        )
+        for explicit in (False, True)
+    ]
+    np.testing.assert_allclose(found[0].point.beta, found[1].point.beta, atol=1e-7)
+    np.testing.assert_allclose(found[0].point.weights, found[1].point.weights, rtol=1e-6)
+
+
+@pytest.mark.parametrize("solver", ["obscure", "dual_ascent"])
+def test_rows_computed_when_needed_are_those_that_would_be_kept(solver, monkeypatch):
+    Z, y, _ = three_classes(40)
+
+    def found():
+        problem = problem_of(Z, y, Block(1.4))
+        return solve(problem, make_solver(solver, problem.loss, problem.norm), Stop(1e-9, max_iter=12)).point
+
+    kept = found()
+    monkeypatch.setattr(online, "default_budget", lambda: 8 * 3 * 3 * 40 + 1000)
+    monkeypatch.setattr(online, "CHUNK", 3 * 40 * 7)
+    np.testing.assert_allclose(found().beta, kept.beta, atol=1e-12)
+    monkeypatch.setattr(online, "default_budget", lambda: 1000)
+    with pytest.raises(
+        MemoryBudgetError, match=r"40 samples with 3 kernels and 3 classes needs .*explicit features"
+    ):
+        found()
+
+
+def test_sum_kernel_is_a_multiclass_svm_and_two_classes_a_binary_one():
+    """r = 2 is the SVM on the sum kernel; two classes are the binary SVM with twice the C."""
+    Z, y, own = three_classes(40)
+    two = own < 2
+    Z, own = Z[two], own[two]
+    y = np.where(np.eye(2)[own] > 0, 1.0, -1.0)
+    problem = problem_of(Z, y, Block(2.0), C=0.4)
+    solution = solve(problem, make_solver("dual_ascent", problem.loss, problem.norm), Stop(1e-9))
+    f = problem.bank.mix_product(solution.point.weights, solution.point.beta)
+    # liblinear-like problem without an intercept: fit SVC on features with the intercept penalised away is not the
+    # same, so the binary problem is solved by the conic solver in the difference of the two functions
+    w = cp.Variable(Z.shape[1])
+    sign = np.where(own == 1, 1.0, -1.0)
+    binary = cp.Problem(
+        cp.Minimize(0.5 * cp.sum_squares(w) + 0.8 * cp.sum(cp.pos(1 - cp.multiply(sign, Z @ w))))
+    )
+    binary.solve(solver=cp.CLARABEL)
+    np.testing.assert_allclose(f[:, 1] - f[:, 0], Z @ w.value, atol=2e-4)
+    assert solution.certificate.primal == pytest.approx(0.5 * binary.value, rel=1e-7)
+
+
+def test_two_classes_with_an_intercept_are_scikit_learns_svm():
+    X, y = load_wine(return_X_y=True)
+    X, y = scale(X)[y < 2], y[y < 2]
+    joint = MKLClassifier(
+        kw.gaussian([3.0]), loss="multiclass_hinge", norm="uniform", C=0.5, tol=1e-8, normalize=None
+    )
+    svc = SVC(C=1.0, gamma=1 / 18, tol=1e-9).fit(X, y)
+    np.testing.assert_allclose(joint.fit(X, y).decision_function(X), svc.decision_function(X), atol=1e-4)
+    assert joint.dual_coef_.shape == (X.shape[0], 2)
+    assert np.array_equal(joint.predict(X), svc.predict(X))
+
+
+# ---- OBSCURE's theorems --------------------------------------------------------------------------------------------
+
+
+def test_the_optimum_lies_in_the_ball_and_so_do_the_iterates():
+    """Theorem 2: R bounds the optimum's norm; line 12: no iterate leaves the ball."""
+    from kernelweave._numerics.online import STRONGLY_CONVEX, WORST
+
+    Z, y, _ = three_classes(60)
+    for C in (0.02, 0.3, 5.0):
+        problem = problem_of(Z, y, Block(1.25), C=C)
+        solver = Obscure(online_epochs=3)
+        state = solver.init(problem, None, 1e-3)
+        while state.radius is None:
+            state = solver.step(problem, state)
+        optimum = solve(problem, make_solver("newton", problem.loss, problem.norm), Stop(1e-6)).point
+        blocks = optimum.weights * np.sqrt(problem.bank.quad(optimum.beta))
+        assert np.sum(blocks**1.25) ** (1 / 1.25) <= state.radius * (1 + 1e-6)
+        for _ in range(5):
+            state.run.epoch(STRONGLY_CONVEX, radius=state.radius)
+        w = solver.point(state)
+        blocks = w.weights * np.sqrt(problem.bank.quad(w.beta))
+        assert np.sum(blocks**1.25) ** (1 / 1.25) <= state.radius * (1 + 1e-9)
+        assert state.run.scalars[WORST] > 0
+
+
+def test_radius_is_that_of_theorem_two():
+    Z, y, _ = three_classes(30)
+    problem = problem_of(Z, y, Block(1.5), C=0.3)
+    run = OnlineRun(problem, 3.0, 0)
+    nothing = run.point(np.zeros(3), 1.0)
+    lam = 1 / (0.3 * 30)
+    # at f = 0 the objective is the mean loss of 1
+    assert radius_of(problem, run, nothing) == pytest.approx(1 / np.sqrt(lam))
+
+
+def test_norms_and_products_are_those_of_the_coefficients():
+    """What is updated step by step equals what the bank says, also after shrinking and folding."""
+    from kernelweave._numerics.online import FIXED_STEP, SIG, STRONGLY_CONVEX
+
+    Z, y, _ = three_classes(50)
+    problem = problem_of(Z, y, Block(1.3), C=100.0, weight=np.linspace(0.0, 2.0, 50))
+    run = OnlineRun(problem, 1.3 / 0.3, 1)
+    run.epoch(FIXED_STEP, 2.0)
+    run.restart_clock()
+    for _ in range(7):
+        run.epoch(STRONGLY_CONVEX, radius=1.0)
+    theta = run.scalars[SIG] * run.A
+    np.testing.assert_allclose(run.sq, problem.bank.quad(theta), rtol=1e-8)
+    point = run.point(run.factors, 0.25)
+    np.testing.assert_allclose(point.decision, problem.bank.mix_product(point.weights, point.beta), atol=1e-8)
+    assert np.all(theta[0] == 0)  # a sample of weight zero
+    np.testing.assert_allclose(theta.sum(axis=1), 0.0, atol=1e-9)
+
+
+def test_averaged_iterate_is_the_mean_of_the_coefficients():
+    from kernelweave._numerics.online import FIXED_STEP, SIG, STRONGLY_CONVEX
+
+    Z, y, _ = three_classes(20)
+    problem = problem_of(Z, y, Block(1.5))
+    run = OnlineRun(problem, 3.0, 0)
+    run.epoch(FIXED_STEP, 2.0)
+    run.restart_clock()
+    by_hand = []
+    order = np.random.default_rng(5).permutation(20)
+    for i in order:
+        run.visit(np.array([i]), STRONGLY_CONVEX, 0.0, 2.0, 0.0)
+        by_hand.append(run.scalars[SIG] * run.A)
+    averaged = run.averaged(1.0, problem.norm.weights)
+    np.testing.assert_allclose(averaged.beta, np.mean(by_hand, axis=0), atol=1e-10)
+    solution = solve(problem, Obscure(iterate="averaged"), Stop(3e-2, max_iter=2000))
+    assert solution.converged
+
+
+# ---- working sets --------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("norm", [Block(1.25), Block(2.0)], ids=["1.25", "2"])
+@pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
+def test_working_set_finds_the_optimum_of_all_samples(classes, norm, fit_intercept):
+    Z, y, own = three_classes(150)
+    target = y if classes == 3 else np.where(own == 1, 1.0, -1.0)
+    problem = problem_of(Z, target, norm, C=0.2)
+    problem.fit_intercept = fit_intercept
+    solution = solve(problem, WorkingSet(first=12, growth=0.5), Stop(1e-5))
+    whole = solve(problem, make_solver("newton", problem.loss, norm), Stop(1e-7))
+    assert solution.converged
+    assert solution.certificate.primal == pytest.approx(whole.certificate.primal, rel=2e-5)
+    assert solution.n_iter > 2  # it did begin with a few samples
+
+
+def test_a_working_set_beyond_memory_is_refused(monkeypatch):
+    Z, y, _ = three_classes(60)
+    monkeypatch.setattr(working_set_module, "default_budget", lambda: 1000)
+    with pytest.raises(MemoryBudgetError, match=r"working set of 60 samples needs .*smaller C"):
+        solve(problem_of(Z, y, Block(1.5)), WorkingSet(), Stop(1e-3))
+
+
+# ---- the estimator -------------------------------------------------------------------------------------------------
+
+
+def wine():
+    X, y = load_wine(return_X_y=True)
+    order = np.random.default_rng(0).permutation(y.size)
+    return scale(X)[order], np.array(["red", "rose", "white"])[y[order]]
+
+
+BANK = kw.gaussian([2.0, 4.0]) + kw.linear()
+OPTIONS = {"norm": Block(1.25), "solver": "obscure", "fit_intercept": False}
+
+
+def test_partial_fit_is_one_online_visit_of_every_sample():
+    X, y = wine()
+    clf = MKLClassifier(BANK, normalize=None, **OPTIONS)
+    for first in range(0, 178, 50):
+        clf.partial_fit(X[first : first + 50], y[first : first + 50], classes=["red", "rose", "white"])
+    from kernelweave._numerics.online import FIXED_STEP
+
+    bank, _ = precomputed_bank(np.stack([k(X) for k in clf.kernels_]), normalize=None)
+    table = np.where(y[:, None] == clf.classes_, 1.0, -1.0)
+    run = OnlineRun(MKLProblem(bank, MulticlassHinge(), Block(1.25), table, 1.0, None, False), 5.0, 0)
+    run.visit(np.arange(178), FIXED_STEP, 2.0, 1.0, 0.0)
+    used = np.any(run.A != 0, axis=1)
+    np.testing.assert_allclose(clf.dual_coef_, run.A[used] / 5.0, atol=1e-9)
+    np.testing.assert_allclose(clf.weights_, run.factors, rtol=1e-9)
+    np.testing.assert_allclose(clf.decision_function(X), run.point(run.factors, 0.2).decision, atol=1e-8)
+    assert clf.score(X, y) > 0.95
+    assert clf.set_params(tol=0.1).fit(X, y).certificate_.relative_gap <= 0.1  # fit begins afresh
+
+
+def test_partial_fit_on_two_classes_and_sparse_samples():
+    import scipy.sparse as sp
+
+    X, y = wine()
+    dense, thin = (MKLClassifier(kw.linear() + kw.gaussian(3.0), **OPTIONS) for _ in range(2))
+    for part in (slice(0, 60), slice(60, 178)):
+        dense.partial_fit(X[part], y[part] == "red", classes=[False, True])
+        thin.partial_fit(sp.csr_matrix(X[part]), y[part] == "red", classes=[False, True])
+    np.testing.assert_allclose(
+        dense.decision_function(X), thin.decision_function(sp.csr_matrix(X)), atol=1e-8
+    )
+    assert dense.score(X, y == "red") > 0.95
+
+
+def test_partial_fit_says_what_is_wrong():
+    X, y = wine()
+    assert not hasattr(MKLClassifier(BANK), "partial_fit")
+    with pytest.raises(ValueError, match="classes must be given at the first call"):
+        MKLClassifier(BANK, **OPTIONS).partial_fit(X, y)
+    clf = MKLClassifier(BANK, **OPTIONS).partial_fit(X[:50], y[:50], classes=["red", "rose", "white"])
+    with pytest.raises(
+        ValueError, match=r"labels \['blue'\] that were not among the classes of the first call"
+    ):
+        clf.partial_fit(X[:2], ["blue", "red"])
+    with pytest.raises(ValueError, match="classes differ from those of the first call"):
+        clf.partial_fit(X[:2], y[:2], classes=["red", "rose"])
+    with pytest.raises(ValueError, match="3 features"):
+        clf.partial_fit(X[:2, :3], y[:2])
+    with pytest.raises(ValueError, match="inconsistent numbers of samples"):
+        clf.partial_fit(X[:2], y[:3])
+    with pytest.raises(ValueError, match="use multi_class='joint' or 'shared'"):
+        MKLClassifier(BANK, multi_class="ovr", **OPTIONS).partial_fit(X, y, classes=["red", "rose", "white"])
+    with pytest.raises(ValueError, match="center=False"):
+        MKLClassifier(BANK, center=True, **OPTIONS).partial_fit(X, y, classes=["red", "rose", "white"])
+
+
+def test_solvers_without_an_intercept_say_so():
+    X, y = wine()
+    for solver in ("obscure", "pegasos", "dual_ascent"):
+        with pytest.raises(ValueError, match=f"solver '{solver}' has no intercept: use fit_intercept=False"):
+            MKLClassifier(BANK, norm=Block(1.25), solver=solver).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    ("solver", "words"),
+    [(Obscure(eta=0.0), "eta of obscure"), (Obscure(iterate="first"), "iterate of obscure")],
+)
+def test_parameters_out_of_range(solver, words):
+    X, y = wine()
+    with pytest.raises(ValueError, match=words):
+        MKLClassifier(BANK, norm=Block(1.25), solver=solver, fit_intercept=False).fit(X, y)
