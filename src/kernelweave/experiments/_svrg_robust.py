@@ -98,8 +98,8 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
         "Two to eight blocks of 1 to 14 features, 40 to 199 samples, lengths of rows over three orders of magnitude "
         "between blocks and log-normal within; logistic, squared hinge, Huber hinge or squared loss, C from 0.01 to "
         f"31.6; at most {EPOCHS} epochs. Diverged: the last objective is above that of f = 0, or not finite. "
-        "*Condition*: `L_d / (lambda n)` at equal weights, about the number of epochs that SVRG needs for a digit; where "
-        f"it is in the thousands, {EPOCHS} epochs do not certify a gap of {TOL:g}.\n\n" + targets.text()
+        "*Condition*: `L_d / (lambda n)` at equal weights, about the number of epochs that SVRG needs for a digit; "
+        f"where it is in the thousands, {EPOCHS} epochs do not certify a gap of {TOL:g}.\n\n" + targets.text()
     )
     report.table(table, note, "SVRG: badly scaled random problems")
     return [str(target) for target in targets.all]
