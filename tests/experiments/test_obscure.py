@@ -126,7 +126,7 @@ def test_convergence(small, tmp_path):
     rows = rows_of(convergence, convergence.keys(1))
     assert set(rows["method"]) == {*convergence.WALKERS, *convergence.OTHERS}
     lines = convergence.report(rows, report_of(tmp_path, "convergence"))
-    assert len(lines) == 2
+    assert len(lines) == 4
     assert (tmp_path / "obscure_convergence.png").exists()
     assert "LP-beta" in (tmp_path / "obscure_convergence.md").read_text()
     walked = rows[rows["method"].isin(convergence.WALKERS)]
