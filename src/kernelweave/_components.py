@@ -28,8 +28,13 @@ class Component(BaseEstimator):
 
     registered_as: str | None = None
 
-    def _repr_html_inner(self) -> str:  # a component is not an estimator: no diagram
-        return repr(self)
+    def _html_repr(self) -> str:  # a component is not an estimator: no diagram
+        from html import escape
+
+        return f"<code>{escape(repr(self))}</code>"
+
+    def _repr_html_inner(self) -> str:
+        return self._html_repr()
 
 
 def nearest(word: str, known: Iterator[str] | list[str]) -> str:

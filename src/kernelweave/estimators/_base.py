@@ -17,12 +17,13 @@ from ..norms import Norm, make_norm
 from ..problems import MKLProblem, Point
 from ..solvers import Solver, Stop, choose_solver, make_solver
 from ._fitting import Fit, exact_bank, run, stack_fits, trace_table
+from ._html import FitSummary
 from ._inputs import Training, bind, check_options, new_samples, training_inputs
 
 __all__ = ["BaseMKL"]
 
 
-class BaseMKL(BaseEstimator):
+class BaseMKL(FitSummary, BaseEstimator):
     """Base of the estimators; see ``MKLClassifier`` for the parameters."""
 
     _task = "classification"

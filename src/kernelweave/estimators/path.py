@@ -42,6 +42,13 @@ class MKLPath:
     seconds: np.ndarray
     kernel_names: np.ndarray
 
+    def __repr__(self) -> str:
+        worst = max(one.relative_gap for one in self.certificates)
+        return (
+            f"MKLPath: {len(self.Cs)} fits for C from {self.Cs[0]:g} to {self.Cs[-1]:g}, each proved to be within "
+            f"{100 * max(worst, 0.0):.2g} % of its optimum, in {self.passes.sum():.1f} passes over the bank"
+        )
+
 
 def mkl_path(X: Any, y: Any, kernels: Any = None, *, Cs: Any = None, **parameters: Any) -> MKLPath:
     """Fit a two-class problem for many values of C, each started from the last, on one bank.

@@ -40,6 +40,13 @@ class Contributions:
     views: NDArray[Any]
     classes: Any = None
 
+    def __repr__(self) -> str:
+        used = int(np.any(self.values != 0, axis=tuple(k for k in range(self.values.ndim) if k != 1)).sum())
+        return (
+            f"Contributions: the decision values of {len(self.values)} samples as sums over {used} kernels of "
+            f"{len(self.view_names)} views, and an intercept"
+        )
+
     @property
     def decision(self) -> Array:
         """Decision values, the sum of everything."""
