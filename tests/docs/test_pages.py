@@ -19,7 +19,7 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 #: one page a paper
-METHODS = ["noisy_labels.md", "smkl.md"]
+METHODS = ["multiclass.md", "noisy_labels.md", "smkl.md", "svrg.md"]
 
 
 def blocks(page: str) -> list[str]:
