@@ -78,7 +78,8 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
             }
         )
     updates = [line["online updates"] for line in table]
-    falls = all(later <= earlier for earlier, later in pairwise(updates[1:]))
+    radii = [line["R"] for line in table]
+    falls = all(later <= earlier for of in (updates, radii) for earlier, later in pairwise(of[1:]))
     note = (
         f"{MFEAT}; {N} to train on. Random choices among 36 kernels (Gaussians of six widths a view), "
         f"{int(rows['seed'].nunique())} of every size, nested; p = {P:g}, C = {C:g}, eta = 2. The online stage runs "
