@@ -57,9 +57,6 @@ class LazyBank(Bank):
         self.threads = threads
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
-        distinct, again = np.unique(kernels, return_inverse=True)
-        if distinct.size < len(kernels):
-            return self.block(rows, cols, distinct)[again]
         rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
         out = np.empty((len(kernels), rows.size, cols.size))
 
@@ -74,13 +71,14 @@ class LazyBank(Bank):
     ) -> None:
         """Compute the entries of every kernel in turn and hand them over; kernels of a family share their base."""
         left, right = take(self.samples, rows), take(self.samples, cols)
-        at = {int(j): k for k, j in enumerate(kernels)}
-        for group in base_groups(self.kernels, kernels):
+        for group in base_groups(self.kernels, np.unique(kernels)):
             base = self.kernels[group[0]].base(left, right)
             buffer = np.empty((rows.size, cols.size), dtype=base.dtype)
             for j in group:
                 self.kernels[j].of_base(base, out=buffer)
-                use(at[j], part, self.normaliser.train_block(j, buffer, rows, cols))
+                entries = self.normaliser.train_block(j, buffer, rows, cols)
+                for at in np.flatnonzero(kernels == j):  # the same kernel may have been asked for twice
+                    use(int(at), part, entries)
 
     def _sweep(
         self, rows: Index, cols: Index, kernels: Index, use: Callable[[int, slice, Array], None]
