@@ -38,11 +38,11 @@ def keys(repeats: int) -> list[Key]:
 def work(key: Key) -> list[Row]:
     """Seconds of every epoch."""
     split = mnist_split(int(key["n"]), int(key["seed"]))
-    bank, _ = bind(kw.per_view(blocks(), kw.linear()), split.X, storage="lowrank")
+    bank, _ = bind(kw.per_view(blocks(), kw.linear()), split.X, storage="lowrank", mixing=False)
     problem = problem_of(bank, split.y, Block(P), C)
     solver = SOLVERS[str(key["method"])]()
     few = mnist_split(200, int(key["seed"]))
-    small, _ = bind(kw.per_view(blocks(), kw.linear()), few.X, storage="lowrank")
+    small, _ = bind(kw.per_view(blocks(), kw.linear()), few.X, storage="lowrank", mixing=False)
     state = solver.init(problem_of(small, few.y, Block(P), C), None, 1e-3)
     for _ in range(EPOCHS):  # compiles the loops on features
         state = solver.step(problem_of(small, few.y, Block(P), C), state)
