@@ -21,7 +21,7 @@ from .fixed import FixedSolution
 if TYPE_CHECKING:
     from .mkl import MKLProblem
 
-__all__ = ["Curvature"]
+__all__ = ["Curvature", "LateCurvature"]
 
 
 class Curvature:
@@ -74,6 +74,23 @@ class Curvature:
             taken.append(normal)
             A -= np.outer(normal, (normal @ A) / (normal @ normal))
         return A if len(taken) < free else np.zeros((0, self.m))
+
+
+class LateCurvature:
+    """A Hessian for which the bank has not been read yet: of a point that is expected to be the last."""
+
+    def __init__(self, problem: MKLProblem, K: Array, inner: FixedSolution, rows: np.ndarray) -> None:
+        self._parts = (problem, K, inner, rows)
+        self._root: Array | None = None
+
+    @property
+    def root(self) -> Array:
+        """As of ``Curvature``; the first look costs a pass."""
+        if self._root is None:
+            problem, K, inner, rows = self._parts
+            products = problem.bank.apply(inner.beta, rows)
+            self._root = Curvature(problem, K, inner, rows, products).root
+        return self._root
 
 
 def _gather(

@@ -18,7 +18,7 @@ from ..banks.memory import default_budget, refuse
 from ..losses import Loss
 from ..norms import Norm
 from .certificate import TINY, Array, Certificate, Point
-from .curvature import Curvature
+from .curvature import Curvature, LateCurvature
 from .fixed import FixedSolution, solve_fixed
 
 __all__ = ["MKLProblem", "Oracle"]
@@ -34,7 +34,7 @@ class Oracle:
     weights: Array
     inner: FixedSolution
     quad: Array
-    curvature: Curvature | None = None
+    curvature: Curvature | LateCurvature | None = None
 
     @property
     def value(self) -> float:
@@ -185,8 +185,12 @@ class MKLProblem:
         start: FixedSolution | None = None,
         target: float = 1e-4,
         curvature: bool = False,
+        expect_last: bool = False,
     ) -> Oracle:
-        """Solve with these weights to a relative gap of ``target``, starting from an earlier solution."""
+        """Solve with these weights to a relative gap of ``target``, starting from an earlier solution.
+
+        ``expect_last``: the Hessian will hardly be asked for, so nothing is read for it before it is.
+        """
         if 8 * self.n**2 > default_budget():
             raise refuse(
                 f"the mixed kernel of {self.n} samples", 8 * self.n**2, default_budget(),
@@ -197,8 +201,10 @@ class MKLProblem:
         inner = solve_fixed(K, self.loss, self.y, self.c, self.fit_intercept, target, start)
         if not curvature:
             return Oracle(weights, inner, self.bank.quad(inner.beta))
-        # the products on the support give the quadratic forms too: one read for both
         rows = support(inner.beta)
+        if expect_last:
+            return Oracle(weights, inner, self.bank.quad(inner.beta), LateCurvature(self, K, inner, rows))
+        # the products on the support give the quadratic forms too: one read for both
         products = self.bank.apply(inner.beta, rows)
         quad = np.sum(products * inner.beta[rows], axis=tuple(range(1, products.ndim)))
         return Oracle(weights, inner, quad, Curvature(self, K, inner, rows, products))

@@ -83,6 +83,10 @@ class Newton(Solver, registered_as="newton"):
     def _target(self, problem: MKLProblem, state: _State) -> float:
         return inner_target(0.1 * self._gap(problem, state), state.tol)
 
+    def _nearly_there(self, problem: MKLProblem, state: _State) -> bool:
+        """Whether one more step of quadratic convergence should reach the tolerance with something to spare."""
+        return self._gap(problem, state) ** 2 <= 0.1 * state.tol
+
     def _simplex_step(self, problem: MKLProblem, state: _State) -> _State:
         model = SimplexModel(state.centre, state.cuts, state.curved, state.damping)
         proposal = model.minimise()
@@ -92,7 +96,8 @@ class Newton(Solver, registered_as="newton"):
         expected = 0.1 * proposal.decrease / max(abs(upper), np.finfo(float).tiny)
         finest = 1e-13 if problem.loss.has_curvature else 1e-10
         target = min(self._target(problem, state), max(expected, finest))
-        oracle = problem.oracle(proposal.weights, state.last.inner, target, curvature=True)
+        last = self._nearly_there(problem, state)
+        oracle = problem.oracle(proposal.weights, state.last.inner, target, curvature=True, expect_last=last)
         lower = max(state.lower, problem.dual(oracle.inner.beta, oracle.quad))
         cuts = [*state.cuts, self._cut(problem, oracle)][-self.cuts :]
         # the combination of cuts is worth a look at the bank only where it promises a better bound
