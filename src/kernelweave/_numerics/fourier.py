@@ -36,7 +36,10 @@ def _row(angles, scale, cosines, sines):
 
 @njit(cache=True, nogil=True)
 def cos_sin(angles, scale, out):
-    """Write ``scale * cos`` and ``scale * sin`` of ``angles (n, D)``, at most 1e6, side by side into ``out (n, 2 D)``."""
+    """Write ``scale * cos`` and ``scale * sin`` of ``angles (n, D)`` side by side into ``out (n, 2 D)``.
+
+    Angles beyond 1e6 are not reduced accurately.
+    """
     width = angles.shape[1]
     for i in range(angles.shape[0]):
         _row(angles[i], scale, out[i, :width], out[i, width:])
