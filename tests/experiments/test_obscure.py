@@ -193,7 +193,8 @@ def test_mnist(images, tmp_path, monkeypatch):
     monkeypatch.setattr(mnist, "EPOCHS", 12)
     monkeypatch.setattr(mnist, "SIZES", (60, 90))
     monkeypatch.setattr(mnist, "CLASSES", 3)
-    rows = rows_of(mnist, mnist.small_keys(1))
+    assert {key["n"] for key in mnist.small_keys(1)} == {60}
+    rows = rows_of(mnist, mnist.small_keys(2))
     assert set(rows["method"]) == {mnist.OBSCURE, mnist.DEFAULT, mnist.MEAN, mnist.BEST, mnist.RIDGE}
     several = rows[rows["method"] != mnist.BEST]  # one block cannot tell all three
     assert several.groupby(["n", "method"])["error"].min().max() <= 0.1
