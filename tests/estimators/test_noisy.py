@@ -137,9 +137,13 @@ def test_auto_tells_groups_of_kernels_apart():
     y = (X[:, 0] * X[:, 1] > 0).astype(int)
     pair = kw.gaussian([0.5, 1.0]).on([0, 1])
     bank = pair + kw.per_feature(kw.gaussian(2.0 ** np.arange(-3, 5)))
-    clf = NoisyLabelMKLClassifier(bank).fit(X, flipped(y, 0.1)[0])
+    clf = NoisyLabelMKLClassifier(bank).fit(X, y)
     assert clf.picked_.startswith("squared loss on the mean of the kernels on 2 columns")
     np.testing.assert_allclose(clf.weights_, np.where(np.arange(98) < 2, 0.5, 0.0))
+    # noise leaves doubt, and then both groups count alike
+    clf = NoisyLabelMKLClassifier(bank).fit(X, flipped(y, 0.1)[0])
+    assert clf.picked_.startswith("squared loss on the mean of all groups of kernels alike")
+    np.testing.assert_allclose(clf.weights_, np.where(np.arange(98) < 2, 1 / 4, 1 / 192))
     fresh = rng.normal(size=(300, 12))
     right = (fresh[:, 0] * fresh[:, 1] > 0).astype(int)
     assert clf.score(fresh, right) > MeanKernelRidgeClassifier(bank).fit(X, y).score(fresh, right) + 0.03

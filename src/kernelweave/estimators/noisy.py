@@ -22,6 +22,8 @@ from .classifier import MKLClassifier
 
 __all__ = ["NoisyLabelMKLClassifier"]
 
+#: standard errors by which leave-one-out must prefer another mixture
+BEYOND_DOUBT = 3.0
 METHODS = ("auto", "stochastic", "trimmed", "ramp", "corrected")
 CORRECTED = {"logistic": CorrectedLogistic, "squared": CorrectedSquared}
 
@@ -37,9 +39,9 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     kernels : kernels
         As for ``MKLClassifier``.
     method : {"auto", "stochastic", "trimmed", "ramp", "corrected"}, default="auto"
-        ``auto``: squared loss on fixed, dense weights (all kernels alike, some groups of them, or groups alike; a
-        group is the kernels that see equally many columns), both weights and C by closed-form leave-one-out: the most
-        robust thing measured.
+        ``auto``: squared loss on fixed, dense weights, C by closed-form leave-one-out: the most robust thing measured.
+        All groups of kernels count alike (a group is the kernels that see equally many columns), unless leave-one-out
+        finds another mixture better beyond doubt.
         ``stochastic``: StPMKL, the hinge loss of the worst samples under a budget.  ``trimmed``: the hinge loss of the
         best ``1 - noise_rate`` of the samples, which are chosen anew after every fit.  ``ramp``: the hinge loss cut off
         at 1.  ``corrected``: a loss whose expectation under noise is that of the clean labels.
@@ -219,7 +221,10 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     def _best_mixture(
         self, bank: Bank, training: Training, targets: list[np.ndarray], weight: np.ndarray
     ) -> tuple[Mixture, float]:
-        """Fixed weights and C with the smallest leave-one-out error, over all classes together."""
+        """Groups of kernels alike, or what beats that beyond doubt; and C by leave-one-out, over all classes together.
+
+        Noisy labels make the mixture of smallest error a lottery: choosing it freely costs more than it gains.
+        """
         y = targets[0] if len(targets) == 1 else np.stack(targets, axis=1)
         choices = mixtures(kernel_groups(training.kernels, bank.m))
         found = [
@@ -227,7 +232,12 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             for one in choices
         ]
         best = int(np.argmin([one.errors[one.best] for one in found]))
-        return choices[best], found[best].C
+        usual = len(choices) - 1
+        misses = [np.mean((y - one.predictions).reshape(len(y), -1) ** 2, axis=1) for one in found]
+        better = (misses[usual] - misses[best])[weight > 0]
+        doubt = float(np.std(better)) / np.sqrt(better.size)
+        chosen = best if float(np.mean(better)) > BEYOND_DOUBT * doubt else usual
+        return choices[chosen], found[chosen].C
 
     def _check_parameters(self) -> None:
         if self.method not in METHODS:
