@@ -204,12 +204,12 @@ def test_mnist(images, tmp_path, monkeypatch):
 
 @pytest.mark.parametrize(("error", "memory", "verdict"), [(0.015, 5.0, "PASS"), (0.03, 7.0, "FAIL")])
 def test_targets_of_the_large_sizes(tmp_path, error, memory, verdict):
-    row = {"method": mnist.DEFAULT, "epoch": 0, "seconds": 1.0, "elapsed": 3000.0 * error * 10, "objective": 1.0, "bound": 1.0,
+    row = {"method": mnist.DEFAULT, "epoch": 0, "seconds": 50_000.0 * error, "elapsed": 30_000.0 * error, "objective": 1.0, "bound": 1.0,
            "error": error, "stage": "batch", "degree": 3, "width": 0.5, "p": 1.5, "C": 1.0, "tuning_seconds": 1.0,
            "peak_gb": memory}  # fmt: skip
     rows = pd.DataFrame([{"n": 20_000, **row}, {"n": 60_000, **row}])
     lines = mnist.large_report(rows, report_of(tmp_path, "mnist_large"))
-    assert [line[:4] for line in lines] == [verdict] * 4
+    assert [line[:4] for line in lines] == [verdict] * 5
 
 
 def test_scaling(images, tmp_path):

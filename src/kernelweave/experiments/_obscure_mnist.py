@@ -23,19 +23,32 @@ from ._obscure_walk import error_on, walk
 from ._study import Key, Report, Row
 from ._targets import Targets
 
-__all__ = ["LARGE", "SETTINGS", "SIZES", "large_keys", "large_report", "report", "small_keys", "work"]
+__all__ = [
+    "LARGE",
+    "SETTINGS",
+    "SIZES",
+    "SMALL_SETTINGS",
+    "large_keys",
+    "large_report",
+    "report",
+    "small_keys",
+    "work",
+]
 
 SIZES, LARGE = (1_000, 2_000, 5_000), (20_000, 60_000)
 DEGREES, WIDTHS = (2, 3), (0.35, 0.5)
 EXPONENTS, CS = (1.25, 1.75), (1.0, 10.0, 100.0)
-#: samples that parameters are chosen on, epochs of OBSCURE, test images that its curve is drawn with
-SOME, EPOCHS, SHOWN, CLASSES = 2_000, 50, 2_000, 10
+#: samples that parameters are chosen on, epochs of OBSCURE; its curve is drawn with every so many-th test image
+SOME, EPOCHS, SHOWN, CLASSES = 2_000, 50, 5, 10
 OBSCURE, DEFAULT, MEAN, BEST, RIDGE = (
     "OBSCURE", "default solver", "mean kernel", "best kernel", "mean kernel, ridge",
 )  # fmt: skip
 SETTINGS = {
     "degrees": DEGREES, "widths": WIDTHS, "p": EXPONENTS, "C": CS, "some": SOME, "epochs": EPOCHS, "version": 1,
 }  # fmt: skip
+
+
+SMALL_SETTINGS = {**SETTINGS, "shown": SHOWN}
 
 
 def small_keys(repeats: int) -> list[Key]:
@@ -133,8 +146,8 @@ def _curve(kernels: Any, split: Any, p: float, C: float) -> list[Row]:
     began = time.process_time()
     bank, bound = bind(kernels, split.X)
     building = time.process_time() - began
-    cross = bound.cross(split.X_test[:SHOWN]).astype(np.float32)
-    error = error_on(cross, split.y_test[:SHOWN], np.arange(CLASSES))
+    cross = bound.cross(split.X_test[::SHOWN]).astype(np.float32)
+    error = error_on(cross, split.y_test[::SHOWN], np.arange(CLASSES))
     last: list[Any] = []
 
     def remember(point: Any) -> float:
@@ -186,7 +199,7 @@ NOTE = (
 def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """Errors and seconds, and the picture."""
     note = (
-        f"{NOTE} OBSCURE: {EPOCHS} epochs, eta = 2; its error after the online stage is on {SHOWN:,} test images. "
+        f"{NOTE} OBSCURE: {EPOCHS} epochs, eta = 2; its error after the online stage is on every fifth test image. "
         "The default solver stops at a certified relative gap of 1e-3."
     )
     report.table(_table(rows), note, "MNIST: error and objective against time (Figure 4)")
@@ -205,6 +218,8 @@ def large_report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
         targets.at_most(f"MNIST, {n:,} to train on: test error, %", 100 * float(row["error"]), error)
         if seconds is not None:
             targets.at_most(f"MNIST, {n:,}: seconds on the clock", float(row["elapsed"]), seconds)
+            # a busy machine lengthens that; two cores have this much to give in the same time
+            targets.at_most(f"MNIST, {n:,}: seconds of both cores", float(row["seconds"]), 2 * seconds)
         if memory is not None:
             targets.at_most(f"MNIST, {n:,}: peak memory, GB", float(row["peak_gb"]), memory)
     note = f"{NOTE} The solver for large n (`working_set`), to a relative gap of 1e-2, two threads.\n\n{targets.text()}"

@@ -50,9 +50,11 @@ def _part(name: str, title: str, module: Any, load: Callable[[str], Any], repeat
     )  # fmt: skip
 
 
-def _mnist_part(name: str, title: str, keys: Callable[[int], list[Key]], report: Any, repeats: int) -> Part:
+def _mnist_part(
+    name: str, title: str, keys: Callable[[int], list[Key]], report: Any, settings: Any, repeats: int
+) -> Part:
     return Part(
-        name, title, mnist.SETTINGS, lambda repeats: keys(repeats) if at_hand(_mnist, ["mnist"]) else [], mnist.work,
+        name, title, settings, lambda repeats: keys(repeats) if at_hand(_mnist, ["mnist"]) else [], mnist.work,
         report, repeats=repeats, quick_repeats=1, missing=lambda: not_at_hand(_mnist, ["mnist"]),
     )  # fmt: skip
 
@@ -69,8 +71,12 @@ STUDY = Study(
         _part("sizes", "Figure 3 and 2, right: all methods against training size", sizes, _mfeat, 2),
         _part("preselection", "Kernels preselected by leave-one-out", preselection, _mfeat, 2),
         _part("theorems", "Theorems 1 and 2 along runs", theory, _mfeat, 2),
-        _mnist_part("mnist", "Figure 4: MNIST", mnist.small_keys, mnist.report, len(mnist.SIZES)),
-        _mnist_part("mnist_large", "MNIST, 20,000 and 60,000", mnist.large_keys, mnist.large_report, 1),
+        _mnist_part(
+            "mnist", "Figure 4: MNIST", mnist.small_keys, mnist.report, mnist.SMALL_SETTINGS, len(mnist.SIZES)
+        ),
+        _mnist_part(
+            "mnist_large", "MNIST, 20,000 and 60,000", mnist.large_keys, mnist.large_report, mnist.SETTINGS, 1
+        ),
         _part("scaling", "Time of an epoch against n", scaling, _mnist, 2),
     ),
 )
