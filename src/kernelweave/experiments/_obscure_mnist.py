@@ -61,8 +61,8 @@ def small_keys(repeats: int) -> list[Key]:
 
 
 def large_keys(repeats: int) -> list[Key]:
-    """The sizes of the targets."""
-    return [{"n": n, "method": DEFAULT} for n in LARGE]
+    """The sizes of the targets, as many of them as repeats."""
+    return [{"n": n, "method": DEFAULT} for n in LARGE[:repeats]]
 
 
 @cache

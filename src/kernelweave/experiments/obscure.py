@@ -75,7 +75,12 @@ STUDY = Study(
             "mnist", "Figure 4: MNIST", mnist.small_keys, mnist.report, mnist.SMALL_SETTINGS, len(mnist.SIZES)
         ),
         _mnist_part(
-            "mnist_large", "MNIST, 20,000 and 60,000", mnist.large_keys, mnist.large_report, mnist.SETTINGS, 1
+            "mnist_large",
+            "MNIST, 20,000 and 60,000",
+            mnist.large_keys,
+            mnist.large_report,
+            mnist.SETTINGS,
+            len(mnist.LARGE),
         ),
         _part("scaling", "Time of an epoch against n", scaling, _mnist, 2),
     ),
