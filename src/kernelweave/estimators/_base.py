@@ -90,9 +90,7 @@ class BaseMKL(FitSummary, BaseEstimator):
             raise ValueError(f"loss {loss!r} is not for {self._task}; losses that are: {', '.join(fitting)}")
         if isinstance(self.solver, str) and self.solver == "auto":
             return loss, norm, None
-        solver = make_solver(self.solver, loss, norm)
-        solver.check_intercept(bool(self.fit_intercept))
-        return loss, norm, solver
+        return loss, norm, make_solver(self.solver, loss, norm, bool(self.fit_intercept))
 
     def _stop(self) -> Stop:
         return Stop(float(self.tol), self.max_iter, self.max_seconds)

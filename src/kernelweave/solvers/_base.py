@@ -153,19 +153,24 @@ class Solver(Component):
 registry: Registry[Solver] = Registry("solver", "kernelweave.solvers")
 
 
-def fitting_solvers(loss: Loss, norm: Norm) -> list[str]:
-    """Names of the solvers that serve a loss and a norm."""
-    return [name for name in registry if not registry[name]().unmet(loss, norm)]
+def fitting_solvers(loss: Loss, norm: Norm, fit_intercept: bool = False) -> list[str]:
+    """Names of the solvers that serve a loss and a norm, and an intercept where one is wanted."""
+    return [
+        name
+        for name in registry
+        if not registry[name]().unmet(loss, norm) and (registry[name].intercepts or not fit_intercept)
+    ]
 
 
-def make_solver(solver: Any, loss: Loss, norm: Norm) -> Solver:
+def make_solver(solver: Any, loss: Loss, norm: Norm, fit_intercept: bool = False) -> Solver:
     """Return a solver from a name or an instance, or say why it does not fit and which would."""
     made: Solver = registry.make(solver, Solver)  # type: ignore[type-abstract]
     unmet = made.unmet(loss, norm)
     if unmet:
-        fitting = ", ".join(repr(name) for name in fitting_solvers(loss, norm))
+        fitting = ", ".join(repr(name) for name in fitting_solvers(loss, norm, fit_intercept))
         raise ValueError(
             f"solver {made.registered_as!r} needs {' and '.join(unmet)}; it does not fit loss={loss!r} with "
             f"norm={norm.label!r}. Solvers that fit: {fitting}"
         )
+    made.check_intercept(fit_intercept)
     return made
