@@ -116,7 +116,7 @@ def _summary(estimator: Any, y: Any, found: Findings) -> str:
     if len(views) > 1:
         top = views.iloc[0]
         first = (
-            f"The view with the most weight is {top['view']} with {percent(top['weight'], 0)} of it "
+            f"The view with the most weight is “{top['view']}”, with {percent(top['weight'], 0)} of it "
             f"({percent(top['low'], 0)} to {percent(top['high'], 0)} in 95 % of the refits)."
         )
     else:
