@@ -97,9 +97,11 @@ def _rate(sure: Array, wrong: NDArray[np.bool_]) -> tuple[float, tuple[float, fl
     overlap = max(0.0, float(wrong.mean()) - rate)
     upper = max(rate, rate + UPPER * _deviation(rate, half.size) - 0.5 * overlap)
     # overlap falls with confidence, flips do not: the very confident are the nearer to the truth, but there are few
-    lower = min(rate, rate_few) - LOWER * _deviation(rate_few, few.size)
+    lower = max(min(rate, rate_few) - LOWER * _deviation(rate_few, few.size), 0.0)
     upper = min(upper, 0.5)
-    return rate, (max(lower, upper - WIDEST, 0.0), upper)
+    # what is too much for an interval of use is taken off both ends, less off the bound
+    upper = max(upper - max(upper - lower - WIDEST, 0.0) / 3.0, rate)
+    return rate, (max(lower, upper - WIDEST), upper)
 
 
 def _deviation(rate: float, size: int) -> float:
