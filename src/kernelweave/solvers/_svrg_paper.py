@@ -47,7 +47,7 @@ class PaperRun:
         if problem.fit_intercept or problem.y.ndim == 2:
             raise ValueError(
                 "svrg(variant='paper') has no intercept and one target, as in the paper: use fit_intercept=False and "
-                "two classes (or no shared_weights), or variant='corrected'"
+                "two classes (or multi_class='ovr'), or variant='corrected'"
             )
         factors = problem.bank.factors()
         if not isinstance(factors, LowRankBank):
