@@ -316,7 +316,7 @@ def test_bad_parameters(cancer, options, words):
 
 def test_corrected_with_shared_weights_is_refused_for_several_classes():
     X, y = load_iris(return_X_y=True)
-    with pytest.raises(ValueError, match="use multi_class=.ovr."):
+    with pytest.raises(ValueError, match="use multi_class='ovr'"):
         NoisyLabelMKLClassifier(BANK, method="corrected", multi_class="shared").fit(X, y)
 
 

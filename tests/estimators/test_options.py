@@ -141,8 +141,8 @@ def test_max_seconds(binary):
 
 def test_the_class_is_named_where_one_of_several_did_not_converge():
     X, y = by_hand.blobs(60)
+    clf = MKLClassifier(bank(), solver="silp", tol=1e-9, max_iter=2, multi_class="ovr")
     with pytest.warns(KernelWeaveConvergenceWarning) as caught:
-        clf = MKLClassifier(bank(), solver="silp", tol=1e-9, max_iter=2, multi_class="ovr")
         clf.fit(X, np.array(list("abc"))[y])
     assert [str(w.message)[:11] for w in caught] == ["class 'a': ", "class 'b': ", "class 'c': "]
     assert clf.status_ == "max_iter"
@@ -233,7 +233,9 @@ def test_warm_start(binary):
 @pytest.mark.parametrize("shared", [False, True])
 def test_warm_start_with_several_classes(shared):
     X, y = by_hand.blobs(60)
-    clf = MKLClassifier(bank(), solver="level", tol=1e-5, warm_start=True, multi_class="shared" if shared else "ovr").fit(X, y)
+    clf = MKLClassifier(
+        bank(), solver="level", tol=1e-5, warm_start=True, multi_class="shared" if shared else "ovr"
+    ).fit(X, y)
     cold = clf.n_iter_
     assert clf.fit(X, y).n_iter_ < cold
     assert all(c.relative_gap <= 1e-5 for c in clf.certificates_)

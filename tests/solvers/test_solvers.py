@@ -27,7 +27,9 @@ TOL = 1e-6
 PATIENCE = {"nesterov": 1e-4, "mirror_prox": 1e-3, "variational": 0.2, "obscure": 0.1, "pegasos": 0.1}
 INTERCEPT = {True: "intercept", False: "no intercept"}
 COMBINATIONS = [
-    pytest.param(solver, loss, norm, fit_intercept, id=f"{INTERCEPT[fit_intercept]}-{solver}-{loss.label}-{norm}")
+    pytest.param(
+        solver, loss, norm, fit_intercept, id=f"{INTERCEPT[fit_intercept]}-{solver}-{loss.label}-{norm}"
+    )
     for loss in ref.LOSSES
     for norm in NORMS
     for solver in fitting_solvers(loss.make(), NORMS[norm]().make())
@@ -135,7 +137,9 @@ def test_weighted_samples_and_columns(solver, columns):
     online = not registry[solver].takes_start  # these give a sample one weight in all columns
     shape = 20 if columns is None or online else (20, 2)
     weight = np.random.default_rng(0).choice([0.0, 0.4, 1.0, 3.0], size=shape)
-    case = make_case(loss, norm, registry[solver].intercepts, n=20, m=4, columns=columns, sample_weight=weight)
+    case = make_case(
+        loss, norm, registry[solver].intercepts, n=20, m=4, columns=columns, sample_weight=weight
+    )
     tol = PATIENCE.get(solver, TOL)
     solution = run(case, solver, tol)
     assert solution.converged
