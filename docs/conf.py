@@ -45,7 +45,7 @@ html_theme_options = {
     "secondary_sidebar_items": ["page-toc"],
     "header_links_before_dropdown": 6,
 }
-html_sidebars = {"index": []}
+html_sidebars = {page: [] for page in ("index", "start", "choosing")}  # pages without pages below
 html_show_sourcelink = False
 
 autosummary_generate = True

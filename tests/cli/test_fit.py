@@ -402,6 +402,18 @@ def test_a_fit_that_stops_early_says_so(folder, monkeypatch):
     assert (folder / "m.skops").exists()
 
 
+def test_an_interrupted_fit_writes_nothing(folder, monkeypatch):
+    from kernelweave.solvers.newton import Newton
+
+    def interrupted(self, problem, state):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Newton, "step", interrupted)
+    said = call(*FIT, "--C", "1", "--tol", "1e-9", "--model", "m.skops", code=130).output
+    assert "interrupted; nothing was written" in said
+    assert not (folder / "m.skops").exists()
+
+
 def test_help_has_examples():
     for command in ("fit", "predict", "inspect", "report"):
         assert f"kernelweave {command} " in call(command, "--help").output

@@ -106,6 +106,17 @@ def test_transformers(transformer, tmp_path):
     )
 
 
+def test_a_stream_can_be_saved_and_goes_on(tmp_path):
+    bank = kw.linear() + kw.gaussian(1.0)
+    model = MKLClassifier(bank, norm=2, fit_intercept=False, solver="obscure")
+    model.partial_fit(X[::2], Y[::2], classes=[0, 1, 2])
+    save(model, tmp_path / "model.skops")
+    other = load(tmp_path / "model.skops")
+    for one in (model, other):
+        one.partial_fit(X[1::2], Y[1::2])
+    np.testing.assert_array_equal(other.decision_function(X), model.decision_function(X))
+
+
 def test_served_in_another_process(tmp_path):
     model = MKLClassifier(VIEWS).fit(FRAME, NAMES)
     save(model, tmp_path / "model.skops")

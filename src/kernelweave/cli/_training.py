@@ -88,6 +88,10 @@ def train(options: Options) -> Trained:
             last.C = _best_C(*cut_into_folds(_joined(steps, last), X, note), y)
             note["C by cross-validation"] = last.C
         model = _joined(steps, last).fit(X, y)
+    if (
+        _last(model).status_ == "interrupted"
+    ):  # the loop keeps its best point; a command that was stopped writes nothing
+        raise KeyboardInterrupt
     if options.gram:
         _last(model).kernel_names_[:] = note["gram"]
     # matplotlib and the like may warn of anything: only what the library says of the fit is passed on

@@ -138,7 +138,7 @@ def _baselines(model: Any, fitted: Any, classify: bool) -> list[tuple[str, str, 
         ]
     if isinstance(last, NoisyLabelMKLClassifier):
         mean = MeanKernelClassifier(last.kernels, C=C)
-        about = f"SVM with all kernels weighted alike, C = {C:g}"
+        about = f"SVM with all kernels weighted alike, at the model's C = {C:.3g}"
     elif hasattr(last, "Cs"):
         mean = clone(last).set_params(norm="uniform", norms=None, solver="auto")
         about = "SVM with all kernels weighted alike, C chosen as for the model"
@@ -150,7 +150,7 @@ def _baselines(model: Any, fitted: Any, classify: bool) -> list[tuple[str, str, 
         ("mean kernel", about, _ending_in(model, mean)),
         (
             "best single kernel",
-            f"SVM on the kernel that does best in cross-validation, C = {C:g}",
+            f"SVM on the kernel that does best in cross-validation, at the model's C = {C:.3g}",
             _ending_in(model, best),
         ),
     ]

@@ -287,9 +287,13 @@ def _suspects(estimator: Any, found: Findings, names: list[str]) -> str:
     if not found.suspects:
         parts.append("<p>No label is contradicted by the predictions for it.</p>")
         return "".join(parts)
+    why = (
+        "These are the labels that are the most likely to be wrong, by predictions that did not see them"
+        if hasattr(estimator, "label_quality_")
+        else "Each of these was predicted otherwise by a fit that did not see it"
+    )
     parts.append(
-        "<p>Each of these was predicted otherwise by a fit that did not see it. That is no proof of a wrong label: the "
-        "sample may be unusual, or the model wrong.</p>"
+        f"<p>{why}. That is no proof of a wrong label: the sample may be unusual, or the model wrong.</p>"
     )
     rows = [[s.row, s.label, s.other, (s.evidence, number(s.evidence, 2))] for s in found.suspects]
     head = ["row", "label", "predicted", found.suspects_from]
