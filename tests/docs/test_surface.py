@@ -5,8 +5,6 @@ from __future__ import annotations
 import re
 import tomllib
 
-import pytest
-
 from kernelweave import displays, inspection, kernels, persistence
 from kernelweave.cli import main
 from kernelweave.cli._views import EXAMPLE
@@ -14,10 +12,14 @@ from kernelweave.cli._views import EXAMPLE
 from .test_pages import ROOT, blocks, run
 
 
-@pytest.mark.parametrize("page", ["index.md", "start.md", "inspection.md", "saved_models.md"])
-def test_examples(page, tmp_path):
-    (example,) = blocks(f"docs/{page}")
-    assert run(example, tmp_path).strip()
+def test_examples(tmp_path):
+    # in one process, which is quicker; each example is run in a namespace of its own
+    code = ["import contextlib, io"]
+    for page in ("index.md", "start.md", "inspection.md", "saved_models.md"):
+        (example,) = blocks(f"docs/{page}")
+        code.append(f"with contextlib.redirect_stdout(io.StringIO()) as said: exec({example!r}, {{}})")
+        code.append(f"assert said.getvalue().strip(), {page!r}")
+    run("\n".join(code), tmp_path)
 
 
 def test_every_command_is_on_its_page():
