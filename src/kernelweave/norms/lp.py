@@ -135,9 +135,9 @@ def Block(r: float) -> Norm:
     ``Block(1)`` is l1, ``Block(2)`` the sum kernel, ``Block(inf)`` the maximum.
     """
     made: dict[float, Any] = {1.0: L1, 2.0: lambda: Lp(p=np.inf), np.inf: Maximum}
-    if r in made:
+    if isinstance(r, int | float | np.number) and r in made:
         norm: Norm = made[r]()
         return norm
-    if not 1.0 < r < 2.0:
+    if not (isinstance(r, int | float | np.number) and 1.0 < r < 2.0):
         raise ValueError(f"Block needs 1 <= r <= 2 or r = inf, got {r!r}")
     return Lp(p=r / (2.0 - r))
