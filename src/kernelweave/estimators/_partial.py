@@ -8,17 +8,22 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array, column_or_1d
 
 from ..banks import BoundKernels, support
+from ..banks.bound import active_kernels
 from ..banks.normalise import Normaliser
 from ..kernels import resolve_kernels
 from ..kernels._helpers import n_samples, take
 from ..losses import Loss
 from ..solvers._online import block_exponent, derivative_of
+from ..solvers.obscure import Obscure
+from ._inputs import new_samples
 
 Array = NDArray[np.float64]
 
-__all__ = ["Stream"]
+__all__ = ["LearnsOnline", "Stream"]
 
 
 @dataclass
@@ -92,3 +97,111 @@ def _joined(first: Any, second: Any) -> Any:
     if hasattr(first, "shape"):
         return np.concatenate([first, second])
     return [*first, *second]
+
+
+def _learns_online(estimator: Any) -> bool:
+    if estimator.solver == "obscure" or isinstance(estimator.solver, Obscure):
+        return True
+    raise AttributeError("partial_fit needs solver='obscure', whose first stage learns from a stream")
+
+
+class LearnsOnline:
+    """``partial_fit`` for classifiers whose solver has an online stage."""
+
+    # of the classifier that this is mixed into
+    kernels: Any
+    normalize: Any
+    center: bool
+    _components: Any
+    _sample_weights: Any
+    _problems: Any
+    _training: Any
+    _check_length: Any
+
+    @available_if(_learns_online)
+    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
+        """Learn from one more batch by OBSCURE's online stage (``solver="obscure"`` only).
+
+        Every sample is visited once, in its order, and only those that changed the function are kept.  Widths that
+        depend on the samples and the normalisation are settled on the first batch.  There is no certificate: what was
+        not kept cannot be judged.  ``fit`` begins afresh.
+
+        Parameters
+        ----------
+        X, y : samples and labels of the batch
+        classes : array-like, optional
+            All labels that will ever come; needed at the first call.
+        sample_weight : array of shape (n,), optional
+            Factors of the steps by sample.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from kernelweave import MKLClassifier, kernels as kw, norms
+        >>> X, y = load_digits(return_X_y=True)
+        >>> bank, norm = kw.gaussian([10.0, 20.0]), norms.Block(1.25)
+        >>> clf = MKLClassifier(bank, norm=norm, solver="obscure", fit_intercept=False)
+        >>> for first in range(0, 1500, 300):
+        ...     clf = clf.partial_fit(X[first : first + 300], y[first : first + 300], classes=range(10))
+        >>> clf.score(X[1500:], y[1500:]) > 0.9
+        True
+        """
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        stream: Stream | None = getattr(self, "_stream", None)
+        if stream is None:
+            if classes is None:
+                raise ValueError("classes must be given at the first call of partial_fit: all labels to come")
+            self.classes_ = np.unique(np.asarray(classes))
+            if self.classes_.size < 2:
+                raise ValueError(f"classification needs at least two classes, got {self.classes_}")
+        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            raise ValueError(f"classes differ from those of the first call of partial_fit, {self.classes_}")
+        unseen = np.setdiff1d(y, self.classes_)
+        if unseen.size:
+            raise ValueError(
+                f"y has labels {unseen.tolist()} that were not among the classes of the first call of partial_fit, "
+                f"{self.classes_.tolist()}"
+            )
+        loss, norm, solver = self._components()
+        assert solver is not None
+        if self.center or self.normalize == "cosine" or self.kernels == "precomputed":
+            raise ValueError(
+                "partial_fit needs kernels it can evaluate, center=False and normalize='trace' or None"
+            )
+        codes = np.searchsorted(self.classes_, y)
+        weight = self._sample_weights(sample_weight, codes)
+        targets = self._problems(codes, weight)[0]
+        if len(targets) > 1:
+            raise ValueError("partial_fit learns all classes together: use multi_class='joint' or 'shared'")
+        if stream is None:
+            training = self._training(X, len(y))
+            self._check_length(training, y)
+            columns = 1 if targets[0].ndim == 1 else targets[0].shape[1]
+            norm.check(len(training.names))
+            stream = Stream.begin(
+                training.kernels, training.samples, self.normalize, norm.for_kernels(len(training.names)),
+                solver.eta, columns,
+            )  # fmt: skip
+            self._kind, batch = training.kind, training.samples
+            self.kernel_names_ = np.array(training.names, dtype=object)
+            self.kernels_ = stream.bound.kernels
+        else:
+            batch = new_samples(self, X, stream.bound, self._kind)
+            if n_samples(batch) != len(y):
+                raise ValueError(
+                    f"Found input variables with inconsistent numbers of samples: {n_samples(batch)} and {len(y)}"
+                )
+        self.n_updates_ = stream.learn(batch, targets[0], weight, loss)
+        self._stream = stream
+        self.solver_, self.status_, self.intercept_ = solver.registered_as, "streaming", 0.0
+        self.weights_ = stream.weights
+        coef = stream.coef / stream.q
+        self.dual_coef_ = coef if targets[0].ndim == 2 else coef[:, 0]
+        self.support_ = np.arange(stream.coef.shape[0])
+        self._active = active_kernels(self.weights_)
+        self._bound, self._coef = stream.bound.restrict(self._active, self.dual_coef_)
+        return self
