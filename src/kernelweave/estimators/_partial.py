@@ -112,6 +112,7 @@ class LearnsOnline:
     kernels: Any
     normalize: Any
     center: bool
+    intercept_: Any
     _components: Any
     _sample_weights: Any
     _problems: Any
