@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-__all__ = ["namespace", "to_numpy"]
+__all__ = ["as_like", "cast", "namespace", "to_numpy"]
 
 
 def namespace(array: Any) -> Any:
@@ -18,6 +18,18 @@ def namespace(array: Any) -> Any:
 
         return torch
     return array.__array_namespace__()
+
+
+def as_like(values: Any, array: Any) -> Any:
+    """Return values as an array of the library, the type and the device of another."""
+    if isinstance(array, np.ndarray | np.generic):
+        return np.asarray(values)
+    return namespace(array).asarray(values, dtype=array.dtype, device=array.device)
+
+
+def cast(array: Any, dtype: Any) -> Any:
+    """Return the array in another type of its own library."""
+    return array.astype(dtype, copy=False) if isinstance(array, np.ndarray) else array.to(dtype)
 
 
 def to_numpy(array: Any) -> np.ndarray:

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._numerics.namespace import namespace
+from .._numerics.namespace import as_like, namespace
 
 if TYPE_CHECKING:
     from .lowrank import FeatureBank
@@ -44,6 +44,10 @@ class Bank(ABC):
     block_entries: int = 4_000_000
     #: whether explicit features are computed again in every sweep, because they would not fit into memory
     streams: bool = False
+    #: whether kernels live outside the host's memory, and inner problems are solved there
+    on_device: bool = False
+    #: relative error of a product beyond that of double precision
+    rounding: float = 0.0
 
     def __init__(self, n: int, m: int) -> None:
         self.n = n
@@ -100,6 +104,10 @@ class Bank(ABC):
         everyone = np.arange(self.n)
         return self.mix_block(weights, everyone, everyone)
 
+    def mixed(self, weights: Array, rows: Index | None = None) -> Any:
+        """Mixed kernel of all or some samples as an array of the bank's own kind, for inner solvers."""
+        return self.combine(weights) if rows is None else self.mix_block(weights, rows, rows)
+
     def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
         """Some rows and columns of the mixed kernel."""
         active = np.flatnonzero(weights)
@@ -131,7 +139,7 @@ class Bank(ABC):
     def image_mix(self, image: Any, weights: Array) -> Any:
         """``sum_j weights_j K_j a`` from the image of a."""
         xp = namespace(image)
-        return xp.tensordot(xp.asarray(weights), image, axes=1)
+        return xp.tensordot(as_like(weights, image), image, axes=1)
 
     def diag(self) -> Array:
         """Diagonals, ``(m, n)``."""

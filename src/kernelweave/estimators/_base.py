@@ -50,6 +50,7 @@ class BaseMKL(FitSummary, BaseEstimator):
         callback: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        device: Any = None,
     ) -> None:
         self.kernels = kernels
         self.loss = loss
@@ -70,6 +71,7 @@ class BaseMKL(FitSummary, BaseEstimator):
         self.callback = callback
         self.n_jobs = n_jobs
         self.verbose = verbose
+        self.device = device
 
     # ---- before any work ------------------------------------------------------------------------------------
 
@@ -81,7 +83,7 @@ class BaseMKL(FitSummary, BaseEstimator):
             raise ValueError(f"max_iter must be a whole number >= 1 or None, got {self.max_iter!r}")
         if self.max_seconds is not None:
             _positive("max_seconds", self.max_seconds)
-        check_options(self.normalize, self.storage, self.dtype, self.memory_budget)
+        check_options(self.normalize, self.storage, self.dtype, self.memory_budget, self.device)
         loss, norm = self._loss(), make_norm(self.norm)
         if self._task not in loss.tasks:
             from ..losses import registry
@@ -215,7 +217,9 @@ class BaseMKL(FitSummary, BaseEstimator):
         if not isinstance(self._bound, BoundKernels):
             return self._bound.decision(new, self.weights_, self._coef) + self.intercept_
         weights = self.weights_[..., self._active]
-        return self._bound.decision(new, weights, self._coef, np.dtype(self.dtype)) + self.intercept_
+        # half precision is for storing a bank: prediction computes in single precision then
+        dtype = np.float32 if str(self.dtype) in ("float16", "bfloat16") else np.dtype(self.dtype)
+        return self._bound.decision(new, weights, self._coef, dtype) + self.intercept_
 
     def _training(self, X: Any, n_targets: int | None = None) -> Training:
         return training_inputs(self, X, self.kernels, n_targets)

@@ -17,6 +17,9 @@ from ..solvers import TRACE_COLUMNS, Solution, Solver, Stop, solve, without_cach
 
 Array = NDArray[np.float64]
 
+#: relative error of a bank's products from which a certificate of exact kernels may say something else
+COARSE = 1e-5
+
 __all__ = ["Fit", "exact_bank", "run", "stack_fits"]
 
 
@@ -34,6 +37,8 @@ def exact_bank(bank: Bank, bound: Any, dtype: Any) -> Bank:
     """Return a bank in double precision to certify with: the bank itself unless it is stored in single precision."""
     if isinstance(bank, StreamingBank):
         return bank.in_double()
+    if bank.on_device:
+        return bank.exact()  # type: ignore[attr-defined]
     if np.dtype(dtype) == np.float64 or not isinstance(bound, BoundKernels):
         return bank
     return LazyBank(bound.kernels, bound.samples, bank.n, bound.normaliser)
@@ -56,6 +61,9 @@ def run(
         problem, solver, stop, start=start, callback=callback, verbose=verbose, checkpoint=checkpoint
     )
     certificate = final_certificate(problem, solution, judge_bank)
+    if solution.converged and certificate.relative_gap > stop.tol and problem.bank.rounding > COARSE:
+        solution = _go_on(problem, solver, stop, solution)
+        certificate = final_certificate(problem, solution, judge_bank)
     if not solution.converged:
         warnings.warn(
             f"{label}{solution.message}: stopped at a relative gap of {certificate.relative_gap:.2g} "
@@ -65,6 +73,23 @@ def run(
             stacklevel=4,
         )
     return Fit(solution.point.beta, solution.point.weights, certificate, solution)
+
+
+def _go_on(problem: MKLProblem, solver: Solver, stop: Stop, so_far: Solution) -> Solution:
+    """Solve on from where a bank in half precision led, with kernels computed as they are read."""
+    stored = problem.bank
+    problem.bank = stored.computed()  # type: ignore[attr-defined]
+    try:
+        solution = solve(problem, solver, stop, start=without_caches(so_far.point))
+        stored.passes += problem.bank.passes
+    finally:
+        problem.bank = stored
+    last = so_far.trace[-1]
+    trace = [(row[0] + last[0], row[1] + last[1], row[2] + last[2], *row[3:]) for row in solution.trace]
+    return replace(
+        solution, trace=so_far.trace + trace, n_iter=so_far.n_iter + solution.n_iter,
+        seconds=so_far.seconds + solution.seconds, passes=so_far.passes + solution.passes,
+    )  # fmt: skip
 
 
 def final_certificate(problem: MKLProblem, solution: Solution, judge_bank: Bank) -> Certificate:

@@ -23,10 +23,12 @@ from ..banks import (
     check_training_stack,
     precomputed_bank,
 )
+from ..banks._device import device_of, on_host
 from ..banks.memory import parse_bytes
 from ..banks.normalise import check_normalise
 from ..kernels import Schema, as_spec, default_bank, expand_kernels, resolve_kernels
 from ..kernels._helpers import n_samples
+from ._on_device import bind_on_device, check_device_options
 
 __all__ = ["Training", "bind", "check_options", "new_samples", "training_inputs"]
 
@@ -46,10 +48,18 @@ class Training:
     n: int
     names: list[str]
     kind: str = "numbers"
+    device: Any = None
 
 
 def training_inputs(estimator: Any, X: Any, kernels: Any, n_targets: int | None = None) -> Training:
     """Check X against the kernels and return both, ready to be bound."""
+    place = device_of(getattr(estimator, "device", None), X)
+    training = _host_inputs(estimator, on_host(X), kernels, n_targets)
+    training.device = place
+    return training
+
+
+def _host_inputs(estimator: Any, X: Any, kernels: Any, n_targets: int | None) -> Training:
     if isinstance(kernels, str) and kernels == PRECOMPUTED:
         matrices = as_stack(X)
         names = [f"kernel {j}" for j in range(len(matrices))]
@@ -79,9 +89,13 @@ def training_inputs(estimator: Any, X: Any, kernels: Any, n_targets: int | None 
     return Training(expanded, X, n_samples(X), [kernel.name for kernel in expanded], kind)
 
 
-def check_options(normalize: Any, storage: Any, dtype: Any, memory_budget: Any) -> None:
+def check_options(normalize: Any, storage: Any, dtype: Any, memory_budget: Any, device: Any = None) -> None:
     """Raise where an option of the bank is not one, before anything is computed."""
     check_normalise(normalize)
+    if device is not None:
+        check_device_options(device, storage, dtype)
+        parse_bytes(memory_budget)
+        return
     if storage not in STORAGES:
         raise ValueError(f"storage must be one of {', '.join(STORAGES)}, got {storage!r}")
     try:
@@ -102,10 +116,14 @@ def bind(training: Training, estimator: Any, threads: int) -> tuple[Bank, Any]:
         "threads": threads,
     }
     bank: Bank
+    if training.kernels is None and training.device is not None:
+        return bind_on_device(training, estimator, True)
     if training.kernels is None:
         bank, normaliser = precomputed_bank(training.samples, **options)
         return bank, PrecomputedKernels(bank.n, bank.m, normaliser)
     solver = estimator._components()[2]
+    if training.device is not None:
+        return bind_on_device(training, estimator, solver is None or solver.mixes)
     samples, storage = training.samples, estimator.storage
     if training.kind == "rows":
         if storage not in ("auto", "stream"):
@@ -137,6 +155,7 @@ def _some(n: int, most: int = 10_000) -> np.ndarray:
 
 def new_samples(estimator: Any, X: Any, bound: Any, kind: str) -> Any:
     """Check new rows against what the estimator was fitted on."""
+    X = on_host(X)
     if kind == "matrices":
         matrices = as_stack(X, "rows of new samples")
         shape = (len(matrices), *matrices[0].shape)

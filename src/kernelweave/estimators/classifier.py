@@ -12,22 +12,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
-from ..banks.bound import active_kernels
-from ..kernels._helpers import n_samples
+from ..banks._device import device_of, on_host
 from ..losses import Logistic, Loss, make_loss
-from ..solvers.obscure import Obscure
 from ._base import BaseMKL
-from ._inputs import Training, new_samples
+from ._inputs import Training
+from ._partial import LearnsOnline
 
 __all__ = ["MKLClassifier"]
 
 MULTI_CLASS = ("joint", "shared", "ovr")
-
-
-def _learns_online(estimator: Any) -> bool:
-    if estimator.solver == "obscure" or isinstance(estimator.solver, Obscure):
-        return True
-    raise AttributeError("partial_fit needs solver='obscure', whose first stage learns from a stream")
 
 
 def _has_probabilities(estimator: Any) -> bool:
@@ -39,7 +32,7 @@ def _has_probabilities(estimator: Any) -> bool:
     )
 
 
-class MKLClassifier(ClassifierMixin, BaseMKL):
+class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
     """Learn a classifier and the combination of kernels it stands on, with a certificate of optimality.
 
     Minimises ``1/2 Omega(|f_1|, ..., |f_m|)^2 + C sum_i loss(y_i, f(x_i))`` over ``f = sum_j f_j + b``.
@@ -94,6 +87,9 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Threads for sweeps over the bank.
     verbose : int, default=0
         1 shows a progress bar, 2 a line an iteration.
+    device : {"cuda", "cpu", "mps"} or None, default=None
+        Where torch keeps the bank and solves; None is NumPy, unless X is a torch tensor.  There ``dtype`` may also be
+        ``"float16"`` or ``"bfloat16"``, and ``storage`` is ``auto``, ``dense`` or ``lazy``.
 
     Attributes
     ----------
@@ -154,6 +150,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         callback: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        device: Any = None,
     ) -> None:
         super().__init__(
             kernels,
@@ -175,6 +172,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             callback=callback,
             n_jobs=n_jobs,
             verbose=verbose,
+            device=device,
         )
         self.multi_class = multi_class
         self.class_weight = class_weight
@@ -209,103 +207,14 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self._fit(training, *self._problems(codes, weight))
         return self
 
-    @available_if(_learns_online)
-    def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> MKLClassifier:
-        """Learn from one more batch by OBSCURE's online stage (``solver="obscure"`` only).
-
-        Every sample is visited once, in its order, and only those that changed the function are kept.  Widths that
-        depend on the samples and the normalisation are settled on the first batch.  There is no certificate: what was
-        not kept cannot be judged.  ``fit`` begins afresh.
-
-        Parameters
-        ----------
-        X, y : samples and labels of the batch
-        classes : array-like, optional
-            All labels that will ever come; needed at the first call.
-        sample_weight : array of shape (n,), optional
-            Factors of the steps by sample.
-
-        Returns
-        -------
-        self
-
-        Examples
-        --------
-        >>> from sklearn.datasets import load_digits
-        >>> from kernelweave import MKLClassifier, kernels as kw, norms
-        >>> X, y = load_digits(return_X_y=True)
-        >>> bank, norm = kw.gaussian([10.0, 20.0]), norms.Block(1.25)
-        >>> clf = MKLClassifier(bank, norm=norm, solver="obscure", fit_intercept=False)
-        >>> for first in range(0, 1500, 300):
-        ...     clf = clf.partial_fit(X[first : first + 300], y[first : first + 300], classes=range(10))
-        >>> clf.score(X[1500:], y[1500:]) > 0.9
-        True
-        """
-        from ._partial import Stream
-
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
-        stream: Stream | None = getattr(self, "_stream", None)
-        if stream is None:
-            if classes is None:
-                raise ValueError("classes must be given at the first call of partial_fit: all labels to come")
-            self.classes_ = np.unique(np.asarray(classes))
-            if self.classes_.size < 2:
-                raise ValueError(f"classification needs at least two classes, got {self.classes_}")
-        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
-            raise ValueError(f"classes differ from those of the first call of partial_fit, {self.classes_}")
-        unseen = np.setdiff1d(y, self.classes_)
-        if unseen.size:
-            raise ValueError(
-                f"y has labels {unseen.tolist()} that were not among the classes of the first call of partial_fit, "
-                f"{self.classes_.tolist()}"
-            )
-        loss, norm, solver = self._components()
-        assert solver is not None
-        if self.center or self.normalize == "cosine" or self.kernels == "precomputed":
-            raise ValueError(
-                "partial_fit needs kernels it can evaluate, center=False and normalize='trace' or None"
-            )
-        codes = np.searchsorted(self.classes_, y)
-        weight = self._sample_weights(sample_weight, codes)
-        targets = self._problems(codes, weight)[0]
-        if len(targets) > 1:
-            raise ValueError("partial_fit learns all classes together: use multi_class='joint' or 'shared'")
-        if stream is None:
-            training = self._training(X, len(y))
-            self._check_length(training, y)
-            columns = 1 if targets[0].ndim == 1 else targets[0].shape[1]
-            norm.check(len(training.names))
-            stream = Stream.begin(
-                training.kernels, training.samples, self.normalize, norm.for_kernels(len(training.names)),
-                solver.eta, columns,
-            )  # fmt: skip
-            self._kind, batch = training.kind, training.samples
-            self.kernel_names_ = np.array(training.names, dtype=object)
-            self.kernels_ = stream.bound.kernels
-        else:
-            batch = new_samples(self, X, stream.bound, self._kind)
-            if n_samples(batch) != len(y):
-                raise ValueError(
-                    f"Found input variables with inconsistent numbers of samples: {n_samples(batch)} and {len(y)}"
-                )
-        self.n_updates_ = stream.learn(batch, targets[0], weight, loss)
-        self._stream = stream
-        self.solver_, self.status_, self.intercept_ = solver.registered_as, "streaming", 0.0
-        self.weights_ = stream.weights
-        coef = stream.coef / stream.q
-        self.dual_coef_ = coef if targets[0].ndim == 2 else coef[:, 0]
-        self.support_ = np.arange(stream.coef.shape[0])
-        self._active = active_kernels(self.weights_)
-        self._bound, self._coef = stream.bound.restrict(self._active, self.dual_coef_)
-        return self
-
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Training, np.ndarray, np.ndarray]:
         """Check parameters and input; return training input, class codes and sample weights."""
         if self.multi_class not in MULTI_CLASS:
             raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        device_of(self.device, X, y)
+        y = column_or_1d(check_array(on_host(y), ensure_2d=False, dtype=None, input_name="y"), warn=True)
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         self._components()  # which loss is meant depends on the number of classes

@@ -23,7 +23,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     loss : str or Loss, default="squared"
         ``squared`` or ``epsilon_insensitive`` (``losses.EpsilonInsensitive(epsilon)`` for another tube).
     norm, C, solver, tol, fit_intercept, normalize, center, max_iter, max_seconds, storage, dtype, memory_budget, \
-warm_start, checkpoint, callback, n_jobs, verbose :
+warm_start, checkpoint, callback, n_jobs, verbose, device :
         As for ``MKLClassifier``.
 
     Attributes
@@ -65,6 +65,7 @@ warm_start, checkpoint, callback, n_jobs, verbose :
         callback: Any = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        device: Any = None,
     ) -> None:
         super().__init__(
             kernels,
@@ -86,6 +87,7 @@ warm_start, checkpoint, callback, n_jobs, verbose :
             callback=callback,
             n_jobs=n_jobs,
             verbose=verbose,
+            device=device,
         )
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:

@@ -10,11 +10,12 @@ The idea is Chapelle and Rakotomamonjy's (2008).
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
+from .._numerics.namespace import to_numpy
 from .certificate import Array
 from .fixed import FixedSolution
 
@@ -32,7 +33,7 @@ class Curvature:
     """
 
     def __init__(
-        self, problem: MKLProblem, K: Array, inner: FixedSolution, rows: np.ndarray, products: Array
+        self, problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
     ) -> None:
         self.m = problem.m
         if problem.loss.joint:
@@ -79,7 +80,7 @@ class Curvature:
 class LateCurvature:
     """A Hessian for which the bank has not been read yet: of a point that is expected to be the last."""
 
-    def __init__(self, problem: MKLProblem, K: Array, inner: FixedSolution, rows: np.ndarray) -> None:
+    def __init__(self, problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray) -> None:
         self._parts = (problem, K, inner, rows)
         self._root: Array | None = None
 
@@ -94,14 +95,14 @@ class LateCurvature:
 
 
 def _gather(
-    problem: MKLProblem, K: Array, beta: Array, y: Array, c: Array, rows: np.ndarray, products: Array
+    problem: MKLProblem, K: Any, beta: Array, y: Array, c: Array, rows: np.ndarray, products: Array
 ) -> tuple[Array, Array, Array]:
     """``K_FF + E``, the products ``K_j beta`` and the normals of the constraints, all on F; of one column."""
     used = rows[c[rows] > 0]
     unit = beta[used] / c[used]
     inside = problem.loss.interior(y[used], unit)
     free = used[inside]
-    block = K[np.ix_(free, free)]
+    block = _square(K, free)
     block.flat[:: free.size + 1] += problem.loss.dual_curvature(y[free], unit[inside]) / c[free]
     normals = problem.loss.normals(y, beta, c)[:, free]
     if problem.fit_intercept:
@@ -109,8 +110,15 @@ def _gather(
     return block, products[:, np.searchsorted(rows, free)].T, normals
 
 
+def _square(K: Any, at: np.ndarray) -> Array:
+    """Rows and columns ``at`` of the mixed kernel, on the host wherever the matrix lives."""
+    if isinstance(K, np.ndarray):
+        return np.asarray(K[np.ix_(at, at)])
+    return to_numpy(K[at][:, at]).astype(float)
+
+
 def _gather_rows(
-    problem: MKLProblem, K: Array, beta: Array, rows: np.ndarray, products: Array
+    problem: MKLProblem, K: Any, beta: Array, rows: np.ndarray, products: Array
 ) -> tuple[Array, Array, Array]:
     """The same where rows sum to zero: F has an orthonormal basis of the directions in which each row can move.
 
@@ -134,7 +142,7 @@ def _gather_rows(
     if not at:
         return np.zeros((0, 0)), np.zeros((0, problem.m)), np.zeros((0, 0))
     where, Q = np.concatenate(at), np.concatenate(directions)
-    block = K[np.ix_(rows[where], rows[where])] * (Q @ Q.T)
+    block = _square(K, rows[where]) * (Q @ Q.T)
     V = np.einsum("mfk,fk->fm", products[:, where], Q)
     return block, V, Q.T if problem.fit_intercept else np.zeros((0, where.size))
 

@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from .._numerics.namespace import to_numpy
 from ..losses import Loss
 from .certificate import Array, relative_gap
 
@@ -43,7 +44,7 @@ class FixedSolution:
 
 
 def solve_fixed(
-    K: Array,
+    K: Any,
     loss: Loss,
     y: Array,
     c: Array,
@@ -57,7 +58,7 @@ def solve_fixed(
     Parameters
     ----------
     K : array of shape (n, n)
-        Mixed kernel matrix.
+        Mixed kernel matrix; of another library than NumPy, it is worked on where it lies (``first_order``).
     loss : Loss
     y, c : arrays of shape (n,) or (n, k)
         Targets and every sample's own C; columns are independent problems on the same matrix.
@@ -69,6 +70,12 @@ def solve_fixed(
     keep_product : bool
         Whether ``start.decision`` is ``K start.beta`` for this very K.
     """
+    if not isinstance(K, np.ndarray):  # it lives on a device
+        from .first_order import fits_first_order, solve_first_order
+
+        if fits_first_order(loss, y, c):
+            return solve_first_order(K, loss, y, c, fit_intercept, target, start)
+        K = to_numpy(K).astype(float)
     if loss.joint:
         from .joint import solve_joint
 

@@ -191,13 +191,13 @@ class MKLProblem:
 
         ``expect_last``: the Hessian will hardly be asked for, so nothing is read for it before it is.
         """
-        if 8 * self.n**2 > default_budget():
+        if 8 * self.n**2 > default_budget() and not self.bank.on_device:
             raise refuse(
                 f"the mixed kernel of {self.n} samples", 8 * self.n**2, default_budget(),
                 ["a norm with p > 1, for which solver='working_set' mixes support vectors alone",
                  "explicit features (kernels.nystroem) with solver='lbfgs' or 'svrg' and a smooth loss"],
             )  # fmt: skip
-        K = self.bank.combine(weights)
+        K = self.bank.mixed(weights)
         inner = solve_fixed(K, self.loss, self.y, self.c, self.fit_intercept, target, start)
         if not curvature:
             return Oracle(weights, inner, self.bank.quad(inner.beta))
@@ -211,5 +211,5 @@ class MKLProblem:
 
     def mean_kernel_value(self) -> float:
         """Optimal value with the mean kernel: the scale of the objective."""
-        K = self.bank.combine(np.full(self.m, 1.0 / self.m))
+        K = self.bank.mixed(np.full(self.m, 1.0 / self.m))
         return solve_fixed(K, self.loss, self.y, self.c, self.fit_intercept, 1e-6).dual

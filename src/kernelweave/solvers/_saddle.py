@@ -16,7 +16,7 @@ from typing import Any
 
 import numpy as np
 
-from .._numerics.namespace import namespace, to_numpy
+from .._numerics.namespace import as_like, namespace, to_numpy
 from ..problems import MKLProblem, Point
 from ._start import begin
 
@@ -91,16 +91,17 @@ class Saddle:
             beta, weights = self.problem.repair(start.beta), self.problem.norm.scaled(start.weights)
         image = self.image(beta)
         xp = namespace(image)
-        scale = xp.reshape(xp.asarray(weights), (-1,) + (1,) * beta.ndim)
-        coefficients = scale * xp.asarray(beta)[None]
-        return Blocks(coefficients, scale * image), xp.asarray(beta) / self.unit, image / self.unit
+        scale = xp.reshape(as_like(weights, image), (-1,) + (1,) * beta.ndim)
+        first = as_like(beta, image)
+        coefficients = scale * first[None]
+        return Blocks(coefficients, scale * image), first / self.unit, image / self.unit
 
     def ascend(self, u: Any, decision: Any, step: float) -> Any:
         """Projected gradient step in u."""
-        xp, problem = namespace(decision), self.problem
+        problem = self.problem
         moved = to_numpy(u) + (step / self.size) * (self.linear - to_numpy(decision))
         inside = problem.loss.project(problem.y, self.unit * moved, problem.c, problem.fit_intercept)
-        return xp.asarray(inside / self.unit)
+        return as_like(inside / self.unit, decision)
 
     def descend(self, f: Blocks, u: Any, image: Any, step: float) -> Blocks:
         """Proximal gradient step in f: blocks are moved along ``K_j u`` and shrunk by the norm's prox (Lemma 3)."""
@@ -110,7 +111,7 @@ class Saddle:
         shrunk = self.problem.norm.prox(norms, step * self.lam)
         kept = np.divide(shrunk, norms, out=np.zeros_like(norms), where=norms > 0)
         xp = namespace(image)
-        scale = xp.reshape(xp.asarray(kept), (-1,) + (1,) * (image.ndim - 1))
+        scale = xp.reshape(as_like(kept, image), (-1,) + (1,) * (image.ndim - 1))
         return Blocks(scale * moved.coefficients, scale * moved.products)
 
     def point(self, average: Average) -> Point:

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._numerics.namespace import namespace, to_numpy
+from .._numerics.namespace import as_like, to_numpy
 from ..norms import Entropy, Norm
 from ..problems import MKLProblem, Point
 from ._base import Solver
@@ -84,7 +84,7 @@ class Nesterov(Solver, registered_as="nesterov"):
         )
         dual = _SmoothedDual(problem, next(stages))
         image = problem.bank.image(oracle.inner.beta)
-        x = dual.place(namespace(image).asarray(oracle.inner.beta), image)
+        x = dual.place(as_like(oracle.inner.beta, image), image)
         following = (_SmoothedDual(problem, norm) for norm in stages)
         return _State(dual, following, x, x, origin=x.beta, gathered=0.0 * x.beta)
 
@@ -101,7 +101,7 @@ class Nesterov(Solver, registered_as="nesterov"):
             new = state.dual.place(beta, problem.bank.image(to_numpy(beta)))
             moved = new.beta - z.beta
             square = float((moved * moved).sum())
-            if _accepted(z, new, moved, square, L):
+            if _accepted(z, new, moved, square, L, problem.bank.rounding):
                 break
             L *= 2.0
         # restart where the momentum points uphill (O'Donoghue and Candes)
@@ -176,12 +176,17 @@ def _stages(norm: Norm, scale: float) -> Iterator[Norm]:
         yield norm
 
 
-def _accepted(z: _Place, new: _Place, moved: Any, square: float, L: float) -> bool:
-    """Quadratic upper bound at step 1/L; by gradients where values differ by rounding only."""
+def _accepted(z: _Place, new: _Place, moved: Any, square: float, L: float, rounding: float = 0.0) -> bool:
+    """Quadratic upper bound at step 1/L; by gradients where values differ by rounding only.
+
+    ``rounding`` is the relative error of the bank's products, which no shorter step makes smaller.
+    """
     if square == 0.0:
         return True
-    if abs(new.value - z.value) < 1e-8 * abs(z.value):
-        return float(((new.gradient - z.gradient) * moved).sum()) <= L * square
+    if abs(new.value - z.value) < max(1e-8, 10.0 * rounding) * abs(z.value):
+        size = float((new.gradient * new.gradient).sum()) ** 0.5 + float(new.beta.shape[0]) ** 0.5
+        error = rounding * size * square**0.5
+        return float(((new.gradient - z.gradient) * moved).sum()) <= L * square + error
     return new.value <= z.value + float((z.gradient * moved).sum()) + 0.5 * L * square
 
 
@@ -199,26 +204,22 @@ class _SmoothedDual:
 
     def place(self, beta: Any, image: Any) -> _Place:
         """Evaluate at coefficients whose image is known."""
-        xp, bank = namespace(image), self.problem.bank
+        bank = self.problem.bank
         quad = np.maximum(to_numpy(bank.image_quad(image, beta)), 0.0)
         theta = self.norm.weights(quad)
-        linear, ridge = xp.asarray(self.linear), xp.asarray(self.ridge)
+        linear, ridge = as_like(self.linear, beta), as_like(self.ridge, beta)
         gain = float((linear * beta).sum() - 0.5 * (ridge * beta * beta).sum())
         gradient = bank.image_mix(image, theta) - linear + ridge * beta
         return _Place(beta, image, quad, theta, self.norm.conjugate(quad) - gain, gradient)
 
     def mixed(self, x: _Place) -> Any:
         """``sum_j theta_j K_j beta``, out of the gradient."""
-        xp = namespace(x.image)
-        return x.gradient + xp.asarray(self.linear) - xp.asarray(self.ridge) * x.beta
+        return x.gradient + as_like(self.linear, x.beta) - as_like(self.ridge, x.beta) * x.beta
 
     def project(self, beta: Any) -> Any:
-        xp = namespace(beta)
-        return xp.asarray(
-            self.problem.loss.project(
-                self.problem.y, to_numpy(beta), self.problem.c, self.problem.fit_intercept
-            )
-        )
+        problem = self.problem
+        inside = problem.loss.project(problem.y, to_numpy(beta), problem.c, problem.fit_intercept)
+        return as_like(inside, beta)
 
     def gap(self, x: _Place) -> float:
         """Duality gap of the smoothed problem at a point: ``theta's + loss - gain``."""

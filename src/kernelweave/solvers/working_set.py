@@ -121,12 +121,12 @@ class WorkingSet(Solver, registered_as="working_set"):
     def _round(self, problem: MKLProblem, state: _State) -> _State:
         working = state.working
         needed = 8 * working.size**2
-        if needed > default_budget():
+        if needed > default_budget() and not problem.bank.on_device:
             raise refuse(
                 f"a working set of {working.size} samples", needed, default_budget(),
                 ["a smaller C (fewer support vectors)", "explicit features (kernels.nystroem)"],
             )  # fmt: skip
-        K = problem.bank.mix_block(state.weights, working, working)
+        K = problem.bank.mixed(state.weights, working)
         y, c = problem.y[working], problem.c[working]
         start = FixedSolution(
             state.beta[working], np.zeros(state.beta[working].shape), state.intercept, np.inf, -np.inf, 0

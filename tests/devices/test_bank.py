@@ -1,0 +1,121 @@
+"""The bank on a device (torch's CPU here) against the NumPy bank, in every precision and normalisation."""
+
+import numpy as np
+import pytest
+
+from kernelweave import kernels as kw
+from kernelweave.banks import build_bank
+from kernelweave.exceptions import MemoryBudgetError
+
+torch = pytest.importorskip("torch")
+
+from kernelweave.banks._device_kernels import DeviceKernels  # noqa: E402
+from kernelweave.banks.torch_bank import TorchBank, torch_bank  # noqa: E402
+
+N = 60
+CPU = torch.device("cpu")
+#: what storing a kernel of entries up to one in a type may change in a product, relative to its largest value
+PRECISION = {"computed": 1e-12, "float64": 1e-12, "float32": 3e-6, "float16": 3e-3, "bfloat16": 2e-2}
+
+
+def _kernels(X):
+    views = {"left": [0, 1, 2, 3, 4], "right": [5, 6, 7]}
+    spec = (
+        kw.per_view(views, kw.linear(), kw.polynomial(3), kw.gaussian([0.5, 1.0], relative=True))
+        + kw.laplacian(2.0)
+        + kw.cosine()  # computed on the host
+    )
+    return kw.resolve_kernels(kw.expand_kernels(kw.as_spec(spec), kw.Schema.of(X)), X)
+
+
+def _pair(precision="float64", **options):
+    X = np.random.default_rng(0).standard_normal((N, 8))
+    kernels = _kernels(X)
+    reference, normaliser = build_bank(kernels, X, storage="dense", **options)
+    source = DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64)
+    storage = None if precision == "computed" else getattr(torch, precision)
+    return reference, TorchBank(source, storage)
+
+
+@pytest.mark.parametrize("options", [{}, {"normalize": "cosine"}, {"center": True}, {"normalize": None}])
+@pytest.mark.parametrize("precision", PRECISION)
+def test_products_quadratic_forms_and_mixtures_are_those_of_numpy(precision, options):
+    reference, bank = _pair(precision, **options)
+    rng = np.random.default_rng(1)
+    weights = np.where(np.arange(bank.m) == 2, 0.0, rng.random(bank.m))
+    rows, kernels = np.array([3, 50, 7]), np.array([4, 1])
+    top = reference.diag().max()
+    for a in (rng.standard_normal(N), rng.standard_normal((N, 3)), np.where(np.arange(N) % 7 == 0, 1.0, 0.0)):
+        allowed = PRECISION[precision] * top * np.abs(a).sum()
+        np.testing.assert_allclose(bank.apply(a), reference.apply(a), atol=allowed)
+        np.testing.assert_allclose(
+            bank.apply(a, rows, kernels), reference.apply(a, rows, kernels), atol=allowed
+        )
+        np.testing.assert_allclose(bank.quad(a), reference.quad(a), atol=allowed * np.abs(a).max())
+        np.testing.assert_allclose(
+            bank.mix_product(weights, a), reference.mix_product(weights, a), atol=allowed * weights.sum()
+        )
+    # the mixture is in single precision where the bank is not in double
+    allowed = max(PRECISION[precision], 1e-12) * top * weights.sum()
+    np.testing.assert_allclose(bank.combine(weights), reference.combine(weights), atol=allowed)
+    np.testing.assert_allclose(
+        bank.mix_block(weights, rows, np.arange(N)),
+        reference.mix_block(weights, rows, np.arange(N)),
+        atol=allowed,
+    )
+    np.testing.assert_allclose(
+        bank.block(rows, rows, kernels), reference.block(rows, rows, kernels), atol=allowed
+    )
+    np.testing.assert_allclose(bank.diag(), reference.diag(), atol=1e-12 * top)
+
+
+def test_images_are_tensors_and_give_forms_and_mixtures():
+    reference, bank = _pair()
+    a = np.random.default_rng(2).standard_normal((N, 2))
+    image = bank.image(a)
+    assert isinstance(image, torch.Tensor)
+    weights = np.linspace(0.1, 1.0, bank.m)
+    np.testing.assert_allclose(
+        bank.image_quad(image, torch.asarray(a)).numpy(), reference.quad(a), rtol=1e-10
+    )
+    np.testing.assert_allclose(
+        bank.image_mix(image, weights).numpy(), reference.mix_product(weights, a), rtol=1e-10
+    )
+
+
+def test_blocks_smaller_than_the_matrix_give_the_same():
+    reference, bank = _pair("computed")
+    bank.block_entries = 7 * N
+    a = np.random.default_rng(3).standard_normal(N)
+    np.testing.assert_allclose(bank.apply(a), reference.apply(a), rtol=1e-10, atol=1e-10)
+    weights = np.ones(bank.m)
+    np.testing.assert_allclose(bank.combine(weights), reference.combine(weights), rtol=1e-10, atol=1e-10)
+
+
+def test_a_pass_counts_the_entries_that_were_asked_for():
+    _, bank = _pair()
+    bank.apply(np.ones(N))
+    assert bank.passes == pytest.approx(1.0)
+    bank.quad(np.where(np.arange(N) < N // 2, 1.0, 0.0))
+    assert bank.passes == pytest.approx(1.25)
+
+
+def test_the_exact_bank_stores_nothing_and_computes_in_double_precision():
+    reference, bank = _pair("bfloat16")
+    exact = bank.exact()
+    assert exact.nbytes == 0
+    a = np.random.default_rng(4).standard_normal(N)
+    np.testing.assert_allclose(exact.apply(a), reference.apply(a), rtol=1e-10, atol=1e-10)
+
+
+def test_the_next_cheaper_storage_is_taken_and_a_refusal_names_it():
+    source = _pair()[1].source
+    need = source.m * N * N
+    working = 5 * N * N * 8
+    assert torch_bank(source, memory_budget=working + 4 * need, mixing=False).precision == "float32"
+    assert torch_bank(source, memory_budget=working + 2 * need + 4 * N * N).precision == "float16"
+    assert torch_bank(source, memory_budget=working + 2 * need, mixing=False).precision == "computed"
+    with pytest.raises(MemoryBudgetError, match="dtype='float16'"):
+        torch_bank(source, storage="dense", dtype="float32", memory_budget=working + 2 * need, mixing=False)
+    with pytest.raises(MemoryBudgetError, match="working_set"):
+        torch_bank(source, memory_budget=working)

@@ -1,0 +1,159 @@
+"""``device=...``: the same answers as without, exact certificates, and a sentence for everything that is missing."""
+
+import sys
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+from sklearn.datasets import load_iris, make_classification
+
+from kernelweave import MKLClassifier, MKLRegressor
+from kernelweave import kernels as kw
+from kernelweave.banks import BoundKernels, LazyBank
+from kernelweave.norms import Block
+from kernelweave.problems import MKLProblem
+
+torch = pytest.importorskip("torch")
+
+BANK = kw.gaussian([0.5, 1.0, 2.0], relative=True) + kw.linear()
+
+
+def _iris():
+    X, y = load_iris(return_X_y=True)
+    return X[::2], y[::2]
+
+
+def _binary():
+    X, y = make_classification(80, 6, n_informative=4, random_state=0)
+    return X, y
+
+
+@pytest.mark.parametrize(
+    ("data", "options"),
+    [
+        (_iris, {"norm": Block(4 / 3), "solver": "lp_analytic"}),
+        (_iris, {"norm": Block(4 / 3), "solver": "working_set"}),
+        (_iris, {"norm": 2.0, "fit_intercept": False}),
+        (_binary, {"norm": "l1"}),
+        (_binary, {"norm": "l1", "solver": "nesterov"}),
+        (_binary, {"norm": "l1", "solver": "mirror_prox"}),
+        (_binary, {"norm": 2.0, "loss": "logistic"}),
+        (_binary, {"norm": 2.0, "loss": "squared_hinge", "solver": "lbfgs", "fit_intercept": False}),
+        (_binary, {"norm": "l1", "center": True}),
+        (_binary, {"norm": "l1", "normalize": "cosine"}),
+    ],
+)
+def test_the_device_and_numpy_agree(data, options):
+    X, y = data()
+    host = MKLClassifier(BANK, tol=1e-4, **options).fit(X, y)
+    device = MKLClassifier(BANK, tol=1e-4, device="cpu", **options).fit(X, y)
+    assert device.certificate_.relative_gap <= 1.1e-4
+    assert device.certificate_.primal == pytest.approx(host.certificate_.primal, rel=3e-4)
+    assert np.mean(device.predict(X) == host.predict(X)) > 0.97
+
+
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16", "float32"])
+@pytest.mark.parametrize("storage", ["dense", "lazy"])
+def test_the_certificate_is_of_exact_kernels_whatever_was_stored(dtype, storage):
+    X, y = _binary()
+    clf = MKLClassifier(BANK, norm=2.0, C=5.0, device="cpu", dtype=dtype, storage=storage, tol=2e-2).fit(X, y)
+    # the certificate once more, from nothing but the kernels in double precision and the fitted attributes
+    kernels = clf.kernels_
+    fresh = MKLClassifier(BANK, norm=2.0, C=5.0).fit(X, y)
+    bank = LazyBank(kernels, X, len(y), fresh._bound.normaliser)
+    problem = MKLProblem(bank, clf._loss(), Block(4 / 3), np.where(y == 1, 1.0, -1.0), 5.0)
+    from kernelweave.problems import Point
+
+    again = problem.certificate(Point(clf.dual_coef_, clf.weights_))
+    assert isinstance(clf._bound, BoundKernels)
+    assert clf.certificate_.primal == pytest.approx(again.primal, rel=1e-9)
+    assert clf.certificate_.dual >= again.dual - 1e-9 * abs(again.dual)
+    assert clf.certificate_.dual <= clf.certificate_.primal
+
+
+def test_tensors_in_choose_the_device_and_numpy_comes_out():
+    X, y = _binary()
+    clf = MKLClassifier(BANK).fit(torch.asarray(X), torch.asarray(y))
+    assert isinstance(clf.predict(torch.asarray(X)), np.ndarray)
+    np.testing.assert_array_equal(clf.predict(torch.asarray(X)), clf.predict(X))
+
+
+def test_precomputed_matrices():
+    X, y = _binary()
+    stack = np.stack([kernel(X) for kernel in (kw.gaussian(1.0), kw.gaussian(3.0), kw.linear())])
+    host = MKLClassifier("precomputed").fit(stack, y)
+    device = MKLClassifier("precomputed", device="cpu").fit(stack, y)
+    assert device.certificate_.primal == pytest.approx(host.certificate_.primal, rel=2e-3)
+    assert device.certificate_.relative_gap <= 1.1e-3
+
+
+def test_regression():
+    X, y = _binary()
+    target = X[:, 0] + 0.1 * y
+    host = MKLRegressor(BANK, norm=2.0).fit(X, target)
+    device = MKLRegressor(BANK, norm=2.0, device="cpu").fit(X, target)
+    assert device.certificate_.primal == pytest.approx(host.certificate_.primal, rel=2e-3)
+
+
+def test_the_parameter_is_cloned():
+    assert clone(MKLClassifier(device="cpu")).device == "cpu"
+
+
+def test_no_torch(monkeypatch):
+    monkeypatch.setitem(sys.modules, "torch", None)
+    with pytest.raises(ImportError, match=r"pip install 'kernelweave\[torch\]'"):
+        MKLClassifier(device="cuda").fit(*_binary())
+
+
+def test_no_gpu(monkeypatch):
+    monkeypatch.setattr(torch.cuda, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="torch sees no GPU"):
+        MKLClassifier(device="cuda").fit(*_binary())
+
+
+def test_no_apple_gpu(monkeypatch):
+    monkeypatch.setattr(torch.backends.mps, "is_available", lambda: False)
+    with pytest.raises(ValueError, match="no Apple GPU"):
+        MKLClassifier(device="mps").fit(*_binary())
+
+
+def test_mixed_devices():
+    X, y = _binary()
+    with pytest.raises(ValueError, match="several devices"):
+        MKLClassifier().fit(torch.asarray(X), torch.empty(len(y), device="meta"))
+    with pytest.raises(ValueError, match="move X"):
+        MKLClassifier(device="cpu").fit(torch.empty(X.shape, device="meta"), y)
+
+
+@pytest.mark.parametrize(
+    ("options", "message"),
+    [
+        ({"device": "gpu"}, "device must be one of cuda, cpu, mps or None"),
+        ({"device": "cpu", "storage": "family"}, "storage must be one of auto, dense, lazy with a device"),
+        ({"device": "cpu", "dtype": "int8"}, "dtype must be one of float64, float32, float16, bfloat16"),
+        ({"dtype": "float16"}, "dtype must be float64 or float32"),
+    ],
+)
+def test_bad_options(options, message):
+    with pytest.raises(ValueError, match=message):
+        MKLClassifier(**options).fit(*_binary())
+
+
+def test_torch_is_not_imported_without_a_device():
+    import subprocess
+
+    code = (
+        "import sys\nfrom kernelweave import MKLClassifier, MKLRegressor, kernels, banks, solvers\n"
+        "MKLClassifier(kernels.gaussian(1.0))._components()\nassert 'torch' not in sys.modules"
+    )
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_a_fit_on_half_precision_goes_on_until_the_exact_gap_is_there(monkeypatch):
+    from kernelweave.estimators import _fitting
+
+    X, y = _binary()
+    model = MKLClassifier(BANK, norm=2.0, C=50.0, device="cpu", dtype="bfloat16", storage="dense", tol=1e-3)
+    assert clone(model).fit(X, y).certificate_.relative_gap <= 1.01e-3
+    monkeypatch.setattr(_fitting, "COARSE", np.inf)
+    assert clone(model).fit(X, y).certificate_.relative_gap > 1.01e-3
