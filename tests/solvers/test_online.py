@@ -254,6 +254,28 @@ def test_averaged_iterate_is_the_mean_of_the_coefficients():
     assert solution.converged
 
 
+@pytest.mark.parametrize("norm", [Block(1.0), Block(1.5)], ids=["l1", "1.5"])
+def test_nothing_to_learn_in_several_classes(norm):
+    """Kernels of zeros leave the intercepts; one class alone leaves nothing."""
+    _, y, own = three_classes(30)
+    own = np.minimum(own + (np.arange(30) % 2) * (own == 0), 2)
+    table = np.where(np.eye(3)[own] > 0, 1.0, -1.0)
+    bank, _ = precomputed_bank(np.zeros((2, 30, 30)) + 1e-300 * np.eye(30), normalize=None)
+    problem = MKLProblem(bank, MulticlassHinge(), norm, table, 1.0, None, True)
+    solution = solve(problem, make_solver("newton", problem.loss, norm), Stop(1e-6))
+    counts = np.bincount(own)
+    b = cp.Variable(3)
+    losses = [counts[k] * (cp.max(b + 1 - np.eye(3)[k]) - b[k]) for k in range(3)]
+    lowest = cp.Problem(cp.Minimize(sum(losses))).solve(solver=cp.CLARABEL)
+    assert solution.converged
+    assert solution.certificate.primal == pytest.approx(lowest, rel=1e-6)
+    same = np.where(np.eye(3)[np.zeros(30, dtype=int)] > 0, 1.0, -1.0)
+    bank, _ = precomputed_bank(np.stack([np.eye(30), np.ones((30, 30))]), normalize=None)
+    problem = MKLProblem(bank, MulticlassHinge(), norm, same, 1.0, None, True)
+    solution = solve(problem, make_solver("newton", problem.loss, norm), Stop(1e-3, max_iter=20))
+    assert solution.certificate.primal == pytest.approx(0.0, abs=1e-9)
+
+
 # ---- working sets --------------------------------------------------------------------------------------------------
 
 

@@ -153,7 +153,8 @@ class PowerBank(Bank):
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
         if a.ndim == 2 and a.shape[1] > 1:
-            return super().quad(a, kernels)  # a matrix product a block: the entries are read once for all columns
+            # a matrix product a block: the entries are read once for all columns
+            return super().quad(a, kernels)
         a = a.reshape(self.n)
         where = support(a)
         which = np.arange(self.m) if kernels is None else kernels

@@ -14,7 +14,19 @@ from .l1 import L1
 from .lp import Block, Lp
 from .maximum import Maximum
 
-__all__ = ["L1", "Block", "Elastic", "Entropy", "Fixed", "Lp", "Maximum", "Norm", "Uniform", "make_norm", "registry"]
+__all__ = [
+    "L1",
+    "Block",
+    "Elastic",
+    "Entropy",
+    "Fixed",
+    "Lp",
+    "Maximum",
+    "Norm",
+    "Uniform",
+    "make_norm",
+    "registry",
+]
 
 
 def make_norm(norm: Any) -> Norm:
