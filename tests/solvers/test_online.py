@@ -257,7 +257,7 @@ def test_averaged_iterate_is_the_mean_of_the_coefficients():
 @pytest.mark.parametrize("norm", [Block(1.0), Block(1.5)], ids=["l1", "1.5"])
 def test_nothing_to_learn_in_several_classes(norm):
     """Kernels of zeros leave the intercepts; one class alone leaves nothing."""
-    _, y, own = three_classes(30)
+    _, _, own = three_classes(30)
     own = np.minimum(own + (np.arange(30) % 2) * (own == 0), 2)
     table = np.where(np.eye(3)[own] > 0, 1.0, -1.0)
     bank, _ = precomputed_bank(np.zeros((2, 30, 30)) + 1e-300 * np.eye(30), normalize=None)
