@@ -78,7 +78,7 @@ class LPBetaClassifier(MKLClassifier):
     """
 
     # what MKLClassifier has a choice of and this model has not
-    loss, multi_class = "hinge", "shared"
+    loss, multi_class, device = "hinge", "shared", None
 
     def __init__(
         self,
