@@ -25,7 +25,7 @@ MULTICLASS = 10
 #: which rule steps follow
 FIXED_STEP, STRONGLY_CONVEX, UFO = 1, 2, 3
 #: places in ``scalars``
-SIG, NORM, TIME, EXTRA, SUM_SIG, UPDATES, WORST = 0, 1, 2, 3, 4, 5, 6
+SIG, NORM, TIME, EXTRA, SUM_SIG, UPDATES = 0, 1, 2, 3, 4, 5
 FAST = {"contract", "reassoc", "nsz"}
 
 
@@ -133,8 +133,6 @@ def _decide(
         for j in range(m):
             sq[j] *= rho * rho
         sig = scalars[SIG]
-        # Theorem 1 bounds the steps through the sum of these (the tests look at the largest)
-        scalars[WORST] = max(scalars[WORST], scalars[NORM])
     moved = size > 0.0
     if moved:
         for j in range(m):
@@ -157,6 +155,15 @@ def _decide(
         for y in range(k):
             z[y] *= step / sig if sig > 0.0 else 0.0
     return moved
+
+
+@njit(cache=True)
+def _enter(i, unit, z, A, H, window, scalars):
+    """Note a change of a sample's coefficients: in A, for the average, and in what the dual point is made of."""
+    for y in range(z.size):
+        window[i, y] += unit[y]
+        A[i, y] += z[y]
+        H[i, y] += scalars[SUM_SIG] * z[y]
 
 
 @njit(cache=True)
@@ -185,10 +192,8 @@ def kernel_epoch(
         moved = _decide(p, diag[:, i], sq, c, scalars, rule, q, lam, eta, radius, cut, share[i], kind, target[i],
                         width, low[i], high[i], scores, unit, z)  # fmt: skip
         if moved:
+            _enter(i, unit, z, A, H, window, scalars)
             for y in range(k):
-                window[i, y] += unit[y]
-                A[i, y] += z[y]
-                H[i, y] += scalars[SUM_SIG] * z[y]
                 if z[y] != 0.0:
                     for j in range(m):
                         row, out, x = rows[j, where[t]], P[y, j], z[y]
@@ -214,10 +219,8 @@ def features_epoch(
         moved = _decide(p, diag[:, i], sq, c, scalars, rule, q, lam, eta, radius, cut, share[i], kind, target[i],
                         width, low[i], high[i], scores, unit, z)  # fmt: skip
         if moved:
+            _enter(i, unit, z, A, H, window, scalars)
             for y in range(k):
-                window[i, y] += unit[y]
-                A[i, y] += z[y]
-                H[i, y] += scalars[SUM_SIG] * z[y]
                 if z[y] != 0.0:
                     out, by = W[y], z[y]
                     for l in range(x.size):

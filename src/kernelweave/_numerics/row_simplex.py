@@ -1,32 +1,39 @@
 """Rows that sum to zero under upper bounds: the dual set of a multiclass loss, one row a sample.
 
 A row of the set is ``x <= upper, sum x = 0``; with one positive upper bound c (at the sample's own class) and zeros
-elsewhere it is ``c (e - a)``, e the unit vector of that class and a on the simplex.
+elsewhere it is ``c (e - a)``, e the unit vector of that class and a on the simplex.  Projections work in whatever array
+library the coefficients live in: moving them to the host after every step would cost more than the step.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-__all__ = ["balance_on_face", "best_shift", "project_rows", "project_rows_balanced"]
+from .namespace import as_like, namespace, to_numpy
+
+__all__ = ["balance_on_face", "balance_rows", "best_shift", "project_rows", "project_rows_balanced"]
 
 
-def project_rows(v: np.ndarray, upper: np.ndarray) -> np.ndarray:
+def project_rows(v: Any, upper: Any) -> Any:
     """Project every row of ``v`` on ``{x <= upper, sum x = 0}``, ``upper >= 0``.
 
     The answer is ``min(upper, v - h)`` with one h a row: what the entries sum to falls with h, and is linear between
     the sorted breakpoints ``v - upper``.
     """
-    breaks = np.sort(v - upper, axis=1)
-    order = np.argsort(v - upper, axis=1)
-    free = np.cumsum(np.take_along_axis(v, order, axis=1), axis=1)
-    held = np.sum(upper, axis=1, keepdims=True) - np.cumsum(np.take_along_axis(upper, order, axis=1), axis=1)
-    count = np.arange(1, v.shape[1] + 1)
+    xp = namespace(v)
+    distance = v - upper
+    order = xp.argsort(distance, axis=1)
+    breaks = xp.take_along_axis(distance, order, axis=1)
+    free = xp.take_along_axis(v, order, axis=1).cumsum(axis=1)
+    held = upper.sum(axis=1)[:, None] - xp.take_along_axis(upper, order, axis=1).cumsum(axis=1)
+    count = as_like(np.arange(1, v.shape[1] + 1), v)
     # as many entries are free as there are breakpoints at which the sum is still not negative
-    most = np.maximum(np.count_nonzero(free - count * breaks + held >= 0, axis=1), 1) - 1
-    rows = np.arange(v.shape[0])
-    h = (free[rows, most] + held[rows, most]) / (most + 1)
-    return np.minimum(upper, v - h[:, None])
+    most = (free - count * breaks + held >= 0).sum(axis=1)
+    most = xp.where(most > 1, most, 1)[:, None] - 1
+    h = xp.take_along_axis(free + held, most, axis=1) / (most + 1)
+    return xp.minimum(upper, v - h)
 
 
 def balance_on_face(x: np.ndarray, upper: np.ndarray) -> np.ndarray | None:
@@ -48,43 +55,53 @@ def balance_on_face(x: np.ndarray, upper: np.ndarray) -> np.ndarray | None:
     return out if sums <= 1e-13 * reach * x.shape[0] and np.array_equal(moved[held], top[held]) else None
 
 
-def project_rows_balanced(
-    v: np.ndarray, upper: np.ndarray, totals: np.ndarray | float = 0.0, steps: int = 100
-) -> np.ndarray:
-    """Project on rows that sum to zero under their bounds *and* columns that sum to ``totals``.
+def project_rows_balanced(v: Any, upper: Any, totals: np.ndarray | float = 0.0) -> Any:
+    """Project on rows that sum to zero under their bounds *and* columns that sum to ``totals``."""
+    return balance_rows(v, upper, totals)[0]
 
-    ``project_rows(v - b)`` for the b at which the columns balance: the maximum of a concave, piecewise quadratic
-    function of b, found by Newton's method.
+
+def balance_rows(
+    v: Any, upper: Any, totals: np.ndarray | float = 0.0, start: np.ndarray | None = None, steps: int = 100
+) -> tuple[Any, np.ndarray]:
+    """``project_rows(v - b)`` for the b at which the columns sum to ``totals``, and b.
+
+    b is the maximum of a concave, piecewise quadratic function, found by Newton's method; the k x k systems are solved
+    on the host.  The shift of a projection nearby is a good one to start from.
     """
-    b = np.zeros(v.shape[1])
-    scale = max(float(np.max(np.abs(v), initial=0.0)), float(np.max(upper, initial=0.0))) * v.shape[0]
+    xp = namespace(v)
+    k = v.shape[1]
+    shift = np.zeros(k) if start is None else np.array(start)
+    if v.shape[0] == 0:
+        return v, shift
+    scale = max(float(xp.max(xp.abs(v))), float(xp.max(upper))) * v.shape[0]
 
-    def at(b: np.ndarray) -> tuple[np.ndarray, float]:
-        x = project_rows(v - b, upper)
-        return x, 0.5 * float(np.sum((x - v) ** 2)) + float(b @ (np.sum(x, axis=0) - totals))
+    def at(shift: np.ndarray) -> tuple[Any, np.ndarray, float]:
+        x = project_rows(v - as_like(shift, v), upper)
+        sums = to_numpy(x.sum(axis=0)) - totals
+        return x, sums, 0.5 * float(((x - v) ** 2).sum()) + float(shift @ sums)
 
-    x, value = at(b)
+    x, sums, value = at(shift)
     for _ in range(steps):
-        sums = np.sum(x, axis=0) - totals
         if np.max(np.abs(sums)) <= 1e-15 * scale:
             break
-        free = (x < upper).astype(float)
-        share = free / np.maximum(np.sum(free, axis=1, keepdims=True), 1.0)
-        curvature = np.diag(np.sum(free, axis=0)) - share.T @ free
+        free = xp.where(x < upper, xp.ones_like(x), xp.zeros_like(x))
+        rows = free.sum(axis=1)
+        share = free / xp.where(rows > 1, rows, xp.ones_like(rows))[:, None]
+        curvature = np.diag(to_numpy(free.sum(axis=0))) - to_numpy(share.T @ free)
         # flat where no row is free: there the slope alone says where to go, and no further than the data reach
         ridge = 1e-10 * float(np.trace(curvature)) + 1e-300
-        direction = np.linalg.solve(curvature + ridge * np.eye(b.size), sums)
+        direction = np.linalg.solve(curvature + ridge * np.eye(k), sums)
         reach = float(np.max(np.abs(direction)))
         length = min(1.0, 2.0 * scale / reach) if reach > 0 else 1.0
         slope = float(sums @ direction)
-        trial, height = at(b + length * direction)
+        trial, left, height = at(shift + length * direction)
         while height < value + 1e-4 * length * slope and length * reach > 1e-16 * scale:
             length *= 0.5
-            trial, height = at(b + length * direction)
-        if height <= value and np.max(np.abs(np.sum(trial, axis=0) - totals)) >= np.max(np.abs(sums)):
+            trial, left, height = at(shift + length * direction)
+        if height <= value and np.max(np.abs(left)) >= np.max(np.abs(sums)):
             break
-        b, x, value = b + length * direction, trial, height
-    return x
+        shift, x, sums, value = shift + length * direction, trial, left, height
+    return x, shift
 
 
 def best_shift(scores: np.ndarray, own: np.ndarray, c: np.ndarray) -> np.ndarray:

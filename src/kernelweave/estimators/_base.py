@@ -15,7 +15,7 @@ from ..banks.bound import BoundKernels, active_kernels
 from ..losses import Loss, make_loss
 from ..norms import Norm, make_norm
 from ..problems import MKLProblem, Point
-from ..solvers import Solver, Stop, choose_solver, make_solver
+from ..solvers import Solver, Stop, choose_solver, fitting_solvers, make_solver
 from ._fitting import Fit, exact_bank, run, stack_fits, trace_table
 from ._html import FitSummary
 from ._inputs import Training, bind, check_options, new_samples, training_inputs
@@ -91,8 +91,17 @@ class BaseMKL(FitSummary, BaseEstimator):
             fitting = [name for name in registry if self._task in registry[name].tasks]
             raise ValueError(f"loss {loss!r} is not for {self._task}; losses that are: {', '.join(fitting)}")
         if isinstance(self.solver, str) and self.solver == "auto":
+            self._check_auto(loss, norm)
             return loss, norm, None
         return loss, norm, make_solver(self.solver, loss, norm, bool(self.fit_intercept))
+
+    def _check_auto(self, loss: Loss, norm: Norm) -> None:
+        """Raise where no solver serves a loss and a norm, or only without an intercept."""
+        if fitting_solvers(loss, norm, bool(self.fit_intercept)):
+            return
+        without = ", ".join(repr(name) for name in fitting_solvers(loss, norm))
+        way = f"with fit_intercept=False these do: {without}" if without else "choose another loss or norm"
+        raise ValueError(f"no solver fits loss={loss!r} with norm={norm.label!r} and an intercept: {way}")
 
     def _stop(self) -> Stop:
         return Stop(float(self.tol), self.max_iter, self.max_seconds)

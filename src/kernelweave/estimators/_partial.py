@@ -70,7 +70,7 @@ class Stream:
             P += np.einsum("mbs,sk->kmb", known.cross(batch), self.coef)
         rows = BoundKernels(known.kernels, batch, known.normaliser).cross(batch)
         A, H, window = np.zeros((3, size, columns))
-        scalars, factors = np.zeros(7), np.zeros(self.quad.size)
+        scalars, factors = np.zeros(6), np.zeros(self.quad.size)
         scalars[SIG] = 1.0
         block_factors(self.quad, self.q, 0.0, factors)
         order = np.arange(size)

@@ -49,8 +49,7 @@ class MulticlassHinge(Loss, registered_as="multiclass_hinge"):
         rows = np.arange(f.shape[0])
         out = np.zeros_like(f)
         # at a tie the own class wins, so that a loss of zero has no gradient
-        worst = np.argmax(self.scores(y, f) + 0.0, axis=1)
-        worst = np.where(self.value(y, f) > 0, worst, own_class(y))
+        worst = np.where(self.value(y, f) > 0, np.argmax(self.scores(y, f), axis=1), own_class(y))
         out[rows, worst] += 1.0
         out[rows, own_class(y)] -= 1.0
         return out

@@ -14,8 +14,9 @@ from typing import Any
 
 import numpy as np
 
-from .._numerics import dual_sets
+from .._numerics.column_boxes import project_box, project_box_balanced
 from .._numerics.namespace import as_like, cast, namespace, to_numpy
+from .._numerics.row_simplex import balance_rows, project_rows
 from ..losses import Loss
 from .certificate import Array
 from .fixed import FixedSolution, assess
@@ -135,14 +136,14 @@ class _Dual:
 
     def _project_rows(self, v: Any) -> Any:
         if not self.fit_intercept:
-            return dual_sets.project_rows(v, self.upper)
-        x, self.shift = dual_sets.project_rows_balanced(v, self.upper, self.shift)
+            return project_rows(v, self.upper)
+        x, self.shift = balance_rows(v, self.upper, start=self.shift)
         return x
 
     def _project_box(self, v: Any) -> Any:
         if self.fit_intercept:
-            return dual_sets.project_box_balanced(v, self.low, self.high)
-        return dual_sets.project_box(v, self.low, self.high)
+            return project_box_balanced(v, self.low, self.high)
+        return project_box(v, self.low, self.high)
 
 
 def _finite(bound: Array, y: Array) -> Array:

@@ -17,8 +17,9 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     Fixed weights need one inner solve.  Where the objective is convex in the weights, second-order steps take the
     fewest passes over the bank; unless every kernel has a rank far below n and there are more of them than samples, as
     with one kernel a term of a text: sparse mixtures of them are singular, the curvature misleads, and a pass costs
-    next to nothing, so first-order steps win.  The maximum norm is left to alternation.  Features that are streamed go
-    with stochastic steps, wherever the loss and the norm allow them.
+    next to nothing, so first-order steps win.  The maximum norm is left to alternation.  Where the mixed kernel of all
+    samples would take too much memory, one on a working set of them is mixed instead (lp norms, fixed weights).
+    Features that are streamed go with stochastic steps, wherever the loss and the norm allow them.
     """
     stochastic = registry["svrg"]()
     if bank.streams and not stochastic.unmet(loss, norm):
@@ -31,6 +32,9 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     first_order = registry["nesterov"]()
     if bank.thin and not norm.analytic and not first_order.unmet(loss, norm):
         return first_order
-    if norm.convex_in_weights:
-        return registry["newton"]()
-    return registry["lp_analytic"]()
+    # UFO alone knows the norm with an l1 term of its own
+    for name in ("newton", "lp_analytic", "ufo"):
+        solver = registry[name]()
+        if not solver.unmet(loss, norm):
+            return solver
+    raise ValueError(f"no solver fits loss={loss!r} with norm={norm.label!r}")

@@ -72,10 +72,7 @@ REQUIREMENTS: dict[str, tuple[Callable[[Loss, Norm], bool], str]] = {
         "kernelweave.norms.Elastic(alpha, r), the norm with an l1 term",
     ),
     "sparse dual": (
-        lambda loss, norm: (
-            (loss.joint or loss.quadratic_dual(np.ones(1)) is not None)
-            and type(loss).dual_budget is Loss.dual_budget
-        ),
+        lambda loss, norm: loss.joint or _leaves_samples_out(loss),
         "a loss that leaves samples without coefficients (hinge, multiclass_hinge, squared_hinge, huber_hinge, "
         "epsilon_insensitive)",
     ),
@@ -88,6 +85,14 @@ REQUIREMENTS: dict[str, tuple[Callable[[Loss, Norm], bool], str]] = {
         "a norm with a gradient (lp with p > 1, uniform)",
     ),
 }
+
+
+def _leaves_samples_out(loss: Loss) -> bool:
+    """Whether zero is a corner of the dual, sample by sample: an end of its bounds, or a kink."""
+    quadratic = loss.quadratic_dual(np.ones(1))
+    if quadratic is None or type(loss).dual_budget is not Loss.dual_budget:
+        return False
+    return quadratic.kink > 0.0 or bool(quadratic.lower[0] == 0.0)
 
 
 class Solver(Component):
@@ -112,6 +117,8 @@ class Solver(Component):
     intercepts: ClassVar[bool] = True
     #: whether a start is used; the online methods of the papers begin at zero
     takes_start: ClassVar[bool] = True
+    #: whether the last point is returned, and not the best: only for methods whose last iterate is under study
+    keeps_last: bool = False
     #: one line for tables
     summary: ClassVar[str] = ""
 

@@ -116,7 +116,7 @@ def _solve(
     solver.check_intercept(getattr(problem, "fit_intercept", False))
     max_iter = solver.default_max_iter if stop.max_iter is None else stop.max_iter
     saved = Checkpoint(checkpoint, problem) if checkpoint is not None else None
-    best = _Best()
+    best = _Best(solver.keeps_last)
     spent = 0.0
     passes_before = problem.passes
     if saved is not None and (resumed := saved.load()) is not None:
@@ -205,7 +205,8 @@ def _good_enough(problem: MKLProblem, start: Point | None, tol: float) -> Certif
 class _Best:
     """Best primal and best dual so far, each from its own point, and the table of how they came."""
 
-    def __init__(self) -> None:
+    def __init__(self, keeps_last: bool = False) -> None:
+        self.keeps_last = keeps_last
         self.point: Point | None = None
         self.certificate: Certificate | None = None
         self.trace: list[tuple[float, ...]] = []
@@ -223,7 +224,7 @@ class _Best:
         assert self.certificate is not None
         # coefficients shared by all kernels are what predicts: blocks with their own give way to them
         wanted = self.point is not None and self.point.blocks is not None and point.blocks is None
-        if judged.primal < self.certificate.primal or wanted:
+        if judged.primal < self.certificate.primal or wanted or self.keeps_last:
             self.point, self.certificate = point, judged.with_dual_of(self.certificate)
         else:
             self.certificate = self.certificate.with_dual_of(judged)

@@ -39,7 +39,7 @@ class OnlineRun:
         self.A, self.H, self.window = np.zeros(shape), np.zeros(shape), np.zeros(shape)
         self.older, self.visits, self.older_visits, self.next_reset = np.zeros(shape), 0, 0, 1
         self.sq, self.factors = np.zeros(problem.m), np.zeros(problem.m)
-        self.scalars = np.zeros(7)
+        self.scalars = np.zeros(6)
         self.scalars[SIG] = 1.0
         self.form = derivative_of(problem.loss, problem.y)
         self.epochs = 0
@@ -50,14 +50,14 @@ class OnlineRun:
 
     def epoch(self, rule: int, eta: float = 0.0, radius: float = 1.0, cut: float = 0.0) -> int:
         """Visit every sample once; return how many coefficients changed."""
+        order = np.random.default_rng([self.seed, self.epochs]).permutation(self.problem.n)
+        return self.visit(order, rule, eta, radius, cut)
+
+    def visit(self, order: Any, rule: int, eta: float, radius: float, cut: float) -> int:
+        """Visit these samples in this order."""
         from .._numerics.online import UPDATES
 
-        order = np.random.default_rng([self.seed, self.epochs]).permutation(self.problem.n)
-        return self.visit(order, rule, eta, radius, cut, UPDATES)
-
-    def visit(self, order: Any, rule: int, eta: float, radius: float, cut: float, updates_at: int = 5) -> int:
-        """Visit these samples in this order."""
-        before = self.scalars[updates_at]
+        before = self.scalars[UPDATES]
         self.products.epoch(
             order, self.A, self.H, self.window, self.sq, self.factors, self.scalars,
             rule, self.q, self.lam, eta, radius, cut, self.share, *_unpacked(self.form),
@@ -66,7 +66,7 @@ class OnlineRun:
         self.visits += 1
         if self.epochs % REFRESH == 0:
             self._refresh()
-        return int(self.scalars[updates_at] - before)
+        return int(self.scalars[UPDATES] - before)
 
     def _refresh(self) -> None:
         from .._numerics.online import SIG

@@ -20,7 +20,6 @@ ITERATES = ("last", "best", "averaged")
 class _State:
     run: OnlineRun
     radius: float | None = None
-    finished: bool = False
 
 
 class Obscure(Solver, registered_as="obscure"):
@@ -36,8 +35,8 @@ class Obscure(Solver, registered_as="obscure"):
     online_epochs : int, default=10
         Most epochs of the first stage; it also ends after an epoch without an update.
     iterate : {"best", "last", "averaged"}, default="best"
-        Which point of the second stage to judge: the last of every epoch (of which the loop keeps the best; ``last``
-        and ``best`` differ only in what is kept) or the mean of all coefficients so far, to which Theorem 1 applies.
+        Which point to return: the best or the last of those at the ends of epochs, or the best mean of all coefficients
+        of the second stage so far, to which Theorem 1 applies.
     certify_every : int, default=5
         Epochs between two looks at the lower bound, which costs a pass where kernels are not explicit features.
     random_state : int, default=0
@@ -64,6 +63,10 @@ class Obscure(Solver, registered_as="obscure"):
         self.iterate = iterate
         self.certify_every = certify_every
         self.random_state = random_state
+
+    @property
+    def keeps_last(self) -> bool:  # type: ignore[override]
+        return self.iterate == "last"
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
         if self.iterate not in ITERATES:
