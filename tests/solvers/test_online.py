@@ -209,10 +209,29 @@ def test_radius_is_that_of_theorem_two():
     Z, y, _ = three_classes(30)
     problem = problem_of(Z, y, Block(1.5), C=0.3)
     run = OnlineRun(problem, 3.0, 0)
-    nothing = run.point(np.zeros(3), 1.0)
     lam = 1 / (0.3 * 30)
-    # at f = 0 the objective is the mean loss of 1
-    assert radius_of(problem, run, nothing) == pytest.approx(1 / np.sqrt(lam))
+    # at f = 0 the objective is a loss of 1 a sample, times C; that is where the other bound begins to count
+    assert radius_of(run, 0.3 * 30) == pytest.approx(1 / np.sqrt(lam))
+    assert radius_of(run, 0.3) == pytest.approx(np.sqrt(2 * 0.3))
+
+
+@pytest.mark.parametrize("patience", [None, 3])
+def test_the_online_stage_ends_when_it_stands_still(patience):
+    """Patience cuts it short where its objective has stopped falling, and the radius is that of the best epoch."""
+    Z, y, _ = three_classes(60)
+    problem = problem_of(Z, y, Block(1.25), C=0.3)
+    solver = Obscure(online_epochs=30, patience=patience)
+    state = solver.init(problem, None, 1e-3)
+    seen = []
+    while state.radius is None:
+        state = solver.step(problem, state)
+        seen.append(problem.primal(solver.point(state))[0])
+    assert state.radius == pytest.approx(min(np.sqrt(2 * min(seen)), np.sqrt(0.3 * 60)))
+    if patience is None:
+        assert len(seen) == 30  # there is always somebody to step on
+        return
+    still = [k for k in range(4, 31) if min(seen[:k][-3:]) > 0.9 * min(seen[:k][:-3])]
+    assert len(seen) == still[0] < 30
 
 
 def test_norms_and_products_are_those_of_the_coefficients():
@@ -277,14 +296,17 @@ def test_nothing_to_learn_in_several_classes(norm):
 
 def test_the_last_iterate_is_the_last_and_the_best_the_best():
     Z, y, _ = three_classes(40)
-    problem = problem_of(Z, y, Block(1.4), C=100.0)
+    problem = problem_of(Z, y, Block(1.4), C=3.0)
     judged = []
-    solver = Obscure(iterate="last")
+    solver = Obscure(iterate="last", online_epochs=10)
     state = solver.init(problem, None, 1e-9)
-    for _ in range(40):
+    for _ in range(39):
         judged.append((problem.certificate(solver.point(state)).primal, solver.point(state).beta.copy()))
         state = solver.step(problem, state)
-    last, best = (solve(problem, Obscure(iterate=what), Stop(1e-9, max_iter=40)) for what in ("last", "best"))
+    last, best = (
+        solve(problem, Obscure(iterate=what, online_epochs=10), Stop(1e-9, max_iter=39))
+        for what in ("last", "best")
+    )
     np.testing.assert_allclose(last.point.beta, judged[-1][1], atol=1e-12)
     assert best.certificate.primal == pytest.approx(min(value for value, _ in judged), rel=1e-12)
     assert last.certificate.primal > best.certificate.primal
@@ -414,7 +436,11 @@ def test_solvers_without_an_intercept_say_so():
 
 @pytest.mark.parametrize(
     ("solver", "words"),
-    [(Obscure(eta=0.0), "eta of obscure"), (Obscure(iterate="first"), "iterate of obscure")],
+    [
+        (Obscure(eta=0.0), "eta of obscure"),
+        (Obscure(iterate="first"), "iterate of obscure"),
+        (Obscure(patience=0), "patience of obscure"),
+    ],
 )
 def test_parameters_out_of_range(solver, words):
     X, y = wine()

@@ -19,7 +19,7 @@ __all__ = ["SETTINGS", "keys", "report", "work"]
 
 COUNTS = (1, 3, 6, 12, 24, 36)
 N, P, C, ONLINE, EPOCHS, NEAR = 600, 1.05, 100.0, 100, 300, 0.05
-SETTINGS = {"n": N, "p": P, "C": C, "online": ONLINE, "epochs": EPOCHS, "near": NEAR}
+SETTINGS = {"n": N, "p": P, "C": C, "online": ONLINE, "epochs": EPOCHS, "near": NEAR, "version": 2}
 
 
 def keys(repeats: int) -> list[Key]:
@@ -35,9 +35,8 @@ def work(key: Key) -> list[Row]:
     cross = bound.cross(split.X_test)[chosen]
     problem = problem_of(bank.select(chosen), split.y, Block(P), C)
     best = Optimum(problem, 1e-3)
-    rows = walk(
-        problem, Obscure(online_epochs=ONLINE), EPOCHS, error_on(cross, split.y_test, np.unique(split.y))
-    )
+    error = error_on(cross, split.y_test, np.unique(split.y))
+    rows = walk(problem, Obscure(online_epochs=ONLINE, patience=None), EPOCHS, error)
     state = _online_stage(problem)
     more = {"optimum": best.bound, "norm": best.norm, **state}
     return [{**row, "excess": row["objective"] / best.bound - 1.0, **more} for row in rows]
@@ -47,7 +46,7 @@ def _online_stage(problem: Any) -> Row:
     """Epochs, updates and radius of the first stage."""
     from .._numerics.online import UPDATES
 
-    solver = Obscure(online_epochs=ONLINE)
+    solver = Obscure(online_epochs=ONLINE, patience=None)
     state = solver.init(problem, None, 1e-3)
     while state.radius is None:
         state = solver.step(problem, state)
@@ -114,7 +113,7 @@ def _draw(rows: pd.DataFrame) -> Any:
         these = these.sort_values("epoch")
         for stage, line in (("online", "--"), ("batch", "-")):
             part = these[these["stage"] == stage]
-            label = f"{m} kernels" if stage == "batch" else None
+            label = f"{m} kernel{'s' if m > 1 else ''}" if stage == "batch" else None
             left.semilogx(part["epoch"], 100 * (1 - part["error"]), ls=line, color=f"C{k}", label=label)
             right.loglog(part["epoch"], part["excess"], ls=line, color=f"C{k}", label=label)
     left.set_ylabel("test accuracy, %")

@@ -22,7 +22,7 @@ from ._study import Key, Report, Row
 __all__ = ["SETTINGS", "keys", "loo_errors", "preselected", "report", "work"]
 
 SIZES, P, C, EPOCHS = (100, 300, 1000), 1.05, 10.0, 60
-SETTINGS = {"p": P, "C": C, "epochs": EPOCHS, "widths": WIDTHS}
+SETTINGS = {"p": P, "C": C, "epochs": EPOCHS, "widths": WIDTHS, "version": 2}
 
 
 def loo_errors(split: Any) -> tuple[list[Any], np.ndarray]:

@@ -24,7 +24,7 @@ __all__ = ["SETTINGS", "keys", "report", "work"]
 
 SIZES = (50, 100, 300, 1000)
 EXPONENTS, FOLDS, EPOCHS = (1.05, 1.25, 1.75), 2, 60
-SETTINGS = {"exponents": EXPONENTS, "folds": FOLDS, "epochs": EPOCHS, "C": C_GRID, "version": 1}
+SETTINGS = {"exponents": EXPONENTS, "folds": FOLDS, "epochs": EPOCHS, "C": C_GRID, "version": 2}
 OVR: dict[str, Any] = {"multi_class": "ovr"}
 
 

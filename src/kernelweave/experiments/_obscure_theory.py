@@ -22,7 +22,7 @@ CS, ETAS = (100.0,), (0.5, 2.0)
 EXPONENTS = (1.05, 1.50, 2.0)
 #: nothing but the loss counts: the optimum of the separable problem is a separating function of least norm
 HARD = 1e4
-SETTINGS = {"n": N, "online": ONLINE, "epochs": EPOCHS, "hard": HARD, "version": 1}
+SETTINGS = {"n": N, "online": ONLINE, "epochs": EPOCHS, "hard": HARD, "version": 2}
 BANKS = {6: one_a_view, 36: several_a_view}
 
 
@@ -49,7 +49,7 @@ def work(key: Key) -> list[Row]:
     separating = _separating(problem_of(bank, split.y, norm, HARD))
     problem = problem_of(bank, split.y, norm, C)
     best = Optimum(problem)
-    solver = Obscure(eta=eta, online_epochs=ONLINE, iterate="averaged")
+    solver = Obscure(eta=eta, online_epochs=ONLINE, patience=None, iterate="averaged")
     state = solver.init(problem, None, 1e-3)
     while state.radius is None:
         state = solver.step(problem, state)
