@@ -48,7 +48,7 @@ SETTINGS = {
 }  # fmt: skip
 
 
-SMALL_SETTINGS = {**SETTINGS, "shown": SHOWN}
+SMALL_SETTINGS = {**SETTINGS, "shown": SHOWN, "version": 2}
 
 
 def small_keys(repeats: int) -> list[Key]:
