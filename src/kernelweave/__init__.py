@@ -39,6 +39,7 @@ _ROOMS = (
     "crowd",
     "datasets",
     "displays",
+    "distributed",
     "estimators",
     "exceptions",
     "experiments",

@@ -9,7 +9,7 @@ from .lowrank import FeatureBank, LowRankBank
 from .normalise import Normaliser
 from .power import Chain, PowerBank, find_chains, packed_offsets
 from .precomputed import as_stack, check_training_stack, precomputed_bank
-from .rows import ArrayRows, ArrowRows, ParquetRows, Rows
+from .rows import ArrayRows, ArrowRows, ParquetRows, Rows, as_rows
 from .streaming import StreamedKernels, StreamingBank
 from .views import Recentred, Rescaled, Selection
 
@@ -34,6 +34,7 @@ __all__ = [
     "Selection",
     "StreamedKernels",
     "StreamingBank",
+    "as_rows",
     "as_stack",
     "build_bank",
     "check_training_stack",

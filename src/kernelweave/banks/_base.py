@@ -44,6 +44,8 @@ class Bank(ABC):
     block_entries: int = 4_000_000
     #: whether explicit features are computed again in every sweep, because they would not fit into memory
     streams: bool = False
+    #: solver that suits the way rows are read, where one does: it is tried before any other
+    preferred_solver: str | None = None
     #: whether kernels live outside the host's memory, and inner problems are solved there
     on_device: bool = False
     #: relative error of a product beyond that of double precision
@@ -62,6 +64,11 @@ class Bank(ABC):
     def nbytes(self) -> int:
         """Bytes that the stored kernels take."""
         return 0
+
+    @property
+    def cluster_cost(self) -> Any:
+        """What the bank has cost a cluster, None where there is none."""
+        return None
 
     @property
     def thin(self) -> bool:
@@ -123,6 +130,14 @@ class Bank(ABC):
         if active.size == 0:
             return np.zeros(a.shape)
         return np.tensordot(weights[active], self.apply(a, kernels=active), axes=1)
+
+    def judged(self, weights: Array, a: Array) -> tuple[Array, Array]:
+        """Quadratic forms of a and the mixed kernel's product with it: all that a certificate reads of a bank."""
+        return self.quad(a), self.mix_product(weights, a)
+
+    def exact(self) -> Bank | None:
+        """Return the bank in double precision, itself where it is; None where the bank alone cannot tell."""
+        return None
 
     # ---- what first-order methods keep of a product ----------------------------------------------------------
     # An image is linear in a, so that it can be extrapolated with it; it yields the quadratic forms and, later, any

@@ -33,7 +33,7 @@ from .normalise import Normaliser
 from .power import Chain, PowerBank, find_chains, packed_offsets
 from .streaming import streaming_bank
 
-__all__ = ["STORAGES", "build_bank"]
+__all__ = ["STORAGES", "build_bank", "row_means"]
 
 STORAGES = ("auto", "family", "dense", "lowrank", "lazy", "stream")
 BLOCK_ENTRIES = 4_000_000
@@ -298,14 +298,19 @@ def _learn_blockwise(
     kernels: list[Kernel], stored: Index, samples: Any, n: int, normaliser: Normaliser
 ) -> None:
     """Learn the normalisation of kernels that will not be stored: diagonals, and row means in blocks."""
-    means = np.zeros((len(kernels), n)) if normaliser.center else None
-    if means is not None:
-        height = max(1, BLOCK_ENTRIES // n)
-        for group in base_groups(kernels, stored):
-            for top in range(0, n, height):
-                rows = np.arange(top, min(n, top + height))
-                base = kernels[group[0]].base(take(samples, rows), samples)
-                for j in group:
-                    means[j, rows] = kernels[j].of_base(base).mean(axis=1)
+    means = row_means(kernels, stored, samples, np.arange(n)) if normaliser.center else None
     for j in stored:
         normaliser.learn(int(j), kernels[j].diag(samples), None if means is None else means[j])
+
+
+def row_means(kernels: list[Kernel], which: Index, samples: Any, rows: Index) -> Array:
+    """Means of some rows of raw kernels over all samples, ``(all kernels, rows)``; a block of rows at a time."""
+    means = np.zeros((len(kernels), rows.size))
+    height = max(1, BLOCK_ENTRIES // n_samples(samples))
+    for group in base_groups(kernels, which):
+        for top in range(0, rows.size, height):
+            part = slice(top, min(rows.size, top + height))
+            base = kernels[group[0]].base(take(samples, rows[part]), samples)
+            for j in group:
+                means[j, part] = kernels[j].of_base(base).mean(axis=1)
+    return means

@@ -11,7 +11,10 @@ import scipy.sparse as sp
 
 from ._base import Array, Bank, Index, support
 
-__all__ = ["FeatureBank", "LowRankBank"]
+__all__ = ["FeatureBank", "LowRankBank", "SweptBank"]
+
+#: entries of the mixed kernel that a solver may still ask for where features are swept
+MIXED_ENTRIES = 400_000_000
 
 
 class FeatureBank(Bank):
@@ -66,8 +69,20 @@ class FeatureBank(Bank):
         both = a if beside is None else np.hstack([a, beside])
         return f, a, self.adjoint(both), self.lengths(mixing)
 
+    def loss_sweep(self, w: Array, b: Array, loss: Any, y: Array, c: Array) -> tuple[float, Array, Array]:
+        """Loss of ``Z w + b``, and its gradients in w and b: ``Z' g`` and the sums of g, with one look at every row.
+
+        ``w`` is ``(R, k)``, ``b`` ``(k,)``; ``y`` and ``c`` are ``(n,)`` or ``(n, k)``.
+        """
+        value, g = _charged(loss, y, self.forward(w) + b, c)
+        return value, self.adjoint(g), np.sum(g, axis=0)
+
     def _mixing(self, weights: Array) -> Array:
         return np.repeat(weights * self.scale, self.ranks)
+
+    def judged(self, weights: Array, a: Array) -> tuple[Array, Array]:
+        image = self.image(a)
+        return self.image_quad(image, a), self.image_mix(image, weights)
 
     def image_quad(self, image: Array, a: Array) -> Array:
         squares = image**2 if image.ndim == 1 else np.sum(image**2, axis=1)
@@ -78,6 +93,60 @@ class FeatureBank(Bank):
     def image_mix(self, image: Array, weights: Array) -> Array:
         mixing = self._mixing(weights)
         return self.forward(image * (mixing if image.ndim == 1 else mixing[:, None]))
+
+
+def _dense(part: Any) -> Array:
+    return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=float)
+
+
+def _charged(loss: Any, y: Array, f: Array, c: Array) -> tuple[float, Array]:
+    """Loss at decision values ``(n, k)``, and its gradient there; targets of one column have no second axis."""
+    values = f[:, 0] if y.ndim == 1 else f
+    return loss.total(y, values, c), (c * loss.gradient(y, values)).reshape(f.shape)
+
+
+class SweptBank(FeatureBank):
+    """Explicit features that are not at hand all at once: what a bank can do with sweeps over them alone.
+
+    Nothing of the size n x R is held here.
+    """
+
+    #: solvers that need no more than sweeps, for error messages
+    solvers = "solver='svrg' or solver='lbfgs'"
+
+    @abstractmethod
+    def features_of(self, rows: Index) -> Any:
+        """Features of some rows, in double precision."""
+
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
+        out = np.empty((len(kernels), rows.size, cols.size))
+        left, right = (_dense(self.features_of(index)) for index in (rows, cols))
+        for at, j in enumerate(kernels):
+            mine = slice(self.starts[j], self.starts[j + 1])
+            out[at] = self.scale[j] * (left[:, mine] @ right[:, mine].T)
+        return out
+
+    def image(self, a: Array) -> Array:
+        self.count(float(self.m) * self.n * support(a).size)
+        return self.adjoint(a)
+
+    def quad(self, a: Array, kernels: Index | None = None) -> Array:
+        self.count(float(self.m if kernels is None else kernels.size) * support(a).size ** 2)
+        s = self.image_quad(self.adjoint(a), a)
+        return s if kernels is None else s[kernels]
+
+    def mix_product(self, weights: Array, a: Array) -> Array:
+        self.count(float(np.count_nonzero(weights)) * self.n * support(a).size)
+        return self.image_mix(self.adjoint(a), weights)
+
+    def combine(self, weights: Array) -> Array:
+        if self.n**2 > MIXED_ENTRIES:
+            raise ValueError(
+                f"this solver needs the mixed kernel, {self.n} x {self.n} numbers, which is not computed from "
+                f"features that are swept: use {self.solvers} with a smooth loss and an lp norm"
+            )
+        return super().combine(weights)
 
 
 class LowRankBank(FeatureBank):
@@ -124,15 +193,12 @@ class LowRankBank(FeatureBank):
         z = self.features
         yield np.arange(self.n), z.tocsr() if sp.issparse(z) else np.ascontiguousarray(z)
 
-    def _dense(self, part: Any) -> Array:
-        return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=float)
-
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         out = np.empty((len(kernels), np.size(rows), np.size(cols)))
         left, right = self.features[rows], self.features[cols]
         for at, j in enumerate(kernels):
             mine = slice(self.starts[j], self.starts[j + 1])
-            out[at] = self.scale[j] * (self._dense(left[:, mine]) @ self._dense(right[:, mine]).T)
+            out[at] = self.scale[j] * (_dense(left[:, mine]) @ _dense(right[:, mine]).T)
         return out
 
     def _coordinates(self, a: Array) -> Array:
@@ -175,7 +241,7 @@ class LowRankBank(FeatureBank):
         used = np.flatnonzero(self._mixing(weights))
         z = self.features[:, used]
         mixed = z.multiply(self._mixing(weights)[used]) if sp.issparse(z) else z * self._mixing(weights)[used]
-        return self._dense(mixed @ z.T)
+        return _dense(mixed @ z.T)
 
     def mix_product(self, weights: Array, a: Array) -> Array:
         self.count(float(np.count_nonzero(weights)) * self.n * support(a).size)
@@ -183,6 +249,6 @@ class LowRankBank(FeatureBank):
 
     def diag(self) -> Array:
         z = self.features
-        squares = self._dense(z.multiply(z)) if sp.issparse(z) else np.asarray(z, dtype=float) ** 2
+        squares = _dense(z.multiply(z)) if sp.issparse(z) else np.asarray(z, dtype=float) ** 2
         padded = np.hstack([squares, np.zeros((self.n, 1))])
         return np.add.reduceat(padded, self.starts[:-1], axis=1).T * ((self.ranks > 0) * self.scale)[:, None]

@@ -33,6 +33,8 @@ class Rows(ABC):
     """
 
     ndim = 2
+    #: whether rows are those of a table, whose names new rows should have as well
+    table = False
 
     def __init__(self, n: int, width: int, names: Sequence[str] | None = None) -> None:
         self.shape = (int(n), int(width))

@@ -16,9 +16,9 @@ import scipy.sparse as sp
 
 from ..kernels._features import stack_features
 from ..kernels._kernel import Kernel
-from ._base import Array, Index, support
+from ._base import Array, Index
 from .bound import BoundKernels
-from .lowrank import FeatureBank
+from .lowrank import SweptBank, _charged
 from .normalise import Normaliser
 from .rows import Rows, as_rows
 
@@ -30,11 +30,9 @@ BLOCK_BYTES = 32_000_000
 SHUFFLED_BLOCKS, SHUFFLED_RUNS = 4, 8
 #: ... unless the raw rows would take more bytes than this
 SHUFFLED_BYTES = 256_000_000
-#: entries of the mixed kernel that a solver may still ask for
-MIXED_ENTRIES = 400_000_000
 
 
-class StreamingBank(FeatureBank):
+class StreamingBank(SweptBank):
     """Kernels with explicit features on rows that are not in memory, or whose features are not.
 
     Parameters
@@ -63,6 +61,7 @@ class StreamingBank(FeatureBank):
     """
 
     streams = True
+    preferred_solver = "svrg"
 
     def __init__(
         self,
@@ -83,8 +82,7 @@ class StreamingBank(FeatureBank):
         width = max(1, int(self.starts[-1]))
         self.block_rows = block_rows or max(64, BLOCK_BYTES // (self.dtype.itemsize * width))
 
-    def in_double(self) -> StreamingBank:
-        """Return the bank that hands out features in double precision."""
+    def exact(self) -> StreamingBank:
         if self.dtype == np.float64:
             return self
         return StreamingBank(self.kernels, self.source, self.scale, threads=self.threads)
@@ -190,6 +188,16 @@ class StreamingBank(FeatureBank):
             lengths[rows] = _row_lengths(Z, mixing)
         return f, a, adjoint, lengths
 
+    def loss_sweep(self, w: Array, b: Array, loss: Any, y: Array, c: Array) -> tuple[float, Array, Array]:
+        value, adjoint, sums = 0.0, np.zeros(w.shape), np.zeros(w.shape[1])
+        narrow = w.astype(self.dtype, copy=False)
+        for rows, Z in self.blocks():
+            here, g = _charged(loss, y[rows], Z @ narrow + b, c[rows])
+            value += here
+            adjoint += Z.T @ g.astype(self.dtype, copy=False)
+            sums += np.sum(g, axis=0)
+        return value, adjoint, sums
+
     def mean_squares(self) -> Array:
         """Mean diagonal of every raw kernel."""
         sums = np.zeros(int(self.starts[-1]) + 1)
@@ -200,39 +208,8 @@ class StreamingBank(FeatureBank):
 
     # ---- what a bank has -------------------------------------------------------------------------------------
 
-    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
-        rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
-        out = np.empty((len(kernels), rows.size, cols.size))
-        left, right = (self._dense(self.source[index]) for index in (rows, cols))
-        for at, j in enumerate(kernels):
-            mine = slice(self.starts[j], self.starts[j + 1])
-            out[at] = self.scale[j] * (left[:, mine] @ right[:, mine].T)
-        return out
-
-    def _dense(self, raw: Any) -> Array:
-        Z, _ = stack_features(self.kernels, raw)
-        return np.asarray(Z.toarray() if sp.issparse(Z) else Z, dtype=float)
-
-    def image(self, a: Array) -> Array:
-        self.count(float(self.m) * self.n * support(a).size)
-        return self.adjoint(a)
-
-    def quad(self, a: Array, kernels: Index | None = None) -> Array:
-        self.count(float(self.m if kernels is None else kernels.size) * support(a).size ** 2)
-        s = self.image_quad(self.adjoint(a), a)
-        return s if kernels is None else s[kernels]
-
-    def mix_product(self, weights: Array, a: Array) -> Array:
-        self.count(float(np.count_nonzero(weights)) * self.n * support(a).size)
-        return self.image_mix(self.adjoint(a), weights)
-
-    def combine(self, weights: Array) -> Array:
-        if self.n**2 > MIXED_ENTRIES:
-            raise ValueError(
-                f"this solver needs the mixed kernel, {self.n} x {self.n} numbers, which is not computed from "
-                "streamed features: use solver='svrg' or solver='lbfgs' with a smooth loss and an lp norm"
-            )
-        return super().combine(weights)
+    def features_of(self, rows: Index) -> Any:
+        return stack_features(self.kernels, self.source[rows])[0]
 
     def diag(self) -> Array:
         out = np.empty((self.m, self.n))
@@ -256,7 +233,7 @@ class StreamedKernels(BoundKernels):
     ``direction`` is ``Z' coef``, known after ``restrict``.
     """
 
-    bank: StreamingBank | None = None
+    bank: SweptBank | None = None
     direction: Array | None = None
 
     def restrict(self, kernels: Index, coef: Array) -> tuple[BoundKernels, Array]:

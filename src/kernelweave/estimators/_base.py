@@ -190,6 +190,9 @@ class BaseMKL(FitSummary, BaseEstimator):
         self.kernel_names_ = np.array(training.names, dtype=object)
         self.support_ = support(self.dual_coef_)
         self.bank_bytes_ = bank.nbytes
+        self.__dict__.pop("cluster_", None)
+        if (cost := bank.cluster_cost) is not None:
+            self.cluster_ = cost
         self._kind = training.kind
         self._active = active_kernels(self.weights_)
         if isinstance(bound, BoundKernels):

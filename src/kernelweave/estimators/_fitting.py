@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..banks import Bank, BoundKernels, LazyBank, StreamingBank
+from ..banks import Bank, BoundKernels, LazyBank
 from ..exceptions import KernelWeaveConvergenceWarning
 from ..problems import Certificate, MKLProblem, Point
 from ..solvers import TRACE_COLUMNS, Solution, Solver, Stop, solve, without_caches
@@ -35,10 +35,9 @@ class Fit:
 
 def exact_bank(bank: Bank, bound: Any, dtype: Any) -> Bank:
     """Return a bank in double precision to certify with: the bank itself unless it is stored in single precision."""
-    if isinstance(bank, StreamingBank):
-        return bank.in_double()
-    if bank.on_device:
-        return bank.exact()  # type: ignore[attr-defined]
+    own = bank.exact()
+    if own is not None:
+        return own
     if np.dtype(dtype) == np.float64 or not isinstance(bound, BoundKernels):
         return bank
     return LazyBank(bound.kernels, bound.samples, bank.n, bound.normaliser)

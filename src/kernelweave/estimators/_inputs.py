@@ -26,8 +26,10 @@ from ..banks import (
 from ..banks._device import device_of, on_host
 from ..banks.memory import parse_bytes
 from ..banks.normalise import check_normalise
+from ..distributed import ClusterSamples, cluster_samples
 from ..kernels import Schema, as_spec, default_bank, expand_kernels, resolve_kernels
 from ..kernels._helpers import n_samples
+from ._on_cluster import bind_on_cluster, features_suffice, gathered
 from ._on_device import bind_on_device, check_device_options
 
 __all__ = ["Training", "bind", "check_options", "new_samples", "training_inputs"]
@@ -40,7 +42,7 @@ class Training:
     """Checked training input: kernels (None where matrices were given), samples, their number and what they are.
 
     ``kind`` is ``numbers`` (rows of them), ``rows`` (of numbers, read as they are needed), ``table`` (columns of any
-    kind), ``objects`` or ``matrices``.
+    kind), ``objects`` or ``matrices``.  ``device`` and ``client`` say where the bank is to be.
     """
 
     kernels: Any
@@ -49,13 +51,31 @@ class Training:
     names: list[str]
     kind: str = "numbers"
     device: Any = None
+    client: Any = None
 
 
 def training_inputs(estimator: Any, X: Any, kernels: Any, n_targets: int | None = None) -> Training:
     """Check X against the kernels and return both, ready to be bound."""
+    given = cluster_samples(X)
+    if given is not None:
+        return _cluster_inputs(estimator, given, kernels, n_targets)
     place = device_of(getattr(estimator, "device", None), X)
     training = _host_inputs(estimator, on_host(X), kernels, n_targets)
     training.device = place
+    return training
+
+
+def _cluster_inputs(estimator: Any, given: ClusterSamples, kernels: Any, n_targets: int | None) -> Training:
+    """Rows that stay on the cluster where their features are enough, or samples in memory, and the client."""
+    if getattr(estimator, "device", None) is not None:
+        raise ValueError("a device and a cluster do not go together: use device=None, or X in memory")
+    if isinstance(kernels, str) and kernels == PRECOMPUTED:
+        raise ValueError(
+            "kernels='precomputed' takes matrices in memory, not on a cluster: there kernels are computed from samples"
+        )
+    rows = features_suffice(estimator, given, default_bank() if kernels is None else as_spec(kernels))
+    training = _host_inputs(estimator, gathered(given) if rows is None else rows, kernels, n_targets)
+    training.client = given.client
     return training
 
 
@@ -72,6 +92,8 @@ def _host_inputs(estimator: Any, X: Any, kernels: Any, n_targets: int | None) ->
         kind = "rows"
         _forget_features(estimator)
         estimator.n_features_in_ = X.shape[1]
+        if X.table:
+            estimator.feature_names_in_ = np.array(X.names, dtype=object)
         expanded = expand_kernels(spec, Schema.of(X))
     elif _is_table(X):
         expanded = expand_kernels(spec, Schema.of(X))
@@ -116,6 +138,8 @@ def bind(training: Training, estimator: Any, threads: int) -> tuple[Bank, Any]:
         "threads": threads,
     }
     bank: Bank
+    if training.client is not None:
+        return bind_on_cluster(training, estimator)
     if training.kernels is None and training.device is not None:
         return bind_on_device(training, estimator, True)
     if training.kernels is None:

@@ -13,6 +13,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
 from ..banks._device import device_of, on_host
+from ..distributed import in_memory, lazily
 from ..losses import Logistic, Loss, make_loss
 from ._base import BaseMKL
 from ._inputs import Training
@@ -214,7 +215,9 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         device_of(self.device, X, y)
-        y = column_or_1d(check_array(on_host(y), ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        y = column_or_1d(
+            check_array(on_host(in_memory(y)), ensure_2d=False, dtype=None, input_name="y"), warn=True
+        )
         check_classification_targets(y)
         self.classes_, codes = np.unique(y, return_inverse=True)
         self._components()  # which loss is meant depends on the number of classes
@@ -230,7 +233,9 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
     def _sample_weights(self, sample_weight: Any, codes: np.ndarray) -> np.ndarray:
         """Factors of C by sample: its own weight times that of its class."""
         shell = np.empty((codes.size, 0))
-        weight = _check_sample_weight(sample_weight, shell, dtype=np.float64, ensure_non_negative=True)
+        weight = _check_sample_weight(
+            in_memory(sample_weight), shell, dtype=np.float64, ensure_non_negative=True
+        )
         if self.class_weight is None:
             return weight
         if isinstance(self.class_weight, str) and self.class_weight == "balanced":
@@ -256,12 +261,14 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
             return [np.stack(columns, axis=1)], [weight], ["all"]
         return columns, [weight] * len(columns), list(self.classes_)
 
+    @lazily
     def decision_function(self, X: Any) -> np.ndarray:
         """Return decision values: ``(n_new,)`` for two classes, ``(n_new, k)`` for more."""
         values = self._decision(X)
         # two classes under a joint loss have a function each; what tells them apart is the difference
         return values[:, 1] - values[:, 0] if self.classes_.size == 2 and values.ndim == 2 else values
 
+    @lazily
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted labels."""
         values = self.decision_function(X)
@@ -269,6 +276,7 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         return self.classes_[codes]
 
     @available_if(_has_probabilities)
+    @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
         """Return class probabilities (logistic loss only); one-vs-rest probabilities are normalised."""
         values = self._decision(X)

@@ -8,6 +8,8 @@ import numpy as np
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
+from ..banks._device import on_host
+from ..distributed import in_memory, lazily
 from ._base import BaseMKL
 
 __all__ = ["MKLRegressor"]
@@ -109,16 +111,21 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         self._components()
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"), warn=True)
+        y = column_or_1d(
+            check_array(on_host(in_memory(y)), ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
+        )
         training = self._training(X, len(y))
         self._check_length(training, y)
         shell = np.empty((training.n, 0))
-        weight = _check_sample_weight(sample_weight, shell, dtype=np.float64, ensure_non_negative=True)
+        weight = _check_sample_weight(
+            in_memory(sample_weight), shell, dtype=np.float64, ensure_non_negative=True
+        )
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
         self._fit(training, [y], [weight], ["y"])
         return self
 
+    @lazily
     def predict(self, X: Any) -> np.ndarray:
         """Return predicted values."""
         return self._decision(X)

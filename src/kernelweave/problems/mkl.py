@@ -166,10 +166,13 @@ class MKLProblem:
         return self.dual(repaired, quad if same else None), repaired
 
     def _known(self, point: Point) -> tuple[Array, Array]:
-        quad = self.bank.quad(point.beta) if point.quad is None else point.quad
-        decision = point.decision
+        quad, decision = point.quad, point.decision
         if decision is None and point.blocks is not None:
             raise ValueError("a point with block norms of its own needs its decision values, too")
+        if quad is None and decision is None:
+            return self.bank.judged(point.weights, point.beta)
+        if quad is None:
+            quad = self.bank.quad(point.beta)
         if decision is None:
             decision = self.bank.mix_product(point.weights, point.beta)
         return quad, decision

@@ -19,11 +19,13 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     with one kernel a term of a text: sparse mixtures of them are singular, the curvature misleads, and a pass costs
     next to nothing, so first-order steps win.  The maximum norm is left to alternation.  Where the mixed kernel of all
     samples would take too much memory, one on a working set of them is mixed instead (lp norms, fixed weights).
-    Features that are streamed go with stochastic steps, wherever the loss and the norm allow them.
+    Wherever the loss and the norm allow it, features that are streamed go with stochastic steps, those on a cluster
+    with L-BFGS, which asks for nothing but sums over samples.
     """
-    stochastic = registry["svrg"]()
-    if bank.streams and not stochastic.unmet(loss, norm):
-        return stochastic
+    if bank.preferred_solver is not None:
+        suited = registry[bank.preferred_solver]()
+        if not suited.unmet(loss, norm):
+            return suited
     working_set = registry["working_set"]()
     if 8 * bank.n**2 > default_budget() // 4 and not working_set.unmet(loss, norm):
         return working_set

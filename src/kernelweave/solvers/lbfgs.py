@@ -106,14 +106,14 @@ class _Objective:
         problem = self.problem
         problem.bank.count(problem.m * float(problem.n) ** 2)
         w, b = self._unpack(x)
-        f = self._forward(w) + (b if problem.y.ndim == 2 else b[0])
         t = self._blocks(w)
-        value = problem.norm.half_square(t) + problem.loss.total(problem.y, f, problem.c)
-        gradient = problem.c * problem.loss.gradient(problem.y, f)
+        root = self.root_scale[:, None]
+        charged, along, db = self.factors.loss_sweep(root * w, b, problem.loss, problem.y, problem.c)
         pull = np.divide(problem.norm.block_gradient(t), t, out=np.zeros_like(t), where=t > 0)
-        dw = pull[self.block_of][:, None] * w + self._adjoint(gradient)
-        db = np.atleast_1d(np.sum(gradient, axis=0)) if problem.fit_intercept else np.zeros(self.columns)
-        return value, np.concatenate([dw.ravel(), db])
+        dw = pull[self.block_of][:, None] * w + root * along
+        if not problem.fit_intercept:
+            db = np.zeros(self.columns)
+        return problem.norm.half_square(t) + charged, np.concatenate([dw.ravel(), db])
 
     def point(self, x: Array) -> Point:
         """Coefficients from the gradient of the loss at the best intercept, weights from the block norms."""

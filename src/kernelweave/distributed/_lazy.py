@@ -1,0 +1,60 @@
+"""Prediction on collections of Dask: nothing is computed before it is asked for, and then chunk by chunk."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any
+
+import numpy as np
+
+from ._dask import is_dask, is_frame, load_dask
+
+__all__ = ["lazily"]
+
+
+def lazily(method: Callable[..., Any]) -> Callable[..., Any]:
+    """Let a method of one argument, rows, also take a collection of Dask and return one."""
+
+    @wraps(method)
+    def either(self: Any, X: Any) -> Any:
+        return _on_chunks(self, method, X) if is_dask(X) else method(self, X)
+
+    return either
+
+
+def _on_chunks(estimator: Any, method: Callable[..., Any], X: Any) -> Any:
+    load_dask()
+    import dask.array as da
+
+    if is_frame(X):
+        sample = X._meta_nonempty.iloc[:1]
+        parts = X.to_delayed()
+        sizes: tuple[Any, ...] = (np.nan,) * len(parts)
+    else:
+        if X.ndim != 2:
+            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead")
+        if len(X.chunks[1]) > 1:  # unlike in fit, the number of rows need not be known
+            raise ValueError(
+                f"X is cut into {len(X.chunks[1])} chunks along its features: kernels need whole rows, so call "
+                "X.rechunk({1: -1}) first"
+            )
+        sample = np.zeros((1, X.shape[1]))
+        parts = list(X.to_delayed()[:, 0])
+        sizes = X.chunks[0]
+    shown = np.asarray(
+        method(estimator, sample)
+    )  # also says what is wrong with the columns, now and not later
+    from dask import delayed
+
+    fitted = delayed(estimator, pure=False)
+    predict = delayed(_call, pure=False)
+    chunks = [
+        da.from_delayed(predict(method, fitted, part), (size, *shown.shape[1:]), dtype=shown.dtype)
+        for part, size in zip(parts, sizes, strict=True)
+    ]
+    return da.concatenate(chunks, axis=0, allow_unknown_chunksizes=True)
+
+
+def _call(method: Callable[..., Any], estimator: Any, rows: Any) -> Any:
+    return method(estimator, rows) if len(rows) else method(estimator, np.zeros((1, rows.shape[1])))[:0]

@@ -1,0 +1,202 @@
+"""What lives on a worker: some rows of the bank, and the sums over them that a round asks for.
+
+A part keeps no state of the fit beyond what it was made of and what was attached to it (normalisation, targets), so a
+part that is lost is made anew elsewhere and the round is asked again.
+"""
+
+from __future__ import annotations
+
+import time
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..banks import LazyBank, LowRankBank, Normaliser, StreamingBank, support
+from ..banks._base import Array, Bank, Index
+from ..banks.build import row_means
+from ..banks.lowrank import FeatureBank
+from ._sources import read_rows
+
+__all__ = ["FeaturePart", "KernelPart"]
+
+
+class _Part:
+    """An object on a worker; ``call`` says how long a method took there, which tells work from waiting."""
+
+    def call(self, method: str, *args: Any) -> tuple[float, Any]:
+        """Run a method; return its seconds and its result."""
+        began = time.perf_counter()
+        result = getattr(self, method)(*args)
+        return time.perf_counter() - began, result
+
+
+class StoredRows(Bank):
+    """Rows ``first`` to ``last`` of every kernel, kept as they are: ``(m, rows, n)``."""
+
+    def __init__(self, source: Bank, first: int, last: int, dtype: Any) -> None:
+        super().__init__(source.n, source.m)
+        self.first = first
+        self.entries = np.empty((self.m, last - first, self.n), dtype=dtype)
+        everyone, height = np.arange(self.n), max(1, self.block_entries // self.n)
+        for top in range(first, last, height):
+            rows = np.arange(top, min(last, top + height))
+            for j in range(self.m):
+                self.entries[j, rows - first] = source.block(rows, everyone, np.array([j]))[0]
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.entries.nbytes)
+
+    def _own(self, rows: Index) -> slice | Index:
+        """Rows as they are stored here; without a copy where all are meant."""
+        mine = np.asarray(rows) - self.first
+        return slice(None) if mine.size == self.entries.shape[1] and np.all(np.diff(mine) == 1) else mine
+
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        return self.entries[np.ix_(kernels, np.asarray(rows) - self.first, cols)].astype(float, copy=False)
+
+    def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
+        assert rows is not None
+        which = np.arange(self.m) if kernels is None else kernels
+        out = np.empty((which.size, rows.size, *a.shape[1:]))
+        mine = self._own(rows)
+        for at, j in enumerate(which):
+            part = self.entries[j, mine]
+            height = part.shape[0] if part.dtype == np.float64 else max(1, 100_000 // self.n)
+            for top in range(
+                0, part.shape[0], height
+            ):  # single precision is widened while it is in the cache
+                out[at, top : top + height] = part[top : top + height].astype(float, copy=False) @ a
+        return out
+
+    def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
+        mine = self._own(rows)
+        out = np.zeros((rows.size, cols.size))
+        every = cols.size == self.n and np.array_equal(cols, np.arange(self.n))
+        for j in np.flatnonzero(weights):
+            part = self.entries[j, mine]
+            out += weights[j] * (part if every else part[:, cols])
+        return out
+
+
+class KernelPart(_Part):
+    """Rows ``first`` to ``last`` of the kernels on all n samples, stored or computed whenever they are read."""
+
+    def __init__(
+        self, kernels: list[Any], samples: Any, n: int, first: int, last: int, dtype: str, stored: bool, threads: int
+    ) -> None:  # fmt: skip
+        self.kernels, self.samples, self.n = kernels, samples, n
+        self.rows = np.arange(first, last)
+        self.dtype, self.stored, self.threads = np.dtype(dtype), stored, threads
+        self.bank: Bank | None = None
+        self.judge: Bank | None = None
+
+    def row_means(self) -> Array:
+        """Means of the raw kernels over all samples, for centring."""
+        return row_means(self.kernels, np.arange(len(self.kernels)), self.samples, self.rows)
+
+    def settle(self, normaliser: Normaliser) -> int:
+        """Take over what was learnt of all rows, and store; return the bytes."""
+        self.judge = LazyBank(self.kernels, self.samples, self.n, normaliser, threads=self.threads)
+        if self.stored:
+            self.bank = StoredRows(self.judge, int(self.rows[0]), int(self.rows[-1]) + 1, self.dtype)
+        else:
+            self.bank = LazyBank(
+                self.kernels, self.samples, self.n, normaliser, self.dtype, threads=self.threads
+            )
+        return self.bank.nbytes
+
+    def _bank(self, exact: bool) -> Bank:
+        bank = self.judge if exact and self.dtype != np.float64 else self.bank
+        assert bank is not None
+        return bank
+
+    def block(self, exact: bool, rows: Index, cols: Index, kernels: Index) -> Array:
+        """Entries of some kernels."""
+        return self._bank(exact).block(rows, cols, kernels)
+
+    def diag(self, exact: bool) -> Array:
+        """Diagonals at these rows."""
+        bank, kernels = self._bank(exact), np.arange(len(self.kernels))
+        return np.concatenate([bank.block([i], [i], kernels)[:, 0] for i in self.rows], axis=1)
+
+    def apply(self, exact: bool, a: Array, rows: Index | None, kernels: Index | None) -> Array:
+        """Products with every kernel at some of the rows."""
+        return self._bank(exact).apply(a, self.rows if rows is None else rows, kernels)
+
+    def quad(self, exact: bool, a: Array, kernels: Index | None) -> Array:
+        """This part's share of the quadratic forms."""
+        used = self.rows[support(a[self.rows])]
+        products = self._bank(exact).apply(a, used, kernels)
+        return np.asarray(np.sum(products * a[used], axis=tuple(range(1, products.ndim))))
+
+    def mix_product(self, exact: bool, weights: Array, a: Array) -> Array:
+        """The mixed kernel's product at these rows, from the kernels with weight alone."""
+        active = np.flatnonzero(weights)
+        return np.tensordot(weights[active], self._bank(exact).apply(a, self.rows, active), axes=1)
+
+    def judged(self, exact: bool, weights: Array, a: Array) -> tuple[Array, Array]:
+        """Both at once, from one pass."""
+        products = self._bank(exact).apply(a, self.rows)
+        quad = np.sum(products * a[self.rows], axis=tuple(range(1, products.ndim)))
+        return quad, np.tensordot(weights, products, axes=1)
+
+    def mix_block(self, exact: bool, weights: Array, rows: Index | None, cols: Index) -> Array:
+        """Some rows and columns of the mixed kernel."""
+        return self._bank(exact).mix_block(weights, self.rows if rows is None else rows, cols)
+
+
+class FeaturePart(_Part):
+    """Explicit features of some rows, kept or computed anew in every sweep."""
+
+    def __init__(self, kernels: list[Any], sent: Any, dtype: str, stored: bool, threads: int) -> None:
+        self.rows = read_rows(sent)
+        self.streamed = StreamingBank(kernels, self.rows, dtype=dtype, threads=threads)
+        self.exact = self.streamed.exact()
+        self.bank: FeatureBank = self.streamed
+        if stored:
+            features = [Z for _, Z in self.streamed.blocks()]
+            whole = (
+                sp.vstack(features, format="csr") if sp.issparse(features[0]) else np.concatenate(features)
+            )
+            self.bank = LowRankBank(whole, self.streamed.starts)
+        self.y: Array | None = None
+        self.c: Array | None = None
+
+    def shape(self) -> tuple[Index, int]:
+        """Where each kernel's features begin, and the bytes that are kept."""
+        return self.streamed.starts, self.bank.nbytes
+
+    def square_sums(self) -> Array:
+        """Sums of the diagonals of the raw kernels over these rows."""
+        return self.streamed.mean_squares() * len(self.rows)
+
+    def attach(self, y: Array, c: Array) -> None:
+        """Keep the targets and the cost of every row."""
+        self.y, self.c = y, c
+
+    def _bank(self, exact: bool) -> FeatureBank:
+        return self.exact if exact and self.streamed.dtype != np.float64 else self.bank
+
+    def features(self, rows: Index) -> Any:
+        """Features of some rows, in double precision."""
+        return self.exact.features_of(rows)
+
+    def forward(self, exact: bool, w: Array) -> Array:
+        """``Z w``."""
+        return self._bank(exact).forward(w)
+
+    def adjoint(self, exact: bool, a: Array) -> Array:
+        """This part's share of ``Z' a``."""
+        return self._bank(exact).adjoint(a)
+
+    def lengths(self, exact: bool, mixing: Array) -> Array:
+        """``sum_c mixing_c z_ic^2`` of every row."""
+        return self._bank(exact).lengths(mixing)
+
+    def loss_sweep(self, exact: bool, w: Array, b: Array, loss: Any) -> tuple[float, Array, Array]:
+        """Loss and gradient of these rows, one look at them."""
+        assert self.y is not None
+        assert self.c is not None
+        return self._bank(exact).loss_sweep(w, b, loss, self.y, self.c)

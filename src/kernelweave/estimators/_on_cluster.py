@@ -1,0 +1,97 @@
+"""From samples on a cluster to a bank there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from ..banks import Bank, BoundKernels, Normaliser, Rows, StreamedKernels, as_rows
+from ..distributed import ClusterSamples, DaskRows, cluster_feature_bank, cluster_kernel_bank, is_dask
+from ..kernels import Schema, expand_kernels, resolve_kernels
+from ..solvers import registry
+
+__all__ = ["bind_on_cluster", "features_suffice", "gathered"]
+
+KERNEL_STORAGES, FEATURE_STORAGES = ("auto", "dense", "lazy"), ("auto", "lowrank", "stream")
+
+
+def features_suffice(estimator: Any, given: ClusterSamples, spec: Any) -> Rows | None:
+    """Rows that are to stay where they are, because explicit features of them are all that will be needed.
+
+    None where kernels have none, or the solver asks for kernel matrices: then samples come to the client, and kernel
+    values stay on the workers.
+    """
+    if estimator.storage not in FEATURE_STORAGES:
+        return None
+    rows = _as_rows(given)
+    if rows is None:
+        return None
+    insists = estimator.storage != "auto" or isinstance(given.samples, Rows)
+    kernels = expand_kernels(spec, Schema.of(rows))
+    without = [kernel.name for kernel in kernels if kernel.rank(rows.shape[1]) is None]
+    if without:
+        if insists:
+            raise ValueError(
+                f"features on a cluster are asked for, which {without[0]!r} does not have ({len(without)} such "
+                "kernels): wrap them in kernels.nystroem(...), use kernels.random_fourier, or storage='dense'"
+            )
+        return None
+    loss, norm, solver = estimator._components()
+    fits = not solver.mixes if solver is not None else not registry["lbfgs"]().unmet(loss, norm)
+    return rows if fits or insists else None
+
+
+def _as_rows(given: ClusterSamples) -> Rows | None:
+    """Samples as rows of numbers that stay where they are, or None where they are something else."""
+    samples = given.samples
+    kinds = getattr(samples, "dtypes", None)  # of a table
+    if kinds is not None and any(kind.kind not in "fiub" for kind in kinds):
+        return None
+    if is_dask(samples):
+        return DaskRows(samples, given.client)
+    if hasattr(samples, "iloc"):
+        made = as_rows(samples.to_numpy(dtype=float))
+        made.names, made.table = tuple(map(str, samples.columns)), True
+        return made
+    if isinstance(samples, Rows) or (getattr(samples, "ndim", 0) == 2 and samples.dtype.kind in "fiub"):
+        return as_rows(samples)
+    return None
+
+
+def gathered(given: ClusterSamples) -> Any:
+    """Samples in the client's memory, as numbers or as a table."""
+    samples = given.samples
+    if isinstance(samples, DaskRows):
+        return samples[:]
+    if not is_dask(samples):
+        return samples
+    if not hasattr(samples, "columns"):
+        samples = DaskRows(samples, given.client).array
+    return given.client.compute(samples).result()
+
+
+def bind_on_cluster(training: Any, estimator: Any) -> tuple[Bank, Any]:
+    """Build the bank of the training samples on the workers, and what prediction needs of it."""
+    options = {
+        "storage": estimator.storage,
+        "dtype": estimator.dtype,
+        "memory_budget": estimator.memory_budget,
+    }
+    n, m = training.n, len(training.names)
+    normaliser = Normaliser.empty(estimator.normalize, estimator.center, m, n, training.names)
+    if training.kind == "rows":
+        from ._inputs import _some
+
+        kernels = resolve_kernels(training.kernels, training.samples[_some(n)])
+        rows = cluster_feature_bank(training.client, kernels, training.samples, normaliser, **options)
+        return rows, StreamedKernels(kernels, training.samples, normaliser, rows)
+    if estimator.storage not in KERNEL_STORAGES:
+        raise ValueError(
+            f"storage must be one of {', '.join(KERNEL_STORAGES)} for kernels on a cluster, or lowrank or stream for "
+            f"kernels with explicit features, got {estimator.storage!r}"
+        )
+    from ..banks.build import _check_unsure
+
+    kernels = resolve_kernels(training.kernels, training.samples)
+    _check_unsure(kernels, training.samples)
+    bank = cluster_kernel_bank(training.client, kernels, training.samples, n, normaliser, **options)
+    return bank, BoundKernels(kernels, training.samples, normaliser)
