@@ -80,6 +80,7 @@ class StreamingBank(SweptBank):
         self.dtype = np.dtype(dtype)
         self.threads = threads
         width = max(1, int(self.starts[-1]))
+        self.kept: list[tuple[slice, Any]] | None = None
         self.block_rows = block_rows or max(64, BLOCK_BYTES // (self.dtype.itemsize * width))
 
     def exact(self) -> StreamingBank:
@@ -114,8 +115,21 @@ class StreamingBank(SweptBank):
                 first, made = ahead.popleft()
                 yield first, made.result()
 
+    def keep(self) -> None:
+        """Compute the features once and keep them, block by block."""
+        self.kept = list(self.blocks())
+
+    @property
+    def nbytes(self) -> int:
+        return sum(
+            Z.data.nbytes + Z.indices.nbytes + Z.indptr.nbytes if sp.issparse(Z) else Z.nbytes
+            for _, Z in self.kept or ()
+        )
+
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """All rows in order, as (rows, features)."""
+        if self.kept is not None:
+            return iter(self.kept)
         height = self.block_rows
 
         def parts() -> Iterator[tuple[Any, Any]]:

@@ -10,12 +10,10 @@ import time
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 
-from ..banks import LazyBank, LowRankBank, Normaliser, StreamingBank, support
+from ..banks import LazyBank, Normaliser, StreamingBank, support
 from ..banks._base import Array, Bank, Index
 from ..banks.build import row_means
-from ..banks.lowrank import FeatureBank
 from ._sources import read_rows
 
 __all__ = ["FeaturePart", "KernelPart"]
@@ -71,12 +69,16 @@ class StoredRows(Bank):
         return out
 
     def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
-        mine = self._own(rows)
+        from .._numerics.stored_rows import mix_rows
+
+        active = np.flatnonzero(weights)
         out = np.zeros((rows.size, cols.size))
-        every = cols.size == self.n and np.array_equal(cols, np.arange(self.n))
-        for j in np.flatnonzero(weights):
-            part = self.entries[j, mine]
-            out += weights[j] * (part if every else part[:, cols])
+        if cols.size and np.array_equal(cols, np.arange(self.n - cols.size, self.n)):  # all, or all from one on
+            mix_rows(self.entries, weights, active, rows - self.first, self.n - cols.size, out)
+            return out
+        mine = self._own(rows)
+        for j in active:
+            out += weights[j] * self.entries[j, mine][:, cols]
         return out
 
 
@@ -152,32 +154,27 @@ class FeaturePart(_Part):
 
     def __init__(self, kernels: list[Any], sent: Any, dtype: str, stored: bool, threads: int) -> None:
         self.rows = read_rows(sent)
-        self.streamed = StreamingBank(kernels, self.rows, dtype=dtype, threads=threads)
-        self.exact = self.streamed.exact()
-        self.bank: FeatureBank = self.streamed
+        self.bank = StreamingBank(kernels, self.rows, dtype=dtype, threads=threads)
+        self.exact = self.bank.exact()
         if stored:
-            features = [Z for _, Z in self.streamed.blocks()]
-            whole = (
-                sp.vstack(features, format="csr") if sp.issparse(features[0]) else np.concatenate(features)
-            )
-            self.bank = LowRankBank(whole, self.streamed.starts)
+            self.bank.keep()
         self.y: Array | None = None
         self.c: Array | None = None
 
     def shape(self) -> tuple[Index, int]:
         """Where each kernel's features begin, and the bytes that are kept."""
-        return self.streamed.starts, self.bank.nbytes
+        return self.bank.starts, self.bank.nbytes
 
     def square_sums(self) -> Array:
         """Sums of the diagonals of the raw kernels over these rows."""
-        return self.streamed.mean_squares() * len(self.rows)
+        return self.bank.mean_squares() * len(self.rows)
 
     def attach(self, y: Array, c: Array) -> None:
         """Keep the targets and the cost of every row."""
         self.y, self.c = y, c
 
-    def _bank(self, exact: bool) -> FeatureBank:
-        return self.exact if exact and self.streamed.dtype != np.float64 else self.bank
+    def _bank(self, exact: bool) -> StreamingBank:
+        return self.exact if exact else self.bank
 
     def features(self, rows: Index) -> Any:
         """Features of some rows, in double precision."""
