@@ -17,6 +17,8 @@ from kernelweave import (
     MKLClassifier,
 )
 from kernelweave import kernels as kw
+from kernelweave.estimators import baselines
+from kernelweave.problems import solve_fixed
 
 from . import by_hand
 from .data import bank
@@ -85,6 +87,30 @@ def test_best_kernel_is_best_in_cross_validation():
     index = np.arange(100)[:, None]
     scores = [cross_val_score(MKLClassifier(kw.held(K), C=2.0), index, y, cv=folds).mean() for K in stack]
     assert scores[int(np.argmax(clf.weights_))] == pytest.approx(max(scores))
+
+
+def test_hopeless_kernels_are_not_tried_on_every_fold(monkeypatch):
+    """The choice is that of all folds; kernels that say nothing are fitted once."""
+    X, y = by_hand.blobs(90, features=4)
+    noise = np.random.default_rng(0).normal(size=(90, 90))
+    X = np.hstack([X, noise])
+    good, bad = [slice(0, 1), slice(0, 4)], [slice(4 + 10 * k, 14 + 10 * k) for k in range(6)]
+    views = {str(k): columns for k, columns in enumerate([*bad[:3], *good, *bad[3:]])}
+    weight = np.random.default_rng(1).uniform(0.5, 2.0, 90)
+    fitted = []
+    monkeypatch.setattr(baselines, "solve_fixed", lambda *given: fitted.append(1) or solve_fixed(*given))
+    clf = BestKernelClassifier(kw.per_view(views, kw.gaussian(1.0, relative=True)))
+    clf.fit(X, y, sample_weight=weight)
+    assert len(fitted) <= 2 * 5 + 6 * 2
+    scores = []
+    for columns in views.values():
+        right = 0.0
+        for train, test in StratifiedKFold(5, shuffle=True, random_state=0).split(X, y):
+            one = MKLClassifier(kw.gaussian(1.0, relative=True).resolve(X[:, columns]), normalize=None)
+            one.fit(X[train][:, columns], y[train], sample_weight=weight[train])
+            right += np.sum(weight[test] * (one.predict(X[test][:, columns]) == y[test]))
+        scores.append(right)
+    assert np.argmax(clf.weights_) == np.argmax(scores) == 4
 
 
 def test_best_kernel_with_a_class_of_few():

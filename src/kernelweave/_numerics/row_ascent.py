@@ -70,21 +70,23 @@ def _shuffle(rows, state):
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
 def _add_row(product, column, change):
-    for i in range(product.shape[0]):
-        x = column[i]
-        for k in range(change.size):
-            product[i, k] += x * change[k]
+    # a row changes in a few classes: two or three of ten, as it turns out
+    for k in range(change.size):
+        x, out = change[k], product[k]
+        if x != 0.0:
+            for i in range(out.size):
+                out[i] += x * column[i]
 
 
 @njit(cache=True)
 def gap_of_rows(product, beta, own, c, shift, out):
-    """Every row's part of the gap, ``shift`` added to its scores; return their sum."""
+    """Every row's part of the gap, ``shift`` added to its scores, ``product (k, n)``; return their sum."""
     k = beta.shape[1]
     scores = np.empty(k)
     total = 0.0
     for i in range(beta.shape[0]):
         for j in range(k):
-            scores[j] = product[i, j] + shift[j] + (0.0 if j == own[i] else 1.0)
+            scores[j] = product[j, i] + shift[j] + (0.0 if j == own[i] else 1.0)
         out[i] = _row_gap(scores, beta[i], own[i], c[i])
         total += out[i]
     return total
@@ -99,7 +101,9 @@ def ascend(K, own, c, beta, product, b, rho, goal, max_epochs, seed):
     Parameters
     ----------
     K : array of shape (n, n), float32 or float64
-        Symmetric; ``product`` is ``K beta`` throughout.
+        Symmetric.
+    product : array of shape (k, n)
+        ``(K beta)'`` throughout: a class a row, because what changes are a few classes of all samples.
     own, c : arrays of shape (n,)
         Class and upper bound of every row.
     b, rho : array of shape (k,), float
@@ -134,7 +138,7 @@ def ascend(K, own, c, beta, product, b, rho, goal, max_epochs, seed):
             if c[i] <= 0.0:
                 continue
             for j in range(k):
-                scores[j] = product[i, j] + b[j] + rho * sums[j] + (0.0 if j == own[i] else 1.0)
+                scores[j] = product[j, i] + b[j] + rho * sums[j] + (0.0 if j == own[i] else 1.0)
             if _row_gap(scores, beta[i], own[i], c[i]) <= share:
                 continue
             curvature = max(K[i, i] + rho, 1e-300)

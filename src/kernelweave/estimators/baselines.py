@@ -43,8 +43,15 @@ class MeanKernelClassifier(MKLClassifier):
         return Uniform(), float(self.C)
 
 
+#: relative gap of the fits that only rank kernels: a hundredth moves one or two samples of a thousand across the border
+RANKING = 1e-2
+
+
 class BestKernelClassifier(MKLClassifier):
-    """SVM (or another loss) on the one kernel that does best in five-fold cross-validation."""
+    """SVM (or another loss) on the one kernel that does best in five-fold cross-validation.
+
+    A kernel that cannot catch up with the best any more is not tried on the folds that are left.
+    """
 
     n_folds = 5
 
@@ -55,32 +62,59 @@ class BestKernelClassifier(MKLClassifier):
         counts = np.unique(labels, return_counts=True)[1]
         folds = StratifiedKFold(max(2, min(self.n_folds, int(counts.min()))), shuffle=True, random_state=0)
         splits = list(folds.split(labels, labels))
-        scores = np.array([self._score(bank, j, targets, weight, splits) for j in range(bank.m)])
+        race = _Race(self, bank, targets, weight, splits)
         one = np.zeros(bank.m)
-        one[int(np.argmax(scores))] = 1.0
+        one[race.winner()] = 1.0
         return Fixed(one), float(self.C)
 
-    def _score(self, bank: Bank, j: int, targets: np.ndarray, weight: np.ndarray, splits: list[Any]) -> float:
-        """Cross-validated accuracy of kernel j (times the weight of all samples), ties broken by the margins."""
-        loss = self._loss()
-        one = np.zeros(bank.m)
+
+class _Race:
+    """Kernels against each other, fold after fold, by their accuracy; ties are broken by the margins."""
+
+    def __init__(
+        self, of: MKLClassifier, bank: Bank, targets: np.ndarray, weight: np.ndarray, splits: list[Any]
+    ) -> None:
+        self.of, self.bank, self.targets, self.splits = of, bank, targets, splits
+        self.weight = weight
+        self.each = weight if targets.ndim == 1 else np.repeat(weight[:, None], targets.shape[1], axis=1)
+
+    def winner(self) -> int:
+        """The kernel of the largest score, the first of equals."""
+        scores = np.array([self._score(self._kernel(j), *self.splits[0]) for j in range(self.bank.m)])
+        best = -np.inf
+        # the favourites first: most of the others are out after the first fold
+        for j in np.argsort(-scores, kind="stable"):
+            left = sum(self._most(test) for _, test in self.splits[1:])
+            if scores[j] + left < best:
+                continue
+            K = self._kernel(j)
+            for train, test in self.splits[1:]:
+                if scores[j] + left < best:
+                    break
+                scores[j] += self._score(K, train, test)
+                left -= self._most(test)
+            best = max(best, scores[j])
+        return int(np.argmax(scores))
+
+    def _kernel(self, j: int) -> np.ndarray:
+        one = np.zeros(self.bank.m)
         one[j] = 1.0
-        K = bank.combine(one)
-        each = weight if targets.ndim == 1 else np.repeat(weight[:, None], targets.shape[1], axis=1)
-        right, margin = 0.0, 0.0
-        for train, test in splits:
-            found = solve_fixed(
-                np.ascontiguousarray(K[np.ix_(train, train)]), loss, targets[train], float(self.C) * each[train],
-                self.fit_intercept, 1e-3,
-            )  # fmt: skip
-            values = K[np.ix_(test, train)] @ found.beta + found.intercept
-            if values.ndim == 1:
-                hits = np.sign(values) == targets[test]
-            else:
-                hits = np.argmax(values, axis=1) == np.argmax(targets[test], axis=1)
-            right += float(np.sum(weight[test] * hits))
-            margin += float(np.sum(each[test] * np.tanh(values * targets[test])))
-        return right + 1e-6 * margin
+        return self.bank.combine(one)
+
+    def _most(self, test: np.ndarray) -> float:
+        """What no score on these samples exceeds."""
+        return float(np.sum(self.weight[test]) + 1e-6 * np.sum(self.each[test]))
+
+    def _score(self, K: np.ndarray, train: np.ndarray, test: np.ndarray) -> float:
+        """Weight of the test samples that are right, and a little of the margins."""
+        found = solve_fixed(
+            np.ascontiguousarray(K[np.ix_(train, train)]), self.of._loss(), self.targets[train],
+            float(self.of.C) * self.each[train], self.of.fit_intercept, RANKING,
+        )  # fmt: skip
+        values, y = K[np.ix_(test, train)] @ found.beta + found.intercept, self.targets[test]
+        hits = np.sign(values) == y if y.ndim == 1 else np.argmax(values, axis=1) == np.argmax(y, axis=1)
+        margins = float(np.sum(self.each[test] * np.tanh(values * y)))
+        return float(np.sum(self.weight[test] * hits)) + 1e-6 * margins
 
 
 class AlignmentClassifier(MKLClassifier):
