@@ -11,6 +11,7 @@ from sklearn.utils import Bunch
 
 from kernelweave.experiments import _obscure_convergence as convergence
 from kernelweave.experiments import _obscure_data as data
+from kernelweave.experiments import _obscure_features as features
 from kernelweave.experiments import _obscure_grid as grid
 from kernelweave.experiments import _obscure_kernels as kernels
 from kernelweave.experiments import _obscure_mnist as mnist
@@ -55,9 +56,9 @@ def images(monkeypatch):
     bunch = Bunch(data=X, target=y, test_data=X[:40], test_target=y[:40])
     monkeypatch.setattr(data, "_mnist", lambda: bunch)
     monkeypatch.setattr(data, "IMAGES", 160)
-    mnist._chosen.cache_clear()
+    mnist.chosen.cache_clear()
     yield
-    mnist._chosen.cache_clear()
+    mnist.chosen.cache_clear()
 
 
 def report_of(tmp_path, part):
@@ -71,7 +72,9 @@ def rows_of(module, keys):
 def test_the_study_is_listed():
     names = [part.name for part in load_study("obscure").parts]
     assert names[:3] == ["convergence", "mfeat_grid", "kernels"]
-    assert {"sizes", "preselection", "theorems", "mnist", "mnist_large", "scaling"} <= set(names)
+    assert {"sizes", "preselection", "theorems", "mnist", "mnist_large", "mnist_features", "scaling"} <= set(
+        names
+    )
     for part in load_study("obscure").parts:
         assert len(part.stamp) == 10
 
@@ -200,6 +203,10 @@ def test_mnist(images, tmp_path, monkeypatch):
     assert several.groupby(["n", "method"])["error"].min().max() <= 0.1
     mnist.report(rows, report_of(tmp_path, "mnist"))
     assert (tmp_path / "obscure_mnist.png").exists()
+    monkeypatch.setattr(mnist, "LARGE", (120, 150))
+    large = rows_of(mnist, mnist.large_keys(2))
+    assert list(large["n"]) == [120, 120, 120, 150]
+    assert (large[large["method"] != mnist.BEST]["error"] <= 0.1).all()
 
 
 @pytest.mark.parametrize(("error", "memory", "verdict"), [(0.015, 5.0, "PASS"), (0.03, 7.0, "FAIL")])
@@ -210,6 +217,24 @@ def test_targets_of_the_large_sizes(tmp_path, error, memory, verdict):
     rows = pd.DataFrame([{"n": 20_000, **row}, {"n": 60_000, **row}])
     lines = mnist.large_report(rows, report_of(tmp_path, "mnist_large"))
     assert [line[:4] for line in lines] == [verdict] * 5
+
+
+def test_mnist_on_features(images, tmp_path, monkeypatch):
+    """Features of as many landmarks as samples are the kernels: the way is that of the kernels."""
+    monkeypatch.setattr(features, "LANDMARKS", 60)
+    monkeypatch.setattr(features, "EPOCHS", 14)
+    monkeypatch.setattr(features, "chosen", lambda n: (2, 0.5, 1.5, 1.0, 1.0, 0.0))
+    assert [key["n"] for key in features.keys(2)] == [5_000, 20_000]
+    rows = rows_of(features, [{"n": 60}])
+    split = data.mnist_split(60)
+    bank, bound = data.bind(data.mnist_kernels(2, 0.5), split.X)
+    error = walking.error_on(bound.cross(split.X_test), split.y_test, np.arange(3))
+    exact = walking.walk(data.problem_of(bank, split.y, Block(1.5), 1.0), Obscure(), 14, error)
+    np.testing.assert_allclose(rows["objective"], [row["objective"] for row in exact], rtol=1e-6)
+    np.testing.assert_allclose(rows["error"], [row["error"] for row in exact])
+    (line,) = features.report(rows, report_of(tmp_path, "mnist_features"))
+    assert line.startswith("n = 60: ")
+    assert (tmp_path / "obscure_mnist_features.png").exists()
 
 
 def test_scaling(images, tmp_path):

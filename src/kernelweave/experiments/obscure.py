@@ -11,6 +11,7 @@ from typing import Any
 
 from ..datasets import load_mfeat, load_mnist
 from . import _obscure_convergence as convergence
+from . import _obscure_features as features
 from . import _obscure_grid as grid
 from . import _obscure_kernels as kernels
 from . import _obscure_mnist as mnist
@@ -51,11 +52,13 @@ def _part(name: str, title: str, module: Any, load: Callable[[str], Any], repeat
 
 
 def _mnist_part(
-    name: str, title: str, keys: Callable[[int], list[Key]], report: Any, settings: Any, repeats: int
-) -> Part:
+    name: str, title: str, keys: Callable[[int], list[Key]], report: Any, settings: Any, sizes: Sequence[int],
+    work: Any = mnist.work,
+) -> Part:  # fmt: skip
+    """A part whose repeats are sizes, from the smallest on."""
     return Part(
-        name, title, settings, lambda repeats: keys(repeats) if at_hand(_mnist, ["mnist"]) else [], mnist.work,
-        report, repeats=repeats, quick_repeats=1, missing=lambda: not_at_hand(_mnist, ["mnist"]),
+        name, title, settings, lambda repeats: keys(repeats) if at_hand(_mnist, ["mnist"]) else [], work,
+        report, repeats=len(sizes), quick_repeats=1, missing=lambda: not_at_hand(_mnist, ["mnist"]),
     )  # fmt: skip
 
 
@@ -72,7 +75,7 @@ STUDY = Study(
         _part("preselection", "Kernels preselected by leave-one-out", preselection, _mfeat, 2),
         _part("theorems", "Theorems 1 and 2 along runs", theory, _mfeat, 2),
         _mnist_part(
-            "mnist", "Figure 4: MNIST", mnist.small_keys, mnist.report, mnist.SMALL_SETTINGS, len(mnist.SIZES)
+            "mnist", "Figure 4: MNIST", mnist.small_keys, mnist.report, mnist.SMALL_SETTINGS, mnist.SIZES
         ),
         _mnist_part(
             "mnist_large",
@@ -80,7 +83,16 @@ STUDY = Study(
             mnist.large_keys,
             mnist.large_report,
             mnist.SETTINGS,
-            len(mnist.LARGE),
+            mnist.LARGE,
+        ),
+        _mnist_part(
+            "mnist_features",
+            "Figure 4 for large n: OBSCURE on explicit features",
+            features.keys,
+            features.report,
+            features.SETTINGS,
+            features.SIZES,
+            features.work,
         ),
         _part("scaling", "Time of an epoch against n", scaling, _mnist, 2),
     ),
