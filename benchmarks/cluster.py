@@ -58,7 +58,7 @@ same, one of the two workers killed after the first certificate. Seconds are tho
 def cluster(workers: int) -> Any:
     """Workers in processes of their own."""
     return LocalCluster(
-        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=None, memory_limit=LIMIT
+        n_workers=workers, threads_per_worker=1, processes=True, dashboard_address=":0", memory_limit=LIMIT
     )
 
 

@@ -69,7 +69,7 @@ MKLClassifier().fit(da.zeros((10, 2)), range(10))
 """
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
     assert "there is no client to compute it: make one with dask.distributed.Client()" in done.stderr
-    cluster = LocalCluster(n_workers=0, processes=False, dashboard_address=None)
+    cluster = LocalCluster(n_workers=0, processes=False, dashboard_address=":0")
     gone = Client(cluster)
     with pytest.raises(ConnectionError, match="has no workers: start some"):
         distributed.fit(gone, MKLClassifier(), X, y)
@@ -83,7 +83,7 @@ def test_a_scheduler_that_goes_during_a_fit(tmp_path):
     """The error says so, and the checkpoint has the best point so far."""
     X, y = cancer()
     path = tmp_path / "fit.npz"
-    cluster = LocalCluster(n_workers=1, processes=False, dashboard_address=None)
+    cluster = LocalCluster(n_workers=1, processes=False, dashboard_address=":0")
     client = Client(cluster)
 
     def close(row):

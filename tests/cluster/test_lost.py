@@ -18,7 +18,7 @@ from kernelweave import kernels as kw
 
 @pytest.fixture(scope="module")
 def processes():
-    options = {"processes": True, "dashboard_address": None, "memory_limit": "2GB"}
+    options = {"processes": True, "dashboard_address": ":0", "memory_limit": "2GB"}
     with LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster, Client(cluster) as made:
         yield made
 

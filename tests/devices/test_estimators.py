@@ -129,7 +129,7 @@ def test_mixed_devices():
     ("options", "message"),
     [
         ({"device": "gpu"}, "device must be one of cuda, cpu, mps or None"),
-        ({"device": "cpu", "storage": "family"}, "storage must be one of auto, dense, lazy with a device"),
+        ({"device": "cpu", "storage": "family"}, "storage must be one of auto, dense, lazy, lowrank with a device"),
         ({"device": "cpu", "dtype": "int8"}, "dtype must be one of float64, float32, float16, bfloat16"),
         ({"dtype": "float16"}, "dtype must be float64 or float32"),
     ],
@@ -157,3 +157,71 @@ def test_a_fit_on_half_precision_goes_on_until_the_exact_gap_is_there(monkeypatc
     assert clone(model).fit(X, y).certificate_.relative_gap <= 1.01e-3
     monkeypatch.setattr(_fitting, "COARSE", np.inf)
     assert clone(model).fit(X, y).certificate_.relative_gap > 1.01e-3
+
+
+@pytest.mark.parametrize("storage", ["auto", "lowrank"])
+@pytest.mark.parametrize(
+    "options",
+    [
+        {"loss": "logistic"},
+        {"loss": "squared_hinge", "fit_intercept": False},
+        {"loss": "logistic", "multi_class": "shared"},
+    ],
+)
+def test_explicit_features_live_on_the_device(options, storage):
+    X, y = _iris() if "multi_class" in options else _binary()
+    bank = kw.linear() + kw.random_fourier(2.0, n_features=16)
+    options = {"norm": 1.5, "tol": 1e-4, **options}
+    host = MKLClassifier(bank, solver="lbfgs", **options).fit(X, y)
+    device = MKLClassifier(bank, device="cpu", storage=storage, **options).fit(X, y)
+    assert device.solver_ == "lbfgs"
+    width = 16 + X.shape[1]
+    assert device.bank_bytes_ == len(X) * width * (8 if storage == "lowrank" else 4)
+    assert device.certificate_.relative_gap <= 1.1e-4
+    assert device.certificate_.primal == pytest.approx(host.certificate_.primal, rel=2e-4)
+    np.testing.assert_allclose(device.decision_function(X), host.decision_function(X), atol=0.05)
+
+
+def test_features_on_a_device_say_what_they_need():
+    X, y = _binary()
+    options = {"norm": 2, "loss": "logistic", "device": "cpu", "storage": "lowrank"}
+    with pytest.raises(ValueError, match="storage='lowrank' needs explicit features, which 'gaussian"):
+        MKLClassifier(kw.gaussian(1.0), **options).fit(X, y)
+    with pytest.raises(ValueError, match="without centring"):
+        MKLClassifier(kw.linear(), **options, center=True).fit(X, y)
+    with pytest.raises(MemoryError, match="device=None"):
+        MKLClassifier(kw.linear(), **options, memory_budget=100).fit(X, y)
+
+
+@pytest.mark.parametrize(
+    "options", [{}, {"norm": 2, "multi_class": "ovr"}, {"center": True}, {"normalize": None}]
+)
+def test_prediction_runs_where_the_fit_ran(options, monkeypatch):
+    from kernelweave.banks import _device_decision
+    from kernelweave.estimators import _base
+
+    X, y = _iris()
+    bank = BANK + kw.laplacian(1.0) + kw.polynomial(2).on([0, 1]) + kw.function(np.dot)
+    clf = MKLClassifier(bank, device="cpu", **options).fit(X, y)
+    ran = []
+
+    def watched(*args):
+        ran.append(args)
+        return _device_decision.device_decision(*args)
+
+    monkeypatch.setattr(_base, "device_decision", watched)
+    monkeypatch.setattr(_device_decision, "HOST_BLOCK", 900)  # several blocks
+    new, _ = load_iris(return_X_y=True)
+    values = clf.decision_function(new)
+    assert bool(ran) == ("center" not in options)  # row means of new rows are the host's business
+    np.testing.assert_allclose(clf.decision_function(torch.as_tensor(new)), values, atol=1e-6)
+    clf.device = None
+    np.testing.assert_allclose(values, clf.decision_function(new), atol=2e-4)
+
+
+def test_a_model_from_a_gpu_predicts_anywhere():
+    X, y = _binary()
+    clf = MKLClassifier(BANK, device="cpu").fit(X, y)
+    values = clf.decision_function(X)
+    clf.device = "mps"  # not here
+    np.testing.assert_allclose(clf.decision_function(X), values, atol=1e-4)

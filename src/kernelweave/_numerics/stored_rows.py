@@ -9,7 +9,7 @@ __all__ = ["mix_rows"]
 
 @njit(cache=True, fastmath={"contract", "reassoc", "nsz"})
 def mix_rows(entries, weights, active, rows, first, out):
-    """``out[r, c] = sum_j weights_j entries[j, rows[r], first + c]`` over active kernels; a mixed row stays in cache."""
+    """``out[r, c] = sum_j weights_j entries[j, rows[r], first + c]`` over active kernels; a row stays in cache."""
     for r in range(rows.size):
         mixed = out[r]
         mixed[:] = 0.0

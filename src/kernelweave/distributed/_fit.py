@@ -55,7 +55,7 @@ def fit(client: Any, estimator: Any, X: Any, y: Any, sample_weight: Any = None) 
     >>> from sklearn.datasets import load_wine
     >>> from kernelweave import MKLClassifier, distributed, kernels as kw
     >>> X, y = load_wine(return_X_y=True)
-    >>> options = {"processes": False, "dashboard_address": None}
+    >>> options = {"processes": False, "dashboard_address": ":0"}
     >>> with LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster, Client(cluster) as client:
     ...     clf = distributed.fit(client, MKLClassifier(kw.per_feature(kw.gaussian(1.0, relative=True))), X, y)
     >>> clf.cluster_.parts, bool(clf.certificate_.relative_gap <= 1e-3)

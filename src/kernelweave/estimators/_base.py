@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..banks import Bank, support
+from ..banks._device_decision import device_decision, prediction_device
 from ..banks.bound import BoundKernels, active_kernels
 from ..losses import Loss, make_loss
 from ..norms import Norm, make_norm
@@ -226,6 +227,10 @@ class BaseMKL(FitSummary, BaseEstimator):
         """Decision values of new rows, ``(n_new,)`` or ``(n_new, k)``."""
         check_is_fitted(self, "dual_coef_")
         new = new_samples(self, X, self._bound, self._kind)
+        place = prediction_device(self.device, X, self._bound)
+        if place is not None:
+            weights = self.weights_[..., self._active]
+            return device_decision(self._bound, new, weights, self._coef, place) + self.intercept_
         if not isinstance(self._bound, BoundKernels):
             return self._bound.decision(new, self.weights_, self._coef) + self.intercept_
         weights = self.weights_[..., self._active]

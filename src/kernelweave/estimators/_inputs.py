@@ -147,7 +147,7 @@ def bind(training: Training, estimator: Any, threads: int) -> tuple[Bank, Any]:
         return bank, PrecomputedKernels(bank.n, bank.m, normaliser)
     solver = estimator._components()[2]
     if training.device is not None:
-        return bind_on_device(training, estimator, solver is None or solver.mixes)
+        return bind_on_device(training, estimator, solver is None or solver.mixes, threads)
     samples, storage = training.samples, estimator.storage
     if training.kind == "rows":
         if storage not in ("auto", "stream"):

@@ -7,7 +7,7 @@ from typing import Any
 from ..banks import Bank, BoundKernels, Normaliser, Rows, StreamedKernels, as_rows
 from ..distributed import ClusterSamples, DaskRows, cluster_feature_bank, cluster_kernel_bank, is_dask
 from ..kernels import Schema, expand_kernels, resolve_kernels
-from ..solvers import registry
+from ._features_or_kernels import wants_features
 
 __all__ = ["bind_on_cluster", "features_suffice", "gathered"]
 
@@ -35,9 +35,7 @@ def features_suffice(estimator: Any, given: ClusterSamples, spec: Any) -> Rows |
                 "kernels): wrap them in kernels.nystroem(...), use kernels.random_fourier, or storage='dense'"
             )
         return None
-    loss, norm, solver = estimator._components()
-    fits = not solver.mixes if solver is not None else not registry["lbfgs"]().unmet(loss, norm)
-    return rows if fits or insists else None
+    return rows if insists or wants_features(estimator, kernels, *rows.shape) else None
 
 
 def _as_rows(given: ClusterSamples) -> Rows | None:

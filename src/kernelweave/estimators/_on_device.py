@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 
-from ..banks import Bank, BoundKernels, PrecomputedKernels
+from ..banks import Bank, BoundKernels, PrecomputedKernels, StreamedKernels
 from ..banks._device import DTYPES, device_of
 from ..banks.build import _check_unsure, _learn_blockwise
 from ..banks.normalise import Normaliser
 from ..kernels import resolve_kernels
+from ._features_or_kernels import wants_features
 
 __all__ = ["bind_on_device", "check_device_options"]
 
-STORAGES = ("auto", "dense", "lazy")
+STORAGES = ("auto", "dense", "lazy", "lowrank")
 
 
 def check_device_options(device: Any, storage: Any, dtype: Any) -> None:
@@ -38,15 +39,17 @@ def _name_of(dtype: Any) -> str:
     return name
 
 
-def bind_on_device(training: Any, estimator: Any, mixing: bool) -> tuple[Bank, Any]:
+def bind_on_device(training: Any, estimator: Any, mixing: bool, threads: int = 1) -> tuple[Bank, Any]:
     """Build the bank of the training samples on ``training.device``, and what prediction needs of it.
 
-    Entries are computed in single precision, in double where the bank is to be stored so.
+    Entries are computed in single precision, in double where the bank is to be stored so.  Explicit features are put
+    there instead where they are all that a solver needs.
     """
     import torch
 
     from ..banks._device_kernels import DeviceKernels, GivenMatrices
     from ..banks.torch_bank import torch_bank
+    from ..banks.torch_features import torch_feature_bank
 
     check_device_options(training.device, estimator.storage, estimator.dtype)
     name = _name_of(estimator.dtype)
@@ -70,6 +73,13 @@ def bind_on_device(training: Any, estimator: Any, mixing: bool) -> tuple[Bank, A
         if training.kind == "rows":
             raise ValueError("rows that are read as needed go with storage='stream' and device=None")
         kernels = resolve_kernels(training.kernels, training.samples)
+        if _features_asked_for(estimator, kernels, training, normaliser):
+            features = torch_feature_bank(
+                kernels, training.samples, normaliser, training.device,
+                dtype=name if estimator.storage == "lowrank" else "float32",
+                memory_budget=estimator.memory_budget, threads=threads,
+            )  # fmt: skip
+            return features, StreamedKernels(kernels, training.samples, normaliser, features)
         _check_unsure(kernels, training.samples)
         _learn_blockwise(kernels, np.arange(m), training.samples, n, normaliser)
         source = DeviceKernels(kernels, training.samples, n, normaliser, training.device, dtype)
@@ -78,3 +88,25 @@ def bind_on_device(training: Any, estimator: Any, mixing: bool) -> tuple[Bank, A
         source, storage=estimator.storage, dtype=name, memory_budget=estimator.memory_budget, mixing=mixing
     )
     return bank, bound
+
+
+def _features_asked_for(estimator: Any, kernels: list[Any], training: Any, normaliser: Normaliser) -> bool:
+    """Whether explicit features go to the device: on demand, or where they are enough and are fewer than samples."""
+    asked = estimator.storage == "lowrank"
+    if len(getattr(training.samples, "shape", ())) != 2:
+        if asked:
+            raise ValueError("storage='lowrank' needs rows of numbers")
+        return False
+    width = int(training.samples.shape[1])
+    without = [kernel.name for kernel in kernels if kernel.rank(width) is None]
+    if asked and without:
+        raise ValueError(
+            f"storage='lowrank' needs explicit features, which {without[0]!r} does not have ({len(without)} such "
+            "kernels): wrap them in kernels.nystroem(...), or use storage='auto'"
+        )
+    if asked and not normaliser.keeps_powers():
+        raise ValueError("storage='lowrank' on a device takes normalize='trace' or None, without centring")
+    if asked:
+        return True
+    plain = estimator.storage == "auto" and normaliser.keeps_powers()
+    return plain and wants_features(estimator, kernels, training.n, width)
