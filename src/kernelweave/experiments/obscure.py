@@ -67,13 +67,13 @@ STUDY = Study(
     "Online-Batch Strongly Convex Multi Kernel Learning",
     (
         _part(
-            "convergence", "Figure 1: objective and error over time, and the rivals", convergence, _mfeat, 2
+            "convergence", "Figure 1: objective and error over time, and the rivals", convergence, _mfeat, 5
         ),
-        _part("mfeat_grid", "Figure 2, left: the paper's p and C", grid, _mfeat, 3),
-        _part("kernels", "Figure 2, middle: number of kernels", kernels, _mfeat, 3),
-        _part("sizes", "Figure 3 and 2, right: all methods against training size", sizes, _mfeat, 2),
-        _part("preselection", "Kernels preselected by leave-one-out", preselection, _mfeat, 2),
-        _part("theorems", "Theorems 1 and 2 along runs", theory, _mfeat, 2),
+        _part("mfeat_grid", "Figure 2, left: the paper's p and C", grid, _mfeat, 5),
+        _part("kernels", "Figure 2, middle: number of kernels", kernels, _mfeat, 5),
+        _part("sizes", "Figure 3 and 2, right: all methods against training size", sizes, _mfeat, 5),
+        _part("preselection", "Kernels preselected by leave-one-out", preselection, _mfeat, 10),
+        _part("theorems", "Theorems 1 and 2 along runs", theory, _mfeat, 3),
         _mnist_part(
             "mnist", "Figure 4: MNIST", mnist.small_keys, mnist.report, mnist.SMALL_SETTINGS, mnist.SIZES
         ),
