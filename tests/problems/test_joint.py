@@ -267,6 +267,24 @@ def test_inner_solver_starts_anywhere_and_knows_when_it_is_done(fit_intercept):
     assert single.primal == pytest.approx(first.primal, rel=1e-4)
 
 
+@pytest.mark.parametrize("seed", [0, 1, 3])
+def test_an_intercept_costs_next_to_nothing(seed):
+    """Rows that move, on a poor kernel with classes of different sizes; the multipliers are found on the way."""
+    rng = np.random.default_rng(seed)
+    own = np.arange(150) % 5
+    own[:20] = 0
+    X = np.eye(5)[own][:, :2] + rng.normal(size=(150, 2))
+    K = np.exp(-0.5 * np.sum((X[:, None] - X[None]) ** 2, axis=2))
+    y = np.where(np.eye(5)[own] > 0, 1.0, -1.0)
+    without, found = (
+        solve_fixed(K, MulticlassHinge(), y, np.full(y.shape, 10.0), intercept, 1e-4)
+        for intercept in (False, True)
+    )
+    assert found.relative_gap <= 1e-4
+    assert np.abs(found.intercept).max() > 0.05
+    assert found.iterations <= 1.5 * without.iterations
+
+
 def test_a_kernel_of_zeros_is_no_obstacle():
     Ks = np.concatenate([ref.kernel_stack(N, 2, seed=1), np.zeros((1, N, N))])
     bank, _ = precomputed_bank(Ks, normalize=None)
