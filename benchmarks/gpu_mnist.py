@@ -22,6 +22,7 @@ from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.experiments._obscure_data import mnist_kernels, mnist_split
 from kernelweave.norms import Block
+from streaming import P, rows_of, views
 
 DEGREE, WIDTH, C, R = 3, 0.5, 10.0, 4.0 / 3.0
 NOTE = f"""MNIST: a linear, a cubic and a Gaussian kernel ({WIDTH} median distances wide) on each of four 14 x 14
@@ -30,7 +31,10 @@ to a certified relative gap of 1e-2; all 10,000 test images. Width, r and C are 
 on a CPU. Binary: `make_classification`, 20 features, 50 Gaussians on subsets of the features, l1, C = 1, with
 intercept, to 1e-3. *Fit* holds building the bank, solving and the exact certificate (kernel values in double
 precision, computed anew); the data are in the host's memory before. *Limit*: bytes of the stored bank over the
-bandwidth of a copy on the same device."""
+bandwidth of a copy on the same device. *Features*: rows and views of `benchmarks/streaming.py`, 2048 random Fourier
+features computed on the host (all its cores) and kept on the device, logistic loss, p = {P:g}, C = 1, with intercept; a
+pass is a product with them from each side, decision values and losses are the host's. *Prediction*: 10,000 images,
+1,000 rows, 20,000 rows; on the device, and by the same model on the host (one core)."""
 
 
 def synchronize(device):
@@ -89,8 +93,20 @@ def row_of(model, what, n, m, build, total, device, bandwidth, columns):
         "building, s": build, "fit, s": total, "relative gap": model.certificate_.relative_gap,
         "objective": model.certificate_.primal, "passes": model.n_passes_, "iterations": model.n_iter_,
         "support": int(model.support_.size), "pass, ms": 1e3 * one, "limit, ms": 1e3 * limit, "ratio": one / limit,
-        "peak, GB": peak,
+        "peak, GB": peak, "prediction, s": float("nan"), "on the host, s": float("nan"), "test error, %": float("nan"),
     }  # fmt: skip
+
+
+def predicted(model, X, y, device):
+    """Error on new rows, in percent, and seconds of prediction on the device and on the host."""
+    seconds, errors = [], []
+    for place in (device, None):
+        model.device = place
+        began = time.perf_counter()
+        errors.append(100.0 * float(np.mean(model.predict(X) != y)))
+        seconds.append(time.perf_counter() - began)
+    model.device = device
+    return {"test error, %": errors[0], "prediction, s": seconds[0], "on the host, s": seconds[1]}
 
 
 def mnist(options, bandwidth, targets, solver):
@@ -103,9 +119,7 @@ def mnist(options, bandwidth, targets, solver):
     print(model.trace_.to_string(), flush=True)
     row = row_of(model, "MNIST", len(split.y), 12, build, total, options.device, bandwidth, 10)
     del model.bank_.store[:]
-    began = time.perf_counter()
-    row["test error, %"] = 100 * (1.0 - float(model.score(split.X_test, split.y_test)))
-    print(f"prediction of {len(split.y_test)} images: {time.perf_counter() - began:.1f} s", flush=True)
+    row |= predicted(model, split.X_test, split.y_test, options.device)
     show([row])
     name = f"MNIST, {len(split.y):,} images, {solver}"
     targets.at_most(f"{name}: certified relative gap", row["relative gap"], 1e-2)
@@ -128,12 +142,39 @@ def binary(options, bandwidth, targets, solver):
     build, total = fitted(model, X, y, options.device)
     print(model.trace_.tail(5).to_string(), flush=True)
     row = row_of(model, "binary l1", len(y), 50, build, total, options.device, bandwidth, 1)
-    row["test error, %"] = float("nan")
+    row |= predicted(model, X[:1000], y[:1000], options.device) | {"test error, %": float("nan")}
     show([row])
     targets.at_most(
         f"binary, n = {len(y):,}, m = 50, {solver}: certified relative gap", row["relative gap"], 1e-3
     )
     targets.at_most(f"binary, n = {len(y):,}, m = 50, {solver}: seconds", total, 60.0)
+    return row
+
+
+def features(options, bandwidth, targets, solver):
+    """A million rows of explicit features: the problem of ``streaming.py``, features kept on the device."""
+    X, y = rows_of(options.rows, 1)
+    X = X.astype(float)
+    model = Timed(
+        views(), loss="logistic", norm=P, C=1.0, tol=1e-2, solver=solver, device=options.device, n_jobs=-1
+    )
+    build, total = fitted(model, X, y, options.device)
+    print(model.trace_.to_string(), flush=True)
+    bank = model.bank_
+    w, a = np.ones(int(bank.starts[-1])), np.ones(bank.n)
+    one = median_seconds(lambda: (bank.forward(w), bank.adjoint(a)), options.device, 3)
+    limit = 2.0 * bank.nbytes / bandwidth
+    new, labels = rows_of(20_000, 0)
+    row = {
+        "problem": "features", "n": len(y), "m": bank.m, "solver": model.solver_, "bank": "float32 features",
+        "bank, GB": bank.nbytes / 1e9, "building, s": build, "fit, s": total,
+        "relative gap": model.certificate_.relative_gap, "objective": model.certificate_.primal,
+        "passes": model.n_passes_, "iterations": model.n_iter_, "support": int(model.support_.size),
+        "pass, ms": 1e3 * one, "limit, ms": 1e3 * limit, "ratio": one / limit,
+        "peak, GB": torch.cuda.max_memory_allocated() / 1e9 if options.device == "cuda" else float("nan"),
+    } | predicted(model, new.astype(float), labels, options.device)  # fmt: skip
+    show([row])
+    targets.at_most(f"features, n = {len(y):,}, {solver}: certified relative gap", row["relative gap"], 1e-2)
     return row
 
 
@@ -157,6 +198,7 @@ def main():
     parser.add_argument("--degree", type=int, default=DEGREE)
     parser.add_argument("--solvers", default="working_set,lp_analytic", help="of MNIST")
     parser.add_argument("--binary", default="newton,nesterov", help="solvers of the binary problem")
+    parser.add_argument("--rows", type=int, default=1_000_000, help="of explicit features; 0 leaves them out")
     parser.add_argument("--quick", action="store_true", help="write nothing")
     options = parser.parse_args()
     targets, rows = Targets(), []
@@ -164,7 +206,8 @@ def main():
     bandwidth = copy_bandwidth(options.device)
     name = torch.cuda.get_device_name() if options.device == "cuda" else platform.processor() or "CPU"
     print(f"{name}, torch {torch.__version__}, copy {bandwidth / 1e12:.3g} TB/s", flush=True)
-    jobs = [(binary, one) for one in options.binary.split(",") if one]
+    jobs = [(features, "lbfgs")] if options.rows else []
+    jobs += [(binary, one) for one in options.binary.split(",") if one]
     jobs += [(mnist, one) for one in options.solvers.split(",") if one]
     for job, solver in jobs:
         gc.collect()

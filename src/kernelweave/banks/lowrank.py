@@ -50,6 +50,10 @@ class FeatureBank(Bank):
         """``Z' a``, for a of shape ``(n[, k])``."""
 
     @abstractmethod
+    def features_of(self, rows: Index) -> Any:
+        """Features of some rows, in double precision."""
+
+    @abstractmethod
     def lengths(self, mixing: Array) -> Array:
         """``sum_c mixing_c z_ic^2`` of every row."""
 
@@ -114,10 +118,6 @@ class SweptBank(FeatureBank):
     #: solvers that need no more than sweeps, for error messages
     solvers = "solver='svrg' or solver='lbfgs'"
 
-    @abstractmethod
-    def features_of(self, rows: Index) -> Any:
-        """Features of some rows, in double precision."""
-
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
         out = np.empty((len(kernels), rows.size, cols.size))
@@ -176,6 +176,9 @@ class LowRankBank(FeatureBank):
     @property
     def thin(self) -> bool:
         return self.m > self.n and 4 * int(self.ranks.max()) <= self.n
+
+    def features_of(self, rows: Index) -> Any:
+        return self.features[rows]
 
     def forward(self, w: Array) -> Array:
         return np.asarray(self.features @ w, dtype=float)

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
+import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
 from ..problems import MKLProblem, Point
 from ._base import Solver
+from ._preconditioner import SampledHessian, sample_rows
 
 Array = NDArray[np.float64]
 
@@ -38,6 +40,9 @@ class LBFGS(Solver, registered_as="lbfgs"):
     chunk : int, default=20
         Iterations before the first certificate; half as many again before each further one, because L-BFGS forgets
         what it learnt of the curvature when it is interrupted.
+    precondition : bool, default=True
+        Whether to work in coordinates that the Hessian on a sample of the rows makes round, made anew with every
+        certificate; not done where factorising it would cost more than it saves.
     """
 
     needs = ("smooth loss", "smooth norm")
@@ -45,22 +50,36 @@ class LBFGS(Solver, registered_as="lbfgs"):
     summary = "L-BFGS on the primal in explicit features"
     mixes = False
 
-    def __init__(self, memory: int = 20, chunk: int = 20) -> None:
+    def __init__(self, memory: int = 20, chunk: int = 20, precondition: bool = True) -> None:
         self.memory = memory
         self.chunk = chunk
+        self.precondition = precondition
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
         objective = _Objective(problem)
         return _State(objective, objective.first(start), self.chunk)
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
-        most = state.chunk
+        most, objective = state.chunk, state.objective
         options = {"maxiter": most, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * most}
-        found = minimize(state.objective, state.x, jac=True, method="L-BFGS-B", options=options)
+        round_ = objective.coordinates(state.x) if self.precondition else None
+        if round_ is None:
+            found = minimize(objective, state.x, jac=True, method="L-BFGS-B", options=options)
+            x = found.x
+        else:
+            shape = (-1, objective.columns)
+
+            def rounded(v: Array) -> tuple[float, Array]:
+                value, g = objective(round_.back(v.reshape(shape)).ravel())
+                return value, round_.gradient(g.reshape(shape)).ravel()
+
+            v = round_.into(state.x.reshape(shape)).ravel()
+            found = minimize(rounded, v, jac=True, method="L-BFGS-B", options=options)
+            x = round_.back(found.x.reshape(shape)).ravel()
         # where rounding ended the line search, a start without memory may still find a way down
         idle = 0 if found.fun < state.value else state.idle + 1
         finished = found.nit == 0 or idle == 3
-        return _State(state.objective, found.x, most + (most + 1) // 2, float(found.fun), idle, finished)
+        return _State(objective, x, most + (most + 1) // 2, float(found.fun), idle, finished)
 
     def point(self, state: _State) -> Point:
         return state.objective.point(state.x)
@@ -86,6 +105,36 @@ class _Objective:
             coordinates = self._adjoint(start.beta).reshape(self.width, self.columns)
             x[: self.width * self.columns] = (coordinates * start.weights[self.block_of][:, None]).ravel()
         return x
+
+    def coordinates(self, x: Array) -> SampledHessian | None:
+        """Coordinates that suit the objective at x, or None where they would cost too much."""
+        problem = self.problem
+        if not hasattr(self, "_sample"):
+            rows = sample_rows(problem.n, self.width)
+            self._sample = None if rows is None else (rows, self.factors.features_of(rows))
+            if rows is not None:
+                problem.bank.count(problem.m * float(problem.n) * rows.size)
+        if self._sample is None:
+            return None
+        rows, features = self._sample
+        w, b = self._unpack(x)
+        t = self._blocks(w)
+        weights = problem.norm.weights_of_blocks(t) if np.any(t > 0) else problem.norm.start(problem.m)
+        # a kernel without weight now may get some: it is not nailed down
+        weights = np.maximum(weights, 1e-3 * float(np.max(weights)))
+        scaled = features.multiply(self.root_scale) if sp.issparse(features) else features * self.root_scale
+        f = np.asarray(scaled @ w) + b
+        f = f[:, 0] if problem.y.ndim == 1 else f
+        share = problem.n / rows.size
+        return SampledHessian(
+            scaled,
+            problem.y[rows],
+            f,
+            share * problem.c[rows],
+            problem.loss,
+            1.0 / weights[self.block_of],
+            problem.fit_intercept,
+        )
 
     def _unpack(self, x: Array) -> tuple[Array, Array]:
         w = x[: self.width * self.columns].reshape(self.width, self.columns)
