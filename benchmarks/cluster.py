@@ -206,7 +206,7 @@ def main() -> None:
     parser.add_argument("--quick", action="store_true")
     quick = parser.parse_args().quick
     exact, sizes, large = (
-        ((600, 20), (10_000, 20_000), 20_000) if quick else ((4000, 40), (250_000, 500_000), 1_000_000)
+        ((600, 20), (10_000, 20_000), 20_000) if quick else ((3000, 40), (250_000, 500_000), 1_000_000)
     )
     targets, rows = Targets(), []
     with tempfile.TemporaryDirectory() as folder:
