@@ -62,7 +62,7 @@ def cluster(workers: int) -> Any:
     )
 
 
-def read_bandwidth(size: int = 1 << 28) -> float:
+def read_bandwidth(size: int = 1 << 30) -> float:
     """Bytes a second that one process reads: sums of an array far beyond the caches."""
     block = np.ones(size // 8)
     taken = []

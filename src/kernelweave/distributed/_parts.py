@@ -36,11 +36,11 @@ class StoredRows(Bank):
         super().__init__(source.n, source.m)
         self.first = first
         self.entries = np.empty((self.m, last - first, self.n), dtype=dtype)
-        everyone, height = np.arange(self.n), max(1, self.block_entries // self.n)
-        for top in range(first, last, height):
+        everyone, which = np.arange(self.n), np.arange(self.m)
+        height = max(1, self.block_entries // (self.n * self.m))
+        for top in range(first, last, height):  # kernels of a family share what is computed for a block
             rows = np.arange(top, min(last, top + height))
-            for j in range(self.m):
-                self.entries[j, rows - first] = source.block(rows, everyone, np.array([j]))[0]
+            self.entries[:, rows - first] = source.block(rows, everyone, which)
 
     @property
     def nbytes(self) -> int:
@@ -73,7 +73,9 @@ class StoredRows(Bank):
 
         active = np.flatnonzero(weights)
         out = np.zeros((rows.size, cols.size))
-        if cols.size and np.array_equal(cols, np.arange(self.n - cols.size, self.n)):  # all, or all from one on
+        if cols.size and np.array_equal(
+            cols, np.arange(self.n - cols.size, self.n)
+        ):  # all, or all from one on
             mix_rows(self.entries, weights, active, rows - self.first, self.n - cols.size, out)
             return out
         mine = self._own(rows)
