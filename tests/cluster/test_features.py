@@ -186,3 +186,15 @@ def test_prediction_is_lazy(client, alone):
         alone.predict(da.zeros((10, 7)))
     with pytest.raises(ValueError, match=r"2 chunks along its features.*rechunk"):
         alone.predict(da.zeros((10, 6), chunks=(5, 3)))
+
+
+def test_a_model_from_a_cluster_is_saved_like_any_other(client, alone, tmp_path):
+    from kernelweave import persistence
+
+    X, y = cancer()
+    fitted = distributed.fit(client, MKLClassifier(**OPTIONS), da.from_array(X, chunks=(70, -1)), y)
+    persistence.save(fitted, tmp_path / "model.skops")
+    again = persistence.load(tmp_path / "model.skops")
+    np.testing.assert_array_equal(again.decision_function(X), fitted.decision_function(X))
+    assert again.cluster_ == fitted.cluster_
+    assert not hasattr(fitted.fit(X, y), "cluster_")  # of a fit that used none

@@ -17,6 +17,7 @@ KEPT = (
     "kernelweave.banks.normalise.Normaliser",
     "kernelweave.banks.streaming.StreamedKernels",
     "kernelweave.crowd.CrowdLabels",
+    "kernelweave.distributed.workers.ClusterCost",
     "kernelweave.estimators._partial.Stream",
     "kernelweave.estimators._similarity_inputs.FunctionSource",
     "kernelweave.estimators._similarity_inputs.HeldSource",

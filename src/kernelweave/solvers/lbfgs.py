@@ -23,6 +23,7 @@ class _State:
     objective: _Objective
     x: Array
     chunk: int
+    tol: float
     value: float = np.inf
     idle: int = 0
     finished: bool = False
@@ -57,7 +58,7 @@ class LBFGS(Solver, registered_as="lbfgs"):
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
         objective = _Objective(problem)
-        return _State(objective, objective.first(start), self.chunk)
+        return _State(objective, objective.first(start), self.chunk, tol)
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
         most, objective = state.chunk, state.objective
@@ -73,13 +74,15 @@ class LBFGS(Solver, registered_as="lbfgs"):
                 value, g = objective(round_.back(v.reshape(shape)).ravel())
                 return value, round_.gradient(g.reshape(shape)).ravel()
 
+            # so little gained is time for a certificate, and for coordinates that suit the new place
+            options["ftol"] = 1e-4 * state.tol
             v = round_.into(state.x.reshape(shape)).ravel()
             found = minimize(rounded, v, jac=True, method="L-BFGS-B", options=options)
             x = round_.back(found.x.reshape(shape)).ravel()
         # where rounding ended the line search, a start without memory may still find a way down
         idle = 0 if found.fun < state.value else state.idle + 1
         finished = found.nit == 0 or idle == 3
-        return _State(objective, x, most + (most + 1) // 2, float(found.fun), idle, finished)
+        return _State(objective, x, most + (most + 1) // 2, state.tol, float(found.fun), idle, finished)
 
     def point(self, state: _State) -> Point:
         return state.objective.point(state.x)
