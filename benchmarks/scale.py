@@ -20,6 +20,9 @@ LAPTOP, H200, WORKER, WORKERS = 12e9, 126e9, 32e9, 10
 FEATURES, VECTORS = 256, 10
 #: what a round costs beyond its work, in seconds, and how many evaluations and certificates a fit took to 1e-2
 OVERHEAD, EVALUATIONS, CERTIFICATES = 0.006, 60, 3
+#: random Fourier features that a core computes in a second, and how often a fit computes them all: to keep them, and in
+#: double precision for the traces, the sample, the final certificate and prediction
+RATE, SWEEPS = 70e6, 5
 NOTE = f"""*Limits*: bytes alone. Samples that fit for m kernels; matrices need the mixed kernel beside them.
 
 *Rounds of a fit on explicit features* (`lbfgs`, a smooth loss, an lp norm), R features in all, W workers that read
@@ -28,8 +31,9 @@ round, sends and receives 8 (R + 1) k bytes a worker, and reads 2 n R b / W; a c
 bytes each way. Seconds = evaluations (2 n R b / (W B) + h) + certificates 3 (n R b / (W B) + h + 8 n k / network). A
 worker keeps n R b / W and its raw rows, the client about {VECTORS} numbers a sample. *Measured*: the rounds of
 [cluster.md](cluster.md) and the passes of [gpu_mnist.md](gpu_mnist.md) that read what is stored, with their own counts
-and their own bandwidth in the model; building features and the final certificate, for which they are computed anew in
-double precision, are not in it. *On paper*: {EVALUATIONS} evaluations and {CERTIFICATES} certificates, about what was
+and their own bandwidth in the model. *Computing features*: to keep them, and anew, in double precision, for the final
+certificate: about {SWEEPS} sweeps at {RATE / 1e6:.0f} million a core and second; measured: all of the fit that is not
+in the rounds above. *On paper*: {EVALUATIONS} evaluations and {CERTIFICATES} certificates, about what was
 measured; workers of 16 cores that read 100 GB/s, a network of 1 GB/s at the client.
 """
 
@@ -83,8 +87,9 @@ def modelled(n: float, width: int, item: int, workers: int, speed: float, evalua
 
 
 def row(
-    what: str, n: float, width: int, item: int, workers: int, seconds: float, measured: float
-) -> dict[str, Any]:
+    what: str, n: float, width: int, item: int, workers: int, seconds: float, measured: float,
+    cores: int, computing: float = np.nan,
+) -> dict[str, Any]:  # fmt: skip
     """A row of the table."""
     return {
         "what": what,
@@ -97,6 +102,8 @@ def row(
         "model, s": seconds,
         "measured, s": measured,
         "measured / model": measured / seconds,
+        "computing features, model, s": SWEEPS * n * width / (cores * RATE),
+        "computing features, measured, s": computing,
     }
 
 
@@ -113,13 +120,16 @@ def measured_rows() -> list[dict[str, Any]]:
             )  # bytes that were read, over their own bandwidth
             model = looks + OVERHEAD * one["rounds"]
             spent = one["reading, s"] + 1e-3 * one["overhead a round, ms"] * one["rounds"]
-            rows.append(row("cluster, measured", one["n"], 2048, 4, workers, model, spent))
+            rest = one["fit, s"] - spent
+            rows.append(row("cluster, measured", one["n"], 2048, 4, workers, model, spent, workers, rest))
     table = RESULTS / "gpu_mnist.csv"
     if table.exists():
         gpu = pd.read_csv(table)
         for _, one in gpu[gpu["problem"] == "features"].iterrows():
             model, spent = (1e-3 * one["passes"] * one[f"{what}, ms"] for what in ("limit", "pass"))
-            rows.append(row("one H200, measured", one["n"], 2048, 4, 1, model, spent))
+            rows.append(
+                row("one H200, measured", one["n"], 2048, 4, 1, model, spent, 16, one["fit, s"] - spent)
+            )
     return rows
 
 
@@ -127,7 +137,7 @@ def main() -> None:
     rows = measured_rows()
     for n, workers in ((1e7, 2), (1e8, 10), (1e9, 100)):
         seconds = modelled(n, 2048, 4, workers, 100e9, EVALUATIONS, CERTIFICATES, 1e9)
-        rows.append(row("on paper", n, 2048, 4, workers, seconds, np.nan))
+        rows.append(row("on paper", n, 2048, 4, workers, seconds, np.nan, 16 * workers))
     show(rows)
     limits = most_samples(np.array([1.0, 10.0, 100.0, 1000.0]))
     reach = [{"kept": name, **{f"m = {m}": float(f"{n:.2g}") for m, n in zip((1, 10, 100, 1000), values, strict=True)}}
