@@ -1,11 +1,23 @@
 """Exact kernels on two workers: what one process finds, to the last digits."""
 
+import dask.array as da
 import numpy as np
 import pytest
+from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_wine
 from sklearn.preprocessing import scale
 
-from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor, distributed, norms
+from kernelweave import (
+    BestKernelClassifier,
+    LPBetaClassifier,
+    MeanKernelRidgeClassifier,
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressor,
+    NoisyLabelMKLClassifier,
+    distributed,
+    norms,
+)
 from kernelweave import kernels as kw
 from kernelweave.banks import LazyBank, Normaliser
 from kernelweave.distributed import cluster_kernel_bank
@@ -61,6 +73,26 @@ def test_classes_regression_and_folds(client):
     distributed.fit(client, cv, X[:100], y[:100])
     assert cv.C_ == apart.C_
     assert cv.certificate_.primal == pytest.approx(apart.certificate_.primal, rel=1e-8)
+
+
+@pytest.mark.parametrize(
+    "estimator",
+    [
+        NoisyLabelMKLClassifier(BANK),
+        NoisyLabelMKLClassifier(BANK, method="trimmed", C=1.0),
+        MeanKernelRidgeClassifier(BANK),
+        BestKernelClassifier(BANK),
+        LPBetaClassifier(BANK),
+    ],
+    ids=lambda one: type(one).__name__,
+)
+def test_every_estimator_takes_collections_of_dask(client, estimator):
+    X, y = cancer(80)
+    alone = clone(estimator).fit(X, y).predict(X)
+    with client.as_current():
+        fitted = clone(estimator).fit(da.from_array(X, chunks=(50, -1)), da.from_array(y))
+    assert np.mean(fitted.predict(X) == alone) > 0.97
+    assert fitted.predict(da.from_array(X, chunks=(50, -1))).shape == (80,)
 
 
 def same_kind(a, b):

@@ -129,7 +129,10 @@ def test_mixed_devices():
     ("options", "message"),
     [
         ({"device": "gpu"}, "device must be one of cuda, cpu, mps or None"),
-        ({"device": "cpu", "storage": "family"}, "storage must be one of auto, dense, lazy, lowrank with a device"),
+        (
+            {"device": "cpu", "storage": "family"},
+            "storage must be one of auto, dense, lazy, lowrank with a device",
+        ),
         ({"device": "cpu", "dtype": "int8"}, "dtype must be one of float64, float32, float16, bfloat16"),
         ({"dtype": "float16"}, "dtype must be float64 or float32"),
     ],

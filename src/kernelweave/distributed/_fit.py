@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
-from ._dask import check_client, current_client, is_dask, is_frame
+from ._dask import check_client, current_client, is_dask
 
 __all__ = ["ClusterSamples", "cluster_samples", "fit"]
 
@@ -62,15 +62,6 @@ def fit(client: Any, estimator: Any, X: Any, y: Any, sample_weight: Any = None) 
     (2, True)
     """
     samples = ClusterSamples(check_client(client), X)
-    # coefficients of sample weights, targets: collections are computed by this client, whichever is the current one
-    with client.as_current():
-        return (
-            estimator.fit(samples, y)
-            if sample_weight is None
-            else estimator.fit(samples, y, sample_weight=sample_weight)
-        )
-
-
-def table_of(samples: Any) -> Any:
-    """Compute a table, or return what is in memory as it is."""
-    return samples.compute() if is_frame(samples) else samples
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    with client.as_current():  # targets and weights that are collections are computed here, too
+        return estimator.fit(samples, y, **weights)

@@ -25,6 +25,12 @@ def _exact(bank: Any) -> Any:
     return twin
 
 
+def _shares(bounds: Index, rows: Index) -> list[Index]:
+    """Which of some rows each part has, as positions in ``rows``."""
+    part = np.searchsorted(bounds, rows, side="right") - 1
+    return [np.flatnonzero(part == k) for k in range(bounds.size - 1)]
+
+
 class ClusterKernelBank(Bank):
     """Exact kernels, a run of rows a part.
 
@@ -54,14 +60,9 @@ class ClusterKernelBank(Bank):
     def cluster_cost(self) -> ClusterCost:
         return self.workers.cost
 
-    def _shares(self, rows: Index) -> list[Index]:
-        """Which of some rows each part has, as positions in ``rows``."""
-        part = np.searchsorted(self.bounds, rows, side="right") - 1
-        return [np.flatnonzero(part == k) for k in range(self.bounds.size - 1)]
-
     def _gather(self, method: str, rows: Index, before: tuple[Any, ...], after: tuple[Any, ...]) -> Array:
         """Ask every part for some of its rows and put them together, rows along the axis before the last of a block."""
-        shares = self._shares(rows)
+        shares = _shares(self.bounds, rows)
         asked = [(self.double, *before, rows[mine], *after) for mine in shares]
         answers = self.workers.ask(method, asked)
         axis = 0 if method == "mix_block" else 1
@@ -153,8 +154,7 @@ class ClusterFeatureBank(SweptBank):
         return [a[first:last] for first, last in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
 
     def features_of(self, rows: Index) -> Any:
-        part = np.searchsorted(self.bounds, rows, side="right") - 1
-        shares = [np.flatnonzero(part == k) for k in range(self.bounds.size - 1)]
+        shares = _shares(self.bounds, rows)
         asked = [(rows[mine] - first,) for mine, first in zip(shares, self.bounds[:-1], strict=True)]
         blocks = self.workers.ask("features", asked)
         stacked = sp.vstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.concatenate(blocks)

@@ -21,6 +21,8 @@ __all__ = ["ClusterCost", "Workers"]
 PATIENCE = 5.0
 #: seconds until a lost worker has to be missed by the scheduler, or another one to turn up
 GRACE = 60.0
+#: times that every part may be lost before it is no accident
+LOSSES = 4
 
 
 @dataclass
@@ -181,6 +183,12 @@ class Workers:
                 if other is not place and other.address in loads:
                     loads[other.address] += 1
             place.address = min(loads, key=lambda address: (loads[address], address))
+            if self.cost.rebuilt >= LOSSES * len(self.places):
+                raise ConnectionError(
+                    f"workers were lost {self.cost.rebuilt} times, which looks like too little memory: use more "
+                    "workers, a higher memory_limit, storage='lazy' (kernels) or 'stream' (features), or a lower "
+                    "memory_budget"
+                )
             self.cost.rebuilt += 1
             try:
                 place.future = place.make(place.address)
@@ -200,11 +208,6 @@ class Workers:
         if self.client.status != "running":
             check_client(self.client)
         return list(self.client.nthreads())
-
-    def close(self) -> None:
-        """Let the workers forget their parts."""
-        for place in self.places:
-            place.actor = place.future = None
 
 
 def _losses() -> tuple[type[Exception], ...]:
