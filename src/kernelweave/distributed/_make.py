@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from itertools import pairwise
 from typing import Any
 
@@ -30,8 +31,7 @@ def cluster_kernel_bank(
 ) -> ClusterKernelBank:
     """Exact kernels, a run of rows a worker; every worker has all samples, the client as well."""
     dtype = np.dtype(dtype)
-    threads = client.nthreads()
-    bounds = np.unique(np.linspace(0, n, min(len(threads), n) + 1).round().astype(np.intp))
+    bounds = np.unique(np.linspace(0, n, min(len(client.nthreads()), n) + 1).round().astype(np.intp))
     m, height = len(kernels), int(np.max(np.diff(bounds)))
     needed, budget = m * height * n * dtype.itemsize, _budget(client, memory_budget)
     stored = storage == "dense" or (storage == "auto" and needed <= budget)
@@ -41,17 +41,11 @@ def cluster_kernel_bank(
             ["more workers", "storage='auto', which computes what does not fit", "raise memory_budget"],
         )  # fmt: skip
 
-    def maker(first: int, last: int) -> Any:
-        def make(worker: str) -> Any:
-            here = client.scatter(samples, workers=[worker], hash=False)
-            return client.submit(
-                KernelPart, kernels, here, n, first, last, dtype.name, stored, threads.get(worker, 1),
-                actor=True, workers=[worker], pure=False,
-            )  # fmt: skip
+    def arguments(first: int, last: int, worker: str) -> tuple[Any, ...]:
+        here = client.scatter(samples, workers=[worker], hash=False)
+        return kernels, here, n, first, last, dtype.name, stored
 
-        return make
-
-    workers = Workers(client, [maker(int(a), int(b)) for a, b in pairwise(bounds)])
+    workers = _on_workers(client, KernelPart, bounds, arguments)
     means = np.concatenate(workers.ask_all("row_means"), axis=1) if normaliser.center else None
     for j, kernel in enumerate(kernels):
         normaliser.learn(j, kernel.diag(samples), None if means is None else means[j])
@@ -77,8 +71,7 @@ def cluster_feature_bank(
             "at once; storage='dense' or 'lazy' has both"
         )
     dtype = np.dtype(dtype)
-    threads = client.nthreads()
-    bounds = cut_rows(source, len(threads))
+    bounds = cut_rows(source, len(client.nthreads()))
     width = sum(int(kernel.rank(source.shape[1])) for kernel in kernels)
     height = int(np.max(np.diff(bounds)))
     needed, budget = height * width * dtype.itemsize, _budget(client, memory_budget)
@@ -89,17 +82,10 @@ def cluster_feature_bank(
             ["more workers", "dtype='float32'", "storage='stream', which computes them in every sweep"],
         )  # fmt: skip
 
-    def maker(first: int, last: int) -> Any:
-        def make(worker: str) -> Any:
-            sent = send_rows(source, first, last, client, worker)
-            return client.submit(
-                FeaturePart, kernels, sent, dtype.name, stored, threads.get(worker, 1),
-                actor=True, workers=[worker], pure=False,
-            )  # fmt: skip
+    def arguments(first: int, last: int, worker: str) -> tuple[Any, ...]:
+        return kernels, send_rows(source, first, last, client, worker), dtype.name, stored
 
-        return make
-
-    workers = Workers(client, [maker(int(a), int(b)) for a, b in pairwise(bounds)])
+    workers = _on_workers(client, FeaturePart, bounds, arguments)
     starts, stored_bytes = zip(*workers.ask_all("shape"), strict=True)
     workers.cost.stored = sum(stored_bytes)
     bank = ClusterFeatureBank(workers, bounds, starts[0], dtype == np.float64)
@@ -108,6 +94,22 @@ def cluster_feature_bank(
         normaliser.learn_traces(np.arange(bank.m), sums / bank.n)
         bank.scale = normaliser.scale.copy()
     return bank
+
+
+def _on_workers(
+    client: Any, kind: type, bounds: Any, arguments: Callable[[int, int, str], tuple[Any, ...]]
+) -> Workers:
+    """Start a part for every run of rows; it learns how many threads its worker has."""
+
+    def maker(first: int, last: int) -> Callable[[str], Any]:
+        def make(worker: str) -> Any:
+            threads = client.nthreads().get(worker, 1)
+            options = {"actor": True, "workers": [worker], "pure": False}
+            return client.submit(kind, *arguments(first, last, worker), threads, **options)
+
+        return make
+
+    return Workers(client, [maker(int(first), int(last)) for first, last in pairwise(bounds)])
 
 
 def _budget(client: Any, memory_budget: int | float | str | None) -> int:

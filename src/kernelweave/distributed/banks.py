@@ -16,13 +16,28 @@ from .workers import ClusterCost, Workers
 __all__ = ["ClusterFeatureBank", "ClusterKernelBank"]
 
 
-def _exact(bank: Any) -> Any:
-    """Return a bank on the same parts that computes in double precision."""
-    if bank.double:
-        return bank
-    twin = copy(bank)
-    twin.double, twin.passes = True, 0.0
-    return twin
+class _OnWorkers:
+    """What both banks have: parts, and whether these are asked for double precision."""
+
+    workers: Workers
+    double: bool
+    passes: float
+
+    def exact(self) -> Any:
+        """Return a bank on the same parts that computes in double precision."""
+        if self.double:
+            return self
+        twin = copy(self)
+        twin.double, twin.passes = True, 0.0
+        return twin
+
+    @property
+    def nbytes(self) -> int:
+        return self.workers.cost.stored
+
+    @property
+    def cluster_cost(self) -> ClusterCost:
+        return self.workers.cost
 
 
 def _shares(bounds: Index, rows: Index) -> list[Index]:
@@ -31,7 +46,7 @@ def _shares(bounds: Index, rows: Index) -> list[Index]:
     return [np.flatnonzero(part == k) for k in range(bounds.size - 1)]
 
 
-class ClusterKernelBank(Bank):
+class ClusterKernelBank(_OnWorkers, Bank):
     """Exact kernels, a run of rows a part.
 
     Parameters
@@ -49,16 +64,6 @@ class ClusterKernelBank(Bank):
     def __init__(self, workers: Workers, bounds: Index, m: int, double: bool = True) -> None:
         super().__init__(int(bounds[-1]), m)
         self.workers, self.bounds, self.double = workers, bounds, double
-
-    exact = _exact
-
-    @property
-    def nbytes(self) -> int:
-        return self.workers.cost.stored
-
-    @property
-    def cluster_cost(self) -> ClusterCost:
-        return self.workers.cost
 
     def _gather(self, method: str, rows: Index, before: tuple[Any, ...], after: tuple[Any, ...]) -> Array:
         """Ask every part for some of its rows and put them together, rows along the axis before the last of a block."""
@@ -117,7 +122,7 @@ class ClusterKernelBank(Bank):
         return np.concatenate(self.workers.ask_all("diag", self.double), axis=1)
 
 
-class ClusterFeatureBank(SweptBank):
+class ClusterFeatureBank(_OnWorkers, SweptBank):
     """Explicit features, a run of rows a part; what comes back of a sweep is a vector of features, or of samples.
 
     Parameters
@@ -139,16 +144,6 @@ class ClusterFeatureBank(SweptBank):
         super().__init__(int(bounds[-1]), starts)
         self.workers, self.bounds, self.double = workers, bounds, double
         self._targets: tuple[Any, Any] = (None, None)
-
-    exact = _exact
-
-    @property
-    def nbytes(self) -> int:
-        return self.workers.cost.stored
-
-    @property
-    def cluster_cost(self) -> ClusterCost:
-        return self.workers.cost
 
     def _cut(self, a: Array) -> list[Array]:
         return [a[first:last] for first, last in zip(self.bounds[:-1], self.bounds[1:], strict=True)]
