@@ -122,6 +122,7 @@ def test_options_that_do_not_go_together(client):
         fit(storage="dense", memory_budget=1000)
     with pytest.raises(MemoryBudgetError, match="storage='stream'"):
         fit(**LOW, storage="lowrank", memory_budget=1000)
+    assert fit(**LOW, center=True).solver_ == "newton"  # kernels instead, where nobody insists
     assert fit(**LOW, memory_budget=1000).bank_bytes_ == 0  # computed, where nothing else fits
     assert fit(memory_budget=1000).bank_bytes_ == 0
 

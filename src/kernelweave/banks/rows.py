@@ -16,7 +16,7 @@ import scipy.sparse as sp
 
 from ._base import Index
 
-__all__ = ["ArrayRows", "ArrowRows", "ParquetRows", "Rows", "as_rows"]
+__all__ = ["ArrayRows", "ArrowRows", "ParquetRows", "Rows", "as_rows", "spread_rows"]
 
 #: rows that lie side by side in a file and are read together
 STRIPE = 512
@@ -215,3 +215,12 @@ class ArrowRows(_Batches):
 def as_rows(samples: Any) -> Rows:
     """Return what gives rows on demand, from rows, an array, a mapped file or a sparse matrix."""
     return samples if isinstance(samples, Rows) else ArrayRows(samples)
+
+
+def spread_rows(n: int, most: int = 10_000) -> Index:
+    """Row numbers of at most ``most`` rows: runs from all over, because files are read in runs."""
+    if n <= most:
+        return np.arange(n)
+    runs = 20
+    first = np.linspace(0, n - most // runs, runs).astype(np.intp)
+    return np.concatenate([np.arange(start, start + most // runs) for start in first])

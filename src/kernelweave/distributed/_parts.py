@@ -62,9 +62,8 @@ class StoredRows(Bank):
         for at, j in enumerate(which):
             part = self.entries[j, mine]
             height = part.shape[0] if part.dtype == np.float64 else max(1, 100_000 // self.n)
-            for top in range(
-                0, part.shape[0], height
-            ):  # single precision is widened while it is in the cache
+            # single precision is widened while it is in the cache
+            for top in range(0, part.shape[0], height):
                 out[at, top : top + height] = part[top : top + height].astype(float, copy=False) @ a
         return out
 
@@ -73,10 +72,9 @@ class StoredRows(Bank):
 
         active = np.flatnonzero(weights)
         out = np.zeros((rows.size, cols.size))
-        if cols.size and np.array_equal(
-            cols, np.arange(self.n - cols.size, self.n)
-        ):  # all, or all from one on
-            mix_rows(self.entries, weights, active, rows - self.first, self.n - cols.size, out)
+        start = self.n - cols.size
+        if cols.size and np.array_equal(cols, np.arange(start, self.n)):  # all, or all from one on
+            mix_rows(self.entries, weights, active, rows - self.first, start, out)
             return out
         mine = self._own(rows)
         for j in active:

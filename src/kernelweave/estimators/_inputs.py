@@ -26,6 +26,7 @@ from ..banks import (
 from ..banks._device import device_of, on_host
 from ..banks.memory import parse_bytes
 from ..banks.normalise import check_normalise
+from ..banks.rows import spread_rows
 from ..distributed import ClusterSamples, cluster_samples
 from ..kernels import Schema, as_spec, default_bank, expand_kernels, resolve_kernels
 from ..kernels._helpers import n_samples
@@ -153,7 +154,7 @@ def bind(training: Training, estimator: Any, threads: int) -> tuple[Bank, Any]:
         if storage not in ("auto", "stream"):
             raise ValueError(f"rows that are read as needed go with storage='stream', not {storage!r}")
         storage = "stream"
-        samples = samples[_some(training.n)]  # widths and landmarks are settled on a part that fits
+        samples = samples[spread_rows(training.n)]  # widths and landmarks are settled on a part that fits
     resolved = resolve_kernels(training.kernels, samples)
     bank, normaliser = build_bank(
         resolved,
@@ -166,15 +167,6 @@ def bind(training: Training, estimator: Any, threads: int) -> tuple[Bank, Any]:
     if isinstance(bank, StreamingBank):
         return bank, StreamedKernels(resolved, training.samples, normaliser, bank)
     return bank, BoundKernels(resolved, training.samples, normaliser)
-
-
-def _some(n: int, most: int = 10_000) -> np.ndarray:
-    """Row numbers of at most ``most`` rows: runs from all over, because files are read in runs."""
-    if n <= most:
-        return np.arange(n)
-    runs = 20
-    first = np.linspace(0, n - most // runs, runs).astype(np.intp)
-    return np.concatenate([np.arange(start, start + most // runs) for start in first])
 
 
 def new_samples(estimator: Any, X: Any, bound: Any, kind: str) -> Any:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 from ..banks import Bank, BoundKernels, Normaliser, Rows, StreamedKernels, as_rows
+from ..banks.build import _check_unsure
+from ..banks.rows import spread_rows
 from ..distributed import ClusterSamples, DaskRows, cluster_feature_bank, cluster_kernel_bank, is_dask
 from ..kernels import Schema, expand_kernels, resolve_kernels
 from ._features_or_kernels import wants_features
@@ -26,6 +28,8 @@ def features_suffice(estimator: Any, given: ClusterSamples, spec: Any) -> Rows |
     if rows is None:
         return None
     insists = estimator.storage != "auto" or isinstance(given.samples, Rows)
+    if not insists and (estimator.center or estimator.normalize == "cosine"):
+        return None
     kernels = expand_kernels(spec, Schema.of(rows))
     without = [kernel.name for kernel in kernels if kernel.rank(rows.shape[1]) is None]
     if without:
@@ -77,9 +81,7 @@ def bind_on_cluster(training: Any, estimator: Any) -> tuple[Bank, Any]:
     n, m = training.n, len(training.names)
     normaliser = Normaliser.empty(estimator.normalize, estimator.center, m, n, training.names)
     if training.kind == "rows":
-        from ._inputs import _some
-
-        kernels = resolve_kernels(training.kernels, training.samples[_some(n)])
+        kernels = resolve_kernels(training.kernels, training.samples[spread_rows(n)])
         rows = cluster_feature_bank(training.client, kernels, training.samples, normaliser, **options)
         return rows, StreamedKernels(kernels, training.samples, normaliser, rows)
     if estimator.storage not in KERNEL_STORAGES:
@@ -87,8 +89,6 @@ def bind_on_cluster(training: Any, estimator: Any) -> tuple[Bank, Any]:
             f"storage must be one of {', '.join(KERNEL_STORAGES)} for kernels on a cluster, or lowrank or stream for "
             f"kernels with explicit features, got {estimator.storage!r}"
         )
-    from ..banks.build import _check_unsure
-
     kernels = resolve_kernels(training.kernels, training.samples)
     _check_unsure(kernels, training.samples)
     bank = cluster_kernel_bank(training.client, kernels, training.samples, n, normaliser, **options)
