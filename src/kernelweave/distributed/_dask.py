@@ -51,8 +51,8 @@ def check_client(client: Any) -> Any:
     if client.status != "running":
         raise ConnectionError(
             f"the Dask scheduler at {client.scheduler.address if client.scheduler else 'its address'} is gone (client "
-            f"{client.status}): start a cluster, make a new Client, and fit again; with checkpoint=... a fit goes on from "
-            "its best point"
+            f"{client.status}): start a cluster, make a new Client, and fit again; with checkpoint=... a fit goes on "
+            "from its best point"
         )
     if not client.nthreads():
         raise ConnectionError(
