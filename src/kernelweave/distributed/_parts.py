@@ -59,12 +59,20 @@ class StoredRows(Bank):
         which = np.arange(self.m) if kernels is None else kernels
         out = np.empty((which.size, rows.size, *a.shape[1:]))
         mine = self._own(rows)
+        # reading rows that are not asked for is cheaper than copying most of those that are
+        most = not isinstance(mine, slice) and 3 * rows.size >= self.entries.shape[1]
         for at, j in enumerate(which):
-            part = self.entries[j, mine]
-            height = part.shape[0] if part.dtype == np.float64 else max(1, 100_000 // self.n)
-            # single precision is widened while it is in the cache
-            for top in range(0, part.shape[0], height):
-                out[at, top : top + height] = part[top : top + height].astype(float, copy=False) @ a
+            found = self._times(self.entries[j] if most else self.entries[j, mine], a)
+            out[at] = found[mine] if most else found
+        return out
+
+    def _times(self, part: Array, a: Array) -> Array:
+        """``part @ a`` in double precision; single precision is widened while it is in the cache."""
+        if part.dtype == np.float64:
+            return part @ a
+        out, height = np.empty((part.shape[0], *a.shape[1:])), max(1, 100_000 // self.n)
+        for top in range(0, part.shape[0], height):
+            out[top : top + height] = part[top : top + height].astype(float) @ a
         return out
 
     def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
