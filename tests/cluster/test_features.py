@@ -1,5 +1,7 @@
 """Explicit features on two workers, from arrays, tables and files."""
 
+import pickle
+
 import dask
 import dask.array as da
 import dask.dataframe as dd
@@ -12,8 +14,9 @@ from sklearn.preprocessing import scale
 
 from kernelweave import MKLClassifier, MKLRegressor, distributed
 from kernelweave import kernels as kw
-from kernelweave.banks import LowRankBank, Normaliser, ParquetRows, StreamingBank
+from kernelweave.banks import LowRankBank, Normaliser, ParquetRows, StreamingBank, as_rows
 from kernelweave.distributed import cluster_feature_bank
+from kernelweave.distributed._sources import MappedRows, read_rows, send_rows
 from kernelweave.losses import Logistic, Squared
 
 BANK = kw.random_fourier([1.0, 3.0], n_features=20) + kw.linear()
@@ -72,6 +75,21 @@ def test_workers_read_files_themselves(client, alone, tmp_path):
         fitted = distributed.fit(client, MKLClassifier(**OPTIONS), rows, y)
         same(fitted, alone, X)
         assert fitted.cluster_.sent < 20 * X.nbytes  # vectors alone: rows are not sent
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+def test_a_mapped_file_travels_by_its_name(tmp_path, order):
+    X, _ = cancer()
+    np.save(tmp_path / "rows.npy", np.asarray(X, order=order))
+    mapped = np.load(tmp_path / "rows.npy", mmap_mode="r")
+    sent = pickle.dumps(send_rows(as_rows(mapped), 50, 120, None, ""))
+    assert len(sent) < 2000 < X.nbytes
+    rows = read_rows(pickle.loads(sent))
+    assert rows.shape == (70, 6)
+    np.testing.assert_array_equal(rows[3:9], X[53:59])
+    np.testing.assert_array_equal(rows[np.array([69, 0])], X[[119, 50]])
+    assert not MappedRows.can(mapped[10:])  # numpy does not say where that begins
+    assert not MappedRows.can(X)
 
 
 def test_sparse_rows(client):

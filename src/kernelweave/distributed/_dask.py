@@ -4,7 +4,16 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["check_client", "current_client", "in_memory", "is_dask", "is_frame", "load_dask", "whole_rows"]
+__all__ = [
+    "check_client",
+    "check_whole_rows",
+    "current_client",
+    "in_memory",
+    "is_dask",
+    "is_frame",
+    "load_dask",
+    "whole_rows",
+]
 
 
 def load_dask() -> Any:
@@ -62,6 +71,19 @@ def check_client(client: Any) -> Any:
     return client
 
 
+def check_whole_rows(X: Any) -> None:
+    """Raise where an array of Dask is not a table of numbers whose chunks are whole rows."""
+    if X.ndim != 2:
+        raise ValueError(
+            f"Expected 2D array, got {X.ndim}D array instead: a Dask array of shape (n, features)"
+        )
+    if len(X.chunks[1]) > 1:
+        raise ValueError(
+            f"X is cut into {len(X.chunks[1])} chunks along its features: kernels need whole rows, so call "
+            "X.rechunk({1: -1}) first"
+        )
+
+
 def whole_rows(X: Any) -> Any:
     """Return an array of Dask whose chunks are whole rows of known number, or say what is wrong with them.
 
@@ -69,19 +91,11 @@ def whole_rows(X: Any) -> Any:
     """
     if is_frame(X):
         return X.to_dask_array(lengths=True)
-    if X.ndim != 2:
-        raise ValueError(
-            f"Expected 2D array, got {X.ndim}D array instead: a Dask array of shape (n, features)"
-        )
-    if any(size != size for sizes in X.chunks for size in sizes):
+    check_whole_rows(X)
+    if any(size != size for size in X.chunks[0]):
         raise ValueError(
             "the chunk sizes of X are unknown (nan), so its rows cannot be told apart: call X.compute_chunk_sizes(), "
             "or X.to_dask_array(lengths=True) on the table it came from"
-        )
-    if len(X.chunks[1]) > 1:
-        raise ValueError(
-            f"X is cut into {len(X.chunks[1])} chunks along its features: kernels need whole rows, so call "
-            "X.rechunk({1: -1}) first"
         )
     return X
 

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from ._dask import is_dask, is_frame, load_dask
+from ._dask import check_whole_rows, is_dask, is_frame, load_dask
 
 __all__ = ["lazily"]
 
@@ -26,27 +26,19 @@ def lazily(method: Callable[..., Any]) -> Callable[..., Any]:
 def _on_chunks(estimator: Any, method: Callable[..., Any], X: Any) -> Any:
     load_dask()
     import dask.array as da
+    from dask import delayed
 
     if is_frame(X):
         sample = X._meta_nonempty.iloc[:1]
         parts = X.to_delayed()
         sizes: tuple[Any, ...] = (np.nan,) * len(parts)
     else:
-        if X.ndim != 2:
-            raise ValueError(f"Expected 2D array, got {X.ndim}D array instead")
-        if len(X.chunks[1]) > 1:  # unlike in fit, the number of rows need not be known
-            raise ValueError(
-                f"X is cut into {len(X.chunks[1])} chunks along its features: kernels need whole rows, so call "
-                "X.rechunk({1: -1}) first"
-            )
+        check_whole_rows(X)  # unlike in fit, the number of rows need not be known
         sample = np.zeros((1, X.shape[1]))
         parts = list(X.to_delayed()[:, 0])
         sizes = X.chunks[0]
-    shown = np.asarray(
-        method(estimator, sample)
-    )  # also says what is wrong with the columns, now and not later
-    from dask import delayed
-
+    # also says what is wrong with the columns, now and not later
+    shown = np.asarray(method(estimator, sample))
     fitted = delayed(estimator, pure=False)
     predict = delayed(_call, pure=False)
     chunks = [

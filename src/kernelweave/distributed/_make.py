@@ -34,12 +34,12 @@ def cluster_kernel_bank(
     bounds = np.unique(np.linspace(0, n, min(len(client.nthreads()), n) + 1).round().astype(np.intp))
     m, height = len(kernels), int(np.max(np.diff(bounds)))
     needed, budget = m * height * n * dtype.itemsize, _budget(client, memory_budget)
-    stored = storage == "dense" or (storage == "auto" and needed <= budget)
-    if stored and needed > budget:
+    if storage == "dense" and needed > budget:
         raise refuse(
             f"{m} kernels on {n} samples, {height} rows a worker,", needed, budget,
             ["more workers", "storage='auto', which computes what does not fit", "raise memory_budget"],
         )  # fmt: skip
+    stored = storage != "lazy" and needed <= budget
 
     def arguments(first: int, last: int, worker: str) -> tuple[Any, ...]:
         here = client.scatter(samples, workers=[worker], hash=False)
@@ -75,12 +75,12 @@ def cluster_feature_bank(
     width = sum(int(kernel.rank(source.shape[1])) for kernel in kernels)
     height = int(np.max(np.diff(bounds)))
     needed, budget = height * width * dtype.itemsize, _budget(client, memory_budget)
-    stored = storage == "lowrank" or (storage == "auto" and needed <= budget)
-    if stored and needed > budget:
+    if storage == "lowrank" and needed > budget:
         raise refuse(
             f"{width} features of {height} rows on a worker", needed, budget,
             ["more workers", "dtype='float32'", "storage='stream', which computes them in every sweep"],
         )  # fmt: skip
+    stored = storage != "stream" and needed <= budget
 
     def arguments(first: int, last: int, worker: str) -> tuple[Any, ...]:
         return kernels, send_rows(source, first, last, client, worker), dtype.name, stored

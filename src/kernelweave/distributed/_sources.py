@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import mmap
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -56,15 +56,6 @@ def cut_rows(source: Rows, parts: int) -> np.ndarray:
     return np.unique([0, *nearest, n])
 
 
-@dataclass
-class _Slice:
-    """Some rows of a file that a worker opens itself."""
-
-    source: Rows
-    first: int
-    last: int
-
-
 def send_rows(source: Rows, first: int, last: int, client: Any, worker: str) -> Any:
     """What to hand to a worker so that it has these rows: futures, or a description of where they are."""
     if isinstance(source, DaskRows):
@@ -72,9 +63,33 @@ def send_rows(source: Rows, first: int, last: int, client: Any, worker: str) -> 
         chunks = source.array.to_delayed()[:, 0]
         mine = [chunk for chunk, top in zip(chunks, edges[:-1], strict=True) if first <= top < last]
         return client.compute(mine, workers=[worker], allow_other_workers=True)
-    if isinstance(source, ArrayRows) and not isinstance(source.array, np.memmap):
-        return client.scatter(source[first:last], workers=[worker], hash=False)
-    return _Slice(source, first, last)
+    if isinstance(source, ArrayRows):
+        if not MappedRows.can(source.array):
+            return client.scatter(source[first:last], workers=[worker], hash=False)
+        source = MappedRows(source.array)
+    return _SomeRows(source, first, last)
+
+
+class MappedRows(Rows):
+    """Rows of a ``numpy.memmap`` that travel as the name of its file: an array would be sent with all that is in it."""
+
+    def __init__(self, array: np.memmap) -> None:
+        super().__init__(*array.shape)
+        self.place: dict[str, Any] = {
+            "filename": str(array.filename),
+            "dtype": array.dtype,
+            "offset": array.offset,
+        }
+        self.place["order"] = "C" if array.flags.c_contiguous else "F"
+
+    @staticmethod
+    def can(array: Any) -> bool:
+        """Whether an array is a whole mapped file; of a part of one, numpy does not say where it begins."""
+        return isinstance(array, np.memmap) and isinstance(array.base, mmap.mmap)
+
+    def __getitem__(self, rows: Any) -> Any:
+        whole = np.memmap(**self.place, mode="r", shape=self.shape)
+        return np.array(whole[rows])
 
 
 class _SomeRows(Rows):
@@ -93,8 +108,8 @@ class _SomeRows(Rows):
 
 def read_rows(sent: Any) -> Rows:
     """On the worker: rows from what ``send_rows`` handed over."""
-    if isinstance(sent, _Slice):
-        return _SomeRows(sent.source, sent.first, sent.last)
+    if isinstance(sent, Rows):
+        return sent
     return ArrayRows(_numbers(sent if isinstance(sent, Sequence) else [sent]))
 
 

@@ -20,7 +20,7 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     next to nothing, so first-order steps win.  The maximum norm is left to alternation.  Where the mixed kernel of all
     samples would take too much memory, one on a working set of them is mixed instead (lp norms, fixed weights).
     Wherever the loss and the norm allow it, features that are streamed go with stochastic steps, those on a cluster
-    with L-BFGS, which asks for nothing but sums over samples.
+    or a device with L-BFGS, which asks for nothing but sums over samples.
     """
     if bank.preferred_solver is not None:
         suited = registry[bank.preferred_solver]()
