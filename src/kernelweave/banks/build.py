@@ -257,6 +257,8 @@ def _stored_bank(
     from .._numerics.passes import pack_rows
 
     offsets = packed_offsets(n)
+    if not _fits_single(kernels, chains, samples):
+        dtype = np.dtype(np.float64)
     store = np.empty((len(chains), n * (n + 1) // 2), dtype=dtype)
     rate = np.zeros(len(chains))
     heads = [chain.kernels[0] for chain in chains]
@@ -292,6 +294,14 @@ def _stored_bank(
     local = [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains]
     scale = normaliser.scale[order] if powers else None
     return PowerBank(store, offsets, local, scale, rate, threads)
+
+
+def _fits_single(kernels: list[Kernel], chains: list[Chain], samples: Any) -> bool:
+    """Whether entries, and the squares of them that sweeps form, are far from the ends of single precision."""
+    powers = [kernels[j] for chain in chains for j in chain.kernels if not kernels[j].decay]
+    with np.errstate(over="ignore"):
+        tops = [float(np.max(np.abs(kernel.diag(samples)), initial=0.0)) for kernel in powers]
+    return all(top == 0.0 or 1e-15 < top < 1e15 for top in tops)
 
 
 def _learn_blockwise(

@@ -16,6 +16,7 @@ __all__ = ["Normaliser", "check_normalise"]
 
 MODES = ("trace", "cosine", None)
 NOTHING = 1e-300  # diagonals below are zero
+HUGE = 1e140  # diagonals above are refused: squares and sums of such entries overflow
 
 
 def check_normalise(mode: str | None) -> str | None:
@@ -61,8 +62,19 @@ class Normaliser:
     def learn_traces(self, kernels: Index, means: Array) -> None:
         """Learn many kernels at once from their mean diagonals, where a factor is all there is to learn."""
         assert self.keeps_powers()
+        for j, mean in zip(kernels, means, strict=True):
+            self._refuse_overflow(int(j), mean)
         if self.mode == "trace":
             self.scale[kernels] = np.divide(1.0, means, out=np.zeros_like(means), where=means > NOTHING)
+
+    def _refuse_overflow(self, j: int, values: Array) -> None:
+        """Raise where a kernel is not finite, or so large that sums over it will not be."""
+        if not np.all(np.abs(values) < HUGE):
+            name = f"{self.names[j]!r}" if self.names else str(j)
+            raise ValueError(
+                f"kernel {name} overflows on the training samples: scale the features first (StandardScaler), or leave "
+                "the kernel out"
+            )
 
     def keeps_powers(self) -> bool:
         """Whether a kernel only gets a factor, so that families can still be stored as powers of one matrix."""
@@ -71,6 +83,7 @@ class Normaliser:
     def learn(self, j: int, diagonal: Array, row_means: Array | None = None) -> None:
         """Learn kernel j from its raw diagonal and, for centring, its row means."""
         nothing = NOTHING
+        self._refuse_overflow(j, diagonal if row_means is None else diagonal + row_means)
         if self.center:
             assert row_means is not None
             assert self.row_means is not None

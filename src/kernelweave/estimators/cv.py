@@ -18,6 +18,7 @@ from ..losses import Loss
 from ..norms import Norm, make_norm
 from ..solvers import Solver, choose_solver, follow_path, make_solver
 from ._inputs import Training, bind
+from ._refusal import unchanged_where_it_raises
 from .classifier import MKLClassifier
 from .path import checked_Cs
 
@@ -122,6 +123,7 @@ class MKLClassifierCV(MKLClassifier):
         self.cv = cv
         self.scoring = scoring
 
+    @unchanged_where_it_raises
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLClassifierCV:
         """Choose C and norm by cross-validation, then fit all samples with them.
 

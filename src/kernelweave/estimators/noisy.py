@@ -17,6 +17,7 @@ from ..norms import Fixed, Norm
 from ._inputs import Training, bind
 from ._mixtures import Mixture, kernel_groups, mixtures
 from ._noise import NoiseEstimate, estimate_noise
+from ._refusal import unchanged_where_it_raises
 from ._ridge import leave_one_out
 from .classifier import MKLClassifier
 
@@ -173,6 +174,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
 
     # ---- fitting --------------------------------------------------------------------------------------------
 
+    @unchanged_where_it_raises
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NoisyLabelMKLClassifier:
         """Estimate the noise and fit.
 

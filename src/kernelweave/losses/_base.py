@@ -60,6 +60,8 @@ class Loss(Component):
     has_curvature: ClassVar[bool] = False
     #: whether ``-gradient`` is a sigmoid between the bounds, ``lower + 1 / (1 + exp(f))``, for compiled steps
     sigmoid: ClassVar[bool] = False
+    #: whether decision values are log-odds, so that there are probabilities
+    has_probabilities: ClassVar[bool] = False
     #: whether a row ``(k,)`` of f is judged as a whole: ``value`` and ``conjugate`` are then one number a row, and the
     #: dual set ties the row's coefficients together
     joint: ClassVar[bool] = False

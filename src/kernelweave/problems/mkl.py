@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -114,6 +115,12 @@ class MKLProblem:
             return TINY
         fitted = self.y * (1.0 + 1e4 * float(np.finfo(float).eps))
         return max(self.loss.total(self.y, fitted, self.c), TINY)
+
+    def on(self, bank: Bank) -> MKLProblem:
+        """Return the same problem on another bank of the same kernels: stored otherwise, or more precise."""
+        other = copy(self)
+        other.bank = bank
+        return other
 
     # ---- the judge -------------------------------------------------------------------------------------------
 

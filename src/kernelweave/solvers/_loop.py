@@ -11,25 +11,16 @@ from typing import Any
 import numpy as np
 
 from .._numerics.threads import few_blas_threads
+from ..exceptions import NotFiniteError
 from ..problems import Certificate, MKLProblem, Point
 from ._base import Solver
 from ._checkpoint import Checkpoint
 from ._progress import Progress
+from ._status import MESSAGES, final_status
 
 __all__ = ["TRACE_COLUMNS", "Solution", "Stop", "solve"]
 
 TRACE_COLUMNS = ("iteration", "seconds", "passes", "primal", "dual", "relative_gap", "active_kernels")
-
-MESSAGES = {
-    "converged": "the relative gap reached the tolerance",
-    "max_iter": "the iterations allowed were used up",
-    "max_seconds": "the time allowed was used up",
-    "interrupted": "interrupted from the keyboard; the best point was kept",
-    "stopped": "a callback asked to stop",
-    "stalled": "the solver could not improve any further",
-    "failed": "the solver broke down numerically; the best point before that was kept",
-    "non_finite": "the solver produced values that are not finite; the best point before that was kept",
-}
 
 
 @dataclass(frozen=True)
@@ -165,10 +156,6 @@ def _solve(
             better = solver.finish(problem, best.point)
             if better is not None:
                 best.improve(better, problem.certificate(better))
-                if best.gap <= stop.tol:
-                    status = "converged"
-                elif status == "converged":  # blocks had the gap, the coefficients that predict have not
-                    status = "stalled"
     except KeyboardInterrupt:
         if best.point is None:
             raise
@@ -184,10 +171,12 @@ def _solve(
             saved.save(best.point, best.certificate.dual_point, best.trace, seconds, force=True)
     best.share_coefficients(problem)
     if best.point is None or best.certificate is None:
-        raise FloatingPointError(
-            f"solver {solver.registered_as!r} produced values that are not finite at its first point; check the scale "
-            "of the kernels and of C"
+        raise NotFiniteError(
+            f"solver {solver.registered_as!r} produced values that are not finite at its first point: scale the "
+            "features and the targets (StandardScaler), use normalize='trace', or choose a C nearer to 1"
         )
+    # blocks may have had the gap that the coefficients that predict have not
+    status = final_status(status, best.gap, stop.tol)
     return Solution(
         best.point, best.certificate, status, best.trace, len(best.trace),
         time.perf_counter() - began, problem.passes - passes_before,
