@@ -83,16 +83,16 @@ def normalised(matrices, doubts, normalize, center):
     for K, doubt in zip(matrices, doubts, strict=True):
         K = np.asarray(K, dtype=LONG)
         doubt = np.asarray(doubt, dtype=LONG) + 4 * EPS * np.abs(K)
-        before = float(np.mean(np.abs(np.diagonal(K))))
+        before = np.abs(np.diagonal(K))
         if center:
             means = np.mean(K, axis=1)
             doubt = doubt + 16 * EPS * np.max(np.abs(K), initial=0)
             K = K - means[:, None] - means[None, :] + np.mean(means)
         diagonal = np.diagonal(K).copy()
-        nothing = max(1e-300, 1e-12 * before if center else 0.0)
+        nothing = np.maximum(1e-300, 1e-12 * before if center else 0 * before)
         if normalize == "trace":
             mean = np.mean(diagonal)
-            factor = 1 / mean if mean > nothing else LONG(0)
+            factor = 1 / mean if mean > np.mean(nothing) else LONG(0)
             K, doubt = K * factor, doubt * factor
         elif normalize == "cosine":
             root = np.where(diagonal > nothing, np.sqrt(np.maximum(diagonal, nothing)), np.inf)

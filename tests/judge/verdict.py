@@ -34,13 +34,15 @@ class Verdict:
 
 def judge(case: Case, limit: float = 30.0) -> Verdict:
     """Fit, and check status, warnings, certificate, weights and predictions against the definitions."""
-    from kernelweave.exceptions import KernelWeaveWarning
+    from kernelweave.exceptions import KernelWeaveConvergenceWarning
 
     began = time.perf_counter()
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             estimator = _fitted(case)
+    except np.linalg.LinAlgError as error:  # a ValueError by inheritance, and no sentence
+        return Verdict(case, "error", time.perf_counter() - began, [f"LinAlgError: {error}"])
     except ValueError as error:
         text = str(error)
         problems = [] if len(text) > 20 else [f"an error without a way out: {text!r}"]
@@ -49,7 +51,7 @@ def judge(case: Case, limit: float = 30.0) -> Verdict:
         seconds = time.perf_counter() - began
         return Verdict(case, "error", seconds, [f"{type(error).__name__}: {str(error)[:300]}"])
     seconds = time.perf_counter() - began
-    told = [w for w in caught if issubclass(w.category, KernelWeaveWarning)]
+    told = [w for w in caught if issubclass(w.category, KernelWeaveConvergenceWarning)]
     verdict = Verdict(
         case, estimator.status_, seconds, gap=estimator.certificate_.relative_gap, solver=estimator.solver_
     )
@@ -140,7 +142,7 @@ def problems_of(case: Case, estimator: Any) -> list[ProblemCase]:
     columns = case.task == "several" or case.loss == "multiclass_hinge"
     reading = case.parameters.get("multi_class", "joint")
     loss = loss_of(case, reading == "joint", columns)
-    lams = np.ravel(estimator.norm_lam_) if hasattr(estimator, "norm_lam_") else []
+    lams = np.ravel(estimator.lam_) if hasattr(estimator, "lam_") else []
     if case.task == "regression":
         targets = [np.asarray(case.y, dtype=LONG)]
     elif not columns:

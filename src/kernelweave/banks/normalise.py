@@ -6,16 +6,21 @@ Centring comes first, ``K - 1 r' - r 1' + g`` with r the row means and g the gra
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from ..exceptions import KernelWeaveWarning
 from ._base import Array, Index
 
 __all__ = ["Normaliser", "check_normalise"]
 
 MODES = ("trace", "cosine", None)
 NOTHING = 1e-300  # diagonals below are zero
+GONE = 1e-12  # what is left of a diagonal below this share, after centring, is rounding
+FEW_LEFT = 1e-9  # below this share, centring has cost more than half of the digits
 HUGE = 1e140  # diagonals above are refused: squares and sums of such entries overflow
 
 
@@ -76,13 +81,24 @@ class Normaliser:
                 "the kernel out"
             )
 
+    def _warn_of_lost_digits(self, j: int, before: float, after: float) -> None:
+        """Say so where centring leaves so little of a kernel that its digits are mostly rounding."""
+        if GONE * before < after < FEW_LEFT * before:
+            digits = int(np.log10(after / before) + 16)
+            warnings.warn(
+                f"centring leaves {after / before:.1g} of kernel {self.names[j]!r}, about {digits} of its 16 digits: bring "
+                "the features to mean zero first (StandardScaler)",
+                KernelWeaveWarning,
+                stacklevel=2,
+            )
+
     def keeps_powers(self) -> bool:
         """Whether a kernel only gets a factor, so that families can still be stored as powers of one matrix."""
         return not self.center and self.mode != "cosine"
 
     def learn(self, j: int, diagonal: Array, row_means: Array | None = None) -> None:
         """Learn kernel j from its raw diagonal and, for centring, its row means."""
-        nothing = NOTHING
+        nothing: Any = NOTHING
         self._refuse_overflow(j, diagonal if row_means is None else diagonal + row_means)
         if self.center:
             assert row_means is not None
@@ -90,15 +106,16 @@ class Normaliser:
             assert self.grand_means is not None
             self.row_means[j] = row_means
             self.grand_means[j] = np.mean(row_means)
-            nothing = max(
-                NOTHING, 1e-12 * float(np.mean(diagonal))
+            nothing = np.maximum(
+                NOTHING, GONE * np.abs(diagonal)
             )  # what centring leaves of a constant is rounding
-            diagonal = diagonal - 2.0 * row_means + self.grand_means[j]
+            before, diagonal = diagonal, diagonal - 2.0 * row_means + self.grand_means[j]
+            self._warn_of_lost_digits(j, float(np.mean(before)), float(np.mean(diagonal)))
         # A kernel that vanishes on the training samples (an absent term, a constant that was centred), or one of its
         # samples, says nothing: it is left at zero, for new samples too.
         if self.mode == "trace":
             mean = float(np.mean(diagonal))
-            self.scale[j] = 1.0 / mean if mean > nothing else 0.0
+            self.scale[j] = 1.0 / mean if mean > float(np.mean(nothing)) else 0.0
         elif self.mode == "cosine":
             assert self.diagonal is not None
             self.diagonal[j] = np.where(diagonal > nothing, diagonal, np.inf)
@@ -128,10 +145,12 @@ class Normaliser:
             means = np.mean(entries, axis=1)
             kept = kept - means[:, None] - self.row_means[j, cols][None, :] + self.grand_means[j]
             if diagonal is not None:
+                nothing = np.maximum(NOTHING, GONE * np.abs(diagonal))
                 diagonal = diagonal - 2.0 * means + self.grand_means[j]
+                diagonal = np.where(diagonal > nothing, diagonal, np.inf)
         if self.diagonal is not None:
             assert diagonal is not None
-            kept = kept / np.sqrt(np.maximum(diagonal, 1e-300)[:, None] * self.diagonal[j, cols][None, :])
+            kept = kept / np.sqrt(np.maximum(diagonal, NOTHING)[:, None] * self.diagonal[j, cols][None, :])
         return kept * self.scale[j]
 
     def restrict(self, kernels: Index) -> Normaliser:

@@ -14,7 +14,7 @@ from ..banks import Bank, BoundKernels, LazyBank
 from ..exceptions import KernelWeaveConvergenceWarning
 from ..losses import Loss
 from ..norms import Norm
-from ..problems import Certificate, MKLProblem, Point, refuse_crossed_bounds
+from ..problems import Certificate, MKLProblem, Point, without_crossed_bounds
 from ..solvers import MESSAGES, TRACE_COLUMNS, Solution, Solver, Stop, final_status, solve, without_caches
 
 Array = NDArray[np.float64]
@@ -71,7 +71,7 @@ def run(
         solution = _go_on(problem.on(bank), solver, replace(stop, tol=tol), solution)
         again = final_certificate(problem.on(judge_bank), solution)
         certificate = again.with_dual_of(certificate)
-    refuse_crossed_bounds(problem.on(judge_bank), solution.point, certificate)
+    certificate = without_crossed_bounds(problem.on(judge_bank), solution.point, certificate)
     status = final_status(solution.status, certificate.relative_gap, stop.tol)
     if status != "converged":
         _warn(status, label, certificate, stop, solution, solver)

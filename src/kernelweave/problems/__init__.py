@@ -3,7 +3,7 @@
 from .certificate import Certificate, Point, relative_gap
 from .fixed import FixedSolution, solve_fixed
 from .mkl import MKLProblem, Oracle
-from .rounding import refuse_crossed_bounds
+from .rounding import without_crossed_bounds
 
 __all__ = [
     "Certificate",
@@ -11,7 +11,7 @@ __all__ = [
     "MKLProblem",
     "Oracle",
     "Point",
-    "refuse_crossed_bounds",
     "relative_gap",
     "solve_fixed",
+    "without_crossed_bounds",
 ]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,7 +13,7 @@ from .certificate import Array, Certificate, Point
 if TYPE_CHECKING:
     from .mkl import MKLProblem
 
-__all__ = ["refuse_crossed_bounds", "rounding_doubt"]
+__all__ = ["rounding_doubt", "without_crossed_bounds"]
 
 #: relative error of a sum over samples that is put down to double precision: some hundreds of units in the last place
 ROUNDING = 1e-13
@@ -20,17 +21,18 @@ ROUNDING = 1e-13
 NEGLIGIBLE = 1e-9
 
 
-def refuse_crossed_bounds(problem: MKLProblem, point: Point, certificate: Certificate) -> None:
-    """Raise where a lower bound lies above the objective by more than rounding explains.
+def without_crossed_bounds(problem: MKLProblem, point: Point, certificate: Certificate) -> Certificate:
+    """Return a certificate whose lower bound is below the objective, or raise where that is beyond rounding.
 
-    Weak duality leaves two causes: a conjugate that does not belong to its loss or norm, or kernels that are not
-    positive semidefinite.
+    Bounds that cross by rounding are taken apart by what rounding may have done.  Beyond that weak duality leaves two
+    causes: a conjugate that does not belong to its loss or norm, or kernels that are not positive semidefinite.
     """
     size = max(abs(certificate.primal), abs(certificate.dual), certificate.tiny)
     if not certificate.dual - certificate.primal > NEGLIGIBLE * size:
-        return
-    if certificate.dual - certificate.primal <= rounding_doubt(problem, point, certificate):
-        return
+        return certificate
+    doubt = rounding_doubt(problem, point, certificate)
+    if certificate.dual - certificate.primal <= doubt:
+        return replace(certificate, dual=certificate.dual - doubt)
     raise CertificateError(
         f"the lower bound {certificate.dual:.6g} lies above the objective {certificate.primal:.6g}, beyond rounding: "
         f"value and conjugate of the loss {problem.loss!r} or of the norm {problem.norm!r} do not belong together, or a "

@@ -153,7 +153,7 @@ def _solve(
             progress.show(best.row)
             if saved is not None and best.point is not None and best.certificate is not None:
                 saved.save(best.point, best.certificate.dual_point, best.trace, seconds)
-            if best.gap <= stop.tol:
+            if abs(best.gap) <= stop.tol:  # bounds that cross by more are rounding, and prove nothing yet
                 status = "converged"
                 break
             if callback is not None and callback(best.row):
@@ -176,7 +176,7 @@ def _solve(
             raise
         status = "interrupted"
     except (np.linalg.LinAlgError, FloatingPointError):
-        if best.point is None:
+        if best.point is None and not isinstance(problem, MKLProblem):
             raise
         status = "failed"
     finally:
@@ -184,6 +184,8 @@ def _solve(
         if saved is not None and best.point is not None and best.certificate is not None:
             seconds = time.perf_counter() - began
             saved.save(best.point, best.certificate.dual_point, best.trace, seconds, force=True)
+    if best.point is None and isinstance(problem, MKLProblem):
+        best.begin_at_nothing(problem, time.perf_counter() - began)
     best.share_coefficients(problem)
     if best.point is None or best.certificate is None:
         raise NotFiniteError(
@@ -241,6 +243,18 @@ class _Best:
                 shared,
                 problem.certificate(shared).with_dual_of(self.certificate),
             )
+
+    def begin_at_nothing(self, problem: MKLProblem, seconds: float) -> None:
+        """Take the function that is its intercept, where a solver broke down before its first point."""
+        zero = Point(
+            np.zeros_like(problem.y),
+            problem.norm.start(problem.m),
+            np.zeros(problem.m),
+            np.zeros_like(problem.y),
+        )
+        judged = problem.certificate(zero)
+        if np.isfinite(judged.primal) and np.isfinite(judged.dual):
+            self.take(zero, judged, 1, seconds, 0.0)
 
     def take(self, point: Point, judged: Certificate, iteration: int, seconds: float, passes: float) -> None:
         if self.certificate is None:
