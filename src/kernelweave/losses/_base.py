@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .._components import Component, Registry
 from .._numerics.projections import project_box_sum
-from .._numerics.scalar import monotone_root
+from .._numerics.scalar import monotone_root, smooth_root
 
 Array = NDArray[np.float64]
 
@@ -184,7 +184,13 @@ class Loss(Component):
 
     def _intercept(self, y: Array, f: Array, c: Array) -> float:
         """One column of ``best_intercept``; the derivative in b is increasing, so its root is the answer."""
-        return monotone_root(lambda b: float(np.sum(c * self.gradient(y, f + b))))
+
+        def slope(b: float) -> float:
+            return float(np.sum(c * self.gradient(y, f + b)))
+
+        if not self.has_curvature:
+            return monotone_root(slope)
+        return smooth_root(slope, lambda b: float(np.sum(c * self.curvature(y, f + b))))
 
 
 registry: Registry[Loss] = Registry("loss", "kernelweave.losses")

@@ -231,7 +231,7 @@ def _newton(
         beta, decision = np.zeros(n), np.zeros(n)
     floor = 1e-14 * float(np.max(c))
     best: FixedSolution | None = None
-    idle, stuck, last, factorising = 0, 0, np.inf, 0.0
+    idle, lowest, factorising = 0, np.inf, 0.0
     for iteration in range(1, max_iter + 1):
         b = loss.best_intercept(y, decision, c) if fit_intercept else 0.0
         f = decision + b
@@ -245,14 +245,14 @@ def _newton(
             product = decision if np.array_equal(inside, beta) else K @ inside
             own = assess(loss, y, c, inside, product, fit_intercept, iteration)
             solution = min(solution, own, key=lambda candidate: candidate.gap)
-        stuck = 0 if best is None or solution.gap < 0.9 * best.gap else stuck + 1
+        better = best is None or solution.gap < 0.9 * best.gap
         if best is None or solution.gap < best.gap:
             best = solution
         # a quadratic form below zero is rounding, and following it down would lead nowhere
         here = 0.5 * max(float(beta @ decision), 0.0) + loss.total(y, f, c)
-        idle = idle + 1 if abs(last - here) <= 1e-12 * abs(here) else 0
-        last = here
-        if best.relative_gap <= target or idle == 5 or stuck == 20:  # idle or stuck: rounding has taken over
+        idle = 0 if better or here < lowest - 1e-9 * abs(lowest) else idle + 1
+        lowest = min(here, lowest)
+        if best.relative_gap <= target or idle == 6:  # idle: rounding has taken over
             return best
         # a factorisation cannot be left in the middle: it is begun only where the last one would have fitted in
         if time_left() <= factorising:

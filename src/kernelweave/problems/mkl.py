@@ -94,7 +94,7 @@ class MKLProblem:
         self.tiny = self._rounding()
         norm.check(bank.m)
         self.norm = norm.for_kernels(bank.m).settle(self.mean_kernel_value)
-        self._zero = self._bound_at_zero()
+        self.zero_bound = self._bound_at_zero()
 
     @property
     def n(self) -> int:
@@ -170,8 +170,8 @@ class MKLProblem:
         if point.dual_quad is None:  # other coefficients of which all is known take the place of beta
             bounds.append(self._lower_bound(point.beta, quad))
         dual, beta = max(bounds, key=lambda bound: bound[0])
-        if not dual >= self._zero:
-            dual, beta = self._zero, np.zeros_like(beta)
+        if not dual >= self.zero_bound:
+            dual, beta = self.zero_bound, np.zeros_like(beta)
         margin = self.loss.margin(self.y, decision + intercept, self.c)
         return Certificate(primal, dual, beta, intercept, self.tiny, margin)
 

@@ -32,7 +32,10 @@ def without_crossed_bounds(problem: MKLProblem, point: Point, certificate: Certi
         return certificate
     doubt = rounding_doubt(problem, point, certificate)
     if certificate.dual - certificate.primal <= doubt:
-        return replace(certificate, dual=certificate.dual - doubt)
+        lower = certificate.dual - doubt
+        if lower >= problem.zero_bound:
+            return replace(certificate, dual=lower)
+        return replace(certificate, dual=problem.zero_bound, dual_point=np.zeros_like(certificate.dual_point))
     raise CertificateError(
         f"the lower bound {certificate.dual:.6g} lies above the objective {certificate.primal:.6g}, beyond rounding: "
         f"value and conjugate of the loss {problem.loss!r} or of the norm {problem.norm!r} do not belong together, or a "

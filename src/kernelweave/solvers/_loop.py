@@ -23,6 +23,11 @@ __all__ = ["TRACE_COLUMNS", "Solution", "Stop", "solve"]
 
 TRACE_COLUMNS = ("iteration", "seconds", "passes", "primal", "dual", "relative_gap", "active_kernels")
 
+#: what to say where there is no point at all
+BROKEN = (
+    "solver {!r} produced values that are not finite at its first point: scale the features and the targets "
+    "(StandardScaler), use normalize='trace', or choose a C nearer to 1"
+)
 #: share of ``max_seconds`` on top of it that a solver may take for its last word
 FINISHING = 0.1
 
@@ -162,7 +167,7 @@ def _solve(
             if deadline.left <= 0.0:
                 status = "max_seconds"
                 break
-            if getattr(state, "finished", False):
+            if getattr(state, "finished", False) or best.idle >= (solver.patience or np.inf):
                 status = "stalled"
                 break
             iteration += 1
@@ -175,23 +180,18 @@ def _solve(
         if best.point is None:
             raise
         status = "interrupted"
-    except (np.linalg.LinAlgError, FloatingPointError):
-        if best.point is None and not isinstance(problem, MKLProblem):
-            raise
+    except (np.linalg.LinAlgError, FloatingPointError) as error:
+        if best.point is None:
+            raise NotFiniteError(f"{BROKEN.format(solver.registered_as)} ({error})") from error
         status = "failed"
     finally:
         progress.close()
         if saved is not None and best.point is not None and best.certificate is not None:
             seconds = time.perf_counter() - began
             saved.save(best.point, best.certificate.dual_point, best.trace, seconds, force=True)
-    if best.point is None and isinstance(problem, MKLProblem):
-        best.begin_at_nothing(problem, time.perf_counter() - began)
     best.share_coefficients(problem)
     if best.point is None or best.certificate is None:
-        raise NotFiniteError(
-            f"solver {solver.registered_as!r} produced values that are not finite at its first point: scale the "
-            "features and the targets (StandardScaler), use normalize='trace', or choose a C nearer to 1"
-        )
+        raise NotFiniteError(BROKEN.format(solver.registered_as))
     # blocks may have had the gap that the coefficients that predict have not
     status = final_status(status, best.gap, stop.tol)
     return Solution(
@@ -216,6 +216,8 @@ class _Best:
         self.point: Point | None = None
         self.certificate: Certificate | None = None
         self.trace: list[tuple[float, ...]] = []
+        #: iterations since either bound became better
+        self.idle = 0
 
     @property
     def gap(self) -> float:
@@ -244,18 +246,6 @@ class _Best:
                 problem.certificate(shared).with_dual_of(self.certificate),
             )
 
-    def begin_at_nothing(self, problem: MKLProblem, seconds: float) -> None:
-        """Take the function that is its intercept, where a solver broke down before its first point."""
-        zero = Point(
-            np.zeros_like(problem.y),
-            problem.norm.start(problem.m),
-            np.zeros(problem.m),
-            np.zeros_like(problem.y),
-        )
-        judged = problem.certificate(zero)
-        if np.isfinite(judged.primal) and np.isfinite(judged.dual):
-            self.take(zero, judged, 1, seconds, 0.0)
-
     def take(self, point: Point, judged: Certificate, iteration: int, seconds: float, passes: float) -> None:
         if self.certificate is None:
             self.point, self.certificate = point, judged
@@ -264,6 +254,9 @@ class _Best:
         active = int(np.count_nonzero(point.weights))
         now = self.certificate
         assert now is not None
+        better = not self.trace or now.primal < self.trace[-1][3] or now.dual > self.trace[-1][4]
+        # bounds that cross are rounding, and better ones no progress
+        self.idle = 0 if better and now.primal >= now.dual else self.idle + 1
         self.trace.append((iteration, seconds, passes, now.primal, now.dual, now.relative_gap, active))
 
 

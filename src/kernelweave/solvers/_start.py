@@ -30,12 +30,14 @@ def balanced_start(problem: MKLProblem) -> NDArray[np.float64]:
     A function of norm t in the space of a kernel with mean diagonal s has values of the size ``t sqrt(s)``.
     """
     equal = problem.norm.start(problem.m)
-    if not problem.norm.convex_in_weights:
+    if problem.norm.fixed or not (problem.norm.convex_in_weights or problem.norm.analytic):
         return equal
     sizes = np.mean(problem.bank.diag(), axis=1)
     there = sizes > 0
     if not np.any(there) or np.max(sizes[there]) <= ALIKE * np.min(sizes[there]):
         return equal
+    if not problem.norm.convex_in_weights:  # the maximum norm: weights follow the quadratic forms
+        return problem.norm.weights(sizes)
     blocks = np.where(there, np.sqrt(np.min(sizes[there]) / np.where(there, sizes, 1.0)), 0.0)
     return problem.norm.weights_of_blocks(blocks)
 

@@ -37,12 +37,8 @@ class _State:
     curved: bool = True
     damping: float = 0.0
     gap: float = np.inf
-    idle: int = 0
     finished: bool = False
 
-
-#: steps in a row that improve neither bound before there is nothing more to gain
-PATIENCE = 40
 
 #: closed-form steps are begun with where they are bound to leave no more of the gap than this (p >= 1.5), and gone on
 #: with while they leave no more than that
@@ -60,6 +56,7 @@ class Newton(Solver, registered_as="newton"):
 
     needs = ("convex weights",)
     default_max_iter = 300
+    patience = 40
     summary = "quadratic model in the weights with the exact Hessian"
 
     def __init__(self, cuts: int = 30) -> None:
@@ -110,8 +107,6 @@ class Newton(Solver, registered_as="newton"):
         if oracle.inner.primal < upper:
             following.damping = 0.25 * state.damping
             return following
-        following.idle = state.idle + 1 if following.lower <= state.lower else 0
-        following.finished = following.idle >= PATIENCE
         # A null step: the new cut corrects the model.
         following.centre, following.curved, following.damping = state.centre, state.curved, state.damping
         if proposal.decrease < 1e-3 * (upper - lower):
