@@ -62,11 +62,15 @@ class Registry(Mapping[str, type[T]], Generic[T]):
 
     def _load(self) -> dict[str, type[T]]:
         if not self._loaded:
-            self._loaded = True
-            package = importlib.import_module(self.package)
-            for module in pkgutil.iter_modules(package.__path__):
-                if not module.name.startswith("_"):
-                    importlib.import_module(f"{self.package}.{module.name}")
+            self._loaded = True  # the modules may look, too, while they are imported
+            try:
+                package = importlib.import_module(self.package)
+                for module in pkgutil.iter_modules(package.__path__):
+                    if not module.name.startswith("_"):
+                        importlib.import_module(f"{self.package}.{module.name}")
+            except BaseException:  # an interrupt, say: the next look begins again
+                self._loaded = False
+                raise
         return self._classes
 
     def __getitem__(self, name: str) -> type[T]:

@@ -17,6 +17,7 @@ from ..distributed import in_memory, lazily
 from ..losses import Logistic, Loss, make_loss
 from ._base import BaseMKL
 from ._inputs import Training
+from ._one_fit import one_fit
 from ._partial import LearnsOnline
 
 __all__ = ["MKLClassifier"]
@@ -187,6 +188,7 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         several = np.size(getattr(self, "classes_", ())) > 2
         return loss.of_several_classes() if several and self.multi_class == "joint" else loss
 
+    @one_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
         """Learn kernel weights and coefficients.
 

@@ -16,6 +16,7 @@ from ..banks import support
 from ..problems import Certificate
 from ..problems.similarity_losses import make_similarity_loss
 from ..solvers import TRACE_COLUMNS, Stop
+from ._one_fit import one_fit
 from ._similarity_inputs import normalised, source_of
 from ._similarity_methods import LEARNED, METHODS, SimilarityFit, Task, fit_method
 
@@ -140,6 +141,7 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         self.callback = callback
         self.verbose = verbose
 
+    @one_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SimilarityClassifier:
         """Learn the kernel and the SVM.
 

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._numerics.deadline import Deadline, OutOfTime, time_limit
+from .._numerics.interrupts import one_interrupt
 from .._numerics.threads import few_blas_threads
 from ..problems import Certificate, MKLProblem, Point
 from ._base import Solver
@@ -105,7 +106,7 @@ def solve(
         NPZ file that is rewritten as the fit goes on and resumed from where it exists and fits the problem.
     """
     stop = stop or Stop()
-    with few_blas_threads(problem.n), time_limit(stop.max_seconds) as deadline:
+    with one_interrupt(), few_blas_threads(problem.n), time_limit(stop.max_seconds) as deadline:
         return _solve(problem, solver, stop, deadline, start, callback, verbose, checkpoint)
 
 
@@ -137,6 +138,8 @@ def _solve(
     progress = Progress(verbose, stop.tol, str(solver.registered_as))
     state: Any = None
     ready = _good_enough(problem, start, stop.tol)
+    fit = deadline.outermost
+    fit.winding_up = False
     try:
         while iteration <= last:
             if ready is not None and start is not None:
@@ -151,7 +154,7 @@ def _solve(
                     point = solver.point(state)
                     judged = problem.certificate(point)
                 except OutOfTime:
-                    status = "max_seconds"
+                    status = "interrupted" if deadline.interrupted else "max_seconds"
                     break
             if not (np.isfinite(judged.primal) and np.isfinite(judged.dual)):
                 status = "non_finite"
@@ -169,7 +172,7 @@ def _solve(
                 status = "stopped"
                 break
             if deadline.left <= 0.0:
-                status = "max_seconds"
+                status = "interrupted" if deadline.interrupted else "max_seconds"
                 break
             if getattr(state, "finished", False):
                 status = "stalled"
@@ -184,7 +187,9 @@ def _solve(
                     status = "converged"
                 elif status == "converged":  # blocks had the gap, the coefficients that predict have not
                     status = "stalled"
+        fit.winding_up = True
     except KeyboardInterrupt:
+        fit.interrupt()  # a callback may have raised it
         if best.point is None:
             raise
         status = "interrupted"
@@ -193,6 +198,7 @@ def _solve(
             raise
         status = "failed"
     finally:
+        fit.winding_up = True
         progress.close()
         if saved is not None and best.point is not None and best.certificate is not None:
             seconds = time.perf_counter() - began
