@@ -17,7 +17,7 @@ from ..banks.bound import BoundKernels, active_kernels
 from ..losses import Loss, make_loss
 from ..norms import Norm, make_norm
 from ..problems import MKLProblem, Point
-from ..solvers import Solver, Stop, choose_solver, fitting_solvers, make_solver
+from ..solvers import Solver, Stop, check_place, choose_solver, fitting_solvers, make_solver
 from ._fitting import Fit, exact_bank, run, stack_fits, trace_table
 from ._html import FitSummary
 from ._inputs import Training, bind, check_options, new_samples, training_inputs
@@ -86,6 +86,8 @@ class BaseMKL(FitSummary, BaseEstimator):
             raise ValueError(f"max_iter must be a whole number >= 1 or None, got {self.max_iter!r}")
         if self.max_seconds is not None:
             _positive("max_seconds", self.max_seconds)
+        if self.checkpoint is not None:
+            check_place(self.checkpoint)
         check_options(self.normalize, self.storage, self.dtype, self.memory_budget, self.device)
         loss, norm = self._loss(), make_norm(self.norm)
         if self._task not in loss.tasks:
