@@ -78,7 +78,8 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         Storage of the bank, and kernel values in prediction; distances, sums over samples in the fit, coefficients and
         the certificate are always in double precision.
     memory_budget : int, str or None, default=None
-        Bytes the bank may take (``"2GB"``); None is half of the machine's memory.
+        Bytes the bank may take (``"2GB"``); None is half of what the process may use (the machine's memory, or the
+        limit of its container or user where that is less).
     warm_start : bool, default=False
         Start from the previous fit where it has the same samples and kernels.
     checkpoint : path or None, default=None
