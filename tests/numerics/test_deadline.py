@@ -9,7 +9,15 @@ import time
 import numpy as np
 import pytest
 
-from kernelweave._numerics.deadline import OutOfTime, check_time, out_of_time, time_left, time_limit
+from kernelweave._numerics.deadline import (
+    OutOfTime,
+    check_time,
+    interrupted,
+    out_of_time,
+    time_left,
+    time_limit,
+    time_spent,
+)
 from kernelweave._numerics.pieces import Pieces
 from kernelweave._numerics.smo import solve_box_qp
 
@@ -35,12 +43,29 @@ def test_the_earliest_of_nested_limits_counts():
     assert time_left() == math.inf
 
 
-def test_a_limit_that_is_over_ends_what_is_inside():
-    with time_limit(None) as fit, time_limit(1000.0):
-        assert not out_of_time()
-        fit.end()
+def test_an_interrupt_ends_the_whole_fit():
+    with time_limit(None):
+        with time_limit(1000.0) as problem:
+            assert not out_of_time()
+            assert not interrupted()
+            problem.interrupt()
+            assert out_of_time()
+            assert interrupted()
         assert out_of_time()
+        with time_limit(1000.0):  # the next problem of the same fit
+            assert interrupted()
     assert not out_of_time()
+    assert not interrupted()
+
+
+def test_time_is_counted_from_where_the_fit_began():
+    assert time_spent() == 0.0
+    with time_limit(None):
+        assert time_spent() == 0.0  # a command, not a fit
+        with time_limit(None, whole_fit=True):
+            time.sleep(0.02)
+            with time_limit(5.0):
+                assert 0.02 <= time_spent() < 2.0
 
 
 def test_a_step_is_left_only_where_there_is_a_point_to_return():

@@ -17,8 +17,8 @@ from ..distributed import in_memory, lazily
 from ..losses import Loss, make_loss
 from ._base import BaseMKL
 from ._inputs import Training
+from ._one_fit import one_fit
 from ._partial import LearnsOnline
-from ._refusal import unchanged_where_it_raises
 
 __all__ = ["MKLClassifier"]
 
@@ -80,7 +80,8 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         Storage of the bank, and kernel values in prediction; distances, sums over samples in the fit, coefficients and
         the certificate are always in double precision.
     memory_budget : int, str or None, default=None
-        Bytes the bank may take (``"2GB"``); None is half of the machine's memory.
+        Bytes the bank may take (``"2GB"``); None is half of what the process may use (the machine's memory, or the
+        limit of its container or user where that is less).
     warm_start : bool, default=False
         Start from the previous fit where it has the same samples and kernels.
     checkpoint : path or None, default=None
@@ -190,7 +191,7 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         several = np.size(getattr(self, "classes_", ())) > 2
         return loss.of_several_classes() if several and self.multi_class == "joint" else loss
 
-    @unchanged_where_it_raises
+    @one_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
         """Learn kernel weights and coefficients.
 

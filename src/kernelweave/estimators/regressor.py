@@ -11,7 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, column_o
 from ..banks._device import on_host
 from ..distributed import in_memory, lazily
 from ._base import BaseMKL
-from ._refusal import unchanged_where_it_raises
+from ._one_fit import one_fit
 
 __all__ = ["MKLRegressor"]
 
@@ -93,7 +93,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
             device=device,
         )
 
-    @unchanged_where_it_raises
+    @one_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
         """Learn kernel weights and coefficients.
 

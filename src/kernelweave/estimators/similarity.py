@@ -17,7 +17,7 @@ from ..problems import Certificate
 from ..problems.similarity_losses import make_similarity_loss
 from ..solvers import TRACE_COLUMNS, Stop
 from ._inputs import finite_decision
-from ._refusal import unchanged_where_it_raises
+from ._one_fit import one_fit
 from ._similarity_inputs import normalised, source_of
 from ._similarity_methods import LEARNED, METHODS, SimilarityFit, Task, fit_method
 
@@ -142,7 +142,7 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         self.callback = callback
         self.verbose = verbose
 
-    @unchanged_where_it_raises
+    @one_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SimilarityClassifier:
         """Learn the kernel and the SVM.
 

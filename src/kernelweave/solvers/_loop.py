@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from .._numerics.deadline import Deadline, OutOfTime, time_limit
+from .._numerics.interrupts import one_interrupt
 from .._numerics.threads import few_blas_threads
 from ..exceptions import NotFiniteError
 from ..problems import Certificate, MKLProblem, Point
@@ -101,7 +102,7 @@ def solve(
         NPZ file that is rewritten as the fit goes on and resumed from where it exists and fits the problem.
     """
     stop = stop or Stop()
-    with few_blas_threads(problem.n), time_limit(stop.max_seconds) as deadline:
+    with one_interrupt(), few_blas_threads(problem.n), time_limit(stop.max_seconds) as deadline:
         return _solve(problem, solver, stop, deadline, start, callback, verbose, checkpoint)
 
 
@@ -133,6 +134,8 @@ def _solve(
     progress = Progress(verbose, stop.tol, str(solver.registered_as))
     state: Any = None
     ready = _good_enough(problem, start, stop.tol)
+    fit = deadline.outermost
+    fit.winding_up = False
     try:
         while iteration <= last:
             if ready is not None and start is not None:
@@ -147,7 +150,7 @@ def _solve(
                     point = solver.point(state)
                     judged = problem.certificate(point)
                 except OutOfTime:
-                    status = "max_seconds"
+                    status = "interrupted" if deadline.interrupted else "max_seconds"
                     break
             if not (np.isfinite(judged.primal) and np.isfinite(judged.dual)):
                 status = "non_finite"
@@ -165,7 +168,7 @@ def _solve(
                 status = "stopped"
                 break
             if deadline.left <= 0.0:
-                status = "max_seconds"
+                status = "interrupted" if deadline.interrupted else "max_seconds"
                 break
             if getattr(state, "finished", False) or best.idle >= (solver.patience or np.inf):
                 status = "stalled"
@@ -176,7 +179,9 @@ def _solve(
             better = solver.finish(problem, best.point)
             if better is not None:
                 best.improve(better, problem.certificate(better))
+        fit.winding_up = True
     except KeyboardInterrupt:
+        fit.interrupt()  # a callback may have raised it
         if best.point is None:
             raise
         status = "interrupted"
@@ -185,6 +190,7 @@ def _solve(
             raise NotFiniteError(f"{BROKEN.format(solver.registered_as)} ({error})") from error
         status = "failed"
     finally:
+        fit.winding_up = True
         progress.close()
         if saved is not None and best.point is not None and best.certificate is not None:
             seconds = time.perf_counter() - began
