@@ -10,9 +10,9 @@ import pytest
 
 import references as ref
 from kernelweave._numerics.deadline import OutOfTime, time_limit
+from kernelweave.exceptions import NotFiniteError
 from kernelweave.problems import Point
-from kernelweave.solvers import TRACE_COLUMNS, Solver, Stop, make_solver, solve, without_caches
-from kernelweave.solvers._loop import MESSAGES
+from kernelweave.solvers import MESSAGES, TRACE_COLUMNS, Solver, Stop, make_solver, solve, without_caches
 from problems.making import make_case
 
 N, M = 20, 4

@@ -125,7 +125,7 @@ class BoundKernels:
 
     def _explicit(self) -> Index:
         """Kernels that are cheaper through their features than through the support: ``Z (Z' coef)``."""
-        if not self.normaliser.keeps_powers():
+        if self.normaliser.diagonal is not None:
             return np.zeros(0, dtype=np.intp)
         shape: tuple[int, ...] = getattr(self.samples, "shape", ())
         if len(shape) != 2:
@@ -138,11 +138,14 @@ class BoundKernels:
     def _add_explicit(self, new: Any, explicit: Index, weights: Array, coef: Array, out: Array) -> None:
         kernels = [self.kernels[j] for j in explicit]
         mine, starts = stack_features(kernels, self.samples)
+        theirs, _ = stack_features(kernels, new)
+        if self.normaliser.center:
+            means = np.asarray(mine.mean(axis=0)).ravel()
+            mine, theirs = np.asarray(mine - means), np.asarray(theirs - means)
         direction = np.asarray(mine.T @ coef, dtype=float)  # Z' coef, (R,) or (R, k)
         mixing = np.repeat((weights * self.normaliser.scale)[..., explicit], np.diff(starts), axis=-1)
         # one set of weights serves all columns of the coefficients, or each column has its own
         direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
-        theirs, _ = stack_features(kernels, new)
         out += np.asarray(theirs @ direction, dtype=float)
 
     def _visit(self, new: Any, use: Callable[[int, Array], None], dtype: Any = np.float64) -> None:

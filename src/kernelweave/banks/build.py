@@ -207,9 +207,14 @@ def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser
         z = features[:, first:last]
         means = np.asarray(z.mean(axis=0)).ravel()
         squares = np.asarray((z.multiply(z) if sp.issparse(z) else z**2).sum(axis=1), dtype=float).ravel()
-        normaliser.learn(int(j), squares, z @ means if normaliser.center else None)
         if normaliser.center:
             z = z - means
+            own = np.sum(
+                z**2, axis=1
+            )  # from the centred features: the raw ones may be of any size beside them
+            normaliser.learn(int(j), squares, (z + means) @ means, own)
+        else:
+            normaliser.learn(int(j), squares)
         if normaliser.diagonal is not None:
             lengths = np.sqrt(normaliser.diagonal[j])
             z = z.multiply(1.0 / lengths[:, None]) if sp.issparse(z) else z / lengths[:, None]

@@ -81,23 +81,31 @@ class Normaliser:
                 "the kernel out"
             )
 
-    def _warn_of_lost_digits(self, j: int, before: float, after: float) -> None:
+    def _warn_of_lost_digits(self, j: int, raw: Array, centred: Array) -> None:
         """Say so where centring leaves so little of a kernel that its digits are mostly rounding."""
-        if GONE * before < after < FEW_LEFT * before:
-            digits = int(np.log10(after / before) + 16)
-            warnings.warn(
-                f"centring leaves {after / before:.1g} of kernel {self.names[j]!r}, about {digits} of its 16 digits: bring "
-                "the features to mean zero first (StandardScaler)",
-                KernelWeaveWarning,
-                stacklevel=2,
-            )
+        before, after = float(np.mean(np.abs(raw))), float(np.mean(centred))
+        constant = float(np.ptp(raw)) <= 1e-14 * before and after <= GONE * before
+        if constant or after >= FEW_LEFT * before:
+            return
+        digits = max(0, int(np.log10(max(after / before, 1e-16)) + 16))
+        warnings.warn(
+            f"centring leaves {max(after / before, 0.0):.1g} of kernel {self.names[j]!r}, about {digits} of its 16 "
+            "digits: bring the features to mean zero first (StandardScaler)",
+            KernelWeaveWarning,
+            stacklevel=2,
+        )
 
     def keeps_powers(self) -> bool:
         """Whether a kernel only gets a factor, so that families can still be stored as powers of one matrix."""
         return not self.center and self.mode != "cosine"
 
-    def learn(self, j: int, diagonal: Array, row_means: Array | None = None) -> None:
-        """Learn kernel j from its raw diagonal and, for centring, its row means."""
+    def learn(
+        self, j: int, diagonal: Array, row_means: Array | None = None, centred: Array | None = None
+    ) -> None:
+        """Learn kernel j from its raw diagonal and, for centring, its row means.
+
+        ``centred`` is the diagonal after centring, where it is known better than by subtracting.
+        """
         nothing: Any = NOTHING
         self._refuse_overflow(j, diagonal if row_means is None else diagonal + row_means)
         if self.center:
@@ -106,11 +114,13 @@ class Normaliser:
             assert self.grand_means is not None
             self.row_means[j] = row_means
             self.grand_means[j] = np.mean(row_means)
-            nothing = np.maximum(
-                NOTHING, GONE * np.abs(diagonal)
-            )  # what centring leaves of a constant is rounding
-            before, diagonal = diagonal, diagonal - 2.0 * row_means + self.grand_means[j]
-            self._warn_of_lost_digits(j, float(np.mean(before)), float(np.mean(diagonal)))
+            if centred is None:
+                nothing = np.maximum(
+                    NOTHING, GONE * np.abs(diagonal)
+                )  # what is left of a constant is rounding
+                centred = diagonal - 2.0 * row_means + self.grand_means[j]
+                self._warn_of_lost_digits(j, diagonal, centred)
+            diagonal = centred
         # A kernel that vanishes on the training samples (an absent term, a constant that was centred), or one of its
         # samples, says nothing: it is left at zero, for new samples too.
         if self.mode == "trace":

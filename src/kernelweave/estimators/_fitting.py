@@ -94,13 +94,13 @@ def _warn(
     status: str, label: str, certificate: Certificate, stop: Stop, solution: Solution, solver: Solver
 ) -> None:
     if status in ("imprecise", "stalled", "failed", "non_finite"):
-        advice = "scale the features (StandardScaler), use normalize='trace' and dtype='float64', or choose a C nearer to 1"
+        advice = "scale the features (StandardScaler), use normalize='trace' and float64, or choose a C nearer to 1"
     else:
         advice = "raise max_iter or max_seconds to go on"
     warnings.warn(
-        f"{label}{MESSAGES[status]}: stopped at a relative gap of {certificate.relative_gap:.2g} (tol={stop.tol:g}) after "
-        f"{solution.n_iter} iterations of {solver.registered_as!r}. The best point was kept and its certificate is valid; "
-        f"{advice}.",
+        f"{label}{MESSAGES[status]}: stopped at a relative gap of {certificate.relative_gap:.2g} (tol={stop.tol:g}) "
+        f"after {solution.n_iter} iterations of {solver.registered_as!r}. The best point was kept and its certificate "
+        f"is valid; {advice}.",
         KernelWeaveConvergenceWarning,
         stacklevel=5,
     )

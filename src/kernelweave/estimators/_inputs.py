@@ -157,6 +157,8 @@ def bind(training: Training, estimator: Any, threads: int) -> tuple[Bank, Any]:
         storage = "stream"
         samples = samples[spread_rows(training.n)]  # widths and landmarks are settled on a part that fits
     resolved = resolve_kernels(training.kernels, samples)
+    if estimator.center:
+        resolved = [kernel.recentred(samples) for kernel in resolved]
     bank, normaliser = build_bank(
         resolved,
         training.samples,

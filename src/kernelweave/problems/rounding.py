@@ -38,8 +38,8 @@ def without_crossed_bounds(problem: MKLProblem, point: Point, certificate: Certi
         return replace(certificate, dual=problem.zero_bound, dual_point=np.zeros_like(certificate.dual_point))
     raise CertificateError(
         f"the lower bound {certificate.dual:.6g} lies above the objective {certificate.primal:.6g}, beyond rounding: "
-        f"value and conjugate of the loss {problem.loss!r} or of the norm {problem.norm!r} do not belong together, or a "
-        "kernel is not positive semidefinite. No certificate can be given; check conjugate(u) = max over f of "
+        f"value and conjugate of the loss {problem.loss!r} or of the norm {problem.norm!r} do not belong together, or "
+        "a kernel is not positive semidefinite. No certificate can be given; check conjugate(u) = max over f of "
         "u f - value(f)"
     )
 
