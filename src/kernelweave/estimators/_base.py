@@ -134,7 +134,8 @@ class BaseMKL(FitSummary, BaseEstimator):
     ) -> None:
         """Build the bank and fit on it."""
         self._components()[1].check(len(training.names))
-        bank, bound = bind(training, self, effective_n_jobs(self.n_jobs))
+        with np.errstate(over="ignore", invalid="ignore"):  # kernels that overflow are refused by name
+            bank, bound = bind(training, self, effective_n_jobs(self.n_jobs))
         self._fit_on(bank, bound, training, targets, weights, labels)
 
     def _fit_on(
@@ -242,7 +243,8 @@ class BaseMKL(FitSummary, BaseEstimator):
     def _decision(self, X: Any) -> np.ndarray:
         """Decision values of new rows, ``(n_new,)`` or ``(n_new, k)``; all of them finite."""
         check_is_fitted(self, "dual_coef_")
-        return finite_decision(self._raw_decision(X))
+        with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence
+            return finite_decision(self._raw_decision(X))
 
     def _raw_decision(self, X: Any) -> np.ndarray:
         new = new_samples(self, X, self._bound, self._kind)

@@ -61,6 +61,23 @@ def run(
     label: str = "",
 ) -> Fit:
     """Solve, certify the point that will predict from the kernels alone, and say of the fit what that proves."""
+    with np.errstate(
+        over="ignore", invalid="ignore"
+    ):  # what is not finite is looked for, and told in a sentence
+        return _run(problem, solver, stop, judge_bank, start, callback, verbose, checkpoint, label)
+
+
+def _run(
+    problem: MKLProblem,
+    solver: Solver,
+    stop: Stop,
+    judge_bank: Bank,
+    start: Point | None,
+    callback: Any,
+    verbose: int,
+    checkpoint: str | Path | None,
+    label: str,
+) -> Fit:
     solution = solve(
         problem, solver, stop, start=start, callback=callback, verbose=verbose, checkpoint=checkpoint
     )
