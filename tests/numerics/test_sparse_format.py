@@ -60,7 +60,7 @@ def at(position, value):
     ],
 )
 def test_compressed_parts_that_do_not_fit(kind, part, change):
-    with pytest.raises(ValueError, match="X is a (damaged )?sparse matrix"):
+    with pytest.raises(ValueError, match=r"X is a (damaged )?sparse matrix"):
         check_sparse(spoil(kind, part, change))
 
 
