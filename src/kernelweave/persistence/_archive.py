@@ -30,7 +30,7 @@ class ModelFileError(ValueError):
 
 
 def read_bytes(path: Path, most: int) -> bytes:
-    """Return the bytes of a regular file; one that is a folder, a pipe or a device is refused without waiting for it."""
+    """Return the bytes of a regular file; a folder, a pipe or a device is refused without waiting for it."""
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
@@ -41,7 +41,8 @@ def read_bytes(path: Path, most: int) -> bytes:
             raise ModelFileError(f"{path} is refused: it is not a regular file")
         if about.st_size > most:
             raise ModelFileError(
-                f"{path} is refused: it has {about.st_size:,} bytes, more than {most:,}; raise max_bytes if you trust it"
+                f"{path} is refused: it has {about.st_size:,} bytes, more than {most:,}; "
+                "raise max_bytes if you trust it"
             )
         content = file.read(about.st_size + 1)
     if len(content) > about.st_size:
