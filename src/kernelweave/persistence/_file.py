@@ -34,8 +34,8 @@ INFLATION = 200
 def save(model: Any, path: str | Path, *, note: dict[str, Any] | None = None) -> None:
     """Save a fitted model to a file that holds data and no code.
 
-    Where a pipeline keeps its cache (``memory``) and where fits keep theirs (``checkpoint``) is left out: a file does not
-    say what is read or written on the machine that loads it.
+    Where a pipeline keeps its cache (``memory``) and a fit its ``checkpoint`` is left out: a file does not say what is
+    read or written on the machine that loads it.
 
     Parameters
     ----------
