@@ -46,7 +46,7 @@ def test_a_private_file_is_never_public_for_a_moment(tmp_path):
 def test_a_failure_leaves_the_old_file_alone(tmp_path):
     path = tmp_path / "a.txt"
     path.write_text("old")
-    with pytest.raises(RuntimeError), whole_file(path) as part:
+    with pytest.raises(RuntimeError), whole_file(path) as part:  # noqa: PT012
         part.write_text("half of")
         raise RuntimeError
     assert path.read_text() == "old"
@@ -71,7 +71,7 @@ def test_only_regular_files_are_written_to(tmp_path):
 
 def test_what_appears_meanwhile_is_not_replaced(tmp_path):
     path = tmp_path / "a.txt"
-    with pytest.raises(OSError, match="is a folder"), whole_file(path) as part:
+    with pytest.raises(OSError, match="is a folder"), whole_file(path) as part:  # noqa: PT012
         part.write_text("new")
         path.mkdir()
     assert path.is_dir()
