@@ -137,7 +137,7 @@ def test_what_is_cleared():
     assert (paths.memory, paths[-1].checkpoint, paths[-1].callback) == (None, None, None)
     assert (paths[-1].n_jobs, paths[-1].verbose, paths[-1].memory_budget) == (3, 2, "1GB")
     last = everything[-1]
-    assert (last.checkpoint, last.n_jobs, last.verbose, last.memory_budget) == (None, None, 0, None)
+    assert (last.checkpoint, last.n_jobs, last.verbose, last.memory_budget) == (None, None, False, None)
 
 
 # ---- arrays that point outside ------------------------------------------------------------------------------

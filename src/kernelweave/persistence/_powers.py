@@ -15,7 +15,7 @@ PATHS = frozenset(("memory", "checkpoint", "callback"))
 #: of these, what ``save`` leaves out without a word; a callback is code, which it refuses
 DROPPED = PATHS - {"callback"}
 #: what else is somebody's choice for their own machine, with the value that leaves it to this one
-MACHINE = {**dict.fromkeys(PATHS), "n_jobs": None, "memory_budget": None, "verbose": 0}
+MACHINE = {**dict.fromkeys(PATHS), "n_jobs": None, "memory_budget": None, "verbose": False}
 #: processes that a file may ask for: prediction in a column transformer starts them
 MOST_JOBS = 1024
 

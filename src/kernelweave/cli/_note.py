@@ -1,0 +1,44 @@
+"""What ``kernelweave fit`` notes beside a model, and whether a file has it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+__all__ = ["checked_note"]
+
+COLUMNS = ("numbers", "categories")
+TASKS = ("classification", "regression")
+
+
+def checked_note(label: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return the note of a model file, or say that ``fit`` of this version did not write it.
+
+    Parameters
+    ----------
+    label : dict
+        What ``persistence.about`` returns.
+    path : Path
+        Of the file, for the message.
+    """
+    note = label["note"]
+    if "columns" not in note:
+        raise ValueError(
+            f"{path} was not written by 'kernelweave fit', which notes the columns: load it in Python with "
+            "kernelweave.persistence.load"
+        )
+    checks = {
+        "columns": lambda value: isinstance(value, dict) and all(kind in COLUMNS for kind in value.values()),
+        "gram": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
+        "id": lambda value: value is None or isinstance(value, str),
+        "rows": lambda value: type(value) is int and value > 0,
+        "target": lambda value: isinstance(value, str),
+        "task": lambda value: value in TASKS,
+    }
+    wrong = [key for key, fits in checks.items() if not fits(note.get(key))]
+    if wrong:
+        raise ValueError(
+            f"{path} does not say {wrong[0]!r} as this version needs it (it was written by kernelweave "
+            f"{label['kernelweave']}): fit again, or load it in Python with kernelweave.persistence.load"
+        )
+    return dict(note)
