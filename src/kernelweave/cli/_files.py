@@ -38,7 +38,7 @@ def plain_errors(kept: str = "nothing was written") -> Iterator[None]:
         raise SystemExit(130) from None
     except click.ClickException:
         raise
-    except (ValueError, OSError, TypeError) as error:
+    except (ValueError, OSError, TypeError, FloatingPointError) as error:
         raise click.ClickException(str(error)) from error
     except MemoryError as error:
         raise click.ClickException(str(error) or "there is not enough memory") from error
