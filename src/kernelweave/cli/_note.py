@@ -28,6 +28,7 @@ def checked_note(label: dict[str, Any], path: Path) -> dict[str, Any]:
             "kernelweave.persistence.load"
         )
     checks = {
+        "command": lambda value: value is None or isinstance(value, str),
         "columns": lambda value: isinstance(value, dict) and all(kind in COLUMNS for kind in value.values()),
         "gram": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
         "id": lambda value: value is None or isinstance(value, str),

@@ -33,7 +33,7 @@ MANY_COLUMNS = 10**6
 
 def check_state(model: Any) -> None:
     """Raise an exception of some kind where parts of a model contradict each other."""
-    parts = list(_parts(model))
+    parts = list(_parts(model))[::-1]  # what is inside first: the rest may rely on it
     for part in parts:
         for kind in type(part).__mro__:
             CHECKS.get(kind.__name__, _nothing)(part)
@@ -135,8 +135,18 @@ def _check_stream(part: Stream) -> None:
 
 
 def _check_estimator(part: Any) -> None:
-    if not isinstance(getattr(part, "_stream", None), Stream | None):
+    if not isinstance(getattr(part, "_bound", None), BoundKernels | PrecomputedKernels | None):
+        raise ValueError("the model stands on no kernels")
+    stream = getattr(part, "_stream", None)
+    if stream is None:
+        return
+    if not isinstance(stream, Stream) or not isinstance(part.classes_, np.ndarray) or part.classes_.size < 2:
         raise ValueError("the state of partial_fit is none")
+    # two classes have a function each under a joint loss, else one for both
+    if stream.coef.shape[1] not in ((1, 2) if part.classes_.size == 2 else (part.classes_.size,)):
+        raise ValueError(
+            f"the state of partial_fit is damaged: {stream.coef.shape[1]} functions of {part.classes_.size} classes"
+        )
 
 
 def _nothing(part: Any) -> None:
@@ -170,9 +180,13 @@ def _rehearse(model: Any) -> None:
         warnings.simplefilter("ignore")
         try:
             use(trial, sample)
+            values = trial.decision_function(sample) if hasattr(type(model), "decision_function") else None
         except ValueError:
             if own:
                 raise
+            return
+    if values is not None and np.shape(model.classes_) != ((2,) if values.ndim == 1 else values.shape[1:]):
+        raise ValueError(f"classes of shape {np.shape(model.classes_)} for decisions of shape {values.shape}")
 
 
 def _sample(model: Any) -> tuple[Any, bool]:
