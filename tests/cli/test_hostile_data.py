@@ -204,7 +204,8 @@ def test_warnings_of_a_forged_version(folder):
         check=False,
     )
     assert done.returncode == 0
-    assert "warning: Trying to" in done.stderr
+    assert "warning: m.skops was written with scikit-learn" in done.stderr
+    assert len(done.stderr.splitlines()) == 1
     assert not hostile(done.stdout + done.stderr)
 
 
@@ -367,18 +368,17 @@ def test_what_goes_wrong_unexpectedly_is_a_sentence(folder, monkeypatch):
 
 def test_the_report_obeys_no_parameter_of_the_file(folder, monkeypatch):
     """Forged past the loader: the report itself clears what would start processes or write files."""
-    from kernelweave.persistence import _file
+    from kernelweave.cli import _note
 
     call(*FIT, "--model", "m.skops")
-    kept = _file.loaded
+    kept = _note.open_model
 
     def forged(path):
-        made = kept(path)
-        made.model.set_params(memory="cache", model__checkpoint="victim.npz", model__n_jobs=500)
-        return made
+        model, label = kept(path)
+        return model.set_params(memory="cache", model__checkpoint="victim.npz", model__n_jobs=500), label
 
     Path("victim.npz").write_text("precious")
-    monkeypatch.setattr(_file, "loaded", forged)
+    monkeypatch.setattr(_note, "open_model", forged)
     call("report", "m.skops", "data.csv", "-o", "r.html", "--folds", "2", "--quiet")
     assert Path("victim.npz").read_text() == "precious"
     assert not Path("cache").exists()

@@ -148,9 +148,18 @@ def with_member(content: bytes, **changes: bytes) -> bytes:
 
 def described(content: bytes, change: Callable[[Any], Any]) -> bytes:
     """Return the archive with another description: what ``change`` returns, or makes of it."""
-    tree = json.loads(members_of(content)[DESCRIPTION])
-    tree = change(tree) or tree
-    return with_member(content, **{DESCRIPTION: json.dumps(tree).encode()})
+    members = members_of(content)
+    tree = json.loads(members[DESCRIPTION])
+    members[DESCRIPTION] = json.dumps(change(tree) or tree).encode()
+    return archive_of(tidied(members))
+
+
+def tidied(members: dict[str, bytes]) -> dict[str, bytes]:
+    """Leave out arrays that the description no longer names, which would be a reason of its own to refuse a file."""
+    used = members[DESCRIPTION]
+    return {
+        name: part for name, part in members.items() if name in (LABEL, DESCRIPTION) or name.encode() in used
+    }
 
 
 def nodes(tree: Any) -> Iterator[Any]:
@@ -373,7 +382,7 @@ def forged_stream(rng: Any, content: bytes) -> bytes | None:
         members["1.npy"] = npy(new)
         state[name] = {**state[name], "file": "1.npy", "__id__": 1}
     members[DESCRIPTION] = json.dumps(tree).encode()
-    return archive_of(members)
+    return archive_of(tidied(members))
 
 
 def forged_encoder(rng: Any, content: bytes) -> bytes | None:

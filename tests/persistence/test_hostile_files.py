@@ -53,6 +53,16 @@ def edit(path, change):
     write(path, parts | {"schema.json": json.dumps(tree)})
 
 
+def exchange(path, tree, node, value):
+    """Put another array in the place of one, and leave out what is then unused."""
+    node["file"], node["__id__"] = "1.npy", 1
+    text = json.dumps(tree)
+    parts = {
+        name: content for name, content in members(path).items() if name in text or name.endswith(".json")
+    }
+    write(path, parts | {"schema.json": text, "1.npy": npy(value)})
+
+
 def as_text(value):
     content = json.dumps(value)
     return {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": content}
@@ -195,11 +205,9 @@ def test_sparse_matrices_that_point_outside(tmp_path, part, change, why, kind):
 def test_streaming_state_of_other_sizes(tmp_path, name, value):
     path = tmp_path / "model.skops"
     save(MKLClassifier(kw.linear() + kw.gaussian(1.0), **ONLINE).partial_fit(X, Y, [0, 1]), path)
-    parts = members(path)
-    tree = json.loads(parts["schema.json"])
+    tree = json.loads(members(path)["schema.json"])
     node = tree["content"]["content"]["_stream"]["content"]["content"][name]
-    node["file"], node["__id__"] = "1.npy", 1
-    write(path, parts | {"schema.json": json.dumps(tree), "1.npy": npy(value)})
+    exchange(path, tree, node, value)
     refused(path, f"state of partial_fit is damaged: {name}")
 
 
@@ -228,22 +236,18 @@ def test_headers_of_arrays_account_for_every_byte(path, header):
 
 
 def test_weights_of_another_number_of_kernels(path):
-    parts = members(path)
-    tree = json.loads(parts["schema.json"])
+    tree = json.loads(members(path)["schema.json"])
     node = tree["content"]["content"]["weights_"]
-    node["file"], node["__id__"] = "1.npy", 1
-    write(path, parts | {"schema.json": json.dumps(tree), "1.npy": npy(np.ones((2, 3, 4)))})
+    exchange(path, tree, node, np.ones((2, 3, 4)))
     refused(path, "does not fit together")
 
 
 def test_features_of_other_starts(tmp_path):
     path = tmp_path / "model.skops"
     save(KernelFeatures(kw.linear()).fit(X), path)
-    parts = members(path)
-    tree = json.loads(parts["schema.json"])
+    tree = json.loads(members(path)["schema.json"])
     node = tree["content"]["content"]["starts_"]
-    node["file"], node["__id__"] = "1.npy", 1
-    write(path, parts | {"schema.json": json.dumps(tree), "1.npy": npy(np.array([0.5, 1.5]))})
+    exchange(path, tree, node, np.array([0.5, 1.5]))
     refused(path, "does not fit together")
 
 
@@ -265,6 +269,11 @@ def test_bytes_around_the_archive(path, extra):
     path.write_bytes(content + extra)
     with pytest.raises(ModelFileError, match="is refused"):
         load(path)
+
+
+def test_a_member_that_nothing_uses(path):
+    write(path, members(path) | {"payload.npy": npy(np.zeros(3))})
+    refused(path, "nothing in it uses its part 'payload.npy'")
 
 
 def test_bytes_between_the_members(path):

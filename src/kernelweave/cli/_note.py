@@ -1,14 +1,39 @@
-"""What ``kernelweave fit`` notes beside a model, and whether a file has it."""
+"""A model file with what ``kernelweave fit`` noted beside the model."""
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
-__all__ = ["checked_note"]
+from ._terminal import say
+
+__all__ = ["checked_note", "open_model"]
 
 COLUMNS = ("numbers", "categories")
 TASKS = ("classification", "regression")
+
+
+def open_model(path: Path) -> tuple[Any, dict[str, Any]]:
+    """Return a model and the label of its file; one sentence says where another scikit-learn wrote it."""
+    import sklearn
+    from sklearn.exceptions import InconsistentVersionWarning
+
+    from ..persistence._file import loaded
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model, label = loaded(path)
+    others = [one for one in caught if not issubclass(one.category, InconsistentVersionWarning)]
+    if len(others) < len(caught):
+        say(
+            f"warning: {path} was written with scikit-learn {label['scikit-learn']}, this is {sklearn.__version__}: "
+            "what its steps compute may have changed",
+            err=True,
+        )
+    for one in others:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return model, label
 
 
 def checked_note(label: dict[str, Any], path: Path) -> dict[str, Any]:

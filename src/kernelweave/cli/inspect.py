@@ -24,11 +24,11 @@ def inspect(model: Path, as_json: bool) -> None:
     from ._files import plain_errors
 
     with plain_errors():
-        from ..persistence._file import loaded
         from ._describe import describe, tell
+        from ._note import open_model
         from ._terminal import say, say_json
 
-        fitted, label = loaded(model)
+        fitted, label = open_model(model)
         facts = describe(fitted, label["note"], label)
         text = tell(facts)
     if as_json:

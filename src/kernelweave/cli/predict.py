@@ -46,17 +46,16 @@ def predict(
     classes are written as they are: give --spreadsheet where the file will be opened in one.
     """
     from ._files import check_writable, plain_errors, write_table
-    from ._note import checked_note
+    from ._note import checked_note, open_model
     from ._outputs import check_outputs, input_files
     from ._terminal import say, say_json
 
     check_outputs({"--output": output}, input_files(data, views_file, gram, model), force)
     check_writable(output)
-    from ..persistence._file import loaded
     from ._training import new_samples_for
 
     with plain_errors():
-        fitted, label = loaded(model)
+        fitted, label = open_model(model)
         note = checked_note(label, model)
         X, frame = new_samples_for(note, data, views_file, gram)
         table = _predictions(fitted, X, frame, note)

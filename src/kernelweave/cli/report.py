@@ -32,19 +32,18 @@ def report(
     The model is refitted on folds of DATA, for its accuracy beside simpler methods and the stability of its weights.
     """
     from ._files import plain_errors
-    from ._note import checked_note
+    from ._note import checked_note, open_model
     from ._outputs import check_outputs, input_files
     from ._terminal import say
 
     check_outputs({"--output": output}, input_files(data, views_file, gram, model), force)
     from .._output import write_whole
-    from ..persistence._file import loaded
     from ..persistence._powers import cleared
     from ..report import make_report
     from ._training import cut_into_folds, gram_matrices, new_samples_for, progress_bar, targets_of
 
     with plain_errors():
-        fitted, label = loaded(model)
+        fitted, label = open_model(model)
         note = checked_note(label, model)
         y, ids, rows = targets_of(data, note)
         if rows != note["rows"]:

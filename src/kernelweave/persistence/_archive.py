@@ -16,7 +16,7 @@ from typing import Any
 __all__ = ["Archive", "ModelFileError", "open_archive", "read_bytes"]
 
 #: a description or a label may always have this many bytes, ...
-SMALL = 16_000_000
+SMALL = 8_000_000
 #: ... and beyond that this many times what it takes in the file: reading it costs in proportion to the file
 INFLATION = 100
 #: length of a local header without name and extra field, and of the record at the end of an archive

@@ -32,9 +32,10 @@ class Finding(NamedTuple):
 
 @dataclass
 class Audit:
-    """What a description holds: things that may not be there, and the arrays that it names with their formats."""
+    """What a description holds: things that may not be there, types, and the names and formats of its arrays."""
 
     findings: list[Finding] = field(default_factory=list)
+    types: set[str] = field(default_factory=set)
     arrays: set[tuple[str, str]] = field(default_factory=set)
 
 
@@ -50,7 +51,7 @@ def audit(description: Any) -> Audit:
     if contradiction is not None:
         return Audit([contradiction])
     found = Audit()
-    walk = _Walk(allowed_parts(), found.arrays)
+    walk = _Walk(allowed_parts(), found)
     found.findings = [*_root(description), *walk.nodes(description, "model")]
     return found
 
@@ -111,10 +112,10 @@ def _root(node: Any) -> Iterator[Finding]:
 
 
 class _Walk:
-    """Visits the nodes of a description, notes the arrays, and yields what may not be there."""
+    """Visits the nodes of a description, notes types and arrays, and yields what may not be there."""
 
-    def __init__(self, allowed: dict[str, frozenset[str]], arrays: set[tuple[str, str]]) -> None:
-        self.allowed, self.arrays = allowed, arrays
+    def __init__(self, allowed: dict[str, frozenset[str]], found: Audit) -> None:
+        self.allowed, self.found = allowed, found
 
     def nodes(self, node: Any, where: str) -> Iterator[Finding]:
         if not isinstance(node, dict) or not isinstance(node.get("__loader__"), str):
@@ -124,6 +125,7 @@ class _Walk:
         if name not in self.allowed.get(kind, frozenset()):
             yield Finding(where, name, kind in CODE)
             return
+        self.found.types.add(name)
         yield from getattr(self, f"_{kind.removesuffix('Node').lower()}")(node, where)
 
     def _json(self, node: Any, where: str) -> Iterator[Finding]:
@@ -204,7 +206,7 @@ class _Walk:
 
     def _file(self, node: Any, where: str, kind: str) -> Iterator[Finding]:
         if isinstance(node.get("file"), str):
-            self.arrays.add((node["file"], kind))
+            self.found.arrays.add((node["file"], kind))
         else:
             yield Finding(where, "an array without values", why="")
 

@@ -11,7 +11,6 @@ from typing import Any, NamedTuple
 from .. import __version__
 from .._output import write_whole
 from ..banks.memory import default_budget
-from ._allowed import allowed_parts
 from ._archive import Archive, ModelFileError, open_archive, read_bytes
 from ._arrays import check_arrays
 from ._audit import audit
@@ -162,10 +161,13 @@ def loaded(path: str | Path, *, max_bytes: int | None = None) -> Loaded:
     found = audit(_description(archive))
     if found.findings:
         raise ModelFileError(f"{path} is refused: {found.findings[0]}")
+    idle = set(archive.members) - {LABEL, DESCRIPTION} - {member for member, _ in found.arrays}
+    if idle:
+        raise ModelFileError(f"{path} is refused: nothing in it uses its part {min(idle)!r}")
     check_arrays(archive, sorted(found.arrays), most)
     try:
-        trusted = sorted(frozenset().union(*allowed_parts().values()))
-        model = with_frames(skops.io.loads(archive.content, trusted=trusted))
+        # the types of this file, all of them on the list: skops looks through them at every node
+        model = with_frames(skops.io.loads(archive.content, trusted=sorted(found.types)))
         check_state(model)
     except Exception as error:
         raise ModelFileError(
