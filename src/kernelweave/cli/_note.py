@@ -16,7 +16,8 @@ TASKS = ("classification", "regression")
 
 def open_model(path: Path) -> tuple[Any, dict[str, Any]]:
     """Return a model and the label of its file; one sentence says where another scikit-learn wrote it."""
-    import sklearn
+    from importlib.metadata import version
+
     from sklearn.exceptions import InconsistentVersionWarning
 
     from ..persistence._file import loaded
@@ -27,7 +28,7 @@ def open_model(path: Path) -> tuple[Any, dict[str, Any]]:
     others = [one for one in caught if not issubclass(one.category, InconsistentVersionWarning)]
     if len(others) < len(caught):
         say(
-            f"warning: {path} was written with scikit-learn {label['scikit-learn']}, this is {sklearn.__version__}: "
+            f"warning: {path} was written with scikit-learn {label['scikit-learn']}, this is {version('scikit-learn')}: "
             "what its steps compute may have changed",
             err=True,
         )

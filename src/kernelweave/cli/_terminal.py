@@ -59,7 +59,8 @@ class Commands(click.Group):
             try:
                 return super().invoke(ctx)
             except click.ClickException as error:
-                error.message = visible(error.message)
+                told = error.format_message
+                error.format_message = lambda: visible(told())  # type: ignore[method-assign]
                 raise
 
 

@@ -35,10 +35,11 @@ def read_bytes(path: Path, most: int) -> bytes:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}") from None
+    about = os.fstat(handle)
+    if not stat.S_ISREG(about.st_mode):
+        os.close(handle)
+        raise ModelFileError(f"{path} is refused: it is not a regular file")
     with os.fdopen(handle, "rb") as file:
-        about = os.fstat(file.fileno())
-        if not stat.S_ISREG(about.st_mode):
-            raise ModelFileError(f"{path} is refused: it is not a regular file")
         if about.st_size > most:
             raise ModelFileError(
                 f"{path} is refused: it has {about.st_size:,} bytes, more than {most:,}; "
