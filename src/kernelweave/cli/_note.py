@@ -28,7 +28,8 @@ def open_model(path: Path) -> tuple[Any, dict[str, Any]]:
     others = [one for one in caught if not issubclass(one.category, InconsistentVersionWarning)]
     if len(others) < len(caught):
         say(
-            f"warning: {path} was written with scikit-learn {label['scikit-learn']}, this is {version('scikit-learn')}: "
+            f"warning: {path} was written with scikit-learn {label['scikit-learn']}, "
+            f"this is {version('scikit-learn')}: "
             "what its steps compute may have changed",
             err=True,
         )
