@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+
 import pytest
 from hypothesis import HealthCheck, settings
 from threadpoolctl import threadpool_limits
@@ -17,8 +19,12 @@ settings.register_profile(
 settings.load_profile("kernelweave")
 
 
+#: threads of the linear algebra; ``.ci/run`` runs the numeric tests a second time with two
+BLAS_THREADS = int(os.environ.get("KERNELWEAVE_TEST_BLAS_THREADS", "1"))
+
+
 @pytest.fixture(scope="session", autouse=True)
-def one_blas_thread():
+def few_blas_threads():
     """Test problems are small: threads would spend their time waiting for each other, most of all on a busy machine."""
-    with threadpool_limits(limits=1, user_api="blas"):
+    with threadpool_limits(limits=BLAS_THREADS, user_api="blas"):
         yield

@@ -13,6 +13,7 @@ from __future__ import annotations
 import difflib
 import importlib
 import pkgutil
+import threading
 from collections.abc import Iterator, Mapping
 from typing import Any, Generic, TypeVar
 
@@ -51,7 +52,8 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         self.plural = f"{kind}es" if kind.endswith("s") else f"{kind}s"
         self.package = package
         self._classes: dict[str, type[T]] = {}
-        self._loaded = False
+        self._loaded = self._loading = False
+        self._lock = threading.RLock()
 
     def add(self, name: str, cls: type[T]) -> None:
         """Enter ``cls`` under ``name``; a second class of the same name is refused."""
@@ -61,12 +63,19 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         self._classes[name] = cls
 
     def _load(self) -> dict[str, type[T]]:
-        if not self._loaded:
-            self._loaded = True
-            package = importlib.import_module(self.package)
-            for module in pkgutil.iter_modules(package.__path__):
-                if not module.name.startswith("_"):
-                    importlib.import_module(f"{self.package}.{module.name}")
+        if self._loaded:
+            return self._classes
+        with self._lock:  # other threads wait until all classes are there
+            if not (self._loaded or self._loading):  # the modules may look, too, while they are imported
+                self._loading = True
+                try:
+                    package = importlib.import_module(self.package)
+                    for module in pkgutil.iter_modules(package.__path__):
+                        if not module.name.startswith("_"):
+                            importlib.import_module(f"{self.package}.{module.name}")
+                    self._loaded = True
+                finally:  # after an interrupt the next look begins again
+                    self._loading = False
         return self._classes
 
     def __getitem__(self, name: str) -> type[T]:

@@ -1,7 +1,7 @@
-"""Guard against slow changes by counts, which no machine alters: passes, Newton iterations, SMO steps.
+"""Guard against slow changes by counts, which a busy machine does not alter: passes, Newton iterations, SMO steps.
 
-The numbers are what was counted when they were written; a third more is allowed, as libraries differ in their last
-digits, and with those the way to the optimum.  A change that breaks a bound makes fits slower; one that beats it by far
+The numbers are what was counted when they were written, the most of thirty counts with kernels perturbed in their last
+digit where that changes the way to the optimum; a third more is allowed.  A change that breaks a bound makes fits slower; one that beats it by far
 may lower it.  Seconds are for ``benchmarks/``.
 """
 
@@ -14,7 +14,6 @@ import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, make_classification
 from sklearn.preprocessing import scale
-from threadpoolctl import threadpool_limits
 
 from kernelweave import MKLClassifier, MKLClassifierCV, losses, mkl_path
 from kernelweave import kernels as kw
@@ -23,13 +22,6 @@ from kernelweave.problems import mkl
 
 ROOM = 1.3
 Sample = tuple[np.ndarray, np.ndarray]
-
-
-@pytest.fixture(autouse=True)
-def one_thread():
-    """Counts do not need threads, and on a busy machine a BLAS that waits for them takes ten times as long."""
-    with threadpool_limits(1):
-        yield
 
 
 @cache
@@ -163,7 +155,7 @@ def test_search_with_three_folds():
 
 @pytest.mark.parametrize(
     ("gamma", "C", "cold", "warm"),
-    [(0.01, 1.0, 295, 39), (0.01, 100.0, 2350, 895), (0.1, 1.0, 486, 186), (0.5, 1.0, 877, 372)],
+    [(0.01, 1.0, 295, 43), (0.01, 100.0, 3870, 960), (0.1, 1.0, 486, 186), (0.5, 1.0, 877, 372)],
 )
 def test_smo_steps_cold_and_after_the_kernel_moved(gamma, C, cold, warm):
     X, codes = overlapping(600)

@@ -134,9 +134,8 @@ def test_max_seconds(binary):
     began = time.perf_counter()
     with pytest.warns(KernelWeaveConvergenceWarning, match="time allowed"):
         clf.fit(X, y)
-    assert time.perf_counter() - began < 5
+    assert 0.05 <= time.perf_counter() - began < 5
     assert clf.status_ == "max_seconds"
-    assert clf.trace_["seconds"].iloc[-1] >= 0.05
 
 
 def test_the_class_is_named_where_one_of_several_did_not_converge():

@@ -11,6 +11,10 @@ from sklearn.model_selection import GridSearchCV, GroupKFold, StratifiedKFold
 
 from kernelweave import MKLClassifier, MKLClassifierCV, mkl_path
 from kernelweave import kernels as kw
+from kernelweave.banks import build_bank
+from kernelweave.losses import Hinge
+from kernelweave.norms import L1
+from kernelweave.solvers import Stop, follow_path, make_solver
 
 from . import by_hand
 from .data import bank
@@ -182,10 +186,21 @@ def test_nothing_is_spent_where_the_old_solution_is_the_new_one():
     rng = np.random.default_rng(0)
     X = np.vstack([rng.normal(-2.0, 0.5, size=(30, 2)), rng.normal(2.0, 0.5, size=(30, 2))])
     y = np.repeat([0, 1], 30)
-    path = mkl_path(X, y, kw.gaussian([1.0, 2.0]), Cs=[1e-3, 10.0, 20.0, 1e3])
-    assert path.passes[1] > 0
-    np.testing.assert_allclose(path.passes[2:], 0.0, atol=1e-12)
-    for C, k in ((20.0, 2), (1e3, 3)):
-        cold = MKLClassifier(kw.gaussian([1.0, 2.0]), C=C, tol=1e-6).fit(X, y)
+    kernels, Cs = kw.gaussian([1.0, 2.0]), [1e-3, 10.0, 20.0, 1e3]
+    path = mkl_path(X, y, kernels, Cs=Cs)
+    for k, C in enumerate(Cs):
+        cold = MKLClassifier(kernels, C=C, tol=1e-6).fit(X, y)
         assert path.certificates[k].primal == pytest.approx(cold.certificate_.primal, rel=2e-3)
         assert path.certificates[k].relative_gap <= 1e-3
+    # what the margins miss of 1 is charged at C: the old solution must be finer than what is asked of the new one
+    bank, _ = build_bank(list(kernels), X)
+    loss, norm = Hinge(), L1()
+    stops = iter([Stop(1e-9), Stop(1e-9), Stop(1e-3), Stop(1e-3)])
+    fits = follow_path(
+        bank, loss, norm, make_solver("newton", loss, norm), 2.0 * y - 1.0, Cs, lambda: next(stops)
+    )
+    found = [solution for _, _, solution in fits]
+    assert np.max(np.abs(found[1].point.beta)) < 5.0  # far from C = 10
+    assert found[1].passes > 0
+    assert [one.passes for one in found[2:]] == [0.0, 0.0]
+    assert all(one.converged for one in found)

@@ -2,11 +2,21 @@
 
 from __future__ import annotations
 
+import errno
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 
 import references as ref
+from faults import children
+from kernelweave import MKLClassifier
+from kernelweave import kernels as kw
 from kernelweave.banks import precomputed_bank
+from kernelweave.exceptions import KernelWeaveWarning
 from kernelweave.norms import Fixed, make_norm
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, make_solver, solve
@@ -192,3 +202,211 @@ def test_fingerprints_see_every_entry_of_a_long_parameter():
 def test_a_folder_that_is_not_there(tmp_path):
     with pytest.raises(ValueError, match=r"checkpoint folder .*nowhere.* does not exist"):
         run(fresh(), checkpoint=tmp_path / "nowhere" / "fit.npz")
+
+
+# ---- what may be in the place of the file --------------------------------------------------------------------------
+
+
+def changed(path, **arrays):
+    """Rewrite a checkpoint with some of its arrays exchanged."""
+    with np.load(path) as file:
+        content = dict(file)
+    with path.open("wb") as file:
+        np.savez(file, **content | arrays)
+
+
+WRONG = {
+    "beta of another shape": {"beta": np.zeros(19)},
+    "beta as columns": {"beta": np.zeros((20, 1))},
+    "beta of whole numbers": {"beta": np.zeros(20, dtype=int)},
+    "beta of texts": {"beta": np.full(20, "a")},
+    "beta not finite": {"beta": np.full(20, np.nan)},
+    "bound not finite": {"dual_beta": np.full(20, np.inf)},
+    "bound of another shape": {"dual_beta": np.zeros(())},
+    "complex weights": {"weights": np.ones(4) + 0j},
+    "weights all zero": {"weights": np.zeros(4)},
+    "a negative weight": {"weights": np.array([1.0, -0.1, 0.0, 0.0])},
+    "too many weights": {"weights": np.ones(5)},
+    "a trace of other columns": {"trace": np.zeros((3, 6))},
+    "a trace that is not finite": {"trace": np.full((3, 7), np.nan)},
+    "time that ran backwards": {"seconds": np.array(-1.0)},
+    "times": {"seconds": np.zeros(2)},
+    "a fingerprint of numbers": {"fingerprint": np.zeros(3)},
+}
+
+
+@pytest.mark.parametrize("how", WRONG)
+def test_contents_that_no_fit_writes_are_refused(tmp_path, how):
+    path = tmp_path / "fit.npz"
+    run(fresh(), checkpoint=path, tol=1e-2)
+    changed(path, **WRONG[how])
+    with pytest.raises(ValueError, match=r"fit\.npz.* is damaged .*delete it"):
+        run(fresh(), checkpoint=path)
+
+
+def test_flipped_bytes_never_get_further_than_a_value_error(tmp_path):
+    path = tmp_path / "fit.npz"
+    run(fresh(), checkpoint=path, tol=1e-2)
+    whole = path.read_bytes()
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        flipped = bytearray(whole)
+        for place in rng.integers(0, len(whole), rng.integers(1, 9)):
+            flipped[place] = rng.integers(0, 256)
+        path.write_bytes(flipped[: rng.integers(1, len(whole))] if rng.random() < 0.3 else flipped)
+        said = "is damaged, or belongs to another problem"  # or holds what was saved, where the flips do not matter
+        try:
+            Checkpoint(path, fresh()).load()
+        except ValueError as error:
+            said = str(error)
+        assert "is damaged" in said or "another problem" in said
+
+
+def test_an_archive_that_unpacks_to_more_than_it_is_is_refused(tmp_path):
+    path = tmp_path / "fit.npz"
+    run(fresh(), checkpoint=path, tol=1e-2)
+    with np.load(path) as file:
+        content = dict(file)
+    np.savez_compressed(path, **content | {"trace": np.zeros((10**6, 7))})
+    with pytest.raises(ValueError, match=r"damaged .*more than it does"):
+        run(fresh(), checkpoint=path)
+
+
+def make_in_place(path, kind):
+    if kind == "folder":
+        path.mkdir()
+    elif kind == "pipe":
+        os.mkfifo(path)
+    else:
+        path.symlink_to(path.with_name("elsewhere.npz"))
+
+
+@pytest.mark.skipif(os.name == "nt", reason="pipes and links are POSIX")
+@pytest.mark.parametrize("kind", ["folder", "pipe", "symbolic link"])
+@pytest.mark.parametrize("by", ["loop", "estimator"])
+def test_what_is_no_file_is_refused_at_once(tmp_path, kind, by):
+    path = tmp_path / "fit.npz"
+    make_in_place(path, kind)
+    # before kernels that would fail are computed
+    model = MKLClassifier(kw.function(lambda a, b: 1 / 0), checkpoint=path)
+    fits = {
+        "loop": lambda: run(fresh(), checkpoint=path),
+        "estimator": lambda: model.fit(np.zeros((4, 1)), [0, 1, 0, 1]),
+    }
+    with pytest.raises(ValueError, match=f"is a {kind}: give the name of a file"):
+        fits[by]()
+    assert len(list(tmp_path.iterdir())) == 1
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/null"), reason="devices are POSIX")
+def test_devices_and_names_that_are_none():
+    for place, why in (
+        ("/dev/null", "device"),
+        ("a\0b", "no name"),
+        ("x" * 5000, "no name"),
+        (7, "must be the name"),
+    ):
+        with pytest.raises(ValueError, match=why):
+            MKLClassifier(checkpoint=place).fit(np.zeros((4, 1)), [0, 1, 0, 1])
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links are POSIX")
+def test_a_link_that_comes_later_is_replaced_and_not_followed(tmp_path):
+    path, victim = tmp_path / "fit.npz", tmp_path / "victim"
+    victim.write_text("precious")
+
+    def plant(row):
+        if row["iteration"] == 3:
+            path.unlink()
+            path.symlink_to(victim)
+
+    run(fresh(), checkpoint=path, callback=plant)
+    assert victim.read_text() == "precious"
+    assert not path.is_symlink()
+    checkpoint = Checkpoint(path, fresh())
+    path.unlink()
+    path.symlink_to(victim)  # after the first look
+    with pytest.raises(ValueError, match="damaged"):
+        checkpoint.load()
+
+
+# ---- disks and other processes -------------------------------------------------------------------------------------
+
+
+def test_a_full_disk_costs_the_checkpoint_and_not_the_fit(tmp_path, monkeypatch):
+    path = tmp_path / "fit.npz"
+    with pytest.raises(Killed):
+        run(fresh(), checkpoint=path, callback=kill_at(4))
+    before = path.read_bytes()
+
+    def full(handle):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.warns(
+        KernelWeaveWarning, match=r"cannot be written \(No space left.*the fit goes on"
+    ) as caught:
+        assert run(fresh(), checkpoint=path).converged
+    assert len(caught) == 1
+    assert path.read_bytes() == before
+    assert list(tmp_path.iterdir()) == [path]
+
+
+def test_files_that_the_system_does_not_let_grow(tmp_path):
+    """The same with a limit of the system's, in a process of its own."""
+    pytest.importorskip("resource")
+    children.run(
+        """
+        import resource, sys, warnings
+        import numpy as np
+        from kernelweave import MKLClassifier
+        X = np.random.default_rng(0).normal(size=(60, 3)); y = X[:, 0] > 0
+        MKLClassifier().fit(X, y)  # compiled, if need be
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1000, 1000))
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            model = MKLClassifier(checkpoint=sys.argv[1]).fit(X, y)
+        assert model.status_ == "converged"
+        assert "the fit goes on" in str(caught[0].message), [str(one.message) for one in caught]
+        """,
+        tmp_path / "fit.npz",
+    )
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_two_processes_that_share_a_file_do_not_disturb_each_other(tmp_path):
+    code = """
+        import sys
+        import numpy as np
+        from kernelweave import MKLClassifier
+        from kernelweave.solvers import _checkpoint
+        _checkpoint.Checkpoint.__init__.__defaults__ = (0.0,)  # at every iteration
+        X = np.random.default_rng(0).normal(size=(40, 3)); y = X[:, 0] > 0
+        for _ in range(25):
+            model = MKLClassifier(solver="level", tol=1e-6, checkpoint=sys.argv[1]).fit(X, y)
+            assert model.certificate_.relative_gap <= 1e-6
+    """
+    with ThreadPoolExecutor(2) as pool:
+        list(pool.map(lambda _: children.run(code, tmp_path / "fit.npz"), range(2)))
+    assert [path.name for path in tmp_path.iterdir()] == ["fit.npz"]
+
+
+@pytest.mark.skipif(os.name == "nt", reason="processes cannot be asked for there")
+def test_what_killed_processes_left_is_taken_away(tmp_path):
+    path = tmp_path / "fit.npz"
+    prefix = Checkpoint(path, fresh())._prefix
+    gone = subprocess.run(
+        [sys.executable, "-c", "import os; print(os.getpid())"], capture_output=True, text=True, check=True
+    )
+    old, young, living, foreign = (
+        tmp_path / f"{prefix}{int(gone.stdout)}-a.part",
+        tmp_path / f"{prefix}{int(gone.stdout)}-b.part",
+        tmp_path / f"{prefix}{os.getpid()}-c.part",
+        tmp_path / ".fit.npz.elsewhere-1-d.part",
+    )
+    for part in (old, young, living, foreign):
+        part.write_bytes(b"half of a file")
+        if part is not young:
+            os.utime(part, (0, 0))
+    Checkpoint(path, fresh())
+    assert sorted(tmp_path.iterdir()) == sorted([young, living, foreign])

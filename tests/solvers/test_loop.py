@@ -9,9 +9,10 @@ import numpy as np
 import pytest
 
 import references as ref
+from kernelweave._numerics.deadline import OutOfTime, time_limit
+from kernelweave.exceptions import NotFiniteError
 from kernelweave.problems import Point
-from kernelweave.solvers import TRACE_COLUMNS, Solver, Stop, make_solver, solve, without_caches
-from kernelweave.solvers._loop import MESSAGES
+from kernelweave.solvers import MESSAGES, TRACE_COLUMNS, Solver, Stop, make_solver, solve, without_caches
 from problems.making import make_case
 
 N, M = 20, 4
@@ -97,6 +98,21 @@ def test_max_seconds(problem):
     assert 2 <= solution.n_iter <= 8
 
 
+def test_a_step_that_runs_out_of_time_is_left_and_the_best_is_kept(problem):
+    script = [*points(problem, [0.2, 0.9]), OutOfTime()]
+    solution = solve(problem, Script(script), Stop(tol=1e-12, max_seconds=100.0))
+    assert solution.status == "max_seconds"
+    assert solution.n_iter == 2
+    assert solution.point is script[1]
+
+
+def test_a_limit_around_the_loop_ends_it_too(problem):
+    with time_limit(0.1):
+        solution = solve(problem, Script(points(problem, [0.5]), pause=0.03), Stop(tol=1e-12))
+    assert solution.status == "max_seconds"
+    assert 0.1 <= solution.seconds < 5.0
+
+
 def test_stops_at_the_tolerance_and_not_later(problem, level):
     solution = solve(problem, level, Stop(tol=1e-3))
     gaps = [row[5] for row in solution.trace]
@@ -133,6 +149,7 @@ def test_every_status_has_a_sentence(problem, level):
     assert "passes" in repr(solution)
     assert set(MESSAGES) == {
         "converged", "max_iter", "max_seconds", "interrupted", "stopped", "stalled", "failed", "non_finite",
+        "imprecise",
     }  # fmt: skip
 
 
@@ -289,5 +306,5 @@ def test_a_numerical_breakdown_keeps_the_best_point(error):
         def init(self, problem, start, tol):
             raise error("broken")
 
-    with pytest.raises(error):
+    with pytest.raises(NotFiniteError, match=r"scale the features.*broken"):
         solve(problem, Broken(), Stop(1e-3))

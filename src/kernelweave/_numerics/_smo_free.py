@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ._smo_parts import (
     BETA,
@@ -28,6 +27,7 @@ from ._smo_parts import (
     tag,
     untag,
 )
+from .compiled import njit
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)

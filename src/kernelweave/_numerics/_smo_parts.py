@@ -10,9 +10,7 @@ then have no branch, and only the variables that moved have their offsets rewrit
 
 from __future__ import annotations
 
-from llvmlite import ir
-from numba import njit, types
-from numba.extending import intrinsic
+from .compiled import intrinsic, ir, njit, types
 
 # The rows of the matrix that holds the variables. One matrix and not nine vectors in a tuple: compiled
 # code counts references for each member of a tuple it passes on, which costs more than a short sweep.

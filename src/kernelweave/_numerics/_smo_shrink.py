@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ._smo_parts import BETA, DOWN, KINK, RIDGE, SLOPE, UP, add_rows, set_offsets
+from .compiled import njit
 
 
 @njit(cache=True, nogil=True)

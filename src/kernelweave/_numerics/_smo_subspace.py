@@ -9,9 +9,9 @@ again without the variable that met it; the objective never falls.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from ._smo_parts import BETA, FAST, KINK, LOWER, RIDGE, SLOPE, UP, UPPER, add_rows, end_of, set_offset
+from .compiled import njit
 
 
 @njit(cache=True, nogil=True)

@@ -11,8 +11,8 @@ True coefficients and products are ``scalars[SIG]`` times the stored ones, so th
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiled import njit
 from .svrg import unit_coefficient
 
 __all__ = [

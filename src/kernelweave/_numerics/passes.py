@@ -15,7 +15,8 @@ one store of the powers for three kernels.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from .compiled import njit
 
 __all__ = ["chain_block", "mirror", "mix_lower", "pack_rows", "products", "quadratic_forms", "unpack_block"]
 

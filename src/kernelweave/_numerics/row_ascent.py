@@ -10,7 +10,8 @@ rho hold the column sums at zero (an augmented Lagrangian, ``problems.joint``); 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from .compiled import njit
 
 __all__ = ["ascend", "gap_of_rows"]
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
+from .compiled import njit
 
 __all__ = ["mix_rows"]
 

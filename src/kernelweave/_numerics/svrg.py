@@ -18,7 +18,8 @@ from __future__ import annotations
 import math
 
 import numpy as np
-from numba import njit
+
+from .compiled import njit
 
 __all__ = ["CLIPPED", "SIGMOID", "dense_steps", "lazy_finish", "row_lengths", "sparse_steps"]
 

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-from numba import njit
-
+from .compiled import njit
 from .svrg import FAST, unit_coefficient
 
 __all__ = ["paper_steps"]

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import os
 import re
 
 from ..exceptions import MemoryBudgetError
+from ._limits import usable_memory
 
 __all__ = ["default_budget", "human", "parse_bytes", "refuse"]
 
@@ -36,7 +36,7 @@ def human(size: float) -> str:
 
 
 def parse_bytes(budget: int | float | str | None) -> int:
-    """Return a budget in bytes from a number, a text such as ``"2GB"``, or None (half of the memory there is)."""
+    """Return a budget in bytes from a number, a text such as ``"2GB"``, or None (half of what there is)."""
     if budget is None:
         return default_budget()
     if isinstance(budget, str):
@@ -52,11 +52,9 @@ def parse_bytes(budget: int | float | str | None) -> int:
 
 
 def default_budget() -> int:
-    """Half of the machine's memory; 4 GB where the machine does not say."""
-    try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") // 2
-    except (ValueError, OSError, AttributeError):
-        return 4 * 10**9
+    """Half of what the process may use, containers and limits counted; 4 GB where the system does not say."""
+    usable = usable_memory()
+    return 4 * 10**9 if usable is None else usable // 2
 
 
 def refuse(what: str, needed: int, budget: int, ways: list[str]) -> MemoryBudgetError:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from numbers import Integral
 from typing import Any
 
@@ -16,10 +17,11 @@ from ..banks.bound import BoundKernels, active_kernels
 from ..losses import Loss, make_loss
 from ..norms import Norm, make_norm
 from ..problems import MKLProblem, Point
-from ..solvers import Solver, Stop, choose_solver, fitting_solvers, make_solver
+from ..solvers import Solver, Stop, check_place, choose_solver, fitting_solvers, make_solver
 from ._fitting import Fit, exact_bank, run, stack_fits, trace_table
 from ._html import FitSummary
-from ._inputs import Training, bind, check_options, new_samples, training_inputs
+from ._inputs import Training, bind, check_options, finite_decision, new_samples, training_inputs
+from ._one_fit import TimeShares
 
 __all__ = ["BaseMKL"]
 
@@ -84,6 +86,10 @@ class BaseMKL(FitSummary, BaseEstimator):
             raise ValueError(f"max_iter must be a whole number >= 1 or None, got {self.max_iter!r}")
         if self.max_seconds is not None:
             _positive("max_seconds", self.max_seconds)
+        for name in ("fit_intercept", "center", "warm_start"):
+            _truth(name, getattr(self, name))
+        if self.checkpoint is not None:
+            check_place(self.checkpoint)
         check_options(self.normalize, self.storage, self.dtype, self.memory_budget, self.device)
         loss, norm = self._loss(), make_norm(self.norm)
         if self._task not in loss.tasks:
@@ -143,11 +149,12 @@ class BaseMKL(FitSummary, BaseEstimator):
         """Fit one problem a target array on one bank, and keep what prediction and inspection need."""
         loss, norm, solver = self._components()
         norm.check(bank.m)
-        stop = self._stop()
+        stops = TimeShares(self._stop(), len(targets))
         judge = exact_bank(bank, bound, self.dtype)
         starts = self._warm_starts(bank, targets)
         fits: list[Fit] = []
         costs: list[float] = []
+        problems = len(targets)
         for k, (y, weight) in enumerate(zip(targets, weights, strict=True)):
             chosen, C = self._choose(bank, y, weight, norm)
             mine = self._problem_loss(loss, k)
@@ -157,19 +164,24 @@ class BaseMKL(FitSummary, BaseEstimator):
             if solver is not None and not solver.unmet(mine, chosen):
                 solver_used = solver
             problem = MKLProblem(bank, mine, chosen, y, C, weight, self.fit_intercept)
-            fits.append(
-                run(
-                    problem,
-                    solver_used,
-                    stop,
-                    judge,
-                    start=starts[k],
-                    callback=self.callback,
-                    verbose=self.verbose,
-                    checkpoint=self._checkpoint_of(k, len(targets)),
-                    label=f"class {_plain(labels[k])!r}: " if len(targets) > 1 else "",
-                )
+            solve = partial(
+                run,
+                problem,
+                solver_used,
+                stops(),
+                judge,
+                start=starts[k],
+                callback=self.callback,
+                verbose=self.verbose,
+                checkpoint=self._checkpoint_of(k, problems),
+                label=f"class {_plain(labels[k])!r}: " if problems > 1 else "",
             )
+            try:
+                fits.append(solve())
+            except KeyboardInterrupt:  # before there was a point, which now is made in no time
+                if not fits:
+                    raise
+                fits.append(solve())
         self.C_ = costs[0] if len(set(costs)) == 1 else np.array(costs)
         self._keep(fits, labels, bank, bound, training, solver_used)
         self.n_passes_ = bank.passes + (judge.passes if judge is not bank else 0.0)
@@ -183,9 +195,13 @@ class BaseMKL(FitSummary, BaseEstimator):
         self.certificate_ = fits[0].certificate if one else stack_fits(fits)
         self.certificates_ = [fit.certificate for fit in fits]
         self.intercept_ = self.certificate_.intercept
+        self.loss_ = fits[0].loss
+        self.__dict__.pop("lam_", None)
+        if fits[0].norm.strength is not None:
+            self.lam_ = fits[0].norm.strength if one else np.array([fit.norm.strength for fit in fits])
         self.trace_ = trace_table(fits, labels)
         self.n_iter_ = max(fit.solution.n_iter for fit in fits)
-        statuses = [fit.solution.status for fit in fits]
+        statuses = [fit.status for fit in fits]
         self.status_ = statuses[0] if one else next((s for s in statuses if s != "converged"), "converged")
         self.solver_ = solver.registered_as
         self.kernel_names_ = np.array(training.names, dtype=object)
@@ -224,8 +240,11 @@ class BaseMKL(FitSummary, BaseEstimator):
         return path.with_name(f"{path.stem}-{k}{path.suffix}")
 
     def _decision(self, X: Any) -> np.ndarray:
-        """Decision values of new rows, ``(n_new,)`` or ``(n_new, k)``."""
+        """Decision values of new rows, ``(n_new,)`` or ``(n_new, k)``; all of them finite."""
         check_is_fitted(self, "dual_coef_")
+        return finite_decision(self._raw_decision(X))
+
+    def _raw_decision(self, X: Any) -> np.ndarray:
         new = new_samples(self, X, self._bound, self._kind)
         place = prediction_device(self.device, X, self._bound)
         if place is not None:
@@ -264,3 +283,9 @@ def _positive(name: str, value: Any) -> None:
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not (number and np.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+
+
+def _truth(name: str, value: Any) -> None:
+    """Raise where a switch is neither on nor off: ``center='no'`` would be on."""
+    if not isinstance(value, bool | np.bool_) and value not in (0, 1):
+        raise ValueError(f"{name} must be True or False, got {value!r}")

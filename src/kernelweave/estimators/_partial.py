@@ -20,6 +20,7 @@ from ..losses import Loss
 from ..solvers._online import block_exponent, derivative_of
 from ..solvers.obscure import Obscure
 from ._inputs import new_samples
+from ._refusal import unchanged_where_it_raises
 
 Array = NDArray[np.float64]
 
@@ -147,6 +148,7 @@ class LearnsOnline:
     _check_length: Any
 
     @available_if(_learns_online)
+    @unchanged_where_it_raises
     def partial_fit(self, X: Any, y: Any, classes: Any = None, sample_weight: Any = None) -> Any:
         """Learn from one more batch by OBSCURE's online stage (``solver="obscure"`` only).
 

@@ -14,9 +14,10 @@ from sklearn.utils.validation import _check_sample_weight, check_array, column_o
 
 from ..banks._device import device_of, on_host
 from ..distributed import in_memory, lazily
-from ..losses import Logistic, Loss, make_loss
+from ..losses import Loss, make_loss
 from ._base import BaseMKL
 from ._inputs import Training
+from ._one_fit import one_fit
 from ._partial import LearnsOnline
 
 __all__ = ["MKLClassifier"]
@@ -25,7 +26,9 @@ MULTI_CLASS = ("joint", "shared", "ovr")
 
 
 def _has_probabilities(estimator: Any) -> bool:
-    if isinstance(estimator._loss(), Logistic):
+    # the loss that was fitted decides, whatever the parameters say now; models of 0.1.0 did not keep it
+    loss = vars(estimator).get("loss_") or estimator._loss()
+    if loss.has_probabilities:
         return True
     raise AttributeError(
         "predict_proba needs loss='logistic'; for other losses wrap the classifier in "
@@ -77,7 +80,8 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         Storage of the bank, and kernel values in prediction; distances, sums over samples in the fit, coefficients and
         the certificate are always in double precision.
     memory_budget : int, str or None, default=None
-        Bytes the bank may take (``"2GB"``); None is half of the machine's memory.
+        Bytes the bank may take (``"2GB"``); None is half of what the process may use (the machine's memory, or the
+        limit of its container or user where that is less).
     warm_start : bool, default=False
         Start from the previous fit where it has the same samples and kernels.
     checkpoint : path or None, default=None
@@ -187,6 +191,7 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         several = np.size(getattr(self, "classes_", ())) > 2
         return loss.of_several_classes() if several and self.multi_class == "joint" else loss
 
+    @one_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
         """Learn kernel weights and coefficients.
 

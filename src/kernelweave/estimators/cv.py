@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+import warnings
+from collections.abc import Iterator
+from contextlib import suppress
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -12,16 +15,32 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import check_cv
 
 from ..banks import Bank, Recentred, Rescaled
+from ..exceptions import KernelWeaveConvergenceWarning
 from ..kernels import resolve_kernels
 from ..kernels._helpers import take
 from ..losses import Loss
 from ..norms import Norm, make_norm
+from ..problems import Point
 from ..solvers import Solver, choose_solver, follow_path, make_solver
 from ._inputs import Training, bind
+from ._one_fit import TimeShares, one_fit
 from .classifier import MKLClassifier
 from .path import checked_Cs
 
 __all__ = ["MKLClassifierCV"]
+
+#: share of ``max_seconds`` for the search; the rest is for the fit with what was chosen
+SEARCH = 0.75
+
+
+@dataclass(frozen=True)
+class _Tried:
+    """One C on one fold: decision values of all samples, what the fit took, and where it ended, by problem."""
+
+    C: float
+    values: np.ndarray
+    facts: dict[str, float]
+    points: list[Point]
 
 
 class MKLClassifierCV(MKLClassifier):
@@ -44,7 +63,8 @@ class MKLClassifierCV(MKLClassifier):
     scoring : str or callable, default=None
         As in scikit-learn; None is the accuracy.
     **others
-        As for ``MKLClassifier``; its ``C`` is not used.
+        As for ``MKLClassifier``; its ``C`` is not used, and ``max_seconds`` is for the search and the fit together.
+        Where the time is up, or the search is interrupted from the keyboard, the choice is made by what is known then.
 
     Attributes
     ----------
@@ -122,6 +142,7 @@ class MKLClassifierCV(MKLClassifier):
         self.cv = cv
         self.scoring = scoring
 
+    @one_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLClassifierCV:
         """Choose C and norm by cross-validation, then fit all samples with them.
 
@@ -151,32 +172,87 @@ class MKLClassifierCV(MKLClassifier):
         splits = list(
             check_cv(self.cv, codes, classifier=True).split(np.zeros((training.n, 1)), codes, groups)
         )
-        rows: list[dict[str, Any]] = []
-        for fold, (train, test) in enumerate(splits):
+        for fold, (train, _) in enumerate(splits):
             if np.unique(codes[train]).size < self.classes_.size:
                 raise ValueError(
                     f"fold {fold} has training samples of some classes only: use fewer folds, or stratify"
                 )
-            shared = self._fold_bank(bank, bound, training, train)
-            held_out = np.zeros(training.n)
-            held_out[train] = 1.0
-            for place, (loss, norm, solver) in enumerate(choices):
-                fits = self._follow(shared, loss, norm, solver, targets, [w * held_out for w in weights], Cs)
-                for C, values, facts in fits:
-                    score = self._score_of(values[test], codes[test])
-                    rows.append(
-                        {"choice": place, "norm": norm.label, "C": C, "fold": fold, "score": score, **facts}
-                    )
+        rows: list[dict[str, Any]] = []
+        points: dict[tuple[int, float], list[Point]] = {}  # of every pair, on the last fold that had it
+        stops = TimeShares(self._stop(), len(splits) * len(choices) * len(Cs) * len(targets), SEARCH)
+        pairs_and_folds = (
+            (place, fold, tried, test)
+            for fold, (train, test) in enumerate(splits)
+            for place, tried in self._on_fold(
+                bank, bound, training, train, targets, weights, choices, Cs, stops
+            )
+        )
+        with suppress(KeyboardInterrupt):  # the fit at hand had no point yet; those before it remain
+            for place, fold, tried, test in pairs_and_folds:
+                score = self._score_of(tried.values[test], codes[test])
+                key = {"choice": place, "norm": choices[place][1].label, "C": tried.C, "fold": fold}
+                rows.append({**key, "score": score, **tried.facts})
+                points[place, tried.C] = tried.points
+                if stops.used_up:
+                    break
+        if not rows:
+            raise KeyboardInterrupt
         table = pd.DataFrame(rows)
-        means = table.groupby(["choice", "C"])["score"].mean()
+        means = (
+            self._judged(table, len(splits), len(choices) * len(Cs)).groupby(["choice", "C"])["score"].mean()
+        )
         # ties go to the first norm and the smallest C, the most regularised
         best = means[means == means.max()].index[0]
         self.cv_results_ = table.drop(columns="choice")
         self.best_score_ = float(means.max())
         self.norm_ = choices[best[0]][1]
         self._chosen = (self.norm_, float(best[1]))
-        self._fit_on(bank, bound, training, targets, weights, labels)
+        # cut short, there may be no time for more than a look at where the search ended
+        self._begin_at = points[best] if stops.used_up else None
+        try:
+            self._fit_on(bank, bound, training, targets, weights, labels)
+        finally:
+            del self._begin_at
         return self
+
+    def _judged(self, table: Any, folds: int, pairs: int) -> Any:
+        """Return the part of the table to choose by: the complete folds where the search was cut short after one."""
+        complete = int((table.groupby("fold").size() == pairs).sum())
+        if complete == folds:
+            return table
+        warnings.warn(
+            f"the search was cut short after {len(table)} of {folds * pairs} fits, {complete} of {folds} folds: C and "
+            "norm were chosen by what was known then",
+            KernelWeaveConvergenceWarning,
+            stacklevel=4,
+        )
+        return table[table["fold"] < complete] if complete else table
+
+    def _warm_starts(self, bank: Bank, targets: list[np.ndarray]) -> list[Point | None]:
+        return super()._warm_starts(bank, targets) if self._begin_at is None else list(self._begin_at)
+
+    def _on_fold(
+        self,
+        bank: Bank,
+        bound: Any,
+        training: Training,
+        train: np.ndarray,
+        targets: list[np.ndarray],
+        weights: list[np.ndarray],
+        choices: list[tuple[Loss, Norm, Solver | None]],
+        Cs: np.ndarray,
+        stops: TimeShares,
+    ) -> Iterator[tuple[int, _Tried]]:
+        """Follow the path of every choice on one fold; yield each C with the place of its choice."""
+        if stops.interrupted:
+            return
+        shared = self._fold_bank(bank, bound, training, train)
+        held_out = np.zeros(training.n)
+        held_out[train] = 1.0
+        for place, (loss, norm, solver) in enumerate(choices):
+            fold_weights = [w * held_out for w in weights]
+            for tried in self._follow(shared, loss, norm, solver, targets, fold_weights, Cs, stops):
+                yield place, tried
 
     def _choose(self, bank: Bank, targets: np.ndarray, weight: np.ndarray, norm: Norm) -> tuple[Norm, float]:
         return self._chosen
@@ -214,8 +290,9 @@ class MKLClassifierCV(MKLClassifier):
         targets: list[np.ndarray],
         weights: list[np.ndarray],
         Cs: np.ndarray,
-    ) -> list[tuple[float, np.ndarray, dict[str, float]]]:
-        """Decision values of all samples along the path, and what each fit took."""
+        stops: TimeShares,
+    ) -> Iterator[_Tried]:
+        """Yield what was found along the path; fits that were interrupted do not count."""
         solver = solver or choose_solver(loss, norm, bank)
         paths = [
             follow_path(
@@ -225,7 +302,7 @@ class MKLClassifierCV(MKLClassifier):
                 solver,
                 y,
                 list(Cs),
-                self._stop(),
+                stops,
                 sample_weight=weight,
                 fit_intercept=self.fit_intercept,
                 callback=self.callback,
@@ -233,8 +310,9 @@ class MKLClassifierCV(MKLClassifier):
             )
             for y, weight in zip(targets, weights, strict=True)
         ]
-        out = []
         for fits in zip(*paths, strict=True):
+            if any(one.status == "interrupted" for _, _, one in fits):
+                return
             values = [
                 problem.bank.mix_product(one.point.weights, one.point.beta) + one.certificate.intercept
                 for _, problem, one in fits
@@ -245,8 +323,12 @@ class MKLClassifierCV(MKLClassifier):
                 "relative_gap": max(one.certificate.relative_gap for _, _, one in fits),
                 "active_kernels": max(int(np.count_nonzero(one.point.weights)) for _, _, one in fits),
             }
-            out.append((fits[0][0], values[0] if len(values) == 1 else np.stack(values, axis=1), facts))
-        return out
+            yield _Tried(
+                C=fits[0][0],
+                values=values[0] if len(values) == 1 else np.stack(values, axis=1),
+                facts=facts,
+                points=[Point(one.point.beta, one.point.weights) for _, _, one in fits],
+            )
 
     def _score_of(self, values: np.ndarray, codes: np.ndarray) -> float:
         known = _KnownDecisions(values, self.classes_)

@@ -17,6 +17,7 @@ from ..norms import Fixed, Norm
 from ._inputs import Training, bind
 from ._mixtures import Mixture, kernel_groups, mixtures
 from ._noise import NoiseEstimate, estimate_noise
+from ._one_fit import TimeShares, one_fit
 from ._ridge import leave_one_out
 from .classifier import MKLClassifier
 
@@ -173,6 +174,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
 
     # ---- fitting --------------------------------------------------------------------------------------------
 
+    @one_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NoisyLabelMKLClassifier:
         """Estimate the noise and fit.
 
@@ -419,6 +421,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             # samples of one class teach nothing: the fit on both is kept
             kept = (y[(w * s) > 0] for y, w, s in zip(targets, weights, chosen, strict=True))
             if same or turn == self.max_rounds or any(np.unique(y, axis=0).shape[0] < 2 for y in kept):
+                break
+            if TimeShares(self._stop(), 1).used_up:
                 break
             shares = chosen
         self.sample_share_ = shares[0] if len(shares) == 1 else np.stack(shares, axis=1)

@@ -11,6 +11,7 @@ from joblib import effective_n_jobs
 from ..problems import Certificate
 from ..solvers import choose_solver, follow_path
 from ._inputs import bind
+from ._one_fit import TimeShares, one_fit
 from .classifier import MKLClassifier
 
 __all__ = ["MKLPath", "checked_Cs", "mkl_path"]
@@ -50,6 +51,7 @@ class MKLPath:
         )
 
 
+@one_fit
 def mkl_path(X: Any, y: Any, kernels: Any = None, *, Cs: Any = None, **parameters: Any) -> MKLPath:
     """Fit a two-class problem for many values of C, each started from the last, on one bank.
 
@@ -62,7 +64,7 @@ def mkl_path(X: Any, y: Any, kernels: Any = None, *, Cs: Any = None, **parameter
     Cs : array-like, optional
         Values of C; by default 30 from 1e-2 to 1e3.
     **parameters
-        Further parameters of ``MKLClassifier``.
+        Further parameters of ``MKLClassifier``; ``max_seconds`` is for the whole path.
 
     Returns
     -------
@@ -96,7 +98,7 @@ def mkl_path(X: Any, y: Any, kernels: Any = None, *, Cs: Any = None, **parameter
             solver,
             targets[0],
             Cs,
-            estimator._stop(),
+            TimeShares(estimator._stop(), len(Cs)),
             sample_weight=weights[0],
             fit_intercept=estimator.fit_intercept,
             callback=estimator.callback,

@@ -11,6 +11,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, column_o
 from ..banks._device import on_host
 from ..distributed import in_memory, lazily
 from ._base import BaseMKL
+from ._one_fit import one_fit
 
 __all__ = ["MKLRegressor"]
 
@@ -92,6 +93,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
             device=device,
         )
 
+    @one_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
         """Learn kernel weights and coefficients.
 

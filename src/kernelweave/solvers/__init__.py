@@ -2,16 +2,21 @@
 
 from ._auto import choose_solver
 from ._base import REQUIREMENTS, Solver, fitting_solvers, make_solver, registry
+from ._checkpoint import check_place
 from ._loop import TRACE_COLUMNS, Solution, Stop, solve, without_caches
 from ._path import follow_path
+from ._status import MESSAGES, final_status
 
 __all__ = [
+    "MESSAGES",
     "REQUIREMENTS",
     "TRACE_COLUMNS",
     "Solution",
     "Solver",
     "Stop",
+    "check_place",
     "choose_solver",
+    "final_status",
     "fitting_solvers",
     "follow_path",
     "make_solver",

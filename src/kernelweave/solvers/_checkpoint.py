@@ -2,18 +2,30 @@
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import os
+import platform
+import stat
+import tempfile
 import time
-import zipfile
+import warnings
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any, BinaryIO
 
 import numpy as np
 
+from ..exceptions import KernelWeaveWarning
 from ..problems import MKLProblem, Point
 
-__all__ = ["Checkpoint", "Saved"]
+__all__ = ["Checkpoint", "Saved", "check_place"]
+
+#: columns of the trace, one row for every iteration
+TRACE_WIDTH = 7
+#: seconds after which a half-written file of a process that is gone is taken away
+STALE = 60.0
 
 
 @dataclass(frozen=True)
@@ -28,45 +40,86 @@ class Saved:
 class Checkpoint:
     """One NPZ file, replaced atomically at most every ``every`` seconds.
 
-    The file carries a fingerprint of the problem; a file of another problem is refused rather than resumed from.
+    The file carries a fingerprint of the problem; a file of another problem is refused rather than resumed from.  A
+    reader sees the old file or the new one, whole, whatever happens to the writer, and however many write.
     """
 
     def __init__(self, path: str | Path, problem: MKLProblem, every: float = 1.0) -> None:
-        self.path = Path(path)
+        self.path = check_place(path)
         self.every = every
         self.fingerprint = fingerprint(problem)
         self.sample = kernel_sample(problem)
+        self._shapes = {
+            "beta": problem.y.shape,
+            "dual_beta": problem.y.shape,
+            "weights": (problem.m,),
+            "seconds": (),
+        }
         self._last = -np.inf
-        if not self.path.parent.is_dir():
-            raise ValueError(f"checkpoint folder {str(self.path.parent)!r} does not exist")
+        self._warned = False
+        self._sweep()
+
+    # ---- reading --------------------------------------------------------------------------------------------
 
     def load(self) -> Saved | None:
         """Return what was saved, None where there is no file."""
-        if not self.path.exists():
-            return None
         try:
-            with np.load(self.path, allow_pickle=False) as file:
-                found = {
-                    name: file[name]
-                    for name in ("fingerprint", "sample", "beta", "weights", "dual_beta", "trace", "seconds")
-                }
-        # an empty file is an EOFError, a plain array (no archive) a TypeError
-        except (OSError, KeyError, ValueError, TypeError, EOFError, zipfile.BadZipFile) as error:
-            raise ValueError(
-                f"checkpoint {str(self.path)!r} is damaged ({error}): delete it to start afresh"
-            ) from error
-        # the kernels are compared by value: computed anew they may differ in the last bits
-        same = str(found["fingerprint"]) == self.fingerprint and np.allclose(
-            found["sample"], self.sample, 1e-6
-        )
-        if not same:
+            with _open_regular(self.path) as file, np.load(file, allow_pickle=False) as archive:
+                # the arrays are stored as they are: together they are no larger than the file
+                if (
+                    sum(member.file_size for member in archive.zip.infolist())
+                    > os.fstat(file.fileno()).st_size
+                ):
+                    raise ValueError("it says to hold more than it does")
+                names = ("fingerprint", "sample", "beta", "weights", "dual_beta", "trace", "seconds")
+                found = {name: archive[name] for name in names}
+        except FileNotFoundError:
+            return None
+        except Exception as error:  # what a damaged archive makes its readers raise is anybody's guess
+            raise self._damaged(str(error) or type(error).__name__) from error
+        self._check_form(found)
+        if not (str(found["fingerprint"]) == self.fingerprint and self._same_kernels(found["sample"])):
             raise ValueError(
                 f"checkpoint {str(self.path)!r} belongs to another problem (other data, kernels, loss, norm or C): "
                 "delete it or give another file name"
             )
+        self._check_contents(found)
         trace = [tuple(float(x) for x in row) for row in found["trace"]]
         point = Point(found["beta"], found["weights"], dual_beta=found["dual_beta"])
         return Saved(point, trace, float(found["seconds"]))
+
+    def _same_kernels(self, sample: np.ndarray) -> bool:
+        """Compare kernels by value: computed anew they may differ in the last bits."""
+        return sample.shape == self.sample.shape and bool(np.allclose(sample, self.sample, 1e-6))
+
+    def _damaged(self, why: str) -> ValueError:
+        return ValueError(f"checkpoint {str(self.path)!r} is damaged ({why}): delete it to start afresh")
+
+    def _check_form(self, found: Mapping[str, Any]) -> None:
+        """Refuse what no fit writes, whatever the problem."""
+        if found["fingerprint"].dtype.kind != "U" or found["fingerprint"].shape != ():
+            raise self._damaged("the fingerprint is no text")
+        for name in ("sample", "beta", "weights", "dual_beta", "trace", "seconds"):
+            if found[name].dtype != np.float64:
+                raise self._damaged(f"{name} holds {found[name].dtype} instead of float64")
+            if not np.all(np.isfinite(found[name])):
+                raise self._damaged(f"{name} is not finite")
+
+    def _check_contents(self, found: Mapping[str, Any]) -> None:
+        """Refuse what a fit of this very problem does not write."""
+        for name, shape in self._shapes.items():
+            if found[name].shape != shape:
+                raise self._damaged(f"{name} has the shape {found[name].shape} instead of {shape}")
+        if found["trace"].ndim != 2 or found["trace"].shape[1] != TRACE_WIDTH:
+            raise self._damaged(f"the trace has the shape {found['trace'].shape}")
+        if np.any(found["weights"] < 0):
+            raise self._damaged("a kernel weight is negative")
+        if not np.any(found["weights"] > 0):
+            raise self._damaged("all kernel weights are zero")
+        if found["seconds"] < 0:
+            raise self._damaged("the time spent is negative")
+
+    # ---- writing --------------------------------------------------------------------------------------------
 
     def save(
         self,
@@ -76,24 +129,128 @@ class Checkpoint:
         seconds: float,
         force: bool = False,
     ) -> None:
-        """Write the best point, the coefficients of the best bound and the trace, unless that was just done."""
+        """Write the best point, the coefficients of the best bound and the trace, unless that was just done.
+
+        A disk that is full, or gone, costs the checkpoint and not the fit: a warning says so, once.
+        """
         now = time.monotonic()
         if not force and now - self._last < self.every:
             return
-        self._last = now
-        temporary = self.path.with_name(self.path.name + ".part")
-        with temporary.open("wb") as file:
-            np.savez(
-                file,
+        try:
+            self._replace(
                 fingerprint=np.array(self.fingerprint),
                 sample=self.sample,
-                beta=point.beta,
-                weights=point.weights,
-                dual_beta=dual_beta,
-                trace=np.array(trace),
-                seconds=np.array(seconds),
+                beta=np.asarray(point.beta, dtype=float),
+                weights=np.asarray(point.weights, dtype=float),
+                dual_beta=np.asarray(dual_beta, dtype=float),
+                trace=np.array(trace, dtype=float).reshape(-1, TRACE_WIDTH),
+                seconds=np.array(float(seconds)),
             )
-        os.replace(temporary, self.path)
+        except OSError as error:
+            if not self._warned:
+                self._warned = True
+                warnings.warn(
+                    f"checkpoint {str(self.path)!r} cannot be written ({error.strerror or error}): the fit goes on "
+                    "without; what was saved before, if anything, is still there",
+                    KernelWeaveWarning,
+                    stacklevel=5,
+                )
+        self._last = (
+            time.monotonic()
+        )  # after the work: a slow disk does not get slower by being asked more often
+
+    def _replace(self, **arrays: np.ndarray) -> None:
+        """Write a file of its own name in the same folder, make sure it is on the disk, and let it take the place."""
+        handle, name = tempfile.mkstemp(
+            prefix=self._prefix + f"{os.getpid()}-", suffix=".part", dir=self.path.parent
+        )
+        try:
+            with os.fdopen(handle, "wb") as file:
+                np.savez(file, **arrays)  # type: ignore[arg-type]
+                file.flush()
+                os.fsync(file.fileno())
+            os.replace(name, self.path)  # a link that has come there is replaced, not followed
+        except BaseException:
+            with contextlib.suppress(OSError):
+                os.unlink(name)
+            raise
+        _sync_folder(self.path.parent)
+
+    @property
+    def _prefix(self) -> str:
+        """Beginning of the names of half-written files: which checkpoint, and on which machine."""
+        return f".{self.path.name}.{platform.node()}-"
+
+    def _sweep(self) -> None:
+        """Take away half-written files of processes on this machine that were killed."""
+        with contextlib.suppress(OSError):
+            for part in self.path.parent.iterdir():
+                if not (part.name.startswith(self._prefix) and part.name.endswith(".part")):
+                    continue
+                process = part.name[len(self._prefix) :].split("-")[0]
+                with contextlib.suppress(OSError):
+                    old = time.time() - part.lstat().st_mtime > STALE
+                    if old and process.isdigit() and not _alive(int(process)):
+                        part.unlink()
+
+
+def check_place(path: str | Path) -> Path:
+    """Refuse a checkpoint where there is no folder for it, or where something else than a file is in its place."""
+    try:
+        place = Path(path)
+    except TypeError:
+        raise ValueError(f"checkpoint must be the name of a file, got {path!r}") from None
+    if not place.parent.is_dir():
+        raise ValueError(f"checkpoint folder {str(place.parent)!r} does not exist")
+    try:
+        mode = place.lstat().st_mode
+    except FileNotFoundError:
+        if os.access(place.parent, os.W_OK):
+            return place
+        raise ValueError(f"checkpoint folder {str(place.parent)!r} cannot be written to") from None
+    except (OSError, ValueError) as error:  # a name too long, or with a NUL in it
+        raise ValueError(f"checkpoint {str(place)!r} is no name for a file: {error}") from error
+    if not stat.S_ISREG(mode):
+        kinds = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a pipe"}
+        kind = kinds.get(stat.S_IFMT(mode), "a device or a socket")
+        raise ValueError(
+            f"checkpoint {str(place)!r} is {kind}: give the name of a file, new or written by a fit"
+        )
+    return place
+
+
+def _open_regular(path: Path) -> BinaryIO:
+    """Open a file for reading; no link is followed, and a pipe that has come there is not waited for."""
+    flags = (
+        os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
+    )
+    file = os.fdopen(os.open(path, flags), "rb")
+    if not stat.S_ISREG(os.fstat(file.fileno()).st_mode):
+        file.close()
+        raise OSError("not a regular file")
+    return file
+
+
+def _sync_folder(folder: Path) -> None:
+    """Make the new name last; not every system lets folders be opened."""
+    with contextlib.suppress(OSError):
+        handle = os.open(folder, os.O_RDONLY)
+        try:
+            os.fsync(handle)
+        finally:
+            os.close(handle)
+
+
+def _alive(process: int) -> bool:
+    if os.name == "nt":  # where asking is killing
+        return True
+    try:
+        os.kill(process, 0)
+    except ProcessLookupError:
+        return False
+    except OSError:
+        pass
+    return True
 
 
 def fingerprint(problem: MKLProblem) -> str:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -27,7 +27,7 @@ def follow_path(
     solver: Solver,
     y: Array,
     Cs: Sequence[float],
-    stop: Stop,
+    stop: Stop | Callable[[], Stop],
     *,
     sample_weight: Array | None = None,
     fit_intercept: bool = True,
@@ -36,7 +36,8 @@ def follow_path(
 ) -> Iterator[tuple[float, MKLProblem, Solution]]:
     """Solve for every C in turn, smallest first, and yield each with its problem.
 
-    The weights and coefficients of one C are the start of the next; coefficients at their bound move with it.
+    The weights and coefficients of one C are the start of the next; coefficients at their bound move with it.  ``stop``
+    may be asked for every C.
     """
     start: Point | None = None
     last: MKLProblem | None = None
@@ -46,7 +47,8 @@ def follow_path(
             beta = _moved(start.beta, last, problem)
             # where no coefficient is at its bound the old solution is the new one, and all is known about it
             start = start if np.array_equal(beta, start.beta) else Point(beta, start.weights)
-        solution = solve(problem, solver, stop, start=start, callback=callback, verbose=verbose)
+        mine = stop if isinstance(stop, Stop) else stop()
+        solution = solve(problem, solver, mine, start=start, callback=callback, verbose=verbose)
         start, last = solution.point, problem
         yield C, problem, solution
 

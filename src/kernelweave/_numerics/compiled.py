@@ -1,0 +1,108 @@
+"""``njit`` for the library: cached wherever something can be written, and never cut in two by Ctrl-C.
+
+Every compiled function of the library is made by the ``njit`` of this module, which takes numba's options.
+"""
+
+from __future__ import annotations
+
+import os
+import stat
+import tempfile
+from collections.abc import Callable
+from contextlib import suppress
+from functools import cache, wraps
+from pathlib import Path
+from typing import Any
+
+from .interrupts import uninterrupted
+
+with uninterrupted():  # half of numba cannot be imported again
+    import numba
+    import numpy.ma  # noqa: F401  (numba imports it with the first call)
+    from llvmlite import ir
+    from numba import types
+    from numba.extending import intrinsic
+
+settings: Any = numba.config  # module attributes that numba makes when it is imported
+
+__all__ = ["intrinsic", "ir", "njit", "private_folder", "types"]
+
+
+def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function with numba when it is first called, in one piece, and keep the result on disk."""
+
+    def decorate(function: Callable[..., Any]) -> Any:
+        return _in_one_piece(_cached(function, options | {"cache": True}))
+
+    return decorate
+
+
+def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
+    """Cache where numba would; in a private temporary folder where it finds no place; nowhere if that fails too."""
+    if not _would_litter():
+        with suppress(
+            RuntimeError
+        ):  # "no locator available": neither the package nor a home can be written to
+            return numba.njit(**options)(function)
+    folder = private_folder()
+    if folder is not None:
+        given = settings.CACHE_DIR
+        settings.CACHE_DIR = str(folder)  # read when the function is made, and not after
+        try:
+            with suppress(RuntimeError):
+                return numba.njit(**options)(function)
+        finally:
+            settings.CACHE_DIR = given
+    return numba.njit(**options | {"cache": False})(function)
+
+
+def _would_litter() -> bool:
+    """Whether numba would make a folder called ``~`` where it stands, as it does for users without a home."""
+    unknown_home = os.path.expanduser("~").startswith("~")
+    return unknown_home and not settings.CACHE_DIR and not os.access(Path(__file__).parent, os.W_OK)
+
+
+@cache
+def private_folder() -> Path | None:
+    """Return a temporary folder that no other user can write to, the same for all processes of a user.
+
+    What is cached is code: a folder of that name that somebody else made, or that others can write to, is not used.
+    """
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    folder = Path(tempfile.gettempdir()) / f"kernelweave-{user}"
+    try:
+        with suppress(FileExistsError):
+            folder.mkdir(mode=0o700)
+        if _is_ours(folder):
+            return folder
+        return Path(tempfile.mkdtemp(prefix="kernelweave-"))
+    except OSError:
+        return None
+
+
+def _is_ours(folder: Path) -> bool:
+    found = os.lstat(folder)
+    if not stat.S_ISDIR(found.st_mode):
+        return False
+    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
+
+
+def _in_one_piece(dispatcher: Any) -> Any:
+    """Hold Ctrl-C back while the function is compiled, and go on where the result cannot be kept (a full disk)."""
+    compiling = dispatcher._compile_for_args
+
+    @wraps(compiling)
+    def compile_for_args(*arguments: Any, **named: Any) -> Any:
+        with uninterrupted():
+            return compiling(*arguments, **named)
+
+    dispatcher._compile_for_args = compile_for_args
+    keeping = dispatcher._cache.save_overload
+
+    @wraps(keeping)
+    def save_overload(*arguments: Any, **named: Any) -> None:
+        with suppress(OSError):
+            keeping(*arguments, **named)
+
+    dispatcher._cache.save_overload = save_overload
+    return dispatcher

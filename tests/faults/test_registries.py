@@ -1,0 +1,58 @@
+"""The first look at a registry imports modules: from several threads, and interrupted."""
+
+from __future__ import annotations
+
+import threading
+
+import pytest
+
+from kernelweave import _components
+from kernelweave._components import Component, Registry
+
+
+@pytest.fixture
+def slow(monkeypatch):
+    """A registry of losses of its own whose modules take their time; ``steps`` counts them."""
+    registry = Registry("loss", "kernelweave.losses")
+    steps = []
+
+    def load(name):
+        steps.append(name)
+        if name.endswith("hinge") and steps.count(name) == 1 and registry.interrupt:
+            raise KeyboardInterrupt
+        gate.wait(0.01)
+        registry.add(name, Component)
+
+    gate = threading.Event()
+    registry.interrupt = False
+    real = _components.importlib.import_module
+    monkeypatch.setattr(
+        _components.importlib,
+        "import_module",
+        lambda name: real(name) if name == "kernelweave.losses" else load(name),
+    )
+    return registry, steps
+
+
+def test_threads_wait_for_the_whole_registry(slow):
+    registry, steps = slow
+    sizes = []
+    threads = [threading.Thread(target=lambda: sizes.append(len(registry))) for _ in range(6)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert len(set(sizes)) == 1
+    assert sizes[0] == len(steps) == len(set(steps)) > 5
+
+
+def test_an_interrupted_look_begins_again(slow):
+    registry, _ = slow
+    registry.interrupt = True
+    for _ in range(20):
+        try:
+            found = len(registry)
+            break
+        except KeyboardInterrupt:
+            continue
+    assert found == len(list(registry)) > 5
