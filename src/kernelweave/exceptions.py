@@ -4,7 +4,13 @@ from __future__ import annotations
 
 from sklearn.exceptions import ConvergenceWarning
 
-__all__ = ["KernelWeaveConvergenceWarning", "KernelWeaveWarning", "MemoryBudgetError"]
+__all__ = [
+    "CertificateError",
+    "KernelWeaveConvergenceWarning",
+    "KernelWeaveWarning",
+    "MemoryBudgetError",
+    "NotFiniteError",
+]
 
 
 class KernelWeaveWarning(UserWarning):
@@ -17,3 +23,11 @@ class KernelWeaveConvergenceWarning(KernelWeaveWarning, ConvergenceWarning):
 
 class MemoryBudgetError(MemoryError, ValueError):
     """A request cannot be met within the memory budget; the message says by how much and what to do."""
+
+
+class NotFiniteError(ValueError, FloatingPointError):
+    """Numbers that came out NaN or infinite, where a model or a prediction was asked for."""
+
+
+class CertificateError(ValueError):
+    """A lower bound above the objective, beyond rounding: a loss or a norm whose parts do not belong together."""

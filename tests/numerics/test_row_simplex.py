@@ -1,4 +1,4 @@
-"""Rows that sum to zero under bounds: projections and shifts against quadratic and linear programs."""
+"""Rows that sum to zero under bounds: projections against quadratic programs."""
 
 from __future__ import annotations
 
@@ -6,11 +6,9 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from scipy.optimize import linprog
 
 from kernelweave._numerics.row_simplex import (
     balance_on_face,
-    best_shift,
     project_rows,
     project_rows_balanced,
 )
@@ -108,53 +106,3 @@ def test_balancing_on_a_face_says_where_it_cannot():
     # both rows are at a vertex: nothing is free to make up for the column sums
     upper = np.array([[1.0, 0.0], [1.0, 0.0]])
     assert balance_on_face(np.array([[1.0, -1.0], [1.0, -1.0]]), upper) is None
-
-
-def lowest_by_linprog(scores: np.ndarray, own: np.ndarray, c: np.ndarray) -> float:
-    """``min over b, xi of c'xi``, ``xi_i >= scores_iy + b_y - scores_i,own - b_own``."""
-    n, k = scores.shape
-    rows, right = [], []
-    for i in range(n):
-        for y in range(k):
-            row = np.zeros(k + n)
-            row[y] += 1.0
-            row[own[i]] -= 1.0
-            row[k + i] = -1.0
-            rows.append(row)
-            right.append(scores[i, own[i]] - scores[i, y])
-    cost = np.concatenate([np.zeros(k), c])
-    bounds = [(None, None)] * k + [(0, None)] * n
-    found = linprog(cost, A_ub=np.array(rows), b_ub=np.array(right), bounds=bounds, method="highs")
-    assert found.status == 0
-    return float(found.fun)
-
-
-@pytest.mark.parametrize("seed", range(12))
-def test_best_shift_is_the_minimum_of_a_linear_program(seed):
-    rng = np.random.default_rng(seed)
-    n, k = int(rng.integers(5, 60)), int(rng.integers(2, 6))
-    own = rng.integers(0, k, n)
-    scores = 10.0 ** rng.uniform(-3, 3) * rng.normal(size=(n, k)) + (np.arange(k) != own[:, None])
-    c = rng.choice([0.0, 1.0, 2.5], n)
-    c[0] = 1.0
-    b = best_shift(scores, own, c)
-    shifted = scores + b
-    value = c @ (shifted.max(axis=1) - shifted[np.arange(n), own])
-    lowest = lowest_by_linprog(scores, own, c)
-    assert value <= lowest + 1e-8 * (1 + lowest)
-    assert abs(b.sum()) <= 1e-9 * (1 + np.abs(b).max())
-
-
-def test_best_shift_of_a_class_that_is_not_there():
-    """A class without samples may be shifted down without end; what is returned is finite and as good."""
-    rng = np.random.default_rng(0)
-    own = rng.integers(0, 2, 30)
-    scores = rng.normal(size=(30, 3)) + (np.arange(3) != own[:, None])
-    b = best_shift(scores, own, np.ones(30))
-    assert np.all(np.isfinite(b))
-    value = np.sum((scores + b).max(axis=1) - (scores + b)[np.arange(30), own])
-    assert value <= lowest_by_linprog(scores, own, np.ones(30)) + 1e-8
-
-
-def test_best_shift_without_weight_is_none():
-    np.testing.assert_array_equal(best_shift(np.ones((3, 2)), np.array([0, 1, 0]), np.zeros(3)), 0.0)

@@ -10,9 +10,9 @@ import pytest
 
 import references as ref
 from kernelweave._numerics.deadline import OutOfTime, time_limit
+from kernelweave.exceptions import NotFiniteError
 from kernelweave.problems import Point
-from kernelweave.solvers import TRACE_COLUMNS, Solver, Stop, make_solver, solve, without_caches
-from kernelweave.solvers._loop import MESSAGES
+from kernelweave.solvers import MESSAGES, TRACE_COLUMNS, Solver, Stop, make_solver, solve, without_caches
 from problems.making import make_case
 
 N, M = 20, 4
@@ -149,6 +149,7 @@ def test_every_status_has_a_sentence(problem, level):
     assert "passes" in repr(solution)
     assert set(MESSAGES) == {
         "converged", "max_iter", "max_seconds", "interrupted", "stopped", "stalled", "failed", "non_finite",
+        "imprecise",
     }  # fmt: skip
 
 
@@ -305,5 +306,5 @@ def test_a_numerical_breakdown_keeps_the_best_point(error):
         def init(self, problem, start, tol):
             raise error("broken")
 
-    with pytest.raises(error):
+    with pytest.raises(NotFiniteError, match=r"scale the features.*broken"):
         solve(problem, Broken(), Stop(1e-3))

@@ -13,7 +13,7 @@ import numpy as np
 
 from .namespace import as_like, namespace, to_numpy
 
-__all__ = ["balance_on_face", "balance_rows", "best_shift", "project_rows", "project_rows_balanced"]
+__all__ = ["balance_on_face", "balance_rows", "project_rows", "project_rows_balanced"]
 
 
 def project_rows(v: Any, upper: Any) -> Any:
@@ -102,58 +102,3 @@ def balance_rows(
             break
         shift, x, sums, value = shift + length * direction, trial, left, height
     return x, shift
-
-
-def best_shift(scores: np.ndarray, own: np.ndarray, c: np.ndarray) -> np.ndarray:
-    """Return the b (summing to zero) that minimises ``sum_i c_i (max_y (scores_iy + b_y) - scores_i,own - b_own)``.
-
-    Newton's method on the smooth ``mu log sum exp(. / mu)`` in place of the maximum, mu falling towards zero; of all
-    points on the way the one with the lowest true value is returned.
-    """
-    n, k = scores.shape
-    rows = np.arange(n)
-    pulls = np.bincount(own, weights=c, minlength=k)
-    total = float(np.sum(c))
-    b, best, lowest = np.zeros(k), np.zeros(k), np.inf
-    if total <= 0:
-        return b
-    spread = float(np.max(scores) - np.min(scores))
-
-    def true_value(b: np.ndarray) -> float:
-        shifted = scores + b
-        return float(c @ (np.max(shifted, axis=1) - shifted[rows, own]))
-
-    def smooth(b: np.ndarray, mu: float) -> tuple[float, np.ndarray]:
-        shifted = (scores + b) / mu
-        top = np.max(shifted, axis=1, keepdims=True)
-        e = np.exp(shifted - top)
-        sums = np.sum(e, axis=1, keepdims=True)
-        height = mu * float(c @ (top[:, 0] + np.log(sums[:, 0]))) - float(pulls @ b)
-        return height, e / sums
-
-    mu = max(0.1 * spread, 1e-300)
-    last = max(1e-12 * spread, 1e-300)
-    while mu >= last:
-        for _ in range(6):
-            height, p = smooth(b, mu)
-            weighted = p * c[:, None]
-            gradient = np.sum(weighted, axis=0) - pulls
-            curvature = (np.diag(np.sum(weighted, axis=0)) - weighted.T @ p) / mu
-            ridge = 1e-10 * float(np.trace(curvature)) + 1e-14 * total / max(spread, 1e-300) + 1e-300
-            direction = -np.linalg.solve(curvature + ridge * np.eye(k) + np.ones((k, k)) * ridge, gradient)
-            slope = float(gradient @ direction)
-            length = 1.0
-            # beyond some multiples of mu the quadratic model means nothing
-            reach = float(np.max(np.abs(direction)))
-            length = min(1.0, 30.0 * mu / reach) if reach > 0 else 1.0
-            while length > 1e-6 and smooth(b + length * direction, mu)[0] > height + 1e-4 * length * slope:
-                length *= 0.5
-            b = b + length * direction
-            b -= np.mean(b)
-            if -slope <= 1e-3 * mu * total:
-                break
-        value = true_value(b)
-        if value < lowest:
-            best, lowest = b, value
-        mu *= 0.2
-    return best

@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy.optimize import brentq
 
-__all__ = ["minimise_piecewise_linear", "monotone_root"]
+__all__ = ["minimise_piecewise_linear", "monotone_root", "smooth_root"]
 
 
 def monotone_root(function: Callable[[float], float], guess: float = 0.0, step: float = 1.0) -> float:
@@ -36,6 +36,33 @@ def monotone_root(function: Callable[[float], float], guess: float = 0.0, step: 
         return low if value > 0 else high
     # near a root at zero there is no relative precision to reach: what 200 steps give is more than enough
     return float(brentq(function, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=200, disp=False))
+
+
+def smooth_root(
+    function: Callable[[float], float], derivative: Callable[[float], float], guess: float = 0.0
+) -> float:
+    """Root of an increasing smooth function, to machine precision: Newton's steps, kept inside a bracket.
+
+    A handful of evaluations where Newton's method works; where it does not settle, ``monotone_root`` goes on.
+    """
+    x, low, high = float(guess), -np.inf, np.inf
+    value = function(x)
+    for _ in range(30):
+        if value == 0.0:
+            return x
+        low, high = (x, high) if value < 0 else (low, x)
+        slope = derivative(x)
+        if not slope > 0:
+            break
+        following = x - value / slope
+        if not low < following < high:
+            if not (np.isfinite(low) and np.isfinite(high)):
+                break
+            following = 0.5 * (low + high)
+        if abs(following - x) <= 4e-16 * abs(following):
+            return following
+        x, value = following, function(following)
+    return monotone_root(function, x)
 
 
 def minimise_piecewise_linear(breaks: np.ndarray, jumps: np.ndarray, first_slope: float) -> float:

@@ -35,7 +35,10 @@ class _Accumulator:
     def add(self, j: int, entries: Array) -> None:
         if self.weights.ndim == 1:
             entries = entries * self.weights[j]
-            self.mixed = entries if self.mixed is None else np.add(self.mixed, entries, out=self.mixed)
+            if self.mixed is None or self.mixed.dtype != entries.dtype:
+                self.mixed = entries if self.mixed is None else self.mixed + entries
+            else:
+                np.add(self.mixed, entries, out=self.mixed)
         else:
             self.out += entries @ (self.coef * self.weights[:, j])
 
@@ -84,7 +87,9 @@ class BoundKernels:
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
         """``sum_j weights_j K_j(new, samples) coef`` in blocks of rows; ``(n_new,)`` or ``(n_new, k)``.
 
-        With ``dtype=float32`` kernel values are computed in single precision from distances in double precision.
+        With ``dtype=float32`` kernels that are exponentials are computed in single precision, from distances in double
+        precision.  Powers of inner products stay in double precision: there is no time to gain, and single precision
+        overflows at 1e38.
         """
         rows = n_samples(new)
         out = np.zeros((rows, *coef.shape[1:]))
@@ -101,6 +106,7 @@ class BoundKernels:
         rest = BoundKernels(
             [self.kernels[j] for j in matrices], self.samples, self.normaliser.restrict(matrices)
         )
+        dtype = self._prediction_dtype(dtype, weights, coef)
         weights = weights[..., matrices].astype(dtype)
         height = max(1, BLOCK_ENTRIES // max(1, n_samples(self.samples)))
         for top in range(0, rows, height):
@@ -111,9 +117,15 @@ class BoundKernels:
             sums.finish()
         return out
 
+    def _prediction_dtype(self, dtype: Any, weights: Array, coef: Array) -> Any:
+        """Single precision only for numbers that have one."""
+        sizes = [np.abs(values[values != 0]) for values in (weights, coef, self.normaliser.scale)]
+        smallest, largest = (float(f([f(s, initial=1.0) for s in sizes])) for f in (np.min, np.max))
+        return dtype if smallest > 1e-30 and largest < 1e30 else np.float64
+
     def _explicit(self) -> Index:
         """Kernels that are cheaper through their features than through the support: ``Z (Z' coef)``."""
-        if not self.normaliser.keeps_powers():
+        if self.normaliser.diagonal is not None:
             return np.zeros(0, dtype=np.intp)
         shape: tuple[int, ...] = getattr(self.samples, "shape", ())
         if len(shape) != 2:
@@ -126,18 +138,23 @@ class BoundKernels:
     def _add_explicit(self, new: Any, explicit: Index, weights: Array, coef: Array, out: Array) -> None:
         kernels = [self.kernels[j] for j in explicit]
         mine, starts = stack_features(kernels, self.samples)
+        theirs, _ = stack_features(kernels, new)
+        if self.normaliser.center:
+            means = np.asarray(mine.mean(axis=0)).ravel()
+            mine, theirs = np.asarray(mine - means), np.asarray(theirs - means)
         direction = np.asarray(mine.T @ coef, dtype=float)  # Z' coef, (R,) or (R, k)
         mixing = np.repeat((weights * self.normaliser.scale)[..., explicit], np.diff(starts), axis=-1)
         # one set of weights serves all columns of the coefficients, or each column has its own
         direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
-        theirs, _ = stack_features(kernels, new)
         out += np.asarray(theirs @ direction, dtype=float)
 
     def _visit(self, new: Any, use: Callable[[int, Array], None], dtype: Any = np.float64) -> None:
         """Hand every normalised kernel matrix on ``new`` to ``use``; a base is computed once a family."""
         cosine = self.normaliser.diagonal is not None
         for group in base_groups(self.kernels, range(len(self.kernels))):
-            base = self.kernels[group[0]].base(new, self.samples).astype(dtype, copy=False)
+            base = self.kernels[group[0]].base(new, self.samples)
+            if self.kernels[group[0]].decay:
+                base = base.astype(dtype, copy=False)
             for j in group:
                 entries = self.kernels[j].of_base(base)
                 diagonal = self.kernels[j].diag(new) if cosine else None

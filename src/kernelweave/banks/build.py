@@ -207,9 +207,14 @@ def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser
         z = features[:, first:last]
         means = np.asarray(z.mean(axis=0)).ravel()
         squares = np.asarray((z.multiply(z) if sp.issparse(z) else z**2).sum(axis=1), dtype=float).ravel()
-        normaliser.learn(int(j), squares, z @ means if normaliser.center else None)
         if normaliser.center:
             z = z - means
+            own = np.sum(
+                z**2, axis=1
+            )  # from the centred features: the raw ones may be of any size beside them
+            normaliser.learn(int(j), squares, (z + means) @ means, own)
+        else:
+            normaliser.learn(int(j), squares)
         if normaliser.diagonal is not None:
             lengths = np.sqrt(normaliser.diagonal[j])
             z = z.multiply(1.0 / lengths[:, None]) if sp.issparse(z) else z / lengths[:, None]
@@ -257,6 +262,8 @@ def _stored_bank(
     from .._numerics.passes import pack_rows
 
     offsets = packed_offsets(n)
+    if not _fits_single(kernels, chains, samples):
+        dtype = np.dtype(np.float64)
     store = np.empty((len(chains), n * (n + 1) // 2), dtype=dtype)
     rate = np.zeros(len(chains))
     heads = [chain.kernels[0] for chain in chains]
@@ -292,6 +299,14 @@ def _stored_bank(
     local = [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains]
     scale = normaliser.scale[order] if powers else None
     return PowerBank(store, offsets, local, scale, rate, threads)
+
+
+def _fits_single(kernels: list[Kernel], chains: list[Chain], samples: Any) -> bool:
+    """Whether entries, and the squares of them that sweeps form, are far from the ends of single precision."""
+    powers = [kernels[j] for chain in chains for j in chain.kernels if not kernels[j].decay]
+    with np.errstate(over="ignore"):
+        tops = [float(np.max(np.abs(kernel.diag(samples)), initial=0.0)) for kernel in powers]
+    return all(top == 0.0 or 1e-15 < top < 1e15 for top in tops)
 
 
 def _learn_blockwise(

@@ -34,7 +34,7 @@ class LazyBank(Bank):
     kernels, samples, n, normaliser :
         Resolved kernels, what they are evaluated on, how many, and what is done to raw entries.
     dtype : dtype, default=float64
-        Precision of the entries while they exist.
+        Precision of kernels that are exponentials, while they exist; distances and other kernels are always double.
     threads : int, default=1
         Threads that share the rows of a sweep.
     """
@@ -51,8 +51,7 @@ class LazyBank(Bank):
         super().__init__(n, len(kernels))
         self.kernels = kernels
         self.dtype = np.dtype(dtype)
-        floats = isinstance(samples, np.ndarray) and samples.dtype == np.float64
-        self.samples = samples.astype(self.dtype) if floats and self.dtype != np.float64 else samples
+        self.samples = samples
         self.normaliser = normaliser
         self.threads = threads
 
@@ -73,6 +72,8 @@ class LazyBank(Bank):
         left, right = take(self.samples, rows), take(self.samples, cols)
         for group in base_groups(self.kernels, np.unique(kernels)):
             base = self.kernels[group[0]].base(left, right)
+            if self.kernels[group[0]].decay:  # only exponentials gain by it, and powers would overflow
+                base = base.astype(self.dtype, copy=False)
             buffer = np.empty((rows.size, cols.size), dtype=base.dtype)
             for j in group:
                 self.kernels[j].of_base(base, out=buffer)
@@ -102,10 +103,10 @@ class LazyBank(Bank):
         used = support(a)
         self.count(float(which.size) * where.size * used.size)
         out = np.zeros((which.size, where.size, *a.shape[1:]))
-        part_of_a = a[used].astype(self.dtype, copy=False)
+        part_of_a = {np.dtype(kind): a[used].astype(kind) for kind in {self.dtype, np.dtype(np.float64)}}
 
         def multiply(at: int, part: slice, entries: Array) -> None:
-            out[at, part] = entries @ part_of_a
+            out[at, part] = entries @ part_of_a[entries.dtype]
 
         if used.size:
             self._sweep(where, used, which, multiply)

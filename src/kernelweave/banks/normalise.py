@@ -6,16 +6,22 @@ Centring comes first, ``K - 1 r' - r 1' + g`` with r the row means and g the gra
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
 
+from ..exceptions import KernelWeaveWarning
 from ._base import Array, Index
 
 __all__ = ["Normaliser", "check_normalise"]
 
 MODES = ("trace", "cosine", None)
 NOTHING = 1e-300  # diagonals below are zero
+GONE = 1e-12  # what is left of a diagonal below this share, after centring, is rounding
+FEW_LEFT = 1e-9  # below this share, centring has cost more than half of the digits
+HUGE = 1e140  # diagonals above are refused: squares and sums of such entries overflow
 
 
 def check_normalise(mode: str | None) -> str | None:
@@ -61,31 +67,65 @@ class Normaliser:
     def learn_traces(self, kernels: Index, means: Array) -> None:
         """Learn many kernels at once from their mean diagonals, where a factor is all there is to learn."""
         assert self.keeps_powers()
+        for j, mean in zip(kernels, means, strict=True):
+            self._refuse_overflow(int(j), mean)
         if self.mode == "trace":
             self.scale[kernels] = np.divide(1.0, means, out=np.zeros_like(means), where=means > NOTHING)
+
+    def _refuse_overflow(self, j: int, values: Array) -> None:
+        """Raise where a kernel is not finite, or so large that sums over it will not be."""
+        if not np.all(np.abs(values) < HUGE):
+            name = f"{self.names[j]!r}" if self.names else str(j)
+            raise ValueError(
+                f"kernel {name} overflows on the training samples: scale the features first (StandardScaler), or leave "
+                "the kernel out"
+            )
+
+    def _warn_of_lost_digits(self, j: int, raw: Array, centred: Array) -> None:
+        """Say so where centring leaves so little of a kernel that its digits are mostly rounding."""
+        before, after = float(np.mean(np.abs(raw))), float(np.mean(centred))
+        constant = float(np.ptp(raw)) <= 1e-14 * before and after <= GONE * before
+        if constant or after >= FEW_LEFT * before:
+            return
+        digits = max(0, int(np.log10(max(after / before, 1e-16)) + 16))
+        warnings.warn(
+            f"centring leaves {max(after / before, 0.0):.1g} of kernel {self.names[j]!r}, about {digits} of its 16 "
+            "digits: bring the features to mean zero first (StandardScaler)",
+            KernelWeaveWarning,
+            stacklevel=2,
+        )
 
     def keeps_powers(self) -> bool:
         """Whether a kernel only gets a factor, so that families can still be stored as powers of one matrix."""
         return not self.center and self.mode != "cosine"
 
-    def learn(self, j: int, diagonal: Array, row_means: Array | None = None) -> None:
-        """Learn kernel j from its raw diagonal and, for centring, its row means."""
-        nothing = NOTHING
+    def learn(
+        self, j: int, diagonal: Array, row_means: Array | None = None, centred: Array | None = None
+    ) -> None:
+        """Learn kernel j from its raw diagonal and, for centring, its row means.
+
+        ``centred`` is the diagonal after centring, where it is known better than by subtracting.
+        """
+        nothing: Any = NOTHING
+        self._refuse_overflow(j, diagonal if row_means is None else diagonal + row_means)
         if self.center:
             assert row_means is not None
             assert self.row_means is not None
             assert self.grand_means is not None
             self.row_means[j] = row_means
             self.grand_means[j] = np.mean(row_means)
-            nothing = max(
-                NOTHING, 1e-12 * float(np.mean(diagonal))
-            )  # what centring leaves of a constant is rounding
-            diagonal = diagonal - 2.0 * row_means + self.grand_means[j]
+            if centred is None:
+                nothing = np.maximum(
+                    NOTHING, GONE * np.abs(diagonal)
+                )  # what is left of a constant is rounding
+                centred = diagonal - 2.0 * row_means + self.grand_means[j]
+                self._warn_of_lost_digits(j, diagonal, centred)
+            diagonal = centred
         # A kernel that vanishes on the training samples (an absent term, a constant that was centred), or one of its
         # samples, says nothing: it is left at zero, for new samples too.
         if self.mode == "trace":
             mean = float(np.mean(diagonal))
-            self.scale[j] = 1.0 / mean if mean > nothing else 0.0
+            self.scale[j] = 1.0 / mean if mean > float(np.mean(nothing)) else 0.0
         elif self.mode == "cosine":
             assert self.diagonal is not None
             self.diagonal[j] = np.where(diagonal > nothing, diagonal, np.inf)
@@ -115,10 +155,12 @@ class Normaliser:
             means = np.mean(entries, axis=1)
             kept = kept - means[:, None] - self.row_means[j, cols][None, :] + self.grand_means[j]
             if diagonal is not None:
+                nothing = np.maximum(NOTHING, GONE * np.abs(diagonal))
                 diagonal = diagonal - 2.0 * means + self.grand_means[j]
+                diagonal = np.where(diagonal > nothing, diagonal, np.inf)
         if self.diagonal is not None:
             assert diagonal is not None
-            kept = kept / np.sqrt(np.maximum(diagonal, 1e-300)[:, None] * self.diagonal[j, cols][None, :])
+            kept = kept / np.sqrt(np.maximum(diagonal, NOTHING)[:, None] * self.diagonal[j, cols][None, :])
         return kept * self.scale[j]
 
     def restrict(self, kernels: Index) -> Normaliser:

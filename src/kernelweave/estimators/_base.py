@@ -20,7 +20,7 @@ from ..problems import MKLProblem, Point
 from ..solvers import Solver, Stop, check_place, choose_solver, fitting_solvers, make_solver
 from ._fitting import Fit, exact_bank, run, stack_fits, trace_table
 from ._html import FitSummary
-from ._inputs import Training, bind, check_options, new_samples, training_inputs
+from ._inputs import Training, bind, check_options, finite_decision, new_samples, training_inputs
 from ._one_fit import TimeShares
 
 __all__ = ["BaseMKL"]
@@ -86,6 +86,8 @@ class BaseMKL(FitSummary, BaseEstimator):
             raise ValueError(f"max_iter must be a whole number >= 1 or None, got {self.max_iter!r}")
         if self.max_seconds is not None:
             _positive("max_seconds", self.max_seconds)
+        for name in ("fit_intercept", "center", "warm_start"):
+            _truth(name, getattr(self, name))
         if self.checkpoint is not None:
             check_place(self.checkpoint)
         check_options(self.normalize, self.storage, self.dtype, self.memory_budget, self.device)
@@ -193,9 +195,13 @@ class BaseMKL(FitSummary, BaseEstimator):
         self.certificate_ = fits[0].certificate if one else stack_fits(fits)
         self.certificates_ = [fit.certificate for fit in fits]
         self.intercept_ = self.certificate_.intercept
+        self.loss_ = fits[0].loss
+        self.__dict__.pop("lam_", None)
+        if fits[0].norm.strength is not None:
+            self.lam_ = fits[0].norm.strength if one else np.array([fit.norm.strength for fit in fits])
         self.trace_ = trace_table(fits, labels)
         self.n_iter_ = max(fit.solution.n_iter for fit in fits)
-        statuses = [fit.solution.status for fit in fits]
+        statuses = [fit.status for fit in fits]
         self.status_ = statuses[0] if one else next((s for s in statuses if s != "converged"), "converged")
         self.solver_ = solver.registered_as
         self.kernel_names_ = np.array(training.names, dtype=object)
@@ -234,8 +240,11 @@ class BaseMKL(FitSummary, BaseEstimator):
         return path.with_name(f"{path.stem}-{k}{path.suffix}")
 
     def _decision(self, X: Any) -> np.ndarray:
-        """Decision values of new rows, ``(n_new,)`` or ``(n_new, k)``."""
+        """Decision values of new rows, ``(n_new,)`` or ``(n_new, k)``; all of them finite."""
         check_is_fitted(self, "dual_coef_")
+        return finite_decision(self._raw_decision(X))
+
+    def _raw_decision(self, X: Any) -> np.ndarray:
         new = new_samples(self, X, self._bound, self._kind)
         place = prediction_device(self.device, X, self._bound)
         if place is not None:
@@ -274,3 +283,9 @@ def _positive(name: str, value: Any) -> None:
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not (number and np.isfinite(value) and value > 0):
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+
+
+def _truth(name: str, value: Any) -> None:
+    """Raise where a switch is neither on nor off: ``center='no'`` would be on."""
+    if not isinstance(value, bool | np.bool_) and value not in (0, 1):
+        raise ValueError(f"{name} must be True or False, got {value!r}")

@@ -12,8 +12,10 @@ from numpy.typing import NDArray
 
 from ..banks import Bank, BoundKernels, LazyBank
 from ..exceptions import KernelWeaveConvergenceWarning
-from ..problems import Certificate, MKLProblem, Point
-from ..solvers import TRACE_COLUMNS, Solution, Solver, Stop, solve, without_caches
+from ..losses import Loss
+from ..norms import Norm
+from ..problems import Certificate, MKLProblem, Point, without_crossed_bounds
+from ..solvers import MESSAGES, TRACE_COLUMNS, Solution, Solver, Stop, final_status, solve, without_caches
 
 Array = NDArray[np.float64]
 
@@ -25,12 +27,15 @@ __all__ = ["Fit", "exact_bank", "run", "stack_fits"]
 
 @dataclass(frozen=True)
 class Fit:
-    """A solved problem: the final point, certified anew from the bank, and the way there."""
+    """A solved problem: the final point, certified again from the bank, what that proves, and the way there."""
 
     beta: Array
     weights: Array
     certificate: Certificate
     solution: Solution
+    status: str
+    loss: Loss
+    norm: Norm
 
 
 def exact_bank(bank: Bank, bound: Any, dtype: Any) -> Bank:
@@ -55,54 +60,74 @@ def run(
     checkpoint: str | Path | None = None,
     label: str = "",
 ) -> Fit:
-    """Solve, then certify the point that will predict from the kernels alone."""
+    """Solve, certify the point that will predict from the kernels alone, and say of the fit what that proves."""
     solution = solve(
         problem, solver, stop, start=start, callback=callback, verbose=verbose, checkpoint=checkpoint
     )
-    certificate = final_certificate(problem, solution, judge_bank)
-    if solution.converged and certificate.relative_gap > stop.tol and problem.bank.rounding > COARSE:
-        solution = _go_on(problem, solver, stop, solution)
-        certificate = final_certificate(problem, solution, judge_bank)
-    if not solution.converged:
-        warnings.warn(
-            f"{label}{solution.message}: stopped at a relative gap of {certificate.relative_gap:.2g} "
-            f"(tol={stop.tol:g}) after {solution.n_iter} iterations of {solver.registered_as!r}. The best point "
-            "was kept and its certificate is valid; raise max_iter or max_seconds, or scale the data, to go on.",
-            KernelWeaveConvergenceWarning,
-            stacklevel=4,
-        )
-    return Fit(solution.point.beta, solution.point.weights, certificate, solution)
+    certificate = final_certificate(problem.on(judge_bank), solution)
+    for bank, tol in _closer_looks(problem.bank, judge_bank, stop.tol):
+        if not solution.converged or certificate.relative_gap <= stop.tol:
+            break
+        solution = _go_on(problem.on(bank), solver, replace(stop, tol=tol), solution)
+        again = final_certificate(problem.on(judge_bank), solution)
+        certificate = again.with_dual_of(certificate)
+    certificate = without_crossed_bounds(problem.on(judge_bank), solution.point, certificate)
+    status = final_status(solution.status, certificate.relative_gap, stop.tol)
+    if status != "converged":
+        _warn(status, label, certificate, stop, solution, solver)
+    return Fit(
+        solution.point.beta, solution.point.weights, certificate, solution, status, problem.loss, problem.norm
+    )
+
+
+def _closer_looks(stored: Bank, exact: Bank, tol: float) -> list[tuple[Bank, float]]:
+    """Where to solve on, and to which gap, when a solver's figures promised more than the kernels hold.
+
+    First a little further on what is stored, because most often a few digits are missing; then on kernels that are
+    computed as they are read: in the precision of the device where half of it is stored, else in double precision.
+    """
+    computed = stored.computed() if stored.rounding > COARSE else exact  # type: ignore[attr-defined]
+    return [(stored, 0.3 * tol), (computed, 0.3 * tol), (exact, 0.03 * tol)]
+
+
+def _warn(
+    status: str, label: str, certificate: Certificate, stop: Stop, solution: Solution, solver: Solver
+) -> None:
+    if status in ("imprecise", "stalled", "failed", "non_finite"):
+        advice = "scale the features (StandardScaler), use normalize='trace' and float64, or choose a C nearer to 1"
+    else:
+        advice = "raise max_iter or max_seconds to go on"
+    warnings.warn(
+        f"{label}{MESSAGES[status]}: stopped at a relative gap of {certificate.relative_gap:.2g} (tol={stop.tol:g}) "
+        f"after {solution.n_iter} iterations of {solver.registered_as!r}. The best point was kept and its certificate "
+        f"is valid; {advice}.",
+        KernelWeaveConvergenceWarning,
+        stacklevel=5,
+    )
 
 
 def _go_on(problem: MKLProblem, solver: Solver, stop: Stop, so_far: Solution) -> Solution:
-    """Solve on from where a bank in half precision led, with kernels computed as they are read."""
-    stored = problem.bank
-    problem.bank = stored.computed()  # type: ignore[attr-defined]
-    try:
-        solution = solve(problem, solver, stop, start=without_caches(so_far.point))
-        stored.passes += problem.bank.passes
-    finally:
-        problem.bank = stored
+    """Solve on from a point, and join the two ways."""
+    if stop.max_seconds is not None:
+        stop = replace(stop, max_seconds=max(stop.max_seconds - so_far.seconds, 1e-3))
+    solution = solve(problem, solver, stop, start=without_caches(so_far.point))
     last = so_far.trace[-1]
     trace = [(row[0] + last[0], row[1] + last[1], row[2] + last[2], *row[3:]) for row in solution.trace]
     return replace(
         solution, trace=so_far.trace + trace, n_iter=so_far.n_iter + solution.n_iter,
         seconds=so_far.seconds + solution.seconds, passes=so_far.passes + solution.passes,
+        # closer than asked for, or as close as these kernels allow: the certificate will tell
+        status="converged",
     )  # fmt: skip
 
 
-def final_certificate(problem: MKLProblem, solution: Solution, judge_bank: Bank) -> Certificate:
+def final_certificate(problem: MKLProblem, solution: Solution) -> Certificate:
     """Recompute both bounds without anything the solver carried along."""
-    bank = problem.bank
-    problem.bank = judge_bank
-    try:
-        judged = problem.certificate(without_caches(solution.point))
-        if solution.certificate.dual > judged.dual:
-            beta = solution.certificate.dual_point
-            other = replace(judged, dual=problem.dual(beta), dual_point=beta)
-            judged = judged.with_dual_of(other)
-    finally:
-        problem.bank = bank
+    judged = problem.certificate(without_caches(solution.point))
+    if solution.certificate.dual > judged.dual:
+        beta = solution.certificate.dual_point
+        other = replace(judged, dual=problem.dual(beta), dual_point=beta)
+        judged = judged.with_dual_of(other)
     return judged
 
 

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
+from .._numerics.sparse_format import check_sparse, without_duplicates
 from ..banks import (
     STORAGES,
     Bank,
@@ -28,12 +29,13 @@ from ..banks.memory import parse_bytes
 from ..banks.normalise import check_normalise
 from ..banks.rows import spread_rows
 from ..distributed import ClusterSamples, cluster_samples
+from ..exceptions import NotFiniteError
 from ..kernels import Schema, as_spec, default_bank, expand_kernels, resolve_kernels
 from ..kernels._helpers import n_samples
 from ._on_cluster import bind_on_cluster, features_suffice, gathered
 from ._on_device import bind_on_device, check_device_options
 
-__all__ = ["Training", "bind", "check_options", "new_samples", "training_inputs"]
+__all__ = ["Training", "bind", "check_options", "finite_decision", "new_samples", "training_inputs"]
 
 PRECOMPUTED = "precomputed"
 
@@ -156,6 +158,8 @@ def bind(training: Training, estimator: Any, threads: int) -> tuple[Bank, Any]:
         storage = "stream"
         samples = samples[spread_rows(training.n)]  # widths and landmarks are settled on a part that fits
     resolved = resolve_kernels(training.kernels, samples)
+    if estimator.center:
+        resolved = [kernel.recentred(samples) for kernel in resolved]
     bank, normaliser = build_bank(
         resolved,
         training.samples,
@@ -191,6 +195,17 @@ def new_samples(estimator: Any, X: Any, bound: Any, kind: str) -> Any:
     if kind == "table":
         return _columns(estimator, X, reset=False)
     return X if kind == "objects" else _numeric(estimator, X, reset=False)
+
+
+def finite_decision(values: np.ndarray) -> np.ndarray:
+    """Return decision values, or raise where one is not a number: no label may be made of it."""
+    if isinstance(values, np.ndarray) and not np.all(np.isfinite(values)):
+        row = int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])
+        raise NotFiniteError(
+            f"the decision value of row {row} is not finite: its kernel values overflow, or it contains NaN; bring new "
+            "samples to the scale of the training samples, and impute what is missing"
+        )
+    return values
 
 
 def _is_table(X: Any) -> bool:
@@ -273,6 +288,9 @@ def _numeric(estimator: Any, X: Any, reset: bool) -> Any:
             f"Found array with dim 3, of shape {X.shape}: kernel matrices need kernels='precomputed', or inside "
             "cross-validation kernels=kernelweave.kernels.held(stack) with sample indices as X"
         )
-    return validate_data(
+    if sp.issparse(X):
+        check_sparse(X)  # before any compiled code, scikit-learn's conversions included, reads its indices
+    X = validate_data(
         estimator, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_min_samples=2 if reset else 1
     )
+    return without_duplicates(X) if sp.issparse(X) else X

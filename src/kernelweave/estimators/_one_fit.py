@@ -1,4 +1,4 @@
-"""What holds for a call of ``fit`` as a whole: one interrupt ends all of it, and its seconds are counted from here."""
+"""What holds for a call of ``fit`` as a whole: all or nothing, one interrupt, one count of seconds."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import TypeVar
 from .._numerics.deadline import interrupted, time_spent
 from .._numerics.interrupts import one_interrupt
 from ..solvers import Stop
+from ._refusal import unchanged_where_it_raises
 
 __all__ = ["TimeShares", "one_fit"]
 
@@ -17,12 +18,12 @@ Method = TypeVar("Method", bound=Callable)  # type: ignore[type-arg]
 
 
 def one_fit(method: Method) -> Method:
-    """Decorate a ``fit``: Ctrl-C ends whatever it does, and what it found is put in order undisturbed."""
+    """Decorate a ``fit``: Ctrl-C ends whatever it does, and a fit that raises leaves the old model as it was."""
 
     @wraps(method)
     def fit(*arguments, **named):  # type: ignore[no-untyped-def]
         with one_interrupt(whole_fit=True):
-            return method(*arguments, **named)
+            return unchanged_where_it_raises(method)(*arguments, **named)
 
     return fit  # type: ignore[return-value]
 

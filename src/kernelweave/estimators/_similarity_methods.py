@@ -14,7 +14,7 @@ from ..losses import Hinge
 from ..problems import Certificate, solve_fixed
 from ..problems.similarity import SimilarityCertificate, SimilarityProblem
 from ..problems.similarity_losses import SimilarityLoss, SquaredLoss, make_similarity_loss
-from ..solvers import Solution, Stop, solve
+from ..solvers import MESSAGES, Stop, final_status, solve
 from ..solvers.similarity import SimilaritySolver, similarity_solvers
 from ._similarity_inputs import Normalised
 from ._similarity_rules import classical, smooth, spectrum_kernel
@@ -106,7 +106,8 @@ def _fit_learned(method: str, given: Normalised, task: Task) -> SimilarityFit:
             f"the lower bound {certificate.dual:.6g} is above the objective {certificate.primal:.6g}: the similarity "
             "loss is not convex, or its subgradient or conjugate is wrong"
         )
-    _warn(solution, certificate, task, str(made.registered_as))
+    status = final_status(solution.status, certificate.relative_gap, task.stop.tol)
+    _warn(status, solution.n_iter, certificate, task, str(made.registered_as))
     point: Any = solution.point
     kernels = problem.matrices(point.kernels)
     beta, weights = point.beta, point.weights
@@ -126,7 +127,7 @@ def _fit_learned(method: str, given: Normalised, task: Task) -> SimilarityFit:
         coef = _row_weights(task.rule, kernels[0], beta, *spectrum)
         weights = shares
     return SimilarityFit(
-        kernels, weights, shares, beta, coef, certificate, solution.trace, solution.n_iter, solution.status,
+        kernels, weights, shares, beta, coef, certificate, solution.trace, solution.n_iter, status,
         problem.passes, loss,
     )  # fmt: skip
 
@@ -137,12 +138,12 @@ def _row_weights(rule: str, kernel: np.ndarray, beta: np.ndarray, values: Any, v
     return classical(values, vectors, "denoise", beta)
 
 
-def _warn(solution: Solution, certificate: Certificate, task: Task, name: str) -> None:
-    if solution.converged:
+def _warn(status: str, iterations: int, certificate: Certificate, task: Task, name: str) -> None:
+    if status == "converged":
         return
     warnings.warn(
-        f"{task.label}{solution.message}: stopped at a relative gap of {certificate.relative_gap:.2g} "
-        f"(tol={task.stop.tol:g}) after {solution.n_iter} iterations of {name!r}. The best kernel was kept and its "
+        f"{task.label}{MESSAGES[status]}: stopped at a relative gap of {certificate.relative_gap:.2g} "
+        f"(tol={task.stop.tol:g}) after {iterations} iterations of {name!r}. The best kernel was kept and its "
         "certificate is valid; raise max_iter or tol.",
         KernelWeaveConvergenceWarning,
         stacklevel=5,
@@ -187,6 +188,8 @@ def _svm(K: np.ndarray, shares: np.ndarray, task: Task) -> SimilarityFit:
     solved = solve_fixed(K, Hinge(), task.y, c, task.fit_intercept, min(task.stop.tol, 1e-3))
     certificate = SimilarityCertificate(solved.primal, solved.dual, solved.beta, solved.intercept)
     row = (1, time.perf_counter() - began, 1.0, solved.primal, solved.dual, solved.relative_gap, shares.size)
+    status = final_status("stalled", certificate.relative_gap, task.stop.tol)
+    _warn(status, 1, certificate, task, "fixed_weights")
     return SimilarityFit(
-        K[None], shares, shares, solved.beta, np.empty(0), certificate, [row], 1, "converged", 1.0
+        K[None], shares, shares, solved.beta, np.empty(0), certificate, [row], 1, status, 1.0
     )

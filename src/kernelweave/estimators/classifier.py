@@ -14,7 +14,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, column_o
 
 from ..banks._device import device_of, on_host
 from ..distributed import in_memory, lazily
-from ..losses import Logistic, Loss, make_loss
+from ..losses import Loss, make_loss
 from ._base import BaseMKL
 from ._inputs import Training
 from ._one_fit import one_fit
@@ -26,7 +26,9 @@ MULTI_CLASS = ("joint", "shared", "ovr")
 
 
 def _has_probabilities(estimator: Any) -> bool:
-    if isinstance(estimator._loss(), Logistic):
+    # the loss that was fitted decides, whatever the parameters say now; models of 0.1.0 did not keep it
+    loss = vars(estimator).get("loss_") or estimator._loss()
+    if loss.has_probabilities:
         return True
     raise AttributeError(
         "predict_proba needs loss='logistic'; for other losses wrap the classifier in "

@@ -15,6 +15,7 @@ from ..kernels import resolve_kernels
 from ..kernels._features import stack_features
 from ..kernels.approximate import Nystroem
 from ._inputs import new_samples, training_inputs
+from ._refusal import unchanged_where_it_raises
 
 __all__ = ["KernelFeatures"]
 
@@ -80,6 +81,7 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         self.normalize = normalize
         self.random_state = random_state
 
+    @unchanged_where_it_raises
     def fit(self, X: Any, y: Any = None) -> KernelFeatures:
         """Settle kernels, landmarks and factors on the training samples.
 

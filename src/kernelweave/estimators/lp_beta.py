@@ -6,7 +6,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from sklearn.utils.validation import check_is_fitted
 
 from ..banks import Bank, BoundKernels, support
 from ..losses import Hinge, Loss
@@ -224,8 +223,7 @@ class LPBetaClassifier(MKLClassifier):
 
     # ---- prediction -----------------------------------------------------------------------------------------
 
-    def _decision(self, X: Any) -> np.ndarray:
-        check_is_fitted(self, "dual_coef_")
+    def _raw_decision(self, X: Any) -> np.ndarray:
         new = new_samples(self, X, self._bound, self._kind)
         total: Any = 0.0
         for j, bound, coef in self._parts:

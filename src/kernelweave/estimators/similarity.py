@@ -16,6 +16,7 @@ from ..banks import support
 from ..problems import Certificate
 from ..problems.similarity_losses import make_similarity_loss
 from ..solvers import TRACE_COLUMNS, Stop
+from ._inputs import finite_decision
 from ._one_fit import one_fit
 from ._similarity_inputs import normalised, source_of
 from ._similarity_methods import LEARNED, METHODS, SimilarityFit, Task, fit_method
@@ -274,7 +275,7 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         check_is_fitted(self, "dual_coef_")
         rows = self.scales_[:, None, None] * self._source.rows(self, X)
         values = [fit.decision(rows) for fit in self._fits]
-        return values[0] if len(values) == 1 else np.stack(values, axis=1)
+        return finite_decision(values[0] if len(values) == 1 else np.stack(values, axis=1))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted labels."""

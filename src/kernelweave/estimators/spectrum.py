@@ -9,6 +9,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._numerics.similarity import positive_scale, symmetrised
+from ._refusal import unchanged_where_it_raises
 from ._similarity_rules import classical, smooth, spectrum_kernel
 
 __all__ = ["Denoise", "Flip", "Shift", "SimilarityFeatures", "Square"]
@@ -42,6 +43,7 @@ class _Spectrum(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.rule = rule
         self.normalize = normalize
 
+    @unchanged_where_it_raises
     def fit(self, X: Any, y: Any = None) -> _Spectrum:
         """Learn from an ``(n, n)`` similarity; y is not looked at."""
         if self.rule not in ("smooth", "classical"):
@@ -144,6 +146,7 @@ class SimilarityFeatures(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(self, normalize: bool = True) -> None:
         self.normalize = normalize
 
+    @unchanged_where_it_raises
     def fit(self, X: Any, y: Any = None) -> SimilarityFeatures:
         """Learn the scale from an ``(n, n)`` similarity."""
         self.scale_ = _checked(self, X)[-1]

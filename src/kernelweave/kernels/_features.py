@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ._helpers import refuse_non_finite
 from ._kernel import Kernel
 
 __all__ = ["stack_features"]
@@ -53,5 +54,9 @@ def stack_features(kernels: Sequence[Kernel], A: Any) -> tuple[Any, np.ndarray]:
 
 def _columns(A: Any, columns: np.ndarray) -> Any:
     if sparse.issparse(A):
-        return sparse.csr_matrix(sparse.csc_matrix(A)[:, columns], dtype=np.float64)
-    return np.ascontiguousarray(np.asarray(A)[:, columns], dtype=np.float64)
+        part = sparse.csr_matrix(sparse.csc_matrix(A)[:, columns], dtype=np.float64)
+        refuse_non_finite(part.data, "features")
+        return part
+    dense = np.ascontiguousarray(np.asarray(A)[:, columns], dtype=np.float64)
+    refuse_non_finite(dense, "features")
+    return dense

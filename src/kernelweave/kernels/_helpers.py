@@ -9,7 +9,7 @@ import numpy as np
 
 from .._components import Component
 
-__all__ = ["Same", "identity", "n_samples", "power", "take"]
+__all__ = ["Same", "identity", "n_samples", "power", "refuse_non_finite", "take"]
 
 
 class Same:
@@ -35,6 +35,18 @@ def identity(what: Any) -> Hashable:
         parameters = sorted(what.get_params(deep=False).items())
         return type(what), tuple((name, identity(value)) for name, value in parameters)
     return Same(what)
+
+
+def refuse_non_finite(values: np.ndarray, what: str) -> None:
+    """Raise where numbers that a kernel is to work on are NaN or infinite."""
+    # the sum of finite numbers is almost always finite: look closer only if it is not
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = bool(np.isfinite(values.sum()))
+    if not finite and not np.isfinite(values).all():
+        raise ValueError(
+            f"{what}: the samples contain NaN or infinity; impute missing values first (SimpleImputer), or drop those "
+            "rows"
+        )
 
 
 def n_samples(A: Any) -> int:

@@ -191,6 +191,14 @@ class Kernel(KernelSpec):
             return np.exp(out, out=out)
         return power(base, self.exponent, out)
 
+    def recentred(self, A: Any) -> Kernel:
+        """Return a kernel that is the same once it is centred on these samples, and keeps more digits.
+
+        Centring takes the mean of a feature space away; where that is large beside what is left, nothing but rounding
+        is left of a matrix that was computed before.
+        """
+        return self
+
     def on(self, columns: Any) -> Kernel:
         """Return this kernel on some columns: a position, a name, a list of these, a slice or a mask."""
         from .columns import OnColumns, plain_columns

@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from ._algebra import Stack
-from ._helpers import n_samples
+from ._helpers import n_samples, refuse_non_finite
 from ._kernel import Kernel
 
 __all__ = ["NumericKernel", "checked_number", "family_of", "is_sequence", "readable", "subsample"]
@@ -72,11 +72,7 @@ class NumericKernel(Kernel):
                 f"kernel {self.name!r} needs a two-dimensional array of numbers, got {A.ndim} dimension(s); "
                 "one feature is X.reshape(-1, 1)"
             )
-        # the sum of finite numbers is almost always finite: look closer only if it is not
-        with np.errstate(over="ignore", invalid="ignore"):
-            finite = bool(np.isfinite(values.sum()))
-        if not finite and not np.isfinite(values).all():
-            raise ValueError(f"kernel {self.name!r}: the samples contain NaN or infinity")
+        refuse_non_finite(values, f"kernel {self.name!r}")
         if self.needs_nonnegative and values.size and values.min() < 0:
             raise ValueError(
                 f"kernel {self.name!r} needs non-negative features (counts, histograms), got {values.min():g}"

@@ -104,6 +104,10 @@ class Named(Wrapper):
         """Settle the kernel inside."""
         return Named(self.kernel.resolve(A, shared), self.label)
 
+    def recentred(self, A: Any) -> Named:
+        """Settle the kernel inside around the mean of the samples."""
+        return Named(self.kernel.recentred(A), self.label)
+
     def expand(self, schema: Schema) -> list[Kernel]:
         """Return the named kernel with its columns as positions."""
         return [Named(kernel, self.label) for kernel in self.kernel.expand(schema)]
@@ -185,6 +189,11 @@ class OnColumns(Wrapper):
         """Settle the kernel inside on the chosen columns; what it shares is kept apart from other columns."""
         aside = None if shared is None else shared.setdefault(("columns", repr(self.columns)), {})
         inside = self.kernel.resolve(self._picked(A), aside)
+        return self if inside is self.kernel else OnColumns(inside, self.columns, self.label, self.single)
+
+    def recentred(self, A: Any) -> OnColumns:
+        """Settle the kernel inside around the mean of the chosen columns."""
+        inside = self.kernel.recentred(self._picked(A))
         return self if inside is self.kernel else OnColumns(inside, self.columns, self.label, self.single)
 
     def expand(self, schema: Schema) -> list[Kernel]:

@@ -17,14 +17,33 @@ __all__ = ["Cosine", "Linear", "Polynomial", "cosine", "linear", "polynomial"]
 
 
 class Linear(NumericKernel, registered_as="linear"):
-    """``x.x'``; see :func:`linear`."""
+    """``x.x'``; see :func:`linear`.
+
+    Parameters
+    ----------
+    origin : array of shape (columns,) or None
+        Where the samples are counted from; None is zero.
+    """
 
     accepts_sparse = True
+
+    def __init__(self, origin: Any = None) -> None:
+        self.origin = origin
 
     @property
     def base_key(self) -> Hashable:
         """The inner products."""
-        return "inner", None
+        return ("inner" if self.origin is None else ("inner", tuple(self.origin))), None
+
+    def _clean(self, A: Any) -> Any:
+        A = super()._clean(A)
+        return A if self.origin is None else A - np.asarray(self.origin, dtype=float)
+
+    def recentred(self, A: Any) -> Linear:
+        """Return the linear kernel around the mean of the samples: centring makes the two one."""
+        if self.origin is not None or sparse.issparse(A):  # a mean has no zeros to keep
+            return self
+        return Linear(super()._clean(A).mean(axis=0))
 
     def _base(self, A: Any, B: Any) -> np.ndarray:
         return inner(A, B)
@@ -36,9 +55,9 @@ class Linear(NumericKernel, registered_as="linear"):
         """Return the samples themselves."""
         return self._clean(A)
 
-    def feature_columns(self, n_columns: int) -> np.ndarray:
-        """Return all columns."""
-        return np.arange(n_columns)
+    def feature_columns(self, n_columns: int) -> np.ndarray | None:
+        """Return all columns, unless they are counted from elsewhere."""
+        return np.arange(n_columns) if self.origin is None else None
 
     def rank(self, n_columns: int) -> int:
         """Return the number of columns."""

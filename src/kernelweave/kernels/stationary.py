@@ -38,13 +38,22 @@ class _OfDistance(NumericKernel):
         """The width in the units of the features."""
         width = checked_number(self.width, f"the width of a {self.family} kernel")
         if not self.relative:
-            return width
+            return self._representable(width)
         if self.scale is None:
             raise ValueError(
                 f"kernel {self.name!r} has a width relative to the training samples: settle it with "
                 "kernel.resolve(X_train) first"
             )
-        return width * self.scale
+        return self._representable(width * self.scale)
+
+    def _representable(self, width: float) -> float:
+        """Return a width whose square, and one over it, are numbers."""
+        if not 1e-150 < width < 1e150:
+            raise ValueError(
+                f"kernel {self.name!r} has a width of {width:g}, whose square is not representable: scale the features "
+                "(StandardScaler), or choose a width of their size"
+            )
+        return width
 
     @property
     def name(self) -> str:
@@ -110,6 +119,8 @@ class Laplacian(_OfDistance, registered_as="laplacian"):
 def typical(distances: np.ndarray) -> float:
     """Return the median over pairs; if that is zero the mean of the others; if all are zero, 1."""
     pairs = distances[np.tri(len(distances), k=-1, dtype=bool)]
+    if not np.isfinite(pairs).all():
+        raise ValueError("distances between samples overflow: scale the features first (StandardScaler)")
     median = float(np.median(pairs)) if pairs.size else 0.0
     if median > 0:
         return median

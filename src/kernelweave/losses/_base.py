@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 
 from .._components import Component, Registry
 from .._numerics.projections import project_box_sum
-from .._numerics.scalar import monotone_root
+from .._numerics.scalar import monotone_root, smooth_root
 
 Array = NDArray[np.float64]
 
@@ -60,6 +60,8 @@ class Loss(Component):
     has_curvature: ClassVar[bool] = False
     #: whether ``-gradient`` is a sigmoid between the bounds, ``lower + 1 / (1 + exp(f))``, for compiled steps
     sigmoid: ClassVar[bool] = False
+    #: whether decision values are log-odds, so that there are probabilities
+    has_probabilities: ClassVar[bool] = False
     #: whether a row ``(k,)`` of f is judged as a whole: ``value`` and ``conjugate`` are then one number a row, and the
     #: dual set ties the row's coefficients together
     joint: ClassVar[bool] = False
@@ -69,6 +71,12 @@ class Loss(Component):
         """Whether ``quadratic_dual`` is one, without a kink."""
         quadratic = self.quadratic_dual(np.ones(1))
         return quadratic is not None and quadratic.kink == 0.0
+
+    @property
+    def dual_is_curved(self) -> bool:
+        """Whether the conjugate has a second derivative everywhere inside the bounds."""
+        quadratic = self.quadratic_dual(np.ones(1))
+        return self.has_curvature or (quadratic is not None and quadratic.ridge > 0.0)
 
     @property
     def has_saddle_form(self) -> bool:
@@ -176,7 +184,13 @@ class Loss(Component):
 
     def _intercept(self, y: Array, f: Array, c: Array) -> float:
         """One column of ``best_intercept``; the derivative in b is increasing, so its root is the answer."""
-        return monotone_root(lambda b: float(np.sum(c * self.gradient(y, f + b))))
+
+        def slope(b: float) -> float:
+            return float(np.sum(c * self.gradient(y, f + b)))
+
+        if not self.has_curvature:
+            return monotone_root(slope)
+        return smooth_root(slope, lambda b: float(np.sum(c * self.curvature(y, f + b))))
 
 
 registry: Registry[Loss] = Registry("loss", "kernelweave.losses")

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from .._numerics.projections import project_box_budget
 from .._numerics.scalar import minimise_piecewise_linear
-from ._base import Array, DualBudget
+from ._base import Array, DualBudget, Loss
 from .hinge import Hinge
 
 __all__ = ["BudgetedHinge", "budget_from_noise_rate"]
@@ -104,6 +104,10 @@ class BudgetedHinge(Hinge, registered_as="budgeted_hinge"):
             )
         if not 0.0 <= self.base < self.budget:
             raise ValueError(f"BudgetedHinge needs 0 <= base < budget, got base={self.base!r}")
+
+    def of_several_classes(self) -> Loss:
+        """Return the loss itself: every class against the rest has a budget of its own."""
+        return self
 
     def worst(self, y: Array, f: Array, c: Array) -> Array:
         """Weights a that attain ``total``: the largest losses are filled first; arrays of one column."""

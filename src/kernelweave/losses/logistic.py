@@ -20,6 +20,7 @@ class Logistic(Loss, registered_as="logistic"):
     tasks = frozenset({"classification"})
     smoothness = 0.25
     has_curvature = True
+    has_probabilities = True
     sigmoid = True
 
     def value(self, y: Array, f: Array) -> Array:

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._numerics.row_simplex import best_shift, project_rows, project_rows_balanced
+from .._numerics.row_simplex import project_rows, project_rows_balanced
 from ._base import Array, Loss
 
 __all__ = ["MulticlassHinge", "own_class"]
@@ -74,4 +74,6 @@ class MulticlassHinge(Loss, registered_as="multiclass_hinge"):
         return (project_rows_balanced if zero_sum else project_rows)(beta, upper)
 
     def best_intercept(self, y: Array, f: Array, c: Array) -> Any:
+        from .._numerics.best_shift import best_shift
+
         return best_shift(self.scores(y, f), own_class(y), c[:, 0])

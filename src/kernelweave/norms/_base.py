@@ -46,6 +46,11 @@ class Norm(Component):
             registry.add(registered_as, cls)
 
     @property
+    def strength(self) -> float | None:
+        """Number that was settled on the data and that the objective cannot be recomputed without; mostly none."""
+        return None
+
+    @property
     def label(self) -> str:
         """Short name for tables and messages."""
         return str(self.registered_as)

@@ -35,13 +35,18 @@ class Entropy(Norm, registered_as="entropy"):
         self.lam: float | None = None
 
     @property
+    def strength(self) -> float | None:
+        return self.lam
+
+    @property
     def label(self) -> str:
         return f"entropy({self.smoothing:g})"
 
     def check(self, m: int) -> None:
-        if not self.smoothing > 0:
+        if not 0 < self.smoothing < np.inf:
             raise ValueError(
-                f"Entropy needs smoothing > 0, got {self.smoothing!r}; without smoothing it is 'l1'"
+                f"Entropy needs a finite smoothing > 0, got {self.smoothing!r}; without smoothing it is 'l1', with "
+                "infinitely much 'uniform'"
             )
 
     def settle(self, mean_kernel_value: Callable[[], float]) -> Norm:

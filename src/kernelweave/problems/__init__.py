@@ -3,5 +3,15 @@
 from .certificate import Certificate, Point, relative_gap
 from .fixed import FixedSolution, solve_fixed
 from .mkl import MKLProblem, Oracle
+from .rounding import without_crossed_bounds
 
-__all__ = ["Certificate", "FixedSolution", "MKLProblem", "Oracle", "Point", "relative_gap", "solve_fixed"]
+__all__ = [
+    "Certificate",
+    "FixedSolution",
+    "MKLProblem",
+    "Oracle",
+    "Point",
+    "relative_gap",
+    "solve_fixed",
+    "without_crossed_bounds",
+]

@@ -36,6 +36,8 @@ class Curvature:
         self, problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
     ) -> None:
         self.m = problem.m
+        # a loss that is curved keeps the block regular; a ridge in proportion to a large kernel would drown it
+        self._ridge = 1e-15 if problem.loss.dual_is_curved else 1e-8
         if problem.loss.joint:
             self._parts = [_gather_rows(problem, K, inner.beta, rows, products)]
         elif problem.y.ndim == 1:
@@ -61,7 +63,7 @@ class Curvature:
         free = V.shape[0]
         if free == 0:
             return np.zeros((0, self.m))
-        lower = _stable_cholesky(block)
+        lower = _stable_cholesky(block, self._ridge)
         A = solve_triangular(lower, V, lower=True, check_finite=False)
         taken: list[Array] = []
         for row in normals:
@@ -157,10 +159,9 @@ def _zero_sum_basis(size: int) -> Array:
     return basis
 
 
-def _stable_cholesky(matrix: Array) -> Array:
-    """Lower Cholesky factor, with as small a ridge as makes it exist."""
-    size = float(np.mean(np.diagonal(matrix)))
-    ridge = 1e-8 * size
+def _stable_cholesky(matrix: Array, least: float = 1e-8) -> Array:
+    """Lower Cholesky factor, with as small a ridge as makes it exist, at least that share of the mean diagonal."""
+    ridge = least * float(np.mean(np.diagonal(matrix)))
     while True:
         lifted = matrix.copy()
         lifted.flat[:: matrix.shape[0] + 1] += ridge

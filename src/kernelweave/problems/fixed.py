@@ -9,6 +9,7 @@ from what they hold.
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -38,6 +39,11 @@ class FixedSolution:
     dual: float
     iterations: int
     margin: float = 1.0
+
+    @property
+    def gap(self) -> float:
+        """``primal - dual``: tells two bad points apart, where both relative gaps are about one."""
+        return self.primal - self.dual
 
     @property
     def relative_gap(self) -> float:
@@ -176,6 +182,33 @@ def _smo(
         beta, product = found.beta, found.product
 
 
+def _helps(loss: Loss, y: Array, c: Array, beta: Array, decision: Array, fit_intercept: bool) -> bool:
+    """Whether a start is better than zero: of a matrix many times smaller it is a point far away."""
+    zero = np.zeros_like(beta)
+    return (
+        assess(loss, y, c, beta, decision, fit_intercept, 0).primal
+        <= assess(loss, y, c, zero, zero, fit_intercept, 0).primal
+    )
+
+
+def _inverse(scaled: Array) -> Callable[[Array], Array]:
+    """Return the product with ``(I + scaled)^-1`` of a positive semidefinite matrix, which is overwritten.
+
+    Entries beyond 1e16 have a rounding larger than the identity, and then there may be no Cholesky factor; eigenvalues
+    tell what is rounding.
+    """
+    n = scaled.shape[0]
+    try:
+        system = scaled.copy()
+        system.flat[:: n + 1] += 1.0
+        factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        return lambda rhs: np.asarray(cho_solve(factor, rhs, check_finite=False))
+    except np.linalg.LinAlgError:
+        values, vectors = np.linalg.eigh(scaled)
+    shrink = 1.0 / (1.0 + np.maximum(values, 0.0))
+    return lambda rhs: np.asarray(vectors @ (shrink * (vectors.T @ rhs)))
+
+
 def _newton(
     K: Array,
     loss: Loss,
@@ -188,15 +221,17 @@ def _newton(
 ) -> FixedSolution:
     """Newton's method on the primal, ``beta' K beta / 2 + sum c l(y, K beta + b)``.
 
-    The step solves ``(K + W^-1) beta + b = f - W^-1 g`` with W the curvatures and g the gradients of the loss, in the
-    form ``W^1/2 (I + W^1/2 K W^1/2)^-1 W^1/2`` that stays well conditioned where curvatures vanish.
+    The step solves ``(K + W^-1) step + shift of b = -W^-1 (beta + g)`` with W the curvatures and g the gradients of the
+    loss, in the form ``W^1/2 (I + W^1/2 K W^1/2)^-1 W^1/2`` that stays well conditioned where curvatures vanish.
     """
     n = y.size
     beta = np.zeros(n) if start is None else start.beta.copy()
     decision = np.zeros(n) if start is None else K @ beta
+    if start is not None and not _helps(loss, y, c, beta, decision, fit_intercept):
+        beta, decision = np.zeros(n), np.zeros(n)
     floor = 1e-14 * float(np.max(c))
     best: FixedSolution | None = None
-    idle, last, factorising = 0, np.inf, 0.0
+    idle, lowest, factorising = 0, np.inf, 0.0
     for iteration in range(1, max_iter + 1):
         b = loss.best_intercept(y, decision, c) if fit_intercept else 0.0
         f = decision + b
@@ -209,13 +244,15 @@ def _newton(
             inside = loss.project(y, beta, c, fit_intercept)
             product = decision if np.array_equal(inside, beta) else K @ inside
             own = assess(loss, y, c, inside, product, fit_intercept, iteration)
-            solution = min(solution, own, key=lambda one: one.relative_gap)
-        if best is None or solution.relative_gap < best.relative_gap:
+            solution = min(solution, own, key=lambda candidate: candidate.gap)
+        better = best is None or solution.gap < 0.9 * best.gap
+        if best is None or solution.gap < best.gap:
             best = solution
-        here = 0.5 * float(beta @ decision) + loss.total(y, f, c)
-        idle = idle + 1 if abs(last - here) <= 1e-12 * abs(here) else 0
-        last = here
-        if best.relative_gap <= target or idle == 5:  # idle: rounding has taken over
+        # a quadratic form below zero is rounding, and following it down would lead nowhere
+        here = 0.5 * max(float(beta @ decision), 0.0) + loss.total(y, f, c)
+        idle = 0 if better or here < lowest - 1e-9 * abs(lowest) else idle + 1
+        lowest = min(here, lowest)
+        if best.relative_gap <= target or idle == 6:  # idle: rounding has taken over
             return best
         # a factorisation cannot be left in the middle: it is begun only where the last one would have fitted in
         if time_left() <= factorising:
@@ -223,22 +260,19 @@ def _newton(
         began = time.perf_counter()
         w = np.maximum(c * loss.curvature(y, f), floor)
         root = np.sqrt(w)
-        system = (root[:, None] * K) * root[None, :]
-        system.flat[:: n + 1] += 1.0
-        factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        solve = _inverse((root[:, None] * K) * root[None, :])
         factorising = time.perf_counter() - began
-        rhs = root * f - gradient / root
-        new = root * cho_solve(factor, rhs, check_finite=False)
+        # from the residual, not for the new point: its rounding shrinks with it
+        direction = -root * solve((beta + gradient) / root)
         if fit_intercept:
-            ones = root * cho_solve(factor, root, check_finite=False)
-            new = new - ones * (np.sum(new) / np.sum(ones))
-        direction = new - beta
+            ones = root * solve(root)
+            direction = direction - ones * (np.sum(beta + direction) / np.sum(ones))
         moved = K @ direction
         step, slope = 1.0, float(beta @ moved + gradient @ moved)
         while step > 1e-10:
             trial = decision + step * moved
             shift = loss.best_intercept(y, trial, c) if fit_intercept else 0.0
-            value = 0.5 * float((beta + step * direction) @ trial) + loss.total(y, trial + shift, c)
+            value = 0.5 * max(float((beta + step * direction) @ trial), 0.0) + loss.total(y, trial + shift, c)
             if value <= here + 1e-4 * step * min(slope, 0.0) + 1e-15 * abs(here):
                 break
             step *= 0.5

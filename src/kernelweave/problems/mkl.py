@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -93,6 +94,7 @@ class MKLProblem:
         self.tiny = self._rounding()
         norm.check(bank.m)
         self.norm = norm.for_kernels(bank.m).settle(self.mean_kernel_value)
+        self.zero_bound = self._bound_at_zero()
 
     @property
     def n(self) -> int:
@@ -115,6 +117,18 @@ class MKLProblem:
             return TINY
         fitted = self.y * (1.0 + 1e4 * float(np.finfo(float).eps))
         return max(self.loss.total(self.y, fitted, self.c), TINY)
+
+    def on(self, bank: Bank) -> MKLProblem:
+        """Return the same problem on another bank of the same kernels: stored otherwise, or more precise."""
+        other = copy(self)
+        other.bank = bank
+        return other
+
+    def _bound_at_zero(self) -> float:
+        """Lower bound that coefficients of zero prove, for nothing; none where zero is not in the dual set."""
+        zero = np.zeros_like(self.y)
+        inside = not np.any(self.loss.project(self.y, zero, self.c, self.fit_intercept))
+        return self.gain(zero) - self.norm.conjugate(np.zeros(self.m)) if inside else -np.inf
 
     # ---- the judge -------------------------------------------------------------------------------------------
 
@@ -156,6 +170,8 @@ class MKLProblem:
         if point.dual_quad is None:  # other coefficients of which all is known take the place of beta
             bounds.append(self._lower_bound(point.beta, quad))
         dual, beta = max(bounds, key=lambda bound: bound[0])
+        if not dual >= self.zero_bound:
+            dual, beta = self.zero_bound, np.zeros_like(beta)
         margin = self.loss.margin(self.y, decision + intercept, self.c)
         return Certificate(primal, dual, beta, intercept, self.tiny, margin)
 

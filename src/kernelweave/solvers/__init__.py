@@ -5,8 +5,10 @@ from ._base import REQUIREMENTS, Solver, fitting_solvers, make_solver, registry
 from ._checkpoint import check_place
 from ._loop import TRACE_COLUMNS, Solution, Stop, solve, without_caches
 from ._path import follow_path
+from ._status import MESSAGES, final_status
 
 __all__ = [
+    "MESSAGES",
     "REQUIREMENTS",
     "TRACE_COLUMNS",
     "Solution",
@@ -14,6 +16,7 @@ __all__ = [
     "Stop",
     "check_place",
     "choose_solver",
+    "final_status",
     "fitting_solvers",
     "follow_path",
     "make_solver",

@@ -13,29 +13,25 @@ import numpy as np
 from .._numerics.deadline import Deadline, OutOfTime, time_limit
 from .._numerics.interrupts import one_interrupt
 from .._numerics.threads import few_blas_threads
+from ..exceptions import NotFiniteError
 from ..problems import Certificate, MKLProblem, Point
 from ._base import Solver
 from ._checkpoint import Checkpoint
 from ._progress import Progress
+from ._status import MESSAGES, final_status
 
 __all__ = ["TRACE_COLUMNS", "Solution", "Stop", "solve"]
 
 TRACE_COLUMNS = ("iteration", "seconds", "passes", "primal", "dual", "relative_gap", "active_kernels")
 
+#: what to say where there is no point at all
+BROKEN = (
+    "solver {!r} produced values that are not finite at its first point: scale the features and the targets "
+    "(StandardScaler), use normalize='trace', or choose a C nearer to 1"
+)
 #: share of ``max_seconds`` that a solver may take on top of it for its last word, and that is kept of it, at most, for
 #: the certificate of what a fit returns
 FINISHING = 0.1
-
-MESSAGES = {
-    "converged": "the relative gap reached the tolerance",
-    "max_iter": "the iterations allowed were used up",
-    "max_seconds": "the time allowed was used up",
-    "interrupted": "interrupted from the keyboard; the best point was kept",
-    "stopped": "a callback asked to stop",
-    "stalled": "the solver could not improve any further",
-    "failed": "the solver broke down numerically; the best point before that was kept",
-    "non_finite": "the solver produced values that are not finite; the best point before that was kept",
-}
 
 
 @dataclass(frozen=True)
@@ -172,7 +168,7 @@ def _solve(
             progress.show(best.row)
             if saved is not None and best.point is not None and best.certificate is not None:
                 saved.save(best.point, best.certificate.dual_point, best.trace, seconds)
-            if best.gap <= stop.tol:
+            if abs(best.gap) <= stop.tol:  # bounds that cross by more are rounding, and prove nothing yet
                 status = "converged"
                 break
             if callback is not None and callback(best.row):
@@ -181,7 +177,7 @@ def _solve(
             if deadline.left <= 0.0:
                 status = "interrupted" if deadline.interrupted else "max_seconds"
                 break
-            if getattr(state, "finished", False):
+            if getattr(state, "finished", False) or best.idle >= (solver.patience or np.inf):
                 status = "stalled"
                 break
             iteration += 1
@@ -190,19 +186,15 @@ def _solve(
             better = solver.finish(problem, best.point)
             if better is not None:
                 best.improve(better, problem.certificate(better))
-                if best.gap <= stop.tol:
-                    status = "converged"
-                elif status == "converged":  # blocks had the gap, the coefficients that predict have not
-                    status = "stalled"
         fit.winding_up = True
     except KeyboardInterrupt:
         fit.interrupt()  # a callback may have raised it
         if best.point is None:
             raise
         status = "interrupted"
-    except (np.linalg.LinAlgError, FloatingPointError):
+    except (np.linalg.LinAlgError, FloatingPointError) as error:
         if best.point is None:
-            raise
+            raise NotFiniteError(f"{BROKEN.format(solver.registered_as)} ({error})") from error
         status = "failed"
     finally:
         fit.winding_up = True
@@ -212,10 +204,9 @@ def _solve(
             saved.save(best.point, best.certificate.dual_point, best.trace, seconds, force=True)
     best.share_coefficients(problem)
     if best.point is None or best.certificate is None:
-        raise FloatingPointError(
-            f"solver {solver.registered_as!r} produced values that are not finite at its first point; check the scale "
-            "of the kernels and of C"
-        )
+        raise NotFiniteError(BROKEN.format(solver.registered_as))
+    # blocks may have had the gap that the coefficients that predict have not
+    status = final_status(status, best.gap, stop.tol)
     return Solution(
         best.point, best.certificate, status, best.trace, len(best.trace),
         time.perf_counter() - began, problem.passes - passes_before,
@@ -243,6 +234,8 @@ class _Best:
         self.point: Point | None = None
         self.certificate: Certificate | None = None
         self.trace: list[tuple[float, ...]] = []
+        #: iterations since either bound became better
+        self.idle = 0
 
     @property
     def gap(self) -> float:
@@ -286,6 +279,9 @@ class _Best:
         active = int(np.count_nonzero(point.weights))
         now = self.certificate
         assert now is not None
+        better = not self.trace or now.primal < self.trace[-1][3] or now.dual > self.trace[-1][4]
+        # bounds that cross are rounding, and better ones no progress
+        self.idle = 0 if better and now.primal >= now.dual else self.idle + 1
         self.trace.append((iteration, seconds, passes, now.primal, now.dual, now.relative_gap, active))
 
 

@@ -156,27 +156,46 @@ class SimplexModel:
             tol=1e-10,
             max_iter=200_000,
         )
-        z = origin + found.beta
-        return np.where(z > 1e-12, z, 0.0), np.ones(1)
+        return without_traces(origin + found.beta, hessian, 1e-12), np.ones(1)
 
     def _solve_cuts(
         self, hessian: Array, pull: Array, rows: Array, gains: Array, origin: Array
     ) -> tuple[Array, Array]:
-        """A QP in the weights and the height of the cuts, by an interior point method."""
+        """A QP in the weights and the height of the cuts, by an interior point method.
+
+        Each weight is counted in a unit of its own where kernels differ by powers of ten, and their weights with them.
+        """
         w, k = origin.size, gains.size
+        unit = _units(origin, hessian)
         P = np.zeros((w + 1, w + 1))
-        P[:w, :w] = hessian
-        q = np.append(pull - hessian @ origin, 1.0)
+        P[:w, :w] = hessian * np.outer(unit, unit)
+        q = np.append(unit * (pull - hessian @ origin), 1.0)
         G = np.zeros((w + k, w + 1))
         G[:w, :w] = -np.eye(w)
-        G[w:, :w] = rows
+        G[w:, :w] = rows * unit
         G[w:, w] = -1.0
         h = np.concatenate([np.zeros(w), gains[0] - gains])
-        A = np.append(np.ones(w), 0.0)[None, :]
+        A = np.append(unit, 0.0)[None, :]
         x, multipliers = solve_qp(P, q, G, h, A, np.ones(1))
         # complementarity tells the zeros: there the multiplier is the larger of the two
-        z = np.where((x[:w] > multipliers[:w]) & (x[:w] > 1e-10), x[:w], 0.0)
+        z = np.where((x[:w] > multipliers[:w]) & (x[:w] > 1e-10), unit * x[:w], 0.0)
         return z, multipliers[w:] / max(float(np.sum(multipliers[w:])), 1e-300)
+
+
+def _units(weights: Array, hessian: Array) -> Array:
+    """Sizes in which weights are counted: one, but for kernels so large that a tiny weight bends the model."""
+    bend = np.sqrt(np.maximum(np.diagonal(hessian), 0.0))
+    own = np.where(weights > 0, weights, 1.0 / np.maximum(bend, 1.0))
+    return np.where(bend > 1e4, np.minimum(own, 1.0), 1.0)
+
+
+def without_traces(weights: Array, hessian: Array, least: float) -> Array:
+    """Weights with those at zero that are below the precision of the model and bend it by nothing.
+
+    A kernel of size 1e12 does its work with a weight of 1e-12, and its curvature tells that from a trace.
+    """
+    bends = weights**2 * np.diagonal(hessian) > 1e-9
+    return np.where((weights > least) | ((weights > 0) & bends), weights, 0.0)
 
 
 def minimise_smooth_model(norm: Norm, quad: Array, root: Array, d: Array) -> Array:

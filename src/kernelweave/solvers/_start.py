@@ -7,17 +7,39 @@ from numpy.typing import NDArray
 
 from ..problems import FixedSolution, MKLProblem, Point
 
-__all__ = ["begin", "inner_target"]
+__all__ = ["balanced_start", "begin", "inner_target"]
+
+#: largest factor between the sizes of kernels that equal weights are fair to
+ALIKE = 1e3
 
 
 def begin(problem: MKLProblem, start: Point | None) -> tuple[NDArray[np.float64], FixedSolution | None]:
     """First weights, and an inner solution to start from where a point is given."""
     if start is None:
-        return problem.norm.start(problem.m), None
+        return balanced_start(problem), None
     beta = problem.repair(start.beta)
     return problem.norm.scaled(start.weights), FixedSolution(
         beta, np.zeros_like(beta), 0.0, np.inf, -np.inf, 0
     )
+
+
+def balanced_start(problem: MKLProblem) -> NDArray[np.float64]:
+    """First weights: equal, but for kernels of very different sizes those of blocks that make equal decision values.
+
+    Kernels of raw data differ by powers of ten, and a mixture that is all but one kernel tells nothing of the others.
+    A function of norm t in the space of a kernel with mean diagonal s has values of the size ``t sqrt(s)``.
+    """
+    equal = problem.norm.start(problem.m)
+    if problem.norm.fixed or not (problem.norm.convex_in_weights or problem.norm.analytic):
+        return equal
+    sizes = np.mean(problem.bank.diag(), axis=1)
+    there = sizes > 0
+    if not np.any(there) or np.max(sizes[there]) <= ALIKE * np.min(sizes[there]):
+        return equal
+    if not problem.norm.convex_in_weights:  # the maximum norm: weights follow the quadratic forms
+        return problem.norm.weights(sizes)
+    blocks = np.where(there, np.sqrt(np.min(sizes[there]) / np.where(there, sizes, 1.0)), 0.0)
+    return problem.norm.weights_of_blocks(blocks)
 
 
 def inner_target(gap: float, tol: float, share: float = 0.1) -> float:

@@ -18,6 +18,9 @@ __all__ = ["LpAnalytic"]
 class _State:
     oracle: Oracle
     tol: float
+    gap: float = np.inf
+    #: share of the gap to which the coefficients are found
+    share: float = 0.1
 
 
 class LpAnalytic(Solver, registered_as="lp_analytic"):
@@ -29,6 +32,7 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
     """
 
     needs = ("analytic weights",)
+    patience = 60
     summary = "SVM and closed-form weights in turn (Kloft et al. 2011)"
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
@@ -42,7 +46,10 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
         else:
             weights = norm.weights_of_blocks(oracle.weights * np.sqrt(np.maximum(oracle.quad, 0.0)))
         gap = relative_gap(oracle.inner.primal, problem.dual(oracle.inner.beta, oracle.quad))
-        return _State(problem.oracle(weights, oracle.inner, inner_target(gap, state.tol)), state.tol)
+        # where the gap does not fall, weights of kernels with next to no part follow the rounding of their forms
+        share = state.share if gap < 0.9 * state.gap else max(0.3 * state.share, 1e-6)
+        target = inner_target(gap, state.tol, share)
+        return _State(problem.oracle(weights, oracle.inner, target), state.tol, gap, share)
 
     def point(self, state: _State) -> Point:
         return state.oracle.point

@@ -1,0 +1,71 @@
+"""Run the judge for long: ``python -m tests.judge --cases 5000 --seed 7``."""
+
+from __future__ import annotations
+
+import argparse
+import multiprocessing
+import sys
+import time
+from collections import Counter
+
+import numpy as np
+
+from .verdict import Verdict, judge_number
+
+#: share of the fits with default solver and limits that may end without reaching the tolerance
+UNFINISHED = 0.005
+
+
+def main() -> int:
+    """Judge cases, print what was tried and what survived, and return 1 on a violation."""
+    parser = argparse.ArgumentParser(prog="python -m tests.judge", description=__doc__)
+    parser.add_argument("--cases", type=int, default=1000)
+    parser.add_argument("--first", type=int, default=0)
+    parser.add_argument("--seed", type=int, default=int(time.time()) % 100_000)
+    parser.add_argument("--jobs", type=int, default=1)
+    parser.add_argument("--verbose", action="store_true", help="print every case that did not converge")
+    options = parser.parse_args()
+    jobs = [(options.seed, i) for i in range(options.first, options.first + options.cases)]
+    verdicts = []
+    began = time.time()
+    with multiprocessing.get_context("spawn").Pool(options.jobs) as pool:
+        for verdict in pool.imap_unordered(judge_number, jobs, chunksize=4):
+            verdicts.append(verdict)
+            if verdict.violations or (options.verbose and verdict.outcome != "converged"):
+                print(verdict, flush=True)
+    return summarise(verdicts, options.seed, time.time() - began)
+
+
+def summarise(verdicts: list[Verdict], seed: int, seconds: float) -> int:
+    """Print tried and survived by category; return the exit status."""
+    categories: dict[str, list[Verdict]] = {}
+    for verdict in verdicts:
+        case = verdict.case
+        for name in (
+            case.task,
+            f"loss {case.loss}",
+            f"norm {case.norm}",
+            *(tag.split(" 1")[0] for tag in case.tags),
+        ):
+            categories.setdefault(name, []).append(verdict)
+    print(f"{'category':28} {'tried':>6} {'survived':>9} {'converged':>10} {'refused':>8}")
+    for name, group in sorted(categories.items()):
+        survived = sum(not v.violations for v in group)
+        outcomes = Counter(v.outcome for v in group)
+        print(f"{name:28} {len(group):6d} {survived:9d} {outcomes['converged']:10d} {outcomes['refused']:8d}")
+    fitted = [v for v in verdicts if v.outcome not in ("refused", "error")]
+    defaults = [v for v in fitted if v.case.default]
+    unfinished = [v for v in defaults if v.outcome != "converged"]
+    violations = sum(bool(v.violations) for v in verdicts)
+    share = len(unfinished) / max(len(defaults), 1)
+    print(
+        f"seed {seed}: {len(verdicts)} cases in {seconds:.0f} s, {violations} with a violation, "
+        f"{sum(v.outcome == 'refused' for v in verdicts)} refused, slowest {max(v.seconds for v in verdicts):.1f} s "
+        f"(median {np.median([v.seconds for v in verdicts]):.3f} s); of {len(defaults)} default fits "
+        f"{len(unfinished)} did not converge ({100 * share:.2f} %)"
+    )
+    return int(violations > 0 or share > UNFINISHED)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
