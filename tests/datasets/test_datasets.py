@@ -10,11 +10,12 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.datasets import load_breast_cancer
 from sklearn.utils import Bunch
 
 from kernelweave import datasets
 from kernelweave.datasets import MANIFEST, Entry, OpenML
-from kernelweave.datasets._sources import read
+from kernelweave.datasets._sources import canonical_digest, read
 
 CSV = "f1,f2,label\n0.5,1,g\n1.5,2,b\n2.5,3,g\n"
 
@@ -106,6 +107,56 @@ def test_openml_that_has_changed_is_refused(toy, monkeypatch):
         datasets.load_uci("toy")
 
 
+def test_openml_values_that_have_changed_are_refused(toy, monkeypatch):
+    (toy / "uci" / "toy.csv").unlink()
+    values, labels = np.array([[0.5, 1], [1.5, 2], [2.5, 3]]), np.array(["g", "b", "g"])
+    known = OpenML(1, "Class", canonical_digest(values, labels))
+    monkeypatch.setitem(MANIFEST, "toy", entry_of(CSV.encode(), openml={"": known}))
+    monkeypatch.setattr("sklearn.datasets.fetch_openml", openml_answer)
+    np.testing.assert_array_equal(datasets.load_uci("toy").data, values)
+
+    def changed(change):
+        def answer(**kwargs):
+            bunch = openml_answer(**kwargs)
+            change(bunch)
+            return bunch
+
+        return answer
+
+    def shuffle(bunch):
+        bunch.data, bunch.target = bunch.data.iloc[::-1], bunch.target.iloc[::-1]
+
+    def last_bit(bunch):
+        bunch.data.iloc[0, 0] = np.nextafter(0.5, 1)
+
+    def value(bunch):
+        bunch.data.iloc[0, 0] = 0.50001
+
+    def labels_swapped(bunch):
+        bunch.target.iloc[0], bunch.target.iloc[1] = "bad", "good"
+
+    def columns_swapped(bunch):
+        bunch.data = bunch.data[["c", "zero", "a"]]
+
+    for harmless in (shuffle, last_bit):
+        monkeypatch.setattr("sklearn.datasets.fetch_openml", changed(harmless))
+        assert datasets.load_uci("toy").data.shape == (3, 2)
+    for harmful in (value, labels_swapped, columns_swapped):
+        monkeypatch.setattr("sklearn.datasets.fetch_openml", changed(harmful))
+        with pytest.raises(ValueError, match="OpenML data set 1 is not the table of the manifest"):
+            datasets.load_uci("toy")
+
+
+def test_the_digest_of_a_table_that_is_at_hand():
+    """scikit-learn comes with what OpenML has as data set 1510."""
+    X, y = load_breast_cancer(return_X_y=True)
+    labels = np.array(["M", "B"])[y]
+    known = MANIFEST["wdbc"].openml[""].sha256
+    assert canonical_digest(X, labels) == known
+    assert canonical_digest(X[::-1], labels[::-1]) == known
+    assert canonical_digest(X, labels[::-1]) != known
+
+
 def test_neither_source(toy, monkeypatch):
     monkeypatch.setattr("sklearn.datasets.fetch_openml", no_network)
     monkeypatch.delenv("KERNELWEAVE_DATA")
@@ -187,6 +238,7 @@ def test_manifest_is_complete(name):
     if entry.openml:  # bags of words are not on OpenML
         assert set(entry.openml) == set(entry.views)
         assert set(entry.openml_labels.values()) == set(entry.counts)
+        assert all(len(where.sha256) in (0, 64) for where in entry.openml.values())
 
 
 @pytest.mark.skipif("KERNELWEAVE_DATA" not in os.environ, reason="KERNELWEAVE_DATA is not set")
@@ -196,3 +248,6 @@ def test_real_files(name):
         pytest.skip(f"{name} is not in the folder")
     table = read(MANIFEST[name], download=False)  # checks the sum, the shape and the classes
     assert all(np.isfinite(getattr(view, "data", view)).all() for view in table.views.values())
+    if name != "wdbc":  # whose file is rounded
+        for view, where in MANIFEST[name].openml.items():
+            assert where.sha256 in ("", canonical_digest(table.views[view], table.target))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import base64
+import hashlib
 import re
 import shutil
 import subprocess
@@ -24,6 +26,7 @@ from kernelweave import kernels as kw
 from kernelweave.experiments._statistics import corrected_t_test
 from kernelweave.report import make_report
 from kernelweave.report._gather import gather
+from kernelweave.report._html import classes_for_styles
 
 RAW, TARGET = load_breast_cancer(return_X_y=True)
 X, Y = RAW[:140], np.array(["malignant", "benign"])[TARGET[:140]]
@@ -159,6 +162,42 @@ def test_nothing_comes_from_outside(html, page):
     assert policy.startswith("default-src 'none'")
 
 
+def test_the_policy_names_one_script_and_one_style_sheet(html, page):
+    policy = next(a["content"] for _, a in page.tags if a.get("http-equiv") == "Content-Security-Policy")
+    rules = dict(rule.split(" ", 1) for rule in policy.split("; "))
+    assert rules == {
+        "default-src": "'none'", "style-src": digest_of(html, "style"), "script-src": digest_of(html, "script"),
+        "img-src": "data:", "base-uri": "'none'", "form-action": "'none'",
+    }  # fmt: skip
+    assert "unsafe" not in policy
+    # nothing is left that such a policy would forbid
+    assert not [a for _, a in page.tags if "style" in a or any(name.startswith("on") for name in a)]
+    assert Counter(tag for tag, _ in page.tags if tag in ("style", "script")) == {"style": 1, "script": 1}
+
+
+def digest_of(html, tag):
+    """The hash of the content of the one element of a kind, as a browser computes it."""
+    (content,) = re.findall(rf"<{tag}>(.*?)</{tag}>", html, flags=re.DOTALL)
+    return "'sha256-" + base64.b64encode(hashlib.sha256(content.encode()).digest()).decode() + "'"
+
+
+def test_pictures_look_as_they_were_drawn(page, html):
+    """Classes carry what the style attributes of the pictures said."""
+    used = {a["class"] for tag, a in page.tags if tag in ("path", "use", "g", "text") and "class" in a}
+    rules = dict(re.findall(r"\.(s\d+) \{ (.*?) \}", html))
+    assert used <= set(rules)
+    assert any("var(--ink)" in rules[name] for name in used)
+    assert any("currentColor" in rules[name] for name in used)
+
+
+def test_styles_in_texts_stay_texts():
+    body, rules = classes_for_styles(
+        '<p>&lt;a style="x: y"&gt; style="z"</p><i id="a" style="b: &quot;c&quot;"/>'
+    )
+    assert body == '<p>&lt;a style="x: y"&gt; style="z"</p><i id="a" class="s0"/>'
+    assert rules == '.s0 { b: "c" }\n'
+
+
 def test_structure(page):
     assert not page.open, "every tag is closed"
     ids = Counter(a["id"] for _, a in page.tags if "id" in a)
@@ -258,7 +297,10 @@ browser = pytest.mark.skipif(CHROMIUM is None, reason="needs Chromium (Debian: a
 def in_browser(html, script, tmp_path, *options):
     """Run a script at the end of the page in headless Chromium; return what it leaves as the title."""
     path = tmp_path / "report.html"
-    path.write_text(html.replace("</body>", f"<script>document.title = {script}</script></body>"))
+    added = f"document.title = {script}"
+    digest = base64.b64encode(hashlib.sha256(added.encode()).digest()).decode()
+    html = html.replace("script-src ", f"script-src 'sha256-{digest}' ", 1)
+    path.write_text(html.replace("</body>", f"<script>{added}</script></body>"))
     done = subprocess.run(
         [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", f"--user-data-dir={tmp_path / 'profile'}", *options,
          "--dump-dom", path.as_uri()],
@@ -293,11 +335,11 @@ def test_light_and_dark_in_a_browser(html, tmp_path):
       const button = document.getElementById('theme');
       const seen = [button.hidden, button.textContent, ground()];
       button.click(); seen.push(button.textContent, ground());
-      const bar = document.querySelector('figure svg path[style*="--ink"]');
-      seen.push(getComputedStyle(bar).fill); return JSON.stringify(seen);
+      const fills = [...document.querySelectorAll('figure svg path')].map(path => getComputedStyle(path).fill);
+      seen.push(fills.includes('rgb(143, 188, 230)')); return JSON.stringify(seen);
     })()"""
     seen = in_browser(html, script, tmp_path)
-    assert seen == '[false,"Dark","rgb(255, 255, 255)","Light","rgb(20, 24, 29)","rgb(143, 188, 230)"]'
+    assert seen == '[false,"Dark","rgb(255, 255, 255)","Light","rgb(20, 24, 29)",true]'
 
 
 @browser

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._numerics.sparse_format import check_sparse
 from ._base import Array, Bank, Index, support
 
 __all__ = ["FeatureBank", "LowRankBank", "SweptBank"]
@@ -164,6 +165,8 @@ class LowRankBank(FeatureBank):
 
     def __init__(self, features: Any, starts: Sequence[int] | Index, scale: Array | None = None) -> None:
         super().__init__(features.shape[0], starts, scale)
+        if sp.issparse(features):
+            check_sparse(features, "features")  # compiled steps write where the indices say
         self.features = features
 
     @property

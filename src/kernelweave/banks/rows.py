@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._numerics.sparse_format import check_sparse, without_duplicates
 from ._base import Index
 
 __all__ = ["ArrayRows", "ArrowRows", "ParquetRows", "Rows", "as_rows", "spread_rows"]
@@ -62,7 +63,8 @@ class ArrayRows(Rows):
 
     def __init__(self, array: Any) -> None:
         if sp.issparse(array):
-            array = array.tocsr()
+            check_sparse(array)
+            array = without_duplicates(array.tocsr())
         elif array.ndim != 2:
             raise ValueError(f"rows need a two-dimensional array, got {array.ndim} dimension(s)")
         super().__init__(*array.shape)

@@ -8,6 +8,7 @@ from __future__ import annotations
 import click
 
 from .. import __version__
+from ._terminal import Commands
 from .demo import demo
 from .fit import fit
 from .inspect import inspect
@@ -19,7 +20,7 @@ from .reproduce import reproduce
 __all__ = ["main"]
 
 
-@click.group(context_settings={"help_option_names": ["-h", "--help"]})
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kernelweave")
 def main() -> None:
     """Multiple kernel learning with a proof of optimality on every fit.

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-import click
 import numpy as np
 from sklearn.datasets import load_breast_cancer
 from sklearn.model_selection import train_test_split
@@ -16,12 +15,14 @@ from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
 from .. import kernels as kw
+from .._output import whole_file
 from ..estimators import (
     BestKernelClassifier,
     MeanKernelClassifier,
     MeanKernelRidgeClassifier,
     MKLClassifier,
 )
+from ._terminal import say
 from ._text import table
 
 __all__ = ["SUFFIXES", "run"]
@@ -56,7 +57,7 @@ def run(output: Path, seed: int, quick: bool) -> None:
     bank = kernels(quick)
     introduce(split, seed, quick)
     compile_first(split, bank)
-    click.echo("Learning the weights of the kernels and the classifier together")
+    say("Learning the weights of the kernels and the classifier together")
     mkl = fit("MKL, l1 norm", MKLClassifier(bank, verbose=verbosity()), split)
     others = [
         fit("SVM on the mean kernel", MeanKernelClassifier(bank), split),
@@ -66,7 +67,7 @@ def run(output: Path, seed: int, quick: bool) -> None:
     compare([mkl, *others], len(split.y_test))
     explain(mkl)
     draw(mkl.classifier, output)
-    click.echo(f"\nPicture of weights and convergence: {output}")
+    say(f"\nPicture of weights and convergence: {output}")
 
 
 def load(seed: int) -> Split:
@@ -93,26 +94,24 @@ def introduce(split: Split, seed: int, quick: bool) -> None:
     wide, each = ("3 Gaussians", "3 Gaussians and a linear one on each of 4") if quick else (
         "10 Gaussians", "10 Gaussians and 3 polynomials on each single one"
     )  # fmt: skip
-    click.echo(f"kernelweave {__version__} demo: breast cancer (scikit-learn), {d} features\n")
-    click.echo(
-        f"  data      {n} samples to train on, {len(split.y_test)} to test on: stratified, seed {seed};"
-    )
-    click.echo("            features standardised on the training samples")
-    click.echo(f"  kernels   {wide} on all features, {each};")
-    click.echo("            scaled to a mean diagonal of 1 on the training samples")
-    click.echo("  settings  hinge loss, intercept, C = 1 for all, not tuned (ridge picks its own);")
-    click.echo("            stop at a relative gap of 0.001\n")
+    say(f"kernelweave {__version__} demo: breast cancer (scikit-learn), {d} features\n")
+    say(f"  data      {n} samples to train on, {len(split.y_test)} to test on: stratified, seed {seed};")
+    say("            features standardised on the training samples")
+    say(f"  kernels   {wide} on all features, {each};")
+    say("            scaled to a mean diagonal of 1 on the training samples")
+    say("  settings  hinge loss, intercept, C = 1 for all, not tuned (ridge picks its own);")
+    say("            stop at a relative gap of 0.001\n")
 
 
 def compile_first(split: Split, bank: Any) -> None:
     """Run everything once on a few samples, so that compiling is not counted as fitting."""
     began = time.perf_counter()
-    click.echo("Compiling the inner loops (several seconds on the first run, then kept) ... ", nl=False)
+    say("Compiling the inner loops (several seconds on the first run, then kept) ... ", nl=False)
     few = np.arange(0, len(split.y), 5)
     X, y = split.X.iloc[few], split.y.iloc[few]
     for classifier in (MKLClassifier(bank), MeanKernelRidgeClassifier(bank)):
         classifier.fit(X, y).predict(X)
-    click.echo(f"{time.perf_counter() - began:.1f} s\n")
+    say(f"{time.perf_counter() - began:.1f} s\n")
 
 
 def verbosity() -> int:
@@ -140,12 +139,10 @@ def compare(outcomes: list[Outcome], n_test: int) -> None:
         ]
         for outcome in outcomes
     ]
-    click.echo("\nOn the test samples\n")
+    say("\nOn the test samples\n")
     head = ["method", "accuracy", "kernels used", "passes", "seconds"]
-    click.echo(table(head, rows, right=range(1, 5)))
-    click.echo(
-        f"\n  One test sample is {100 / n_test:.1f} points; a pass reads every entry of every kernel once."
-    )
+    say(table(head, rows, right=range(1, 5)))
+    say(f"\n  One test sample is {100 / n_test:.1f} points; a pass reads every entry of every kernel once.")
 
 
 def explain(outcome: Outcome) -> None:
@@ -154,25 +151,21 @@ def explain(outcome: Outcome) -> None:
     weights, names = classifier.weights_, classifier.kernel_names_
     order = np.argsort(-weights, kind="stable")
     used = int(np.count_nonzero(weights))
-    click.echo("\nKernels with the most weight\n")
+    say("\nKernels with the most weight\n")
     for j in order[: min(TOP, used)]:
-        click.echo(f"  {weights[j]:.3f}  {names[j]}")
+        say(f"  {weights[j]:.3f}  {names[j]}")
     if used > TOP:
         rest = float(weights[order[TOP:]].sum())
-        click.echo(f"  {rest:.3f}  {used - TOP} others together; {len(weights) - used} have weight zero")
+        say(f"  {rest:.3f}  {used - TOP} others together; {len(weights) - used} have weight zero")
     gap = 100 * max(certificate.relative_gap, 0.0)
-    click.echo("\nCertificate\n")
-    click.echo(
-        f"  The objective is {certificate.primal:.4f}, and no weights and no classifier on these kernels can"
-    )
-    click.echo(
-        f"  bring it below {certificate.dual:.4f}: the fit is within {gap:.2g} % of the optimum, proved."
-    )
-    click.echo(
+    say("\nCertificate\n")
+    say(f"  The objective is {certificate.primal:.4f}, and no weights and no classifier on these kernels can")
+    say(f"  bring it below {certificate.dual:.4f}: the fit is within {gap:.2g} % of the optimum, proved.")
+    say(
         f"  The solver {classifier.solver_!r}, picked by 'auto', took {classifier.n_iter_} iterations, "
         f"{classifier.n_passes_:.1f} passes over the"
     )
-    click.echo(f"  {len(weights)} kernels and {outcome.seconds:.2f} s, building them included.")
+    say(f"  {len(weights)} kernels and {outcome.seconds:.2f} s, building them included.")
 
 
 def draw(classifier: Any, output: Path) -> None:
@@ -188,4 +181,5 @@ def draw(classifier: Any, output: Path) -> None:
     ConvergenceDisplay.from_estimator(classifier, ax=panels["b"])
     ConvergenceDisplay.from_estimator(classifier, ax=panels["c"], kind="gap")
     panels["b"].set_xlabel("")
-    figure.savefig(output, dpi=110)
+    with whole_file(output) as part:
+        figure.savefig(part, dpi=110)

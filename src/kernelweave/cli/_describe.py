@@ -17,6 +17,8 @@ def describe(model: Any, note: dict[str, Any], label: dict[str, Any]) -> dict[st
     from ..inspection.views import learnt_weights
 
     estimator = final_estimator(model)
+    if not hasattr(estimator, "certificate_"):
+        raise ValueError(f"there is no certificate to tell of: the model is a {type(estimator).__name__}")
     shares, views = learnt_weights(model), kernel_views(model)
     order = np.argsort(-shares, kind="stable")
     certificate = estimator.certificate_
@@ -61,8 +63,10 @@ def _name(component: Any) -> Any:
 
 def tell(facts: dict[str, Any]) -> str:
     """Write the facts for people."""
+    from ._terminal import on_one_line
     from ._text import table
 
+    facts = on_one_line(facts)
     what = "classes " + ", ".join(facts["classes"]) if facts["classes"] else "a number"
     lines = [
         f"{facts['model']} for {facts['target']!r} ({what}), fitted on {facts['training_rows']} rows",

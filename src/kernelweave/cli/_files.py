@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,32 +10,45 @@ from typing import Any
 
 import click
 
-__all__ = ["free", "plain_errors", "read_matrices", "read_table", "write_table"]
+from ._terminal import say
+
+__all__ = ["plain_errors", "read_matrices", "read_table", "write_table"]
 
 READABLE = (".csv", ".tsv", ".parquet", ".npz", ".npy")
 WRITABLE = (".csv", ".tsv", ".parquet", ".npz")
+#: a spreadsheet takes a cell that begins so for a formula
+FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+#: set to anything: what went wrong unexpectedly is shown as a traceback
+TRACEBACK = "KERNELWEAVE_TRACEBACK"
 
 
 @contextmanager
-def plain_errors() -> Iterator[None]:
-    """Turn what a user can mend into one line and exit code 1; anything else stays a traceback."""
+def plain_errors(kept: str = "nothing was written") -> Iterator[None]:
+    """Turn errors into one line and exit code 1, an interruption into exit code 130.
+
+    Parameters
+    ----------
+    kept : str
+        What is left of the work, said after an interruption.
+    """
     try:
         yield
     except KeyboardInterrupt:
-        click.echo("interrupted; nothing was written", err=True)
+        say(f"interrupted; {kept}", err=True)
         raise SystemExit(130) from None
-    except (ValueError, OSError, TypeError, MemoryError) as error:
+    except click.ClickException:
+        raise
+    except (ValueError, OSError, TypeError, FloatingPointError) as error:
         raise click.ClickException(str(error)) from error
-
-
-def free(path: Path | None, force: bool, option: str) -> None:
-    """Refuse, before any work, to write over a file or into a folder that is not there."""
-    if path is None:
-        return
-    if path.exists() and not force:
-        raise click.UsageError(f"{path} exists: give another {option}, or --force to write over it")
-    if not path.absolute().parent.is_dir():
-        raise click.UsageError(f"the folder {path.parent} of {option} does not exist")
+    except MemoryError as error:
+        raise click.ClickException(str(error) or "there is not enough memory") from error
+    except Exception as error:
+        if TRACEBACK in os.environ:
+            raise
+        what = f"{type(error).__name__}: {error}".rstrip(": ")
+        raise click.ClickException(
+            f"this went wrong unexpectedly ({what}); {TRACEBACK}=1 shows where"
+        ) from error
 
 
 def read_table(path: Path) -> Any:
@@ -62,6 +76,9 @@ def read_table(path: Path) -> Any:
     except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         raise ValueError(f"cannot read {path}: {error}") from error
     frame.columns = [str(label) for label in frame.columns]
+    broken = [label for label in frame.columns if "\0" in label]
+    if broken:
+        raise ValueError(f"{path} has a column {broken[0]!r}, with a NUL in its name: rename it")
     twice = frame.columns[frame.columns.duplicated()]
     if len(twice):
         raise ValueError(f"{path} has two columns called {twice[0]!r}")
@@ -87,17 +104,13 @@ def _arrays(path: Path) -> Any:
     import numpy as np
     import pandas as pd
 
-    try:
-        loaded = np.load(path, allow_pickle=False)
-    except ValueError as error:  # objects, which would be a pickle
-        raise ValueError(f"cannot read {path}: {error}") from None
+    loaded = _load_arrays(path)
     if isinstance(loaded, np.ndarray):
         named = {"x": loaded} if loaded.dtype.names is None else {n: loaded[n] for n in loaded.dtype.names}
         if loaded.dtype.names is None and loaded.ndim != 2:
             raise ValueError(f"{path} holds an array of shape {loaded.shape}: a table has rows and columns")
     else:
-        with loaded:
-            named = {name: loaded[name] for name in loaded.files}
+        named = loaded
     columns: dict[str, Any] = {}
     for name, array in named.items():
         if array.ndim > 2 or array.ndim == 0:
@@ -116,6 +129,24 @@ def _arrays(path: Path) -> Any:
     return pd.DataFrame(columns)
 
 
+def _load_arrays(path: Path) -> Any:
+    """Return the array of a NumPy file or a dictionary of those of an NPZ file; a torn one is a ValueError."""
+    import numpy as np
+
+    try:
+        loaded = np.load(path, allow_pickle=False)
+        if isinstance(loaded, np.ndarray):
+            return loaded
+        with loaded:
+            return {name: loaded[name] for name in loaded.files}
+    except (FileNotFoundError, MemoryError):
+        raise
+    except (
+        Exception
+    ) as error:  # of NumPy, zipfile and zlib; objects, which would be a pickle, are one of them
+        raise ValueError(f"cannot read {path}: {error or type(error).__name__}") from None
+
+
 def read_matrices(paths: Sequence[Path]) -> list[Any]:
     """Return kernel matrices from NumPy files (an (m, n, n) array counts as m), CSV without header, or NPZ."""
     import numpy as np
@@ -123,11 +154,9 @@ def read_matrices(paths: Sequence[Path]) -> list[Any]:
     matrices: list[Any] = []
     for path in paths:
         try:
-            if path.suffix.lower() == ".npy":
-                loaded = [np.load(path, allow_pickle=False)]
-            elif path.suffix.lower() == ".npz":
-                with np.load(path, allow_pickle=False) as archive:
-                    loaded = [archive[name] for name in archive.files]
+            if path.suffix.lower() in (".npy", ".npz"):
+                found = _load_arrays(path)
+                loaded = list(found.values()) if isinstance(found, dict) else [found]
             elif path.suffix.lower() in (".csv", ".tsv"):
                 loaded = [np.loadtxt(path, delimiter="," if path.suffix.lower() == ".csv" else "\t", ndmin=2)]
             else:
@@ -159,20 +188,54 @@ def check_writable(path: Path) -> None:
         raise click.UsageError(f"cannot write {path}: the suffix is none of {', '.join(WRITABLE)}")
 
 
-def write_table(frame: Any, path: Path) -> None:
-    """Write a data frame whole, in the format that the suffix says."""
-    import numpy as np
-
+def write_table(frame: Any, path: Path, spreadsheet: bool = False) -> None:
+    """Write a data frame whole, in the format that the suffix says; CSV and TSV without formulas where asked for."""
     from .._output import whole_file
 
     suffix = path.suffix.lower()
     with whole_file(path) as part:
         if suffix in (".csv", ".tsv"):
+            frame = without_formulas(frame) if spreadsheet else frame
             frame.to_csv(part, index=False, sep="," if suffix == ".csv" else "\t")
         elif suffix == ".parquet":
             frame.to_parquet(part, index=False)
         else:
             arrays = {name: frame[name].to_numpy() for name in frame}
             texts = {n: a.astype(str) if a.dtype.kind not in "fiub" else a for n, a in arrays.items()}
-            with part.open("wb") as file:
-                np.savez_compressed(file, **texts)
+            _write_npz(part, texts)
+
+
+def _write_npz(path: Path, arrays: dict[str, Any]) -> None:
+    """Write an NPZ file; unlike NumPy's own function this one takes any name, ``file`` for example."""
+    import zipfile
+
+    import numpy as np
+
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
+        for name, array in arrays.items():
+            if "\0" in name:
+                raise ValueError(
+                    f"an NPZ file cannot have a column {name!r}, with a NUL in its name: write CSV"
+                )
+            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                np.lib.format.write_array(file, array, allow_pickle=False)
+
+
+def without_formulas(frame: Any) -> Any:
+    """Put an apostrophe before texts and names of columns that a spreadsheet would take for formulas.
+
+    >>> import pandas as pd
+    >>> without_formulas(pd.DataFrame({"=A1": ["@a", "b"], "n": [-1.0, 2.0]})).to_dict("list")
+    {"'=A1": ["'@a", 'b'], 'n': [-1.0, 2.0]}
+    """
+
+    def safe(value: Any) -> Any:
+        return f"'{value}" if isinstance(value, str) and value.startswith(FORMULA) else value
+
+    made = frame.copy()
+    for position, name in enumerate(frame.columns):
+        column = frame.iloc[:, position]
+        if column.dtype.kind not in "fiub":
+            made[name] = column.astype(object).map(safe)
+    made.columns = [safe(str(name)) for name in frame.columns]
+    return made

@@ -79,6 +79,8 @@ def read_views(path: Path) -> tuple[list[View], str | None]:
         raise FileNotFoundError(f"there is no file {path}") from None
     except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
         raise ValueError(f"{path} is no TOML file: {error}") from error
+    except RecursionError:
+        raise ValueError(f"{path} is nested too deeply") from None
     unknown = set(content) - {"views", "id"}
     if unknown:
         raise ValueError(f"{path}: unknown entry {sorted(unknown)[0]!r}; there are 'id' and [views.NAME]")

@@ -28,11 +28,10 @@ def demo(output: Path | None, force: bool, seed: int, quick: bool) -> None:
     the certificate; draws weights and convergence.
     """
     # everything that can be refused is refused before any work; the picture under its own name is ours to renew
+    from ._outputs import check_outputs
+
     target = output or Path(DEFAULT)
-    if output is not None and output.exists() and not force:
-        raise click.UsageError(f"{output} exists: give another --output, or --force to write over it")
-    if not target.absolute().parent.is_dir():
-        raise click.UsageError(f"the folder {target.parent} does not exist")
+    check_outputs({"--output": target}, force=force or output is None)
 
     from ._demo import SUFFIXES, run
 

@@ -105,16 +105,16 @@ def fit(
     Exit codes: 0 done; 1 the data or the model file do not fit; 2 the command is wrong;
     3 done, but the fit stopped before its tolerance (a line says so); 130 interrupted.
     """
-    from ._files import free, plain_errors
+    from ._files import plain_errors
+    from ._outputs import check_outputs, input_files
 
-    free(model, force, "--model")
-    free(report_to, force, "--report")
     if model is None and report_to is None and not as_json:
         raise click.UsageError("nothing to do: give --model, --report or --json")
+    check_outputs({"--model": model, "--report": report_to}, input_files(data, views_file, gram), force)
     from .. import __version__
     from ..persistence import save
-    from ._describe import describe, tell
-    from ._training import Options, cut_into_folds, progress_bar, train
+    from ._describe import describe
+    from ._training import Options, train
 
     quiet = quiet or as_json
     options = Options(
@@ -124,38 +124,53 @@ def fit(
     with plain_errors():
         trained = train(options)
         trained.note["command"] = _command()
-        if report_to is not None:
-            from .._output import write_whole
-            from ..report import make_report
-
-            refit = cut_into_folds(trained.model, trained.X, trained.note)
-            page = make_report(
-                trained.model, trained.X, trained.y, refit=refit, n_folds=folds, note=trained.note,
-                row_names=trained.ids, title=f"{target} from {data.name}", progress=progress_bar("report", quiet),
-            )  # fmt: skip
+        # first of all: a report that fails, or takes too long for somebody, does not lose the fit
         if model is not None:
             save(trained.model, model, note=trained.note)
-        if report_to is not None:
-            write_whole(report_to, page)
-    facts: dict[str, Any] = describe(trained.model, trained.note, {"kernelweave": __version__})
-    facts["written"] = {"model": model and str(model), "report": report_to and str(report_to)}
-    _say(facts, trained.warnings, as_json, tell(facts))
+        facts: dict[str, Any] = describe(trained.model, trained.note, {"kernelweave": __version__})
+    facts["written"] = {"model": model and str(model), "report": None}
+    kept = f"the model is written to {model}" if model else "nothing was written"
+    failed = None
+    if report_to is not None:
+        try:
+            with plain_errors(kept):
+                _write_report(trained, report_to, folds, f"{target} from {data.name}", quiet)
+            facts["written"]["report"] = str(report_to)
+        except click.ClickException as error:
+            failed = facts["report_error"] = error.message
+    _say(facts, trained.warnings, as_json)
+    if failed is not None:
+        raise click.ClickException(f"there is no report ({kept}): {failed}")
     if trained.warnings:
         raise SystemExit(3)
 
 
-def _say(facts: dict[str, Any], warnings: list[str], as_json: bool, text: str) -> None:
-    import json
+def _write_report(trained: Any, path: Path, folds: int, title: str, quiet: bool) -> None:
+    """Refit on folds and write the page."""
+    from .._output import write_whole
+    from ..report import make_report
+    from ._training import cut_into_folds, progress_bar
+
+    page = make_report(
+        trained.model, trained.X, trained.y, refit=cut_into_folds(trained.model, trained.X, trained.note),
+        n_folds=folds, note=trained.note, row_names=trained.ids, title=title, progress=progress_bar("report", quiet),
+    )  # fmt: skip
+    write_whole(path, page)
+
+
+def _say(facts: dict[str, Any], warnings: list[str], as_json: bool) -> None:
+    from ._describe import tell
+    from ._terminal import say, say_json
 
     if as_json:
-        click.echo(json.dumps(facts | {"warnings": warnings}, indent=1))
+        say_json(facts | {"warnings": warnings})
     else:
-        click.echo(text)
+        say(tell(facts))
         for what, path in facts["written"].items():
             if path:
-                click.echo(f"{what} written to {path}")
+                say(f"{what} written to {path}")
     for warning in warnings:
-        click.echo(f"warning: {warning}", err=True)
+        say(f"warning: {warning}", err=True)
 
 
 def _command() -> str:

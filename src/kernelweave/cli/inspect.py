@@ -24,15 +24,15 @@ def inspect(model: Path, as_json: bool) -> None:
     from ._files import plain_errors
 
     with plain_errors():
-        from ..persistence import about, load
         from ._describe import describe, tell
+        from ._note import open_model
+        from ._terminal import say, say_json
 
-        label = about(model)
-        facts = describe(load(model), label["note"], label)
+        fitted, label = open_model(model)
+        facts = describe(fitted, label["note"], label)
+        text = tell(facts)
     if as_json:
-        import json
-
-        click.echo(json.dumps(facts, indent=1))
+        say_json(facts)
     else:
-        click.echo(tell(facts))
-        click.echo(f"saved by kernelweave {label['kernelweave']}, scikit-learn {label['scikit-learn']}")
+        say(text)
+        say(f"saved by kernelweave {label['kernelweave']}, scikit-learn {label['scikit-learn']}")

@@ -24,13 +24,12 @@ def methods(as_json: bool) -> None:
     from ..norms import registry as norms
     from ..solvers import REQUIREMENTS
     from ..solvers import registry as solvers
+    from ._terminal import say, say_json
     from ._text import listing
 
     needs = {name: [REQUIREMENTS[need][1] for need in solvers[name].needs] for name in solvers}
     tasks = {name: f"for {' and '.join(sorted(losses[name].tasks))}" for name in losses}
     if as_json:
-        import json
-
         rooms = {
             "solvers": {name: {"about": summary(solvers[name]), "needs": needs[name]} for name in solvers},
             "losses": {
@@ -38,15 +37,15 @@ def methods(as_json: bool) -> None:
             },
             "norms": {name: {"about": summary(norms[name])} for name in norms},
         }
-        click.echo(json.dumps(rooms, indent=1))
+        say_json(rooms)
         return
-    click.echo('Solvers (solver="..."; "auto" picks one by loss and norm)\n')
+    say('Solvers (solver="..."; "auto" picks one by loss and norm)\n')
     notes = {name: f"needs {' and '.join(what)}" if what else "" for name, what in needs.items()}
-    click.echo(listing([(name, summary(solvers[name]), notes[name]) for name in solvers]))
-    click.echo('\nLosses (loss="...")\n')
-    click.echo(listing([(name, summary(losses[name]), tasks[name]) for name in losses]))
-    click.echo('\nNorms (norm="...", or a number p >= 1, the exponent on the weights)\n')
-    click.echo(listing([(name, summary(norms[name]), "") for name in norms]))
+    say(listing([(name, summary(solvers[name]), notes[name]) for name in solvers]))
+    say('\nLosses (loss="...")\n')
+    say(listing([(name, summary(losses[name]), tasks[name]) for name in losses]))
+    say('\nNorms (norm="...", or a number p >= 1, the exponent on the weights)\n')
+    say(listing([(name, summary(norms[name]), "") for name in norms]))
 
 
 def summary(component: Any) -> str:

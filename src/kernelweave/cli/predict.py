@@ -26,10 +26,13 @@ __all__ = ["predict"]
     help="For a model on kernel matrices: new rows against the training samples, in the order of the fit.",
 )
 @click.option("--force", is_flag=True, help="Write over an existing --output.")
+@click.option(
+    "--spreadsheet", is_flag=True, help="In CSV and TSV, an apostrophe before texts that look like formulas."
+)
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def predict(
     model: Path, data: Path | None, output: Path, views_file: Path | None, gram: tuple[Path, ...], force: bool,
-    as_json: bool,
+    spreadsheet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Predict the rows of DATA with a saved MODEL.
 
@@ -39,32 +42,28 @@ def predict(
     kernelweave predict model.skops --gram new1.npy new2.npy -o predictions.csv
 
     The output has a row for each row of DATA, in its order: the column that names the rows (where the model was fitted
-    with --id), the prediction, the decision values, and probabilities where the loss has them (logistic).
+    with --id), the prediction, the decision values, and probabilities where the loss has them (logistic).  Names and
+    classes are written as they are: give --spreadsheet where the file will be opened in one.
     """
-    from ._files import check_writable, free, plain_errors, write_table
+    from ._files import check_writable, plain_errors, write_table
+    from ._note import checked_note, open_model
+    from ._outputs import check_outputs, input_files
+    from ._terminal import say, say_json
 
-    free(output, force, "--output")
+    check_outputs({"--output": output}, input_files(data, views_file, gram, model), force)
     check_writable(output)
-    from ..persistence import about, load
     from ._training import new_samples_for
 
     with plain_errors():
-        note = about(model)["note"]
-        if "columns" not in note:
-            raise ValueError(
-                f"{model} was not written by 'kernelweave fit', which notes the columns: load it in Python with "
-                "kernelweave.persistence.load"
-            )
-        fitted = load(model)
+        fitted, label = open_model(model)
+        note = checked_note(label, model)
         X, frame = new_samples_for(note, data, views_file, gram)
         table = _predictions(fitted, X, frame, note)
-        write_table(table, output)
+        write_table(table, output, spreadsheet)
     if as_json:
-        import json
-
-        click.echo(json.dumps({"rows": len(table), "columns": list(table.columns), "written": str(output)}))
+        say_json({"rows": len(table), "columns": list(table.columns), "written": str(output)}, indent=None)
     else:
-        click.echo(f"{len(table)} predictions written to {output}")
+        say(f"{len(table)} predictions written to {output}")
 
 
 def _predictions(model: Any, X: Any, frame: Any, note: dict[str, Any]) -> Any:

@@ -31,20 +31,20 @@ def report(
 
     The model is refitted on folds of DATA, for its accuracy beside simpler methods and the stability of its weights.
     """
-    from ._files import free, plain_errors
+    from ._files import plain_errors
+    from ._note import checked_note, open_model
+    from ._outputs import check_outputs, input_files
+    from ._terminal import say
 
-    free(output, force, "--output")
+    check_outputs({"--output": output}, input_files(data, views_file, gram, model), force)
     from .._output import write_whole
-    from ..persistence import about, load
+    from ..persistence._powers import cleared
     from ..report import make_report
     from ._training import cut_into_folds, gram_matrices, new_samples_for, progress_bar, targets_of
 
     with plain_errors():
-        note = about(model)["note"]
-        if "columns" not in note:
-            raise ValueError(
-                f"{model} was not written by 'kernelweave fit': use kernelweave.report in Python"
-            )
+        fitted, label = open_model(model)
+        note = checked_note(label, model)
         y, ids, rows = targets_of(data, note)
         if rows != note["rows"]:
             raise ValueError(f"{data} has {rows} rows, but the model was fitted on {note['rows']}")
@@ -52,10 +52,11 @@ def report(
             X, _ = gram_matrices(gram, rows, data)
         else:
             X, _ = new_samples_for(note, data, views_file)
-        fitted = load(model)
+        # what the file says about files, processes and memory is not for this machine
+        again, samples = cut_into_folds(fitted, X, note)
         page = make_report(
-            fitted, X, y, refit=cut_into_folds(fitted, X, note), n_folds=folds, note=note, row_names=ids,
+            fitted, X, y, refit=(cleared(again, machine=True), samples), n_folds=folds, note=note, row_names=ids,
             title=f"{note['target']} from {data.name}", progress=progress_bar("report", quiet),
         )  # fmt: skip
         write_whole(output, page)
-    click.echo(f"report written to {output}")
+    say(f"report written to {output}")

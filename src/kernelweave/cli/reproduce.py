@@ -7,6 +7,7 @@ from pathlib import Path
 import click
 
 from ..experiments import STUDIES
+from ._terminal import say
 
 __all__ = ["reproduce"]
 
@@ -49,9 +50,9 @@ def reproduce(
 
     if listed or study is None:
         for name, about in STUDIES.items():
-            click.echo(f"{name}  {about}")
+            say(f"{name}  {about}")
             for part in load_study(name).parts:
-                click.echo(
+                say(
                     f"    {part.name:<12} {part.title} ({part.repeats} repeats, {part.quick_repeats} with --quick)"
                 )
         return
@@ -75,18 +76,18 @@ def reproduce(
         ]
     )
     for name in wanted:
-        click.echo(f"\n{parts[name].title}")
+        say(f"\n{parts[name].title}")
         try:
             run_part(
                 study, parts[name], output, f"kernelweave reproduce {study}{flags}",
-                repeats=repeats, quick=quick, n_jobs=jobs, restart=restart, say=click.echo,
+                repeats=repeats, quick=quick, n_jobs=jobs, restart=restart, say=say,
             )  # fmt: skip
         except KeyboardInterrupt:
-            click.echo(
+            say(
                 f"\ninterrupted; what is done is in {output}, and the same command goes on from there",
                 err=True,
             )
             raise SystemExit(130) from None
         table = output / f"{study}_{name}.md"
         if table.exists():
-            click.echo("\n" + table.read_text())
+            say("\n" + table.read_text())

@@ -13,10 +13,14 @@ __all__ = ["MANIFEST", "Entry", "OpenML"]
 
 @dataclass(frozen=True)
 class OpenML:
-    """Where a table (or one view of it) lies on OpenML, and which column is the label."""
+    """Where a table (or one view of it) lies on OpenML, which column is the label, and the digest of what is there.
+
+    ``sha256`` is that of ``canonical_digest`` (rows sorted, values to eight decimals); empty where it is not known.
+    """
 
     data_id: int
     target: str
+    sha256: str = ""
 
 
 @dataclass(frozen=True)
@@ -77,7 +81,7 @@ _ENTRIES = (
         _UCI,
         {2: 444, 4: 239},
         {"": 9},
-        {"": OpenML(15, "Class")},
+        {"": OpenML(15, "Class", "57f69cd476beca2821c028defc0a60baa1e0dfee54ad1009c9a198e159a73643")},
         {"benign": 2, "malignant": 4},
         "699 rows in the source; the 16 with missing values are left out.",
     ),
@@ -91,7 +95,7 @@ _ENTRIES = (
         {"": 13},
         {"": OpenML(53, "class")},
         {"absent": 1, "present": 2},
-        "The file has column 10 (oldpeak) times ten, OpenML as measured: standardise.",
+        "The file has column 10 (oldpeak) without its point, 24 for 2.4 but 1 for 1.0; OpenML as measured.",
     ),
     Entry(
         "ionosphere",
@@ -101,7 +105,7 @@ _ENTRIES = (
         _UCI,
         {"b": 126, "g": 225},
         {"": 33},
-        {"": OpenML(59, "class")},
+        {"": OpenML(59, "class", "51b8bb4aa371928d0782aa4874c8738a0c67810002267538e6e621c1509e4398")},
         {"b": "b", "g": "g"},
         "34 columns in the source; the constant one is left out.",
     ),
@@ -113,7 +117,7 @@ _ENTRIES = (
         _UCI,
         {1: 145, 2: 200},
         {"": 6},
-        {"": OpenML(8, "selector")},
+        {"": OpenML(8, "selector", "9fff3becff83d748e9d37e84a63b9473ca65b48d8444e1bc3b77135c7a3babb6")},
         {"1": 1, "2": 2},
         "The label that the literature predicts is the donors' train/test selector, not a diagnosis "
         "(McDermott and Forsyth 2016): a benchmark by habit only.",
@@ -126,7 +130,7 @@ _ENTRIES = (
         _UCI,
         {0: 500, 1: 268},
         {"": 8},
-        {"": OpenML(37, "class")},
+        {"": OpenML(37, "class", "4e3a11381292e49331814290a9df2283e2c32b911819d96273b44d1834a3161f")},
         {"tested_negative": 0, "tested_positive": 1},
         "Zeros in several columns stand for missing values.",
     ),
@@ -138,7 +142,7 @@ _ENTRIES = (
         _UCI,
         {"M": 111, "R": 97},
         {"": 60},
-        {"": OpenML(40, "Class")},
+        {"": OpenML(40, "Class", "d3e1541fd0ea1e5ae210d0465264e3492e9365d92e77c24782ed96af6be04573")},
         {"Mine": "M", "Rock": "R"},
     ),
     Entry(
@@ -149,7 +153,7 @@ _ENTRIES = (
         _UCI,
         {"B": 357, "M": 212},
         {"": 30},
-        {"": OpenML(1510, "Class")},
+        {"": OpenML(1510, "Class", "2f49921511a0b37b3c4c8db92078c732a0e9c60f15d3204e5f1a705c6f886fce")},
         {"1": "B", "2": "M"},
         "The file is rounded to three decimals; OpenML and scikit-learn's load_breast_cancer are not.",
     ),
@@ -162,11 +166,11 @@ _ENTRIES = (
         dict.fromkeys(range(10), 200),
         {"fac": 216, "fou": 76, "kar": 64, "mor": 6, "pix": 240, "zer": 47},
         {
-            "fac": OpenML(12, "class"),
+            "fac": OpenML(12, "class", "42c29c0618eb0f57d4e3ec7b449ebd5f9b52950cd903337c48dbe15a6ca618d0"),
             "fou": OpenML(14, "class"),
             "kar": OpenML(16, "class"),
             "mor": OpenML(18, "class"),
-            "pix": OpenML(20, "class"),
+            "pix": OpenML(20, "class", "42323000d29ea40597dca6e3c5d5fbee0a324ab8458522b3012aa893bbccfb8b"),
             "zer": OpenML(22, "class"),
         },
         {str(digit + 1): digit for digit in range(10)},  # OpenML calls the digit 0 class 1, and so on

@@ -13,7 +13,7 @@ import numpy as np
 
 from ._manifest import Entry
 
-__all__ = ["ENVIRONMENT", "Table", "read"]
+__all__ = ["ENVIRONMENT", "Table", "canonical_digest", "read"]
 
 ENVIRONMENT = "KERNELWEAVE_DATA"
 
@@ -168,10 +168,34 @@ def _openml(entry: Entry) -> Table:
                 f"OpenML data set {where.data_id} has labels other than {list(entry.openml_labels)}: "
                 "it has changed since the manifest was written"
             )
-    target = np.array(labels)
+    target = np.array(labels)[complete]
     views = {view: values[complete] for view, values in views.items()}
+    for view, where in entry.openml.items():
+        found = canonical_digest(views[view], target)
+        if where.sha256 and found != where.sha256:
+            raise ValueError(
+                f"OpenML data set {where.data_id} is not the table of the manifest (sha256 of its sorted rows {found}, "
+                f"expected {where.sha256}): results on it could not be compared with others. {_way_out(entry)}"
+            )
     ids = ", ".join(str(where.data_id) for where in entry.openml.values())
-    return Table(views, columns, target[complete], f"OpenML {ids}")
+    return Table(views, columns, target, f"OpenML {ids}")
+
+
+def canonical_digest(values: np.ndarray, target: np.ndarray) -> str:
+    """Return the SHA-256 of a table with its labels, whatever the order of its rows.
+
+    Values are rounded to eight decimals, so that the last bit of a parser does not matter, and labels are counted
+    through in their own order.
+
+    >>> canonical_digest(np.array([[1.0, -0.0], [0.1 + 0.2, 2.0]]), np.array(["b", "a"]))[:16]
+    'ece6dd9df357d260'
+    >>> canonical_digest(np.array([[0.3, 2.0], [1.0, 0.0]]), np.array(["a", "b"]))[:16]
+    'ece6dd9df357d260'
+    """
+    codes = np.unique(target, return_inverse=True)[1]
+    table = np.column_stack([np.round(np.asarray(values, dtype=float), 8) + 0.0, codes])
+    table = table[np.lexsort(table.T[::-1])]
+    return hashlib.sha256(f"{table.shape}".encode() + table.astype("<f8").tobytes()).hexdigest()
 
 
 def _check(entry: Entry, table: Table) -> None:

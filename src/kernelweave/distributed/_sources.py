@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._numerics.sparse_format import check_sparse
 from ..banks import ArrayRows, Rows
 from ._dask import whole_rows
 
@@ -116,6 +117,8 @@ def read_rows(sent: Any) -> Rows:
 def _numbers(chunks: Sequence[Any]) -> Any:
     """Chunks below each other, as an array of float64 or a CSR matrix."""
     if sp.issparse(chunks[0]):
+        for chunk in chunks:
+            check_sparse(chunk)
         return sp.vstack(chunks, format="csr").astype(float)
     made = np.concatenate([np.asarray(chunk, dtype=float) for chunk in chunks])
     if not np.all(np.isfinite(made)):

@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
+from .._numerics.sparse_format import check_sparse, without_duplicates
 from ..banks import (
     STORAGES,
     Bank,
@@ -287,6 +288,9 @@ def _numeric(estimator: Any, X: Any, reset: bool) -> Any:
             f"Found array with dim 3, of shape {X.shape}: kernel matrices need kernels='precomputed', or inside "
             "cross-validation kernels=kernelweave.kernels.held(stack) with sample indices as X"
         )
-    return validate_data(
+    if sp.issparse(X):
+        check_sparse(X)  # before any compiled code, scikit-learn's conversions included, reads its indices
+    X = validate_data(
         estimator, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_min_samples=2 if reset else 1
     )
+    return without_duplicates(X) if sp.issparse(X) else X

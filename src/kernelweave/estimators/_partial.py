@@ -51,6 +51,32 @@ class Stream:
         q = block_exponent(norm)
         return cls(BoundKernels(resolved, none, normaliser), np.zeros((0, columns)), np.zeros(m), q, eta)
 
+    def check(self, columns: int | None = None) -> None:
+        """Raise a ValueError where the parts do not fit together: compiled code reads as far as they say.
+
+        They always do in a stream that ``partial_fit`` made; a file may hold another one.
+        """
+        m, rows = len(self.bound.kernels), n_samples(self.bound.samples)
+        for name, array, shape in (
+            ("coef", self.coef, (rows, self.coef.shape[1] if np.ndim(self.coef) == 2 else columns)),
+            ("quad", self.quad, (m,)),
+            ("scale", self.bound.normaliser.scale, (m,)),
+        ):
+            fits = isinstance(array, np.ndarray) and array.dtype == np.float64 and array.shape == shape
+            if not (fits and np.all(np.isfinite(array))):
+                raise ValueError(
+                    f"the state of partial_fit is damaged: {name} is not a finite array of {shape}"
+                )
+        if columns is not None and self.coef.shape[1] != columns:
+            raise ValueError(
+                f"the state of partial_fit is damaged: it has {self.coef.shape[1]} functions, the classes {columns}"
+            )
+        for name, value in (("exponent", self.q), ("step", self.eta)):
+            if not (isinstance(value, int | float | np.number) and 0 < value < np.inf):
+                raise ValueError(
+                    f"the state of partial_fit is damaged: its {name} is {value!r}, no number > 0"
+                )
+
     @property
     def weights(self) -> Array:
         """Factors of the kernels: ``f = sum_j weights_j sum_i (coef_i / q) k_j(x_i, .)``."""
@@ -64,6 +90,7 @@ class Stream:
         """Visit the samples of a batch in their order; return how many changed the function."""
         from .._numerics.online import FIXED_STEP, SIG, block_factors, kernel_epoch
 
+        self.check(1 if y.ndim == 1 else y.shape[1])
         size, columns = n_samples(batch), self.coef.shape[1]
         known = self.bound
         P = np.zeros((columns, self.quad.size, size))

@@ -6,7 +6,7 @@ import importlib
 import pkgutil
 from functools import cache
 
-__all__ = ["allowed_objects", "allowed_parts"]
+__all__ = ["allowed_objects", "allowed_parts", "is_estimator"]
 
 #: rooms whose components (kernels, losses, norms, solvers) are parameters of a model
 ROOMS = ("kernels", "losses", "norms", "solvers", "estimators", "problems")
@@ -95,6 +95,12 @@ def allowed_parts() -> dict[str, frozenset[str]]:
 def allowed_objects() -> frozenset[str]:
     """Classes of which a model file may hold instances: this library's own, and scikit-learn's around them."""
     return frozenset((*KEPT, *SKLEARN, *_components()))
+
+
+def is_estimator(name: str) -> bool:
+    """Whether a class on the list is one whose instances can be fitted, and not a part of one."""
+    module, _, kind = name.rpartition(".")
+    return hasattr(getattr(importlib.import_module(module), kind), "fit")
 
 
 def _components() -> set[str]:

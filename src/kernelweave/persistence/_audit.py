@@ -4,75 +4,224 @@ from __future__ import annotations
 
 import json
 from collections.abc import Iterator
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
-from ._allowed import allowed_parts
+from ._allowed import allowed_parts, is_estimator
+from ._powers import MOST_JOBS, PATHS
 
-__all__ = ["Finding", "strangers"]
+__all__ = ["Audit", "Finding", "audit"]
 
 #: nodes that stand for something that can be called
 CODE = ("FunctionNode", "MethodNode", "PartialNode", "OperatorFuncNode")
+#: levels of JSON; a model in a pipeline in a pipeline has about thirty
+MOST_LEVELS = 300
 
 
 class Finding(NamedTuple):
-    """Something that a model file may not hold: where it is, what it is, and whether it is a function."""
+    """Something that a model file may not hold: where it is, what it is, whether it is a function, and why not."""
 
     where: str
     what: str
     code: bool = False
+    why: str = "which is not on the list of types that a model file may hold"
+
+    def __str__(self) -> str:
+        return f"{self.where} is {self.what}" + (f", {self.why}" if self.why else "")
 
 
-def strangers(description: Any) -> list[Finding]:
+@dataclass
+class Audit:
+    """What a description holds: things that may not be there, types, and the names and formats of its arrays."""
+
+    findings: list[Finding] = field(default_factory=list)
+    types: set[str] = field(default_factory=set)
+    arrays: set[tuple[str, str]] = field(default_factory=set)
+
+
+def audit(description: Any) -> Audit:
     """Return everything in the description that is not on the list, with the way to it.
 
     The same function judges what is about to be saved and what is about to be loaded, and it does not rely on what
-    ``skops`` trusts: a node is fine only if its kind and its type are both listed.
+    ``skops`` trusts: a node is fine only if its kind and its type are both listed.  It looks at every node once.
     """
-    return list(_nodes(description, "model", allowed_parts()))
+    if _levels(description) > MOST_LEVELS:
+        return Audit([Finding("model", f"nested in more than {MOST_LEVELS} levels", why="")])
+    contradiction = _contradiction(description)
+    if contradiction is not None:
+        return Audit([contradiction])
+    found = Audit()
+    walk = _Walk(allowed_parts(), found)
+    found.findings = [*_root(description), *walk.nodes(description, "model")]
+    return found
 
 
-def _nodes(node: Any, where: str, allowed: dict[str, frozenset[str]]) -> Iterator[Finding]:
-    if not isinstance(node, dict) or not isinstance(node.get("__loader__"), str):
-        yield Finding(where, "something that is not an object at all")
-        return
-    kind, name = node["__loader__"], f"{node.get('__module__')}.{node.get('__class__')}"
-    if name not in allowed.get(kind, frozenset()):
-        yield Finding(where, name, kind in CODE)
-        return
-    content: Any = node.get("content")
-    if kind == "JsonNode":
-        try:
-            json.loads(content)
-        except (TypeError, ValueError):
-            yield Finding(where, "text that is no JSON")
-    elif kind == "DictNode":
-        yield from _nodes(node.get("key_types"), f"keys of {where}", allowed)
-        for key, value in content.items() if isinstance(content, dict) else ():
-            yield from _nodes(value, f"{where}[{key!r}]", allowed)
-    elif kind == "ObjectNode":
-        yield from _attributes(content, where, allowed)
-    elif kind in ("ListNode", "TupleNode", "SetNode") or node.get("type") == "json":
-        for position, value in enumerate(content if isinstance(content, list) else ()):
-            yield from _nodes(value, f"{where}[{position}]", allowed)
-        if "shape" in node:
-            yield from _nodes(node["shape"], f"shape of {where}", allowed)
-    elif kind == "DTypeNode":
-        yield from _nodes(content, where, allowed)
+def _levels(value: Any) -> int:
+    """How deeply dictionaries and lists are nested, found without recursion."""
+    deepest, open_values = 0, [(value, 1)]
+    while open_values:
+        here, level = open_values.pop()
+        deepest = max(deepest, level)
+        if level > MOST_LEVELS:
+            break
+        inside = here.values() if isinstance(here, dict) else here if isinstance(here, list) else ()
+        open_values += [(part, level + 1) for part in inside if isinstance(part, dict | list)]
+    return deepest
 
 
-def _attributes(content: Any, where: str, allowed: dict[str, frozenset[str]]) -> Iterator[Finding]:
-    """Attributes of an object, written as people write them: ``model.kernels``."""
-    if content is None:
-        return
-    plain = isinstance(content, dict) and content.get("__loader__") == "DictNode"
-    entries = content.get("content") if plain else None
-    if not isinstance(entries, dict):
-        yield from _nodes(content, where, allowed)
-        return
-    name = f"{content.get('__module__')}.{content.get('__class__')}"
-    if name != "builtins.dict":
-        yield Finding(where, name)
-        return
-    yield from _nodes(content.get("key_types"), f"attributes of {where}", allowed)
-    for key, value in entries.items():
-        yield from _nodes(value, f"{where}.{key}", allowed)
+def _contradiction(description: Any) -> Finding | None:
+    """Find a number of an object that stands at two different descriptions.
+
+    ``skops`` builds an object at the first place of its number and takes it again at the others, whatever these say.
+    ``save`` writes the whole description at every place, so equal numbers have equal descriptions, but for numbers and
+    names of files inside them, and a model is no larger than its text.  Anything else could hide one object behind
+    another, or unfold a short text without end.
+    """
+    known: dict[Any, int] = {}
+    first: dict[int, int] = {}
+    wrong: list[Any] = []
+
+    def number(value: Any) -> int:
+        """The same whole number for equal values; values are compared by the numbers of their parts."""
+        if isinstance(value, dict):
+            inside = [(name, number(part)) for name, part in value.items() if name not in ("__id__", "file")]
+            key: Any = ("dict", *inside)
+        elif isinstance(value, list):
+            key = ("list", *map(number, value))
+        else:
+            key = (type(value), value)
+        found = known.setdefault(key, len(known))
+        if isinstance(value, dict) and "__id__" in value:
+            mine = value["__id__"]
+            if type(mine) is not int or first.setdefault(mine, found) != found:
+                wrong.append(mine)
+        return found
+
+    number(description)
+    return Finding("model", f"two different things under the number {wrong[0]!r}", why="") if wrong else None
+
+
+def _root(node: Any) -> Iterator[Finding]:
+    """A file holds a model: something that can be fitted."""
+    if isinstance(node, dict) and node.get("__loader__") == "ObjectNode":
+        name = f"{node.get('__module__')}.{node.get('__class__')}"
+        if name in allowed_parts()["ObjectNode"] and not is_estimator(name):
+            yield Finding("model", f"a {name}, which is no estimator", why="")
+    elif isinstance(node, dict) and f"{node.get('__loader__')}" in allowed_parts():
+        yield Finding("model", f"a {node.get('__class__')}, which is no estimator", why="")
+
+
+class _Walk:
+    """Visits the nodes of a description, notes types and arrays, and yields what may not be there."""
+
+    def __init__(self, allowed: dict[str, frozenset[str]], found: Audit) -> None:
+        self.allowed, self.found = allowed, found
+
+    def nodes(self, node: Any, where: str) -> Iterator[Finding]:
+        if not isinstance(node, dict) or not isinstance(node.get("__loader__"), str):
+            yield Finding(where, "something that is not an object at all")
+            return
+        kind, name = node["__loader__"], f"{node.get('__module__')}.{node.get('__class__')}"
+        if name not in self.allowed.get(kind, frozenset()):
+            yield Finding(where, name, kind in CODE)
+            return
+        self.found.types.add(name)
+        yield from getattr(self, f"_{kind.removesuffix('Node').lower()}")(node, where)
+
+    def _json(self, node: Any, where: str) -> Iterator[Finding]:
+        if _parsed(node) is _NO_JSON:
+            yield Finding(where, "text that is no JSON", why="")
+
+    def _type(self, node: Any, where: str) -> Iterator[Finding]:
+        return iter(())
+
+    def _slice(self, node: Any, where: str) -> Iterator[Finding]:
+        content = node.get("content")
+        ends = [content.get(end) for end in ("start", "stop", "step")] if isinstance(content, dict) else [""]
+        if not all(end is None or type(end) in (int, str) for end in ends):
+            yield Finding(where, "a slice that has no ends", why="")
+
+    def _dict(self, node: Any, where: str, attributes: bool = False) -> Iterator[Finding]:
+        content, keys = node.get("content"), node.get("key_types")
+        yield from self.nodes(keys, f"{'attributes' if attributes else 'keys'} of {where}")
+        if not isinstance(content, dict):
+            yield Finding(where, "a dictionary without entries", why="")
+            return
+        kinds = keys.get("content") if isinstance(keys, dict) else None
+        if not isinstance(kinds, list) or len(kinds) != len(content):
+            yield Finding(where, "a dictionary whose keys are not all of a kind that is said", why="")
+        for key, value in content.items():
+            inside = f"{where}.{key}" if attributes else f"{where}[{key!r}]"
+            if attributes:
+                yield from self._power(str(key), value, inside)
+            yield from self.nodes(value, inside)
+
+    def _object(self, node: Any, where: str) -> Iterator[Finding]:
+        """Attributes of an object, written as people write them: ``model.kernels``."""
+        content = node.get("content")
+        if content is None:
+            return
+        name = f"{content.get('__module__')}.{content.get('__class__')}" if isinstance(content, dict) else ""
+        if not isinstance(content, dict) or content.get("__loader__") != "DictNode":
+            yield from self.nodes(content, where)
+            yield Finding(where, "an object whose state is no dictionary", why="")
+        elif name != "builtins.dict":
+            yield Finding(where, name)
+        else:
+            yield from self._dict(content, where, attributes=True)
+
+    def _power(self, attribute: str, value: Any, where: str) -> Iterator[Finding]:
+        """Parameters with power over the machine that loads the file: see ``_powers``."""
+        code = isinstance(value, dict) and value.get("__loader__") in CODE  # refused as what it is
+        if attribute in PATHS and _parsed(value) is not None and not code:
+            yield Finding(
+                where,
+                "set: a file may not say what is read, written or called when a model is fitted",
+                why="",
+            )
+        if attribute == "n_jobs":
+            jobs = _parsed(value)
+            if jobs is not None and not (type(jobs) is int and abs(jobs) <= MOST_JOBS):
+                yield Finding(where, f"not a number of jobs from -{MOST_JOBS} to {MOST_JOBS}", why="")
+
+    def _several(self, node: Any, where: str) -> Iterator[Finding]:
+        content = node.get("content")
+        if not isinstance(content, list):
+            yield Finding(where, "a sequence without entries", why="")
+            return
+        for position, value in enumerate(content):
+            yield from self.nodes(value, f"{where}[{position}]")
+
+    _list = _tuple = _set = _several
+
+    def _ndarray(self, node: Any, where: str) -> Iterator[Finding]:
+        if node.get("type") == "json":
+            yield from self._several(node, where)
+            yield from self.nodes(node.get("shape"), f"shape of {where}")
+        else:
+            yield from self._file(node, where, "array")
+
+    def _sparsematrix(self, node: Any, where: str) -> Iterator[Finding]:
+        yield from self._file(node, where, str(node["__class__"])[:3])
+
+    def _file(self, node: Any, where: str, kind: str) -> Iterator[Finding]:
+        if isinstance(node.get("file"), str):
+            self.found.arrays.add((node["file"], kind))
+        else:
+            yield Finding(where, "an array without values", why="")
+
+    def _dtype(self, node: Any, where: str) -> Iterator[Finding]:
+        yield from self.nodes(node.get("content"), where)
+
+
+_NO_JSON = object()
+
+
+def _parsed(node: Any) -> Any:
+    """Return the value of a node that holds JSON, or a mark that it holds none."""
+    if not isinstance(node, dict) or node.get("__loader__") != "JsonNode":
+        return _NO_JSON
+    try:
+        return json.loads(node.get("content"))  # type: ignore[arg-type]
+    except (TypeError, ValueError, RecursionError):
+        return _NO_JSON

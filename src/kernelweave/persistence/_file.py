@@ -6,29 +6,35 @@ import io
 import json
 import zipfile
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 from .. import __version__
 from .._output import write_whole
-from ._allowed import allowed_parts
-from ._audit import strangers
+from ..banks.memory import default_budget
+from ._archive import Archive, ModelFileError, open_archive, read_bytes
+from ._arrays import check_arrays
+from ._audit import audit
+from ._state import check_state
 from ._tables import with_frames, without_frames
 
-__all__ = ["ModelFileError", "about", "load", "save"]
+__all__ = ["Loaded", "ModelFileError", "about", "load", "loaded", "save"]
 
 FORMAT = "kernelweave model"
 #: layout of the file; raised when an older library could not read it
 SCHEMA = 1
 LABEL = "kernelweave.json"
 DESCRIPTION = "schema.json"  # the name that skops gives it
-
-
-class ModelFileError(ValueError):
-    """A model that cannot be saved without code in the file, or a file that is not loaded."""
+#: a file may always unfold to this many bytes, ...
+ROOM = 500_000_000
+#: ... and beyond that to this many times its own: what a file costs is in proportion to its size
+INFLATION = 200
 
 
 def save(model: Any, path: str | Path, *, note: dict[str, Any] | None = None) -> None:
     """Save a fitted model to a file that holds data and no code.
+
+    Where a pipeline keeps its cache (``memory``) and a fit its ``checkpoint`` is left out: a file does not say what is
+    read or written on the machine that loads it.
 
     Parameters
     ----------
@@ -52,6 +58,8 @@ def dumped(model: Any, note: dict[str, Any] | None = None) -> bytes:
     import skops.io
 
     name = type(model).__name__
+    if not hasattr(model, "fit"):
+        raise ModelFileError(f"a {name} cannot be saved on its own: a model file holds an estimator")
     try:
         content = skops.io.dumps(without_frames(model), compression=zipfile.ZIP_DEFLATED)
     except Exception as error:
@@ -61,12 +69,18 @@ def dumped(model: Any, note: dict[str, Any] | None = None) -> bytes:
         ) from error
     buffer = io.BytesIO(content)
     with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
-        found = strangers(_description(archive))
+        found = audit(json.loads(archive.read(DESCRIPTION))).findings
         if found:
-            where, what, code = found[0]
-            why = "the function " + what if code else f"a {what}, which is not on the list of types"
+            where, what, code, why = found[0]
+            what = (
+                f"the function {what}"
+                if code
+                else f"a {what}, which is not on the list of types"
+                if why
+                else what
+            )
             raise ModelFileError(
-                f"this {name} cannot be saved: {where} is {why}, and a model file holds data, no code. Replace it by "
+                f"this {name} cannot be saved: {where} is {what}, and a model file holds data, no code. Replace it by "
                 "a component of the library, or use pickle between programs that trust each other"
             )
         archive.writestr(LABEL, json.dumps(_label(name, note), indent=1))
@@ -88,31 +102,35 @@ def _label(name: str, note: dict[str, Any] | None) -> dict[str, Any]:
     }
 
 
-def about(path: str | Path) -> dict[str, Any]:
+def about(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
     """Return what a model file says of itself, without building the model.
 
     Parameters
     ----------
     path : path
+    max_bytes : int, optional
+        As for :func:`load`.
 
     Returns
     -------
     dict
         ``format``, ``schema``, ``kernelweave``, ``scikit-learn``, ``skops``, ``numpy``, ``model`` and ``note``.
     """
-    with _opened(path) as archive:
-        return _checked_label(archive, Path(path))
+    return _checked_label(_opened(Path(path), max_bytes)[0])
 
 
-def load(path: str | Path) -> Any:
+def load(path: str | Path, *, max_bytes: int | None = None) -> Any:
     """Load a model that :func:`save` wrote.
 
     No code in the file is run, because there can be none: the file is refused if it holds anything but numbers, text
-    and objects of an exact list of types.
+    and objects of an exact list of types.  It is read once, and every array in it is checked before it is used.
 
     Parameters
     ----------
     path : path
+    max_bytes : int, optional
+        What the file may unfold to in memory.  By default 500 MB, or 200 times its size where that is more, but not
+        more than half of the memory there is.
 
     Returns
     -------
@@ -121,97 +139,106 @@ def load(path: str | Path) -> Any:
     Raises
     ------
     ModelFileError
-        Where the file is damaged, is no model file, is a pickle, holds a type that is not on the list, or was written
-        by a later library.
+        Where the file is damaged, is no model file, is a pickle, holds a type that is not on the list, names files or
+        functions to be used by a fit, does not fit together, or was written by a later library.
     """
+    return loaded(path, max_bytes=max_bytes).model
+
+
+class Loaded(NamedTuple):
+    """A model with the label of its file, both from one reading of it."""
+
+    model: Any
+    label: dict[str, Any]
+
+
+def loaded(path: str | Path, *, max_bytes: int | None = None) -> Loaded:
+    """Return the model and what :func:`about` says of it."""
     import skops.io
 
-    path = Path(path)
-    with _opened(path) as archive:
-        _checked_label(archive, path)
-        found = strangers(_description(archive, path))
-        if found:
-            raise ModelFileError(
-                f"{path} is refused: {found[0].where} is {found[0].what}, which is not on the list of types that a "
-                "model file may hold"
-            )
+    archive, most = _opened(Path(path), max_bytes)
+    label = _checked_label(archive)
+    found = audit(_description(archive))
+    if found.findings:
+        raise ModelFileError(f"{path} is refused: {found.findings[0]}")
+    idle = set(archive.members) - {LABEL, DESCRIPTION} - {member for member, _ in found.arrays}
+    if idle:
+        raise ModelFileError(f"{path} is refused: nothing in it uses its part {min(idle)!r}")
+    check_arrays(archive, sorted(found.arrays), most)
     try:
-        return with_frames(skops.io.load(path, trusted=sorted(frozenset().union(*allowed_parts().values()))))
+        # the types of this file, all of them on the list: skops looks through them at every node
+        model = with_frames(skops.io.loads(archive.content, trusted=sorted(found.types)))
+        check_state(model)
     except Exception as error:
         raise ModelFileError(
-            f"{path} cannot be loaded, its content does not fit together: {error}"
+            f"{path} cannot be loaded, its content does not fit together: {error or type(error).__name__}"
         ) from error
+    return Loaded(model, label)
 
 
-class _opened:
-    """The archive, looked through for damage; a file that is none is refused with what it seems to be."""
-
-    def __init__(self, path: str | Path) -> None:
-        self.path = Path(path)
-
-    def __enter__(self) -> zipfile.ZipFile:
-        if not self.path.is_file():
-            raise FileNotFoundError(f"there is no file {self.path}")
-        if not zipfile.is_zipfile(self.path):
-            raise ModelFileError(f"{self.path} is refused: {_guess(self.path)}")
-        try:
-            self.archive = zipfile.ZipFile(self.path)
-            broken = self.archive.testzip()
-        except (zipfile.BadZipFile, OSError, EOFError, ValueError, NotImplementedError) as error:
-            raise ModelFileError(f"{self.path} is damaged: {error}") from error
-        except Exception as error:  # zlib and struct errors of torn members
-            raise ModelFileError(f"{self.path} is damaged: {error}") from error
-        if broken is not None:
-            self.archive.close()
-            raise ModelFileError(f"{self.path} is damaged: its part {broken!r} does not match its checksum")
-        return self.archive
-
-    def __exit__(self, *_: object) -> None:
-        self.archive.close()
+def _opened(path: Path, max_bytes: int | None) -> tuple[Archive, int]:
+    """The archive, looked through for damage, and the bytes it may unfold to; what is no archive is refused."""
+    most = default_budget() if max_bytes is None else int(max_bytes)
+    content = read_bytes(path, most)
+    if not content.startswith(b"PK\x03\x04") or not zipfile.is_zipfile(io.BytesIO(content)):
+        raise ModelFileError(f"{path} is refused: {_guess(content)}")
+    if max_bytes is None:
+        most = min(most, max(ROOM, INFLATION * len(content)))
+    return open_archive(content, str(path), most), most
 
 
-def _guess(path: Path) -> str:
+def _guess(content: bytes) -> str:
     """What a file that is no archive seems to be."""
-    with path.open("rb") as file:
-        start = file.read(16)
-    if not start:
+    if not content:
         return "it is empty"
     # pickles from protocol 2 on; those of joblib may be compressed
-    if start[0] == 0x80 or start[:2] in (b"\x78\x9c", b"\x78\x01", b"\x1f\x8b") or start[:1] in b"(c]}":
+    if content[0] == 0x80 or content[:2] in (b"\x78\x9c", b"\x78\x01", b"\x1f\x8b") or content[:1] in b"(c]}":
         return (
             "it looks like a pickle, which can run any code when it is loaded. Models are loaded only from files "
             "that kernelweave.persistence.save wrote"
         )
-    if start[:4] == b"PK\x03\x04":
+    if content[:4] == b"PK\x03\x04":
         return "it is the beginning of a model file or another archive, cut short"
+    if zipfile.is_zipfile(io.BytesIO(content)):
+        return "it has bytes before its first part, so that it may be something else as well"
     return "it is not a model file (a zip archive written by kernelweave.persistence.save)"
 
 
-def _checked_label(archive: zipfile.ZipFile, path: Path) -> dict[str, Any]:
+def _parsed(archive: Archive, member: str) -> Any:
     try:
-        label = json.loads(archive.read(LABEL))
-    except KeyError:
-        raise ModelFileError(
-            f"{path} is refused: it is an archive, but not one that kernelweave.persistence.save wrote "
-            f"(it has no {LABEL})"
-        ) from None
+        return json.loads(archive.text(member))
+    except ModelFileError:
+        raise
+    except RecursionError:
+        raise ModelFileError(f"{archive.name} is damaged: {member} is nested too deeply") from None
     except ValueError as error:
-        raise ModelFileError(f"{path} is damaged: {LABEL} is no JSON ({error})") from error
-    if not isinstance(label, dict) or label.get("format") != FORMAT:
-        raise ModelFileError(f"{path} is refused: its {LABEL} does not say that it is a {FORMAT}")
-    schema = label.get("schema")
-    if not isinstance(schema, int) or schema > SCHEMA:
+        raise ModelFileError(f"{archive.name} is damaged: {member} is no JSON ({error})") from error
+
+
+def _checked_label(archive: Archive) -> dict[str, Any]:
+    name = archive.name
+    if LABEL not in archive.members:
         raise ModelFileError(
-            f"{path} is refused: its layout is number {schema}, of kernelweave {label.get('kernelweave')}; "
-            f"this is kernelweave {__version__}, which reads layouts up to {SCHEMA}"
+            f"{name} is refused: it is an archive, but not one that kernelweave.persistence.save wrote "
+            f"(it has no {LABEL})"
         )
+    label = _parsed(archive, LABEL)
+    if not isinstance(label, dict) or label.get("format") != FORMAT:
+        raise ModelFileError(f"{name} is refused: its {LABEL} does not say that it is a {FORMAT}")
+    schema = label.get("schema")
+    if type(schema) is not int or not 1 <= schema <= SCHEMA:
+        raise ModelFileError(
+            f"{name} is refused: its layout is number {schema!r}, of kernelweave {label.get('kernelweave')}; "
+            f"this is kernelweave {__version__}, which reads layouts from 1 to {SCHEMA}"
+        )
+    kinds = {**dict.fromkeys(("kernelweave", "scikit-learn", "skops", "numpy", "model"), str), "note": dict}
+    wrong = [key for key, kind in kinds.items() if not isinstance(label.get(key), kind)]
+    if wrong:
+        raise ModelFileError(f"{name} is damaged: its {LABEL} does not say {wrong[0]!r}")
     return label
 
 
-def _description(archive: zipfile.ZipFile, path: Path | str = "the file") -> Any:
-    try:
-        return json.loads(archive.read(DESCRIPTION))
-    except KeyError:
-        raise ModelFileError(f"{path} is damaged: it has no {DESCRIPTION}") from None
-    except (ValueError, RecursionError) as error:
-        raise ModelFileError(f"{path} is damaged: {DESCRIPTION} is no JSON ({error})") from error
+def _description(archive: Archive) -> Any:
+    if DESCRIPTION not in archive.members:
+        raise ModelFileError(f"{archive.name} is damaged: it has no {DESCRIPTION}")
+    return _parsed(archive, DESCRIPTION)

@@ -8,6 +8,8 @@ from typing import Any
 
 import numpy as np
 
+from ._powers import DROPPED
+
 __all__ = ["SavedTable", "with_frames", "without_frames"]
 
 
@@ -74,8 +76,11 @@ def _put_together(kind: str, value: Any) -> Any:
 
 
 def without_frames(what: Any) -> Any:
-    """Return the same objects with every data frame taken apart; the originals are not touched."""
-    return _Walk(lambda x: SavedTable.of(x) if _is_frame(x) else x).of(what)
+    """Return the same objects with every data frame taken apart and orders to the machine left out.
+
+    The originals are not touched.
+    """
+    return _Walk(lambda x: SavedTable.of(x) if _is_frame(x) else x, DROPPED).of(what)
 
 
 def with_frames(what: Any) -> Any:
@@ -88,10 +93,13 @@ def _is_frame(what: Any) -> bool:
 
 
 class _Walk:
-    """Rebuilds containers and objects in which something was exchanged; shared parts stay shared."""
+    """Rebuilds containers and objects in which something was exchanged; shared parts stay shared.
 
-    def __init__(self, exchange: Callable[[Any], Any]) -> None:
-        self.exchange = exchange
+    Attributes called as one of ``dropped`` become None.
+    """
+
+    def __init__(self, exchange: Callable[[Any], Any], dropped: frozenset[str] = frozenset()) -> None:
+        self.exchange, self.dropped = exchange, dropped
         self.done: dict[int, tuple[Any, Any]] = {}
 
     def of(self, what: Any) -> Any:
@@ -115,7 +123,8 @@ class _Walk:
         state = getattr(what, "__dict__", None)
         if not isinstance(state, dict):
             return what
-        changed = {key: new for key, old in state.items() if (new := self.of(old)) is not old}
+        kept = {key: None if key in self.dropped else old for key, old in state.items()}
+        changed = {key: new for key, old in state.items() if (new := self.of(kept[key])) is not old}
         if not changed:
             return what
         other = copy.copy(what)

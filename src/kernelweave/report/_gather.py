@@ -18,6 +18,7 @@ from ..inspection import WeightStability, contributions, final_estimator, kernel
 from ..inspection.permutation import test_views
 from ..inspection.views import learnt_weights
 from ..kernels._helpers import take
+from ..persistence._powers import cleared
 
 __all__ = ["Compared", "Findings", "Suspect", "gather"]
 
@@ -76,6 +77,7 @@ def gather(
     progress: Callable[[int, int], None] | None,
 ) -> Findings:
     """Refit on folds: ``fitted`` is what the report is about, ``model`` the same on samples that can be cut."""
+    model = cleared(model)  # refits neither read nor write the files of the fit
     classify = is_classifier(final_estimator(model))
     methods = [("this model", "", model), *_baselines(model, final_estimator(fitted), classify)]
     splits = _folds(y, classify, n_folds, n_repeats, random_state)

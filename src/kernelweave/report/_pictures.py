@@ -40,6 +40,8 @@ def drawn(draw: Any, size: tuple[float, float], what: str, key: str) -> str:
         figure.savefig(buffer, format="svg", transparent=True, metadata={"Date": None, "Creator": None})
     svg = buffer.getvalue()
     svg = re.sub(r"<!--.*?-->", "", svg[svg.index("<svg") :], flags=re.DOTALL)
+    # the one rule in there would hold for the whole page: page.css has it for pictures
+    svg = re.sub(r"<style[^>]*>.*?</style>", "", svg, flags=re.DOTALL)
     for colour, variable in COLOURS.items():
         svg = svg.replace(colour, variable)
     # ids are unique within a picture only, and a page has several

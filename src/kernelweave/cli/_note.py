@@ -1,0 +1,72 @@
+"""A model file with what ``kernelweave fit`` noted beside the model."""
+
+from __future__ import annotations
+
+import warnings
+from pathlib import Path
+from typing import Any
+
+from ._terminal import say
+
+__all__ = ["checked_note", "open_model"]
+
+COLUMNS = ("numbers", "categories")
+TASKS = ("classification", "regression")
+
+
+def open_model(path: Path) -> tuple[Any, dict[str, Any]]:
+    """Return a model and the label of its file; one sentence says where another scikit-learn wrote it."""
+    from importlib.metadata import version
+
+    from sklearn.exceptions import InconsistentVersionWarning
+
+    from ..persistence._file import loaded
+
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        model, label = loaded(path)
+    others = [one for one in caught if not issubclass(one.category, InconsistentVersionWarning)]
+    if len(others) < len(caught):
+        say(
+            f"warning: {path} was written with scikit-learn {label['scikit-learn']}, "
+            f"this is {version('scikit-learn')}: "
+            "what its steps compute may have changed",
+            err=True,
+        )
+    for one in others:
+        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    return model, label
+
+
+def checked_note(label: dict[str, Any], path: Path) -> dict[str, Any]:
+    """Return the note of a model file, or say that ``fit`` of this version did not write it.
+
+    Parameters
+    ----------
+    label : dict
+        What ``persistence.about`` returns.
+    path : Path
+        Of the file, for the message.
+    """
+    note = label["note"]
+    if "columns" not in note:
+        raise ValueError(
+            f"{path} was not written by 'kernelweave fit', which notes the columns: load it in Python with "
+            "kernelweave.persistence.load"
+        )
+    checks = {
+        "command": lambda value: value is None or isinstance(value, str),
+        "columns": lambda value: isinstance(value, dict) and all(kind in COLUMNS for kind in value.values()),
+        "gram": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
+        "id": lambda value: value is None or isinstance(value, str),
+        "rows": lambda value: type(value) is int and value > 0,
+        "target": lambda value: isinstance(value, str),
+        "task": lambda value: value in TASKS,
+    }
+    wrong = [key for key, fits in checks.items() if not fits(note.get(key))]
+    if wrong:
+        raise ValueError(
+            f"{path} does not say {wrong[0]!r} as this version needs it (it was written by kernelweave "
+            f"{label['kernelweave']}): fit again, or load it in Python with kernelweave.persistence.load"
+        )
+    return dict(note)

@@ -1,0 +1,68 @@
+"""Everything that the commands print goes through here.
+
+Names of columns, classes, kernels and files come from data that somebody else may have made.  A terminal obeys control
+characters in them: it can be made to hide lines, to change its title or to fill the clipboard.  They are shown instead.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from typing import Any
+
+import click
+
+__all__ = ["Commands", "on_one_line", "say", "say_json", "visible"]
+
+
+def visible(text: str) -> str:
+    r"""Write characters that cannot be seen as their escapes; line ends stay.
+
+    >>> print(visible("name\x1b[2J\u202e"), visible("Größe"))
+    name\x1b[2J\u202e Größe
+    """
+    if text.replace("\n", "").isprintable():
+        return text
+    return "".join(c if c.isprintable() or c == "\n" else c.encode("unicode_escape").decode() for c in text)
+
+
+def on_one_line(what: Any) -> Any:
+    r"""Make texts visible, line ends included, also inside lists and dictionaries: a name cannot pose as a line.
+
+    >>> on_one_line({"view": ["a\nb", 1]})
+    {'view': ['a\\nb', 1]}
+    """
+    if isinstance(what, str):
+        return visible(what).replace("\n", "\\n")
+    if isinstance(what, dict):
+        return {on_one_line(key): on_one_line(value) for key, value in what.items()}
+    return [on_one_line(part) for part in what] if isinstance(what, list | tuple) else what
+
+
+def say(text: str, *, err: bool = False, nl: bool = True) -> None:
+    """Print a text for people."""
+    click.echo(visible(text), err=err, nl=nl)
+
+
+def say_json(facts: Any, indent: int | None = 1) -> None:
+    """Print one JSON object for machines; it is plain ASCII without control characters."""
+    click.echo(json.dumps(facts, indent=indent).replace("\x7f", "\\u007f"))
+
+
+class Commands(click.Group):
+    """A group whose commands' errors and warnings are made visible like everything else."""
+
+    def invoke(self, ctx: click.Context) -> Any:
+        """Run a command."""
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            try:
+                return super().invoke(ctx)
+            except click.ClickException as error:
+                told = error.format_message
+                error.format_message = lambda: visible(told())  # type: ignore[method-assign]
+                raise
+
+
+def _show_warning(message: Any, category: Any, *_: Any, **__: Any) -> None:
+    say(f"warning: {message}", err=True)

@@ -1,0 +1,429 @@
+"""Files made to harm: each is refused with a sentence, before anything in it has an effect."""
+
+from __future__ import annotations
+
+import io
+import json
+import os
+import subprocess
+import sys
+import time
+import zipfile
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from joblib import Memory
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_iris
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+from kernelweave import KernelFeatures, MKLClassifier
+from kernelweave import kernels as kw
+from kernelweave.losses import Hinge
+from kernelweave.persistence import ModelFileError, about, load, save
+from kernelweave.persistence._audit import MOST_LEVELS, audit
+from kernelweave.persistence._file import LABEL
+from kernelweave.persistence._powers import cleared
+from kernelweave.report import make_report
+
+X, Y = load_iris(return_X_y=True)
+X, Y = X[40:90], (Y[40:90] > 0).astype(int)
+SPARSE = sp.csr_matrix(np.where(X > 2, X, 0.0))
+ONLINE = {"norm": 2, "fit_intercept": False, "solver": "obscure"}
+
+
+def members(path):
+    with zipfile.ZipFile(path) as archive:
+        return {name: archive.read(name) for name in archive.namelist()}
+
+
+def write(path, parts, how="w"):
+    with zipfile.ZipFile(path, how, zipfile.ZIP_DEFLATED) as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+
+
+def edit(path, change):
+    """Change the description."""
+    parts = members(path)
+    tree = json.loads(parts["schema.json"])
+    change(tree)
+    write(path, parts | {"schema.json": json.dumps(tree)})
+
+
+def exchange(path, tree, node, value):
+    """Put another array in the place of one, and leave out what is then unused."""
+    node["file"], node["__id__"] = "1.npy", 1
+    text = json.dumps(tree)
+    parts = {
+        name: content for name, content in members(path).items() if name in text or name.endswith(".json")
+    }
+    write(path, parts | {"schema.json": text, "1.npy": npy(value)})
+
+
+def as_text(value):
+    content = json.dumps(value)
+    return {"__class__": "str", "__module__": "builtins", "__loader__": "JsonNode", "content": content}
+
+
+def npy(array):
+    buffer = io.BytesIO()
+    np.save(buffer, array)
+    return buffer.getvalue()
+
+
+@pytest.fixture
+def path(tmp_path):
+    path = tmp_path / "model.skops"
+    save(MKLClassifier(kw.linear()).fit(X, Y), path)
+    return path
+
+
+def refused(path, match):
+    with pytest.raises(ModelFileError, match=match):
+        load(path)
+
+
+# ---- parameters that reach beyond the model -----------------------------------------------------------------
+
+
+@pytest.mark.parametrize("memory", ["cache", Memory("cache", verbose=0)])
+def test_paths_are_not_saved(tmp_path, memory, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    inner = make_pipeline(StandardScaler(), MKLClassifier(kw.linear()), memory=memory)
+    model = CalibratedClassifierCV(inner, cv=2).fit(X, Y)
+    for one in (inner, *(fold.estimator for fold in model.calibrated_classifiers_)):
+        one[-1].checkpoint = "fit.npz"
+    save(model, "model.skops")
+    other = load("model.skops")
+    assert other.estimator.memory is None
+    assert other.estimator[-1].checkpoint is None
+    assert all(one.estimator[-1].checkpoint is None for one in other.calibrated_classifiers_)
+    np.testing.assert_array_equal(other.predict(X), model.predict(X))
+    assert inner.memory is memory, "the model itself is not touched"
+    assert inner[-1].checkpoint == "fit.npz"
+    assert b"fit.npz" not in b"".join(members("model.skops").values())
+
+
+@pytest.mark.parametrize("name", ["memory", "checkpoint", "callback"])
+@pytest.mark.parametrize("value", ["/tmp/somewhere", "", False, 0, ["a"]])
+def test_paths_are_not_loaded(path, name, value):
+    save(make_pipeline(StandardScaler(), MKLClassifier(kw.linear())).fit(X, Y), path)
+
+    def change(tree):
+        state = tree["content"]["content"]
+        if name == "memory":
+            state["memory"] = as_text(value)
+        else:
+            last = state["steps"]["content"][1]["content"][1]
+            last["content"]["content"][name] = as_text(value)
+
+    edit(path, change)
+    refused(path, rf"{name} is set: a file may not say what is read, written or called")
+
+
+@pytest.mark.parametrize("jobs", [10**6, 1.5, "all"])
+def test_a_file_does_not_start_thousands_of_processes(path, jobs):
+    edit(path, lambda tree: tree["content"]["content"].update(n_jobs=as_text(jobs)))
+    refused(path, r"model\.n_jobs is not a number of jobs")
+
+
+def test_a_report_does_not_write_to_the_checkpoint_of_the_fit(tmp_path):
+    checkpoint = tmp_path / "fit.npz"
+    model = make_pipeline(StandardScaler(), MKLClassifier(kw.linear(), checkpoint=checkpoint)).fit(X, Y)
+    before = checkpoint.read_bytes() if checkpoint.exists() else None
+    make_report(model, X, Y, n_folds=2, n_repeats=1)
+    assert (checkpoint.read_bytes() if checkpoint.exists() else None) == before
+
+
+def test_what_is_cleared():
+    model = make_pipeline(
+        StandardScaler(), MKLClassifier(checkpoint="a", callback=print, n_jobs=3, verbose=2, memory_budget="1GB"),
+        memory="b",
+    )  # fmt: skip
+    paths, everything = cleared(model), cleared(model, machine=True)
+    assert (paths.memory, paths[-1].checkpoint, paths[-1].callback) == (None, None, None)
+    assert (paths[-1].n_jobs, paths[-1].verbose, paths[-1].memory_budget) == (3, 2, "1GB")
+    last = everything[-1]
+    assert (last.checkpoint, last.n_jobs, last.verbose, last.memory_budget) == (None, None, False, None)
+
+
+# ---- arrays that point outside ------------------------------------------------------------------------------
+
+
+def forge_sparse(path, part, change):
+    parts = members(path)
+    name = next(name for name in parts if name.endswith(".npz"))
+    with zipfile.ZipFile(io.BytesIO(parts[name])) as archive:
+        inner = {key: archive.read(key) for key in archive.namelist()}
+    inner[f"{part}.npy"] = npy(change(np.load(io.BytesIO(inner[f"{part}.npy"]))))
+    buffer = io.BytesIO()
+    write(buffer, inner)
+    write(path, parts | {name: buffer.getvalue()})
+
+
+def at(position, value):
+    def change(values):
+        values[position] = value
+        return values
+
+    return change
+
+
+@pytest.mark.parametrize(
+    ("part", "change", "why"),
+    [
+        ("indices", at(0, 2**28), "index of 268435456, but 4 columns"),
+        ("indices", at(-1, -7), "index of -7"),
+        ("indptr", at(1, 2**28), "pointers do not rise"),
+        ("indptr", at(-1, 2**28), "pointers end at"),
+        ("indptr", lambda values: values[:-1], "pointers for"),
+        ("shape", at(1, 2), "but 2 columns"),
+        ("shape", at(0, -1), "its shape is"),
+        ("data", lambda values: values[:-1], "values"),
+        ("data", lambda values: values.astype(complex), "neither numbers nor texts"),
+        ("format", lambda values: np.array(b"bsr"), "'bsr' matrix where the description says csr"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["support", "stream"])
+def test_sparse_matrices_that_point_outside(tmp_path, part, change, why, kind):
+    model = MKLClassifier(kw.linear() + kw.gaussian(1.0), **(ONLINE if kind == "stream" else {}))
+    model = model.partial_fit(SPARSE, Y, [0, 1]) if kind == "stream" else model.fit(SPARSE, Y)
+    save(model, tmp_path / "model.skops")
+    load(tmp_path / "model.skops")
+    forge_sparse(tmp_path / "model.skops", part, change)
+    refused(tmp_path / "model.skops", why)
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [("quad", np.zeros(1)), ("quad", np.zeros((2, 5))), ("quad", np.array([1, 2])), ("coef", np.zeros((3, 1))),
+     ("coef", np.zeros(7)), ("coef", np.full((50, 1), np.nan))],
+)  # fmt: skip
+def test_streaming_state_of_other_sizes(tmp_path, name, value):
+    path = tmp_path / "model.skops"
+    save(MKLClassifier(kw.linear() + kw.gaussian(1.0), **ONLINE).partial_fit(X, Y, [0, 1]), path)
+    tree = json.loads(members(path)["schema.json"])
+    node = tree["content"]["content"]["_stream"]["content"]["content"][name]
+    exchange(path, tree, node, value)
+    refused(path, f"state of partial_fit is damaged: {name}")
+
+
+def test_an_encoder_that_writes_outside_its_columns(tmp_path):
+    path = tmp_path / "model.skops"
+    texts = np.array([["a"], ["b"]] * 25, dtype=object)
+    save(make_pipeline(OneHotEncoder(sparse_output=False), MKLClassifier(kw.linear())).fit(texts, Y), path)
+    model = load(path)
+    coder = model[0]
+    coder._infrequent_enabled = True
+    coder._default_to_infrequent_mappings = [np.array([2**30, 2**30])]
+    save(model, path)
+    refused(path, "an encoder names categories that it does not have")
+
+
+@pytest.mark.parametrize(
+    "header", ["(4611686018427387904, 4)", "(-1, 3)", "(99999999999,)", "(2, 3)", "(3, 3, 3)"]
+)
+def test_headers_of_arrays_account_for_every_byte(path, header):
+    parts = members(path)
+    name = next(name for name in parts if name.endswith(".npy"))
+    text = f"{{'descr': '<f8', 'fortran_order': False, 'shape': {header}, }}".ljust(117) + "\n"
+    parts[name] = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + bytes(72)
+    write(path, parts)
+    refused(path, "does not have 72 bytes")
+
+
+def test_weights_of_another_number_of_kernels(path):
+    tree = json.loads(members(path)["schema.json"])
+    node = tree["content"]["content"]["weights_"]
+    exchange(path, tree, node, np.ones((2, 3, 4)))
+    refused(path, "does not fit together")
+
+
+def test_features_of_other_starts(tmp_path):
+    path = tmp_path / "model.skops"
+    save(KernelFeatures(kw.linear()).fit(X), path)
+    tree = json.loads(members(path)["schema.json"])
+    node = tree["content"]["content"]["starts_"]
+    exchange(path, tree, node, np.array([0.5, 1.5]))
+    refused(path, "does not fit together")
+
+
+# ---- the archive --------------------------------------------------------------------------------------------
+
+
+def test_a_second_member_of_a_name(path):
+    with pytest.warns(UserWarning, match="Duplicate name"):
+        write(path, {LABEL: members(path)[LABEL]}, "a")
+    refused(path, "two parts called 'kernelweave.json'")
+
+
+@pytest.mark.parametrize("extra", [b"#!/bin/sh\necho\n", b"\x80\x04", bytes(64)])
+def test_bytes_around_the_archive(path, extra):
+    content = path.read_bytes()
+    path.write_bytes(extra + content)
+    with pytest.raises(ModelFileError, match="is refused"):
+        load(path)
+    path.write_bytes(content + extra)
+    with pytest.raises(ModelFileError, match="is refused"):
+        load(path)
+
+
+def test_a_member_that_nothing_uses(path):
+    write(path, members(path) | {"payload.npy": npy(np.zeros(3))})
+    refused(path, "nothing in it uses its part 'payload.npy'")
+
+
+def test_bytes_between_the_members(path):
+    with zipfile.ZipFile(path) as archive:
+        second = sorted(info.header_offset for info in archive.infolist())[1]
+        start = archive.start_dir
+    content = bytearray(path.read_bytes())
+    # make room before the second member, and move what the directory says about where members are
+    for info in list(zipfile.ZipFile(path).infolist()):
+        at = content.index(info.filename.encode(), start)
+        if info.header_offset >= second:
+            content[at - 4 : at] = (info.header_offset + 8).to_bytes(4, "little")
+    content[-6:-2] = (start + 8).to_bytes(4, "little")
+    path.write_bytes(bytes(content[:second]) + b"sneaked!" + bytes(content[second:]))
+    refused(path, "bytes between its parts")
+
+
+@pytest.mark.parametrize("schema", [True, False, 1.0, "1", 0, -1, None, [1]])
+def test_layouts_that_are_no_number(path, schema):
+    parts = members(path)
+    label = json.loads(parts[LABEL]) | {"schema": schema}
+    write(path, parts | {LABEL: json.dumps(label)})
+    refused(path, "its layout is number")
+    with pytest.raises(ModelFileError, match="its layout is number"):
+        about(path)
+
+
+@pytest.mark.parametrize(("key", "value"), [("note", []), ("kernelweave", None), ("scikit-learn", 1)])
+def test_labels_of_other_kinds(path, key, value):
+    parts = members(path)
+    write(path, parts | {LABEL: json.dumps(json.loads(parts[LABEL]) | {key: value})})
+    refused(path, f"does not say '{key}'")
+
+
+def test_a_file_of_something_that_is_no_estimator(path):
+    with pytest.raises(ModelFileError, match="a Hinge cannot be saved on its own"):
+        save(Hinge(), path)
+    edit(path, lambda tree: tree.update({"__class__": "Hinge", "__module__": "kernelweave.losses.hinge"}))
+    refused(path, "which is no estimator")
+    edit(
+        path,
+        lambda tree: tree.update({"__class__": "dict", "__module__": "builtins", "__loader__": "DictNode"}),
+    )
+    refused(path, "which is no estimator")
+
+
+def test_nested_numbers_take_no_time(path):
+    """Seven kilobytes that would be a billion objects."""
+    node = as_text(1)
+    empty = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode"}
+    for level in range(40):
+        node = {
+            **empty,
+            "__id__": 10 + level,
+            "content": [node, {**empty, "__id__": 9 + level, "content": []}],
+        }
+    edit(path, lambda tree: tree["content"]["content"].update(kernels=node))
+    began = time.process_time()
+    refused(path, "two different things under the number")
+    assert time.process_time() - began < 2.0
+
+
+def test_objects_that_are_used_twice_stay_one(tmp_path):
+    shared = kw.gaussian(1.0)
+    model = MKLClassifier(shared).fit(X, Y)
+    model.also = [shared, shared]
+    save(model, tmp_path / "model.skops")
+    other = load(tmp_path / "model.skops")
+    assert other.also[0] is other.also[1]
+
+
+def test_depth_is_bounded(path):
+    def deep(levels):
+        node = as_text(1)
+        for _ in range(levels):
+            node = {
+                "__class__": "list",
+                "__module__": "builtins",
+                "__loader__": "ListNode",
+                "content": [node],
+            }
+        return node
+
+    assert not audit(deep(5)).findings[1:]
+    assert f"more than {MOST_LEVELS} levels" in str(audit(deep(MOST_LEVELS)).findings[0])
+    edit(path, lambda tree: tree["content"]["content"].update(kernels=deep(160)))
+    refused(path, "levels")
+
+
+@pytest.mark.parametrize("member", ["schema.json", LABEL])
+def test_deep_json(path, member):
+    write(path, members(path) | {member: "[" * 200_000 + "]" * 200_000})
+    refused(path, "nested too deeply")
+
+
+def test_deep_json_in_a_text(path):
+    bad = as_text(1) | {"content": "[" * 200_000 + "]" * 200_000}
+    edit(path, lambda tree: tree["content"]["content"].update(kernels=bad))
+    refused(path, "text that is no JSON")
+
+
+def test_size_is_bounded(path):
+    write(path, members(path) | {"zeros.npy": bytes(501_000_000)})
+    assert path.stat().st_size < 10**6
+    began = time.process_time()
+    refused(path, "raise max_bytes if you trust it")
+    assert time.process_time() - began < 2.0
+    with pytest.raises(ModelFileError, match="raise max_bytes"):
+        load(path, max_bytes=1000)
+
+
+def test_a_description_out_of_proportion(path):
+    parts = members(path)
+    write(path, parts | {"schema.json": parts["schema.json"] + b" " * 60_000_000})
+    refused(path, "more than a model file needs")
+
+
+def test_other_kinds_of_files_are_not_waited_for(tmp_path):
+    os.mkfifo(tmp_path / "pipe")
+    for path in (tmp_path / "pipe", tmp_path, "/dev/zero"):
+        refused(path, "not a regular file")
+
+
+def test_the_file_is_read_once(path, monkeypatch):
+    """What was checked is what is built, whatever becomes of the file meanwhile."""
+    from kernelweave.persistence import _file
+
+    checked = _file.check_arrays
+    expected = load(path).predict(X)
+
+    def exchange(*arguments):
+        checked(*arguments)
+        path.write_bytes(b"something else")
+
+    monkeypatch.setattr(_file, "check_arrays", exchange)
+    np.testing.assert_array_equal(load(path).predict(X), expected)
+
+
+def test_forged_files_do_not_end_the_process(tmp_path):
+    """The same in a process of its own, which a wrong index could take down."""
+    path = tmp_path / "model.skops"
+    save(MKLClassifier(kw.linear() + kw.gaussian(1.0), **ONLINE).partial_fit(SPARSE, Y, [0, 1]), path)
+    forge_sparse(path, "indices", at(0, 2**30))
+    code = (
+        "import sys, numpy as np, scipy.sparse as sp\n"
+        "from kernelweave.persistence import load, ModelFileError\n"
+        "try:\n    m = load(sys.argv[1]); m.predict(sp.csr_matrix(np.ones((2, 4))))\n"
+        "except ModelFileError as error:\n    print('refused')"
+    )
+    done = subprocess.run(
+        [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stdout.strip()) == (0, "refused"), done.stderr
