@@ -134,8 +134,7 @@ class BaseMKL(FitSummary, BaseEstimator):
     ) -> None:
         """Build the bank and fit on it."""
         self._components()[1].check(len(training.names))
-        with np.errstate(over="ignore", invalid="ignore"):  # kernels that overflow are refused by name
-            bank, bound = bind(training, self, effective_n_jobs(self.n_jobs))
+        bank, bound = bind(training, self, effective_n_jobs(self.n_jobs))
         self._fit_on(bank, bound, training, targets, weights, labels)
 
     def _fit_on(
