@@ -134,7 +134,7 @@ def test_max_seconds(binary):
     began = time.perf_counter()
     with pytest.warns(KernelWeaveConvergenceWarning, match="time allowed"):
         clf.fit(X, y)
-    assert 0.05 <= time.perf_counter() - began < 5
+    assert 0.04 <= time.perf_counter() - began < 5  # a tenth may be kept for the certificate
     assert clf.status_ == "max_seconds"
 
 

@@ -105,10 +105,11 @@ def slow_problem(n=1500):
 def test_the_smo_engine_stops_in_time_with_a_feasible_point(equality):
     K, y, lower, upper = slow_problem()
     solve_box_qp(K[:50, :50], y[:50], lower[:50], upper[:50], equality=equality)  # compiles
-    began = time.perf_counter()
+    began, busy = time.perf_counter(), time.process_time()
     with time_limit(0.5):
         solution = solve_box_qp(K, y, lower, upper, equality=equality, tol=1e-12)
-    assert 0.4 < time.perf_counter() - began < 0.75
+    assert time.perf_counter() - began > 0.4
+    assert time.process_time() - busy < 0.6
     assert not solution.converged
     assert np.all((solution.beta >= lower) & (solution.beta <= upper))
     assert abs(solution.beta.sum()) <= 1e-6 * np.abs(solution.beta).sum() or not equality

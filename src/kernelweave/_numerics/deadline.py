@@ -36,6 +36,8 @@ class Deadline:
     ----------
     ends : float
         Moment in seconds of ``time.perf_counter``; infinite without a limit.
+    reserved : float
+        Seconds before that which are kept for what comes after the solver.
     has_point : bool
         Whether the fit can return something by now: only then may a step be left in the middle.
     winding_up : bool
@@ -49,6 +51,7 @@ class Deadline:
         self.whole_fit = whole_fit
         self.began = time.perf_counter()
         self.ends = math.inf if seconds is None else self.began + seconds
+        self.reserved = 0.0
         self.has_point = False
         self.winding_up = False
         self._interrupted = False
@@ -73,9 +76,14 @@ class Deadline:
         self.has_point = False
 
     @property
+    def in_whole_fit(self) -> bool:
+        """Whether a whole fit is around it, which has work to do after the limit."""
+        return self.whole_fit or (self.outer is not None and self.outer.in_whole_fit)
+
+    @property
     def left(self) -> float:
         """Seconds left; negative when there are none, infinite without a limit."""
-        own = -math.inf if self._interrupted else self.ends - time.perf_counter()
+        own = -math.inf if self._interrupted else self.ends - self.reserved - time.perf_counter()
         return own if self.outer is None else min(own, self.outer.left)
 
 
@@ -121,8 +129,11 @@ def out_of_time() -> bool:
     return time_left() <= 0.0
 
 
-def check_time() -> None:
-    """Raise ``OutOfTime`` where no time is left and the fit has a point that it can return instead."""
+def check_time(needed: float = 0.0, preparing: bool = False) -> None:
+    """Raise ``OutOfTime`` where less than ``needed`` seconds are left and the fit has a point to return instead.
+
+    ``preparing`` says that the work is long and comes before any point: then the fit returns where it would have begun.
+    """
     deadline = _current.get()
-    if deadline is not None and deadline.has_point and deadline.left <= 0.0:
+    if deadline is not None and (deadline.has_point or preparing) and deadline.left <= needed:
         raise OutOfTime

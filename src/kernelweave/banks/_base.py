@@ -6,6 +6,7 @@ A bank counts its passes: logical entries of the tensor read, over ``m n^2``.
 
 from __future__ import annotations
 
+import time
 from abc import ABC, abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
@@ -13,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._numerics.deadline import check_time
 from .._numerics.namespace import as_like, namespace
 
 if TYPE_CHECKING:
@@ -176,11 +178,15 @@ class Bank(ABC):
 
         everyone = np.arange(self.n)
         blocks, starts = [], [0]
+        longest = 0.0
         for j in range(self.m):
+            check_time(needed=longest, preparing=True)
+            began = time.perf_counter()
             values, vectors = np.linalg.eigh(self.block(everyone, everyone, np.array([j]))[0])
             kept = values > tol * max(values[-1], 0.0)
             blocks.append(vectors[:, kept] * np.sqrt(values[kept]))
             starts.append(starts[-1] + int(np.count_nonzero(kept)))
+            longest = max(longest, time.perf_counter() - began)
         return LowRankBank(np.hstack(blocks), starts)
 
     def select(self, kernels: Sequence[int] | Index) -> Bank:

@@ -29,7 +29,8 @@ BROKEN = (
     "solver {!r} produced values that are not finite at its first point: scale the features and the targets "
     "(StandardScaler), use normalize='trace', or choose a C nearer to 1"
 )
-#: share of ``max_seconds`` on top of it that a solver may take for its last word
+#: share of ``max_seconds`` that a solver may take on top of it for its last word, and that is kept of it, at most, for
+#: the certificate of what a fit returns
 FINISHING = 0.1
 
 
@@ -151,6 +152,10 @@ def _solve(
                     judged = problem.certificate(point)
                 except OutOfTime:
                     status = "interrupted" if deadline.interrupted else "max_seconds"
+                    if best.point is None:  # in its preparations: there is only where it would have begun
+                        point = start or _nothing(problem)
+                        seconds, passes = time.perf_counter() - began, problem.passes - passes_before
+                        best.take(point, problem.certificate(point), iteration, seconds, passes)
                     break
             if not (np.isfinite(judged.primal) and np.isfinite(judged.dual)):
                 status = "non_finite"
@@ -158,6 +163,8 @@ def _solve(
             seconds = time.perf_counter() - began
             best.take(point, judged, iteration, seconds, problem.passes - passes_before)
             deadline.has_point = True
+            if stop.max_seconds is not None and deadline.in_whole_fit:
+                deadline.reserved = min(best.two_passes, FINISHING * stop.max_seconds)
             progress.show(best.row)
             if saved is not None and best.point is not None and best.certificate is not None:
                 saved.save(best.point, best.certificate.dual_point, best.trace, seconds)
@@ -206,6 +213,11 @@ def _solve(
     )  # fmt: skip
 
 
+def _nothing(problem: MKLProblem) -> Point:
+    """Return the function that is zero."""
+    return Point(np.zeros(problem.y.shape), problem.norm.start(problem.m))
+
+
 def _good_enough(problem: MKLProblem, start: Point | None, tol: float) -> Certificate | None:
     """Certificate of a start that is a solution already, where all is known that it takes: no pass is spent on it."""
     if start is None or start.quad is None or start.decision is None or start.blocks is not None:
@@ -228,6 +240,13 @@ class _Best:
     @property
     def gap(self) -> float:
         return self.certificate.relative_gap if self.certificate is not None else np.inf
+
+    @property
+    def two_passes(self) -> float:
+        """Seconds of two passes over the bank, or less: by the iteration that took the least for its passes."""
+        steps = np.diff(np.array(self.trace)[:, 1:3], axis=0, prepend=0.0)
+        read = steps[:, 1] > 0
+        return 2.0 * float(np.min(steps[read, 0] / steps[read, 1])) if np.any(read) else 0.0
 
     @property
     def row(self) -> dict[str, float]:

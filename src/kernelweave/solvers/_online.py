@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._numerics.deadline import check_time, time_left
 from ..banks import LowRankBank
 from ..banks.memory import default_budget, refuse
 from ..losses import Loss, own_class
@@ -17,8 +18,10 @@ from ._svrg_forms import Derivative, columns_of
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-__all__ = ["Products", "block_exponent", "derivative_of", "products_of"]
+__all__ = ["Products", "block_exponent", "derivative_of", "in_time", "products_of"]
 
+#: multiply-adds between two looks at the clock where there is a time limit
+GLANCE = 10_000_000
 #: entries of kernel rows, or of features, at hand at a time
 CHUNK = 20_000_000
 
@@ -103,14 +106,17 @@ class KernelProducts(Products):
         # rows are kept where they take no more than a quarter of what is left, else computed whenever they are read
         if 8 * self.m * self.n**2 <= (budget - needed) // 4:
             everyone = np.arange(self.n)
+            check_time(preparing=True)
             self.stack = np.ascontiguousarray(problem.bank.block(everyone, everyone, np.arange(self.m)))
 
     def chunks(self, order: Index) -> Iterator[tuple[Index, Index, Any]]:
         if self.stack is not None:
-            yield order, order, self.stack
+            for part in in_time(order, self.m * self.n * self.columns):
+                yield part, part, self.stack
             return
         size = max(1, CHUNK // (self.m * self.n))
         for first in range(0, order.size, size):
+            check_time()
             part = order[first : first + size]
             yield part, np.arange(part.size), self.problem.bank.rows(part)
 
@@ -156,10 +162,12 @@ class FeatureProducts(Products):
     def chunks(self, order: Index) -> Iterator[tuple[Index, Index, Any]]:
         features = self.factors.features
         if isinstance(features, np.ndarray) and features.dtype == np.float64 and features.flags.c_contiguous:
-            yield order, order, features
+            for part in in_time(order, self.columns * int(self.starts[-1])):
+                yield part, part, features
             return
         size = max(1, CHUNK // max(1, int(self.starts[-1])))
         for first in range(0, order.size, size):
+            check_time()
             part = order[first : first + size]
             rows = features[part]
             dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
@@ -196,6 +204,14 @@ class FeatureProducts(Products):
 
     def reset(self, a: Array) -> None:
         self.stored[:] = np.asarray(self.factors.features.T @ a).T
+
+
+def in_time(order: Index, price: int) -> Iterator[Index]:
+    """Cut an order into parts that a time limit can come between; ``price`` is what a row costs at most."""
+    size = order.size if time_left() == np.inf else max(1, GLANCE // max(price, 1))
+    for first in range(0, order.size, size):
+        check_time()
+        yield order[first : first + size]
 
 
 def products_of(problem: MKLProblem) -> Products:

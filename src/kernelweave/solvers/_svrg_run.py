@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..problems import MKLProblem, Point
+from ._online import in_time
 from ._svrg_forms import Derivative, columns_of, draw, shares
 
 Array = NDArray[np.float64]
@@ -241,7 +242,8 @@ class Run:
         walk = _Walk(self, state, e, eta, share, powers, eta * offset)
         for rows, Z in self.factors.shuffled(self.rng):
             order = self.rng.permutation(np.repeat(np.arange(rows.size), visits[rows]))
-            walk.over(Z, rows, order)
+            for part in in_time(order, self.block_of.size * self.c.shape[1]):
+                walk.over(Z, rows, part)
         lazy_finish(walk.a, state.table, walk.last, powers, walk.time)
         if walk.sparse:
             lazy_finish(walk.u, state.G, walk.touched, powers, walk.time)

@@ -9,6 +9,7 @@ import scipy.sparse as sp
 from numpy.typing import NDArray
 from scipy.optimize import minimize
 
+from .._numerics.deadline import out_of_time
 from ..problems import MKLProblem, Point
 from ._base import Solver
 from ._preconditioner import SampledHessian, sample_rows
@@ -65,7 +66,9 @@ class LBFGS(Solver, registered_as="lbfgs"):
         options = {"maxiter": most, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * most}
         round_ = objective.coordinates(state.x) if self.precondition else None
         if round_ is None:
-            found = minimize(objective, state.x, jac=True, method="L-BFGS-B", options=options)
+            found = minimize(
+                objective, state.x, jac=True, method="L-BFGS-B", callback=_stop_in_time, options=options
+            )
             x = found.x
         else:
             shape = (-1, objective.columns)
@@ -77,7 +80,7 @@ class LBFGS(Solver, registered_as="lbfgs"):
             # so little gained is time for a certificate, and for coordinates that suit the new place
             options["ftol"] = 1e-4 * state.tol
             v = round_.into(state.x.reshape(shape)).ravel()
-            found = minimize(rounded, v, jac=True, method="L-BFGS-B", options=options)
+            found = minimize(rounded, v, jac=True, method="L-BFGS-B", callback=_stop_in_time, options=options)
             x = round_.back(found.x.reshape(shape)).ravel()
         # where rounding ended the line search, a start without memory may still find a way down
         idle = 0 if found.fun < state.value else state.idle + 1
@@ -86,6 +89,12 @@ class LBFGS(Solver, registered_as="lbfgs"):
 
     def point(self, state: _State) -> Point:
         return state.objective.point(state.x)
+
+
+def _stop_in_time(x: Array) -> None:
+    """End a run of L-BFGS, with its last point, where no time is left."""
+    if out_of_time():
+        raise StopIteration
 
 
 class _Objective:

@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._numerics.deadline import check_time
 from ..banks import support
 from ..banks.memory import default_budget, refuse
 from ..problems import FixedSolution, MKLProblem, Point, relative_gap, solve_fixed
@@ -126,6 +127,7 @@ class WorkingSet(Solver, registered_as="working_set"):
                 f"a working set of {working.size} samples", needed, default_budget(),
                 ["a smaller C (fewer support vectors)", "explicit features (kernels.nystroem)"],
             )  # fmt: skip
+        check_time()
         K = problem.bank.mixed(state.weights, working)
         y, c = problem.y[working], problem.c[working]
         start = FixedSolution(

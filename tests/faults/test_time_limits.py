@@ -1,0 +1,122 @@
+"""``max_seconds`` holds for a whole fit, within a fifth, whatever the fit is doing when the time is up.
+
+Seconds of the processor are measured: on a busy machine the clock runs on while others work.
+"""
+
+from __future__ import annotations
+
+import time
+import warnings
+
+import numpy as np
+import pytest
+
+from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor, mkl_path
+from kernelweave import kernels as kw
+from kernelweave.exceptions import KernelWeaveConvergenceWarning
+
+SECONDS = 0.5
+N = 500
+
+
+@pytest.fixture(scope="module")
+def sample():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(N, 6))
+    return X, X[:, 0] * X[:, 1] + 0.8 * rng.normal(size=N)
+
+
+def bank():
+    return kw.per_feature(kw.gaussian([0.25, 0.5, 1.0])) + kw.gaussian([1.0, 2.0, 4.0])
+
+
+def timed(fit):
+    """Return what a fit returns and the processor's seconds that it took."""
+    began = time.process_time()
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KernelWeaveConvergenceWarning)
+        made = fit()
+    return made, time.process_time() - began
+
+
+HARD = {"tol": 1e-14, "max_iter": 10**7, "C": 100.0}
+FITS = {
+    "many short steps": {"solver": "newton"},
+    "one long inner solve": {"norm": "uniform", "C": 1e4},
+    "factorisations": {"loss": "logistic", "solver": "level"},
+    "a search for a price": {"loss": "budgeted_hinge", "solver": "silp"},
+    "line searches": {"loss": "squared_hinge", "solver": "simplemkl"},
+    "a last SVM": {"solver": "mirror_prox"},
+    "long preparations": {"loss": "logistic", "norm": 1.5, "solver": "svrg"},
+    "runs of L-BFGS": {"loss": "squared_hinge", "norm": 1.5, "solver": "lbfgs"},
+    "epochs": {"norm": 1.5, "fit_intercept": False, "solver": "pegasos"},
+    "growing sets": {"norm": 1.5, "solver": "working_set"},
+    "one problem after the other": {"multi_class": "ovr"},
+}
+
+
+@pytest.mark.parametrize("what", FITS)
+def test_fits_end_in_time(sample, what):
+    X, values = sample
+    options = {**HARD, "max_seconds": SECONDS, **FITS[what]}
+    y = (
+        np.digitize(values, np.quantile(values, [0.25, 0.5, 0.75]))
+        if "multi_class" in options
+        else values > 0
+    )
+    timed(lambda: MKLClassifier(bank(), **options | {"max_seconds": 0.1}).fit(X[:50], y[:50]))  # compiled
+    model, seconds = timed(lambda: MKLClassifier(bank(), **options).fit(X, y))
+    assert seconds <= 1.2 * SECONDS
+    assert model.status_ == "max_seconds"
+    certificate = model.certificate_
+    assert certificate.dual <= certificate.primal
+    assert np.isfinite(certificate.relative_gap)
+    assert np.all(np.isfinite(model.decision_function(X[:5])))
+
+
+def test_regressions_end_in_time(sample):
+    X, values = sample
+    options = {**HARD, "loss": "epsilon_insensitive", "solver": "subgradient", "max_seconds": SECONDS}
+    timed(lambda: MKLRegressor(bank(), **options | {"max_seconds": 0.1}).fit(X[:50], values[:50]))
+    model, seconds = timed(lambda: MKLRegressor(bank(), **options).fit(X, values))
+    assert seconds <= 1.2 * SECONDS
+    assert model.status_ == "max_seconds"
+
+
+def test_every_class_gets_its_part_of_the_time(sample):
+    X, values = sample
+    y = np.digitize(values, np.quantile(values, [0.25, 0.5, 0.75]))
+    model, seconds = timed(
+        lambda: MKLClassifier(bank(), multi_class="ovr", max_seconds=2 * SECONDS, **HARD).fit(X, y)
+    )
+    assert seconds <= 2.4 * SECONDS
+    spent = model.trace_.groupby("problem")["seconds"].max()
+    assert len(spent) == 4
+    assert spent.max() <= 2.5 * spent.min()
+
+
+def test_a_search_and_its_last_fit_share_the_time(sample):
+    X, values = sample
+    search = MKLClassifierCV(bank(), Cs=np.logspace(1, 5, 8), cv=3, tol=1e-12, max_seconds=2 * SECONDS)
+    model, seconds = timed(lambda: search.fit(X, values > 0))
+    assert seconds <= 2.4 * SECONDS
+    assert 0 < len(model.cv_results_) <= 24
+    assert model.C_ in set(model.cv_results_["C"])
+
+
+def test_a_path_shares_the_time(sample):
+    X, values = sample
+    path, seconds = timed(
+        lambda: mkl_path(X, values > 0, bank(), Cs=np.logspace(1, 5, 8), tol=1e-12, max_seconds=2 * SECONDS)
+    )
+    assert seconds <= 2.4 * SECONDS
+    assert len(path.certificates) == 8
+
+
+def test_a_limit_changes_nothing_where_it_is_not_reached(sample):
+    X, values = sample
+    free = MKLClassifier(bank()).fit(X[:200], values[:200] > 0)
+    limited = MKLClassifier(bank(), max_seconds=1000.0).fit(X[:200], values[:200] > 0)
+    assert limited.status_ == "converged"
+    np.testing.assert_allclose(limited.weights_, free.weights_, atol=1e-12)
+    assert limited.n_iter_ == free.n_iter_
