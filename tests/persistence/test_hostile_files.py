@@ -345,22 +345,31 @@ def test_objects_that_are_used_twice_stay_one(tmp_path):
     assert other.also[0] is other.also[1]
 
 
-def test_depth_is_bounded(path):
-    def deep(levels):
-        node = as_text(1)
-        for _ in range(levels):
-            node = {
-                "__class__": "list",
-                "__module__": "builtins",
-                "__loader__": "ListNode",
-                "content": [node],
-            }
-        return node
+def deep(levels):
+    """Lists in lists."""
+    node = as_text(1)
+    for _ in range(levels):
+        node = {"__class__": "list", "__module__": "builtins", "__loader__": "ListNode", "content": [node]}
+    return node
 
+
+def test_depth_is_bounded(path):
     assert not audit(deep(5)).findings[1:]
     assert f"more than {MOST_LEVELS} levels" in str(audit(deep(MOST_LEVELS)).findings[0])
     edit(path, lambda tree: tree["content"]["content"].update(kernels=deep(160)))
     refused(path, "levels")
+
+
+def test_depth_where_there_is_little_room_left(path):
+    """A caller that is deep in calls already gets the same refusal, never a RecursionError."""
+    edit(path, lambda tree: tree["content"]["content"].update(kernels=deep(140)))
+
+    def further(levels):
+        return load(path) if levels == 0 else further(levels - 1)
+
+    assert further(0).predict(X).shape == Y.shape
+    with pytest.raises(ModelFileError, match="levels"):
+        further(sys.getrecursionlimit() - 350)
 
 
 @pytest.mark.parametrize("member", ["schema.json", LABEL])

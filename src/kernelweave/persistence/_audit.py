@@ -29,6 +29,12 @@ class Finding(NamedTuple):
     def __str__(self) -> str:
         return f"{self.where} is {self.what}" + (f", {self.why}" if self.why else "")
 
+    def for_the_author(self) -> str:
+        """Say it to somebody who saves a model of their own."""
+        if self.code:
+            return f"{self.where} is the function {self.what}"
+        return f"{self.where} is a {self.what}, which is not on the list of types" if self.why else str(self)
+
 
 @dataclass
 class Audit:
@@ -45,15 +51,20 @@ def audit(description: Any) -> Audit:
     The same function judges what is about to be saved and what is about to be loaded, and it does not rely on what
     ``skops`` trusts: a node is fine only if its kind and its type are both listed.  It looks at every node once.
     """
+    too_deep = Finding("model", f"nested in more than {MOST_LEVELS} levels", why="")
     if _levels(description) > MOST_LEVELS:
-        return Audit([Finding("model", f"nested in more than {MOST_LEVELS} levels", why="")])
-    contradiction = _contradiction(description)
-    if contradiction is not None:
-        return Audit([contradiction])
-    found = Audit()
-    walk = _Walk(allowed_parts(), found)
-    found.findings = [*_root(description), *walk.nodes(description, "model")]
-    return found
+        return Audit([too_deep])
+    result = Audit()
+    try:
+        result.findings += _contradictions(description)
+        if not result.findings:  # only then is the description no larger than it looks
+            result.findings += [
+                *_root(description),
+                *_Walk(allowed_parts(), result).nodes(description, "model"),
+            ]
+    except RecursionError:  # whoever calls is deep in calls already
+        return Audit([too_deep])
+    return result
 
 
 def _levels(value: Any) -> int:
@@ -69,36 +80,36 @@ def _levels(value: Any) -> int:
     return deepest
 
 
-def _contradiction(description: Any) -> Finding | None:
-    """Find a number of an object that stands at two different descriptions.
+def _contradictions(description: Any) -> list[Finding]:
+    """Find numbers of objects that stand at two different descriptions.
 
     ``skops`` builds an object at the first place of its number and takes it again at the others, whatever these say.
     ``save`` writes the whole description at every place, so equal numbers have equal descriptions, but for numbers and
     names of files inside them, and a model is no larger than its text.  Anything else could hide one object behind
     another, or unfold a short text without end.
     """
-    known: dict[Any, int] = {}
-    first: dict[int, int] = {}
-    wrong: list[Any] = []
+    ranks: dict[Any, int] = {}
+    rank_of: dict[int, int] = {}
+    findings: list[Finding] = []
 
-    def number(value: Any) -> int:
-        """The same whole number for equal values; values are compared by the numbers of their parts."""
+    def rank(value: Any) -> int:
+        """Return the same whole number for equal values, which are compared by the ranks of their parts."""
         if isinstance(value, dict):
-            inside = [(name, number(part)) for name, part in value.items() if name not in ("__id__", "file")]
-            key: Any = ("dict", *inside)
+            parts = [(name, rank(part)) for name, part in value.items() if name not in ("__id__", "file")]
+            key: Any = ("dict", *parts)
         elif isinstance(value, list):
-            key = ("list", *map(number, value))
+            key = ("list", *map(rank, value))
         else:
             key = (type(value), value)
-        found = known.setdefault(key, len(known))
+        own = ranks.setdefault(key, len(ranks))
         if isinstance(value, dict) and "__id__" in value:
-            mine = value["__id__"]
-            if type(mine) is not int or first.setdefault(mine, found) != found:
-                wrong.append(mine)
-        return found
+            number = value["__id__"]
+            if type(number) is not int or rank_of.setdefault(number, own) != own:
+                findings.append(Finding("model", f"two different things under the number {number!r}", why=""))
+        return own
 
-    number(description)
-    return Finding("model", f"two different things under the number {wrong[0]!r}", why="") if wrong else None
+    rank(description)
+    return findings
 
 
 def _root(node: Any) -> Iterator[Finding]:
@@ -114,8 +125,8 @@ def _root(node: Any) -> Iterator[Finding]:
 class _Walk:
     """Visits the nodes of a description, notes types and arrays, and yields what may not be there."""
 
-    def __init__(self, allowed: dict[str, frozenset[str]], found: Audit) -> None:
-        self.allowed, self.found = allowed, found
+    def __init__(self, allowed: dict[str, frozenset[str]], result: Audit) -> None:
+        self.allowed, self.result = allowed, result
 
     def nodes(self, node: Any, where: str) -> Iterator[Finding]:
         if not isinstance(node, dict) or not isinstance(node.get("__loader__"), str):
@@ -125,7 +136,7 @@ class _Walk:
         if name not in self.allowed.get(kind, frozenset()):
             yield Finding(where, name, kind in CODE)
             return
-        self.found.types.add(name)
+        self.result.types.add(name)
         yield from getattr(self, f"_{kind.removesuffix('Node').lower()}")(node, where)
 
     def _json(self, node: Any, where: str) -> Iterator[Finding]:
@@ -206,7 +217,7 @@ class _Walk:
 
     def _file(self, node: Any, where: str, kind: str) -> Iterator[Finding]:
         if isinstance(node.get("file"), str):
-            self.found.arrays.add((node["file"], kind))
+            self.result.arrays.add((node["file"], kind))
         else:
             yield Finding(where, "an array without values", why="")
 

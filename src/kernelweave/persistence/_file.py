@@ -69,19 +69,11 @@ def dumped(model: Any, note: dict[str, Any] | None = None) -> bytes:
         ) from error
     buffer = io.BytesIO(content)
     with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
-        found = audit(json.loads(archive.read(DESCRIPTION))).findings
-        if found:
-            where, what, code, why = found[0]
-            what = (
-                f"the function {what}"
-                if code
-                else f"a {what}, which is not on the list of types"
-                if why
-                else what
-            )
+        findings = audit(json.loads(archive.read(DESCRIPTION))).findings
+        if findings:
             raise ModelFileError(
-                f"this {name} cannot be saved: {where} is {what}, and a model file holds data, no code. Replace it by "
-                "a component of the library, or use pickle between programs that trust each other"
+                f"this {name} cannot be saved: {findings[0].for_the_author()}, and a model file holds data, no code. "
+                "Replace it by a component of the library, or use pickle between programs that trust each other"
             )
         archive.writestr(LABEL, json.dumps(_label(name, note), indent=1))
     return buffer.getvalue()
@@ -158,16 +150,16 @@ def loaded(path: str | Path, *, max_bytes: int | None = None) -> Loaded:
 
     archive, most = _opened(Path(path), max_bytes)
     label = _checked_label(archive)
-    found = audit(_description(archive))
-    if found.findings:
-        raise ModelFileError(f"{path} is refused: {found.findings[0]}")
-    idle = set(archive.members) - {LABEL, DESCRIPTION} - {member for member, _ in found.arrays}
-    if idle:
-        raise ModelFileError(f"{path} is refused: nothing in it uses its part {min(idle)!r}")
-    check_arrays(archive, sorted(found.arrays), most)
+    contents = audit(_description(archive))
+    if contents.findings:
+        raise ModelFileError(f"{path} is refused: {contents.findings[0]}")
+    unused = set(archive.members) - {LABEL, DESCRIPTION} - {member for member, _ in contents.arrays}
+    if unused:
+        raise ModelFileError(f"{path} is refused: nothing in it uses its part {min(unused)!r}")
+    check_arrays(archive, sorted(contents.arrays), most)
     try:
         # the types of this file, all of them on the list: skops looks through them at every node
-        model = with_frames(skops.io.loads(archive.content, trusted=sorted(found.types)))
+        model = with_frames(skops.io.loads(archive.content, trusted=sorted(contents.types)))
         check_state(model)
     except Exception as error:
         raise ModelFileError(
