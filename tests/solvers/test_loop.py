@@ -110,7 +110,7 @@ def test_a_limit_around_the_loop_ends_it_too(problem):
     with time_limit(0.1):
         solution = solve(problem, Script(points(problem, [0.5]), pause=0.03), Stop(tol=1e-12))
     assert solution.status == "max_seconds"
-    assert 0.1 <= solution.seconds < 5.0
+    assert 0.05 <= solution.seconds < 5.0
 
 
 def test_stops_at_the_tolerance_and_not_later(problem, level):

@@ -242,7 +242,8 @@ class BaseMKL(FitSummary, BaseEstimator):
     def _decision(self, X: Any) -> np.ndarray:
         """Decision values of new rows, ``(n_new,)`` or ``(n_new, k)``; all of them finite."""
         check_is_fitted(self, "dual_coef_")
-        return finite_decision(self._raw_decision(X))
+        with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence
+            return finite_decision(self._raw_decision(X))
 
     def _raw_decision(self, X: Any) -> np.ndarray:
         new = new_samples(self, X, self._bound, self._kind)

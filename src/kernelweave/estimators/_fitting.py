@@ -64,14 +64,21 @@ def run(
     solution = solve(
         problem, solver, stop, start=start, callback=callback, verbose=verbose, checkpoint=checkpoint
     )
-    certificate = final_certificate(problem.on(judge_bank), solution)
+    judge = problem.on(judge_bank)
+    certificate = final_certificate(judge, solution)
     for bank, tol in _closer_looks(problem.bank, judge_bank, stop.tol):
         if not solution.converged or certificate.relative_gap <= stop.tol:
             break
-        solution = _go_on(problem.on(bank), solver, replace(stop, tol=tol), solution)
-        again = final_certificate(problem.on(judge_bank), solution)
-        certificate = again.with_dual_of(certificate)
-    certificate = without_crossed_bounds(problem.on(judge_bank), solution.point, certificate)
+        further = _go_on(problem.on(bank), solver, replace(stop, tol=tol), solution)
+        if bank is not problem.bank and bank is not judge_bank:
+            problem.bank.passes += bank.passes
+        again = final_certificate(judge, further)
+        if again.primal <= certificate.primal:
+            solution, certificate = further, again.with_dual_of(certificate)
+        else:  # the old point is the better one, and the way there is told all the same
+            solution = replace(further, point=solution.point, certificate=solution.certificate)
+            certificate = certificate.with_dual_of(again)
+    certificate = without_crossed_bounds(judge, solution.point, certificate)
     status = final_status(solution.status, certificate.relative_gap, stop.tol)
     if status != "converged":
         _warn(status, label, certificate, stop, solution, solver)

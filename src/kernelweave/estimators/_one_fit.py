@@ -7,6 +7,8 @@ from dataclasses import replace
 from functools import wraps
 from typing import TypeVar
 
+import numpy as np
+
 from .._numerics.deadline import interrupted, time_spent
 from .._numerics.interrupts import one_interrupt
 from ..solvers import Stop
@@ -22,7 +24,8 @@ def one_fit(method: Method) -> Method:
 
     @wraps(method)
     def fit(*arguments, **named):  # type: ignore[no-untyped-def]
-        with one_interrupt(whole_fit=True):
+        # numbers that are not finite are looked for where they matter, and told in a sentence
+        with one_interrupt(whole_fit=True), np.errstate(over="ignore", invalid="ignore"):
             return unchanged_where_it_raises(method)(*arguments, **named)
 
     return fit  # type: ignore[return-value]

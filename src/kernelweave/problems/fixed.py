@@ -182,13 +182,22 @@ def _smo(
         beta, product = found.beta, found.product
 
 
-def _helps(loss: Loss, y: Array, c: Array, beta: Array, decision: Array, fit_intercept: bool) -> bool:
-    """Whether a start is better than zero: of a matrix many times smaller it is a point far away."""
-    zero = np.zeros_like(beta)
-    return (
-        assess(loss, y, c, beta, decision, fit_intercept, 0).primal
-        <= assess(loss, y, c, zero, zero, fit_intercept, 0).primal
-    )
+def _shrunk_start(loss: Loss, y: Array, c: Array, beta: Array, decision: Array, fit_intercept: bool) -> float:
+    """Return the factor, at most one, that suits a start to a matrix that has grown since it was found.
+
+    A function many times too large sits where a loss is flat, and Newton's method would halve its way back.
+    """
+
+    def primal(factor: float) -> float:
+        return assess(loss, y, c, factor * beta, factor * decision, fit_intercept, 0).primal
+
+    best, value = 1.0, primal(1.0)
+    for shrink in (0.5, *(10.0**-power for power in range(1, 17)), 0.0):
+        trial = primal(shrink)
+        if trial >= value:
+            break
+        best, value = shrink, trial
+    return best
 
 
 def _inverse(scaled: Array) -> Callable[[Array], Array]:
@@ -227,8 +236,9 @@ def _newton(
     n = y.size
     beta = np.zeros(n) if start is None else start.beta.copy()
     decision = np.zeros(n) if start is None else K @ beta
-    if start is not None and not _helps(loss, y, c, beta, decision, fit_intercept):
-        beta, decision = np.zeros(n), np.zeros(n)
+    if start is not None:
+        factor = _shrunk_start(loss, y, c, beta, decision, fit_intercept)
+        beta, decision = factor * beta, factor * decision
     floor = 1e-14 * float(np.max(c))
     best: FixedSolution | None = None
     idle, lowest, factorising = 0, np.inf, 0.0
