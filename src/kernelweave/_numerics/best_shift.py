@@ -12,7 +12,8 @@ exactly, so the end is the optimum up to rounding, whatever the scale of scores 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
+
+from .compiled import njit
 
 __all__ = ["best_shift"]
 

@@ -73,7 +73,8 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class.
     max_iter, max_seconds : int, float or None
-        Limits; the best point is kept and a warning says that the tolerance was not reached.
+        Limits, of every problem's iterations and of the seconds of the whole fit; the best point is kept and a warning
+        says that the tolerance was not reached.
     storage : {"auto", "family", "dense", "lowrank", "lazy", "stream"}, default="auto"
         How the bank keeps its kernels; ``stream`` computes explicit features block by block in every pass.
     dtype : {"float64", "float32"}, default="float64"
@@ -85,7 +86,7 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
     warm_start : bool, default=False
         Start from the previous fit where it has the same samples and kernels.
     checkpoint : path or None, default=None
-        NPZ file from which a killed fit resumes.
+        NPZ file that is replaced as the fit goes on, and from which a killed fit resumes.
     callback : callable or None, default=None
         Called after every iteration with a row of the trace; a true answer stops.
     n_jobs : int or None, default=None
