@@ -1,27 +1,46 @@
 """The inner problem of a multiclass loss: one kernel matrix, coefficients ``(n, k)`` tied together row by row.
 
-Row-wise exact ascent (``_numerics.row_ascent``).  An intercept asks that the columns sum to zero: the method of
-multipliers, whose quadratic term is the constant kernel rho added to K and whose multipliers are the intercept.
+    maximise  sum_i beta_i,own - tr(beta' K beta) / 2    beta_i <= c_i e_own and sum_y beta_iy = 0 for every row,
+                                                         with an intercept sum_i beta_iy = 0 for every class as well
+
+Row-wise exact ascent (``_numerics.row_ascent``) comes first: it finds out which classes each row is torn between.  What
+it leaves is Newton's method on those free coordinates, made globally convergent by proximal terms (the proximal method
+of multipliers [R76]): around the last coefficients and the last intercepts b0 the smoothed primal problem
+
+    min over U, b   tr(U' K U) / 2 - min over beta of sum_i [beta_i's_i + hold_i/2 |beta_i - centre_i|^2]
+                    + stay/2 |b - b0|^2,                                    s_i = (K U)_i + b + [y != own_i]
+
+is piecewise quadratic and convex.  A Newton step, no longer than the objective falls, reaches its minimum after a few
+factorisations of K on the free coordinates; there U is the response beta, the next centre.  ``hold`` and ``stay`` shrink
+as fast as steps stay few.  Where c is large, bounds grow to it in stages.
 """
 
 from __future__ import annotations
 
-import numpy as np
+from typing import Any
 
-from .._numerics.row_simplex import balance_on_face
+import numpy as np
+from scipy.linalg import cho_solve, solve_triangular
+from scipy.linalg.lapack import dpotrf
+
 from ..losses import Loss, own_class
 from .certificate import Array
-from .fixed import FixedSolution, assess
+from .fixed import FixedSolution
 
 __all__ = ["solve_joint"]
 
-#: row epochs before the multipliers move, and how often they may
-EPOCHS, MOST_ROUNDS = 10, 6000
-#: weight of the column sums over the mean diagonal: the larger, the shorter the steps of the rows, the fewer those of
-#: the multipliers (measured: no difference from 0.1 to 0.3, twice as many updates at 1, four times at 3)
-PENALTY = 0.2
-#: gap of the rows, over the objective, at which the multipliers move for the first time
-FIRST = 0.1
+#: row epochs in one go, and at most; weight of the column sums over the mean diagonal during them
+EPOCHS, MOST_EPOCHS, PENALTY = 5, 100, 0.2
+#: what an attempt at the rows may leave of the gap, and the gap from which Newton's method takes over
+SLOW, ROUGH = 0.5, 3e-2
+#: Newton steps of a round, and rounds, at most
+STEPS, ROUNDS = 30, 100
+#: first proximal term over the mean diagonal, how it shrinks and grows from round to round, and its least share
+HOLD, SHRINK, GROW, LEAST = 1e-1, 0.1, 5.0, 1e-12
+#: bounds times the mean diagonal up to which a problem is solved at once, the factor between stages, and their precision
+#: damping of the intercepts over the sum of all bounds
+STAY = 1e-6
+AT_ONCE, STAGE, STAGE_GAP = 100.0, 10.0, 3e-2
 
 
 def solve_joint(
@@ -35,66 +54,263 @@ def solve_joint(
     keep_product: bool,
 ) -> FixedSolution:
     """Solve the inner problem; the arguments are those of ``solve_fixed``."""
-    from .._numerics.row_ascent import ascend
+    rows = _Rows(K, loss, y, c, fit_intercept)
+    if start is not None:
+        product = np.array(start.decision.T, dtype=float, order="C") if keep_product else None
+        b = np.array(start.intercept, dtype=float) if np.ndim(start.intercept) else np.zeros(y.shape[1])
+        rows.put(start.beta, product, b)
+    best = rows.judge()
+    if best.relative_gap <= target:
+        return best
+    if start is None:
+        rows.grow()
+        best = rows.judge()
+    return rows.improve(best, target)
 
-    own, bound = own_class(y), np.ascontiguousarray(c[:, 0])
-    beta = np.zeros(y.shape) if start is None else np.array(start.beta, dtype=float)
-    if start is not None and keep_product:
-        product = np.array(start.decision.T, dtype=float, order="C")
-    else:
-        product = np.ascontiguousarray((K @ beta).T, dtype=float) if np.any(beta) else np.zeros(y.shape[::-1])
-    b, rho = np.zeros(y.shape[1]), 0.0
-    if fit_intercept:
-        rho = PENALTY * float(np.mean(np.diagonal(K)))
-        rho = rho if rho > 1e-100 else 1.0  # kernels of zeros leave any
-        b = np.array(start.intercept) if start is not None and np.ndim(start.intercept) else b
-    best: FixedSolution | None = None
-    share, updates = 0.3, 0
-    scale = float(np.sum(bound)) if start is None else _scale(loss, y, c, beta, product.T + b)
-    rough = FIRST * scale if fit_intercept else 0.0
-    for attempt in range(MOST_ROUNDS):
-        goal = max(share * target * scale, rough)
-        gap, moved = ascend(K, own, bound, beta, product, b, rho, goal, EPOCHS, attempt)
-        updates += moved
-        sums = np.sum(beta, axis=0)
-        b = b + rho * sums
-        scale = _scale(loss, y, c, beta, product.T + b)
-        if fit_intercept:
-            # what the column sums may still be worth; until they are right the rows need not be any better
-            off = float(np.sum(np.abs(sums)) * (1.0 + np.max(np.abs(b))))
-            rough = min(rough, off)
-            if off > target * scale:
+
+class _Rows:
+    """Coefficients, their product with K and the intercepts, on the way to the optimum."""
+
+    def __init__(self, K: Array, loss: Loss, y: Array, c: Array, fit_intercept: bool) -> None:
+        self.K, self.loss, self.y, self.c, self.fit_intercept = K, loss, y, c, fit_intercept
+        self.own = np.ascontiguousarray(own_class(y), dtype=np.int64)
+        self.bound = np.ascontiguousarray(c[:, 0], dtype=float)
+        self.size = _spread(K, fit_intercept)
+        self.iterations = 0
+        self.beta = np.zeros(y.shape)
+        self.product = np.zeros(y.shape[::-1])
+        self.b = np.zeros(y.shape[1])
+
+    def put(self, beta: Array, product: Array | None, b: Array) -> None:
+        """Begin at beta, moved into the dual set where it is not in it; ``product`` is that of beta as given."""
+        self.beta = np.array(beta, dtype=float, order="C")
+        if product is None:
+            self._settle()
+            self.product = self._times(self.beta)
+        else:
+            self.product = product
+            self._settle()
+        if self.fit_intercept:
+            self.b = b
+
+    def _settle(self) -> None:
+        """Move beta into the dual set, exactly."""
+        from .._numerics.row_newton import hand_over
+
+        before = self.beta.copy()
+        hand_over(self.beta, self.own, self.bound, self.fit_intercept)
+        self.product = self.product + self._times(self.beta - before)
+
+    def _times(self, beta: Array) -> Array:
+        """``(K beta)'`` from the rows that are not zero."""
+        rows = np.flatnonzero(np.any(beta != 0.0, axis=1))
+        if rows.size == 0:
+            return np.zeros(beta.shape[::-1])
+        if rows.size > 0.8 * beta.shape[0]:
+            return np.ascontiguousarray(beta.T) @ self.K
+        return np.ascontiguousarray(beta[rows].T) @ self.K[rows]
+
+    def judge(self) -> FixedSolution:
+        """Bounds at beta, which is in the dual set; the intercepts become the best ones."""
+        from .._numerics.best_shift import best_shift
+
+        decision = np.ascontiguousarray(self.product.T)
+        half = 0.5 * float(np.vdot(self.beta, decision))
+        b: Any = 0.0
+        if self.fit_intercept:
+            b = self.b = best_shift(self.loss.scores(self.y, decision), self.own, self.bound, self.b)
+        primal = half + self.loss.total(self.y, decision + b, self.c)
+        dual = self.loss.gain(self.y, self.beta, self.c) - half
+        return FixedSolution(self.beta.copy(), decision, b, primal, dual, self.iterations)
+
+    def grow(self) -> None:
+        """Solve roughly under small bounds, and let them grow: rows at their bound follow it."""
+        whole, high = self.c, float(np.max(self.bound))
+        if not high * self.size > AT_ONCE:
+            return
+        cap = high / STAGE ** np.ceil(np.log(high * self.size) / np.log(STAGE))
+        while cap < high:
+            old = self.bound
+            self.c = np.minimum(whole, cap)
+            self.bound = np.ascontiguousarray(self.c[:, 0])
+            held = (self.beta[np.arange(old.size), self.own] >= old) & (old > 0) & (self.bound > old)
+            self.beta[held] *= (self.bound[held] / old[held])[:, None]
+            self._settle()
+            self.product = self._times(self.beta)
+            best = self.improve(self.judge(), STAGE_GAP)
+            self._take(best)
+            cap *= STAGE
+        self.c, self.bound = whole, np.ascontiguousarray(whole[:, 0])
+
+    def _take(self, solution: FixedSolution) -> None:
+        self.beta, self.product = solution.beta.copy(), np.ascontiguousarray(solution.decision.T)
+        if self.fit_intercept:
+            self.b = np.array(solution.intercept, dtype=float)
+
+    def improve(self, best: FixedSolution, target: float) -> FixedSolution:
+        """Go on from the present point, whose bounds are ``best``, until the gap is reached or nothing more is gained."""
+        if best.relative_gap > target:
+            best = self.ascend(best, target)
+        if best.relative_gap > target:
+            best = self.newton(best, target)
+        return best
+
+    # ---- rows by themselves ----------------------------------------------------------------------------------
+
+    def ascend(self, best: FixedSolution, target: float) -> FixedSolution:
+        """Epochs over the rows, for as long as they pay."""
+        from .._numerics.row_ascent import ascend
+
+        rho = PENALTY * self.size if self.fit_intercept else 0.0
+        if self.fit_intercept and not rho > 1e-100:
+            return best
+        slow = 0
+        for attempt in range(MOST_EPOCHS // EPOCHS):
+            goal = 0.3 * target * max(abs(best.primal), abs(best.dual))
+            _, moved = ascend(
+                self.K, self.own, self.bound, self.beta, self.product, self.b, rho, goal, EPOCHS, attempt
+            )
+            self.iterations += moved
+            # the multipliers go on from where the rows are; what is judged has column sums of zero
+            rows, product, multipliers = self.beta.copy(), self.product, self.b + rho * np.sum(self.beta, axis=0)
+            self._settle()
+            solution = self.judge()
+            slow = slow + 1 if solution.relative_gap > SLOW * best.relative_gap else 0
+            if solution.relative_gap < best.relative_gap:
+                best = solution
+            if best.relative_gap <= target or moved == 0:
+                break
+            if (slow > 0 and best.relative_gap < ROUGH) or slow > 3:
+                break
+            self.beta, self.product, self.b = rows, product.copy(), multipliers
+        return best
+
+    # ---- rows together ---------------------------------------------------------------------------------------
+
+    def newton(self, best: FixedSolution, target: float) -> FixedSolution:
+        """Proximal rounds of Newton steps on the free coordinates."""
+        self._take(best)
+        used = self.bound[self.bound > 0]
+        # the heavier the rows, the further they may have to go
+        hold = min(HOLD * self.size, 1.0 / float(np.mean(used))) if self.size > 0 else 1.0 / float(np.mean(used))
+        least, idle = LEAST * hold, 0
+        here = best
+        for _ in range(ROUNDS):
+            solution, steps = self._round(np.full(self.bound.size, hold))
+            left, gained = solution.primal - solution.dual, solution.dual - here.dual
+            idle = 0 if left < 0.7 * (best.primal - best.dual) or gained > 0.02 * left else idle + 1
+            if solution.relative_gap < best.relative_gap:
+                best = solution
+            if best.relative_gap <= target or idle >= 12:
+                break
+            if solution.dual < here.dual:  # the round was broken off: a shorter way
+                self._take(here)
+                hold *= GROW
                 continue
-        if gap > 2.0 * share * target * scale:  # the epochs were used up first
-            continue
-        inside, decision = beta, np.ascontiguousarray(product.T)
-        if fit_intercept:
-            inside = _balanced(loss, y, c, beta)
-            decision = decision + K @ (inside - beta)
-        solution = assess(loss, y, c, inside, decision, fit_intercept, updates)
-        if best is None or solution.relative_gap < best.relative_gap:
-            best = solution
-        if best.relative_gap <= target or share < 1e-5:
-            break
-        share *= 0.3
-    return best or _last(loss, y, c, beta, K, fit_intercept, updates)
+            here = solution
+            factor = SHRINK if steps <= 8 else 0.3 if steps <= 15 else 1.0
+            hold = max(factor * hold, least)
+        return best
+
+    def _round(self, hold: Array) -> tuple[FixedSolution, int]:
+        """Minimise the smoothed problem around the present point and move there; return it and the steps taken."""
+        from .._numerics.row_newton import free_directions, respond
+
+        centre = self.beta
+        U, product, b = centre, self.product, self.b
+        beta = np.empty_like(centre)
+        nothing, stay = np.zeros(b.size), STAY * float(np.sum(self.bound))
+        for step in range(STEPS):
+            respond(product, self.own, self.bound, b, centre, hold, beta)
+            rest = U - beta
+            off = -np.sum(beta, axis=0) if self.fit_intercept else nothing
+            small = 1e-14 * float(np.sum(np.abs(beta)))
+            if max(float(np.max(np.abs(rest))), float(np.max(np.abs(off)))) <= small:
+                break
+            where, Q = free_directions(beta, self.own, self.bound)
+            moves, shift = self._direction(where, Q, rest, off, hold, stay)
+            change = self._times(moves)
+            alpha = self._length(product, change, b, shift, centre, hold, U, moves)
+            self.iterations += 1
+            if alpha == 0.0:
+                break
+            U, product, b = U + alpha * moves, product + alpha * change, b + alpha * shift
+        self.product = product + self._times(beta - U)
+        self.beta, self.b = beta, b
+        self._settle()
+        return self.judge(), step + 1
+
+    def _direction(
+        self, where: np.ndarray, Q: Array, rest: Array, off: Array, hold: Array, stay: float
+    ) -> tuple[Array, Array]:
+        """Newton's step of U and b."""
+        moves, shift = -rest, np.zeros(off.size)
+        if where.size == 0:
+            return moves, (-off / stay if self.fit_intercept else shift)
+        lower = self._factor(where, Q, hold)
+        free_rows, at = np.unique(where, return_inverse=True)
+        changed = np.flatnonzero(np.any(rest != 0.0, axis=1))
+        pull = self.K[np.ix_(free_rows, changed)] @ rest[changed]
+        right = np.sum(pull[at] * Q, axis=1)
+        if self.fit_intercept:
+            normal = solve_triangular(lower, Q, lower=True, check_finite=False)
+            along = solve_triangular(lower, right, lower=True, check_finite=False)
+            bends, axes = np.linalg.eigh(normal.T @ normal)
+            bends = np.maximum(bends, 0.0) + stay
+            # all classes together are shifted by nothing
+            bends = np.where(bends > 1e-15 * bends[-1], bends, np.inf)
+            shift = axes @ ((axes.T @ (normal.T @ along - off)) / bends)
+            right = right - Q @ shift
+        z = cho_solve((lower, True), right, check_finite=False)
+        np.add.at(moves, where, z[:, None] * Q)
+        return moves, shift
+
+    def _factor(self, where: np.ndarray, Q: Array, hold: Array) -> Array:
+        """Cholesky factor of K on the free directions with the proximal term on its diagonal."""
+        lift = 0.0
+        while True:
+            block = self.K[np.ix_(where, where)] * (Q @ Q.T)
+            block.flat[:: where.size + 1] += hold[where] + lift
+            lower, failed = dpotrf(block, lower=1, clean=0, overwrite_a=1)
+            if not failed:
+                return np.asarray(lower)
+            lift = max(100.0 * lift, 1e-14 * self.size)
+
+    def _length(
+        self, product: Array, change: Array, b: Array, shift: Array, centre: Array, hold: Array, U: Array, moves: Array
+    ) -> float:
+        """Length of a step, at most 1, at whose end the objective still falls: near the root of its slope, from below."""
+        from .._numerics.row_newton import slope_along
+
+        def slope(alpha: float) -> float:
+            return float(
+                slope_along(product, change, self.own, self.bound, b, shift, centre, hold, U, moves, alpha)
+            )
+
+        low, high = 0.0, 1.0
+        first = at_low = slope(0.0)
+        at_high = slope(1.0)
+        if at_high <= 1e-10 * abs(at_low):
+            return 1.0
+        if at_low >= 0.0:
+            return 0.0
+        for step in range(60):
+            # the secant twice, then bisection
+            alpha = low - at_low * (high - low) / (at_high - at_low) if step % 3 < 2 else 0.5 * (low + high)
+            here = slope(alpha)
+            if here <= 0.0:
+                low, at_low = alpha, here
+                if here >= 0.1 * first or step > 10:
+                    break
+            else:
+                high, at_high = alpha, here
+        return low
 
 
-def _scale(loss: Loss, y: Array, c: Array, beta: Array, f: Array) -> float:
-    """Size of the objective, which relative gaps are measured in."""
-    value = loss.total(y, f, c) + 0.5 * abs(float(np.vdot(beta, f)))
-    return max(value, float(np.finfo(float).tiny))
-
-
-def _balanced(loss: Loss, y: Array, c: Array, beta: Array) -> Array:
-    """Coefficients whose columns sum to zero, with the zeros kept where that is possible."""
-    kept = balance_on_face(beta, np.where(y > 0, c, 0.0))
-    return loss.project(y, beta, c, True) if kept is None else kept
-
-
-def _last(
-    loss: Loss, y: Array, c: Array, beta: Array, K: Array, fit_intercept: bool, updates: int
-) -> FixedSolution:
-    """What there is when the rounds are used up."""
-    inside = _balanced(loss, y, c, beta) if fit_intercept else beta
-    return assess(loss, y, c, inside, np.asarray(K @ inside), fit_intercept, updates)
+def _spread(K: Array, fit_intercept: bool) -> float:
+    """Mean diagonal; with an intercept of the centred matrix, for a constant means nothing then (from some of the rows)."""
+    size = float(np.mean(np.diagonal(K)))
+    if not fit_intercept:
+        return size
+    some = np.linspace(0, K.shape[0] - 1, min(K.shape[0], 50)).astype(int)
+    return max(size - float(np.mean(K[some])), 1e-12 * size)
