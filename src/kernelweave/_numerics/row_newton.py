@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numba import njit
 
-__all__ = ["free_directions", "hand_over", "respond", "slope_along"]
+__all__ = ["add_products", "free_directions", "hand_over", "newton_round"]
 
 
 @njit(cache=True)
@@ -70,7 +70,7 @@ def _respond(product, i, own, c, b, centre, hold, t, order, out):
 
 
 @njit(cache=True)
-def respond(product, own, c, b, centre, hold, beta):
+def _respond_all(product, own, c, b, centre, hold, beta):
     """Fill ``beta`` with the responses of all rows."""
     k, n = product.shape
     t, order = np.empty(k), np.empty(k, dtype=np.int64)
@@ -82,7 +82,7 @@ def respond(product, own, c, b, centre, hold, beta):
 
 
 @njit(cache=True)
-def slope_along(product, change, own, c, b, shift, centre, hold, U, moves, alpha):
+def _slope(product, change, own, c, b, shift, centre, hold, U, moves, alpha):
     """Derivative of the smoothed primal objective at ``(U, b) + alpha (moves, shift)``; ``change = (K moves)'``."""
     k, n = product.shape
     t, order, out = np.empty(k), np.empty(k, dtype=np.int64), np.empty(k)
@@ -197,3 +197,192 @@ def hand_over(beta, own, c, balanced):
                         lack[s] += size
                     if lack[r] <= dust:
                         break
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def add_products(K, beta, product):
+    """Add ``(K beta)'`` to ``product (k, n)``: entries of beta that are zero cost nothing, and most are."""
+    n, k = beta.shape
+    for i in range(n):
+        row = K[i]
+        for y in range(k):
+            x = beta[i, y]
+            if x != 0.0:
+                out = product[y]
+                for j in range(n):
+                    out[j] += x * row[j]
+
+
+@njit(cache=True)
+def _factor(K, where, Q, hold):
+    """Cholesky factor of K on the free directions, the proximal term on its diagonal."""
+    f = where.size
+    block = np.dot(Q, Q.T)
+    for p in range(f):
+        row = K[where[p]]
+        for q in range(f):
+            block[p, q] *= row[where[q]]
+        block[p, p] += hold[where[p]]
+    return np.linalg.cholesky(block)
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def _forward(L, x):
+    """Solve ``L y = x`` in place for every column of ``x' (columns, f)``."""
+    f = L.shape[0]
+    for column in range(x.shape[0]):
+        v = x[column]
+        for p in range(f):
+            row = L[p]
+            total = 0.0
+            for q in range(p):
+                total += row[q] * v[q]
+            v[p] = (v[p] - total) / row[p]
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def _backward(L, v):
+    """Solve ``L' z = v`` in place."""
+    for p in range(v.size - 1, -1, -1):
+        row = L[p]
+        v[p] /= row[p]
+        z = v[p]
+        for q in range(p):
+            v[q] -= row[q] * z
+
+
+@njit(cache=True)
+def _direction(K, where, Q, rest, off, hold, stay, intercept, shift):
+    """Newton's step of U, as moves of the rows, and of b (``shift``, filled).
+
+    On the free directions z and with M = K + hold there, ``M z + Q b = Q'K rest`` and ``Q'z - stay b = off``.
+    """
+    n, k = rest.shape
+    f = where.size
+    moves = -rest
+    shift[:] = 0.0
+    if f == 0:
+        if intercept:
+            shift[:] = -off / stay
+        return moves
+    L = _factor(K, where, Q, hold)
+    right = np.zeros((1, f))
+    pull = np.zeros(k)
+    last = -1
+    for p in range(f):
+        if where[p] != last:
+            last = where[p]
+            pull[:] = 0.0
+            row = K[last]
+            for i in range(n):
+                for y in range(k):
+                    if rest[i, y] != 0.0:
+                        pull[y] += row[i] * rest[i, y]
+        for y in range(k):
+            right[0, p] += pull[y] * Q[p, y]
+    _forward(L, right)
+    if intercept:
+        normals = Q.T.copy()
+        _forward(L, normals)
+        bends, axes = np.linalg.eigh(np.dot(normals, normals.T))
+        asked = np.dot(normals, right[0]) - off
+        most = bends[k - 1] + stay
+        for a in range(k):
+            bend = max(bends[a], 0.0) + stay
+            if bend > 1e-15 * most:  # all classes together are shifted by nothing
+                along = 0.0
+                for y in range(k):
+                    along += axes[y, a] * asked[y]
+                for y in range(k):
+                    shift[y] += axes[y, a] * along / bend
+        right[0] -= np.dot(shift, normals)
+    z = right[0]
+    _backward(L, z)
+    for p in range(f):
+        for y in range(k):
+            moves[where[p], y] += z[p] * Q[p, y]
+    return moves
+
+
+@njit(cache=True)
+def _length(product, change, own, c, b, shift, centre, hold, U, moves):
+    """Length of a step, at most 1, at whose end the objective still falls: near the root of its slope, from below."""
+    low, high = 0.0, 1.0
+    first = _slope(product, change, own, c, b, shift, centre, hold, U, moves, 0.0)
+    at_high = _slope(product, change, own, c, b, shift, centre, hold, U, moves, 1.0)
+    at_low = first
+    if at_high <= 1e-10 * abs(first):
+        return 1.0
+    if first >= 0.0:
+        return 0.0
+    for step in range(60):
+        # the secant twice, then bisection
+        alpha = low - at_low * (high - low) / (at_high - at_low) if step % 3 < 2 else 0.5 * (low + high)
+        here = _slope(product, change, own, c, b, shift, centre, hold, U, moves, alpha)
+        if here <= 0.0:
+            low, at_low = alpha, here
+            if here >= 0.1 * first or step > 10:
+                break
+        else:
+            high, at_high = alpha, here
+    return low
+
+
+@njit(cache=True)
+def newton_round(K, own, c, centre, product, b, hold, stay, intercept, most, enough):
+    """Minimise the smoothed problem around ``centre`` by Newton's method; ``product`` and b move along, in place.
+
+    Parameters
+    ----------
+    centre, product : arrays of shape (n, k) and (k, n)
+        Coefficients and ``(K centre)'``; at the end ``product`` is that of the coefficients returned.
+    b : array of shape (k,)
+        Intercepts.
+    hold, stay : array of shape (n,), float
+        Proximal terms of the rows; damping of the intercepts.
+    most : int
+        Steps at most.
+    enough : float
+        Sum of what is left of rows and columns that may stay.
+
+    Returns
+    -------
+    beta : array of shape (n, k)
+        Responses: rows of the dual set, whose columns sum to zero once the steps have converged.
+    steps : int
+        Steps taken; ``most`` where they did not converge.
+    """
+    n, k = centre.shape
+    U, beta = centre.copy(), np.zeros((n, k))
+    off, shift = np.zeros(k), np.zeros(k)
+    steps = 0
+    while True:
+        _respond_all(product, own, c, b, centre, hold, beta)
+        rest = U - beta
+        left, size = 0.0, 0.0
+        off[:] = 0.0
+        for i in range(n):
+            for y in range(k):
+                left += abs(rest[i, y])
+                size += abs(beta[i, y])
+                off[y] -= beta[i, y]
+        if not intercept:
+            off[:] = 0.0
+        for y in range(k):
+            left += abs(off[y])
+        if left <= max(enough, 1e-13 * size) or steps == most:
+            break
+        where, Q = free_directions(beta, own, c)
+        moves = _direction(K, where, Q, rest, off, hold, stay, intercept, shift)
+        change = np.zeros((k, n))
+        add_products(K, moves, change)
+        alpha = _length(product, change, own, c, b, shift, centre, hold, U, moves)
+        if alpha == 0.0:
+            steps = most
+            break
+        steps += 1
+        U += alpha * moves
+        product += alpha * change
+        b += alpha * shift
+    add_products(K, beta - U, product)
+    return beta, steps

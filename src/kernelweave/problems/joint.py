@@ -20,8 +20,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_solve, solve_triangular
-from scipy.linalg.lapack import dpotrf
 
 from ..losses import Loss, own_class
 from .certificate import Array
@@ -102,13 +100,14 @@ class _Rows:
         self.product = self.product + self._times(self.beta - before)
 
     def _times(self, beta: Array) -> Array:
-        """``(K beta)'`` from the rows that are not zero."""
-        rows = np.flatnonzero(np.any(beta != 0.0, axis=1))
-        if rows.size == 0:
-            return np.zeros(beta.shape[::-1])
-        if rows.size > 0.8 * beta.shape[0]:
+        """``(K beta)'``; of many rows by a matrix product, of few by those alone."""
+        from .._numerics.row_newton import add_products
+
+        if np.count_nonzero(beta) > 0.3 * beta.size:
             return np.ascontiguousarray(beta.T) @ self.K
-        return np.ascontiguousarray(beta[rows].T) @ self.K[rows]
+        out = np.zeros(beta.shape[::-1])
+        add_products(self.K, beta, out)
+        return out
 
     def judge(self) -> FixedSolution:
         """Bounds at beta, which is in the dual set; the intercepts become the best ones."""
@@ -196,7 +195,7 @@ class _Rows:
         least, idle = LEAST * hold, 0
         here = best
         for _ in range(ROUNDS):
-            solution, steps = self._round(np.full(self.bound.size, hold))
+            solution, steps = self._round(hold, target, best)
             left, gained = solution.primal - solution.dual, solution.dual - here.dual
             idle = 0 if left < 0.7 * (best.primal - best.dual) or gained > 0.02 * left else idle + 1
             if solution.relative_gap < best.relative_gap:
@@ -212,99 +211,20 @@ class _Rows:
             hold = max(factor * hold, least)
         return best
 
-    def _round(self, hold: Array) -> tuple[FixedSolution, int]:
+    def _round(self, hold: float, target: float, best: FixedSolution) -> tuple[FixedSolution, int]:
         """Minimise the smoothed problem around the present point and move there; return it and the steps taken."""
-        from .._numerics.row_newton import free_directions, respond
+        from .._numerics.row_newton import newton_round
 
-        centre = self.beta
-        U, product, b = centre, self.product, self.b
-        beta = np.empty_like(centre)
-        nothing, stay = np.zeros(b.size), STAY * float(np.sum(self.bound))
-        for step in range(STEPS):
-            respond(product, self.own, self.bound, b, centre, hold, beta)
-            rest = U - beta
-            off = -np.sum(beta, axis=0) if self.fit_intercept else nothing
-            small = 1e-14 * float(np.sum(np.abs(beta)))
-            if max(float(np.max(np.abs(rest))), float(np.max(np.abs(off)))) <= small:
-                break
-            where, Q = free_directions(beta, self.own, self.bound)
-            moves, shift = self._direction(where, Q, rest, off, hold, stay)
-            change = self._times(moves)
-            alpha = self._length(product, change, b, shift, centre, hold, U, moves)
-            self.iterations += 1
-            if alpha == 0.0:
-                break
-            U, product, b = U + alpha * moves, product + alpha * change, b + alpha * shift
-        self.product = product + self._times(beta - U)
-        self.beta, self.b = beta, b
+        enough = 1e-2 * target * max(abs(best.primal), abs(best.dual))
+        stay = STAY * float(np.sum(self.bound))
+        holds = np.full(self.bound.size, hold)
+        self.product, self.b = self.product.copy(), self.b.copy()
+        self.beta, steps = newton_round(
+            self.K, self.own, self.bound, self.beta, self.product, self.b, holds, stay, self.fit_intercept, STEPS, enough
+        )
+        self.iterations += steps
         self._settle()
-        return self.judge(), step + 1
-
-    def _direction(
-        self, where: np.ndarray, Q: Array, rest: Array, off: Array, hold: Array, stay: float
-    ) -> tuple[Array, Array]:
-        """Newton's step of U and b."""
-        moves, shift = -rest, np.zeros(off.size)
-        if where.size == 0:
-            return moves, (-off / stay if self.fit_intercept else shift)
-        lower = self._factor(where, Q, hold)
-        free_rows, at = np.unique(where, return_inverse=True)
-        changed = np.flatnonzero(np.any(rest != 0.0, axis=1))
-        pull = self.K[np.ix_(free_rows, changed)] @ rest[changed]
-        right = np.sum(pull[at] * Q, axis=1)
-        if self.fit_intercept:
-            normal = solve_triangular(lower, Q, lower=True, check_finite=False)
-            along = solve_triangular(lower, right, lower=True, check_finite=False)
-            bends, axes = np.linalg.eigh(normal.T @ normal)
-            bends = np.maximum(bends, 0.0) + stay
-            # all classes together are shifted by nothing
-            bends = np.where(bends > 1e-15 * bends[-1], bends, np.inf)
-            shift = axes @ ((axes.T @ (normal.T @ along - off)) / bends)
-            right = right - Q @ shift
-        z = cho_solve((lower, True), right, check_finite=False)
-        np.add.at(moves, where, z[:, None] * Q)
-        return moves, shift
-
-    def _factor(self, where: np.ndarray, Q: Array, hold: Array) -> Array:
-        """Cholesky factor of K on the free directions with the proximal term on its diagonal."""
-        lift = 0.0
-        while True:
-            block = self.K[np.ix_(where, where)] * (Q @ Q.T)
-            block.flat[:: where.size + 1] += hold[where] + lift
-            lower, failed = dpotrf(block, lower=1, clean=0, overwrite_a=1)
-            if not failed:
-                return np.asarray(lower)
-            lift = max(100.0 * lift, 1e-14 * self.size)
-
-    def _length(
-        self, product: Array, change: Array, b: Array, shift: Array, centre: Array, hold: Array, U: Array, moves: Array
-    ) -> float:
-        """Length of a step, at most 1, at whose end the objective still falls: near the root of its slope, from below."""
-        from .._numerics.row_newton import slope_along
-
-        def slope(alpha: float) -> float:
-            return float(
-                slope_along(product, change, self.own, self.bound, b, shift, centre, hold, U, moves, alpha)
-            )
-
-        low, high = 0.0, 1.0
-        first = at_low = slope(0.0)
-        at_high = slope(1.0)
-        if at_high <= 1e-10 * abs(at_low):
-            return 1.0
-        if at_low >= 0.0:
-            return 0.0
-        for step in range(60):
-            # the secant twice, then bisection
-            alpha = low - at_low * (high - low) / (at_high - at_low) if step % 3 < 2 else 0.5 * (low + high)
-            here = slope(alpha)
-            if here <= 0.0:
-                low, at_low = alpha, here
-                if here >= 0.1 * first or step > 10:
-                    break
-            else:
-                high, at_high = alpha, here
-        return low
+        return self.judge(), steps
 
 
 def _spread(K: Array, fit_intercept: bool) -> float:
