@@ -268,16 +268,15 @@ def _direction(K, where, Q, rest, off, hold, stay, intercept, shift):
     L = _factor(K, where, Q, hold)
     right = np.zeros((1, f))
     pull = np.zeros(k)
+    rows, classes = np.nonzero(rest)  # few, once steps are full
     last = -1
     for p in range(f):
         if where[p] != last:
             last = where[p]
             pull[:] = 0.0
             row = K[last]
-            for i in range(n):
-                for y in range(k):
-                    if rest[i, y] != 0.0:
-                        pull[y] += row[i] * rest[i, y]
+            for a in range(rows.size):
+                pull[classes[a]] += row[rows[a]] * rest[rows[a], classes[a]]
         for y in range(k):
             right[0, p] += pull[y] * Q[p, y]
     _forward(L, right)

@@ -28,9 +28,9 @@ from .fixed import FixedSolution
 __all__ = ["solve_joint"]
 
 #: row epochs in one go, and at most; weight of the column sums over the mean diagonal during them
-EPOCHS, MOST_EPOCHS, PENALTY = 5, 100, 0.2
-#: what an attempt at the rows may leave of the gap, and the gap from which Newton's method takes over
-SLOW, ROUGH = 0.5, 3e-2
+EPOCHS, MOST_EPOCHS, PENALTY = 5, 400, 0.2
+#: attempts at the rows over which their progress is measured
+LOOK = 3
 #: Newton steps of a round, and rounds, at most
 STEPS, ROUNDS = 30, 100
 #: first proximal term over the mean diagonal, how it shrinks and grows from round to round, and its least share
@@ -163,7 +163,7 @@ class _Rows:
         rho = PENALTY * self.size if self.fit_intercept else 0.0
         if self.fit_intercept and not rho > 1e-100:
             return best
-        slow = 0
+        gaps, work = [best.relative_gap], 0.0
         for attempt in range(MOST_EPOCHS // EPOCHS):
             goal = 0.3 * target * max(abs(best.primal), abs(best.dual))
             _, moved = ascend(
@@ -174,15 +174,23 @@ class _Rows:
             rows, product, multipliers = self.beta.copy(), self.product, self.b + rho * np.sum(self.beta, axis=0)
             self._settle()
             solution = self.judge()
-            slow = slow + 1 if solution.relative_gap > SLOW * best.relative_gap else 0
             if solution.relative_gap < best.relative_gap:
                 best = solution
             if best.relative_gap <= target or moved == 0:
                 break
-            if (slow > 0 and best.relative_gap < ROUGH) or slow > 3:
+            gaps.append(best.relative_gap)
+            work += 6.0 * moved * self.own.size
+            if len(gaps) > LOOK and np.log(gaps[-1 - LOOK] / gaps[-1]) * self._newton_work(best) < work / attempt * LOOK:
                 break
             self.beta, self.product, self.b = rows, product.copy(), multipliers
         return best
+
+    def _newton_work(self, solution: FixedSolution) -> float:
+        """Operations in which a round of Newton steps is expected to leave 1/e of the gap."""
+        from .._numerics.row_newton import free_directions
+
+        free = free_directions(solution.beta, self.own, self.bound)[0].size
+        return 2.0 * free**3 + 100.0 * free**2 + 500.0 * self.own.size
 
     # ---- rows together ---------------------------------------------------------------------------------------
 
