@@ -16,6 +16,7 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from .._numerics.namespace import to_numpy
+from ..losses import own_class
 from .certificate import Array
 from .fixed import FixedSolution
 
@@ -124,37 +125,17 @@ def _gather_rows(
 
     Entries at their upper bound (zero for other classes, c for the own) are held; the rest keep their sum.
     """
-    low, high = problem.loss.box(problem.y[rows], problem.c[rows])
-    upper = np.where(problem.y[rows] > 0, high, 0.0)
-    loose = beta[rows] < upper - 1e-9 * np.maximum(high, -low)
-    count = np.count_nonzero(loose, axis=1)
-    at: list[np.ndarray] = []
-    directions: list[Array] = []
-    for size in np.unique(count[count > 1]):
-        basis = _zero_sum_basis(int(size))
-        which = np.flatnonzero(count == size)
-        entries = np.nonzero(loose[which])[1].reshape(which.size, size)
-        for direction in basis:
-            spread = np.zeros((which.size, beta.shape[1]))
-            np.put_along_axis(spread, entries, np.broadcast_to(direction, entries.shape), axis=1)
-            at.append(which)
-            directions.append(spread)
-    if not at:
-        return np.zeros((0, 0)), np.zeros((0, problem.m)), np.zeros((0, 0))
-    where, Q = np.concatenate(at), np.concatenate(directions)
+    from .._numerics.row_newton import free_directions
+
+    bound = np.ascontiguousarray(problem.c[rows, 0])
+    # what is within rounding of its bound is at it
+    part = beta[rows]
+    upper = np.where(problem.y[rows] > 0, bound[:, None], 0.0)
+    part = np.where(part >= upper - 1e-9 * bound[:, None], upper, part)
+    where, Q = free_directions(part, own_class(problem.y[rows]), bound)
     block = _square(K, rows[where]) * (Q @ Q.T)
     V = np.einsum("mfk,fk->fm", products[:, where], Q)
     return block, V, Q.T if problem.fit_intercept else np.zeros((0, where.size))
-
-
-def _zero_sum_basis(size: int) -> Array:
-    """Orthonormal rows that span the vectors of ``size`` entries that sum to zero."""
-    basis = np.zeros((size - 1, size))
-    for k in range(1, size):
-        basis[k - 1, :k] = 1.0
-        basis[k - 1, k] = -k
-        basis[k - 1] /= np.sqrt(k * (k + 1.0))
-    return basis
 
 
 def _stable_cholesky(matrix: Array) -> Array:

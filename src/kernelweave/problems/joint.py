@@ -93,15 +93,13 @@ class _Rows:
 
     def _settle(self) -> None:
         """Move beta into the dual set, exactly."""
-        from .._numerics.row_newton import hand_over
+        from .._numerics.row_sets import move_into_set
 
-        before = self.beta.copy()
-        hand_over(self.beta, self.own, self.bound, self.fit_intercept)
-        self.product = self.product + self._times(self.beta - before)
+        move_into_set(self.K, self.own, self.bound, self.fit_intercept, self.beta, self.product)
 
     def _times(self, beta: Array) -> Array:
-        """``(K beta)'``; of many rows by a matrix product, of few by those alone."""
-        from .._numerics.row_newton import add_products
+        """``(K beta)'``; where much of beta is zero, from the rest alone."""
+        from .._numerics.row_sets import add_products
 
         if np.count_nonzero(beta) > 0.3 * beta.size:
             return np.ascontiguousarray(beta.T) @ self.K
@@ -111,15 +109,14 @@ class _Rows:
 
     def judge(self) -> FixedSolution:
         """Bounds at beta, which is in the dual set; the intercepts become the best ones."""
-        from .._numerics.best_shift import best_shift
+        from .._numerics.row_sets import bounds_at
 
+        primal, dual = bounds_at(self.own, self.bound, self.fit_intercept, self.beta, self.product, self.b)
+        return self._solution(primal, dual)
+
+    def _solution(self, primal: float, dual: float) -> FixedSolution:
+        b: Any = self.b.copy() if self.fit_intercept else 0.0
         decision = np.ascontiguousarray(self.product.T)
-        half = 0.5 * float(np.vdot(self.beta, decision))
-        b: Any = 0.0
-        if self.fit_intercept:
-            b = self.b = best_shift(self.loss.scores(self.y, decision), self.own, self.bound, self.b)
-        primal = half + self.loss.total(self.y, decision + b, self.c)
-        dual = self.loss.gain(self.y, self.beta, self.c) - half
         return FixedSolution(self.beta.copy(), decision, b, primal, dual, self.iterations)
 
     def grow(self) -> None:
@@ -158,39 +155,17 @@ class _Rows:
 
     def ascend(self, best: FixedSolution, target: float) -> FixedSolution:
         """Epochs over the rows, for as long as they pay."""
-        from .._numerics.row_ascent import ascend
+        from .._numerics.row_ascent import ascend_to
 
         rho = PENALTY * self.size if self.fit_intercept else 0.0
         if self.fit_intercept and not rho > 1e-100:
             return best
-        gaps, work = [best.relative_gap], 0.0
-        for attempt in range(MOST_EPOCHS // EPOCHS):
-            goal = 0.3 * target * max(abs(best.primal), abs(best.dual))
-            _, moved = ascend(
-                self.K, self.own, self.bound, self.beta, self.product, self.b, rho, goal, EPOCHS, attempt
-            )
-            self.iterations += moved
-            # the multipliers go on from where the rows are; what is judged has column sums of zero
-            rows, product, multipliers = self.beta.copy(), self.product, self.b + rho * np.sum(self.beta, axis=0)
-            self._settle()
-            solution = self.judge()
-            if solution.relative_gap < best.relative_gap:
-                best = solution
-            if best.relative_gap <= target or moved == 0:
-                break
-            gaps.append(best.relative_gap)
-            work += 6.0 * moved * self.own.size
-            if len(gaps) > LOOK and np.log(gaps[-1 - LOOK] / gaps[-1]) * self._newton_work(best) < work / attempt * LOOK:
-                break
-            self.beta, self.product, self.b = rows, product.copy(), multipliers
-        return best
-
-    def _newton_work(self, solution: FixedSolution) -> float:
-        """Operations in which a round of Newton steps is expected to leave 1/e of the gap."""
-        from .._numerics.row_newton import free_directions
-
-        free = free_directions(solution.beta, self.own, self.bound)[0].size
-        return 2.0 * free**3 + 100.0 * free**2 + 500.0 * self.own.size
+        primal, dual, moved = ascend_to(
+            self.K, self.own, self.bound, self.fit_intercept, self.beta, self.product, self.b, rho, target,
+            EPOCHS, MOST_EPOCHS // EPOCHS, LOOK,
+        )  # fmt: skip
+        self.iterations += moved
+        return self._solution(primal, dual)
 
     # ---- rows together ---------------------------------------------------------------------------------------
 
