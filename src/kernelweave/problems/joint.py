@@ -174,7 +174,9 @@ class _Rows:
         self._take(best)
         used = self.bound[self.bound > 0]
         # the heavier the rows, the further they may have to go
-        hold = min(HOLD * self.size, 1.0 / float(np.mean(used))) if self.size > 0 else 1.0 / float(np.mean(used))
+        hold = (
+            min(HOLD * self.size, 1.0 / float(np.mean(used))) if self.size > 0 else 1.0 / float(np.mean(used))
+        )
         least, idle = LEAST * hold, 0
         here = best
         for _ in range(ROUNDS):
@@ -203,7 +205,17 @@ class _Rows:
         holds = np.full(self.bound.size, hold)
         self.product, self.b = self.product.copy(), self.b.copy()
         self.beta, steps = newton_round(
-            self.K, self.own, self.bound, self.beta, self.product, self.b, holds, stay, self.fit_intercept, STEPS, enough
+            self.K,
+            self.own,
+            self.bound,
+            self.beta,
+            self.product,
+            self.b,
+            holds,
+            stay,
+            self.fit_intercept,
+            STEPS,
+            enough,
         )
         self.iterations += steps
         self._settle()
