@@ -37,7 +37,10 @@ class Curvature:
         self, problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
     ) -> None:
         self.m = problem.m
-        if problem.loss.joint:
+        self._root: Array | None = None
+        if problem.loss.joint and problem.loss.has_curvature:
+            self._root = _softmax_root(problem, K, inner, rows, products)
+        elif problem.loss.joint:
             self._parts = [_gather_rows(problem, K, inner.beta, rows, products)]
         elif problem.y.ndim == 1:
             self._parts = [_gather(problem, K, inner.beta, problem.y, problem.c, rows, products)]
@@ -48,7 +51,6 @@ class Curvature:
                 )
                 for k in range(problem.y.shape[1])
             ]
-        self._root: Array | None = None
 
     @property
     def root(self) -> Array:
@@ -136,6 +138,23 @@ def _gather_rows(
     block = _square(K, rows[where]) * (Q @ Q.T)
     V = np.einsum("mfk,fk->fm", products[:, where], Q)
     return block, V, Q.T if problem.fit_intercept else np.zeros((0, where.size))
+
+
+def _softmax_root(problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array) -> Array:
+    """The root where all classes are tied by a softmax: ``H = V'R (I + R'K R)^-1 R'V``, ``V_j = K_j beta``.
+
+    At the inner solution the probabilities are ``Y - beta / c``; the system is that of the Newton step.
+    """
+    from .softmax import SoftmaxSystem
+
+    c = np.ascontiguousarray(problem.c[rows, 0])
+    p = np.clip((problem.y[rows] > 0) - inner.beta[rows] / c[:, None], 0.0, 1.0)
+    system = SoftmaxSystem(_square(K, rows), p, c, problem.fit_intercept)
+    right = system.transposed(products)
+    solved = system.solve(right, 1e-6)
+    H = np.einsum("aik,bik->ab", right, solved)
+    values, axes = np.linalg.eigh(0.5 * (H + H.T))
+    return np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T
 
 
 def _stable_cholesky(matrix: Array) -> Array:
