@@ -16,7 +16,6 @@ import numpy as np
 from scipy.linalg import cholesky, solve_triangular
 
 from .._numerics.namespace import to_numpy
-from ..losses import own_class
 from .certificate import Array
 from .fixed import FixedSolution
 
@@ -24,6 +23,9 @@ if TYPE_CHECKING:
     from .mkl import MKLProblem
 
 __all__ = ["Curvature", "LateCurvature"]
+
+#: free directions beyond which conjugate gradients take the place of a factorisation; their steps, and what they leave
+MANY, MOST_STEPS, STEPS_GAP = 1500, 50, 1e-2
 
 
 class Curvature:
@@ -40,6 +42,8 @@ class Curvature:
         self._root: Array | None = None
         if problem.loss.joint and problem.loss.has_curvature:
             self._root = _softmax_root(problem, K, inner, rows, products)
+        elif problem.loss.joint and (loose := _loose(problem, inner.beta, rows)).sum() - loose.any(axis=1).sum() > MANY:
+            self._root = _root_by_steps(_square(K, rows), loose, products, problem.fit_intercept)
         elif problem.loss.joint:
             self._parts = [_gather_rows(problem, K, inner.beta, rows, products)]
         elif problem.y.ndim == 1:
@@ -129,15 +133,66 @@ def _gather_rows(
     """
     from .._numerics.row_newton import free_directions
 
-    bound = np.ascontiguousarray(problem.c[rows, 0])
-    # what is within rounding of its bound is at it
-    part = beta[rows]
-    upper = np.where(problem.y[rows] > 0, bound[:, None], 0.0)
-    part = np.where(part >= upper - 1e-9 * bound[:, None], upper, part)
-    where, Q = free_directions(part, own_class(problem.y[rows]), bound)
+    loose = _loose(problem, beta, rows)
+    where, Q = free_directions(np.where(loose, -1.0, 1.0), np.zeros(rows.size, dtype=np.int64), np.zeros(rows.size))
     block = _square(K, rows[where]) * (Q @ Q.T)
     V = np.einsum("mfk,fk->fm", products[:, where], Q)
     return block, V, Q.T if problem.fit_intercept else np.zeros((0, where.size))
+
+
+def _loose(problem: MKLProblem, beta: Array, rows: np.ndarray) -> np.ndarray:
+    """Which entries of the rows are below their bounds, by more than rounding."""
+    bound = problem.c[rows]
+    return np.asarray(beta[rows] < np.where(problem.y[rows] > 0, bound, 0.0) - 1e-9 * bound)
+
+
+def _root_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> Array:
+    """The root for so many free entries that a factorisation would take longer than the fit: by conjugate gradients.
+
+    The system is K on the directions in which loose entries keep the sums of rows and, with an intercept, of columns: a
+    projection, which costs next to nothing.  What few steps find of H is never more than H, and nearly all of it.
+    """
+    free = loose & (np.count_nonzero(loose, axis=1) > 1)[:, None]
+    share = free / np.maximum(np.count_nonzero(free, axis=1), 1)[:, None]
+    between = np.diag(free.sum(axis=0).astype(float)) - free.T.astype(float) @ share
+    back = np.linalg.pinv(between, rcond=1e-10, hermitian=True)
+
+    def project(v: Array) -> Array:
+        v = free * v - share * np.sum(free * v, axis=-1, keepdims=True)
+        if not fit_intercept:
+            return v
+        shift = (np.sum(v, axis=-2) @ back)[..., None, :]
+        return v - (free * shift - share * np.sum(free * shift, axis=-1, keepdims=True))
+
+    matrix = K.astype(np.float32)  # for the last digits of a model nobody asks
+    m, n, k = products.shape
+
+    def times(v: Array) -> Array:
+        flat = np.moveaxis(v, 0, 1).reshape(n, m * k).astype(np.float32)
+        return np.moveaxis((matrix @ flat).reshape(n, m, k), 1, 0).astype(float)
+
+    right = project(products)
+    z, r = np.zeros_like(right), right.copy()
+    d = r.copy()
+    size = np.sum(r * r, axis=(1, 2), keepdims=True)
+    enough = STEPS_GAP**2 * size
+    for _ in range(MOST_STEPS):
+        if np.all(size <= enough):
+            break
+        q = project(times(d))
+        bend = np.sum(d * q, axis=(1, 2), keepdims=True)
+        step = np.divide(size, bend, out=np.zeros_like(size), where=bend > 0)
+        z += step * d
+        r -= step * q
+        new = np.sum(r * r, axis=(1, 2), keepdims=True)
+        d = r + np.divide(new, size, out=np.zeros_like(size), where=size > 0) * d
+        size = new
+    return _root_of_hessian(np.einsum("aik,bik->ab", right, z))
+
+
+def _root_of_hessian(H: Array) -> Array:
+    values, axes = np.linalg.eigh(0.5 * (H + H.T))
+    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T)
 
 
 def _softmax_root(problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array) -> Array:
@@ -152,9 +207,7 @@ def _softmax_root(problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.nd
     system = SoftmaxSystem(_square(K, rows), p, c, problem.fit_intercept)
     right = system.transposed(products)
     solved = system.solve(right, 1e-6)
-    H = np.einsum("aik,bik->ab", right, solved)
-    values, axes = np.linalg.eigh(0.5 * (H + H.T))
-    return np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T
+    return _root_of_hessian(np.einsum("aik,bik->ab", right, solved))
 
 
 def _stable_cholesky(matrix: Array) -> Array:

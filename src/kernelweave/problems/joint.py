@@ -31,6 +31,8 @@ __all__ = ["solve_joint"]
 EPOCHS, MOST_EPOCHS, PENALTY = 5, 400, 0.2
 #: attempts at the rows over which their progress is measured
 LOOK = 3
+#: free directions beyond which factorisations are out of the question, and rows have to do
+TOO_MANY = 5000
 #: Newton steps of a round, and rounds, at most
 STEPS, ROUNDS = 30, 100
 #: first proximal term over the mean diagonal, how it shrinks and grows from round to round, and its least share
@@ -147,9 +149,19 @@ class _Rows:
         """Go on from the present point, whose bounds are ``best``, until the gap is reached or nothing more is gained."""
         if best.relative_gap > target:
             best = self.ascend(best, target)
+        while best.relative_gap > target and self._free() > TOO_MANY:
+            before = best.relative_gap
+            best = self.ascend(best, target)
+            if best.relative_gap > 0.99 * before:
+                return best
         if best.relative_gap > target:
             best = self.newton(best, target)
         return best
+
+    def _free(self) -> int:
+        from .._numerics.row_newton import free_directions
+
+        return int(free_directions(self.beta, self.own, self.bound)[0].size)
 
     # ---- rows by themselves ----------------------------------------------------------------------------------
 
