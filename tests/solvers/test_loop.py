@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import references as ref
+from kernelweave._numerics.deadline import OutOfTime, time_limit
 from kernelweave.problems import Point
 from kernelweave.solvers import TRACE_COLUMNS, Solver, Stop, make_solver, solve, without_caches
 from kernelweave.solvers._loop import MESSAGES
@@ -95,6 +96,21 @@ def test_max_seconds(problem):
     assert solution.status == "max_seconds"
     assert 0.2 <= solution.seconds <= time.perf_counter() - began < 5.0
     assert 2 <= solution.n_iter <= 8
+
+
+def test_a_step_that_runs_out_of_time_is_left_and_the_best_is_kept(problem):
+    script = [*points(problem, [0.2, 0.9]), OutOfTime()]
+    solution = solve(problem, Script(script), Stop(tol=1e-12, max_seconds=100.0))
+    assert solution.status == "max_seconds"
+    assert solution.n_iter == 2
+    assert solution.point is script[1]
+
+
+def test_a_limit_around_the_loop_ends_it_too(problem):
+    with time_limit(0.1):
+        solution = solve(problem, Script(points(problem, [0.5]), pause=0.03), Stop(tol=1e-12))
+    assert solution.status == "max_seconds"
+    assert 0.1 <= solution.seconds < 5.0
 
 
 def test_stops_at_the_tolerance_and_not_later(problem, level):

@@ -12,6 +12,8 @@ from ._smo_parts import BETA, CLOSED, CONVERGED, LOWER, RUNNING, SHRINKABLE, SLO
 from ._smo_shrink import Workspace
 from ._smo_start import as_gram, as_vector, check_terms, feasible_start, remove_drift
 from ._smo_subspace import ascend_free, free_variables
+from .deadline import out_of_time
+from .pieces import Pieces
 
 _PATIENCE = 1.5  # price of copying one entry of a sub-Gram matrix, in swept variables (measured)
 _SWEEP = 5.0  # price of one step, in multiply-adds per variable (measured; the division dominates)
@@ -89,27 +91,33 @@ class _Solver:
     def solve(self):
         """Iterate until the full problem has converged or nothing more can be gained."""
         pace, work = _Pace(), self.work
-        while True:
+        pieces = Pieces()
+        while not out_of_time():
             size = work.active.shape[1]
             planned = pace.steps(size)
-            budget = min(planned, _STRETCH, self.max_iter - self.iterations)
+            fitting = pieces.next() / (_SWEEP * max(size, 1))
+            budget = int(min(planned, _STRETCH, self.max_iter - self.iterations, max(fitting, 1.0)))
             patience = _PATIENCE if self._stalls == 0 else 0.0
             steps, status, high, low, gain = self._run(work.sub, work.active, self.tol, budget, patience)
             self.iterations += steps
             pace.stepped(steps, size, gain)
+            pieces.done(_SWEEP * steps * size)
             if status == SHRINKABLE:
                 work.shrink(high, low)
             elif status == RUNNING and self.iterations < self.max_iter:
                 if self._without_progress():
                     return
                 if steps == planned:
-                    goal, allowance = 0.1 * self.tol, pace.allowance
-                    pace.attempted(*ascend_free(work.sub, work.active, self.equality, goal, allowance))
+                    goal, allowance = 0.1 * self.tol, min(pace.allowance, pieces.next())
+                    gain, spent = ascend_free(work.sub, work.active, self.equality, goal, allowance)
+                    pace.attempted(gain, spent)
+                    pieces.done(spent)
             elif work.shrunk:
                 self._stalls += status == STALLED
                 work.restore()
             elif self._settled(status):
                 return
+        work.restore()
 
     def _settled(self, status):
         """Whether to stop on the full problem; if rounding may have decided, remove it and go on."""

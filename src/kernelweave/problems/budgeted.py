@@ -15,6 +15,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._numerics.deadline import out_of_time
 from ..losses import DualBudget, Loss
 from .certificate import Array
 from .fixed import FixedSolution, assess, finer
@@ -77,7 +78,7 @@ def solve_budgeted(
         solution = assess(loss, y, c, beta, product, fit_intercept, inner.iterations)
         if best is None or solution.relative_gap < best.relative_gap:
             best = solution
-        if best.relative_gap <= target or not found.converged or tolerance < 1e-14:
+        if best.relative_gap <= target or not found.converged or tolerance < 1e-14 or out_of_time():
             return best
         tolerance = finer(tolerance, target, solution.relative_gap)
 

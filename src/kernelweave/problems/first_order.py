@@ -15,6 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._numerics.column_boxes import project_box, project_box_balanced
+from .._numerics.deadline import out_of_time
 from .._numerics.namespace import as_like, cast, namespace, to_numpy
 from .._numerics.row_simplex import balance_rows, project_rows
 from ..losses import Loss
@@ -51,7 +52,7 @@ def solve_first_order(
     z, Kz, momentum, L = x, Kx, 1.0, dual.first_lipschitz()
     best = dual.assess(x, Kx, 1)
     used, idle, look = 1, 0, BETWEEN
-    while best.relative_gap > target and used < most and idle < IDLE:
+    while best.relative_gap > target and used < most and idle < IDLE and not out_of_time():
         gradient = Kz - dual.linear + dual.ridge * z
         L *= 0.95  # along the way the curvature is often far below the largest eigenvalue
         while True:

@@ -8,12 +8,14 @@ from what they hold.
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
+from .._numerics.deadline import out_of_time, time_left
 from .._numerics.namespace import to_numpy
 from ..losses import Loss
 from .certificate import Array, relative_gap
@@ -172,7 +174,7 @@ def _smo(
         if best is None or solution.relative_gap < best.relative_gap:
             best = solution
         # the engine's tolerance is on the gradient; what is wanted is the gap
-        if best.relative_gap <= target or not found.converged or tolerance < 1e-12:
+        if best.relative_gap <= target or not found.converged or tolerance < 1e-12 or out_of_time():
             return best
         tolerance = finer(tolerance, target, solution.relative_gap)
         beta, product = found.beta, found.product
@@ -198,7 +200,7 @@ def _newton(
     decision = np.zeros(n) if start is None else K @ beta
     floor = 1e-14 * float(np.max(c))
     best: FixedSolution | None = None
-    idle, last = 0, np.inf
+    idle, last, factorising = 0, np.inf, 0.0
     for iteration in range(1, max_iter + 1):
         b = loss.best_intercept(y, decision, c) if fit_intercept else 0.0
         f = decision + b
@@ -219,11 +221,16 @@ def _newton(
         last = here
         if best.relative_gap <= target or idle == 5:  # idle: rounding has taken over
             return best
+        # a factorisation cannot be left in the middle: it is begun only where the last one would have fitted in
+        if time_left() <= factorising:
+            return best
+        began = time.perf_counter()
         w = np.maximum(c * loss.curvature(y, f), floor)
         root = np.sqrt(w)
         system = (root[:, None] * K) * root[None, :]
         system.flat[:: n + 1] += 1.0
         factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        factorising = time.perf_counter() - began
         rhs = root * f - gradient / root
         new = root * cho_solve(factor, rhs, check_finite=False)
         if fit_intercept:

@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.deadline import check_time
 from ..banks import Bank, support
 from ..banks.memory import default_budget, refuse
 from ..losses import Loss
@@ -200,6 +201,7 @@ class MKLProblem:
                 ["a norm with p > 1, for which solver='working_set' mixes support vectors alone",
                  "explicit features (kernels.nystroem) with solver='lbfgs' or 'svrg' and a smooth loss"],
             )  # fmt: skip
+        check_time()
         K = self.bank.mixed(weights)
         inner = solve_fixed(K, self.loss, self.y, self.c, self.fit_intercept, target, start)
         if not curvature:

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.deadline import Deadline, OutOfTime, time_limit
 from .._numerics.threads import few_blas_threads
 from ..problems import Certificate, MKLProblem, Point
 from ._base import Solver
@@ -19,6 +20,9 @@ from ._progress import Progress
 __all__ = ["TRACE_COLUMNS", "Solution", "Stop", "solve"]
 
 TRACE_COLUMNS = ("iteration", "seconds", "passes", "primal", "dual", "relative_gap", "active_kernels")
+
+#: share of ``max_seconds`` on top of it that a solver may take for its last word
+FINISHING = 0.1
 
 MESSAGES = {
     "converged": "the relative gap reached the tolerance",
@@ -100,14 +104,16 @@ def solve(
     checkpoint : path, optional
         NPZ file that is rewritten as the fit goes on and resumed from where it exists and fits the problem.
     """
-    with few_blas_threads(problem.n):
-        return _solve(problem, solver, stop or Stop(), start, callback, verbose, checkpoint)
+    stop = stop or Stop()
+    with few_blas_threads(problem.n), time_limit(stop.max_seconds) as deadline:
+        return _solve(problem, solver, stop, deadline, start, callback, verbose, checkpoint)
 
 
 def _solve(
     problem: Any,
     solver: Solver,
     stop: Stop,
+    deadline: Deadline,
     start: Point | None,
     callback: Callback | None,
     verbose: int,
@@ -123,6 +129,7 @@ def _solve(
         start, best.trace, spent = resumed.point, resumed.trace, resumed.seconds
         best.point, best.certificate = resumed.point, problem.certificate(resumed.point)
         passes_before -= best.trace[-1][2] if best.trace else 0.0
+        deadline.ends -= spent  # what went before the resumption counts
     began = time.perf_counter() - spent
     iteration = int(best.trace[-1][0]) + 1 if best.trace else 1
     last = iteration + max_iter - 1
@@ -135,16 +142,23 @@ def _solve(
             if ready is not None and start is not None:
                 point, judged = start, ready
             else:
-                state = (
-                    solver.init(problem, start, stop.tol) if state is None else solver.step(problem, state)
-                )
-                point = solver.point(state)
-                judged = problem.certificate(point)
+                try:
+                    state = (
+                        solver.init(problem, start, stop.tol)
+                        if state is None
+                        else solver.step(problem, state)
+                    )
+                    point = solver.point(state)
+                    judged = problem.certificate(point)
+                except OutOfTime:
+                    status = "max_seconds"
+                    break
             if not (np.isfinite(judged.primal) and np.isfinite(judged.dual)):
                 status = "non_finite"
                 break
             seconds = time.perf_counter() - began
             best.take(point, judged, iteration, seconds, problem.passes - passes_before)
+            deadline.has_point = True
             progress.show(best.row)
             if saved is not None and best.point is not None and best.certificate is not None:
                 saved.save(best.point, best.certificate.dual_point, best.trace, seconds)
@@ -154,7 +168,7 @@ def _solve(
             if callback is not None and callback(best.row):
                 status = "stopped"
                 break
-            if stop.max_seconds is not None and seconds >= stop.max_seconds:
+            if deadline.left <= 0.0:
                 status = "max_seconds"
                 break
             if getattr(state, "finished", False):
@@ -162,6 +176,7 @@ def _solve(
                 break
             iteration += 1
         if best.point is not None and state is not None and status != "non_finite":
+            deadline.extend(FINISHING * (stop.max_seconds or 0.0))
             better = solver.finish(problem, best.point)
             if better is not None:
                 best.improve(better, problem.certificate(better))
