@@ -22,11 +22,13 @@ Method = TypeVar("Method", bound=Callable)  # type: ignore[type-arg]
 def one_fit(method: Method) -> Method:
     """Decorate a ``fit``: Ctrl-C ends whatever it does, and a fit that raises leaves the old model as it was."""
 
+    whole = unchanged_where_it_raises(method)
+
     @wraps(method)
     def fit(*arguments, **named):  # type: ignore[no-untyped-def]
         # numbers that are not finite are looked for where they matter, and told in a sentence
         with one_interrupt(whole_fit=True), np.errstate(over="ignore", invalid="ignore"):
-            return unchanged_where_it_raises(method)(*arguments, **named)
+            return whole(*arguments, **named)
 
     return fit  # type: ignore[return-value]
 

@@ -112,7 +112,7 @@ class Solver(Component):
     #: iterations when the caller does not say
     default_max_iter: ClassVar[int] = 1000
     #: iterations in a row that improve neither bound after which nothing more is to be gained; None: any number
-    patience: ClassVar[int | None] = None
+    most_idle: ClassVar[int | None] = None
     #: whether it works on the mixed kernel, a matrix of n x n; if not, explicit features are all the memory it needs
     mixes: ClassVar[bool] = True
     #: whether it learns an intercept; if not, ``fit_intercept=False`` is the only way to use it
