@@ -403,16 +403,32 @@ def test_a_fit_that_stops_early_says_so(folder, monkeypatch):
     assert (folder / "m.skops").exists()
 
 
-def test_an_interrupted_fit_writes_nothing(folder, monkeypatch):
+def test_a_fit_that_is_interrupted_before_it_has_anything_writes_nothing(folder, monkeypatch):
     from kernelweave.solvers.newton import Newton
 
-    def interrupted(self, problem, state):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(Newton, "init", interrupted)
+    said = call(*FIT, "--C", "1", "--model", "m.skops", code=130).output
+    assert "interrupted; nothing was written" in said
+    assert not (folder / "m.skops").exists()
+
+
+def test_an_interrupted_fit_writes_the_best_it_found(folder, monkeypatch):
+    from kernelweave.solvers.newton import Newton
+
+    def interrupted(*_):
         raise KeyboardInterrupt
 
     monkeypatch.setattr(Newton, "step", interrupted)
-    said = call(*FIT, "--C", "1", "--tol", "1e-9", "--model", "m.skops", code=130).output
-    assert "interrupted; nothing was written" in said
-    assert not (folder / "m.skops").exists()
+    options = ("--C", "1", "--tol", "1e-9", "--model", "m.skops", "--report", "r.html")
+    said = call(*FIT, *options, code=130).output
+    assert "interrupted; the best model found is written to m.skops, there is no report" in said
+    assert not (folder / "r.html").exists()
+    assert load(folder / "m.skops")[-1].status_ == "interrupted"
+    facts = json.loads(call("inspect", "m.skops", "--json").stdout)
+    assert facts["status"] == "interrupted"
 
 
 def test_help_has_examples():

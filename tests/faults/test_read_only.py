@@ -149,3 +149,14 @@ def test_all_compiled_functions_are_made_in_one_place():
             text = path.read_text()
             assert "import numba" not in text, path
             assert "from numba" not in text, path
+
+
+def test_without_a_compiler_functions_are_what_they_were():
+    run(
+        """
+        from kernelweave._numerics.compiled import njit
+        def double(x): return 2 * x
+        assert njit(cache=True)(double) is double
+        """,
+        env={"NUMBA_DISABLE_JIT": "1"},
+    )

@@ -71,7 +71,12 @@ def raw_kernel(kernel: KernelCase, A, B, train):
 
 def training_matrices(kernels, X, normalize, center):
     """Normalised kernels on the training samples, ``(m, n, n)``, and the absolute rounding of their entries."""
-    raw = [raw_kernel(kernel, X, X, X) for kernel in kernels]
+    moved = np.asarray(X, dtype=LONG) - np.mean(np.asarray(X, dtype=LONG), axis=0)
+    # a linear kernel that is centred does not feel the origin, and has more digits around the mean
+    raw = []
+    for kernel in kernels:
+        Z = moved if center and kernel.family == "linear" else X
+        raw.append(raw_kernel(kernel, Z, Z, Z))
     return normalised(
         [value for value, _ in raw], [abs(value) * doubt for value, doubt in raw], normalize, center
     )
@@ -100,6 +105,18 @@ def normalised(matrices, doubts, normalize, center):
         made.append(K)
         unsure.append(doubt)
     return np.stack(made), np.stack(unsure)
+
+
+def digits_are_gone(kernels, X) -> bool:
+    """Whether centring leaves so little of some kernel that double precision cannot tell it from rounding."""
+    for kernel in kernels:
+        if kernel.family in ("polynomial", "gaussian", "laplacian", "cosine"):
+            K, _ = raw_kernel(kernel, X, X, X)
+            means = np.mean(K, axis=1)
+            left = np.diagonal(K) - 2 * means + np.mean(means)
+            if np.mean(left) < 1e-8 * np.mean(np.abs(np.diagonal(K))) and np.ptp(K) > 0:
+                return True
+    return False
 
 
 # ---- losses --------------------------------------------------------------------------------------------------------

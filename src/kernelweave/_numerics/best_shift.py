@@ -12,9 +12,10 @@ exactly, so the end is the optimum up to rounding, whatever the scale of scores 
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
-__all__ = ["best_shift"]
+from .compiled import njit
+
+__all__ = ["best_shift", "settle"]
 
 #: rows beyond which every eighth row is settled first: from the shift found there few rows have to move
 MANY, EVERY = 1000, 8
@@ -37,14 +38,13 @@ def best_shift(
     start : array of shape (k,), optional
         A shift expected to be near: the nearer, the fewer rows have to move.
     """
-    used = np.flatnonzero(c > 0)
-    if used.size == 0:
+    if not np.any(c > 0):
         return np.zeros(scores.shape[1])
-    by_class = np.ascontiguousarray(scores[used].T, dtype=float)
-    rows, weight = np.ascontiguousarray(own[used], dtype=np.int64), np.ascontiguousarray(c[used], dtype=float)
+    by_class = np.ascontiguousarray(scores.T, dtype=float)
+    rows, weight = np.ascontiguousarray(own, dtype=np.int64), np.ascontiguousarray(c, dtype=float)
     b = np.zeros(scores.shape[1]) if start is None else np.array(start, dtype=float)
     if start is None:
-        step = EVERY ** int(np.log(max(used.size / MANY, 1.0)) / np.log(EVERY))
+        step = EVERY ** int(np.log(max(rows.size / MANY, 1.0)) / np.log(EVERY))
         while step > 1:
             some = np.ascontiguousarray(by_class[:, ::step])
             settle(some, rows[::step].copy(), weight[::step].copy(), b)
@@ -55,13 +55,15 @@ def best_shift(
 
 @njit(cache=True)
 def settle(scores, own, c, b):
-    """Move b to the middle of the best shifts, in place; ``scores (k, n)``, a class a row, ``c > 0``."""
+    """Move b to the middle of the best shifts, in place; ``scores (k, n)``, a class a row; rows of weight 0 are no rows."""
     k, n = scores.shape
     amount = np.zeros((k, n))
     member = np.empty((k, n), dtype=np.int32)
     place = np.full((k, n), -1, dtype=np.int32)
     count = np.zeros(k, dtype=np.int64)
     for i in range(n):
+        if c[i] <= 0.0:
+            continue
         # at a tie the own class comes first: nothing has to be moved for it
         top = own[i]
         for y in range(k):

@@ -89,6 +89,8 @@ def _is_ours(folder: Path) -> bool:
 
 def _in_one_piece(dispatcher: Any) -> Any:
     """Hold Ctrl-C back while the function is compiled, and go on where the result cannot be kept (a full disk)."""
+    if not hasattr(dispatcher, "_compile_for_args"):  # NUMBA_DISABLE_JIT leaves functions as they are
+        return dispatcher
     compiling = dispatcher._compile_for_args
 
     @wraps(compiling)

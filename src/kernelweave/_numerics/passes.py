@@ -287,6 +287,12 @@ def chain_block(base, squarings, times_base, out):
 
 
 @njit(cache=True, nogil=True)
+def next_power(current, base, squarings, times_base):
+    """Turn one kernel of a chain into the next, in place, entry by entry."""
+    _advance(current, base, squarings, times_base)
+
+
+@njit(cache=True, nogil=True)
 def unpack_block(stored, offsets, rate, rows, cols, out):
     """Copy any rows and columns of one stored base matrix into a full block."""
     for r in range(rows.size):

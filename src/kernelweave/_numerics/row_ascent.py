@@ -4,7 +4,7 @@
     subject to  beta_i <= c_i e_own,  sum_k beta_ik = 0  for every row i
 
 With the others held, a row's best value is a projection: the quadratic is ``(K_ii + rho)`` times the identity.  b and
-rho hold the column sums at zero (an augmented Lagrangian, ``problems.joint``); both are zero without an intercept.
+rho hold the column sums at zero (an augmented Lagrangian, ``ascend_to``); both are zero without an intercept.
 """
 
 from __future__ import annotations
@@ -13,7 +13,10 @@ import numpy as np
 
 from .compiled import njit
 
-__all__ = ["ascend", "gap_of_rows"]
+from .row_newton import free_directions
+from .row_sets import bounds_at, move_into_set
+
+__all__ = ["ascend", "ascend_to"]
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
@@ -160,3 +163,55 @@ def ascend(K, own, c, beta, product, b, rho, goal, max_epochs, seed):
         shift = b + rho * sums
         gap = gap_of_rows(product, beta, own, c, shift, gaps)
     return gap, updates
+
+
+@njit(cache=True)
+def _newton_work(beta, own, c):
+    """Operations in which a round of Newton steps is expected to leave 1/e of the gap."""
+    free = float(free_directions(beta, own, c)[0].size)
+    return 2.0 * free**3 + 100.0 * free**2 + 500.0 * own.size
+
+
+@njit(cache=True)
+def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, attempts, look):
+    """Run epochs over the rows until the relative gap is ``target`` or Newton's method is expected to be quicker.
+
+    After every few epochs the multipliers b move by the column sums, and a copy of the rows that is moved into the dual
+    set is judged with the best intercepts for it; the best of these is returned in place of ``beta, product, b``.
+
+    Returns
+    -------
+    primal, dual : float
+        Bounds at the point returned.
+    updates : int
+        Rows moved.
+    """
+    primal, dual = bounds_at(own, c, intercept, beta, product, b)
+    rows, scores, multipliers = beta.copy(), product.copy(), b.copy()
+    gaps = np.empty(attempts + 1)
+    gaps[0] = (primal - dual) / max(abs(primal), abs(dual), 1e-300)
+    updates, work = 0, 0.0
+    for attempt in range(attempts):
+        goal = 0.3 * target * max(abs(primal), abs(dual))
+        _, moved = ascend(K, own, c, rows, scores, multipliers, penalty, goal, epochs, attempt)
+        updates += moved
+        inside, its_scores, its_b = rows.copy(), scores.copy(), multipliers.copy()
+        if intercept:
+            for y in range(b.size):
+                multipliers[y] += penalty * np.sum(rows[:, y])
+            its_b[:] = multipliers
+        move_into_set(K, own, c, intercept, inside, its_scores)
+        upper, lower = bounds_at(own, c, intercept, inside, its_scores, its_b)
+        gap = (upper - lower) / max(abs(upper), abs(lower), 1e-300)
+        if gap < gaps[attempt]:
+            beta[:], product[:], b[:] = inside, its_scores, its_b
+            primal, dual = upper, lower
+        gaps[attempt + 1] = min(gap, gaps[attempt])
+        if gaps[attempt + 1] <= target or moved == 0:
+            break
+        work += 6.0 * moved * own.size
+        if attempt + 1 >= look:
+            gained = np.log(gaps[attempt + 1 - look] / gaps[attempt + 1])
+            if gained * _newton_work(beta, own, c) < work / (attempt + 1) * look:
+                break
+    return primal, dual, updates

@@ -62,6 +62,10 @@ def _link(base: float, current: float, target: float, most_squarings: int) -> tu
     return None
 
 
+#: entries of a tile that stays in cache
+TILE = 32_768
+
+
 def packed_offsets(n: int) -> Index:
     """Where each row of a packed lower triangle starts."""
     i = np.arange(n, dtype=np.intp)
@@ -165,7 +169,7 @@ class PowerBank(Bank):
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         if a.ndim == 2:
-            return super().apply(a, rows, kernels)
+            return self._apply_columns(a, rows, kernels)
         which = np.arange(self.m) if kernels is None else kernels
         used = support(a)
         # the sweep reads a square: the rows asked for and the columns in use
@@ -176,6 +180,40 @@ class PowerBank(Bank):
         found = out[self.slot_of[which]]
         found *= self.scale[which][:, None]
         return found if rows is None else found[:, np.searchsorted(where, rows)]
+
+    def _apply_columns(self, a: Array, rows: Index | None, kernels: Index | None) -> Array:
+        """Products with several columns: a tile of rows goes through its chain while it is in cache."""
+        from .._numerics.passes import next_power, unpack_block
+
+        where = np.arange(self.n) if rows is None else np.asarray(rows)
+        which = np.arange(self.m) if kernels is None else np.asarray(kernels)
+        used = support(a)
+        self.count(float(which.size) * where.size * used.size)
+        values = np.ascontiguousarray(a[used])
+        wanted, again = np.unique(self.slot_of[which], return_inverse=True)  # a kernel twice is computed once
+        out = np.zeros((wanted.size, where.size, a.shape[1]))
+        place = np.full(self.m, -1)
+        place[wanted] = np.arange(wanted.size)
+        height = max(16, TILE // max(1, used.size))
+
+        def run(views: Index) -> None:
+            for v in views:
+                slots = np.arange(self.first[v], self.first[v + 1])
+                slots = slots[: np.flatnonzero(place[slots] >= 0)[-1] + 1]
+                for top in range(0, where.size, height):
+                    part = slice(top, min(top + height, where.size))
+                    base = np.empty((where[part].size, used.size))
+                    unpack_block(self.store[v], self.offsets, self.rate[v], where[part], used, base)
+                    current = base.copy() if np.any(self.times_base[slots]) else base
+                    for slot in slots:
+                        next_power(current.ravel(), base.ravel(), self.squarings[slot], self.times_base[slot])
+                        if place[slot] >= 0:
+                            factor = self.scale[self.kernel_of[slot]]
+                            np.multiply(current @ values, factor, out=out[place[slot], part])
+
+        if used.size and where.size and which.size:
+            in_threads(run, self._views(kernels), self.threads)
+        return out[again]
 
     def combine(self, weights: Array) -> Array:
         from .._numerics.passes import mirror, mix_lower

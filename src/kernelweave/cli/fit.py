@@ -103,7 +103,8 @@ def fit(
 
     \b
     Exit codes: 0 done; 1 the data or the model file do not fit; 2 the command is wrong;
-    3 done, but the fit stopped before its tolerance (a line says so); 130 interrupted.
+    3 done, but the fit stopped before its tolerance (a line says so);
+    130 interrupted: the best model found so far, if there is one, is written and says how good it is.
     """
     from ._files import plain_errors
     from ._outputs import check_outputs, input_files
@@ -112,6 +113,7 @@ def fit(
         raise click.UsageError("nothing to do: give --model, --report or --json")
     check_outputs({"--model": model, "--report": report_to}, input_files(data, views_file, gram), force)
     from .. import __version__
+    from .._numerics.interrupts import one_interrupt
     from ..persistence import save
     from ._describe import describe
     from ._training import Options, train
@@ -121,8 +123,9 @@ def fit(
         data, target, views_file, views, kernels, gram, C, norm, loss, noise_rate, task, drop, identity, tol,
         verbose=int(not quiet and sys.stderr.isatty()),
     )  # fmt: skip
-    with plain_errors():
+    with plain_errors(), one_interrupt() as work:
         trained = train(options)
+        work.winding_up = True  # what was found is written, whatever keys are pressed
         trained.note["command"] = _command()
         # first of all: a report that fails, or takes too long for somebody, does not lose the fit
         if model is not None:
@@ -131,7 +134,10 @@ def fit(
     facts["written"] = {"model": model and str(model), "report": None}
     kept = f"the model is written to {model}" if model else "nothing was written"
     failed = None
-    if report_to is not None:
+    if work.interrupted:
+        kept = f"the best model found is written to {model}" if model else kept
+        trained.warnings.append(f"interrupted; {kept}" + (", there is no report" if report_to else ""))
+    elif report_to is not None:
         try:
             with plain_errors(kept):
                 _write_report(trained, report_to, folds, f"{target} from {data.name}", quiet)
@@ -142,7 +148,7 @@ def fit(
     if failed is not None:
         raise click.ClickException(f"there is no report ({kept}): {failed}")
     if trained.warnings:
-        raise SystemExit(3)
+        raise SystemExit(130 if work.interrupted else 3)
 
 
 def _write_report(trained: Any, path: Path, folds: int, title: str, quiet: bool) -> None:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit
+from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -49,8 +49,8 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         a list of matrices in ``fit`` and (m, n_new, n) in ``predict``; inside cross-validation use
         ``kernels.held(stack)`` with sample indices as X.
     loss : str or Loss, default="hinge"
-        ``hinge``, ``squared_hinge``, ``huber_hinge``, ``logistic`` or ``squared``; ``multiclass_hinge`` by name makes
-        two classes a joint problem as well.
+        ``hinge``, ``squared_hinge``, ``huber_hinge``, ``logistic`` or ``squared``; ``multiclass_hinge`` or
+        ``multinomial`` by name makes two classes a joint problem as well.
     norm : float, str or Norm, default="l1"
         A number is Kloft's p on the weights; ``"l1"`` is sparse, ``"uniform"`` the mean kernel, ``"entropy"`` in
         between, ``"max"`` the least sparse.
@@ -68,12 +68,14 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         Whether kernels are centred in feature space first.
     multi_class : {"joint", "shared", "ovr"}, default="joint"
         How more than two classes are handled.  ``joint``: one problem and one set of kernel weights; the hinge becomes
-        the multiclass hinge of Crammer and Singer, other losses are added up over the classes, each against the rest.
-        ``shared``: losses added up for the hinge, too.  ``ovr``: a problem a class, with kernel weights of its own.
+        the multiclass hinge of Crammer and Singer, the logistic loss the multinomial one (softmax), other losses are
+        added up over the classes, each against the rest.  ``shared``: losses added up for these two as well.  ``ovr``:
+        one problem per class, with kernel weights of its own.
     class_weight : dict, "balanced" or None, default=None
         Factors of C by class.
     max_iter, max_seconds : int, float or None
-        Limits; the best point is kept and a warning says that the tolerance was not reached.
+        Limits, of every problem's iterations and of the seconds of the whole fit; the best point is kept and a warning
+        says that the tolerance was not reached.
     storage : {"auto", "family", "dense", "lowrank", "lazy", "stream"}, default="auto"
         How the bank keeps its kernels; ``stream`` computes explicit features block by block in every pass.
     dtype : {"float64", "float32"}, default="float64"
@@ -85,7 +87,7 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
     warm_start : bool, default=False
         Start from the previous fit where it has the same samples and kernels.
     checkpoint : path or None, default=None
-        NPZ file from which a killed fit resumes.
+        NPZ file that is replaced as the fit goes on, and from which a killed fit resumes.
     callback : callable or None, default=None
         Called after every iteration with a row of the trace; a true answer stops.
     n_jobs : int or None, default=None
@@ -186,7 +188,8 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         loss = make_loss(self.loss)
         if loss.joint and self.multi_class != "joint":
             raise ValueError(
-                f"loss {loss!r} judges all classes together: use multi_class='joint', or loss='hinge'"
+                f"loss {loss!r} judges all classes together: use multi_class='joint', or "
+                f"loss={'logistic' if loss.has_curvature else 'hinge'!r}"
             )
         several = np.size(getattr(self, "classes_", ())) > 2
         return loss.of_several_classes() if several and self.multi_class == "joint" else loss
@@ -212,6 +215,11 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         training, codes, weight = self._checked(X, y, sample_weight)
         self._fit(training, *self._problems(codes, weight))
         return self
+
+    def _keep(self, *fitted: Any) -> None:
+        super()._keep(*fitted)
+        # what turns the decision values of this fit into probabilities
+        self._link = "softmax" if isinstance(self._loss(), Multinomial) else "expit"
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Training, np.ndarray, np.ndarray]:
         """Check parameters and input; return training input, class codes and sample weights."""
@@ -283,8 +291,15 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
     @available_if(_has_probabilities)
     @lazily
     def predict_proba(self, X: Any) -> np.ndarray:
-        """Return class probabilities (logistic loss only); one-vs-rest probabilities are normalised."""
+        """Return class probabilities (logistic loss only).
+
+        Several classes together have the softmax of their decision values; probabilities of each class against the rest
+        are normalised.
+        """
         values = self._decision(X)
+        # what was fitted decides, and not what the parameters say now; models saved before there was a choice have none
+        if getattr(self, "_link", "expit") == "softmax":
+            return np.asarray(softmax(values, axis=1))
         if values.ndim == 1:
             positive = expit(values)
             return np.column_stack([1.0 - positive, positive])

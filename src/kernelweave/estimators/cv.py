@@ -332,6 +332,8 @@ class MKLClassifierCV(MKLClassifier):
 
     def _score_of(self, values: np.ndarray, codes: np.ndarray) -> float:
         known = _KnownDecisions(values, self.classes_)
+        if self.scoring is None:
+            return float(np.mean(known.predict(values) == self.classes_[codes]))
         return float(
             check_scoring(known, self.scoring)(known, np.zeros((codes.size, 1)), self.classes_[codes])
         )

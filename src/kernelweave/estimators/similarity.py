@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
@@ -17,7 +18,7 @@ from ..problems import Certificate
 from ..problems.similarity_losses import make_similarity_loss
 from ..solvers import TRACE_COLUMNS, Stop
 from ._inputs import finite_decision
-from ._one_fit import one_fit
+from ._one_fit import TimeShares, one_fit
 from ._similarity_inputs import normalised, source_of
 from ._similarity_methods import LEARNED, METHODS, SimilarityFit, Task, fit_method
 
@@ -182,7 +183,8 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         self._source, self.scales_ = source, given.factors
         self.eigenvalues_ = given.values
         self.kernel_names_ = np.array(names, dtype=object)
-        self._keep([fit_method(self.method, given, task) for task in tasks], tasks)
+        stops = TimeShares(tasks[0].stop, len(tasks))
+        self._keep([fit_method(self.method, given, replace(task, stop=stops())) for task in tasks], tasks)
         return self
 
     def _check_parameters(self) -> None:

@@ -7,6 +7,7 @@ from .hinge import Hinge
 from .huber_hinge import HuberHinge
 from .logistic import Logistic
 from .multiclass_hinge import MulticlassHinge, own_class
+from .multinomial import Multinomial
 from .squared import Squared
 from .squared_hinge import SquaredHinge
 
@@ -19,6 +20,7 @@ __all__ = [
     "Logistic",
     "Loss",
     "MulticlassHinge",
+    "Multinomial",
     "QuadraticDual",
     "Squared",
     "SquaredHinge",

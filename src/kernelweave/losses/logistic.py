@@ -14,7 +14,8 @@ __all__ = ["Logistic"]
 class Logistic(Loss, registered_as="logistic"):
     """``log(1 + exp(-y f))``; dual term the entropy ``-a ln a - (1-a) ln(1-a)``, ``0 <= a <= 1``.
 
-    The only loss here with probabilities: ``P(y = 1 | f) = 1 / (1 + exp(-f))``.
+    It has probabilities: ``P(y = 1 | f) = 1 / (1 + exp(-f))``; so has ``multinomial``, what it becomes with several
+    classes together.
     """
 
     tasks = frozenset({"classification"})
@@ -45,3 +46,9 @@ class Logistic(Loss, registered_as="logistic"):
 
     def bounds(self, y: Array) -> tuple[Array, Array]:
         return margin_bounds(y)
+
+    def of_several_classes(self) -> Loss:
+        from .multinomial import Multinomial
+
+        # a loss derived from this one is not made of probabilities of one class against the rest
+        return Multinomial() if type(self) is Logistic else self

@@ -71,9 +71,24 @@ class MulticlassHinge(Loss, registered_as="multiclass_hinge"):
 
     def project(self, y: Array, beta: Array, c: Array, zero_sum: bool) -> Array:
         upper = np.where(y > 0, c, 0.0)
-        return (project_rows_balanced if zero_sum else project_rows)(beta, upper)
+        if _inside(beta, upper, zero_sum):
+            return np.asarray(beta)
+        projected = (project_rows_balanced if zero_sum else project_rows)(beta, upper)
+        from .._numerics.row_sets import hand_over
+
+        exact = np.array(projected, dtype=float, order="C")
+        hand_over(exact, own_class(y), np.ascontiguousarray(c[:, 0]), zero_sum)
+        return exact
 
     def best_intercept(self, y: Array, f: Array, c: Array) -> Any:
         from .._numerics.best_shift import best_shift
 
         return best_shift(self.scores(y, f), own_class(y), c[:, 0])
+
+
+def _inside(beta: Array, upper: Array, zero_sum: bool) -> bool:
+    """Whether beta is in the dual set up to the rounding of its sums."""
+    size = np.sum(np.abs(beta), axis=1)
+    if np.any(beta > upper) or np.any(np.abs(np.sum(beta, axis=1)) > 1e-15 * size):
+        return False
+    return not zero_sum or float(np.max(np.abs(np.sum(beta, axis=0)))) <= 1e-15 * float(np.sum(size))

@@ -24,6 +24,9 @@ if TYPE_CHECKING:
 
 __all__ = ["Curvature", "LateCurvature"]
 
+#: free directions beyond which conjugate gradients take the place of a factorisation; their steps, and what they leave
+MANY, MOST_STEPS, STEPS_GAP = 1500, 50, 1e-2
+
 
 class Curvature:
     """The Hessian of J at an inner solution, as a root A with ``A'A = H``.
@@ -38,7 +41,12 @@ class Curvature:
         self.m = problem.m
         # a loss that is curved keeps the block regular; a ridge in proportion to a large kernel would drown it
         self._ridge = 1e-15 if problem.loss.dual_is_curved else 1e-8
-        if problem.loss.joint:
+        self._root: Array | None = None
+        if problem.loss.joint and problem.loss.has_curvature:
+            self._root = _softmax_root(problem, K, inner, rows, products)
+        elif problem.loss.joint and (loose := _loose(problem, inner.beta, rows)).sum() - loose.any(axis=1).sum() > MANY:
+            self._root = _root_by_steps(_square(K, rows), loose, products, problem.fit_intercept)
+        elif problem.loss.joint:
             self._parts = [_gather_rows(problem, K, inner.beta, rows, products)]
         elif problem.y.ndim == 1:
             self._parts = [_gather(problem, K, inner.beta, problem.y, problem.c, rows, products)]
@@ -49,7 +57,6 @@ class Curvature:
                 )
                 for k in range(problem.y.shape[1])
             ]
-        self._root: Array | None = None
 
     @property
     def root(self) -> Array:
@@ -126,37 +133,83 @@ def _gather_rows(
 
     Entries at their upper bound (zero for other classes, c for the own) are held; the rest keep their sum.
     """
-    low, high = problem.loss.box(problem.y[rows], problem.c[rows])
-    upper = np.where(problem.y[rows] > 0, high, 0.0)
-    loose = beta[rows] < upper - 1e-9 * np.maximum(high, -low)
-    count = np.count_nonzero(loose, axis=1)
-    at: list[np.ndarray] = []
-    directions: list[Array] = []
-    for size in np.unique(count[count > 1]):
-        basis = _zero_sum_basis(int(size))
-        which = np.flatnonzero(count == size)
-        entries = np.nonzero(loose[which])[1].reshape(which.size, size)
-        for direction in basis:
-            spread = np.zeros((which.size, beta.shape[1]))
-            np.put_along_axis(spread, entries, np.broadcast_to(direction, entries.shape), axis=1)
-            at.append(which)
-            directions.append(spread)
-    if not at:
-        return np.zeros((0, 0)), np.zeros((0, problem.m)), np.zeros((0, 0))
-    where, Q = np.concatenate(at), np.concatenate(directions)
+    from .._numerics.row_newton import free_directions
+
+    loose = _loose(problem, beta, rows)
+    where, Q = free_directions(np.where(loose, -1.0, 1.0), np.zeros(rows.size, dtype=np.int64), np.zeros(rows.size))
     block = _square(K, rows[where]) * (Q @ Q.T)
     V = np.einsum("mfk,fk->fm", products[:, where], Q)
     return block, V, Q.T if problem.fit_intercept else np.zeros((0, where.size))
 
 
-def _zero_sum_basis(size: int) -> Array:
-    """Orthonormal rows that span the vectors of ``size`` entries that sum to zero."""
-    basis = np.zeros((size - 1, size))
-    for k in range(1, size):
-        basis[k - 1, :k] = 1.0
-        basis[k - 1, k] = -k
-        basis[k - 1] /= np.sqrt(k * (k + 1.0))
-    return basis
+def _loose(problem: MKLProblem, beta: Array, rows: np.ndarray) -> np.ndarray:
+    """Which entries of the rows are below their bounds, by more than rounding."""
+    bound = problem.c[rows]
+    return np.asarray(beta[rows] < np.where(problem.y[rows] > 0, bound, 0.0) - 1e-9 * bound)
+
+
+def _root_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> Array:
+    """The root for so many free entries that a factorisation would take longer than the fit: by conjugate gradients.
+
+    The system is K on the directions in which loose entries keep the sums of rows and, with an intercept, of columns: a
+    projection, which costs next to nothing.  What few steps find of H is never more than H, and nearly all of it.
+    """
+    free = loose & (np.count_nonzero(loose, axis=1) > 1)[:, None]
+    share = free / np.maximum(np.count_nonzero(free, axis=1), 1)[:, None]
+    between = np.diag(free.sum(axis=0).astype(float)) - free.T.astype(float) @ share
+    back = np.linalg.pinv(between, rcond=1e-10, hermitian=True)
+
+    def project(v: Array) -> Array:
+        v = free * v - share * np.sum(free * v, axis=-1, keepdims=True)
+        if not fit_intercept:
+            return v
+        shift = (np.sum(v, axis=-2) @ back)[..., None, :]
+        return v - (free * shift - share * np.sum(free * shift, axis=-1, keepdims=True))
+
+    matrix = K.astype(np.float32)  # for the last digits of a model nobody asks
+    m, n, k = products.shape
+
+    def times(v: Array) -> Array:
+        flat = np.moveaxis(v, 0, 1).reshape(n, m * k).astype(np.float32)
+        return np.moveaxis((matrix @ flat).reshape(n, m, k), 1, 0).astype(float)
+
+    right = project(products)
+    z, r = np.zeros_like(right), right.copy()
+    d = r.copy()
+    size = np.sum(r * r, axis=(1, 2), keepdims=True)
+    enough = STEPS_GAP**2 * size
+    for _ in range(MOST_STEPS):
+        if np.all(size <= enough):
+            break
+        q = project(times(d))
+        bend = np.sum(d * q, axis=(1, 2), keepdims=True)
+        step = np.divide(size, bend, out=np.zeros_like(size), where=bend > 0)
+        z += step * d
+        r -= step * q
+        new = np.sum(r * r, axis=(1, 2), keepdims=True)
+        d = r + np.divide(new, size, out=np.zeros_like(size), where=size > 0) * d
+        size = new
+    return _root_of_hessian(np.einsum("aik,bik->ab", right, z))
+
+
+def _root_of_hessian(H: Array) -> Array:
+    values, axes = np.linalg.eigh(0.5 * (H + H.T))
+    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T)
+
+
+def _softmax_root(problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array) -> Array:
+    """The root where all classes are tied by a softmax: ``H = V'R (I + R'K R)^-1 R'V``, ``V_j = K_j beta``.
+
+    At the inner solution the probabilities are ``Y - beta / c``; the system is that of the Newton step.
+    """
+    from .softmax import SoftmaxSystem
+
+    c = np.ascontiguousarray(problem.c[rows, 0])
+    p = np.clip((problem.y[rows] > 0) - inner.beta[rows] / c[:, None], 0.0, 1.0)
+    system = SoftmaxSystem(_square(K, rows), p, c, problem.fit_intercept)
+    right = system.transposed(products)
+    solved = system.solve(right, 1e-6)
+    return _root_of_hessian(np.einsum("aik,bik->ab", right, solved))
 
 
 def _stable_cholesky(matrix: Array, least: float = 1e-8) -> Array:

@@ -84,6 +84,10 @@ def solve_fixed(
         if fits_first_order(loss, y, c):
             return solve_first_order(K, loss, y, c, fit_intercept, target, start)
         K = to_numpy(K).astype(float)
+    if loss.joint and loss.has_curvature:
+        from .softmax import solve_softmax
+
+        return solve_softmax(K, loss, y, c, fit_intercept, target, start)
     if loss.joint:
         from .joint import solve_joint
 

@@ -1,27 +1,46 @@
 """The inner problem of a multiclass loss: one kernel matrix, coefficients ``(n, k)`` tied together row by row.
 
-Row-wise exact ascent (``_numerics.row_ascent``).  An intercept asks that the columns sum to zero: the method of
-multipliers, whose quadratic term is the constant kernel rho added to K and whose multipliers are the intercept.
+    maximise  sum_i beta_i,own - tr(beta' K beta) / 2    beta_i <= c_i e_own and sum_y beta_iy = 0 for every row,
+                                                         with an intercept sum_i beta_iy = 0 for every class as well
+
+Row-wise exact ascent (``_numerics.row_ascent``) comes first: it finds out which classes each row is torn between.  What
+it leaves is Newton's method on those free coordinates, made globally convergent by proximal terms (the proximal method
+of multipliers [R76]): around the last coefficients and the last intercepts b0 the smoothed primal problem
+
+    min over U, b   tr(U' K U) / 2 - min over beta of sum_i [beta_i's_i + hold_i/2 |beta_i - centre_i|^2]
+                    + stay/2 |b - b0|^2,                                    s_i = (K U)_i + b + [y != own_i]
+
+is piecewise quadratic and convex.  A Newton step, no longer than the objective falls, reaches its minimum after a few
+factorisations of K on the free coordinates; there U is the response beta, the next centre.  ``hold`` and ``stay`` shrink
+as fast as steps stay few.  Where c is large, bounds grow to it in stages.
 """
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
-from .._numerics.row_simplex import balance_on_face
 from ..losses import Loss, own_class
 from .certificate import Array
-from .fixed import FixedSolution, assess
+from .fixed import FixedSolution
 
 __all__ = ["solve_joint"]
 
-#: row epochs before the multipliers move, and how often they may
-EPOCHS, MOST_ROUNDS = 10, 6000
-#: weight of the column sums over the mean diagonal: the larger, the shorter the steps of the rows, the fewer those of
-#: the multipliers (measured: no difference from 0.1 to 0.3, twice as many updates at 1, four times at 3)
-PENALTY = 0.2
-#: gap of the rows, over the objective, at which the multipliers move for the first time
-FIRST = 0.1
+#: row epochs in one go, and at most; weight of the column sums over the mean diagonal during them
+EPOCHS, MOST_EPOCHS, PENALTY = 5, 400, 0.2
+#: attempts at the rows over which their progress is measured
+LOOK = 3
+#: free directions beyond which factorisations are out of the question, and rows have to do
+TOO_MANY = 5000
+#: Newton steps of a round, and rounds, at most
+STEPS, ROUNDS = 30, 100
+#: first proximal term over the mean diagonal, how it shrinks and grows from round to round, and its least share
+HOLD, SHRINK, GROW, LEAST = 1e-1, 0.1, 5.0, 1e-12
+#: bounds times the mean diagonal up to which a problem is solved at once, the factor between stages, and their precision
+#: damping of the intercepts over the sum of all bounds
+STAY = 1e-6
+AT_ONCE, STAGE, STAGE_GAP = 100.0, 10.0, 3e-2
 
 
 def solve_joint(
@@ -35,66 +54,190 @@ def solve_joint(
     keep_product: bool,
 ) -> FixedSolution:
     """Solve the inner problem; the arguments are those of ``solve_fixed``."""
-    from .._numerics.row_ascent import ascend
+    rows = _Rows(K, loss, y, c, fit_intercept)
+    if start is not None:
+        product = np.array(start.decision.T, dtype=float, order="C") if keep_product else None
+        b = np.array(start.intercept, dtype=float) if np.ndim(start.intercept) else np.zeros(y.shape[1])
+        rows.put(start.beta, product, b)
+    best = rows.judge()
+    if best.relative_gap <= target:
+        return best
+    if start is None:
+        rows.grow()
+        best = rows.judge()
+    return rows.improve(best, target)
 
-    own, bound = own_class(y), np.ascontiguousarray(c[:, 0])
-    beta = np.zeros(y.shape) if start is None else np.array(start.beta, dtype=float)
-    if start is not None and keep_product:
-        product = np.array(start.decision.T, dtype=float, order="C")
-    else:
-        product = np.ascontiguousarray((K @ beta).T, dtype=float) if np.any(beta) else np.zeros(y.shape[::-1])
-    b, rho = np.zeros(y.shape[1]), 0.0
-    if fit_intercept:
-        rho = PENALTY * float(np.mean(np.diagonal(K)))
-        rho = rho if rho > 1e-100 else 1.0  # kernels of zeros leave any
-        b = np.array(start.intercept) if start is not None and np.ndim(start.intercept) else b
-    best: FixedSolution | None = None
-    share, updates = 0.3, 0
-    scale = float(np.sum(bound)) if start is None else _scale(loss, y, c, beta, product.T + b)
-    rough = FIRST * scale if fit_intercept else 0.0
-    for attempt in range(MOST_ROUNDS):
-        goal = max(share * target * scale, rough)
-        gap, moved = ascend(K, own, bound, beta, product, b, rho, goal, EPOCHS, attempt)
-        updates += moved
-        sums = np.sum(beta, axis=0)
-        b = b + rho * sums
-        scale = _scale(loss, y, c, beta, product.T + b)
-        if fit_intercept:
-            # what the column sums may still be worth; until they are right the rows need not be any better
-            off = float(np.sum(np.abs(sums)) * (1.0 + np.max(np.abs(b))))
-            rough = min(rough, off)
-            if off > target * scale:
+
+class _Rows:
+    """Coefficients, their product with K and the intercepts, on the way to the optimum."""
+
+    def __init__(self, K: Array, loss: Loss, y: Array, c: Array, fit_intercept: bool) -> None:
+        self.K, self.loss, self.y, self.c, self.fit_intercept = K, loss, y, c, fit_intercept
+        self.own = np.ascontiguousarray(own_class(y), dtype=np.int64)
+        self.bound = np.ascontiguousarray(c[:, 0], dtype=float)
+        self.size = _spread(K, fit_intercept)
+        self.iterations = 0
+        self.beta = np.zeros(y.shape)
+        self.product = np.zeros(y.shape[::-1])
+        self.b = np.zeros(y.shape[1])
+
+    def put(self, beta: Array, product: Array | None, b: Array) -> None:
+        """Begin at beta, moved into the dual set where it is not in it; ``product`` is that of beta as given."""
+        self.beta = np.array(beta, dtype=float, order="C")
+        if product is None:
+            self._settle()
+            self.product = self._times(self.beta)
+        else:
+            self.product = product
+            self._settle()
+        if self.fit_intercept:
+            self.b = b
+
+    def _settle(self) -> None:
+        """Move beta into the dual set, exactly."""
+        from .._numerics.row_sets import move_into_set
+
+        move_into_set(self.K, self.own, self.bound, self.fit_intercept, self.beta, self.product)
+
+    def _times(self, beta: Array) -> Array:
+        """``(K beta)'``; where much of beta is zero, from the rest alone."""
+        from .._numerics.row_sets import add_products
+
+        if np.count_nonzero(beta) > 0.3 * beta.size:
+            return np.ascontiguousarray(beta.T) @ self.K
+        out = np.zeros(beta.shape[::-1])
+        add_products(self.K, beta, out)
+        return out
+
+    def judge(self) -> FixedSolution:
+        """Bounds at beta, which is in the dual set; the intercepts become the best ones."""
+        from .._numerics.row_sets import bounds_at
+
+        primal, dual = bounds_at(self.own, self.bound, self.fit_intercept, self.beta, self.product, self.b)
+        return self._solution(primal, dual)
+
+    def _solution(self, primal: float, dual: float) -> FixedSolution:
+        b: Any = self.b.copy() if self.fit_intercept else 0.0
+        decision = np.ascontiguousarray(self.product.T)
+        return FixedSolution(self.beta.copy(), decision, b, primal, dual, self.iterations)
+
+    def grow(self) -> None:
+        """Solve roughly under small bounds, and let them grow: rows at their bound follow it."""
+        whole, high = self.c, float(np.max(self.bound))
+        if not high * self.size > AT_ONCE:
+            return
+        cap = high / STAGE ** np.ceil(np.log(high * self.size) / np.log(STAGE))
+        while cap < high:
+            old = self.bound
+            self.c = np.minimum(whole, cap)
+            self.bound = np.ascontiguousarray(self.c[:, 0])
+            held = (self.beta[np.arange(old.size), self.own] >= old) & (old > 0) & (self.bound > old)
+            self.beta[held] *= (self.bound[held] / old[held])[:, None]
+            self._settle()
+            self.product = self._times(self.beta)
+            best = self.improve(self.judge(), STAGE_GAP)
+            self._take(best)
+            cap *= STAGE
+        self.c, self.bound = whole, np.ascontiguousarray(whole[:, 0])
+
+    def _take(self, solution: FixedSolution) -> None:
+        self.beta, self.product = solution.beta.copy(), np.ascontiguousarray(solution.decision.T)
+        if self.fit_intercept:
+            self.b = np.array(solution.intercept, dtype=float)
+
+    def improve(self, best: FixedSolution, target: float) -> FixedSolution:
+        """Go on from the present point, whose bounds are ``best``, until the gap is reached or nothing more is gained."""
+        if best.relative_gap > target:
+            best = self.ascend(best, target)
+        while best.relative_gap > target and self._free() > TOO_MANY:
+            before = best.relative_gap
+            best = self.ascend(best, target)
+            if best.relative_gap > 0.99 * before:
+                return best
+        if best.relative_gap > target:
+            best = self.newton(best, target)
+        return best
+
+    def _free(self) -> int:
+        from .._numerics.row_newton import free_directions
+
+        return int(free_directions(self.beta, self.own, self.bound)[0].size)
+
+    # ---- rows by themselves ----------------------------------------------------------------------------------
+
+    def ascend(self, best: FixedSolution, target: float) -> FixedSolution:
+        """Epochs over the rows, for as long as they pay."""
+        from .._numerics.row_ascent import ascend_to
+
+        rho = PENALTY * self.size if self.fit_intercept else 0.0
+        if self.fit_intercept and not rho > 1e-100:
+            return best
+        primal, dual, moved = ascend_to(
+            self.K, self.own, self.bound, self.fit_intercept, self.beta, self.product, self.b, rho, target,
+            EPOCHS, MOST_EPOCHS // EPOCHS, LOOK,
+        )  # fmt: skip
+        self.iterations += moved
+        return self._solution(primal, dual)
+
+    # ---- rows together ---------------------------------------------------------------------------------------
+
+    def newton(self, best: FixedSolution, target: float) -> FixedSolution:
+        """Proximal rounds of Newton steps on the free coordinates."""
+        self._take(best)
+        used = self.bound[self.bound > 0]
+        # the heavier the rows, the further they may have to go
+        hold = (
+            min(HOLD * self.size, 1.0 / float(np.mean(used))) if self.size > 0 else 1.0 / float(np.mean(used))
+        )
+        least, idle = LEAST * hold, 0
+        here = best
+        for _ in range(ROUNDS):
+            solution, steps = self._round(hold, target, best)
+            left, gained = solution.primal - solution.dual, solution.dual - here.dual
+            idle = 0 if left < 0.7 * (best.primal - best.dual) or gained > 0.02 * left else idle + 1
+            if solution.relative_gap < best.relative_gap:
+                best = solution
+            if best.relative_gap <= target or idle >= 12:
+                break
+            if solution.dual < here.dual:  # the round was broken off: a shorter way
+                self._take(here)
+                hold *= GROW
                 continue
-        if gap > 2.0 * share * target * scale:  # the epochs were used up first
-            continue
-        inside, decision = beta, np.ascontiguousarray(product.T)
-        if fit_intercept:
-            inside = _balanced(loss, y, c, beta)
-            decision = decision + K @ (inside - beta)
-        solution = assess(loss, y, c, inside, decision, fit_intercept, updates)
-        if best is None or solution.relative_gap < best.relative_gap:
-            best = solution
-        if best.relative_gap <= target or share < 1e-5:
-            break
-        share *= 0.3
-    return best or _last(loss, y, c, beta, K, fit_intercept, updates)
+            here = solution
+            factor = SHRINK if steps <= 8 else 0.3 if steps <= 15 else 1.0
+            hold = max(factor * hold, least)
+        return best
+
+    def _round(self, hold: float, target: float, best: FixedSolution) -> tuple[FixedSolution, int]:
+        """Minimise the smoothed problem around the present point and move there; return it and the steps taken."""
+        from .._numerics.row_newton import newton_round
+
+        enough = 1e-2 * target * max(abs(best.primal), abs(best.dual))
+        stay = STAY * float(np.sum(self.bound))
+        holds = np.full(self.bound.size, hold)
+        self.product, self.b = self.product.copy(), self.b.copy()
+        self.beta, steps = newton_round(
+            self.K,
+            self.own,
+            self.bound,
+            self.beta,
+            self.product,
+            self.b,
+            holds,
+            stay,
+            self.fit_intercept,
+            STEPS,
+            enough,
+        )
+        self.iterations += steps
+        self._settle()
+        return self.judge(), steps
 
 
-def _scale(loss: Loss, y: Array, c: Array, beta: Array, f: Array) -> float:
-    """Size of the objective, which relative gaps are measured in."""
-    value = loss.total(y, f, c) + 0.5 * abs(float(np.vdot(beta, f)))
-    return max(value, float(np.finfo(float).tiny))
-
-
-def _balanced(loss: Loss, y: Array, c: Array, beta: Array) -> Array:
-    """Coefficients whose columns sum to zero, with the zeros kept where that is possible."""
-    kept = balance_on_face(beta, np.where(y > 0, c, 0.0))
-    return loss.project(y, beta, c, True) if kept is None else kept
-
-
-def _last(
-    loss: Loss, y: Array, c: Array, beta: Array, K: Array, fit_intercept: bool, updates: int
-) -> FixedSolution:
-    """What there is when the rounds are used up."""
-    inside = _balanced(loss, y, c, beta) if fit_intercept else beta
-    return assess(loss, y, c, inside, np.asarray(K @ inside), fit_intercept, updates)
+def _spread(K: Array, fit_intercept: bool) -> float:
+    """Mean diagonal; with an intercept of the centred matrix, for a constant means nothing then (from some of the rows)."""
+    size = float(np.mean(np.diagonal(K)))
+    if not fit_intercept:
+        return size
+    some = np.linspace(0, K.shape[0] - 1, min(K.shape[0], 50)).astype(int)
+    return max(size - float(np.mean(K[some])), 1e-12 * size)

@@ -23,9 +23,11 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     or a device with L-BFGS, which asks for nothing but sums over samples.
     """
     if bank.preferred_solver is not None:
-        suited = registry[bank.preferred_solver]()
-        if not suited.unmet(loss, norm):
-            return suited
+        # a softmax has no stochastic steps; L-BFGS asks for as little
+        for name in (bank.preferred_solver, "lbfgs"):
+            suited = registry[name]()
+            if not suited.unmet(loss, norm):
+                return suited
     working_set = registry["working_set"]()
     if 8 * bank.n**2 > default_budget() // 4 and not working_set.unmet(loss, norm):
         return working_set

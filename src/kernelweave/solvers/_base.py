@@ -56,8 +56,8 @@ REQUIREMENTS: dict[str, tuple[Callable[[Loss, Norm], bool], str]] = {
         "a smooth loss whose derivative is compiled (logistic, squared, squared_hinge, huber_hinge)",
     ),
     "joint loss": (
-        lambda loss, norm: loss.joint,
-        "a loss that judges several classes together (multiclass_hinge)",
+        lambda loss, norm: loss.joint and loss.smoothness is None,
+        "a loss with corners that judges several classes together (multiclass_hinge)",
     ),
     "stepwise loss": (
         lambda loss, norm: has_bounded_steps(loss),
@@ -72,7 +72,7 @@ REQUIREMENTS: dict[str, tuple[Callable[[Loss, Norm], bool], str]] = {
         "kernelweave.norms.Elastic(alpha, r), the norm with an l1 term",
     ),
     "sparse dual": (
-        lambda loss, norm: loss.joint or _leaves_samples_out(loss),
+        lambda loss, norm: loss.joint and loss.smoothness is None or _leaves_samples_out(loss),
         "a loss that leaves samples without coefficients (hinge, multiclass_hinge, squared_hinge, huber_hinge, "
         "epsilon_insensitive)",
     ),
@@ -171,6 +171,13 @@ def fitting_solvers(loss: Loss, norm: Norm, fit_intercept: bool = False) -> list
     ]
 
 
+def _other_reading(loss: Loss) -> str:
+    """Way out for solvers that know no softmax."""
+    if loss.joint and loss.smoothness is not None:
+        return ". With multi_class='shared' logistic losses are added up, each class against the rest: more solvers serve that"
+    return ""
+
+
 def make_solver(solver: Any, loss: Loss, norm: Norm, fit_intercept: bool = False) -> Solver:
     """Return a solver from a name or an instance, or say why it does not fit and which would."""
     made: Solver = registry.make(solver, Solver)  # type: ignore[type-abstract]
@@ -179,7 +186,7 @@ def make_solver(solver: Any, loss: Loss, norm: Norm, fit_intercept: bool = False
         fitting = ", ".join(repr(name) for name in fitting_solvers(loss, norm, fit_intercept))
         raise ValueError(
             f"solver {made.registered_as!r} needs {' and '.join(unmet)}; it does not fit loss={loss!r} with "
-            f"norm={norm.label!r}. Solvers that fit: {fitting}"
+            f"norm={norm.label!r}. Solvers that fit: {fitting}{_other_reading(loss)}"
         )
     made.check_intercept(fit_intercept)
     return made

@@ -57,6 +57,11 @@ def _moved(beta: Array, old: MKLProblem, new: MKLProblem) -> Array:
     """Coefficients for a new C: those at their bound follow it, free ones stay (for large C all of them do)."""
     out = beta.copy()
     used = old.c > 0
+    if old.loss.joint:  # a row is at its bound where its own class is, and follows as a whole
+        own = np.max(beta, axis=1)
+        held = used[:, 0] & (own >= (1.0 - 1e-7) * old.c[:, 0])
+        out[held] *= new.c[held] / old.c[held]
+        return out
     bound = np.zeros(beta.shape, dtype=bool)
     bound[used] = ~old.loss.interior(old.y[used], beta[used] / old.c[used], 1e-7)
     out[bound] *= new.c[bound] / old.c[bound]

@@ -17,7 +17,8 @@ def begin(problem: MKLProblem, start: Point | None) -> tuple[NDArray[np.float64]
     """First weights, and an inner solution to start from where a point is given."""
     if start is None:
         return balanced_start(problem), None
-    beta = problem.repair(start.beta)
+    # the inner solver of a joint loss moves coefficients into the dual set itself, at less than a projection's cost
+    beta = start.beta if problem.loss.joint else problem.repair(start.beta)
     return problem.norm.scaled(start.weights), FixedSolution(
         beta, np.zeros_like(beta), 0.0, np.inf, -np.inf, 0
     )

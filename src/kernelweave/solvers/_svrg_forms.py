@@ -49,7 +49,7 @@ def has_simple_derivative(loss: Loss) -> bool:
 def has_bounded_steps(loss: Loss) -> bool:
     """Whether online steps serve: a sum over samples of a loss whose gradients are simple and bounded."""
     if loss.joint:
-        return True
+        return loss.smoothness is None
     corner = loss.has_saddle_form and type(loss).total is Loss.total
     return (corner or has_simple_derivative(loss)) and bool(np.all(np.isfinite(loss.bounds(np.ones(1)))))
 

@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._numerics.deadline import check_time
 from ...problems import FixedSolution
 from ...problems.similarity import DualPoint, SimilarityPoint, SimilarityProblem
 
@@ -87,6 +88,7 @@ def point_of(state: AscentState) -> SimilarityPoint:
 
 def _best_kernel(problem: SimilarityProblem, beta: Array) -> tuple[Array, float]:
     """``K*`` and ``h`` at coefficients."""
+    check_time()
     problem.passes += 1.0
     slope = problem.slope(beta, np.ones(1))
     mean = problem.similarities.mean(axis=0)[None]

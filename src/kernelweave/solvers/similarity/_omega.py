@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._numerics.deadline import out_of_time
 from ...problems import FixedSolution, relative_gap
 from ...problems.similarity import SimilarityProblem
 
@@ -36,7 +37,7 @@ def solve_omega(
         lower = problem.gain(start.beta) - problem.norm.conjugate(q)
         if best is None or upper + charge < best[2]:
             best = start, weights, upper + charge
-        if relative_gap(upper, lower) <= 10 * target:
+        if relative_gap(upper, lower) <= 10 * target or out_of_time():
             break
         weights = problem.norm.weights(q)
     assert best is not None

@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from ..._numerics.deadline import check_time
 from ...problems.similarity import DualPoint, SimilarityProblem
 
 Array = NDArray[np.float64]
@@ -62,6 +63,7 @@ class PartialDual:
         """Each loss replaced by the parabola ``c_i |X|^2`` that touches it: exact at once for the squared loss."""
         last, kernels = np.inf, start if self.kernels is None else self.kernels
         for _ in range(steps):
+            check_time()
             c = problem.rho * np.array([problem.loss.curvature(X) for X in problem.residuals(kernels)])
             weighted = problem.pull(c.reshape(-1, *[1] * (problem.targets.ndim - 1)) * problem.targets)
             kernels = problem.project((weighted - 0.5 * slope) / problem.copies(c))
@@ -94,6 +96,7 @@ class PartialDual:
         Z, before = np.zeros_like(S), None
         embedded = problem.residuals(kernels) + S
         for _ in range(steps):
+            check_time()
             moved = embedded - S + U
             X = np.stack([np.asarray(problem.loss.prox(one, rho / t)) for one in moved])
             Z = (t / rho) * (moved - X)

@@ -1,0 +1,75 @@
+"""The best intercepts under a softmax, by Newton's method in as many numbers as there are classes."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.special import logsumexp, softmax
+
+__all__ = ["best_softmax_shift"]
+
+#: a class without weight is shifted this far below all others: its probabilities are zero in double precision
+BELOW = 800.0
+
+
+def best_softmax_shift(
+    f: np.ndarray, own: np.ndarray, c: np.ndarray, start: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the b that minimises ``sum_i c_i (log sum_y exp(f_iy + b_y) - f_i,own - b_own)``.
+
+    b sums to zero over the classes that have weight; a class without any would be shifted down without end, and is
+    shifted so far that it has no probability left.
+    """
+    k = f.shape[1]
+    used = c > 0
+    dues = np.bincount(own[used], weights=c[used], minlength=k)
+    there = np.flatnonzero(dues > 0)
+    out = np.zeros(k)
+    if there.size == 0:
+        return out
+    values, weight, dues = f[np.ix_(used, there)], c[used], dues[there]
+    # without other information every class gets its share
+    b = np.log(dues) if start is None else np.array(start)[there]
+    b = _newton(values, weight, dues, b - np.mean(b))
+    out[there] = b
+    if there.size < k:
+        missing = np.setdiff1d(np.arange(k), there)
+        out[missing] = float(np.min(values + b)) - BELOW - np.max(f[np.ix_(used, missing)], axis=0)
+    return out
+
+
+def _newton(f: np.ndarray, c: np.ndarray, dues: np.ndarray, b: np.ndarray) -> np.ndarray:
+    total = float(np.sum(c))
+
+    def height(b: np.ndarray) -> float:
+        return float(c @ logsumexp(f + b, axis=1) - dues @ b)
+
+    here = height(b)
+    best, least = b, np.inf
+    for _ in range(100):
+        p = softmax(f + b, axis=1)
+        held = c @ p
+        gradient = held - dues
+        size = float(np.max(np.abs(gradient)))
+        if size < least:
+            best, least = b, size
+        if size <= 1e-15 * total:
+            break
+        hessian = np.diag(held) - p.T @ (c[:, None] * p)
+        # constant along equal shifts; a bit more than rounding where all are sure of their class
+        hessian += held.mean() / b.size + np.eye(b.size) * (1e-14 * held.max() + 1e-300)
+        direction = -np.linalg.solve(hessian, gradient)
+        # beyond a few units the quadratic model means nothing
+        length = min(1.0, 5.0 / max(float(np.max(np.abs(direction))), 1e-300))
+        slope = float(gradient @ direction)
+        while length > 1e-10:
+            there = height(b + length * direction)
+            if there <= here + 1e-4 * length * slope + 4e-16 * abs(here):
+                break
+            length *= 0.5
+        else:
+            break
+        if length == 1.0 and size > 0.5 * least and here - there <= 1e-15 * abs(here):
+            break  # rounding has taken over
+        b = b + length * direction
+        b, here = b - np.mean(b), there
+    return best

@@ -1,0 +1,177 @@
+"""The inner problem of the multinomial loss: one kernel matrix, Newton's method on all classes together.
+
+    min over B, b   tr(B' K B) / 2 + sum_i c_i [log sum_y exp f_iy - f_i,own],      f = K B + b
+
+With p the probabilities and ``W_i = c_i (diag(p_i) - p_i p_i') = R_i R_i'``, ``R_i = sqrt(c_i) (diag(sqrt p_i) - p_i sqrt(p_i)')``,
+a Newton step is ``dB = -(B + g) + R z``, g the gradient of the loss in f, and
+
+    (I + R'K R) z = R'K (B + g)    with    sum_i (R z)_i = 0  where there is an intercept,
+
+n k unknowns, positive definite with eigenvalues from 1 on.  It is solved by conjugate gradients on the subspace; the
+preconditioner is ``I + S K S`` for every class alike, ``s_i^2`` the mean eigenvalue of W_i, a single Cholesky factor.
+The same system gives the second derivatives of J in the kernel weights.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import cho_factor, cho_solve
+from scipy.special import softmax
+
+from ..losses import Loss
+from .certificate import Array
+from .fixed import FixedSolution, assess
+
+__all__ = ["SoftmaxSystem", "solve_softmax"]
+
+#: conjugate gradient steps at most
+MOST = 1000
+#: bounds times the mean diagonal up to which a problem is solved at once, the factor between stages, their precision
+AT_ONCE, STAGE, ROUGH = 10.0, 10.0, 0.1
+
+
+class SoftmaxSystem:
+    """``I + R'K R`` at probabilities p, on ``sum_i (R z)_i = 0`` where there is an intercept."""
+
+    def __init__(self, K: Array, p: Array, c: Array, fit_intercept: bool) -> None:
+        n, k = p.shape
+        self.K, self.p, self.root = K, p, np.sqrt(p)
+        self.size = np.sqrt(c)[:, None]
+        scale = np.sqrt(c * np.maximum(1.0 - np.sum(p * p, axis=1), 0.0) / k)
+        system = (scale[:, None] * K) * scale[None, :]
+        system.flat[:: n + 1] += 1.0
+        self.factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
+        self.normals: Array | None = None
+        if fit_intercept:
+            each = np.zeros((k, n, k))
+            each[np.arange(k), :, np.arange(k)] = 1.0
+            self.normals = self.transposed(each)
+            self.behind = self._solve(self.normals)
+            self.small = np.linalg.pinv(np.einsum("aik,bik->ab", self.normals, self.behind), rcond=1e-12, hermitian=True)
+
+    def times(self, z: Array) -> Array:
+        """``R z``; leading axes are columns."""
+        along = np.sum(self.root * z, axis=-1, keepdims=True)
+        return self.size * (self.root * z - self.p * along)
+
+    def transposed(self, v: Array) -> Array:
+        """``R'v``."""
+        along = np.sum(self.p * v, axis=-1, keepdims=True)
+        return self.size * self.root * (v - along)
+
+    def _product(self, z: Array) -> Array:
+        Rz = self.times(z)
+        flat = np.moveaxis(Rz, -2, 0).reshape(self.K.shape[0], -1)
+        KRz = np.moveaxis((self.K @ flat).reshape(Rz.shape[-2], *Rz.shape[:-2], Rz.shape[-1]), 0, -2)
+        return z + self.transposed(KRz)
+
+    def _solve(self, r: Array) -> Array:
+        flat = np.moveaxis(r, -2, 0).reshape(self.K.shape[0], -1)
+        found = cho_solve(self.factor, flat, check_finite=False)
+        return np.moveaxis(found.reshape(r.shape[-2], *r.shape[:-2], r.shape[-1]), 0, -2)
+
+    def _precondition(self, r: Array) -> Array:
+        """The preconditioner on the subspace."""
+        x = self._solve(r)
+        if self.normals is None:
+            return x
+        share = np.einsum("aik,...ik->...a", self.normals, x) @ self.small
+        return x - np.einsum("...a,aik->...ik", share, self.behind)
+
+    def solve(self, right: Array, tol: float) -> Array:
+        """``z`` for one right side ``(n, k)`` or several ``(m, n, k)``, to a relative residual of tol."""
+        z = np.zeros_like(right)
+        r = right.copy()
+        x = self._precondition(r)
+        d = x.copy()
+        rx = np.sum(r * x, axis=(-2, -1), keepdims=True)
+        first = rx.copy()
+        for _ in range(MOST):
+            if np.all(rx <= tol * tol * first):
+                break
+            q = self._product(d)
+            bend = np.sum(d * q, axis=(-2, -1), keepdims=True)
+            step = np.divide(rx, bend, out=np.zeros_like(rx), where=bend > 0)
+            z += step * d
+            r -= step * q
+            x = self._precondition(r)
+            new = np.maximum(np.sum(r * x, axis=(-2, -1), keepdims=True), 0.0)
+            d = x + np.divide(new, rx, out=np.zeros_like(rx), where=rx > 0) * d
+            rx = new
+        return z
+
+
+def solve_softmax(
+    K: Array,
+    loss: Loss,
+    y: Array,
+    c: Array,
+    fit_intercept: bool,
+    target: float,
+    start: FixedSolution | None,
+    max_iter: int = 100,
+) -> FixedSolution:
+    """Solve the inner problem; the arguments are those of ``solve_fixed``."""
+    bound = np.ascontiguousarray(c[:, 0])
+    if start is None:
+        start = _under_small_bounds(K, loss, y, c, fit_intercept)
+    beta = np.zeros(y.shape) if start is None else loss.project(y, start.beta, c, fit_intercept)
+    decision = K @ beta if np.any(beta) else np.zeros(y.shape)
+    best: FixedSolution | None = None
+    idle, last, precise = 0, np.inf, 1e-2
+    for iteration in range(1, max_iter + 1):
+        b = loss.best_intercept(y, decision, c) if fit_intercept else 0.0
+        f = decision + b
+        gradient = c * loss.gradient(y, f)
+        # at the best intercept the gradient is a point of the dual set
+        dual_beta = loss.project(y, -gradient, c, fit_intercept)
+        solution = assess(loss, y, c, dual_beta, K @ dual_beta, fit_intercept, iteration)
+        if solution.relative_gap > target:
+            inside = loss.project(y, beta, c, fit_intercept)
+            product = decision if np.array_equal(inside, beta) else K @ inside
+            own = assess(loss, y, c, inside, product, fit_intercept, iteration)
+            solution = min(solution, own, key=lambda one: one.relative_gap)
+        if best is None or solution.relative_gap < best.relative_gap:
+            best = solution
+        here = 0.5 * float(np.vdot(beta, decision)) + loss.total(y, f, c)
+        idle = idle + 1 if abs(last - here) <= 1e-13 * abs(here) else 0
+        last = here
+        if best.relative_gap <= target or idle == 4:  # idle: rounding has taken over
+            return best
+        rest = beta + gradient
+        system = SoftmaxSystem(K, np.asarray(softmax(f, axis=1)), bound, fit_intercept)
+        z = system.solve(system.transposed(K @ rest), precise)
+        direction = system.times(z) - rest
+        moved = K @ direction
+        slope = float(np.vdot(beta + gradient, moved))
+        length = 1.0
+        while length > 1e-10:
+            trial = decision + length * moved
+            shift = loss.best_intercept(y, trial, c) if fit_intercept else 0.0
+            value = 0.5 * float(np.vdot(beta + length * direction, trial)) + loss.total(y, trial + shift, c)
+            if value <= here + 1e-4 * length * min(slope, 0.0) + 1e-15 * abs(here):
+                break
+            length *= 0.5
+        else:
+            if precise <= 1e-10:
+                return best
+            precise = 1e-10  # an imprecise direction: once more, as exactly as possible
+            continue
+        beta, decision = beta + length * direction, decision + length * moved
+        precise = min(precise, max(0.1 * best.relative_gap, 1e-10))
+    assert best is not None
+    return best
+
+
+def _under_small_bounds(K: Array, loss: Loss, y: Array, c: Array, fit_intercept: bool) -> FixedSolution | None:
+    """A start where c is large: far from the solution most probabilities are 0 or 1, and the curvature is lost."""
+    high, size = float(np.max(c)), float(np.mean(np.diagonal(K)))
+    start: FixedSolution | None = None
+    if not high * size > AT_ONCE:
+        return None
+    cap = AT_ONCE / size
+    while cap < high:
+        start = start or FixedSolution(np.zeros(y.shape), np.zeros(y.shape), 0.0, np.inf, -np.inf, 0)
+        start = solve_softmax(K, loss, y, np.minimum(c, cap), fit_intercept, ROUGH, start)
+        cap *= STAGE
+    return start
