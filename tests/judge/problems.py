@@ -253,4 +253,6 @@ def loss_of(case: Case, joint: bool, columns: bool) -> LossCase:
     """The loss whose objective the library minimises for several classes, as the docs say."""
     if case.loss == "multiclass_hinge" or (case.loss == "hinge" and joint and columns):
         return LossCase("multiclass_hinge")
+    if case.loss == "logistic" and joint and columns:
+        return LossCase("softmax")
     return LossCase(case.loss, case.numbers)

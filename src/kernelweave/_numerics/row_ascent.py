@@ -12,7 +12,6 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import njit
-
 from .row_newton import free_directions
 from .row_sets import bounds_at, move_into_set
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import expit, softmax
 from sklearn.base import ClassifierMixin
 from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
@@ -14,7 +13,7 @@ from sklearn.utils.validation import _check_sample_weight, check_array, column_o
 
 from ..banks._device import device_of, on_host
 from ..distributed import in_memory, lazily
-from ..losses import Loss, make_loss
+from ..losses import Logistic, Loss, make_loss
 from ._base import BaseMKL
 from ._inputs import Training
 from ._one_fit import one_fit
@@ -219,7 +218,6 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
     def _keep(self, *fitted: Any) -> None:
         super()._keep(*fitted)
         # what turns the decision values of this fit into probabilities
-        self._link = "softmax" if isinstance(self._loss(), Multinomial) else "expit"
 
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Training, np.ndarray, np.ndarray]:
         """Check parameters and input; return training input, class codes and sample weights."""
@@ -296,12 +294,5 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         Several classes together have the softmax of their decision values; probabilities of each class against the rest
         are normalised.
         """
-        values = self._decision(X)
-        # what was fitted decides, and not what the parameters say now; models saved before there was a choice have none
-        if getattr(self, "_link", "expit") == "softmax":
-            return np.asarray(softmax(values, axis=1))
-        if values.ndim == 1:
-            positive = expit(values)
-            return np.column_stack([1.0 - positive, positive])
-        each = expit(values)
-        return each / np.maximum(each.sum(axis=1, keepdims=True), np.finfo(float).tiny)
+        # what was fitted decides, and not what the parameters say now; models of 0.1.0 were one against the rest
+        return vars(self).get("loss_", Logistic()).probabilities(self._decision(X))

@@ -126,6 +126,10 @@ class Loss(Component):
         """Return the dual as a box QP, or None where it is not one."""
         return None
 
+    def probabilities(self, f: Array) -> Array:
+        """Return the probabilities of the classes, ``(n, k)``, that decision values stand for."""
+        raise NotImplementedError
+
     def check(self) -> None:
         """Raise ValueError where a parameter is out of range."""
 

@@ -24,6 +24,13 @@ class Logistic(Loss, registered_as="logistic"):
     has_probabilities = True
     sigmoid = True
 
+    def probabilities(self, f: Array) -> Array:
+        """Of two classes, or of each class against the rest, normalised."""
+        each = expit(f)
+        if f.ndim == 1:
+            return np.column_stack([1.0 - each, each])
+        return np.asarray(each / np.maximum(each.sum(axis=1, keepdims=True), np.finfo(float).tiny))
+
     def value(self, y: Array, f: Array) -> Array:
         return np.logaddexp(0.0, -y * f)
 

@@ -33,6 +33,9 @@ class Multinomial(MulticlassHinge, registered_as="multinomial"):
     has_curvature = True
     has_probabilities = True
 
+    def probabilities(self, f: Array) -> Array:
+        return np.asarray(softmax(f, axis=1))
+
     def value(self, y: Array, f: Array) -> Array:
         return np.asarray(logsumexp(f - f[np.arange(f.shape[0]), own_class(y)][:, None], axis=1))
 

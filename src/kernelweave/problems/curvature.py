@@ -44,7 +44,10 @@ class Curvature:
         self._root: Array | None = None
         if problem.loss.joint and problem.loss.has_curvature:
             self._root = _softmax_root(problem, K, inner, rows, products)
-        elif problem.loss.joint and (loose := _loose(problem, inner.beta, rows)).sum() - loose.any(axis=1).sum() > MANY:
+        elif (
+            problem.loss.joint
+            and (loose := _loose(problem, inner.beta, rows)).sum() - loose.any(axis=1).sum() > MANY
+        ):
             self._root = _root_by_steps(_square(K, rows), loose, products, problem.fit_intercept)
         elif problem.loss.joint:
             self._parts = [_gather_rows(problem, K, inner.beta, rows, products)]
@@ -136,7 +139,9 @@ def _gather_rows(
     from .._numerics.row_newton import free_directions
 
     loose = _loose(problem, beta, rows)
-    where, Q = free_directions(np.where(loose, -1.0, 1.0), np.zeros(rows.size, dtype=np.int64), np.zeros(rows.size))
+    where, Q = free_directions(
+        np.where(loose, -1.0, 1.0), np.zeros(rows.size, dtype=np.int64), np.zeros(rows.size)
+    )
     block = _square(K, rows[where]) * (Q @ Q.T)
     V = np.einsum("mfk,fk->fm", products[:, where], Q)
     return block, V, Q.T if problem.fit_intercept else np.zeros((0, where.size))
@@ -197,7 +202,9 @@ def _root_of_hessian(H: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T)
 
 
-def _softmax_root(problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array) -> Array:
+def _softmax_root(
+    problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
+) -> Array:
     """The root where all classes are tied by a softmax: ``H = V'R (I + R'K R)^-1 R'V``, ``V_j = K_j beta``.
 
     At the inner solution the probabilities are ``Y - beta / c``; the system is that of the Newton step.

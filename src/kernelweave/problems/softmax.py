@@ -47,7 +47,9 @@ class SoftmaxSystem:
             each[np.arange(k), :, np.arange(k)] = 1.0
             self.normals = self.transposed(each)
             self.behind = self._solve(self.normals)
-            self.small = np.linalg.pinv(np.einsum("aik,bik->ab", self.normals, self.behind), rcond=1e-12, hermitian=True)
+            self.small = np.linalg.pinv(
+                np.einsum("aik,bik->ab", self.normals, self.behind), rcond=1e-12, hermitian=True
+            )
 
     def times(self, z: Array) -> Array:
         """``R z``; leading axes are columns."""
@@ -163,7 +165,9 @@ def solve_softmax(
     return best
 
 
-def _under_small_bounds(K: Array, loss: Loss, y: Array, c: Array, fit_intercept: bool) -> FixedSolution | None:
+def _under_small_bounds(
+    K: Array, loss: Loss, y: Array, c: Array, fit_intercept: bool
+) -> FixedSolution | None:
     """A start where c is large: far from the solution most probabilities are 0 or 1, and the curvature is lost."""
     high, size = float(np.max(c)), float(np.mean(np.diagonal(K)))
     start: FixedSolution | None = None

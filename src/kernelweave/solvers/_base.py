@@ -72,7 +72,7 @@ REQUIREMENTS: dict[str, tuple[Callable[[Loss, Norm], bool], str]] = {
         "kernelweave.norms.Elastic(alpha, r), the norm with an l1 term",
     ),
     "sparse dual": (
-        lambda loss, norm: loss.joint and loss.smoothness is None or _leaves_samples_out(loss),
+        lambda loss, norm: (loss.joint and loss.smoothness is None) or _leaves_samples_out(loss),
         "a loss that leaves samples without coefficients (hinge, multiclass_hinge, squared_hinge, huber_hinge, "
         "epsilon_insensitive)",
     ),
