@@ -13,8 +13,8 @@ nothing is lost where they are small beside the bound.
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
+from .compiled import njit
 from .row_sets import add_products
 
 __all__ = ["free_directions", "newton_round"]

@@ -6,9 +6,9 @@ A row of coefficients is ``beta_i <= c_i e_own, sum_y beta_iy = 0``; with an int
 from __future__ import annotations
 
 import numpy as np
-from numba import njit
 
 from .best_shift import settle
+from .compiled import njit
 
 __all__ = ["add_products", "bounds_at", "hand_over", "move_into_set"]
 

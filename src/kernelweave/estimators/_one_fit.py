@@ -14,23 +14,26 @@ from .._numerics.interrupts import one_interrupt
 from ..solvers import Stop
 from ._refusal import unchanged_where_it_raises
 
-__all__ = ["TimeShares", "one_fit"]
+__all__ = ["TimeShares", "one_call", "one_fit"]
 
 Method = TypeVar("Method", bound=Callable)  # type: ignore[type-arg]
 
 
-def one_fit(method: Method) -> Method:
-    """Decorate a ``fit``: Ctrl-C ends whatever it does, and a fit that raises leaves the old model as it was."""
+def one_call(function: Method) -> Method:
+    """Decorate a function that fits: Ctrl-C ends whatever it does, and its seconds are counted from here."""
 
-    whole = unchanged_where_it_raises(method)
-
-    @wraps(method)
-    def fit(*arguments, **named):  # type: ignore[no-untyped-def]
+    @wraps(function)
+    def call(*arguments, **named):  # type: ignore[no-untyped-def]
         # numbers that are not finite are looked for where they matter, and told in a sentence
         with one_interrupt(whole_fit=True), np.errstate(over="ignore", invalid="ignore"):
-            return whole(*arguments, **named)
+            return function(*arguments, **named)
 
-    return fit  # type: ignore[return-value]
+    return call  # type: ignore[return-value]
+
+
+def one_fit(method: Method) -> Method:
+    """Decorate a ``fit``: one call, and one that raises leaves the old model as it was."""
+    return one_call(unchanged_where_it_raises(method))
 
 
 class TimeShares:

@@ -6,8 +6,6 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, TypeVar
 
-from sklearn.base import BaseEstimator
-
 __all__ = ["unchanged_where_it_raises"]
 
 Method = TypeVar("Method", bound=Callable[..., Any])
@@ -22,8 +20,6 @@ def unchanged_where_it_raises(fit: Method) -> Method:
 
     @wraps(fit)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        if not isinstance(self, BaseEstimator):  # a function that fits keeps nothing
-            return fit(self, *args, **kwargs)
         before = dict(vars(self))
         try:
             return fit(self, *args, **kwargs)

@@ -11,7 +11,7 @@ from joblib import effective_n_jobs
 from ..problems import Certificate
 from ..solvers import choose_solver, follow_path
 from ._inputs import bind
-from ._one_fit import TimeShares, one_fit
+from ._one_fit import TimeShares, one_call
 from .classifier import MKLClassifier
 
 __all__ = ["MKLPath", "checked_Cs", "mkl_path"]
@@ -51,7 +51,7 @@ class MKLPath:
         )
 
 
-@one_fit
+@one_call
 def mkl_path(X: Any, y: Any, kernels: Any = None, *, Cs: Any = None, **parameters: Any) -> MKLPath:
     """Fit a two-class problem for many values of C, each started from the last, on one bank.
 
