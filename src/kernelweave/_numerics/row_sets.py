@@ -35,7 +35,7 @@ def hand_over(beta, own, c, balanced):
     if not balanced:
         return
     lack = np.zeros(k)  # by what a column is negative: rows may lower others and raise it
-    for look in range(4):  # a second look finds what the first has rounded
+    for _ in range(4):  # a second look finds what the first has rounded
         gross = 0.0
         lack[:] = 0.0
         for i in range(n):

@@ -10,6 +10,8 @@ The idea is Chapelle and Rakotomamonjy's (2008).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -40,10 +42,15 @@ class Curvature:
     ) -> None:
         self.m = problem.m
         self._root: Array | None = None
+        self._later: Callable[[], Array] | None = None
+        self._parts: list[tuple[Array, Array, Array]] = []
+        whole = isinstance(K, np.ndarray) and rows.size == problem.n
         if problem.loss.joint and problem.loss.has_curvature:
-            self._root = _softmax_root(problem, K, inner, rows, products)
-        elif problem.loss.joint and (loose := _loose(problem, inner.beta, rows)).sum() - loose.any(axis=1).sum() > MANY:
-            self._root = _root_by_steps(_square(K, rows), loose, products, problem.fit_intercept)
+            block = K if whole else _square(K, rows)
+            self._later = partial(_softmax_root, problem, block, inner, rows, products)
+        elif problem.loss.joint and _directions(loose := _loose(problem, inner.beta, rows)) > MANY:
+            block = K if whole else _square(K, rows)
+            self._later = partial(_root_by_steps, block, loose, products, problem.fit_intercept)
         elif problem.loss.joint:
             self._parts = [_gather_rows(problem, K, inner.beta, rows, products)]
         elif problem.y.ndim == 1:
@@ -60,8 +67,9 @@ class Curvature:
     def root(self) -> Array:
         """A of shape (free, m); the columns of the problem are stacked."""
         if self._root is None:
-            self._root = np.vstack([self._root_of(*part) for part in self._parts])
-            self._parts = []
+            parts = [self._root_of(*part) for part in self._parts]
+            self._root = np.vstack(parts) if self._later is None else self._later()
+            self._parts, self._later = [], None
         return self._root
 
     def _root_of(self, block: Array, V: Array, normals: Array) -> Array:
@@ -134,7 +142,9 @@ def _gather_rows(
     from .._numerics.row_newton import free_directions
 
     loose = _loose(problem, beta, rows)
-    where, Q = free_directions(np.where(loose, -1.0, 1.0), np.zeros(rows.size, dtype=np.int64), np.zeros(rows.size))
+    where, Q = free_directions(
+        np.where(loose, -1.0, 1.0), np.zeros(rows.size, dtype=np.int64), np.zeros(rows.size)
+    )
     block = _square(K, rows[where]) * (Q @ Q.T)
     V = np.einsum("mfk,fk->fm", products[:, where], Q)
     return block, V, Q.T if problem.fit_intercept else np.zeros((0, where.size))
@@ -144,6 +154,11 @@ def _loose(problem: MKLProblem, beta: Array, rows: np.ndarray) -> np.ndarray:
     """Which entries of the rows are below their bounds, by more than rounding."""
     bound = problem.c[rows]
     return np.asarray(beta[rows] < np.where(problem.y[rows] > 0, bound, 0.0) - 1e-9 * bound)
+
+
+def _directions(loose: np.ndarray) -> int:
+    """In how many directions rows can move."""
+    return int(np.sum(np.maximum(np.count_nonzero(loose, axis=1) - 1, 0)))
 
 
 def _root_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> Array:
@@ -195,16 +210,19 @@ def _root_of_hessian(H: Array) -> Array:
     return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T)
 
 
-def _softmax_root(problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array) -> Array:
+def _softmax_root(
+    problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
+) -> Array:
     """The root where all classes are tied by a softmax: ``H = V'R (I + R'K R)^-1 R'V``, ``V_j = K_j beta``.
 
-    At the inner solution the probabilities are ``Y - beta / c``; the system is that of the Newton step.
+    At the inner solution the probabilities are ``Y - beta / c``; the system is that of the Newton step.  K is the mixed
+    kernel on ``rows``.
     """
     from .softmax import SoftmaxSystem
 
     c = np.ascontiguousarray(problem.c[rows, 0])
     p = np.clip((problem.y[rows] > 0) - inner.beta[rows] / c[:, None], 0.0, 1.0)
-    system = SoftmaxSystem(_square(K, rows), p, c, problem.fit_intercept)
+    system = SoftmaxSystem(K, p, c, problem.fit_intercept)
     right = system.transposed(products)
     solved = system.solve(right, 1e-6)
     return _root_of_hessian(np.einsum("aik,bik->ab", right, solved))

@@ -32,7 +32,9 @@ IDLE = 30
 
 def fits_first_order(loss: Loss, y: Array, c: Array) -> bool:
     """Whether the dual is quadratic on a set with a projection that devices know."""
-    return (loss.joint and loss.smoothness is None) or (loss.has_quadratic_dual and loss.dual_budget(y, c) is None)
+    return (loss.joint and loss.smoothness is None) or (
+        loss.has_quadratic_dual and loss.dual_budget(y, c) is None
+    )
 
 
 def solve_first_order(

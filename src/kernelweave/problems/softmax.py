@@ -2,8 +2,9 @@
 
     min over B, b   tr(B' K B) / 2 + sum_i c_i [log sum_y exp f_iy - f_i,own],      f = K B + b
 
-With p the probabilities and ``W_i = c_i (diag(p_i) - p_i p_i') = R_i R_i'``, ``R_i = sqrt(c_i) (diag(sqrt p_i) - p_i sqrt(p_i)')``,
-a Newton step is ``dB = -(B + g) + R z``, g the gradient of the loss in f, and
+With p the probabilities, ``W_i = c_i (diag(p_i) - p_i p_i') = R_i R_i'`` and
+``R_i = sqrt(c_i) (diag(sqrt p_i) - p_i sqrt(p_i)')``, a Newton step is ``dB = -(B + g) + R z``, g the gradient of the
+loss in f, and
 
     (I + R'K R) z = R'K (B + g)    with    sum_i (R z)_i = 0  where there is an intercept,
 
@@ -18,6 +19,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
 
+from .._numerics.deadline import out_of_time
 from ..losses import Loss
 from .certificate import Array
 from .fixed import FixedSolution, assess
@@ -47,7 +49,9 @@ class SoftmaxSystem:
             each[np.arange(k), :, np.arange(k)] = 1.0
             self.normals = self.transposed(each)
             self.behind = self._solve(self.normals)
-            self.small = np.linalg.pinv(np.einsum("aik,bik->ab", self.normals, self.behind), rcond=1e-12, hermitian=True)
+            self.small = np.linalg.pinv(
+                np.einsum("aik,bik->ab", self.normals, self.behind), rcond=1e-12, hermitian=True
+            )
 
     def times(self, z: Array) -> Array:
         """``R z``; leading axes are columns."""
@@ -136,7 +140,7 @@ def solve_softmax(
         here = 0.5 * float(np.vdot(beta, decision)) + loss.total(y, f, c)
         idle = idle + 1 if abs(last - here) <= 1e-13 * abs(here) else 0
         last = here
-        if best.relative_gap <= target or idle == 4:  # idle: rounding has taken over
+        if best.relative_gap <= target or idle == 4 or out_of_time():  # idle: rounding has taken over
             return best
         rest = beta + gradient
         system = SoftmaxSystem(K, np.asarray(softmax(f, axis=1)), bound, fit_intercept)
@@ -163,14 +167,16 @@ def solve_softmax(
     return best
 
 
-def _under_small_bounds(K: Array, loss: Loss, y: Array, c: Array, fit_intercept: bool) -> FixedSolution | None:
+def _under_small_bounds(
+    K: Array, loss: Loss, y: Array, c: Array, fit_intercept: bool
+) -> FixedSolution | None:
     """A start where c is large: far from the solution most probabilities are 0 or 1, and the curvature is lost."""
     high, size = float(np.max(c)), float(np.mean(np.diagonal(K)))
     start: FixedSolution | None = None
     if not high * size > AT_ONCE:
         return None
     cap = AT_ONCE / size
-    while cap < high:
+    while cap < high and not out_of_time():
         start = start or FixedSolution(np.zeros(y.shape), np.zeros(y.shape), 0.0, np.inf, -np.inf, 0)
         start = solve_softmax(K, loss, y, np.minimum(c, cap), fit_intercept, ROUGH, start)
         cap *= STAGE

@@ -72,7 +72,7 @@ REQUIREMENTS: dict[str, tuple[Callable[[Loss, Norm], bool], str]] = {
         "kernelweave.norms.Elastic(alpha, r), the norm with an l1 term",
     ),
     "sparse dual": (
-        lambda loss, norm: loss.joint and loss.smoothness is None or _leaves_samples_out(loss),
+        lambda loss, norm: (loss.joint and loss.smoothness is None) or _leaves_samples_out(loss),
         "a loss that leaves samples without coefficients (hinge, multiclass_hinge, squared_hinge, huber_hinge, "
         "epsilon_insensitive)",
     ),
@@ -172,7 +172,10 @@ def fitting_solvers(loss: Loss, norm: Norm, fit_intercept: bool = False) -> list
 def _other_reading(loss: Loss) -> str:
     """Way out for solvers that know no softmax."""
     if loss.joint and loss.smoothness is not None:
-        return ". With multi_class='shared' logistic losses are added up, each class against the rest: more solvers serve that"
+        return (
+            ". With multi_class='shared' logistic losses are added up, each class against the rest: more solvers "
+            "serve that"
+        )
     return ""
 
 
