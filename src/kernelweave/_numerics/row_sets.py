@@ -29,8 +29,9 @@ def hand_over(beta, own, c, balanced):
                 total -= beta[i, y]
         beta[i, own[i]] = total
         if total > c[i]:
-            for y in range(k):
-                beta[i, y] *= c[i] / total
+            if total > (1.0 + 1e-15) * c[i]:  # below that it is rounding, and the row stays what it is
+                for y in range(k):
+                    beta[i, y] *= c[i] / total
             beta[i, own[i]] = c[i]
     if not balanced:
         return

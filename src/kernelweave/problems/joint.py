@@ -34,8 +34,8 @@ EPOCHS, MOST_EPOCHS, PENALTY = 5, 400, 0.2
 LOOK = 3
 #: free directions beyond which factorisations are out of the question, and rows have to do
 TOO_MANY = 5000
-#: Newton steps of a round, and rounds, at most
-STEPS, ROUNDS = 30, 100
+#: Newton steps of a round, rounds, and rounds without progress, at most
+STEPS, ROUNDS, IDLE = 60, 200, 30
 #: first proximal term over the mean diagonal, how it shrinks and grows from round to round, and its least share
 HOLD, SHRINK, GROW, LEAST = 1e-1, 0.1, 5.0, 1e-12
 #: damping of the intercepts over the sum of all bounds
@@ -204,9 +204,9 @@ class _Rows:
             idle = 0 if left < 0.7 * (best.primal - best.dual) or gained > 0.02 * left else idle + 1
             if solution.relative_gap < best.relative_gap:
                 best = solution
-            if best.relative_gap <= target or idle >= 12 or out_of_time():
+            if best.relative_gap <= target or idle >= IDLE or out_of_time():
                 break
-            if solution.dual < here.dual:  # the round was broken off: a shorter way
+            if solution.dual < here.dual - 1e-12 * abs(here.dual):  # the round was broken off: a shorter way
                 self._take(here)
                 hold *= GROW
                 continue
@@ -219,7 +219,13 @@ class _Rows:
         """Minimise the smoothed problem around the present point and move there; return it and the steps taken."""
         from .._numerics.row_newton import newton_round
 
-        enough = 1e-2 * target * max(abs(best.primal), abs(best.dual))
+        scale = max(abs(best.primal), abs(best.dual))
+        # what coefficients are off by, the losses are off by times K and the bounds
+        enough = (
+            1e-2 * target * scale / max(1.0, float(np.sum(self.bound)) * self.size / scale)
+            if scale > 0
+            else 0.0
+        )
         stay = STAY * float(np.sum(self.bound))
         holds = np.full(self.bound.size, hold)
         self.product, self.b = self.product.copy(), self.b.copy()

@@ -162,7 +162,9 @@ def solve_softmax(
             precise = 1e-10  # an imprecise direction: once more, as exactly as possible
             continue
         beta, decision = beta + length * direction, decision + length * moved
-        precise = min(precise, max(0.1 * best.relative_gap, 1e-10))
+        # a short step may be the fault of an imprecise direction
+        precise = min(0.01 * precise if length < 0.5 else precise, max(0.1 * best.relative_gap, 1e-10))
+        precise = max(precise, 1e-12)
     assert best is not None
     return best
 
