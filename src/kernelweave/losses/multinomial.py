@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from scipy.special import logsumexp, softmax, xlogy
+from scipy.special import xlogy
 
+from .._numerics.softmax import best_softmax_shift, log_sums, probabilities
 from ._base import Array
 from .multiclass_hinge import MulticlassHinge, own_class
 
@@ -35,17 +36,17 @@ class Multinomial(MulticlassHinge, registered_as="multinomial"):
     has_probabilities = True
 
     def probabilities(self, f: Array) -> Array:
-        return np.asarray(softmax(f, axis=1))
+        return probabilities(f)
 
     def value(self, y: Array, f: Array) -> Array:
-        return np.asarray(logsumexp(f - f[np.arange(f.shape[0]), own_class(y)][:, None], axis=1))
+        return log_sums(f - f[np.arange(f.shape[0]), own_class(y)][:, None])
 
     def gradient(self, y: Array, f: Array) -> Array:
-        return np.asarray(softmax(f, axis=1)) - (y > 0)
+        return probabilities(f) - (y > 0)
 
     def curvature(self, y: Array, f: Array) -> Array:
         """Diagonal of the second derivative, ``p (1 - p)``."""
-        p = softmax(f, axis=1)
+        p = probabilities(f)
         return np.asarray(p * (1.0 - p))
 
     def conjugate(self, y: Array, u: Array) -> Array:
@@ -59,6 +60,4 @@ class Multinomial(MulticlassHinge, registered_as="multinomial"):
         return -float(np.sum(c[used] * xlogy(a, a)))
 
     def best_intercept(self, y: Array, f: Array, c: Array) -> Any:
-        from .._numerics.softmax import best_softmax_shift
-
         return best_softmax_shift(f, own_class(y), c[:, 0])

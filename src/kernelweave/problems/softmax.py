@@ -8,7 +8,7 @@ loss in f, and
 
     (I + R'K R) z = R'K (B + g)    with    sum_i (R z)_i = 0  where there is an intercept,
 
-n k unknowns, positive definite with eigenvalues from 1 on.  It is solved by conjugate gradients on the subspace; the
+n k unknowns, positive definite with eigenvalues from 1 on.  It is solved by conjugate gradients on the subspace, directly where it is small; the
 preconditioner is ``I + S K S`` for every class alike, ``s_i^2`` the mean eigenvalue of W_i, a single Cholesky factor.
 The same system gives the second derivatives of J in the kernel weights.
 """
@@ -17,19 +17,20 @@ from __future__ import annotations
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
-from scipy.special import softmax
 
 from .._numerics.deadline import out_of_time
+from .._numerics.softmax import probabilities
 from ..losses import Loss
 from .certificate import Array
 from .fixed import FixedSolution, assess
 
 __all__ = ["SoftmaxSystem", "solve_softmax"]
 
-#: conjugate gradient steps at most
-MOST = 1000
-#: bounds times the mean diagonal up to which a problem is solved at once, the factor between stages, their precision
-AT_ONCE, STAGE, ROUGH = 10.0, 10.0, 0.1
+#: conjugate gradient steps at most, and unknowns up to which none are taken
+MOST, DIRECT = 1000, 400
+#: bounds times the mean diagonal up to which a problem is solved at once, the factor between stages, the smallest one
+#: that is tried, and their precision
+AT_ONCE, STAGE, SMALLEST_STAGE, ROUGH = 10.0, 10.0, 1.05, 0.1
 
 
 class SoftmaxSystem:
@@ -82,8 +83,33 @@ class SoftmaxSystem:
         share = np.einsum("aik,...ik->...a", self.normals, x) @ self.small
         return x - np.einsum("...a,aik->...ik", share, self.behind)
 
+    def _direct(self, right: Array) -> Array:
+        """``z`` by one factorisation of the whole system: for small problems, however badly they are scaled."""
+        n, k = self.p.shape
+        # R_i in its columns: sqrt(c_i) (diag(sqrt p_i) - p_i sqrt(p_i)')
+        R = self.size[:, :, None] * (
+            self.root[:, :, None] * np.eye(k) - self.p[:, :, None] * self.root[:, None, :]
+        )
+        system = np.einsum("iya,ij,jyb->iajb", R, self.K, R, optimize=True).reshape(n * k, n * k)
+        values, vectors = np.linalg.eigh(system)
+        shrink = 1.0 / (1.0 + np.maximum(values, 0.0))
+
+        def inverse(r: Array) -> Array:
+            flat = r.reshape(-1, n * k).T
+            return np.asarray((vectors @ (shrink[:, None] * (vectors.T @ flat))).T.reshape(r.shape))
+
+        z = inverse(right)
+        if self.normals is None:
+            return z
+        behind = inverse(self.normals)
+        small = np.linalg.pinv(np.einsum("aik,bik->ab", self.normals, behind), rcond=1e-12, hermitian=True)
+        share = np.einsum("aik,...ik->...a", self.normals, z) @ small
+        return np.asarray(z - np.einsum("...a,aik->...ik", share, behind))
+
     def solve(self, right: Array, tol: float) -> Array:
         """``z`` for one right side ``(n, k)`` or several ``(m, n, k)``, to a relative residual of tol."""
+        if self.p.size <= DIRECT:
+            return self._direct(right)
         z = np.zeros_like(right)
         r = right.copy()
         x = self._precondition(r)
@@ -113,16 +139,49 @@ def solve_softmax(
     fit_intercept: bool,
     target: float,
     start: FixedSolution | None,
+) -> FixedSolution:
+    """Solve the inner problem; the arguments are those of ``solve_fixed``.
+
+    Far from the solution most probabilities are 0 or 1, and the curvature is lost.  Where bounds are large, and wherever
+    Newton's method gets nowhere, they are therefore raised in stages, smaller ones as they turn out to be needed.
+    """
+    high, size = float(np.max(c)), float(np.mean(np.diagonal(K)))
+    reached = min(high, AT_ONCE / size) if size > 0 else high
+    best: FixedSolution | None = None
+    if start is not None or reached >= high:
+        best = _newton(K, loss, y, c, fit_intercept, target, start)
+        if best.relative_gap <= max(target, ROUGH):
+            return best
+    stage = _newton(K, loss, y, np.minimum(c, reached), fit_intercept, ROUGH, None)
+    factor = STAGE
+    while reached < high and factor > SMALLEST_STAGE and not out_of_time():
+        cap = min(factor * reached, high)
+        wanted = target if cap >= high else ROUGH
+        trial = _newton(K, loss, y, np.minimum(c, cap), fit_intercept, wanted, stage)
+        if trial.relative_gap > max(wanted, ROUGH):
+            factor = np.sqrt(factor)
+            continue
+        stage, reached = trial, cap
+    if reached < high:  # what was found under smaller bounds is a point under these
+        stage = _newton(K, loss, y, c, fit_intercept, target, stage)
+    return stage if best is None or stage.gap < best.gap else best
+
+
+def _newton(
+    K: Array,
+    loss: Loss,
+    y: Array,
+    c: Array,
+    fit_intercept: bool,
+    target: float,
+    start: FixedSolution | None,
     max_iter: int = 100,
 ) -> FixedSolution:
-    """Solve the inner problem; the arguments are those of ``solve_fixed``."""
     bound = np.ascontiguousarray(c[:, 0])
-    if start is None:
-        start = _under_small_bounds(K, loss, y, c, fit_intercept)
     beta = np.zeros(y.shape) if start is None else loss.project(y, start.beta, c, fit_intercept)
     decision = K @ beta if np.any(beta) else np.zeros(y.shape)
     best: FixedSolution | None = None
-    idle, last, precise = 0, np.inf, 1e-2
+    idle, lowest, precise = 0, np.inf, 1e-2
     for iteration in range(1, max_iter + 1):
         b = loss.best_intercept(y, decision, c) if fit_intercept else 0.0
         f = decision + b
@@ -134,16 +193,18 @@ def solve_softmax(
             inside = loss.project(y, beta, c, fit_intercept)
             product = decision if np.array_equal(inside, beta) else K @ inside
             own = assess(loss, y, c, inside, product, fit_intercept, iteration)
-            solution = min(solution, own, key=lambda one: one.relative_gap)
-        if best is None or solution.relative_gap < best.relative_gap:
+            solution = min(solution, own, key=lambda candidate: candidate.gap)
+        better = best is None or solution.gap < 0.9 * best.gap
+        if best is None or solution.gap < best.gap:
             best = solution
-        here = 0.5 * float(np.vdot(beta, decision)) + loss.total(y, f, c)
-        idle = idle + 1 if abs(last - here) <= 1e-13 * abs(here) else 0
-        last = here
-        if best.relative_gap <= target or idle == 4 or out_of_time():  # idle: rounding has taken over
+        # a quadratic form below zero is rounding, and following it down would lead nowhere
+        here = 0.5 * max(float(np.vdot(beta, decision)), 0.0) + loss.total(y, f, c)
+        idle = 0 if better or here < lowest - 1e-9 * abs(lowest) else idle + 1
+        lowest = min(here, lowest)
+        if best.relative_gap <= target or idle == 6 or out_of_time():  # idle: rounding has taken over
             return best
         rest = beta + gradient
-        system = SoftmaxSystem(K, np.asarray(softmax(f, axis=1)), bound, fit_intercept)
+        system = SoftmaxSystem(K, probabilities(f), bound, fit_intercept)
         z = system.solve(system.transposed(K @ rest), precise)
         direction = system.times(z) - rest
         moved = K @ direction
@@ -152,7 +213,9 @@ def solve_softmax(
         while length > 1e-10:
             trial = decision + length * moved
             shift = loss.best_intercept(y, trial, c) if fit_intercept else 0.0
-            value = 0.5 * float(np.vdot(beta + length * direction, trial)) + loss.total(y, trial + shift, c)
+            value = 0.5 * max(float(np.vdot(beta + length * direction, trial)), 0.0) + loss.total(
+                y, trial + shift, c
+            )
             if value <= here + 1e-4 * length * min(slope, 0.0) + 1e-15 * abs(here):
                 break
             length *= 0.5
@@ -167,19 +230,3 @@ def solve_softmax(
         precise = max(precise, 1e-12)
     assert best is not None
     return best
-
-
-def _under_small_bounds(
-    K: Array, loss: Loss, y: Array, c: Array, fit_intercept: bool
-) -> FixedSolution | None:
-    """A start where c is large: far from the solution most probabilities are 0 or 1, and the curvature is lost."""
-    high, size = float(np.max(c)), float(np.mean(np.diagonal(K)))
-    start: FixedSolution | None = None
-    if not high * size > AT_ONCE:
-        return None
-    cap = AT_ONCE / size
-    while cap < high and not out_of_time():
-        start = start or FixedSolution(np.zeros(y.shape), np.zeros(y.shape), 0.0, np.inf, -np.inf, 0)
-        start = solve_softmax(K, loss, y, np.minimum(c, cap), fit_intercept, ROUGH, start)
-        cap *= STAGE
-    return start
