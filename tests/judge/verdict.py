@@ -36,21 +36,21 @@ def judge(case: Case, limit: float = 30.0) -> Verdict:
     """Fit, and check status, warnings, certificate, weights and predictions against the definitions."""
     from kernelweave.exceptions import KernelWeaveConvergenceWarning
 
-    began = time.perf_counter()
+    began = time.process_time()
     try:
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             estimator = _fitted(case)
     except np.linalg.LinAlgError as error:  # a ValueError by inheritance, and no sentence
-        return Verdict(case, "error", time.perf_counter() - began, [f"LinAlgError: {error}"])
+        return Verdict(case, "error", time.process_time() - began, [f"LinAlgError: {error}"])
     except ValueError as error:
         text = str(error)
         problems = [] if len(text) > 20 else [f"an error without a way out: {text!r}"]
-        return Verdict(case, "refused", time.perf_counter() - began, problems, solver=text[:300])
+        return Verdict(case, "refused", time.process_time() - began, problems, solver=text[:300])
     except Exception as error:
-        seconds = time.perf_counter() - began
+        seconds = time.process_time() - began
         return Verdict(case, "error", seconds, [f"{type(error).__name__}: {str(error)[:300]}"])
-    seconds = time.perf_counter() - began
+    seconds = time.process_time() - began
     told = [w for w in caught if issubclass(w.category, KernelWeaveConvergenceWarning)]
     verdict = Verdict(
         case, estimator.status_, seconds, gap=estimator.certificate_.relative_gap, solver=estimator.solver_

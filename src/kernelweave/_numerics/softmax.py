@@ -38,8 +38,8 @@ def best_softmax_shift(
     if there.size == 0:
         return out
     values, weight, dues = f[np.ix_(used, there)], c[used], dues[there]
-    # without other information every class gets its share
-    b = np.log(dues) if start is None else np.array(start)[there]
+    # without other information every class gets its share, whatever all its values have in common
+    b = np.log(dues) - weight @ values / np.sum(weight) if start is None else np.array(start)[there]
     b = _newton(values, weight, dues, b - np.mean(b))
     out[there] = b
     if there.size < k:
