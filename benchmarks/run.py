@@ -26,6 +26,7 @@ BENCHMARKS = (
     "startup",
     "prediction",
     "path",
+    "multiclass",
     "scaling",
     "engines",
     "candidates",

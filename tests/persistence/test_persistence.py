@@ -23,6 +23,7 @@ from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardSc
 from kernelweave import (
     Flip,
     KernelFeatures,
+    LPBetaClassifier,
     MeanKernelClassifier,
     MKLClassifier,
     MKLClassifierCV,
@@ -54,6 +55,13 @@ MODELS = {
     "calibrated": (CalibratedClassifierCV(MKLClassifier(), cv=2), X, Y),
     "matrices": (MKLClassifier("precomputed"), STACK, Y),
     "held": (MKLClassifier(kw.held(STACK)), np.arange(150), Y),
+    "held, in a column": (
+        MKLClassifier(kw.held(STACK).on("row") + kw.linear().on("petal width (cm)")),
+        FRAME.assign(row=np.arange(150)),
+        Y,
+    ),
+    "nothing to learn from": (MKLClassifier(kw.gaussian(1.0)), np.ones((150, 2)), Y == 1),
+    "boosted matrices": (LPBetaClassifier("precomputed"), STACK, Y),
     "sparse": (MKLClassifier(), sp.csr_matrix(X), Y),
     "similarity": (SimilarityClassifier(tol=0.9), STACK[0], Y == 0),
     "streamed": (

@@ -55,7 +55,7 @@ def best_shift(
 
 @njit(cache=True)
 def settle(scores, own, c, b):
-    """Move b to the middle of the best shifts, in place; ``scores (k, n)``, a class a row; rows of weight 0 are no rows."""
+    """Move b to the middle of the best shifts, in place; ``scores (k, n)``; rows of weight 0 do not count."""
     k, n = scores.shape
     amount = np.zeros((k, n))
     member = np.empty((k, n), dtype=np.int32)
@@ -158,9 +158,10 @@ def _nearest(cheapest, b, excess, dust, distance, hops, before, done):
     for _ in range(k):
         r = -1
         for y in range(k):
-            if not done[y] and distance[y] < np.inf:
-                if r < 0 or distance[y] < distance[r] or (distance[y] == distance[r] and hops[y] < hops[r]):
-                    r = y
+            if done[y] or distance[y] == np.inf:
+                continue
+            if r < 0 or distance[y] < distance[r] or (distance[y] == distance[r] and hops[y] < hops[r]):
+                r = y
         if r < 0:
             break
         done[r] = True

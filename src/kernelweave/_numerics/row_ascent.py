@@ -184,7 +184,10 @@ def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, a
         Bounds at the point returned.
     updates : int
         Rows moved.
+    done : bool
+        Whether there is no point in more attempts.
     """
+    done = False
     primal, dual = bounds_at(own, c, intercept, beta, product, b)
     rows, scores, multipliers = beta.copy(), product.copy(), b.copy()
     gaps = np.empty(attempts + 1)
@@ -207,10 +210,12 @@ def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, a
             primal, dual = upper, lower
         gaps[attempt + 1] = min(gap, gaps[attempt])
         if gaps[attempt + 1] <= target or moved == 0:
+            done = True
             break
         work += 6.0 * moved * own.size
         if attempt + 1 >= look:
             gained = np.log(gaps[attempt + 1 - look] / gaps[attempt + 1])
             if gained * _newton_work(beta, own, c) < work / (attempt + 1) * look:
+                done = True
                 break
-    return primal, dual, updates
+    return primal, dual, updates, done

@@ -185,8 +185,7 @@ def _direction(K, where, Q, rest, off, hold, stay, intercept, shift):
 
     On the free directions z and with M = K + hold there, ``M z + Q b = Q'K rest`` and ``Q'z - stay b = off``.
     """
-    n, k = rest.shape
-    f = where.size
+    k, f = rest.shape[1], where.size
     moves = -rest
     shift[:] = 0.0
     if f == 0:

@@ -29,13 +29,14 @@ def hand_over(beta, own, c, balanced):
                 total -= beta[i, y]
         beta[i, own[i]] = total
         if total > c[i]:
-            for y in range(k):
-                beta[i, y] *= c[i] / total
+            if total > (1.0 + 1e-15) * c[i]:  # below that it is rounding, and the row stays what it is
+                for y in range(k):
+                    beta[i, y] *= c[i] / total
             beta[i, own[i]] = c[i]
     if not balanced:
         return
     lack = np.zeros(k)  # by what a column is negative: rows may lower others and raise it
-    for look in range(4):  # a second look finds what the first has rounded
+    for _ in range(4):  # a second look finds what the first has rounded
         gross = 0.0
         lack[:] = 0.0
         for i in range(n):

@@ -52,17 +52,15 @@ def smooth_root(
             return x
         low, high = (x, high) if value < 0 else (low, x)
         slope = derivative(x)
-        if not slope > 0:
+        if not slope > 0 or not abs(value) < 50.0 * slope:  # where it is flat a step means nothing
             break
         following = x - value / slope
         if not low < following < high:
-            if not (np.isfinite(low) and np.isfinite(high)):
-                break
-            following = 0.5 * (low + high)
+            break
         if abs(following - x) <= 4e-16 * abs(following):
             return following
         x, value = following, function(following)
-    return monotone_root(function, x)
+    return monotone_root(function, guess)
 
 
 def minimise_piecewise_linear(breaks: np.ndarray, jumps: np.ndarray, first_slope: float) -> float:

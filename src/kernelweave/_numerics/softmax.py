@@ -44,15 +44,16 @@ def _newton(f: np.ndarray, c: np.ndarray, dues: np.ndarray, b: np.ndarray) -> np
         return float(c @ logsumexp(f + b, axis=1) - dues @ b)
 
     here = height(b)
-    best, least = b, np.inf
+    best, least, flat = b, np.inf, False
     for _ in range(100):
         p = softmax(f + b, axis=1)
         held = c @ p
         gradient = held - dues
         size = float(np.max(np.abs(gradient)))
+        stuck = size > 0.5 * least and flat
         if size < least:
             best, least = b, size
-        if size <= 1e-15 * total:
+        if size <= 1e-15 * total or stuck:  # rounding has taken over
             break
         hessian = np.diag(held) - p.T @ (c[:, None] * p)
         # constant along equal shifts; a bit more than rounding where all are sure of their class
@@ -68,8 +69,7 @@ def _newton(f: np.ndarray, c: np.ndarray, dues: np.ndarray, b: np.ndarray) -> np
             length *= 0.5
         else:
             break
-        if length == 1.0 and size > 0.5 * least and here - there <= 1e-15 * abs(here):
-            break  # rounding has taken over
+        flat = here - there <= 1e-15 * abs(here)
         b = b + length * direction
         b, here = b - np.mean(b), there
     return best

@@ -109,13 +109,18 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
     certificate_ : Certificate
         ``primal, dual, gap, relative_gap, dual_point`` of the final point.
     certificates_ : list of Certificate
-        One a problem, where classes are fitted one against the rest.
+        One per problem, where classes are fitted one against the rest.
+    loss_ : Loss
+        The loss that was minimised: of several classes it may be another than ``loss`` names.
+    lam_ : float or array of shape (k,)
+        With ``norm="entropy"``: the strength of the entropy term, as settled on the data.
     trace_ : DataFrame
         iteration, seconds, passes, primal, dual, relative_gap, active_kernels.
     n_passes_, n_iter_ : float, int
         Passes over the bank and iterations.
     solver_, status_ : str
-        What was run and why it stopped.
+        What was run; and ``"converged"`` where ``certificate_.relative_gap <= tol`` (of every certificate), else why it
+        stopped before that.
     classes_, support_, n_features_in_ : as in scikit-learn
 
     Examples

@@ -16,9 +16,10 @@ __all__ = ["Multinomial"]
 class Multinomial(MulticlassHinge, registered_as="multinomial"):
     """``log sum_k exp(f_k) - f_own``: minus the log of the own class's probability, ``P(k | f) ~ exp(f_k)``.
 
-    ``y`` is a table ``(n, k)`` of -1 and 1 with the 1 at the sample's own class.  The dual set is that of the multiclass
-    hinge, rows ``c (e_own - a)`` with a on the simplex; its part of the dual objective is the entropy ``-sum_k a_k ln a_k``,
-    and at the optimum a are the probabilities.  Two classes are the logistic loss of ``f_2 - f_1``.
+    ``y`` is a table ``(n, k)`` of -1 and 1 with the 1 at the sample's own class.  The dual set is that of the
+    multiclass hinge, rows ``c (e_own - a)`` with a on the simplex; its part of the dual objective is the entropy
+    ``-sum_k a_k ln a_k``, and at the optimum a are the probabilities.  Two classes are the logistic loss of
+    ``f_2 - f_1``, with twice the C.
 
     Examples
     --------

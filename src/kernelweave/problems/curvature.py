@@ -10,6 +10,8 @@ The idea is Chapelle and Rakotomamonjy's (2008).
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -42,13 +44,15 @@ class Curvature:
         # a loss that is curved keeps the block regular; a ridge in proportion to a large kernel would drown it
         self._ridge = 1e-15 if problem.loss.dual_is_curved else 1e-8
         self._root: Array | None = None
+        self._later: Callable[[], Array] | None = None
+        self._parts: list[tuple[Array, Array, Array]] = []
+        whole = isinstance(K, np.ndarray) and rows.size == problem.n
         if problem.loss.joint and problem.loss.has_curvature:
-            self._root = _softmax_root(problem, K, inner, rows, products)
-        elif (
-            problem.loss.joint
-            and (loose := _loose(problem, inner.beta, rows)).sum() - loose.any(axis=1).sum() > MANY
-        ):
-            self._root = _root_by_steps(_square(K, rows), loose, products, problem.fit_intercept)
+            block = K if whole else _square(K, rows)
+            self._later = partial(_softmax_root, problem, block, inner, rows, products)
+        elif problem.loss.joint and _directions(loose := _loose(problem, inner.beta, rows)) > MANY:
+            block = K if whole else _square(K, rows)
+            self._later = partial(_root_by_steps, block, loose, products, problem.fit_intercept)
         elif problem.loss.joint:
             self._parts = [_gather_rows(problem, K, inner.beta, rows, products)]
         elif problem.y.ndim == 1:
@@ -65,8 +69,9 @@ class Curvature:
     def root(self) -> Array:
         """A of shape (free, m); the columns of the problem are stacked."""
         if self._root is None:
-            self._root = np.vstack([self._root_of(*part) for part in self._parts])
-            self._parts = []
+            parts = [self._root_of(*part) for part in self._parts]
+            self._root = np.vstack(parts) if self._later is None else self._later()
+            self._parts, self._later = [], None
         return self._root
 
     def _root_of(self, block: Array, V: Array, normals: Array) -> Array:
@@ -153,6 +158,11 @@ def _loose(problem: MKLProblem, beta: Array, rows: np.ndarray) -> np.ndarray:
     return np.asarray(beta[rows] < np.where(problem.y[rows] > 0, bound, 0.0) - 1e-9 * bound)
 
 
+def _directions(loose: np.ndarray) -> int:
+    """In how many directions rows can move."""
+    return int(np.sum(np.maximum(np.count_nonzero(loose, axis=1) - 1, 0)))
+
+
 def _root_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> Array:
     """The root for so many free entries that a factorisation would take longer than the fit: by conjugate gradients.
 
@@ -207,13 +217,14 @@ def _softmax_root(
 ) -> Array:
     """The root where all classes are tied by a softmax: ``H = V'R (I + R'K R)^-1 R'V``, ``V_j = K_j beta``.
 
-    At the inner solution the probabilities are ``Y - beta / c``; the system is that of the Newton step.
+    At the inner solution the probabilities are ``Y - beta / c``; the system is that of the Newton step.  K is the mixed
+    kernel on ``rows``.
     """
     from .softmax import SoftmaxSystem
 
     c = np.ascontiguousarray(problem.c[rows, 0])
     p = np.clip((problem.y[rows] > 0) - inner.beta[rows] / c[:, None], 0.0, 1.0)
-    system = SoftmaxSystem(_square(K, rows), p, c, problem.fit_intercept)
+    system = SoftmaxSystem(K, p, c, problem.fit_intercept)
     right = system.transposed(products)
     solved = system.solve(right, 1e-6)
     return _root_of_hessian(np.einsum("aik,bik->ab", right, solved))

@@ -4,15 +4,15 @@
                                                          with an intercept sum_i beta_iy = 0 for every class as well
 
 Row-wise exact ascent (``_numerics.row_ascent``) comes first: it finds out which classes each row is torn between.  What
-it leaves is Newton's method on those free coordinates, made globally convergent by proximal terms (the proximal method
-of multipliers [R76]): around the last coefficients and the last intercepts b0 the smoothed primal problem
+it leaves is Newton's method on those free coordinates, made globally convergent by a proximal term: around the last
+coefficients the smoothed primal problem
 
-    min over U, b   tr(U' K U) / 2 - min over beta of sum_i [beta_i's_i + hold_i/2 |beta_i - centre_i|^2]
-                    + stay/2 |b - b0|^2,                                    s_i = (K U)_i + b + [y != own_i]
+    min over U, b   tr(U' K U) / 2 - min over beta of sum_i [beta_i's_i + hold_i/2 |beta_i - centre_i|^2],
+                    s_i = (K U)_i + b + [y != own_i]
 
 is piecewise quadratic and convex.  A Newton step, no longer than the objective falls, reaches its minimum after a few
-factorisations of K on the free coordinates; there U is the response beta, the next centre.  ``hold`` and ``stay`` shrink
-as fast as steps stay few.  Where c is large, bounds grow to it in stages.
+factorisations of K on the free coordinates; there U is the response beta, the next centre.  ``hold`` shrinks as fast
+as steps stay few; b has no such term, its steps are damped.  Where c is large, bounds grow to it in stages.
 """
 
 from __future__ import annotations
@@ -21,6 +21,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.deadline import out_of_time
 from ..losses import Loss, own_class
 from .certificate import Array
 from .fixed import FixedSolution
@@ -33,13 +34,13 @@ EPOCHS, MOST_EPOCHS, PENALTY = 5, 400, 0.2
 LOOK = 3
 #: free directions beyond which factorisations are out of the question, and rows have to do
 TOO_MANY = 5000
-#: Newton steps of a round, and rounds, at most
-STEPS, ROUNDS = 30, 100
+#: Newton steps of a round, rounds, and rounds without progress, at most
+STEPS, ROUNDS, IDLE = 60, 200, 30
 #: first proximal term over the mean diagonal, how it shrinks and grows from round to round, and its least share
 HOLD, SHRINK, GROW, LEAST = 1e-1, 0.1, 5.0, 1e-12
-#: bounds times the mean diagonal up to which a problem is solved at once, the factor between stages, and their precision
 #: damping of the intercepts over the sum of all bounds
 STAY = 1e-6
+#: bounds times the mean diagonal up to which a problem is solved at once, the factor between stages, their precision
 AT_ONCE, STAGE, STAGE_GAP = 100.0, 10.0, 3e-2
 
 
@@ -127,7 +128,7 @@ class _Rows:
         if not high * self.size > AT_ONCE:
             return
         cap = high / STAGE ** np.ceil(np.log(high * self.size) / np.log(STAGE))
-        while cap < high:
+        while cap < high and not out_of_time():
             old = self.bound
             self.c = np.minimum(whole, cap)
             self.bound = np.ascontiguousarray(self.c[:, 0])
@@ -146,10 +147,10 @@ class _Rows:
             self.b = np.array(solution.intercept, dtype=float)
 
     def improve(self, best: FixedSolution, target: float) -> FixedSolution:
-        """Go on from the present point, whose bounds are ``best``, until the gap is reached or nothing more is gained."""
+        """Go on from the present point, with bounds ``best``, until the gap is reached or nothing more is gained."""
         if best.relative_gap > target:
             best = self.ascend(best, target)
-        while best.relative_gap > target and self._free() > TOO_MANY:
+        while best.relative_gap > target and self._free() > TOO_MANY and not out_of_time():
             before = best.relative_gap
             best = self.ascend(best, target)
             if best.relative_gap > 0.99 * before:
@@ -172,11 +173,17 @@ class _Rows:
         rho = PENALTY * self.size if self.fit_intercept else 0.0
         if self.fit_intercept and not rho > 1e-100:
             return best
-        primal, dual, moved = ascend_to(
-            self.K, self.own, self.bound, self.fit_intercept, self.beta, self.product, self.b, rho, target,
-            EPOCHS, MOST_EPOCHS // EPOCHS, LOOK,
-        )  # fmt: skip
-        self.iterations += moved
+        left, done = MOST_EPOCHS // EPOCHS, False
+        # between two looks at the clock no more than about a second
+        attempts = int(np.clip(2e8 / self.own.size**2, LOOK + 1, left))
+        primal, dual = best.primal, best.dual
+        while left > 0 and not done and not out_of_time():
+            primal, dual, moved, done = ascend_to(
+                self.K, self.own, self.bound, self.fit_intercept, self.beta, self.product, self.b, rho, target,
+                EPOCHS, attempts, LOOK,
+            )  # fmt: skip
+            left -= attempts
+            self.iterations += moved
         return self._solution(primal, dual)
 
     # ---- rows together ---------------------------------------------------------------------------------------
@@ -197,9 +204,9 @@ class _Rows:
             idle = 0 if left < 0.7 * (best.primal - best.dual) or gained > 0.02 * left else idle + 1
             if solution.relative_gap < best.relative_gap:
                 best = solution
-            if best.relative_gap <= target or idle >= 12:
+            if best.relative_gap <= target or idle >= IDLE or out_of_time():
                 break
-            if solution.dual < here.dual:  # the round was broken off: a shorter way
+            if solution.dual < here.dual - 1e-12 * abs(here.dual):  # the round was broken off: a shorter way
                 self._take(here)
                 hold *= GROW
                 continue
@@ -212,7 +219,13 @@ class _Rows:
         """Minimise the smoothed problem around the present point and move there; return it and the steps taken."""
         from .._numerics.row_newton import newton_round
 
-        enough = 1e-2 * target * max(abs(best.primal), abs(best.dual))
+        scale = max(abs(best.primal), abs(best.dual))
+        # what coefficients are off by, the losses are off by times K and the bounds
+        enough = (
+            1e-2 * target * scale / max(1.0, float(np.sum(self.bound)) * self.size / scale)
+            if scale > 0
+            else 0.0
+        )
         stay = STAY * float(np.sum(self.bound))
         holds = np.full(self.bound.size, hold)
         self.product, self.b = self.product.copy(), self.b.copy()
@@ -235,7 +248,7 @@ class _Rows:
 
 
 def _spread(K: Array, fit_intercept: bool) -> float:
-    """Mean diagonal; with an intercept of the centred matrix, for a constant means nothing then (from some of the rows)."""
+    """Mean diagonal; with an intercept that of the centred matrix, from some of the rows: a constant means nothing."""
     size = float(np.mean(np.diagonal(K)))
     if not fit_intercept:
         return size

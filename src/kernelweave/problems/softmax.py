@@ -2,8 +2,9 @@
 
     min over B, b   tr(B' K B) / 2 + sum_i c_i [log sum_y exp f_iy - f_i,own],      f = K B + b
 
-With p the probabilities and ``W_i = c_i (diag(p_i) - p_i p_i') = R_i R_i'``, ``R_i = sqrt(c_i) (diag(sqrt p_i) - p_i sqrt(p_i)')``,
-a Newton step is ``dB = -(B + g) + R z``, g the gradient of the loss in f, and
+With p the probabilities, ``W_i = c_i (diag(p_i) - p_i p_i') = R_i R_i'`` and
+``R_i = sqrt(c_i) (diag(sqrt p_i) - p_i sqrt(p_i)')``, a Newton step is ``dB = -(B + g) + R z``, g the gradient of the
+loss in f, and
 
     (I + R'K R) z = R'K (B + g)    with    sum_i (R z)_i = 0  where there is an intercept,
 
@@ -18,6 +19,7 @@ import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 from scipy.special import softmax
 
+from .._numerics.deadline import out_of_time
 from ..losses import Loss
 from .certificate import Array
 from .fixed import FixedSolution, assess
@@ -138,7 +140,7 @@ def solve_softmax(
         here = 0.5 * float(np.vdot(beta, decision)) + loss.total(y, f, c)
         idle = idle + 1 if abs(last - here) <= 1e-13 * abs(here) else 0
         last = here
-        if best.relative_gap <= target or idle == 4:  # idle: rounding has taken over
+        if best.relative_gap <= target or idle == 4 or out_of_time():  # idle: rounding has taken over
             return best
         rest = beta + gradient
         system = SoftmaxSystem(K, np.asarray(softmax(f, axis=1)), bound, fit_intercept)
@@ -160,7 +162,9 @@ def solve_softmax(
             precise = 1e-10  # an imprecise direction: once more, as exactly as possible
             continue
         beta, decision = beta + length * direction, decision + length * moved
-        precise = min(precise, max(0.1 * best.relative_gap, 1e-10))
+        # a short step may be the fault of an imprecise direction
+        precise = min(0.01 * precise if length < 0.5 else precise, max(0.1 * best.relative_gap, 1e-10))
+        precise = max(precise, 1e-12)
     assert best is not None
     return best
 
@@ -174,7 +178,7 @@ def _under_small_bounds(
     if not high * size > AT_ONCE:
         return None
     cap = AT_ONCE / size
-    while cap < high:
+    while cap < high and not out_of_time():
         start = start or FixedSolution(np.zeros(y.shape), np.zeros(y.shape), 0.0, np.inf, -np.inf, 0)
         start = solve_softmax(K, loss, y, np.minimum(c, cap), fit_intercept, ROUGH, start)
         cap *= STAGE

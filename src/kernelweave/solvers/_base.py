@@ -112,7 +112,7 @@ class Solver(Component):
     #: iterations when the caller does not say
     default_max_iter: ClassVar[int] = 1000
     #: iterations in a row that improve neither bound after which nothing more is to be gained; None: any number
-    patience: ClassVar[int | None] = None
+    most_idle: ClassVar[int | None] = None
     #: whether it works on the mixed kernel, a matrix of n x n; if not, explicit features are all the memory it needs
     mixes: ClassVar[bool] = True
     #: whether it learns an intercept; if not, ``fit_intercept=False`` is the only way to use it
@@ -174,7 +174,10 @@ def fitting_solvers(loss: Loss, norm: Norm, fit_intercept: bool = False) -> list
 def _other_reading(loss: Loss) -> str:
     """Way out for solvers that know no softmax."""
     if loss.joint and loss.smoothness is not None:
-        return ". With multi_class='shared' logistic losses are added up, each class against the rest: more solvers serve that"
+        return (
+            ". With multi_class='shared' logistic losses are added up, each class against the rest: more solvers "
+            "serve that"
+        )
     return ""
 
 

@@ -177,7 +177,7 @@ def _solve(
             if deadline.left <= 0.0:
                 status = "interrupted" if deadline.interrupted else "max_seconds"
                 break
-            if getattr(state, "finished", False) or best.idle >= (solver.patience or np.inf):
+            if getattr(state, "finished", False) or best.idle >= (solver.most_idle or np.inf):
                 status = "stalled"
                 break
             iteration += 1

@@ -1,0 +1,84 @@
+"""Problems of the multiclass benchmark, and a fit of one of them for whichever version of the library is on the path.
+
+``python benchmarks/_multiclass_cases.py mfeat 3`` prints processor seconds of three fits, and the objective.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from typing import Any, NamedTuple
+
+import numpy as np
+from sklearn.datasets import load_digits, load_iris, load_wine, make_classification
+from sklearn.preprocessing import scale
+
+
+class Case(NamedTuple):
+    """Samples, labels, kernels (None is the default bank), and further parameters of the classifier."""
+
+    X: np.ndarray
+    y: np.ndarray
+    kernels: Any = None
+    parameters: dict[str, Any] = {}  # noqa: RUF012
+
+
+def case_of(name: str) -> Case:
+    """Return a problem by its name."""
+    from kernelweave import kernels as kw
+
+    if name in ("iris", "wine"):
+        X, y = (load_iris if name == "iris" else load_wine)(return_X_y=True)
+        return Case(scale(X), y)
+    if name == "digits":
+        X, y = load_digits(return_X_y=True)
+        halves = {"all": range(64), "top": range(32), "bottom": range(32, 64)}
+        bank = kw.per_view(halves, kw.gaussian([0.5, 1.0, 2.0, 4.0], relative=True), kw.linear())
+        return Case(X[:600] / 16.0, y[:600], bank)
+    if name.startswith("mfeat"):
+        from kernelweave.datasets import load_mfeat
+
+        data: Any = load_mfeat(download=False)
+        rows = np.random.default_rng(0).permutation(2000)[:1000]
+        bank = kw.per_view(dict(data.views), kw.gaussian([0.25, 0.5, 1.0, 2.0], relative=True))
+        C = 100.0 if name.endswith("C = 100") else 1.0
+        return Case(scale(data.data[rows]), data.target[rows], bank, {"C": C})
+    if name.startswith("generated"):
+        n = int(name.split()[-1])
+        X, y = make_classification(n, 64, n_informative=20, n_classes=10, random_state=0)
+        return Case(scale(X), y, kw.gaussian(list(2.0 ** np.arange(-3, 1.5, 0.5)), relative=True))
+    if name == "mnist 5000":
+        from kernelweave.experiments._obscure_data import mnist_kernels, mnist_split
+        from kernelweave.norms import Block
+        from kernelweave.solvers import registry
+
+        split = mnist_split(5000)
+        parameters = {"norm": Block(1.25), "C": 10.0, "solver": registry["working_set"](), "tol": 1e-2}
+        return Case(split[0], split[1], mnist_kernels(3, 0.5), parameters)
+    raise ValueError(f"no case {name!r}")
+
+
+def fitted(name: str, repeats: int) -> dict[str, Any]:
+    """Median processor seconds of a joint fit, after one that compiles, and what it reached."""
+    from kernelweave import MKLClassifier
+
+    small = case_of("iris")
+    MKLClassifier().fit(small.X, small.y)
+    X, y, bank, parameters = case_of(name)
+    seconds = []
+    for _ in range(repeats):
+        start = time.process_time()
+        fit = MKLClassifier(bank, **parameters).fit(X, y)
+        seconds.append(time.process_time() - start)
+    certificate = fit.certificate_
+    return {
+        "seconds": statistics.median(seconds),
+        "primal": float(certificate.primal),
+        "gap": float(certificate.relative_gap),
+    }
+
+
+if __name__ == "__main__":
+    print(json.dumps(fitted(sys.argv[1], int(sys.argv[2]))), flush=True)

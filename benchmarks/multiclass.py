@@ -1,0 +1,273 @@
+"""Several classes at once: no stalls, cross-validation beside a grid of SVMs, the version before, the softmax.
+
+Run ``python benchmarks/multiclass.py``; ``--quick`` takes smaller problems and writes nothing.  ``--before`` names the
+commit to compare with; its source is taken out of the repository into a temporary folder.  mfeat and MNIST come from
+the folder named by ``KERNELWEAVE_DATA`` and are left out where it is missing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+import time
+import warnings
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from sklearn.calibration import CalibratedClassifierCV
+from sklearn.datasets import load_digits, load_iris
+from sklearn.linear_model import LogisticRegression
+from sklearn.metrics import log_loss
+from sklearn.model_selection import GridSearchCV
+from sklearn.svm import SVC
+
+from _multiclass_cases import case_of
+from _report import machine, show, write_table
+from _targets import Targets
+from _threads import ONE, pin
+from kernelweave import MKLClassifier, MKLClassifierCV, datasets
+from kernelweave import kernels as kw
+from kernelweave.banks import build_bank
+
+ROOT = Path(__file__).resolve().parent.parent
+BEFORE = "8535c68"
+CS = np.logspace(-2, 3, 10)
+#: seconds after which a fit of the version before is given up
+PATIENCE = 400
+NOTE = """Kernels normalised by their trace, with intercepts, l1 norm and every fit to a certified relative gap of 1e-3
+unless said otherwise; processor seconds of one thread, medians of {repeats}, from data to answer: the bank's building
+counts. *fits*: {fits} random problems of three to five classes, balanced or 50 to 1, C from 0.01 to 1,000, default
+parameters; gaps are computed again from the definitions with NumPy alone. *search*: 10 values of C from 1e-2 to 1e3
+in 5 folds, `MKLClassifierCV` beside `GridSearchCV(SVC)` on the mean kernel (built in the same time). *joint*: all
+classes in one problem beside one problem per class. *before*: the same fit with the source of commit {before}, each
+once; "more than" where it was given up or broke off. *softmax*: the multinomial loss beside scikit-learn's, and the log
+loss on 1,197 digits beside sigmoid calibration around the hinge, the lowest of C = 1, 10, 100 for both.
+
+{targets}"""
+
+
+def seconds_of(functions: dict[str, Any], repeats: int) -> dict[str, float]:
+    """Median processor seconds of functions that take turns, after a first round that compiles."""
+    taken: dict[str, list[float]] = {name: [] for name in functions}
+    for round_ in range(repeats + 1):
+        for name, function in functions.items():
+            start = time.process_time()
+            function()
+            if round_:
+                taken[name].append(time.process_time() - start)
+    return {name: float(np.median(times)) for name, times in taken.items()}
+
+
+def row(what: str, problem: str, ours: float, other: float, unit: str, beside: str) -> dict[str, Any]:
+    """One line of the table."""
+    ratio = ours / other if other else float("nan")
+    return {
+        "what": what,
+        "problem": problem,
+        "here": ours,
+        "beside": other,
+        "ratio": ratio,
+        "unit": unit,
+        "of": beside,
+    }
+
+
+def random_problem(seed: int) -> tuple[np.ndarray, np.ndarray, float]:
+    """Samples of three to five classes, balanced or with one class 50 times as large as the others."""
+    rng = np.random.default_rng(seed)
+    n, k, d = int(rng.integers(15, 120)), int(rng.integers(3, 6)), int(rng.integers(1, 8))
+    share = np.full(k, 1.0 / k) if seed % 2 else np.r_[50.0, np.ones(k - 1)] / (49 + k)
+    y = np.r_[np.arange(k), rng.choice(k, n - k, p=share)]
+    return rng.normal(size=(n, d)) + rng.normal(size=(k, d))[y], y, 10.0 ** rng.uniform(-2, 3)
+
+
+def gap_by_hand(fit: MKLClassifier, X: np.ndarray, y: np.ndarray, C: float) -> float:
+    """Relative gap of an l1 fit from its coefficients, weights, intercepts and dual point."""
+    resolved = kw.resolve_kernels(kw.expand_kernels(kw.default_bank(), kw.Schema.of(X)), X)
+    bank, _ = build_bank(resolved, X, normalize="trace")
+    everyone = np.arange(len(X))
+    Ks = bank.block(everyone, everyone, np.arange(bank.m))
+    own, rows = np.searchsorted(fit.classes_, y), everyone
+    quad = np.einsum("ik,mij,jk->m", fit.dual_coef_, Ks, fit.dual_coef_)
+    scores = np.tensordot(fit.weights_, Ks, axes=1) @ fit.dual_coef_ + fit.intercept_
+    scores = scores + (np.arange(len(fit.classes_)) != own[:, None])
+    losses = scores.max(axis=1) - scores[rows, own]
+    primal = 0.5 * np.sum(fit.weights_ * np.sqrt(np.maximum(quad, 0.0))) ** 2 + C * np.sum(losses)
+    beta = fit.certificate_.dual_point
+    inside = np.all(beta <= np.where(np.arange(beta.shape[1]) == own[:, None], C, 0.0) * (1 + 1e-12))
+    sums = max(np.abs(beta.sum(axis=0)).max(), np.abs(beta.sum(axis=1)).max())
+    if not inside or sums > 1e-12 * max(np.abs(beta).sum(), 1e-300):
+        return float("inf")
+    quad = np.einsum("ik,mij,jk->m", beta, Ks, beta)
+    dual = np.sum(beta[rows, own]) - 0.5 * np.max(quad)
+    return float((primal - dual) / max(abs(primal), abs(dual)))
+
+
+def fits_rows(count: int) -> list[dict[str, Any]]:
+    """Random default fits: how many did not get there, the largest gap and the longest fit."""
+    gaps, taken, missed = [], [], 0
+    for seed in range(count):
+        X, y, C = random_problem(seed)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            start = time.process_time()
+            fit = MKLClassifier(C=C).fit(X, y)
+            taken.append(time.process_time() - start)
+        missed += fit.status_ != "converged"
+        gaps.append(gap_by_hand(fit, X, y, C))
+    return [
+        row("fits", f"{count} random", missed, count, "not converged", "fits"),
+        row("fits", f"{count} random", float(np.max(gaps)), 1e-3, "largest gap by hand", "tol"),
+        row(
+            "fits",
+            f"{count} random",
+            float(np.max(taken[1:])),
+            float(np.median(taken)),
+            "s, longest",
+            "median",
+        ),
+    ]
+
+
+def search_row(name: str, repeats: int) -> dict[str, Any]:
+    """Cross-validation beside a grid of SVMs on the mean kernel."""
+    X, y, bank, _ = case_of(name)
+
+    def grid() -> None:
+        spec = kw.expand_kernels(kw.as_spec(kw.default_bank() if bank is None else bank), kw.Schema.of(X))
+        built, _ = build_bank(kw.resolve_kernels(spec, X), X, normalize="trace")
+        mean = built.mixed(np.full(built.m, 1.0 / built.m))
+        GridSearchCV(SVC(kernel="precomputed"), {"C": CS}, cv=5).fit(mean, y)
+
+    taken = seconds_of({"cv": lambda: MKLClassifierCV(bank, Cs=CS, cv=5).fit(X, y), "grid": grid}, repeats)
+    return row("search", name, taken["cv"], taken["grid"], "s", "GridSearchCV of SVC")
+
+
+def joint_row(name: str, repeats: int) -> dict[str, Any]:
+    """All classes in one problem beside one problem per class."""
+    X, y, bank, _ = case_of(name)
+    ways = {m: (lambda m=m: MKLClassifier(bank, multi_class=m).fit(X, y)) for m in ("joint", "ovr")}
+    taken = seconds_of(ways, repeats)
+    return row("joint", name, taken["joint"], taken["ovr"], "s", "one against the rest")
+
+
+def child(source: Path, name: str, repeats: int) -> dict[str, Any] | None:
+    """A fit with the library under ``source``, or None where it takes too long."""
+    script = Path(__file__).with_name("_multiclass_cases.py")
+    environment = {**os.environ, **ONE, "PYTHONPATH": str(source)}
+    command = [sys.executable, str(script), name, str(repeats)]
+    try:
+        done = subprocess.run(
+            command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+        )
+    except subprocess.TimeoutExpired:
+        return None
+    return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
+
+
+def before_rows(names: list[str], commit: str, repeats: int) -> list[dict[str, Any]]:
+    """Fits beside those of an earlier commit, in turns."""
+    rows = []
+    with tempfile.TemporaryDirectory() as folder:
+        archive = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=True)
+        subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
+        for name in names:
+            now = child(ROOT / "src", name, repeats)
+            old = child(Path(folder) / "src", name, repeats)
+            if now is None:
+                raise RuntimeError(f"{name} failed")
+            if old is None:
+                rows.append(row("before", name, now["seconds"], PATIENCE, "s", f"{commit}, more than"))
+            else:
+                rows.append(row("before", name, now["seconds"], old["seconds"], "s", commit))
+            show(rows[-1:])
+    return rows
+
+
+def softmax_rows() -> list[dict[str, Any]]:
+    """The objective beside scikit-learn's on explicit features, the log loss beside calibration."""
+    X, y = load_iris(return_X_y=True)
+    X = X - X.mean(axis=0)
+    worst = 0.0
+    for C in (0.1, 1.0, 10.0):
+        ours = MKLClassifier(kw.linear(), loss="logistic", norm="uniform", normalize=None, C=C, tol=1e-8).fit(
+            X, y
+        )
+        other = LogisticRegression(C=C, tol=1e-10, max_iter=10_000, solver="newton-cg").fit(X, y)
+        p = other.predict_proba(X)[np.arange(len(y)), y]
+        value = 0.5 * np.sum(other.coef_**2) - C * np.sum(np.log(p))
+        worst = max(worst, abs(ours.certificate_.primal / value - 1.0))
+    rows = [row("softmax", "iris, linear", worst, 1e-6, "relative difference", "LogisticRegression")]
+    X, y = load_digits(return_X_y=True)
+    X, bank = X / 16.0, case_of("digits").kernels
+    found = {}
+    for C in (1.0, 10.0, 100.0):
+        soft = MKLClassifier(bank, loss="logistic", C=C).fit(X[:600], y[:600])
+        hinge = CalibratedClassifierCV(MKLClassifier(bank, C=C), cv=5).fit(X[:600], y[:600])
+        found[C] = [log_loss(y[600:], one.predict_proba(X[600:])) for one in (soft, hinge)]
+    best = np.min(list(found.values()), axis=0)
+    rows.append(row("softmax", "digits, 1,197 others", best[0], best[1], "log loss", "calibrated hinge"))
+    return rows
+
+
+def at_hand(load: Any) -> bool:
+    """Whether a data set is in the local folder."""
+    try:
+        load(download=False)
+    except (OSError, ValueError, RuntimeError):
+        return False
+    return True
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="smaller problems, nothing is written")
+    parser.add_argument("--before", default=BEFORE, help="commit to compare with")
+    options = parser.parse_args()
+    pin()
+    print(machine())
+    repeats, count = (1, 40) if options.quick else (3, 500)
+    here = at_hand(datasets.load_mfeat)
+    rows = fits_rows(count)
+    show(rows)
+    names = ["iris", "wine"] if options.quick else ["iris", "wine", "digits"]
+    searches = [search_row(name, repeats) for name in names]
+    show(searches)
+    joints = [joint_row(name, repeats) for name in names[1:] + (["mfeat"] if here else [])]
+    show(joints)
+    soft = softmax_rows()
+    show(soft)
+    old = ["generated 1000"] if options.quick else ["generated 2000", "generated 7000"]
+    if here and not options.quick:
+        old = ["mfeat", "mfeat, C = 100", *old]
+        if at_hand(datasets.load_mnist):
+            old.append("mnist 5000")
+    before = before_rows(old, options.before, 1)
+    targets = Targets()
+    targets.at_most(f"{count} random fits: not converged", rows[0]["here"], 0)
+    targets.at_most(f"{count} random fits: largest gap computed by hand", rows[1]["here"], 1e-3)
+    for one in searches:
+        most = 5 if one["problem"] == "digits" else 3
+        targets.at_most(
+            f"{one['problem']}: seconds of MKLClassifierCV over those of a grid of SVCs", one["ratio"], most
+        )
+    for one in joints:
+        targets.at_most(f"{one['problem']}: seconds of joint over one against the rest", one["ratio"], 2)
+    for one in before:
+        most = 1.0 if one["problem"].startswith("mnist") else 0.1
+        targets.at_most(f"{one['problem']}: seconds over those of the version before", one["ratio"], most)
+    targets.at_most("softmax: relative difference to scikit-learn's objective", soft[0]["here"], 1e-6)
+    targets.at_most("softmax: log loss on digits over that of a calibrated hinge", soft[1]["ratio"], 1)
+    if not options.quick:
+        note = NOTE.format(repeats=repeats, fits=count, before=options.before, targets=targets.text())
+        every = [*rows, *searches, *joints, *before, *soft]
+        write_table("multiclass", every, "python benchmarks/multiclass.py", note)
+
+
+if __name__ == "__main__":
+    main()
