@@ -46,7 +46,7 @@ def test_what_was_fitted_decides(iris):
     clf.set_params(multi_class="joint")
     np.testing.assert_array_equal(clf.predict_proba(X[:5]), before)
     # models of version 0.1.0 remember nothing: their joint logistic losses were added up
-    del clf._link
+    del clf.loss_
     np.testing.assert_array_equal(clf.predict_proba(X[:5]), before)
 
 

@@ -396,5 +396,5 @@ class ProblemCase:
         """Column sums of the coefficients over their size, where an intercept asks for zero."""
         if not self.fit_intercept:
             return 0.0
-        sums, size = np.abs(np.sum(beta, axis=0)), np.sum(np.abs(beta), axis=0)
-        return float(np.max(np.where(size > 0, sums / np.where(size > 0, size, 1), 0)))
+        size = float(np.sum(np.abs(beta)))
+        return float(np.max(np.abs(np.sum(beta, axis=0)))) / size if size > 0 else 0.0

@@ -206,7 +206,7 @@ def _numbers(rng, loss):
     if loss == "epsilon_insensitive":
         return (float(rng.choice([0.1, 0.0, 0.5])),)
     if loss == "budgeted_hinge":
-        return (float(rng.choice([1.0, 0.9, 0.5])), float(rng.choice([0.0, 0.1])))
+        return (float(rng.choice([1.0, 0.9, 0.8])), float(rng.choice([0.0, 0.1])))
     return ()
 
 

@@ -54,6 +54,9 @@ def _newton(f: np.ndarray, c: np.ndarray, dues: np.ndarray, b: np.ndarray) -> np
     def height(b: np.ndarray) -> float:
         return float(c @ log_sums(f + b) - dues @ b)
 
+    # what rounding may make of a height: its terms are larger than their difference
+    noise = 1e-15 * float(c @ np.abs(log_sums(f + b)) + dues @ np.abs(b))
+
     here = height(b)
     best, least, flat = b, np.inf, False
     for _ in range(100):
@@ -75,12 +78,12 @@ def _newton(f: np.ndarray, c: np.ndarray, dues: np.ndarray, b: np.ndarray) -> np
         slope = float(gradient @ direction)
         while length > 1e-10:
             there = height(b + length * direction)
-            if there <= here + 1e-4 * length * slope + 4e-16 * abs(here):
+            if there <= here + 1e-4 * length * slope + noise:
                 break
             length *= 0.5
         else:
             break
-        flat = here - there <= 1e-15 * abs(here)
+        flat = here - there <= noise
         b = b + length * direction
         b, here = b - np.mean(b), there
     return best
