@@ -8,8 +8,9 @@ loss in f, and
 
     (I + R'K R) z = R'K (B + g)    with    sum_i (R z)_i = 0  where there is an intercept,
 
-n k unknowns, positive definite with eigenvalues from 1 on.  It is solved by conjugate gradients on the subspace, directly where it is small; the
-preconditioner is ``I + S K S`` for every class alike, ``s_i^2`` the mean eigenvalue of W_i, a single Cholesky factor.
+n k unknowns, positive definite with eigenvalues from 1 on.  It is solved by conjugate gradients on the subspace,
+directly where it is small; the preconditioner is ``I + S K S`` for every class alike, ``s_i^2`` the mean eigenvalue of
+W_i, a single Cholesky factor.
 The same system gives the second derivatives of J in the kernel weights.
 """
 
@@ -142,8 +143,8 @@ def solve_softmax(
 ) -> FixedSolution:
     """Solve the inner problem; the arguments are those of ``solve_fixed``.
 
-    Far from the solution most probabilities are 0 or 1, and the curvature is lost.  Where bounds are large, and wherever
-    Newton's method gets nowhere, they are therefore raised in stages, smaller ones as they turn out to be needed.
+    Far from the solution most probabilities are 0 or 1, and the curvature is lost.  Where bounds are large, and
+    wherever Newton's method gets nowhere, they are raised in stages, smaller ones as they turn out to be needed.
     """
     high, size = float(np.max(c)), float(np.mean(np.diagonal(K)))
     reached = min(high, AT_ONCE / size) if size > 0 else high
