@@ -111,7 +111,7 @@ class Solver(Component):
     needs: ClassVar[tuple[str, ...]] = ()
     #: iterations when the caller does not say
     default_max_iter: ClassVar[int] = 1000
-    #: iterations in a row that improve neither bound after which nothing more is to be gained; None: any number
+    #: idle iterations in a row, which close next to nothing of the gap, after which the solver gives up; None: never
     most_idle: ClassVar[int | None] = None
     #: whether it works on the mixed kernel, a matrix of n x n; if not, explicit features are all the memory it needs
     mixes: ClassVar[bool] = True

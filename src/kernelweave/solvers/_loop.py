@@ -24,6 +24,8 @@ __all__ = ["TRACE_COLUMNS", "Solution", "Stop", "solve"]
 
 TRACE_COLUMNS = ("iteration", "seconds", "passes", "primal", "dual", "relative_gap", "active_kernels")
 
+#: share of the gap that an iteration has to close, not to be idle
+PROGRESS = 1e-2
 #: what to say where there is no point at all
 BROKEN = (
     "solver {!r} produced values that are not finite at its first point: scale the features and the targets "
@@ -234,7 +236,7 @@ class _Best:
         self.point: Point | None = None
         self.certificate: Certificate | None = None
         self.trace: list[tuple[float, ...]] = []
-        #: iterations since either bound became better
+        #: iterations since the bounds came noticeably closer
         self.idle = 0
 
     @property
@@ -279,9 +281,9 @@ class _Best:
         active = int(np.count_nonzero(point.weights))
         now = self.certificate
         assert now is not None
-        better = not self.trace or now.primal < self.trace[-1][3] or now.dual > self.trace[-1][4]
-        # bounds that cross are rounding, and better ones no progress
-        self.idle = 0 if better and now.primal >= now.dual else self.idle + 1
+        left = self.trace[-1][3] - self.trace[-1][4] if self.trace else np.inf
+        # bounds that cross are rounding, and closer ones no progress
+        self.idle = 0 if 0.0 <= now.gap < (1.0 - PROGRESS) * left else self.idle + 1
         self.trace.append((iteration, seconds, passes, now.primal, now.dual, now.relative_gap, active))
 
 

@@ -41,7 +41,7 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
     """
 
     needs = ("analytic weights",)
-    most_idle = 60
+    most_idle = 25
     summary = "SVM and closed-form weights in turn (Kloft et al. 2011)"
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
