@@ -218,7 +218,7 @@ def softmax_rows() -> list[dict[str, Any]]:
 def at_hand(load: Any) -> bool:
     """Whether a data set is in the local folder."""
     try:
-        load(download=False)
+        load()
     except (OSError, ValueError, RuntimeError):
         return False
     return True
@@ -232,7 +232,7 @@ def main() -> None:
     pin()
     print(machine())
     repeats, count = (1, 40) if options.quick else (3, 500)
-    here = at_hand(datasets.load_mfeat)
+    here = at_hand(lambda: datasets.load_mfeat(download=False))
     rows = fits_rows(count)
     show(rows)
     names = ["iris", "wine"] if options.quick else ["iris", "wine", "digits"]
