@@ -156,33 +156,33 @@ def joint_row(name: str, repeats: int) -> dict[str, Any]:
     return row("joint", name, taken["joint"], taken["ovr"], "s", "one against the rest")
 
 
-def child(source: Path, name: str, repeats: int) -> dict[str, Any] | None:
+def child(source: Path, name: str, repeats: int, patience: float) -> dict[str, Any] | None:
     """A fit with the library under ``source``, or None where it takes too long."""
     script = Path(__file__).with_name("_multiclass_cases.py")
     environment = {**os.environ, **ONE, "PYTHONPATH": str(source)}
     command = [sys.executable, str(script), name, str(repeats)]
     try:
         done = subprocess.run(
-            command, env=environment, capture_output=True, text=True, check=False, timeout=PATIENCE
+            command, env=environment, capture_output=True, text=True, check=False, timeout=patience
         )
     except subprocess.TimeoutExpired:
         return None
     return json.loads(done.stdout.splitlines()[-1]) if done.returncode == 0 else None
 
 
-def before_rows(names: list[str], commit: str, repeats: int) -> list[dict[str, Any]]:
+def before_rows(names: list[str], commit: str, repeats: int, patience: float) -> list[dict[str, Any]]:
     """Fits beside those of an earlier commit, in turns."""
     rows = []
     with tempfile.TemporaryDirectory() as folder:
         archive = subprocess.run(["git", "archive", commit, "src"], cwd=ROOT, capture_output=True, check=True)
         subprocess.run(["tar", "x", "-C", folder], input=archive.stdout, check=True)
         for name in names:
-            now = child(ROOT / "src", name, repeats)
-            old = child(Path(folder) / "src", name, repeats)
+            now = child(ROOT / "src", name, repeats, 10 * patience)
+            old = child(Path(folder) / "src", name, repeats, patience)
             if now is None:
                 raise RuntimeError(f"{name} failed")
             if old is None:
-                rows.append(row("before", name, now["seconds"], PATIENCE, "s", f"{commit}, more than"))
+                rows.append(row("before", name, now["seconds"], patience, "s", f"{commit}, more than"))
             else:
                 rows.append(row("before", name, now["seconds"], old["seconds"], "s", commit))
             show(rows[-1:])
@@ -218,7 +218,7 @@ def softmax_rows() -> list[dict[str, Any]]:
 def at_hand(load: Any) -> bool:
     """Whether a data set is in the local folder."""
     try:
-        load(download=False)
+        load()
     except (OSError, ValueError, RuntimeError):
         return False
     return True
@@ -228,11 +228,15 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="smaller problems, nothing is written")
     parser.add_argument("--before", default=BEFORE, help="commit to compare with")
+    parser.add_argument(
+        "--fits-before", nargs="*", help="names of the fits to compare with that commit; default all"
+    )
+    parser.add_argument("--patience", type=float, default=PATIENCE, help="seconds for one fit of that commit")
     options = parser.parse_args()
     pin()
     print(machine())
     repeats, count = (1, 40) if options.quick else (3, 500)
-    here = at_hand(datasets.load_mfeat)
+    here = at_hand(lambda: datasets.load_mfeat(download=False))
     rows = fits_rows(count)
     show(rows)
     names = ["iris", "wine"] if options.quick else ["iris", "wine", "digits"]
@@ -247,7 +251,8 @@ def main() -> None:
         old = ["mfeat", "mfeat, C = 100", *old]
         if at_hand(datasets.load_mnist):
             old.append("mnist 5000")
-    before = before_rows(old, options.before, 1)
+    old = old if options.fits_before is None else options.fits_before
+    before = before_rows(old, options.before, 1, options.patience)
     targets = Targets()
     targets.at_most(f"{count} random fits: not converged", rows[0]["here"], 0)
     targets.at_most(f"{count} random fits: largest gap computed by hand", rows[1]["here"], 1e-3)

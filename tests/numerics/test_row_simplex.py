@@ -8,7 +8,6 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelweave._numerics.row_simplex import (
-    balance_on_face,
     project_rows,
     project_rows_balanced,
 )
@@ -81,28 +80,3 @@ def test_where_nothing_is_free_rows_stay_at_zero():
     v = np.random.default_rng(0).normal(size=(5, 3))
     np.testing.assert_allclose(project_rows(v, np.zeros((5, 3))), 0.0, atol=1e-15)
     np.testing.assert_allclose(project_rows_balanced(v, np.zeros((5, 3))), 0.0, atol=1e-15)
-
-
-def test_balancing_on_a_face_keeps_what_is_at_its_bound():
-    v, upper, _ = some_rows(3, n=40)
-    inside = project_rows_balanced(v, upper)
-    free = (inside < upper) & (np.count_nonzero(inside < upper, axis=1) > 1)[:, None]
-    assert 5 < np.count_nonzero(free.any(axis=1)) < 40
-    # a small change that leaves every row's sum and every entry at its bound alone
-    nudge = 1e-6 * np.random.default_rng(0).normal(size=v.shape) * free
-    nudge -= free * (nudge.sum(axis=1) / np.maximum(free.sum(axis=1), 1))[:, None]
-    x = inside + nudge
-    assert np.abs(x.sum(axis=0)).max() > 1e-7
-    found = balance_on_face(x, upper)
-    assert found is not None
-    np.testing.assert_allclose(found.sum(axis=0), 0.0, atol=1e-11)
-    np.testing.assert_allclose(found.sum(axis=1), 0.0, atol=1e-12)
-    assert np.all(found <= upper)
-    np.testing.assert_array_equal(found == upper, inside == upper)
-    np.testing.assert_allclose(found, inside, atol=1e-4)
-
-
-def test_balancing_on_a_face_says_where_it_cannot():
-    # both rows are at a vertex: nothing is free to make up for the column sums
-    upper = np.array([[1.0, 0.0], [1.0, 0.0]])
-    assert balance_on_face(np.array([[1.0, -1.0], [1.0, -1.0]]), upper) is None

@@ -93,7 +93,7 @@ def test_far_ends_of_the_scale(C, seed):
     found = solve_fixed(X @ X.T, Multinomial(), y, c, True, 1e-6)
     assert found.relative_gap <= 1e-6
     assert np.all(np.abs(found.beta.sum(axis=0)) <= 1e-13 * np.abs(found.beta).sum())
-    assert np.all(np.abs(found.beta.sum(axis=1)) <= 1e-15 * np.abs(found.beta).sum())
+    assert np.all(np.abs(found.beta.sum(axis=1)) <= 4e-15 * np.abs(found.beta).sum())
 
 
 def test_a_kernel_of_zeros_leaves_the_intercepts():

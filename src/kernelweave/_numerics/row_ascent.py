@@ -213,9 +213,12 @@ def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, a
             done = True
             break
         work += 6.0 * moved * own.size
-        if attempt + 1 >= look:
-            gained = np.log(gaps[attempt + 1 - look] / gaps[attempt + 1])
-            if gained * _newton_work(beta, own, c) < work / (attempt + 1) * look:
+        # progress is not even: what is looked at are as many attempts as cost half of what Newton's method would
+        each, other = work / (attempt + 1), _newton_work(beta, own, c)
+        window = max(look, int(0.5 * other / each) + 1)
+        if attempt + 1 >= window:
+            gained = np.log(gaps[attempt + 1 - window] / gaps[attempt + 1])
+            if gained * other < each * window:
                 done = True
                 break
     return primal, dual, updates, done

@@ -13,7 +13,7 @@ import numpy as np
 
 from .namespace import as_like, namespace, to_numpy
 
-__all__ = ["balance_on_face", "balance_rows", "project_rows", "project_rows_balanced"]
+__all__ = ["balance_rows", "project_rows", "project_rows_balanced"]
 
 
 def project_rows(v: Any, upper: Any) -> Any:
@@ -34,25 +34,6 @@ def project_rows(v: Any, upper: Any) -> Any:
     most = xp.where(most > 1, most, 1)[:, None] - 1
     h = xp.take_along_axis(free + held, most, axis=1) / (most + 1)
     return xp.minimum(upper, v - h)
-
-
-def balance_on_face(x: np.ndarray, upper: np.ndarray) -> np.ndarray | None:
-    """Move rows of the set to columns that sum to zero without touching entries at their bounds, or return None.
-
-    A projection would move every row a little and so lose the zeros; where the sums are small already, the entries
-    that are free anyway can make up for them.
-    """
-    rows = np.flatnonzero(np.count_nonzero(x < upper, axis=1) > 1)
-    part, top = x[rows], upper[rows]
-    held = part >= top
-    reach = max(float(np.max(np.abs(part), initial=0.0)), float(np.max(top, initial=0.0)))
-    # entries at their bound are lifted so far above it that no shift of this size moves them
-    others = np.sum(x, axis=0) - np.sum(part, axis=0)
-    moved = project_rows_balanced(np.where(held, top + 10.0 * reach, part), top, -others)
-    out = x.copy()
-    out[rows] = moved
-    sums = np.max(np.abs(np.sum(out, axis=0)), initial=0.0)
-    return out if sums <= 1e-13 * reach * x.shape[0] and np.array_equal(moved[held], top[held]) else None
 
 
 def project_rows_balanced(v: Any, upper: Any, totals: np.ndarray | float = 0.0) -> Any:

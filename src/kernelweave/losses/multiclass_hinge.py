@@ -89,6 +89,6 @@ class MulticlassHinge(Loss, registered_as="multiclass_hinge"):
 def _inside(beta: Array, upper: Array, zero_sum: bool) -> bool:
     """Whether beta is in the dual set up to the rounding of its sums."""
     size = np.sum(np.abs(beta), axis=1)
-    if np.any(beta > upper) or np.any(np.abs(np.sum(beta, axis=1)) > 1e-15 * size):
+    if np.any(beta > upper) or np.any(np.abs(np.sum(beta, axis=1)) > 4e-15 * size):
         return False
-    return not zero_sum or float(np.max(np.abs(np.sum(beta, axis=0)))) <= 1e-15 * float(np.sum(size))
+    return not zero_sum or float(np.max(np.abs(np.sum(beta, axis=0)))) <= 4e-15 * float(np.sum(size))
