@@ -220,10 +220,6 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         self._fit(training, *self._problems(codes, weight))
         return self
 
-    def _keep(self, *fitted: Any) -> None:
-        super()._keep(*fitted)
-        # what turns the decision values of this fit into probabilities
-
     def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Training, np.ndarray, np.ndarray]:
         """Check parameters and input; return training input, class codes and sample weights."""
         if self.multi_class not in MULTI_CLASS:
