@@ -56,6 +56,11 @@ class Case:
         """Whether solver and limits are those that users get without asking."""
         return self.parameters["solver"] == "auto"
 
+    @property
+    def raw(self) -> bool:
+        """Whether kernels are taken as they come, whatever their size."""
+        return self.parameters["normalize"] is None
+
     def __str__(self) -> str:
         shape = (
             np.shape(self.X) if self.stack is None else f"{len(self.stack)} matrices {self.stack[0].shape}"

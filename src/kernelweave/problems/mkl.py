@@ -25,6 +25,9 @@ from .fixed import FixedSolution, solve_fixed
 
 __all__ = ["MKLProblem", "Oracle"]
 
+#: bytes of a mixed kernel that fit anywhere
+SMALL = 2**26
+
 
 @dataclass(frozen=True)
 class Oracle:
@@ -211,7 +214,8 @@ class MKLProblem:
 
         ``expect_last``: the Hessian will hardly be asked for, so nothing is read for it before it is.
         """
-        if 8 * self.n**2 > default_budget() and not self.bank.on_device:
+        large = 8 * self.n**2 > SMALL  # asking the system for its limits takes longer than a small problem
+        if large and 8 * self.n**2 > default_budget() and not self.bank.on_device:
             raise refuse(
                 f"the mixed kernel of {self.n} samples", 8 * self.n**2, default_budget(),
                 ["a norm with p > 1, for which solver='working_set' mixes support vectors alone",
