@@ -35,7 +35,7 @@ LOOK = 3
 #: free directions beyond which factorisations are out of the question, and rows have to do
 TOO_MANY = 5000
 #: Newton steps of a round, rounds, and rounds without progress, at most
-STEPS, ROUNDS, IDLE = 60, 200, 30
+STEPS, ROUNDS, IDLE = 60, 200, 12
 #: first proximal term over the mean diagonal, how it shrinks and grows from round to round, and its least share
 HOLD, SHRINK, GROW, LEAST = 1e-1, 0.1, 5.0, 1e-12
 #: damping of the intercepts over the sum of all bounds

@@ -41,7 +41,7 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
     """
 
     needs = ("analytic weights",)
-    most_idle = 25
+    most_idle = 12
     summary = "SVM and closed-form weights in turn (Kloft et al. 2011)"
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
@@ -52,7 +52,7 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
         oracle, norm = state.oracle, problem.norm
         gap = relative_gap(oracle.inner.primal, problem.dual(oracle.inner.beta, oracle.quad))
         # where the gap does not fall, weights of kernels with next to no part follow the rounding of their forms
-        share = state.share if gap < 0.9 * state.gap else max(0.3 * state.share, 1e-6)
+        share = state.share if gap < 0.9 * state.gap else max(0.3 * state.share, 1e-3)
         target = inner_target(gap, state.tol, share)
         if norm.convex_in_weights:
             weights = norm.weights_of_blocks(oracle.weights * np.sqrt(np.maximum(oracle.quad, 0.0)))
