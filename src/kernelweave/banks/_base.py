@@ -77,6 +77,11 @@ class Bank(ABC):
         """Whether there are more kernels than samples, all of small rank, so that a pass is cheap."""
         return False
 
+    @property
+    def low_rank(self) -> bool:
+        """Whether every kernel is a feature or two, so that sparse mixtures of them are singular."""
+        return False
+
     def count(self, entries: float) -> None:
         """Add ``entries`` of the logical tensor to the passes."""
         self.passes += entries / (self.m * float(self.n) ** 2)

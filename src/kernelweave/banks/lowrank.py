@@ -180,6 +180,10 @@ class LowRankBank(FeatureBank):
     def thin(self) -> bool:
         return self.m > self.n and 4 * int(self.ranks.max()) <= self.n
 
+    @property
+    def low_rank(self) -> bool:
+        return int(self.ranks.max()) <= 2
+
     def features_of(self, rows: Index) -> Any:
         return self.features[rows]
 

@@ -28,6 +28,10 @@ class Rescaled(Bank):
     def thin(self) -> bool:
         return self.bank.thin
 
+    @property
+    def low_rank(self) -> bool:
+        return self.bank.low_rank
+
     def _read(self, answer: Array, before: float, kernels: Index | None) -> Array:
         """Scale an answer of the bank behind, and count what it read."""
         self.passes += self.bank.passes - before

@@ -17,7 +17,9 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     Fixed weights need one inner solve.  Where the objective is convex in the weights, second-order steps take the
     fewest passes over the bank; unless every kernel has a rank far below n and there are more of them than samples, as
     with one kernel a term of a text: sparse mixtures of them are singular, the curvature misleads, and a pass costs
-    next to nothing, so first-order steps win.  The maximum norm is left to alternation.  Where the mixed kernel of all
+    next to nothing, so first-order steps win.  Kernels of a feature or two under the l1
+    norm and a hinge make an objective of planes, which the level method describes best.  The maximum norm is left to
+    alternation.  Where the mixed kernel of all
     samples would take too much memory, one on a working set of them is mixed instead (lp norms, fixed weights).
     Wherever the loss and the norm allow it, features that are streamed go with stochastic steps, those on a cluster
     or a device with L-BFGS, which asks for nothing but sums over samples.
@@ -36,6 +38,9 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     first_order = registry["nesterov"]()
     if bank.thin and not norm.analytic and not first_order.unmet(loss, norm):
         return first_order
+    # J is polyhedral, or nearly: planes describe it, and its curvature does not
+    if norm.simplex and bank.low_rank and not (loss.dual_is_curved or loss.joint):
+        return registry["level"]()
     # UFO alone knows the norm with an l1 term of its own
     for name in ("newton", "lp_analytic", "ufo"):
         solver = registry[name]()

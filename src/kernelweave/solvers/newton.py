@@ -58,7 +58,7 @@ class Newton(Solver, registered_as="newton"):
 
     needs = ("convex weights",)
     default_max_iter = 300
-    most_idle = 40
+    most_idle = 100
     summary = "quadratic model in the weights with the exact Hessian"
 
     def __init__(self, cuts: int = 30) -> None:
