@@ -9,19 +9,21 @@ import pandas as pd
 import pytest
 from sklearn.utils import Bunch
 
-from kernelweave.experiments import _obscure_convergence as convergence
-from kernelweave.experiments import _obscure_data as data
-from kernelweave.experiments import _obscure_features as features
-from kernelweave.experiments import _obscure_grid as grid
-from kernelweave.experiments import _obscure_kernels as kernels
-from kernelweave.experiments import _obscure_mnist as mnist
-from kernelweave.experiments import _obscure_preselection as preselection
-from kernelweave.experiments import _obscure_scaling as scaling
-from kernelweave.experiments import _obscure_sizes as sizes
-from kernelweave.experiments import _obscure_theory as theory
-from kernelweave.experiments import _obscure_walk as walking
 from kernelweave.experiments import load_study
 from kernelweave.experiments._study import Report
+from kernelweave.experiments.obscure import (
+    convergence,
+    data,
+    features,
+    grid,
+    kernels,
+    mnist,
+    preselection,
+    scaling,
+    sizes,
+    theory,
+)
+from kernelweave.experiments.obscure import walk as walking
 from kernelweave.norms import Block
 from kernelweave.solvers.obscure import Obscure
 

@@ -12,7 +12,7 @@ import references as ref
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave.banks import LowRankBank
-from kernelweave.experiments._svrg_data import cosine_views, optimum, random_problem, view_problem
+from kernelweave.experiments.svrg.data import cosine_views, optimum, random_problem, view_problem
 from kernelweave.losses import Logistic, make_loss
 from kernelweave.losses.corrected import CorrectedLogistic, CorrectedSquared
 from kernelweave.norms import Lp

@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from sklearn.pipeline import Pipeline
 
-from ..experiments._statistics import corrected_t_test
+from .._numerics.significance import corrected_t_test
 from ..inspection import WeightStability, contributions, final_estimator, kernel_families, kernel_views
 from ..inspection.permutation import test_views
 from ..inspection.views import learnt_weights

@@ -159,7 +159,7 @@ class Newton(Solver, registered_as="newton"):
             if oracle.inner.dual + norm.penalty(weights) <= here:
                 return _State(oracle, oracle, state.tol, lower)
             length *= 0.5
-        # next to no coefficient is free, and the curvature says nothing of the kinks: weights for given blocks never fail
+        # next to no coefficient is free, and curvature says nothing of the kinks: weights for given blocks never fail
         return replace(self._closed_form_step(problem, replace(state, lower=lower), gap), gap=np.inf)
 
     def point(self, state: _State) -> Point:

@@ -1,0 +1,69 @@
+"""SVRG for lp-norm MKL [APO17]: passes, robustness, Table 1 as measured exponents, and two of its claims.
+
+The paper has no experiments; what there is to hold against it are the complexities of its Table 1 and its theorem.
+"""
+
+from __future__ import annotations
+
+from .._study import Part, Study
+from . import exponents, passes, robust, theorem
+
+__all__ = ["STUDY"]
+
+STUDY = Study(
+    "svrg",
+    "Multiple Kernel Learning via Multi-Epochs SVRG",
+    (
+        Part(
+            "passes",
+            "Passes to an accuracy, beside L-BFGS and Pegasos",
+            passes.SETTINGS,
+            passes.keys,
+            passes.work,
+            passes.report,
+            repeats=10,
+            quick_repeats=2,
+        ),
+        Part(
+            "robust",
+            "Badly scaled random problems",
+            robust.SETTINGS,
+            robust.keys,
+            robust.work,
+            robust.report,
+            repeats=20,
+            quick_repeats=2,
+        ),
+        Part(
+            "exponents",
+            "Table 1: measured exponents",
+            exponents.SETTINGS,
+            exponents.keys,
+            exponents.work,
+            exponents.report,
+            repeats=3,
+            quick_repeats=1,
+            missing=exponents.missing,
+        ),
+        Part(
+            "q",
+            "Larger q, faster convergence?",
+            theorem.Q_SETTINGS,
+            theorem.q_keys,
+            theorem.q_work,
+            theorem.q_report,
+            repeats=5,
+            quick_repeats=1,
+        ),
+        Part(
+            "theorem1",
+            "Theorem 1 with exact epochs",
+            theorem.SETTINGS,
+            theorem.keys,
+            theorem.work,
+            theorem.report,
+            repeats=5,
+            quick_repeats=1,
+        ),
+    ),
+)
