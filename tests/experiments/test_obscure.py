@@ -25,7 +25,7 @@ from kernelweave.experiments.obscure import (
 )
 from kernelweave.experiments.obscure import walk as walking
 from kernelweave.norms import Block
-from kernelweave.solvers.obscure import Obscure
+from kernelweave.solvers.online import Obscure
 
 
 @pytest.fixture

@@ -233,18 +233,6 @@ def test_regulariser_is_never_below_half_square(name, t, seed):
     assert norm.regulariser(np.zeros(M), np.zeros(M)) >= norm.half_square(np.zeros(M)) - 1e-12
 
 
-@names(lambda norm: norm.convex_in_weights)
-def test_penalty_gradient_agrees_with_finite_differences(name):
-    norm = NORMS[name]
-    rng = np.random.default_rng(2)
-    d = rng.uniform(0.05, 1.0, size=M)
-    for j in range(M):
-        e = np.zeros(M)
-        e[j] = 1e-6
-        slope = (norm.penalty(d + e) - norm.penalty(d - e)) / 2e-6
-        assert norm.penalty_gradient(d)[j] == pytest.approx(slope, rel=1e-6, abs=1e-9)
-
-
 @names(lambda norm: norm.smooth_conjugate)
 def test_smooth_conjugates_have_the_weights_as_gradient(name):
     norm = NORMS[name]

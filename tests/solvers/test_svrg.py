@@ -18,8 +18,9 @@ from kernelweave.losses.corrected import CorrectedLogistic, CorrectedSquared
 from kernelweave.norms import Lp
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, registry, solve, without_caches
-from kernelweave.solvers._svrg_forms import Derivative, draw, shares
-from kernelweave.solvers._svrg_paper import schedule, work_done
+from kernelweave.solvers._derivatives import Derivative
+from kernelweave.solvers.svrg._paper import schedule, work_done
+from kernelweave.solvers.svrg._sampling import draw, shares
 
 SVRG = registry["svrg"]
 

@@ -16,7 +16,7 @@ import numpy as np
 from .._components import Component, Registry
 from ._helpers import identity, n_samples, power, take
 
-__all__ = ["KERNELS", "Kernel", "KernelSpec", "Schema", "n_samples", "take"]
+__all__ = ["Kernel", "KernelSpec", "Schema", "n_samples", "registry", "take"]
 
 
 class Schema(NamedTuple):
@@ -89,6 +89,9 @@ class KernelSpec(Component):
         return multiplied(other, self)
 
 
+registry: Registry[Kernel] = Registry("kernel", "kernelweave.kernels")
+
+
 class Kernel(KernelSpec):
     """One kernel.  A new one defines ``base``, and as much of the rest as makes it quick.
 
@@ -107,6 +110,7 @@ class Kernel(KernelSpec):
         about that, so its training matrix is checked.
     """
 
+    components = registry
     family: str = "kernel"
     decay: bool = False
     columns: Any = None
@@ -116,12 +120,9 @@ class Kernel(KernelSpec):
     sure: bool = True
 
     def __init_subclass__(cls, registered_as: str | None = None, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.registered_as = registered_as
-        if registered_as is not None:
-            KERNELS.add(registered_as, cls)
-            if "family" not in vars(cls):
-                cls.family = registered_as
+        super().__init_subclass__(registered_as=registered_as, **options)
+        if registered_as is not None and "family" not in vars(cls):
+            cls.family = registered_as
 
     # what a family defines
 
@@ -230,6 +231,3 @@ class Kernel(KernelSpec):
     @property
     def _picks_columns(self) -> bool:
         return self.columns is not None
-
-
-KERNELS: Registry[Kernel] = Registry("kernel", "kernelweave.kernels")

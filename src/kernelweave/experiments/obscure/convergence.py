@@ -15,8 +15,7 @@ from ... import norms
 from ...estimators import LPBetaClassifier, MKLClassifier
 from ...exceptions import KernelWeaveConvergenceWarning
 from ...solvers.dual_ascent import DualAscent
-from ...solvers.obscure import Obscure
-from ...solvers.ufo import UFO, Pegasos
+from ...solvers.online import UFO, Obscure, Pegasos
 from .._study import Key, Report, Row
 from .._targets import Targets
 from .data import MFEAT, bind, mfeat_split, one_a_view, problem_of, splits_of

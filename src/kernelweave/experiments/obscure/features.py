@@ -13,7 +13,7 @@ from ... import kernels as kw
 from ...kernels._features import stack_features
 from ...norms import Block
 from ...problems import Point
-from ...solvers.obscure import Obscure
+from ...solvers.online import Obscure
 from .._study import Key, Report, Row
 from .data import bind, blocks, mnist_split, problem_of
 from .mnist import NOTE, chosen, peak

@@ -13,7 +13,7 @@ import pandas as pd
 from ...estimators import MKLClassifier, MKLClassifierCV
 from ...exceptions import KernelWeaveConvergenceWarning
 from ...norms import Block
-from ...solvers.obscure import Obscure
+from ...solvers.online import Obscure
 from .._methods import effective_kernels
 from .._statistics import mean_sd
 from .._study import Key, Report, Row

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ...norms import Block
-from ...solvers.obscure import Obscure
+from ...solvers.online import Obscure
 from .._study import Key, Report, Row
 from .data import MFEAT, bind, mfeat_split, problem_of, several_a_view
 from .walk import Optimum, error_on, walk

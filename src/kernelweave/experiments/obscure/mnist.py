@@ -17,7 +17,7 @@ from ...estimators import MeanKernelRidgeClassifier, MKLClassifier, MKLClassifie
 from ...estimators._ridge import leave_one_out
 from ...exceptions import KernelWeaveConvergenceWarning
 from ...norms import Block
-from ...solvers.obscure import Obscure
+from ...solvers.online import Obscure
 from .._study import Key, Report, Row
 from .._targets import Targets
 from .data import bind, mnist_kernels, mnist_split, problem_of

@@ -14,7 +14,7 @@ from ...estimators import MKLClassifier
 from ...estimators._ridge import leave_one_out
 from ...exceptions import KernelWeaveConvergenceWarning
 from ...norms import Block
-from ...solvers.obscure import Obscure
+from ...solvers.online import Obscure
 from .._statistics import mean_sd
 from .._study import Key, Report, Row
 from .data import MFEAT, WIDTHS, bind, mfeat_split, several_a_view, splits_of

@@ -11,8 +11,7 @@ import pandas as pd
 from ... import kernels as kw
 from ...norms import Block
 from ...solvers.dual_ascent import DualAscent
-from ...solvers.obscure import Obscure
-from ...solvers.ufo import Pegasos
+from ...solvers.online import Obscure, Pegasos
 from .._study import Key, Report, Row
 from .._targets import Targets
 from .data import bind, blocks, mnist_split, problem_of

@@ -13,8 +13,7 @@ import pandas as pd
 from ...estimators import LPBetaClassifier, MeanKernelRidgeClassifier, MKLClassifier, MKLClassifierCV
 from ...exceptions import KernelWeaveConvergenceWarning
 from ...norms import Block, Elastic
-from ...solvers.obscure import Obscure
-from ...solvers.ufo import UFO, Pegasos
+from ...solvers.online import UFO, Obscure, Pegasos
 from .._statistics import mean_sd
 from .._study import Key, Report, Row
 from .data import C_GRID, MFEAT, mfeat_split, several_a_view, splits_of

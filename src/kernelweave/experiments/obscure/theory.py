@@ -9,7 +9,7 @@ import numpy as np
 import pandas as pd
 
 from ...norms import Block
-from ...solvers.obscure import Obscure
+from ...solvers.online import Obscure
 from .._study import Key, Report, Row
 from .._targets import Targets
 from .data import MFEAT, bind, mfeat_split, one_a_view, problem_of, several_a_view, splits_of

@@ -16,7 +16,7 @@ from ...norms import Block
 from ...problems import MKLProblem, Point
 from ...solvers import Stop, solve
 from ...solvers.dual_ascent import DualAscent
-from ...solvers.obscure import Obscure
+from ...solvers.online import Obscure
 from .._study import Row
 from .data import problem_of
 

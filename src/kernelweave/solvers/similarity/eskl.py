@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..._numerics.entropy import entropic_vector
 from ...problems import FixedSolution
 from ...problems.similarity import DualPoint, SimilarityPoint, SingleKernelProblem
-from ...problems.similarity_losses import SquaredLoss
 from ._dual_ascent import AscentState, ascend, begin, point_of
 from ._mirror import MirrorDescent
 
@@ -77,7 +76,7 @@ class ESKL(MirrorDescent, registered_as="eskl"):
         if self.variant == "paper":
             n, tau = problem.n, problem.trace
             return self.step(problem, _PrintedState(np.full(n, tau / n), tau / n * np.eye(n)))
-        if self.fast and isinstance(problem.loss, SquaredLoss):
+        if self.fast and problem.loss.quadratic:
             return begin(problem, start, tol)
         return super().init(problem, start, tol)
 

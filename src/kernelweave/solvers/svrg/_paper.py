@@ -10,9 +10,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from ..banks import LowRankBank
-from ..problems import MKLProblem, Point
-from ._svrg_forms import Derivative
+from ...banks import LowRankBank
+from ...problems import MKLProblem, Point
+from .._derivatives import Derivative
 
 Array = NDArray[np.float64]
 
@@ -92,7 +92,7 @@ class PaperRun:
 
     def next_epoch(self) -> PaperRun:
         """Lines 3 to 17."""
-        from .._numerics.svrg_paper import paper_steps
+        from ..._numerics.svrg_paper import paper_steps
 
         problem, n = self.problem, self.problem.n
         clipped = np.minimum(self.lam / np.maximum(self.d, 1e-300), 0.5 * self.L)  # line 16

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problems import MKLProblem, Point
-from ._online import Products, derivative_of, products_of
+from ...problems import MKLProblem, Point
+from .._derivatives import derivative_of
+from ._products import Products, products_of
 
 Array = NDArray[np.float64]
 
@@ -27,7 +28,7 @@ class OnlineRun:
     """
 
     def __init__(self, problem: MKLProblem, q: float, seed: int) -> None:
-        from .._numerics.online import SIG
+        from ..._numerics.online import SIG
 
         self.problem, self.q, self.seed = problem, q, seed
         self.products: Products = products_of(problem)
@@ -55,7 +56,7 @@ class OnlineRun:
 
     def visit(self, order: Any, rule: int, eta: float, radius: float, cut: float) -> int:
         """Visit these samples in this order."""
-        from .._numerics.online import UPDATES
+        from ..._numerics.online import UPDATES
 
         before = self.scalars[UPDATES]
         self.products.epoch(
@@ -69,14 +70,14 @@ class OnlineRun:
         return int(self.scalars[UPDATES] - before)
 
     def _refresh(self) -> None:
-        from .._numerics.online import SIG
+        from ..._numerics.online import SIG
 
         self.products.reset(self.A)
         self.sq[:] = self.products.quad(self.A) * self.scalars[SIG] ** 2
 
     def restart_clock(self) -> None:
         """Begin another stage: the time of its steps starts at zero, and so do the average and the dual point."""
-        from .._numerics.online import EXTRA, SUM_SIG, TIME
+        from ..._numerics.online import EXTRA, SUM_SIG, TIME
 
         self.scalars[TIME] = self.scalars[EXTRA] = self.scalars[SUM_SIG] = 0.0
         self.H[:] = 0.0
@@ -88,7 +89,7 @@ class OnlineRun:
 
     def point(self, factors: Array, shrink: float) -> Point:
         """The function ``shrink sum_j factors_j theta_j`` with what is known of it."""
-        from .._numerics.online import SIG
+        from ..._numerics.online import SIG
 
         shape = self.problem.y.shape
         if not np.any(factors > 0):
@@ -100,7 +101,7 @@ class OnlineRun:
 
     def averaged(self, shrink: float, of_norms: Any) -> Point:
         """The mean of the coefficients of this stage times ``shrink``, the factors from its norms; costs a pass."""
-        from .._numerics.online import SUM_SIG, TIME
+        from ..._numerics.online import SUM_SIG, TIME
 
         steps = max(self.scalars[TIME], 1.0)
         mean = shrink * (self.scalars[SUM_SIG] * self.A - self.H) / steps

@@ -8,9 +8,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problems import MKLProblem, Point
-from ._online import in_time
-from ._svrg_forms import Derivative, columns_of, draw, shares
+from ..._numerics.deadline import in_time
+from ...problems import MKLProblem, Point
+from .._derivatives import Derivative, columns_of
+from ._sampling import draw, shares
 
 Array = NDArray[np.float64]
 
@@ -224,7 +225,7 @@ class Run:
 
     def _walk(self, state: State) -> tuple[Array, Array, Array]:
         """One epoch of steps on single samples."""
-        from .._numerics.svrg import lazy_finish
+        from ..._numerics.svrg import lazy_finish
 
         problem, e = self.problem, self.mixing(state.d)
         lengths = state.lengths
@@ -268,7 +269,7 @@ class _Walk:
 
     def over(self, Z: Any, rows: NDArray[np.intp], order: NDArray[np.intp]) -> None:
         """Take the steps of ``order`` on the rows of one block."""
-        from .._numerics.svrg import dense_steps, sparse_steps
+        from ..._numerics.svrg import dense_steps, sparse_steps
 
         state, run = self.state, self.run
         loss = run.derivative

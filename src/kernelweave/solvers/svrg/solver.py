@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from ..problems import MKLProblem, Point
-from ._base import Solver
-from ._svrg_paper import PaperRun
-from ._svrg_run import Run, State
+from ...problems import MKLProblem, Point
+from .._base import Solver
+from ._paper import PaperRun
+from ._run import Run, State
 
 __all__ = ["SVRG"]
 

@@ -6,10 +6,10 @@ from dataclasses import dataclass, field
 
 import numpy as np
 
-from ..problems import MKLProblem, Point
-from ._base import Solver
-from ._online import block_exponent
-from ._online_run import OnlineRun
+from ...problems import MKLProblem, Point
+from .._base import Solver
+from ._products import block_exponent
+from ._run import OnlineRun
 
 __all__ = ["Obscure"]
 
@@ -54,7 +54,6 @@ class Obscure(Solver, registered_as="obscure"):
 
     needs = ("stepwise loss", "block norm")
     intercepts = False
-    takes_start = False
     default_max_iter = 1000
     mixes = False
     summary = "online, then strongly convex stochastic steps in a ball (Orabona et al. 2010)"
@@ -89,7 +88,7 @@ class Obscure(Solver, registered_as="obscure"):
         return _State(OnlineRun(problem, block_exponent(problem.norm), self.random_state))
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
-        from .._numerics.online import FIXED_STEP, STRONGLY_CONVEX
+        from ..._numerics.online import FIXED_STEP, STRONGLY_CONVEX
 
         run = state.run
         if state.radius is None:

@@ -8,38 +8,19 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._numerics.deadline import check_time, time_left
-from ..banks import LowRankBank
-from ..banks.memory import default_budget, refuse
-from ..losses import Loss, own_class
-from ..problems import MKLProblem
-from ._svrg_forms import Derivative, columns_of
+from ..._numerics.deadline import check_time, in_time
+from ...banks import LowRankBank
+from ...banks.memory import default_budget, refuse
+from ...losses import own_class
+from ...problems import MKLProblem
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
-__all__ = ["Products", "block_exponent", "derivative_of", "in_time", "products_of"]
+__all__ = ["Products", "block_exponent", "classes_and_bounds", "products_of"]
 
-#: multiply-adds between two looks at the clock where there is a time limit
-GLANCE = 10_000_000
 #: entries of kernel rows, or of features, at hand at a time
 CHUNK = 20_000_000
-
-
-def derivative_of(loss: Loss, y: Array) -> Derivative:
-    """``-gradient`` of a loss for compiled steps: also of losses with a corner, and of joint ones."""
-    from .._numerics.online import MULTICLASS
-    from .._numerics.svrg import CLIPPED
-
-    if loss.joint:
-        low, high = loss.bounds(y)
-        return Derivative(MULTICLASS, np.zeros_like(low), 1.0, low, high)
-    quadratic = loss.quadratic_dual(y)
-    if quadratic is not None and quadratic.kink == 0.0 and quadratic.ridge == 0.0:
-        # a corner is a line of next to no width
-        low, high = (columns_of(bound) for bound in loss.bounds(y))
-        return Derivative(CLIPPED, columns_of(quadratic.linear), 1e-12, low, high)
-    return Derivative.of(loss, y)
 
 
 def block_exponent(norm: Any) -> float:
@@ -121,7 +102,7 @@ class KernelProducts(Products):
             yield part, np.arange(part.size), self.problem.bank.rows(part)
 
     def epoch(self, order: Index, *arguments: Any) -> None:
-        from .._numerics.online import UPDATES, kernel_epoch
+        from ..._numerics.online import UPDATES, kernel_epoch
 
         scalars = arguments[5]
         before = scalars[UPDATES]
@@ -131,7 +112,7 @@ class KernelProducts(Products):
             self.count(scalars[UPDATES] - before)
 
     def ascend(self, order: Index, beta: Array, *arguments: Any) -> int:
-        from .._numerics.online import ascend_kernel
+        from ..._numerics.online import ascend_kernel
 
         updates = 0
         for part, where, rows in self.chunks(order):
@@ -174,7 +155,7 @@ class FeatureProducts(Products):
             yield part, np.arange(part.size), np.ascontiguousarray(dense)
 
     def epoch(self, order: Index, *arguments: Any) -> None:
-        from .._numerics.online import features_epoch
+        from ..._numerics.online import features_epoch
 
         for part, where, Z in self.chunks(order):
             features_epoch(
@@ -183,7 +164,7 @@ class FeatureProducts(Products):
         self.count(order.size)
 
     def ascend(self, order: Index, beta: Array, *arguments: Any) -> int:
-        from .._numerics.online import ascend_features
+        from ..._numerics.online import ascend_features
 
         updates = 0
         for part, where, Z in self.chunks(order):
@@ -204,14 +185,6 @@ class FeatureProducts(Products):
 
     def reset(self, a: Array) -> None:
         self.stored[:] = np.asarray(self.factors.features.T @ a).T
-
-
-def in_time(order: Index, price: int) -> Iterator[Index]:
-    """Cut an order into parts that a time limit can come between; ``price`` is what a row costs at most."""
-    size = order.size if time_left() == np.inf else max(1, GLANCE // max(price, 1))
-    for first in range(0, order.size, size):
-        check_time()
-        yield order[first : first + size]
 
 
 def products_of(problem: MKLProblem) -> Products:

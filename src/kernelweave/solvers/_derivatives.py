@@ -1,4 +1,4 @@
-"""What compiled SVRG steps need of a loss, and how samples are drawn."""
+"""What compiled steps on single samples need of a loss: its derivative in a form they know."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from ..losses import Loss
 
 Array = NDArray[np.float64]
 
-__all__ = ["Derivative", "columns_of", "draw", "has_bounded_steps", "has_simple_derivative", "shares"]
+__all__ = ["Derivative", "columns_of", "derivative_of", "has_bounded_steps", "has_simple_derivative"]
 
 
 class Derivative(NamedTuple):
@@ -36,6 +36,22 @@ class Derivative(NamedTuple):
         return cls(CLIPPED, columns_of(quadratic.linear), float(quadratic.ridge), low, high)
 
 
+def derivative_of(loss: Loss, y: Array) -> Derivative:
+    """``-gradient`` of a loss for compiled steps: also of losses with a corner, and of joint ones."""
+    from .._numerics.online import MULTICLASS
+    from .._numerics.svrg import CLIPPED
+
+    if loss.joint:
+        low, high = loss.bounds(y)
+        return Derivative(MULTICLASS, np.zeros_like(low), 1.0, low, high)
+    quadratic = loss.quadratic_dual(y)
+    if quadratic is not None and quadratic.kink == 0.0 and quadratic.ridge == 0.0:
+        # a corner is a line of next to no width
+        low, high = (columns_of(bound) for bound in loss.bounds(y))
+        return Derivative(CLIPPED, columns_of(quadratic.linear), 1e-12, low, high)
+    return Derivative.of(loss, y)
+
+
 def has_simple_derivative(loss: Loss) -> bool:
     """Whether ``Derivative.of`` serves: a sigmoid, or the clipped line of a strongly concave quadratic dual."""
     if loss.smoothness is None:
@@ -58,21 +74,3 @@ def columns_of(values: Any) -> Array:
     """``(n,)`` as one column; contiguous."""
     values = np.ascontiguousarray(values, dtype=float)
     return values[:, None] if values.ndim == 1 else values
-
-
-def shares(curvature: Array) -> Array:
-    """Probabilities of the samples, proportional to what each adds to the curvature: the largest step is then safe.
-
-    Where all rows have the same length and C this is the uniform law of the paper.
-    """
-    total = float(np.sum(curvature))
-    return curvature / total if total > 0 else np.full(curvature.size, 1.0 / curvature.size)
-
-
-def draw(share: Array, steps: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """How often each sample is visited: ``steps * share`` on average, and never more than one off.
-
-    With equal shares every sample is visited once, which converges faster than drawing independently.
-    """
-    ends = np.floor(np.cumsum(share) * steps + rng.uniform(1e-9, 1.0 - 1e-9))
-    return np.diff(ends, prepend=0.0).astype(np.intp)
