@@ -105,6 +105,9 @@ class Kernel(KernelSpec):
         The columns looked at; None for all.
     accepts_sparse, takes_objects, takes_indices : bool
         Whether samples may be a sparse matrix, any objects, or indices into something held elsewhere.
+    for_tables : bool
+        Whether any table of numbers will do and every parameter has a default, so that the command line offers it by
+        the name of its function.
     sure : bool
         Whether every matrix of this kernel is positive semi-definite by construction; a user's function may be wrong
         about that, so its training matrix is checked.
@@ -117,6 +120,7 @@ class Kernel(KernelSpec):
     accepts_sparse: bool = False
     takes_objects: bool = False
     takes_indices: bool = False
+    for_tables: bool = False
     sure: bool = True
 
     def __init_subclass__(cls, registered_as: str | None = None, **options: Any) -> None:

@@ -89,7 +89,7 @@ class Checkpoint:
         return Saved(point, trace, float(found["seconds"]))
 
     def _same_kernels(self, sample: np.ndarray) -> bool:
-        """Compare kernels by value: computed anew they may differ in the last bits."""
+        """Compare kernels by value: computed again they may differ in the last bits."""
         return sample.shape == self.sample.shape and bool(np.allclose(sample, self.sample, 1e-6))
 
     def _damaged(self, why: str) -> ValueError:

@@ -43,7 +43,7 @@ class LBFGS(Solver, registered_as="lbfgs"):
         Iterations before the first certificate; half as many again before each further one, because L-BFGS forgets
         what it learnt of the curvature when it is interrupted.
     precondition : bool, default=True
-        Whether to work in coordinates that the Hessian on a sample of the rows makes round, made anew with every
+        Whether to work in coordinates that the Hessian on a sample of the rows makes round, made again with every
         certificate; not done where factorising it would cost more than it saves.
     """
 

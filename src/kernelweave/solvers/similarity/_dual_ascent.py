@@ -54,7 +54,7 @@ def begin(problem: Any, start: Any, tol: float) -> AscentState:
 
 
 def ascend(problem: SimilarityProblem, state: AscentState) -> AscentState:
-    """One step of FISTA, begun anew where the momentum leads downhill."""
+    """One step of FISTA, begun again where the momentum leads downhill."""
     ahead, momentum = state.ahead, state.momentum
     while True:
         kernel, here = (

@@ -132,7 +132,7 @@ class Run:
         e = self.mixing(state.d)
         w = e[:, None] * state.u
         b = state.b
-        # a is an average of past gradients, and the better bound until late; off the set, it needs its image anew
+        # a is an average of past gradients, and the better bound until late; off the set, it needs its image again
         inside = columns_of(problem.repair(state.a.reshape(problem.y.shape)))
         beside = None if np.array_equal(inside, state.a) else inside
         self._count(1.0)
