@@ -101,7 +101,7 @@ def test_blocks_are_quarters():
 
 def test_walks_end_near_the_optimum(digits):
     split = data.mfeat_split(60, 0)
-    bank, bound = data.bind(data.one_a_view(), split.X)
+    bank, bound = data.bind(data.one_per_view(), split.X)
     problem = data.problem_of(bank, split.y, Block(1.25), 1.0)
     error = walking.error_on(bound.cross(split.X_test), split.y_test, np.arange(3))
     rows = walking.walk(problem, Obscure(online_epochs=3), 200, error)

@@ -91,7 +91,7 @@ def train(options: Options) -> Trained:
     if options.gram:
         _last(model).kernel_names_[:] = note["gram"]
     # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
-    said = [str(one.message) for one in caught if "kernelweave" in one.category.__module__]
+    said = [str(warning.message) for warning in caught if "kernelweave" in warning.category.__module__]
     return Trained(model, X, y, note, ids, list(dict.fromkeys(said)))
 
 

@@ -32,7 +32,7 @@ class ClusterCost:
     Attributes
     ----------
     parts : int
-        Parts that the rows were cut into, one a worker.
+        Parts that the rows were cut into, one per worker.
     rounds : int
         Messages to all parts, and back.
     sent, received : int

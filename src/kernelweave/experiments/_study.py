@@ -111,8 +111,8 @@ class _Kept:
         self.path, self.part = path, part
         self.rows = pd.DataFrame()
         if path.exists() and not restart:
-            found = pd.read_csv(path)
-            self.rows = found[found["settings"] == part.stamp].reset_index(drop=True)
+            kept = pd.read_csv(path)
+            self.rows = kept[kept["settings"] == part.stamp].reset_index(drop=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         if len(self.rows):
             self._write()

@@ -135,7 +135,7 @@ def multiplied(left: Any, right: Any) -> KernelSpec:
     lefts, rights = left._plain(), right._plain()
     if lefts is None or rights is None:
         return AllProducts(left, right)
-    products = tuple(product(one, other) for one in lefts for other in rights)
+    products = tuple(product(left_kernel, other) for left_kernel in lefts for other in rights)
     return products[0] if isinstance(left, Kernel) and isinstance(right, Kernel) else Stack(products)
 
 

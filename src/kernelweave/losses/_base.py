@@ -66,8 +66,8 @@ class Loss(Component):
     sigmoid: ClassVar[bool] = False
     #: whether decision values are log-odds, so that there are probabilities
     has_probabilities: ClassVar[bool] = False
-    #: whether a row ``(k,)`` of f is judged as a whole: ``value`` and ``conjugate`` are then one number a row, and the
-    #: dual set ties the row's coefficients together
+    #: whether a row ``(k,)`` of f is judged as a whole: ``value`` and ``conjugate`` are then one number per row, and
+    #: the dual set ties the row's coefficients together
     joint: ClassVar[bool] = False
 
     @property
@@ -179,7 +179,7 @@ class Loss(Component):
         return np.stack(columns, axis=1)
 
     def best_intercept(self, y: Array, f: Array, c: Array) -> Any:
-        """Return the b that minimises ``total(y, f + b, c)``: a float, or one a column."""
+        """Return the b that minimises ``total(y, f + b, c)``: a float, or one per column."""
         if f.ndim == 2:
             return np.array([self._intercept(y[:, k], f[:, k], c[:, k]) for k in range(f.shape[1])])
         return self._intercept(y, f, c)

@@ -199,12 +199,12 @@ def _suspects(
         return [], ""
     if hasattr(estimator, "label_quality_"):
         order = estimator.suspects_[:SUSPECTS]
-        found = [
+        suspects = [
             Suspect(names[i], str(y[i]), str(predicted[i]), float(estimator.label_quality_[i]))
             for i in order
             if estimator.label_quality_[i] < 0.5
         ]
-        return found, "probability that the label is right"
+        return suspects, "probability that the label is right"
     order = np.argsort(margins, kind="stable")[:SUSPECTS]
     return [
         Suspect(names[i], str(y[i]), str(predicted[i]), float(margins[i])) for i in order if margins[i] < 0

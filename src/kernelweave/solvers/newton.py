@@ -163,5 +163,5 @@ class Newton(Solver, registered_as="newton"):
         return replace(self._closed_form_step(problem, replace(state, lower=lower), gap), gap=np.inf)
 
     def point(self, state: _State) -> Point:
-        found = state.last.point
-        return found if state.dual_beta is None else replace(found, dual_beta=state.dual_beta)
+        point = state.last.point
+        return point if state.dual_beta is None else replace(point, dual_beta=state.dual_beta)

@@ -18,7 +18,7 @@ from ...solvers.dual_ascent import DualAscent
 from ...solvers.online import UFO, Obscure, Pegasos
 from .._study import Key, Report, Row
 from .._targets import Targets
-from .data import MFEAT, bind, mfeat_split, one_a_view, problem_of, splits_of
+from .data import MFEAT, bind, mfeat_split, one_per_view, problem_of, splits_of
 from .walk import Optimum, error_on, walk
 
 __all__ = ["SETTINGS", "keys", "report", "work"]
@@ -41,14 +41,14 @@ WALKERS: dict[str, tuple[Callable[[], Any], Any]] = {
 #: one point each: methods with objectives of their own
 OTHERS: dict[str, Callable[[float], Any]] = {
     "SILP, one against the rest": lambda C: MKLClassifier(
-        one_a_view(), multi_class="ovr", solver="silp", C=C
+        one_per_view(), multi_class="ovr", solver="silp", C=C
     ),
     "SimpleMKL, one against the rest": lambda C: MKLClassifier(
-        one_a_view(), multi_class="ovr", solver="simplemkl", C=C
+        one_per_view(), multi_class="ovr", solver="simplemkl", C=C
     ),
-    "LP-beta": lambda C: LPBetaClassifier(one_a_view(), C=C),
-    "default solver": lambda C: MKLClassifier(one_a_view(), norm=norms.Block(P), C=C, fit_intercept=False),
-    "mean kernel": lambda C: MKLClassifier(one_a_view(), norm="uniform", C=C, fit_intercept=False),
+    "LP-beta": lambda C: LPBetaClassifier(one_per_view(), C=C),
+    "default solver": lambda C: MKLClassifier(one_per_view(), norm=norms.Block(P), C=C, fit_intercept=False),
+    "mean kernel": lambda C: MKLClassifier(one_per_view(), norm="uniform", C=C, fit_intercept=False),
 }
 
 
@@ -62,7 +62,7 @@ def work(key: Key) -> list[Row]:
     split, C, method = mfeat_split(N, int(key["seed"])), float(key["C"]), str(key["method"])
     if method in OTHERS:
         return [_point(OTHERS[method](C), split)]
-    bank, bound = bind(one_a_view(), split.X)
+    bank, bound = bind(one_per_view(), split.X)
     error = error_on(bound.cross(split.X_test), split.y_test, np.unique(split.y))
     make, norm = WALKERS[method]
     problem = problem_of(bank, split.y, norm, C)
@@ -84,7 +84,7 @@ def work(key: Key) -> list[Row]:
 def _best_bound(C: float, seed: int) -> float:
     """Lower bound of the optimum, to 1e-4."""
     split = mfeat_split(N, seed)
-    bank, _ = bind(one_a_view(), split.X)
+    bank, _ = bind(one_per_view(), split.X)
     return Optimum(problem_of(bank, split.y, norms.Block(P), C)).bound
 
 
@@ -124,13 +124,15 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
         here = rows[rows["C"] == C]
         pegasos = here[here["method"] == "Pegasos"]
         for name in (name for name in WALKERS if name.startswith("OBSCURE")):
-            mine = here[here["method"] == name]
-            common = min(int(mine["epoch"].max()), int(pegasos["epoch"].max()))
-            excess = [float(these[these["epoch"] == common]["excess"].mean()) for these in (mine, pegasos)]
+            of_method = here[here["method"] == name]
+            common = min(int(of_method["epoch"].max()), int(pegasos["epoch"].max()))
+            excess = [
+                float(these[these["epoch"] == common]["excess"].mean()) for these in (of_method, pegasos)
+            ]
             what = f"C = {C:g}: excess of {name} over that of Pegasos after {common} epochs"
             targets.at_most(what, excess[0] / excess[1], 1.0)
     note = (
-        f"{MFEAT}; {N} to train on, {splits_of(rows)}. Gaussian of one width a view (6 kernels, "
+        f"{MFEAT}; {N} to train on, {splits_of(rows)}. one Gaussian per view (6 kernels, "
         f"`exp(-d / median)`), p = {P:g}, eta = {ETA:g}; OBSCURE as it is by default (the online stage ends when "
         f"its objective stands still), or after {ONLINE} epochs online; {EPOCHS} in all; no intercept (but SILP, "
         "SimpleMKL, LP-beta). An empty cell: not reached, or another objective. UFO: `Elastic(alpha=1)`, judged "

@@ -17,7 +17,7 @@ from .._methods import Split
 
 __all__ = [
     "C_GRID", "MFEAT", "P_GRID", "WIDTHS", "bind", "blocks", "mfeat_split", "mnist_kernels", "mnist_split",
-    "one_a_view", "problem_of", "several_a_view", "splits_of",
+    "one_per_view", "problem_of", "several_per_view", "splits_of",
 ]  # fmt: skip
 
 #: the paper's grids
@@ -53,12 +53,12 @@ def mfeat_views() -> dict[str, list[int]]:
     return dict(data.views)
 
 
-def one_a_view() -> Any:
-    """Six kernels: a Gaussian a view, as wide as a typical distance."""
+def one_per_view() -> Any:
+    """Return six kernels: one Gaussian per view, as wide as a typical distance."""
     return kw.per_view(mfeat_views(), kw.gaussian(ONE_WIDTH, relative=True))
 
 
-def several_a_view() -> Any:
+def several_per_view() -> Any:
     """36 kernels: Gaussians of six widths a view, most of them poor or redundant, as Caltech's 39 are."""
     return kw.per_view(mfeat_views(), kw.gaussian(WIDTHS, relative=True))
 

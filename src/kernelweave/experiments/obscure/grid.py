@@ -18,7 +18,7 @@ from .._methods import effective_kernels
 from .._statistics import mean_sd
 from .._study import Key, Report, Row
 from .._targets import Targets
-from .data import C_GRID, MFEAT, P_GRID, bind, mfeat_split, one_a_view, problem_of, splits_of
+from .data import C_GRID, MFEAT, P_GRID, bind, mfeat_split, one_per_view, problem_of, splits_of
 from .walk import error_on, walk
 
 __all__ = ["SETTINGS", "keys", "report", "work"]
@@ -40,10 +40,10 @@ def work(key: Key) -> list[Row]:
     split, p, C = mfeat_split(N, int(key["seed"])), float(key["p"]), float(key["C"])
     if p == CHOSEN:
         p, C = _chosen(split, int(key["seed"]))
-    bank, bound = bind(one_a_view(), split.X)
+    bank, bound = bind(one_per_view(), split.X)
     error = error_on(bound.cross(split.X_test), split.y_test, np.unique(split.y))
     rows = walk(problem_of(bank, split.y, Block(p), C), Obscure(), EPOCHS, error)
-    model = MKLClassifier(one_a_view(), norm=Block(p), C=C, fit_intercept=False)
+    model = MKLClassifier(one_per_view(), norm=Block(p), C=C, fit_intercept=False)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KernelWeaveConvergenceWarning)
         began = time.process_time()
@@ -63,7 +63,7 @@ def _chosen(split: Any, seed: int) -> tuple[float, float]:
     from sklearn.model_selection import StratifiedKFold
 
     search = MKLClassifierCV(
-        one_a_view(),
+        one_per_view(),
         norms=[Block(p) for p in P_GRID],
         Cs=list(C_GRID),
         cv=StratifiedKFold(FOLDS, shuffle=True, random_state=seed),
@@ -108,7 +108,7 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
             )
             targets.at_least("the same by OBSCURE, %", 100 * float(last["accuracy"].mean()), 98.0)
     note = (
-        f"{MFEAT}; {N} to train on, {splits_of(rows)}. Gaussian of one width a view (6 kernels), no "
+        f"{MFEAT}; {N} to train on, {splits_of(rows)}. one Gaussian per view (6 kernels), no "
         f"intercept. The optimum is certified to a relative gap of 1e-3; OBSCURE: eta = 2, {EPOCHS} epochs in "
         f"all; seconds are processor time. *chosen*: p and C of the grid by {FOLDS}-fold "
         "cross-validation on the training part.\n\n" + targets.text()

@@ -12,7 +12,7 @@ import pandas as pd
 from ...norms import Block
 from ...solvers.online import Obscure
 from .._study import Key, Report, Row
-from .data import MFEAT, bind, mfeat_split, problem_of, several_a_view
+from .data import MFEAT, bind, mfeat_split, problem_of, several_per_view
 from .walk import Optimum, error_on, walk
 
 __all__ = ["SETTINGS", "keys", "report", "work"]
@@ -30,7 +30,7 @@ def keys(repeats: int) -> list[Key]:
 def work(key: Key) -> list[Row]:
     """The way of OBSCURE with some of the kernels, its online stage run to its end."""
     split = mfeat_split(N, int(key["seed"]))
-    bank, bound = bind(several_a_view(), split.X)
+    bank, bound = bind(several_per_view(), split.X)
     chosen = np.random.default_rng(int(key["seed"])).permutation(bank.m)[: int(key["kernels"])]
     cross = bound.cross(split.X_test)[chosen]
     problem = problem_of(bank.select(chosen), split.y, Block(P), C)
@@ -92,11 +92,11 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
 
 
 def _epochs_to(rows: pd.DataFrame) -> float:
-    found = []
+    epochs = []
     for _, these in rows.sort_values("epoch").groupby("seed"):
         reached = these[these["excess"] <= NEAR]
-        found.append(float(reached["epoch"].iloc[0]) if len(reached) else np.nan)
-    return float(np.mean(found))
+        epochs.append(float(reached["epoch"].iloc[0]) if len(reached) else np.nan)
+    return float(np.mean(epochs))
 
 
 def _after_online(rows: pd.DataFrame) -> float:

@@ -72,8 +72,8 @@ def chosen(n: int) -> tuple[int, float, float, float, float, float]:
     for degree in DEGREES:
         for width in WIDTHS:
             bank, _ = bind(mnist_kernels(degree, width), some.X)
-            found = leave_one_out(bank.combine(np.full(bank.m, 1.0 / bank.m)), table, intercept=False)
-            errors[degree, width] = float(np.mean(np.argmax(found.predictions, axis=1) != some.y))
+            left_out = leave_one_out(bank.combine(np.full(bank.m, 1.0 / bank.m)), table, intercept=False)
+            errors[degree, width] = float(np.mean(np.argmax(left_out.predictions, axis=1) != some.y))
     degree, width = min(errors, key=lambda pair: errors[pair])
     kernels = mnist_kernels(degree, width)
     options: dict[str, Any] = {"Cs": list(CS), "cv": 2, "fit_intercept": False, "tol": 1e-2}
@@ -128,8 +128,8 @@ def _model(method: str, kernels: Any, split: Any, p: float, C: float, C_mean: fl
     everyone = np.arange(bank.n)
     errors = []
     for j in range(bank.m):
-        found = leave_one_out(bank.block(everyone, everyone, np.array([j]))[0], table, intercept=False)
-        errors.append(float(np.mean(np.argmax(found.predictions, axis=1) != some.y)))
+        left_out = leave_one_out(bank.block(everyone, everyone, np.array([j]))[0], table, intercept=False)
+        errors.append(float(np.mean(np.argmax(left_out.predictions, axis=1) != some.y)))
     return MKLClassifier(bound.kernels[int(np.argmin(errors))], norm="uniform", C=C_mean, **plain)
 
 
@@ -231,10 +231,10 @@ def _draw(rows: pd.DataFrame) -> Any:
         left.semilogx(way["seconds"], 100 * (1 - way["error"]), color=f"C{k}", label=f"OBSCURE, n = {n:,}")
         right.loglog(way["seconds"], way["objective"], color=f"C{k}", label=f"OBSCURE, n = {n:,}")
         for method, mark in marks.items():
-            one = these[these["method"] == method]
-            left.plot(one["seconds"], 100 * (1 - one["error"]), mark, color=f"C{k}", ms=5)
+            of_method = these[these["method"] == method]
+            left.plot(of_method["seconds"], 100 * (1 - of_method["error"]), mark, color=f"C{k}", ms=5)
             if method == DEFAULT:
-                right.plot(one["seconds"], one["objective"], mark, color=f"C{k}", ms=5)
+                right.plot(of_method["seconds"], of_method["objective"], mark, color=f"C{k}", ms=5)
     for method, mark in marks.items():
         left.plot([], [], mark, color="0.4", label=method)
     left.set_ylabel("test accuracy, %")

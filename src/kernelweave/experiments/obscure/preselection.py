@@ -17,7 +17,7 @@ from ...norms import Block
 from ...solvers.online import Obscure
 from .._statistics import mean_sd
 from .._study import Key, Report, Row
-from .data import MFEAT, WIDTHS, bind, mfeat_split, several_a_view, splits_of
+from .data import MFEAT, WIDTHS, bind, mfeat_split, several_per_view, splits_of
 
 __all__ = ["SETTINGS", "keys", "loo_errors", "preselected", "report", "work"]
 
@@ -27,13 +27,13 @@ SETTINGS = {"p": P, "C": C, "epochs": EPOCHS, "widths": WIDTHS, "version": 2}
 
 def loo_errors(split: Any) -> tuple[list[Any], np.ndarray]:
     """Kernels and the error of each alone, by an LS-SVM with its best regularisation, every sample left out in turn."""
-    bank, bound = bind(several_a_view(), split.X)
+    bank, bound = bind(several_per_view(), split.X)
     classes = np.unique(split.y)
     table = np.where(split.y[:, None] == classes, 1.0, -1.0)
     everyone, errors = np.arange(bank.n), []
     for j in range(bank.m):
-        found = leave_one_out(bank.block(everyone, everyone, np.array([j]))[0], table)
-        errors.append(float(np.mean(classes[np.argmax(found.predictions, axis=1)] != split.y)))
+        left_out = leave_one_out(bank.block(everyone, everyone, np.array([j]))[0], table)
+        errors.append(float(np.mean(classes[np.argmax(left_out.predictions, axis=1)] != split.y)))
     return bound.kernels, np.array(errors)
 
 
@@ -55,7 +55,10 @@ def work(key: Key) -> list[Row]:
     """OBSCURE, the optimum, and the mean kernel, on all kernels and on the chosen ones."""
     split = mfeat_split(int(key["n"]), int(key["seed"]))
     chosen = preselected(*loo_errors(split))
-    banks = {"all 36": several_a_view(), f"{len(chosen)} preselected": sum(chosen[1:], kw.as_spec(chosen[0]))}
+    banks = {
+        "all 36": several_per_view(),
+        f"{len(chosen)} preselected": sum(chosen[1:], kw.as_spec(chosen[0])),
+    }
     joint: dict[str, Any] = {"norm": Block(P), "C": C, "fit_intercept": False}
     rows = []
     with warnings.catch_warnings():

@@ -16,7 +16,7 @@ from ...norms import Block, Elastic
 from ...solvers.online import UFO, Obscure, Pegasos
 from .._statistics import mean_sd
 from .._study import Key, Report, Row
-from .data import C_GRID, MFEAT, mfeat_split, several_a_view, splits_of
+from .data import C_GRID, MFEAT, mfeat_split, several_per_view, splits_of
 from .preselection import loo_errors
 
 __all__ = ["SETTINGS", "keys", "report", "work"]
@@ -58,8 +58,8 @@ def _row(name: str, model: Any, split: Any, **others: Any) -> Row:
 
 def _joint(split: Any, seed: int) -> list[Row]:
     """The same problem, p and C by three solvers."""
-    found = _tuned(split, seed, several_a_view(), [Block(p) for p in EXPONENTS], fit_intercept=False)
-    C, norm = float(found.C_), found.norm_
+    tuned = _tuned(split, seed, several_per_view(), [Block(p) for p in EXPONENTS], fit_intercept=False)
+    C, norm = float(tuned.C_), tuned.norm_
     made: dict[str, Any] = {"norm": norm, "C": C, "fit_intercept": False}
     solvers: dict[str, dict[str, Any]] = {
         "OBSCURE": {"solver": Obscure(), "max_iter": EPOCHS},
@@ -67,7 +67,7 @@ def _joint(split: Any, seed: int) -> list[Row]:
         "joint, default solver": {},
     }
     return [
-        _row(name, MKLClassifier(several_a_view(), **made, **options), split, C=C, p=float(norm.r))
+        _row(name, MKLClassifier(several_per_view(), **made, **options), split, C=C, p=float(norm.r))
         for name, options in solvers.items()
     ]
 
@@ -75,20 +75,20 @@ def _joint(split: Any, seed: int) -> list[Row]:
 def _ufo(split: Any, seed: int) -> list[Row]:
     norm = Elastic(1.0)
     options: dict[str, Any] = {"norm": norm, "solver": UFO(), "fit_intercept": False, "max_iter": EPOCHS}
-    C = float(_tuned(split, seed, several_a_view(), [norm], **options).C_)
-    return [_row("UFO", MKLClassifier(several_a_view(), C=C, **options), split, C=C)]
+    C = float(_tuned(split, seed, several_per_view(), [norm], **options).C_)
+    return [_row("UFO", MKLClassifier(several_per_view(), C=C, **options), split, C=C)]
 
 
 def _lp_beta(split: Any, seed: int) -> list[Row]:
-    return [_row("LP-beta", LPBetaClassifier(several_a_view(), C=C_GRID), split)]
+    return [_row("LP-beta", LPBetaClassifier(several_per_view(), C=C_GRID), split)]
 
 
 def _means(split: Any, seed: int) -> list[Row]:
-    C = float(_tuned(split, seed, several_a_view(), ["uniform"], fit_intercept=False).C_)
-    mean = MKLClassifier(several_a_view(), norm="uniform", C=C, fit_intercept=False)
+    C = float(_tuned(split, seed, several_per_view(), ["uniform"], fit_intercept=False).C_)
+    mean = MKLClassifier(several_per_view(), norm="uniform", C=C, fit_intercept=False)
     return [
         _row("mean kernel", mean, split, C=C),
-        _row("mean kernel, ridge", MeanKernelRidgeClassifier(several_a_view()), split),
+        _row("mean kernel, ridge", MeanKernelRidgeClassifier(several_per_view()), split),
     ]
 
 
@@ -101,11 +101,11 @@ def _best(split: Any, seed: int) -> list[Row]:
 
 
 def _ovr(split: Any, seed: int) -> list[Row]:
-    C = float(_tuned(split, seed, several_a_view(), ["l1"], **OVR).C_)
+    C = float(_tuned(split, seed, several_per_view(), ["l1"], **OVR).C_)
     return [
         _row(
             f"{name}, one against the rest",
-            MKLClassifier(several_a_view(), C=C, solver=solver, **OVR),
+            MKLClassifier(several_per_view(), C=C, solver=solver, **OVR),
             split,
             C=C,
         )
@@ -124,9 +124,9 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     methods = list(dict.fromkeys(rows["method"]))
     table: list[Row] = []
     for method in methods:
-        mine = rows[rows["method"] == method]
-        accuracy = {f"n = {n}": mean_sd(1.0 - mine[mine["n"] == n]["error"]) for n in sizes}
-        last = mine[mine["n"] == sizes[-1]]["seconds"].mean()
+        of_method = rows[rows["method"] == method]
+        accuracy = {f"n = {n}": mean_sd(1.0 - of_method[of_method["n"] == n]["error"]) for n in sizes}
+        last = of_method[of_method["n"] == sizes[-1]]["seconds"].mean()
         table.append({"method": method, **accuracy, f"seconds at n = {sizes[-1]}": float(last)})
     best = max(table, key=lambda line: float(str(line[f"n = {sizes[-1]}"]).split(" ")[0]))
     note = (
@@ -149,15 +149,15 @@ def _draw(rows: pd.DataFrame, methods: Sequence[str]) -> Any:
     figure = Figure(figsize=(10.0, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2)
     for k, method in enumerate(methods):
-        mine = rows[rows["method"] == method].groupby("n")[["error", "seconds"]].mean()
+        of_method = rows[rows["method"] == method].groupby("n")[["error", "seconds"]].mean()
         style = {
             "color": f"C{k}",
             "marker": "osDv^<>pXd"[k % 10],
             "ms": 4,
             "lw": 2.0 if method == "OBSCURE" else 1.0,
         }
-        left.semilogx(mine.index, 100 * (1 - mine["error"]), label=method, **style)
-        right.loglog(mine.index, mine["seconds"], **style)
+        left.semilogx(of_method.index, 100 * (1 - of_method["error"]), label=method, **style)
+        right.loglog(of_method.index, of_method["seconds"], **style)
     left.set_ylabel("test accuracy, %")
     right.set_ylabel("seconds of the last fit")
     for ax in (left, right):

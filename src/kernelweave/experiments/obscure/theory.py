@@ -12,7 +12,7 @@ from ...norms import Block
 from ...solvers.online import Obscure
 from .._study import Key, Report, Row
 from .._targets import Targets
-from .data import MFEAT, bind, mfeat_split, one_a_view, problem_of, several_a_view, splits_of
+from .data import MFEAT, bind, mfeat_split, one_per_view, problem_of, several_per_view, splits_of
 from .walk import Optimum, block_norm, looks_until
 
 __all__ = ["SETTINGS", "keys", "report", "work"]
@@ -23,7 +23,7 @@ EXPONENTS = (1.05, 1.50, 2.0)
 #: nothing but the loss counts: the optimum of the separable problem is a separating function of least norm
 HARD = 1e4
 SETTINGS = {"n": N, "online": ONLINE, "epochs": EPOCHS, "hard": HARD, "version": 2}
-BANKS = {6: one_a_view, 36: several_a_view}
+BANKS = {6: one_per_view, 36: several_per_view}
 
 
 def keys(repeats: int) -> list[Key]:
@@ -74,12 +74,12 @@ def work(key: Key) -> list[Row]:
 
 def _separating(problem: Any) -> float:
     """Norm of a function that separates every sample by a margin of 1; infinite where none was found."""
-    found = Optimum(problem, 1e-3)
-    f = problem.bank.mix_product(found.point.weights, found.point.beta)
+    optimum = Optimum(problem, 1e-3)
+    f = problem.bank.mix_product(optimum.point.weights, optimum.point.beta)
     own = f[problem.y > 0]
     rivals = np.where(problem.y > 0, -np.inf, f).max(axis=1)
     margin = float(np.min(own - rivals))
-    t = found.point.weights * np.sqrt(np.maximum(problem.bank.quad(found.point.beta), 0.0))
+    t = optimum.point.weights * np.sqrt(np.maximum(problem.bank.quad(optimum.point.beta), 0.0))
     return block_norm(t, problem.norm) / margin if margin > 0 else float("inf")
 
 

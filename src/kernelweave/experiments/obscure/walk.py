@@ -59,13 +59,13 @@ class Optimum:
     """The optimum in the paper's units (the objective over C n), and the norm of the solution."""
 
     def __init__(self, problem: MKLProblem, tol: float = 1e-4) -> None:
-        found = solve(problem, DualAscent(), Stop(tol, 5000, 120.0))
+        solution = solve(problem, DualAscent(), Stop(tol, 5000, 120.0))
         self.unit = float(np.sum(problem.c[:, 0]))
-        self.objective = found.certificate.primal / self.unit
-        self.bound = found.certificate.dual / self.unit
-        self.point = found.point
-        quad = problem.bank.quad(found.point.beta)
-        self.norm = block_norm(found.point.weights * np.sqrt(np.maximum(quad, 0.0)), problem.norm)
+        self.objective = solution.certificate.primal / self.unit
+        self.bound = solution.certificate.dual / self.unit
+        self.point = solution.point
+        quad = problem.bank.quad(solution.point.beta)
+        self.norm = block_norm(solution.point.weights * np.sqrt(np.maximum(quad, 0.0)), problem.norm)
 
 
 def block_norm(t: np.ndarray, norm: Any) -> float:
@@ -101,14 +101,14 @@ def walk(
         if epoch not in looks and not done:
             continue
         point = solver.point(state)
-        found = problem.certificate(point)
-        best_dual = max(best_dual, found.dual)
+        certificate = problem.certificate(point)
+        best_dual = max(best_dual, certificate.dual)
         online = isinstance(solver, Obscure) and state.radius is None
         rows.append(
             {
                 "epoch": epoch,
                 "seconds": seconds,
-                "objective": found.primal / unit,
+                "objective": certificate.primal / unit,
                 "bound": best_dual / unit,
                 "error": error(point),
                 "stage": "online" if online else "batch",

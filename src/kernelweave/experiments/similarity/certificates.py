@@ -38,12 +38,12 @@ def keys() -> list[Key]:
     def key(what: str, problem: str, loss: str, data: str = "gaussian", rho: float = 5.0) -> Key:
         return {"what": what, "problem": problem, "loss": loss, "data": data, "rho": rho}
 
-    found = [key("conic", p, loss) for p, loss in _pairs()] if _conic() else []
+    runs = [key("conic", p, loss) for p, loss in _pairs()] if _conic() else []
     for data in sets:
-        found += [key("iterations", p, loss, data, rho) for p, loss in _pairs() for rho in RHOS]
-    found += [key("thousand", "rekl", loss) for loss in LOSSES[:2]]
-    found += [key(what, "eskl", "frobenius") for what in ("adaptive", "proposition", "printed")]
-    return found
+        runs += [key("iterations", p, loss, data, rho) for p, loss in _pairs() for rho in RHOS]
+    runs += [key("thousand", "rekl", loss) for loss in LOSSES[:2]]
+    runs += [key(what, "eskl", "frobenius") for what in ("adaptive", "proposition", "printed")]
+    return runs
 
 
 def _conic() -> bool:

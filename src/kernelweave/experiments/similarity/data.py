@@ -66,8 +66,8 @@ def single_split(name: str, seed: int) -> SimilaritySplit:
     """
     rng = np.random.default_rng([seed, len(name), *name.encode()])
     if name in REAL:
-        found = load_similarity(name)
-        S, labels = found.similarities, found.target
+        loaded = load_similarity(name)
+        S, labels = loaded.similarities, loaded.target
     else:
         X, labels = load_uci(name, return_X_y=True)
     y = np.where(labels == np.unique(labels)[1], 1.0, -1.0)
@@ -89,13 +89,13 @@ def single_split(name: str, seed: int) -> SimilaritySplit:
 def protein_split(family: str, seed: int) -> SimilaritySplit:
     """One superfamily against as many of the rest, three similarities."""
     rng = np.random.default_rng([seed, *family.encode()])
-    found = load_similarity("scop40")
-    y = np.where(found.target == family, 1.0, -1.0)
+    loaded = load_similarity("scop40")
+    y = np.where(loaded.target == family, 1.0, -1.0)
     train, test = _balanced(y, PROTEINS, 2 * PROTEINS, rng)
     rows = train + test
     n = len(train)
     return SimilaritySplit(
-        found.similarities[:, rows][:, :, rows], y[rows], np.arange(n), np.arange(n, n + len(test))
+        loaded.similarities[:, rows][:, :, rows], y[rows], np.arange(n), np.arange(n, n + len(test))
     )
 
 

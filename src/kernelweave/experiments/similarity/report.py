@@ -36,7 +36,7 @@ def _order(rows: pd.DataFrame) -> list[str]:
 
 
 def _scores(rows: pd.DataFrame, value: str = "accuracy") -> pd.DataFrame:
-    """One line a set and split, one column a method; only splits that all methods have."""
+    """Return one line per set and split, one column per method; only splits that all methods have."""
     return wide(rows, ["data", "seed"], value)[_order(rows)]
 
 
@@ -83,11 +83,11 @@ def _tests(
     out = []
     for rival in dict.fromkeys(second for _, second in pairs):
         names = [first for first, second in pairs if second == rival]
-        found = [_paired(scores, name, rival, share) for name in names]
-        by_split, by_set = (holm(np.nan_to_num([one[k] for one in found], nan=1.0)) for k in (1, 2))
+        tests = [_paired(scores, name, rival, share) for name in names]
+        by_split, by_set = (holm(np.nan_to_num([test[k] for test in tests], nan=1.0)) for k in (1, 2))
         out += [
-            (name, rival, one[0], float(p), float(q))
-            for name, one, p, q in zip(names, found, by_split, by_set, strict=True)
+            (name, rival, test[0], float(p), float(q))
+            for name, test, p, q in zip(names, tests, by_split, by_set, strict=True)
         ]
     return out
 

@@ -30,7 +30,7 @@ _SETTINGS = {"C": CS, "rho": RHOS, "tuning": TUNING, "final": FINAL, "version": 
 
 
 def _runs(sets: list[str], methods: Any, repeats: int) -> list[Key]:
-    """One run a set, seed and method; a split of all sets before the next."""
+    """Return one run per set, seed and method; a split of all sets before the next."""
     return [{"data": s, "seed": t, "method": m} for t in range(repeats) for s in sets for m in methods]
 
 

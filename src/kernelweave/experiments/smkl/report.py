@@ -83,7 +83,7 @@ def accuracy_table(
 def _tests(
     scores: Mapping[str, pd.DataFrame], rivals: Sequence[str], test_share: float
 ) -> dict[str, list[str]]:
-    """SMKL against every rival, one text a data set."""
+    """Compare SMKL with every rival, one text per data set."""
     out = {}
     for rival in rivals:
         pairs = [(table["SMKL"].to_numpy(), table[rival].to_numpy()) for table in scores.values()]

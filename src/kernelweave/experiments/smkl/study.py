@@ -93,7 +93,7 @@ def _keys(load: Any, table: Sequence[str], repeats: int) -> list[Key]:
 
 
 def _measure(methods: Sequence[Method], kernels: Any, split: Split, seed: int) -> list[Row]:
-    return [run_method(one, kernels, split, tol=TOL, max_iter=MAX_ITER, seed=seed) for one in methods]
+    return [run_method(method, kernels, split, tol=TOL, max_iter=MAX_ITER, seed=seed) for method in methods]
 
 
 def work_toy(key: Key) -> list[Row]:

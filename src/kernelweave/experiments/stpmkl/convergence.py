@@ -46,10 +46,10 @@ def work(key: Key) -> list[Row]:
         unit = float(np.sum(problem.c))
         used = choose_solver(problem.loss, problem.norm, problem.bank) if solver is None else solver
         # the absolute gap of the paper is what is watched; the relative one would stop elsewhere
-        found = solve(problem, used, Stop(1e-6, STEPS, MOST_SECONDS))
+        solution = solve(problem, used, Stop(1e-6, STEPS, MOST_SECONDS))
         trace = [
             {"iteration": int(t[0]), "gap": (t[3] - t[4]) / unit, "passes": t[2], "seconds": t[1]}
-            for t in found.trace
+            for t in solution.trace
         ]
         if not best or trace[-1]["gap"] < best[-1]["gap"]:
             best = trace

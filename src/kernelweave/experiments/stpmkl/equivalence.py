@@ -31,8 +31,8 @@ def keys(sets: Sequence[str]) -> list[Key]:
 
 
 def _decision(problem: MKLProblem) -> tuple[np.ndarray, Any]:
-    found = solve(problem, make_solver("newton", problem.loss, problem.norm), Stop(TOL, 300))
-    return problem.bank.mix_product(found.point.weights, found.point.beta), found.certificate
+    solution = solve(problem, make_solver("newton", problem.loss, problem.norm), Stop(TOL, 300))
+    return problem.bank.mix_product(solution.point.weights, solution.point.beta), solution.certificate
 
 
 def work(key: Key) -> list[Row]:

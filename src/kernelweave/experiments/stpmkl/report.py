@@ -55,10 +55,10 @@ def _tests(rows: pd.DataFrame, methods: Sequence[str]) -> str:
     lines = []
     wide = rows.groupby(["q", "seed", "method"])["accuracy"].mean().unstack("method").dropna()
     for rival in (m for m in methods if m != "auto"):
-        found = []
+        p_values = []
         for _, these in wide.groupby(level="q"):
-            found.append(corrected_t_test(these["auto"].to_numpy(), these[rival].to_numpy(), 0.25))
-        adjusted = ", ".join(f"{p:.2g}" for p in holm(np.array(found)))
+            p_values.append(corrected_t_test(these["auto"].to_numpy(), these[rival].to_numpy(), 0.25))
+        adjusted = ", ".join(f"{p:.2g}" for p in holm(np.array(p_values)))
         lines.append(f"- auto and {rival}: {adjusted}")
     head = (
         "p-values of auto against each other method at q = "
@@ -106,13 +106,13 @@ def rates(rows: pd.DataFrame, report: Report) -> Sequence[str]:
         width=rows["high"] - rows["low"],
     )
     for (data, q), these in rows.groupby(["data", "q"], sort=False):
-        found = float(these["found"].mean())
+        share_found = float(these["found"].mean())
         table.append(
             {
                 "data": data, "q": q, "trials": len(these), "realised": float(these["realised"].mean()),
                 "estimated": float(these["estimated"].mean()), "mean error": float(these["error"].mean()),
                 "interval covers": float(these["covered"].mean()), "widest": float(these["width"].max()),
-                "flipped among the top 20 %": found if q > 0 else "",
+                "flipped among the top 20 %": share_found if q > 0 else "",
             }
         )  # fmt: skip
         if data in SEPARATED:
@@ -120,7 +120,7 @@ def rates(rows: pd.DataFrame, report: Report) -> Sequence[str]:
                 f"{data}, q = {q:g}: mean error of the rate", abs(float(these["error"].mean())), 0.05
             )
         if data in ("breast", "wdbc") and q == 0.2:
-            targets.at_least(f"{data}: flipped labels among the top 20 % suspects", found, 0.85)
+            targets.at_least(f"{data}: flipped labels among the top 20 % suspects", share_found, 0.85)
     for data, these in rows[~rows["data"].isin([*SEPARATED, "wdbc"])].groupby("data", sort=False):
         targets.at_least(
             f"{data}: trials whose interval covers the rate", float(these["covered"].mean()), 0.9

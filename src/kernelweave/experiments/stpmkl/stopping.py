@@ -60,9 +60,9 @@ def work(key: Key) -> list[Row]:
             certificate = problem.certificate(solver.point(state))
             average = state.average
             rows.append(row(str(step), average.f.coefficients / average.weight, certificate.gap / unit))
-    found = solve(problem, make_solver("newton", problem.loss, problem.norm), Stop(1e-4, 300))
-    optimum = found.point.weights[:, None] * found.point.beta[None, :]
-    return [*rows, row("optimum", optimum, found.certificate.gap / unit)]
+    solution = solve(problem, make_solver("newton", problem.loss, problem.norm), Stop(1e-4, 300))
+    optimum = solution.point.weights[:, None] * solution.point.beta[None, :]
+    return [*rows, row("optimum", optimum, solution.certificate.gap / unit)]
 
 
 def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:

@@ -64,7 +64,7 @@ def rate_work(key: Key) -> list[Row]:
 
 
 def crowd_keys(repeats: int) -> list[Key]:
-    """One run a method: the split is given."""
+    """Return one run per method: the split is given."""
     return (
         [{"method": name, "seed": 0} for name in CROWD_METHODS]
         if at_hand(load_crowd, ["music_genre"])

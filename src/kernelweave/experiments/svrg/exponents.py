@@ -60,7 +60,7 @@ def missing() -> list[str]:
 
 
 def keys(repeats: int) -> list[Key]:
-    """One run a method, size and seed; accuracies are read off the trace of the base size."""
+    """Return one run per method, size and seed; accuracies are read off the trace of the base size."""
     sizes = [(n, BASE["F"]) for n in NS] + [(BASE["n"], F) for F in FS if BASE["F"] != F]
     return [
         {"method": name, "n": n, "F": F, "seed": seed}

@@ -56,12 +56,12 @@ def work(key: Key) -> list[Row]:
     best = optimum(view_problem(int(key["seed"]), float(key["p"])))
     rows: list[Row] = []
     for method in METHODS:
-        found = values(view_problem(int(key["seed"]), float(key["p"])), method, int(key["seed"]))
-        error = np.array([(value - best) / best for _, value in found])
+        path = values(view_problem(int(key["seed"]), float(key["p"])), method, int(key["seed"]))
+        error = np.array([(value - best) / best for _, value in path])
         row: Row = {"method": method, "last": float(error[-1])}
         for accuracy in ACCURACIES:
             reached = np.flatnonzero(error <= accuracy)
-            row[f"to {accuracy:g}"] = float(found[reached[0]][0]) if reached.size else np.nan
+            row[f"to {accuracy:g}"] = float(path[reached[0]][0]) if reached.size else np.nan
         rows.append(row)
     return rows
 

@@ -104,8 +104,8 @@ def q_work(key: Key) -> list[Row]:
     share = d / d.sum()
     effective = float(np.exp(-np.sum(share[share > 0] * np.log(share[share > 0]))))
     rows = []
-    for method, found in kinds.items():
-        reached = [passes for passes, value in found if (value - best) / best <= ACCURACY]
+    for method, values in kinds.items():
+        reached = [passes for passes, value in values if (value - best) / best <= ACCURACY]
         rows.append({"method": method, "passes": reached[0] if reached else np.nan, "effective": effective})
     return rows
 
@@ -115,16 +115,16 @@ def q_report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     table: list[dict[str, Any]] = []
     for (C, p), these in rows.groupby(["C", "p"], sort=False):
         line: dict[str, Any] = {"C": C, "p": p, "q": p / (p - 1.0)}
-        for method, mine in these.groupby("method", sort=False):
-            middle = float(np.median(mine["passes"].fillna(np.inf)))
+        for method, of_method in these.groupby("method", sort=False):
+            middle = float(np.median(of_method["passes"].fillna(np.inf)))
             line[f"passes, {method}"] = middle if np.isfinite(middle) else np.nan
         line["kernels in effect"] = float(these["effective"].median())
         table.append(line)
     lines = []
     for C in dict.fromkeys(rows["C"]):
-        mine = [line for line in table if line["C"] == C]
-        ratio = mine[0]["passes, svrg"] / mine[-1]["passes, svrg"]
-        first, last = mine[0]["q"], mine[-1]["q"]
+        of_C = [line for line in table if line["C"] == C]
+        ratio = of_C[0]["passes, svrg"] / of_C[-1]["passes, svrg"]
+        first, last = of_C[0]["q"], of_C[-1]["q"]
         # below one, were the claim true of what is counted here
         lines.append(f"C = {C:g}: passes at q = {first:.3g} over passes at q = {last:.3g}: {ratio:.3g}")
     note = (
