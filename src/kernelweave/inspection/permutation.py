@@ -57,8 +57,8 @@ def view_p_values(
     -------
     DataFrame
         One row per view: ``quality`` of the held-out decisions, its mean ``shuffled``, ``p_value``, and ``p_holm``
-        adjusted for the number of views.  The quality is the mean margin cut off at -1 and 1, or minus the mean squared error
-        in regression.
+        adjusted for the number of views.  The quality is the mean margin cut off at -1 and 1, or minus the mean squared
+        error in regression.
 
     Examples
     --------
