@@ -9,6 +9,7 @@ array([0, 1])
 from __future__ import annotations
 
 from importlib import import_module
+from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr__``
@@ -54,27 +55,6 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
 
 __version__ = "0.1.0"
 
-_ROOMS = frozenset(
-    (
-        "banks",
-        "crowd",
-        "datasets",
-        "displays",
-        "distributed",
-        "estimators",
-        "exceptions",
-        "experiments",
-        "inspection",
-        "kernels",
-        "losses",
-        "norms",
-        "persistence",
-        "problems",
-        "report",
-        "solvers",
-    )
-)
-
 __all__ = [
     "AlignmentClassifier",
     "BestKernelClassifier",
@@ -119,9 +99,9 @@ if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ou
 
     def __getattr__(name: str) -> Any:
         # everything is imported on first use, so that `import kernelweave` costs nothing
-        if name in _ROOMS:
-            return import_module(f"kernelweave.{name}")
         if name in __all__:
+            if find_spec(f"kernelweave.{name}") is not None:
+                return import_module(f"kernelweave.{name}")
             return getattr(import_module("kernelweave.estimators"), name)
         raise AttributeError(f"module 'kernelweave' has no attribute {name!r}")
 

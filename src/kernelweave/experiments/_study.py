@@ -83,6 +83,12 @@ class Part:
     quick_repeats: int = 2
     missing: Callable[[], Sequence[str]] = field(default=tuple)
 
+    @classmethod
+    def of(cls, module: Any, name: str, title: str, **options: Any) -> Part:
+        """Return the part of a module that has ``SETTINGS``, ``keys``, ``work``, ``report`` and perhaps ``missing``."""
+        options = {"keys": module.keys, "missing": getattr(module, "missing", tuple)} | options
+        return cls(name, title, module.SETTINGS, work=module.work, report=module.report, **options)
+
     @property
     def stamp(self) -> str:
         """Short name of the settings."""

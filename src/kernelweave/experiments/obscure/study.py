@@ -28,7 +28,7 @@ def _mnist(name: str) -> Any:
 
 
 def _part(name: str, title: str, module: Any, load: Callable[[str], Any], repeats: int) -> Part:
-    """A part that runs where its data are at hand."""
+    """Return a part that runs where its data are at hand."""
     data = "mfeat" if load is _mfeat else "mnist"
 
     def keys(repeats: int) -> Sequence[Key]:
@@ -37,10 +37,7 @@ def _part(name: str, title: str, module: Any, load: Callable[[str], Any], repeat
     def missing() -> list[str]:
         return [*([AWAY] if load is _mfeat else []), *not_at_hand(load, [data])]
 
-    return Part(
-        name, title, module.SETTINGS, keys, module.work, module.report,
-        repeats=repeats, quick_repeats=1, missing=missing,
-    )  # fmt: skip
+    return Part.of(module, name, title, keys=keys, repeats=repeats, quick_repeats=1, missing=missing)
 
 
 def _mnist_part(

@@ -14,37 +14,11 @@ STUDY = Study(
     "svrg",
     "Multiple Kernel Learning via Multi-Epochs SVRG",
     (
-        Part(
-            "passes",
-            "Passes to an accuracy, beside L-BFGS and Pegasos",
-            passes.SETTINGS,
-            passes.keys,
-            passes.work,
-            passes.report,
-            repeats=10,
-            quick_repeats=2,
+        Part.of(
+            passes, "passes", "Passes to an accuracy, beside L-BFGS and Pegasos", repeats=10, quick_repeats=2
         ),
-        Part(
-            "robust",
-            "Badly scaled random problems",
-            robust.SETTINGS,
-            robust.keys,
-            robust.work,
-            robust.report,
-            repeats=20,
-            quick_repeats=2,
-        ),
-        Part(
-            "exponents",
-            "Table 1: measured exponents",
-            exponents.SETTINGS,
-            exponents.keys,
-            exponents.work,
-            exponents.report,
-            repeats=3,
-            quick_repeats=1,
-            missing=exponents.missing,
-        ),
+        Part.of(robust, "robust", "Badly scaled random problems", repeats=20, quick_repeats=2),
+        Part.of(exponents, "exponents", "Table 1: measured exponents", repeats=3, quick_repeats=1),
         Part(
             "q",
             "Larger q, faster convergence?",
@@ -55,15 +29,6 @@ STUDY = Study(
             repeats=5,
             quick_repeats=1,
         ),
-        Part(
-            "theorem1",
-            "Theorem 1 with exact epochs",
-            theorem.SETTINGS,
-            theorem.keys,
-            theorem.work,
-            theorem.report,
-            repeats=5,
-            quick_repeats=1,
-        ),
+        Part.of(theorem, "theorem1", "Theorem 1 with exact epochs", repeats=5, quick_repeats=1),
     ),
 )
