@@ -18,7 +18,7 @@ ONE = dict.fromkeys(VARIABLES, "1")
 
 
 def pin() -> None:
-    """Start this program anew with one thread where it has more; a BLAS reads the variables when it is loaded."""
+    """Start this program again with one thread where it has more; a BLAS reads the variables when it is loaded."""
     if all(os.environ.get(name) == "1" for name in VARIABLES):
         return
     sys.stdout.flush()

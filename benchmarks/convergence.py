@@ -16,8 +16,8 @@ from _report import RESULTS, machine, show, write_table
 from _targets import Targets
 from _threads import pin
 from kernelweave.exceptions import KernelWeaveWarning
-from kernelweave.experiments._svrg_data import view_problem
-from kernelweave.experiments._svrg_rivals import lbfgs_values
+from kernelweave.experiments.svrg.data import view_problem
+from kernelweave.experiments.svrg.rivals import lbfgs_values
 from kernelweave.norms import L1, Lp
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, registry, solve

@@ -20,7 +20,7 @@ from _report import show, write_table
 from _targets import Targets
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
-from kernelweave.experiments._obscure_data import mnist_kernels, mnist_split
+from kernelweave.experiments.obscure.data import mnist_kernels, mnist_split
 from kernelweave.norms import Block
 from streaming import P, rows_of, views
 

@@ -15,7 +15,7 @@ import importlib
 import pkgutil
 import threading
 from collections.abc import Iterator, Mapping
-from typing import Any, Generic, TypeVar
+from typing import Any, ClassVar, Generic, TypeVar
 
 from sklearn.base import BaseEstimator
 
@@ -28,6 +28,14 @@ class Component(BaseEstimator):
     """Base of the plain Python building blocks: parameters in ``__init__``, nothing learnt."""
 
     registered_as: str | None = None
+    #: where the classes of a room are found by name; set by the room's base class
+    components: ClassVar[Registry[Any]]
+
+    def __init_subclass__(cls, registered_as: str | None = None, **kwargs: Any) -> None:
+        super().__init_subclass__(**kwargs)
+        if registered_as is not None:
+            cls.registered_as = registered_as
+            cls.components.add(registered_as, cls)
 
     def _html_repr(self) -> str:  # a component is not an estimator: no diagram
         from html import escape
@@ -44,6 +52,20 @@ def nearest(word: str, known: Iterator[str] | list[str]) -> str:
     return f" Did you mean {close[0]!r}?" if close else ""
 
 
+#: packages with a registry
+_ROOMS: set[str] = set()
+
+
+def _import_below(package: str) -> None:
+    """Import every public module of a package, and of the packages in it that have no registry of their own."""
+    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+        if not module.name.startswith("_"):
+            name = f"{package}.{module.name}"
+            importlib.import_module(name)
+            if module.ispkg and name not in _ROOMS:
+                _import_below(name)
+
+
 class Registry(Mapping[str, type[T]], Generic[T]):
     """The classes of one room by name; the room's modules are imported on the first look."""
 
@@ -51,6 +73,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         self.kind = kind
         self.plural = f"{kind}es" if kind.endswith("s") else f"{kind}s"
         self.package = package
+        _ROOMS.add(package)
         self._classes: dict[str, type[T]] = {}
         self._loaded = self._loading = False
         self._lock = threading.RLock()
@@ -69,10 +92,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
             if not (self._loaded or self._loading):  # the modules may look, too, while they are imported
                 self._loading = True
                 try:
-                    package = importlib.import_module(self.package)
-                    for module in pkgutil.iter_modules(package.__path__):
-                        if not module.name.startswith("_"):
-                            importlib.import_module(f"{self.package}.{module.name}")
+                    _import_below(self.package)
                     self._loaded = True
                 finally:  # after an interrupt the next look begins again
                     self._loading = False

@@ -1,4 +1,4 @@
-"""Labels from several annotators: one label a sample, and how far to trust it.
+"""Labels from several annotators: one label per sample, and how far to trust it.
 
 Majority votes are counted here; Dawid and Skene's model, which also learns how reliable every annotator is, comes from
 crowd-kit (``pip install kernelweave[crowd]``).
@@ -63,7 +63,7 @@ def as_long(annotations: Any) -> Any:
         return table
     wide = pd.DataFrame(annotations)
     if wide.ndim != 2 or wide.shape[1] < 1:
-        raise ValueError("annotations must have one row a sample and one column an annotator")
+        raise ValueError("annotations must have one row per sample and one column per annotator")
     stacked = wide.set_axis(range(wide.shape[1]), axis=1).reset_index(drop=True)
     table = stacked.reset_index(names="task").melt(id_vars="task", var_name="worker", value_name="label")
     given = table["label"].notna() & (table["label"].astype(str).str.strip() != "")
@@ -77,7 +77,7 @@ def as_long(annotations: Any) -> Any:
 
 
 def aggregate(annotations: Any, n_samples: int | None = None, method: str = "majority") -> CrowdLabels:
-    """Turn several annotators' labels into one label a sample with a confidence.
+    """Turn several annotators' labels into one label per sample with a confidence.
 
     Parameters
     ----------

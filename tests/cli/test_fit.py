@@ -347,7 +347,10 @@ def test_dates_are_refused_by_name(folder):
         ("[views.a", "is no TOML file"),
         ('other = 1\n[views.a]\ncolumns = ["site"]', "unknown entry 'other'"),
         ('[views.a]\ncolumn = ["site"]', "unknown entry 'column'"),
-        ('[views.a]\nkernels = ["gauss"]', "unknown kernel 'gauss'; there are linear"),
+        (
+            '[views.a]\nkernels = ["gauss"]',
+            "unknown kernel 'gauss'; there are cosine, gaussian, laplacian, linear, polynomial",
+        ),
         ('[views.a]\nwidths = ["wide"]', "widths is ['wide'], which it cannot be"),
         ('[views.a]\nfile = "a.csv"', "need the column that joins them"),
     ],

@@ -4,7 +4,7 @@ import pytest
 from click.testing import CliRunner
 
 from kernelweave.cli import main
-from kernelweave.experiments import smkl
+from kernelweave.experiments.smkl import study as smkl
 
 
 def reproduce(*arguments):

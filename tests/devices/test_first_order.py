@@ -68,7 +68,7 @@ def test_inner_problems_have_the_optimum_of_the_exact_solvers(kind, loss, column
     assert found.relative_gap <= 1e-6
     assert found.dual <= exact.primal * (1 + 1e-9)
     assert found.primal == pytest.approx(exact.primal, rel=2e-6)
-    # what it says of its point holds, computed anew
+    # what it says of its point holds, computed again
     np.testing.assert_allclose(found.decision, K @ found.beta, atol=1e-9)
     np.testing.assert_allclose(loss.project(y, found.beta, c, intercept), found.beta, atol=1e-10)
 

@@ -174,7 +174,7 @@ def test_suspects(ax):
 
 
 def test_noise_refused():
-    with pytest.raises(ValueError, match="one number a sample"):
+    with pytest.raises(ValueError, match="one number per sample"):
         NoiseDisplay(np.ones((2, 2)))
     with pytest.raises(ValueError, match="names has 1 entries, there are 2 samples"):
         NoiseDisplay([0.5, 0.5], names=["a"])

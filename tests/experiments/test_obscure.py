@@ -9,21 +9,23 @@ import pandas as pd
 import pytest
 from sklearn.utils import Bunch
 
-from kernelweave.experiments import _obscure_convergence as convergence
-from kernelweave.experiments import _obscure_data as data
-from kernelweave.experiments import _obscure_features as features
-from kernelweave.experiments import _obscure_grid as grid
-from kernelweave.experiments import _obscure_kernels as kernels
-from kernelweave.experiments import _obscure_mnist as mnist
-from kernelweave.experiments import _obscure_preselection as preselection
-from kernelweave.experiments import _obscure_scaling as scaling
-from kernelweave.experiments import _obscure_sizes as sizes
-from kernelweave.experiments import _obscure_theory as theory
-from kernelweave.experiments import _obscure_walk as walking
 from kernelweave.experiments import load_study
 from kernelweave.experiments._study import Report
+from kernelweave.experiments.obscure import (
+    convergence,
+    data,
+    features,
+    grid,
+    kernels,
+    mnist,
+    preselection,
+    scaling,
+    sizes,
+    theory,
+)
+from kernelweave.experiments.obscure import walk as walking
 from kernelweave.norms import Block
-from kernelweave.solvers.obscure import Obscure
+from kernelweave.solvers.online import Obscure
 
 
 @pytest.fixture
@@ -99,7 +101,7 @@ def test_blocks_are_quarters():
 
 def test_walks_end_near_the_optimum(digits):
     split = data.mfeat_split(60, 0)
-    bank, bound = data.bind(data.one_a_view(), split.X)
+    bank, bound = data.bind(data.one_per_view(), split.X)
     problem = data.problem_of(bank, split.y, Block(1.25), 1.0)
     error = walking.error_on(bound.cross(split.X_test), split.y_test, np.arange(3))
     rows = walking.walk(problem, Obscure(online_epochs=3), 200, error)

@@ -5,15 +5,17 @@ import pandas as pd
 import pytest
 
 from kernelweave import kernels as kw
-from kernelweave.experiments import _smkl_convergence, _smkl_data, load_study, smkl
-from kernelweave.experiments import _smkl_report as reports
+from kernelweave.experiments import load_study
 from kernelweave.experiments._methods import Method, Split, run_method
-from kernelweave.experiments._smkl_paper import TABLE2, TABLE3
 from kernelweave.experiments._study import Report
+from kernelweave.experiments.smkl import convergence, data
+from kernelweave.experiments.smkl import report as reports
+from kernelweave.experiments.smkl import study as smkl
+from kernelweave.experiments.smkl.paper import TABLE2, TABLE3
 
 
 def test_toy_is_standardised_by_its_training_part_and_the_irrelevant_come_last():
-    whole, relevant = _smkl_data.toy_split(6, 3), _smkl_data.toy_split(0, 3)
+    whole, relevant = data.toy_split(6, 3), data.toy_split(0, 3)
     assert whole.X.shape == (50, 40)
     assert whole.X_test.shape == (450, 40)
     assert relevant.X.shape == (50, 34)
@@ -66,13 +68,13 @@ def made_up(paper, seeds=4):
     """Rows as a run would leave them: SMKL at the paper's mean on every set, the others below."""
     rng = np.random.default_rng(0)
     rows = []
-    for data, known in paper.items():
+    for name, known in paper.items():
         for seed in range(seeds):
             for place, method in enumerate(smkl.METHODS):
                 accuracy = known["SMKL"][0] / 100 - 0.02 * abs(place - 2) + 0.001 * rng.normal()
                 rows.append(
                     {
-                        "data": data, "seed": seed, "method": method.name, "accuracy": accuracy, "kernels": 20 + seed,
+                        "data": name, "seed": seed, "method": method.name, "accuracy": accuracy, "kernels": 20 + seed,
                         "effective_kernels": 9.0, "fit_seconds": 0.1, "tuning_seconds": 1.0, "passes": 5.0,
                         "relative_gap": 1e-3, "iterations": 3,
                     }
@@ -146,7 +148,7 @@ def test_convergence_report_checks_the_bounds(tmp_path):
         }
         for variant in ("paper", "adaptive") for step in range(5)
     ]  # fmt: skip
-    lines = _smkl_convergence.report(
+    lines = convergence.report(
         pd.DataFrame(adaptive + paper), Report(tmp_path, "smkl", "convergence", "command")
     )
     assert [line[:4] for line in lines] == ["PASS", "FAIL", "PASS", "PASS", "PASS", "PASS"]

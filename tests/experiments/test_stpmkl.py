@@ -6,15 +6,11 @@ import pytest
 from sklearn.utils import Bunch
 
 from kernelweave import kernels as kw
-from kernelweave.experiments import _stpmkl_convergence as convergence
-from kernelweave.experiments import _stpmkl_crowd as crowd
-from kernelweave.experiments import _stpmkl_data as data
-from kernelweave.experiments import _stpmkl_equivalence as equivalence
-from kernelweave.experiments import _stpmkl_report as reports
-from kernelweave.experiments import _stpmkl_stopping as stopping
-from kernelweave.experiments import stpmkl
-from kernelweave.experiments._stpmkl_methods import METHODS, run_noisy_method
 from kernelweave.experiments._study import Report
+from kernelweave.experiments.stpmkl import convergence, crowd, data, equivalence, stopping
+from kernelweave.experiments.stpmkl import report as reports
+from kernelweave.experiments.stpmkl import study as stpmkl
+from kernelweave.experiments.stpmkl.methods import METHODS, run_noisy_method
 
 NAMES = list(METHODS)
 

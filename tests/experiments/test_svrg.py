@@ -6,14 +6,11 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelweave.experiments import _svrg_exponents as exponents
-from kernelweave.experiments import _svrg_passes as passes
-from kernelweave.experiments import _svrg_robust as robust
-from kernelweave.experiments import _svrg_theorem as theorem
 from kernelweave.experiments import load_study
 from kernelweave.experiments._study import Report
-from kernelweave.experiments._svrg_data import NORMS, cosine_views, optimum, random_problem, view_problem
-from kernelweave.experiments._svrg_rivals import lbfgs_values
+from kernelweave.experiments.svrg import exponents, passes, robust, theorem
+from kernelweave.experiments.svrg.data import NORMS, cosine_views, optimum, random_problem, view_problem
+from kernelweave.experiments.svrg.rivals import lbfgs_values
 from kernelweave.solvers import Stop, registry, solve
 
 

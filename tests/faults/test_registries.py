@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import threading
 
 import pytest
@@ -56,3 +57,19 @@ def test_an_interrupted_look_begins_again(slow):
         except KeyboardInterrupt:
             continue
     assert found == len(list(registry)) > 5
+
+
+def test_classes_in_packages_inside_the_room_are_found(tmp_path, monkeypatch):
+    inner = tmp_path / "some_room" / "group" / "deeper"
+    inner.mkdir(parents=True)
+    for folder in (inner, inner.parent, inner.parent.parent):
+        (folder / "__init__.py").touch()
+    (inner.parent.parent / "__init__.py").write_text(
+        "from kernelweave._components import Component, Registry\nregistry = Registry('thing', 'some_room')\n"
+    )
+    for folder, name in ((inner.parent, "near"), (inner, "far"), (inner, "_private")):
+        (folder / f"{name}.py").write_text(
+            f"from some_room import Component, registry\nregistry.add({name!r}, type({name!r}, (Component,), {{}}))\n"
+        )
+    monkeypatch.syspath_prepend(tmp_path)
+    assert list(importlib.import_module("some_room").registry) == ["far", "near"]

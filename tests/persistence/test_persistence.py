@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import pickle
@@ -32,10 +33,11 @@ from kernelweave import (
     SimilarityClassifier,
 )
 from kernelweave import kernels as kw
-from kernelweave.norms import Lp
+from kernelweave.norms import Block, Elastic, Lp
 from kernelweave.persistence import ModelFileError, about, load, save
 from kernelweave.persistence._allowed import allowed_objects
 from kernelweave.persistence._file import LABEL
+from kernelweave.persistence._moved import MOVED
 from kernelweave.persistence._tables import SavedTable
 from kernelweave.solvers import Solver
 
@@ -192,7 +194,7 @@ def path(tmp_path):
 
 
 def rewrite(path, changes):
-    """Write the archive anew with some members changed (None drops one)."""
+    """Write the archive again with some members changed (None drops one)."""
     with zipfile.ZipFile(path) as archive:
         members = {name: archive.read(name) for name in archive.namelist()} | changes
     with zipfile.ZipFile(path, "w") as archive:
@@ -204,6 +206,24 @@ def rewrite(path, changes):
 def description(path):
     with zipfile.ZipFile(path) as archive:
         return json.loads(archive.read("schema.json"))
+
+
+@pytest.mark.parametrize("old", sorted(MOVED))
+def test_classes_that_moved_are_found(old, path):
+    module, _, name = MOVED[old].rpartition(".")
+    solver = getattr(importlib.import_module(module), name)(random_state=7)
+    norm, loss = (Elastic(0.01, 1.5), "hinge") if name == "UFO" else (Block(1.5), "logistic")
+    model = MKLClassifier(kw.gaussian([1.0, 2.0]), loss=loss, norm=norm, solver=solver, fit_intercept=False)
+    save(model.set_params(max_iter=3, tol=1.0).fit(X, Y > 0), path)
+    before, _, kind = old.rpartition(".")
+    text = json.dumps(description(path)).replace(
+        f'"__class__": "{name}", "__module__": "{module}"', f'"__class__": "{kind}", "__module__": "{before}"'
+    )
+    assert module not in text
+    assert before in text
+    rewrite(path, {"schema.json": text.encode()})
+    solver = load(path).solver
+    assert (type(solver).__module__, type(solver).__name__, solver.random_state) == (module, name, 7)
 
 
 class Harmful:

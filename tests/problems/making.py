@@ -10,7 +10,8 @@ import references as ref
 from kernelweave.banks import precomputed_bank
 from kernelweave.problems import MKLProblem
 
-#: label -> reference norm; the entropy's strength depends on the problem and is settled there
+#: label -> reference norm, of every registered norm that a conic solver knows (a test says so); the entropy's strength
+#: depends on the problem and is settled there
 NORMS = {
     "l1": ref.l1_norm,
     "lp-1.3": lambda: ref.lp_norm(1.3),

@@ -23,7 +23,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor, NoisyLabelMKLClassifier
 from kernelweave import kernels as kw
-from kernelweave.experiments._statistics import corrected_t_test
+from kernelweave._numerics.significance import corrected_t_test
 from kernelweave.report import make_report
 from kernelweave.report._gather import gather
 from kernelweave.report._html import classes_for_styles

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelweave.experiments._similarity_sdp import conic_optimum
+from kernelweave.experiments.similarity.sdp import conic_optimum
 from kernelweave.norms import Maximum
 from kernelweave.problems.similarity import DualPoint, SeparateKernelsProblem, SingleKernelProblem
 from kernelweave.problems.similarity_losses import UserLoss, make_similarity_loss, similarity_losses

@@ -7,14 +7,12 @@ import pandas as pd
 import pytest
 
 from kernelweave.estimators import held_similarities
-from kernelweave.experiments import _similarity_certificates as certificates
-from kernelweave.experiments import _similarity_data as data
-from kernelweave.experiments import _similarity_methods as methods
-from kernelweave.experiments import _similarity_report as reports
 from kernelweave.experiments import load_study
-from kernelweave.experiments._similarity_certificates import keys as all_runs
-from kernelweave.experiments._similarity_paper import TABLE3, TABLE12
 from kernelweave.experiments._study import Report
+from kernelweave.experiments.similarity import certificates, data, methods
+from kernelweave.experiments.similarity import report as reports
+from kernelweave.experiments.similarity.certificates import keys as all_runs
+from kernelweave.experiments.similarity.paper import TABLE3, TABLE12
 
 from .making import similarities
 

@@ -17,10 +17,11 @@ from kernelweave.losses import Hinge, MulticlassHinge
 from kernelweave.norms import Block, Elastic, Norm
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, make_solver, solve
-from kernelweave.solvers import _online as online
 from kernelweave.solvers import working_set as working_set_module
-from kernelweave.solvers._online_run import OnlineRun
-from kernelweave.solvers.obscure import Obscure, radius_of
+from kernelweave.solvers.online import Obscure
+from kernelweave.solvers.online import _products as products
+from kernelweave.solvers.online._run import OnlineRun
+from kernelweave.solvers.online.obscure import radius_of
 from kernelweave.solvers.working_set import WorkingSet
 
 
@@ -138,10 +139,10 @@ def test_rows_computed_when_needed_are_those_that_would_be_kept(solver, monkeypa
         return solve(problem, make_solver(solver, problem.loss, problem.norm), Stop(1e-9, max_iter=12)).point
 
     kept = found()
-    monkeypatch.setattr(online, "default_budget", lambda: 8 * 3 * 3 * 40 + 1000)
-    monkeypatch.setattr(online, "CHUNK", 3 * 40 * 7)
+    monkeypatch.setattr(products, "default_budget", lambda: 8 * 3 * 3 * 40 + 1000)
+    monkeypatch.setattr(products, "CHUNK", 3 * 40 * 7)
     np.testing.assert_allclose(found().beta, kept.beta, atol=1e-12)
-    monkeypatch.setattr(online, "default_budget", lambda: 1000)
+    monkeypatch.setattr(products, "default_budget", lambda: 1000)
     with pytest.raises(
         MemoryBudgetError, match=r"40 samples with 3 kernels and 3 classes needs .*explicit features"
     ):

@@ -12,14 +12,15 @@ import references as ref
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave.banks import LowRankBank
-from kernelweave.experiments._svrg_data import cosine_views, optimum, random_problem, view_problem
+from kernelweave.experiments.svrg.data import cosine_views, optimum, random_problem, view_problem
 from kernelweave.losses import Logistic, make_loss
 from kernelweave.losses.corrected import CorrectedLogistic, CorrectedSquared
 from kernelweave.norms import Lp
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, registry, solve, without_caches
-from kernelweave.solvers._svrg_forms import Derivative, draw, shares
-from kernelweave.solvers._svrg_paper import schedule, work_done
+from kernelweave.solvers._derivatives import Derivative
+from kernelweave.solvers.svrg._paper import schedule, work_done
+from kernelweave.solvers.svrg._sampling import draw, shares
 
 SVRG = registry["svrg"]
 

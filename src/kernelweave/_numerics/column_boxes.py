@@ -27,7 +27,7 @@ def project_box(v: Any, low: Any, high: Any) -> Any:
 
 
 def project_box_balanced(v: Any, low: Any, high: Any) -> Any:
-    """Project on the box *and* on columns that sum to zero: ``clip(v - h)`` with one h a column.
+    """Project on the box *and* on columns that sum to zero: ``clip(v - h)`` with one h per column.
 
     The sum falls with h and is linear between breakpoints: Newton's method, kept inside a bracket.
     """

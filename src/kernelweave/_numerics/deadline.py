@@ -13,16 +13,23 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
 
+import numpy as np
+from numpy.typing import NDArray
+
 __all__ = [
     "Deadline",
     "OutOfTime",
     "check_time",
+    "in_time",
     "interrupted",
     "out_of_time",
     "time_left",
     "time_limit",
     "time_spent",
 ]
+
+#: multiply-adds between two looks at the clock where there is a time limit
+GLANCE = 10_000_000
 
 
 class OutOfTime(Exception):
@@ -137,3 +144,11 @@ def check_time(needed: float = 0.0, preparing: bool = False) -> None:
     deadline = _current.get()
     if deadline is not None and (deadline.has_point or preparing) and deadline.left <= needed:
         raise OutOfTime
+
+
+def in_time(order: NDArray[np.intp], price: int) -> Iterator[NDArray[np.intp]]:
+    """Cut an order into parts that a time limit can come between; ``price`` is the most that a row costs."""
+    size = order.size if time_left() == math.inf else max(1, GLANCE // max(price, 1))
+    for first in range(0, order.size, size):
+        check_time()
+        yield order[first : first + size]

@@ -1,7 +1,7 @@
 """Steps on single samples for (2, r)-norm MKL: OBSCURE, Pegasos and UFO, and exact ascent on the same dual.
 
 Every kernel j has ``theta_j = sum_i a_i phi_j(x_i)`` with the same coefficients a ``(n, k)``; only the norms differ, so
-``f = sum_j c_j theta_j`` with one factor a kernel.  What a step needs of the sample are its products with all theta_j,
+``f = sum_j c_j theta_j`` with one factor per kernel.  A step needs the sample's products with all theta_j,
 ``p (m, k)``.  They are kept for all samples, ``P (k, m, n)``, or made from ``W = theta (k, D)`` where kernels have
 explicit features.
 

@@ -20,7 +20,7 @@ def solve_qp(
 ) -> tuple[np.ndarray, np.ndarray]:
     """Minimise ``x'Px/2 + q'x`` subject to ``G x <= h`` and ``A x = b``.
 
-    Mehrotra's predictor and corrector with one factorisation an iteration.
+    Mehrotra's predictor and corrector with one factorisation per iteration.
 
     Returns
     -------

@@ -131,7 +131,7 @@ def _explicit(kernels: list[Kernel], ranks: list[int | None], n: int, storage: s
 
 
 def _feature_bytes(kernels: list[Kernel], samples: Any, ranks: list[int | None], explicit: Index) -> int:
-    """Bytes of the explicit features; sparse samples keep their zeros to themselves."""
+    """Return the bytes of the explicit features; those of sparse samples are stored without their zeros."""
     dense = 8 * n_samples(samples) * sum(ranks[j] or 0 for j in explicit)
     if not sp.issparse(samples):
         return dense

@@ -27,7 +27,7 @@ def base_groups(kernels: list[Kernel], which: Index | range) -> list[list[int]]:
 
 
 class LazyBank(Bank):
-    """Kernels and samples; every pass computes its entries anew, one base matrix a family and block.
+    """Kernels and samples; every pass computes its entries again, one base matrix per family and block.
 
     Parameters
     ----------

@@ -1,4 +1,4 @@
-"""A bank on a device of torch: stored there in some precision, or computed anew in every pass.
+"""A bank on a device of torch: stored there in some precision, or computed again in every pass.
 
 Stored entries are divided by the largest of their kernel first, so that half precision never overflows.  In half
 precision coefficients are split into two halves, ``a = high + low / 2048``, whose products are added up in single

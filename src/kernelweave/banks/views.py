@@ -138,7 +138,7 @@ class Recentred(Bank):
         total, along = np.sum(a, axis=0), self.means[which] @ a
         shift = (
             self.grand[which].reshape(-1, *[1] * (a.ndim - 1)) * total - along
-        )  # one constant a kernel and column
+        )  # one constant per kernel and column
         return out + shift[:, None] - np.multiply.outer(means, total)
 
     def combine(self, weights: Array) -> Array:

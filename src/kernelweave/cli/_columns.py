@@ -83,8 +83,8 @@ def column_transformer(table: Any, kinds: dict[str, str], views: Sequence[View])
 
     parts, starts = [], [0]
     for view in views:
-        numbers = [column for column in view.found if kinds[column] == "numbers"]
-        texts = [column for column in view.found if kinds[column] == "categories"]
+        numbers = [column for column in view.picked if kinds[column] == "numbers"]
+        texts = [column for column in view.picked if kinds[column] == "categories"]
         size = len(numbers)
         if numbers:
             fill = SimpleImputer(strategy="median", keep_empty_features=True)

@@ -115,7 +115,7 @@ def compile_first(split: Split, bank: Any) -> None:
 
 
 def verbosity() -> int:
-    """A bar where someone watches, a line an iteration in a log."""
+    """Show a bar where someone watches, one line per iteration in a log."""
     return 1 if sys.stderr.isatty() else 2
 
 

@@ -155,8 +155,8 @@ def read_matrices(paths: Sequence[Path]) -> list[Any]:
     for path in paths:
         try:
             if path.suffix.lower() in (".npy", ".npz"):
-                found = _load_arrays(path)
-                loaded = list(found.values()) if isinstance(found, dict) else [found]
+                arrays = _load_arrays(path)
+                loaded = list(arrays.values()) if isinstance(arrays, dict) else [arrays]
             elif path.suffix.lower() in (".csv", ".tsv"):
                 loaded = [np.loadtxt(path, delimiter="," if path.suffix.lower() == ".csv" else "\t", ndmin=2)]
             else:

@@ -25,7 +25,7 @@ def open_model(path: Path) -> tuple[Any, dict[str, Any]]:
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
         model, label = loaded(path)
-    others = [one for one in caught if not issubclass(one.category, InconsistentVersionWarning)]
+    others = [warning for warning in caught if not issubclass(warning.category, InconsistentVersionWarning)]
     if len(others) < len(caught):
         say(
             f"warning: {path} was written with scikit-learn {label['scikit-learn']}, "
@@ -33,8 +33,8 @@ def open_model(path: Path) -> tuple[Any, dict[str, Any]]:
             "what its steps compute may have changed",
             err=True,
         )
-    for one in others:
-        warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
+    for warning in others:
+        warnings.warn_explicit(warning.message, warning.category, warning.filename, warning.lineno)
     return model, label
 
 

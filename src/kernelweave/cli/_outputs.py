@@ -62,11 +62,11 @@ def check_outputs(
             raise click.UsageError(f"{path} exists: give another {option}, or --force to write over it")
 
 
-def _same(one: Path, other: Path) -> bool:
+def _same(path: Path, other: Path) -> bool:
     """Whether two names mean one file, through links and other ways of writing it too."""
-    if os.path.realpath(one) == os.path.realpath(other):
+    if os.path.realpath(path) == os.path.realpath(other):
         return True
     try:
-        return os.path.samefile(one, other)
+        return os.path.samefile(path, other)
     except OSError:
         return False

@@ -91,7 +91,7 @@ def train(options: Options) -> Trained:
     if options.gram:
         _last(model).kernel_names_[:] = note["gram"]
     # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
-    said = [str(one.message) for one in caught if "kernelweave" in one.category.__module__]
+    said = [str(warning.message) for warning in caught if "kernelweave" in warning.category.__module__]
     return Trained(model, X, y, note, ids, list(dict.fromkeys(said)))
 
 
@@ -155,7 +155,7 @@ def _target(frame: Any, options: Options) -> tuple[Any, str]:
 def _columns(
     frame: Any, views: list[View], options: Options, identity: str | None, note: dict[str, Any]
 ) -> tuple[Any, list[Any], Any]:
-    """Samples, the steps before the model, and the kernels on what these make."""
+    """Return the samples, the steps before the model, and the kernels on the columns that these steps produce."""
     from .. import kernels as kw
 
     unknown = [name for name in options.drop if name not in frame]
@@ -169,7 +169,7 @@ def _columns(
     views = views or [View("all features")]
     for view in views:
         view.pick(columns)
-    used = list(dict.fromkeys(column for view in views for column in view.found))
+    used = list(dict.fromkeys(column for view in views for column in view.picked))
     kinds = column_kinds(frame, used)
     table = check_columns(frame, kinds)
     transformer, starts = column_transformer(table, kinds, views)
@@ -178,7 +178,7 @@ def _columns(
     else:
         default = options.kernels in (None, "default")
         kernels = kw.default_bank() if default else kw.preset(str(options.kernels))
-    note["views"] = {view.name: view.found for view in views} if named else {}
+    note["views"] = {view.name: view.picked for view in views} if named else {}
     note["columns"] = kinds
     return table, [("columns", transformer)], kernels
 

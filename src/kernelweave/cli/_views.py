@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
+from inspect import signature
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,6 @@ file = "clinical.csv"           # beside views.toml; all of its columns
 kernels = ["polynomial"]
 degrees = [2, 3]
 """
-KERNELS = ("linear", "gaussian", "laplacian", "polynomial", "cosine")
 WIDTHS = (0.25, 0.5, 1.0, 2.0, 4.0)
 
 
@@ -37,36 +37,41 @@ class View:
     widths: tuple[float, ...] = WIDTHS
     degrees: tuple[int, ...] = (2, 3)
     file: str | None = None
-    found: list[str] = field(default_factory=list)
+    picked: list[str] = field(default_factory=list)
 
     def spec(self) -> Any:
-        """Kernels of the view, before they are placed on columns."""
+        """Return the kernels of the view, before they are placed on columns."""
         from .. import kernels as kw
 
-        made = {
-            "linear": lambda: kw.linear(),
-            "cosine": lambda: kw.cosine(),
-            "gaussian": lambda: kw.gaussian(self.widths, relative=True),
-            "laplacian": lambda: kw.laplacian(self.widths, relative=True),
-            "polynomial": lambda: kw.polynomial(self.degrees),
-        }
-        specs = [made[name]() for name in self.kernels]
+        settings = {"widths": self.widths, "relative": True, "degrees": self.degrees}
+        specs = []
+        for name in self.kernels:
+            make = getattr(kw, name)
+            wanted = signature(make).parameters
+            specs.append(make(**{key: value for key, value in settings.items() if key in wanted}))
         return sum(specs[1:], start=specs[0])
 
     def pick(self, columns: Sequence[str]) -> None:
-        """Settle which columns the patterns mean; a pattern that means none is an error."""
-        self.found = []
+        """Settle which columns the patterns mean; a pattern that matches none is an error."""
+        self.picked = []
         for pattern in self.columns:
-            mine = [column for column in columns if column == pattern] or [
+            matching = [column for column in columns if column == pattern] or [
                 column for column in columns if fnmatchcase(column, pattern)
             ]
-            if not mine:
+            if not matching:
                 from .._components import nearest
 
                 raise ValueError(
                     f"view {self.name!r}: no column is called {pattern!r}.{nearest(pattern, list(columns))}"
                 )
-            self.found += [column for column in mine if column not in self.found]
+            self.picked += [column for column in matching if column not in self.picked]
+
+
+def kernel_names() -> list[str]:
+    """Return the names of the kernels that any table of numbers will do for."""
+    from ..kernels import registry
+
+    return [name for name in registry if registry[name].for_tables]
 
 
 def read_views(path: Path) -> tuple[list[View], str | None]:
@@ -104,12 +109,13 @@ def _view(name: str, table: Any, path: Path) -> View:
         if key not in known:
             raise ValueError(f"{where}: unknown entry {key!r}; there are {', '.join(known)}")
         entries = [value] if key == "file" or not isinstance(value, list) else value
-        if not entries or not all(isinstance(one, known[key]) for one in entries):  # type: ignore[arg-type]
+        if not entries or not all(isinstance(entry, known[key]) for entry in entries):  # type: ignore[arg-type]
             raise ValueError(f"{where}: {key} is {value!r}, which it cannot be")
         setattr(view, key, value if key == "file" else tuple(entries))
-    unknown = [kernel for kernel in view.kernels if kernel not in KERNELS]
+    known_kernels = kernel_names()
+    unknown = [kernel for kernel in view.kernels if kernel not in known_kernels]
     if unknown:
-        raise ValueError(f"{where}: unknown kernel {unknown[0]!r}; there are {', '.join(KERNELS)}")
+        raise ValueError(f"{where}: unknown kernel {unknown[0]!r}; there are {', '.join(known_kernels)}")
     if view.file is not None:
         view.file = str(path.parent / view.file)
     return view

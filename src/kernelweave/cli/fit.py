@@ -194,6 +194,6 @@ def _command() -> str:
             if option in ("--json", "--quiet", "--force"):
                 continue
             values = value if isinstance(value, tuple) else (value,)
-            for one in values:
-                words += [option] if parameter.is_flag else [option, str(one)]
+            for given in values:
+                words += [option] if parameter.is_flag else [option, str(given)]
     return shlex.join(words)

@@ -27,7 +27,7 @@ def methods(as_json: bool) -> None:
     from ._terminal import say, say_json
     from ._text import listing
 
-    needs = {name: [REQUIREMENTS[need][1] for need in solvers[name].needs] for name in solvers}
+    needs = {name: [str(REQUIREMENTS[need]) for need in solvers[name].needs] for name in solvers}
     tasks = {name: f"for {' and '.join(sorted(losses[name].tasks))}" for name in losses}
     if as_json:
         rooms = {

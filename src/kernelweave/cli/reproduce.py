@@ -1,4 +1,4 @@
-"""``kernelweave reproduce``: a paper's tables and figures, run anew."""
+"""``kernelweave reproduce``: a paper's tables and figures, run again."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ def reproduce(
     restart: bool,
     listed: bool,
 ) -> None:
-    """Run a paper's tables and figures anew, the printed numbers beside ours.
+    """Run a paper's tables and figures again, the printed numbers beside ours.
 
     \b
     kernelweave reproduce --list

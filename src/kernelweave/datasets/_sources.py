@@ -93,7 +93,7 @@ def _read_csv(path: Path) -> Table:
 
 
 def _read_npz(path: Path) -> Table:
-    """One array a view, and the labels under ``y``; or the parts of a CSR matrix, ``y`` and ``terms``."""
+    """Return one array per view, and the labels under ``y``; or the parts of a CSR matrix, ``y`` and ``terms``."""
     with np.load(path, allow_pickle=False) as file:
         if "indptr" in file.files:
             import scipy.sparse as sp

@@ -117,7 +117,7 @@ class ConvergenceDisplay:
             Where to draw; a new figure by default.
         kind : {"bounds", "gap"}, default="bounds"
             The primal value and the dual bound with what is not known yet between them, or the relative gap on a
-            logarithmic scale, one curve a problem.
+            logarithmic scale, one curve per problem.
         x : {"passes", "seconds", "iteration"}, default="passes"
         problem : label, optional
             One of several problems; needed for ``kind="bounds"`` where there are several.

@@ -53,7 +53,7 @@ class NoiseDisplay:
         self.label_quality = np.asarray(label_quality, dtype=float)
         if self.label_quality.ndim != 1:
             raise ValueError(
-                f"label_quality must be one number a sample, got shape {self.label_quality.shape}"
+                f"label_quality must be one number per sample, got shape {self.label_quality.shape}"
             )
         n = len(self.label_quality)
         for what, given in (("names", names), ("wrong", wrong)):

@@ -19,7 +19,7 @@ class WeightsDisplay:
     Parameters
     ----------
     weights : array of shape (m,) or (k, m)
-        Kernel weights, one row a problem where several were fitted.
+        Kernel weights, one row per problem where several were fitted.
     kernel_names : sequence of m str
         Names of the kernels.
     problem_names : sequence of k str, optional

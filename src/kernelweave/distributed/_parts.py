@@ -1,7 +1,7 @@
 """What lives on a worker: some rows of the bank, and the sums over them that a round asks for.
 
 A part keeps no state of the fit beyond what it was made of and what was attached to it (normalisation, targets), so a
-part that is lost is made anew elsewhere and the round is asked again.
+part that is lost is made again elsewhere and the round is asked again.
 """
 
 from __future__ import annotations
@@ -158,7 +158,7 @@ class KernelPart(_Part):
 
 
 class FeaturePart(_Part):
-    """Explicit features of some rows, kept or computed anew in every sweep."""
+    """Explicit features of some rows, kept or computed again in every sweep."""
 
     def __init__(self, kernels: list[Any], sent: Any, dtype: str, stored: bool, threads: int) -> None:
         self.rows = read_rows(sent)

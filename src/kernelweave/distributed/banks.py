@@ -1,4 +1,4 @@
-"""Banks whose rows are on the workers of a cluster: the interface of any other bank, a round a method."""
+"""Banks whose rows are on the workers of a cluster: the interface of any other bank, one round per method."""
 
 from __future__ import annotations
 

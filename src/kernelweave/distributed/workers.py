@@ -1,4 +1,4 @@
-"""Parts of a bank on the workers of a Dask cluster: made, asked in rounds, and made anew where a worker is lost.
+"""Parts of a bank on the workers of a Dask cluster: made, asked in rounds, and made again where a worker is lost.
 
 A round is one message to every part and one answer from it, carried by Dask's actors: no task is scheduled.  Parts hold
 nothing that they were not made of or had attached, so a round that a worker did not survive is simply asked again.
@@ -21,7 +21,7 @@ __all__ = ["ClusterCost", "Workers"]
 PATIENCE = 5.0
 #: seconds until a lost worker has to be missed by the scheduler, or another one to turn up
 GRACE = 60.0
-#: times that every part may be lost before it is no accident
+#: losses per part, on average, after which the fit gives up: so many are no accident
 LOSSES = 4
 
 
@@ -32,7 +32,7 @@ class ClusterCost:
     Attributes
     ----------
     parts : int
-        Parts that the rows were cut into, one a worker.
+        Parts that the rows were cut into, one per worker.
     rounds : int
         Messages to all parts, and back.
     sent, received : int
@@ -44,7 +44,7 @@ class ClusterCost:
     stored : int
         Bytes of the bank on all workers together.
     rebuilt : int
-        Parts that were made anew because their worker was lost.
+        Parts that were made again because their worker was lost.
     """
 
     parts: int = 0
@@ -101,7 +101,7 @@ class Workers:
     # ---- rounds ----------------------------------------------------------------------------------------------
 
     def attach(self, name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
-        """Ask a method of every part that changes it; it is called again where a part is made anew."""
+        """Ask a method of every part that changes it; it is called again where a part is made again."""
         for place, args in zip(self.places, arguments, strict=True):
             place.attached[name] = args
         return self.ask(name, arguments)
@@ -134,7 +134,7 @@ class Workers:
             return None
 
     def _finish(self, place: _Place, method: str, args: tuple[Any, ...], call: Any) -> tuple[float, Any]:
-        """Wait for an answer; where the worker is lost meanwhile, make its part anew elsewhere and ask again."""
+        """Wait for an answer; where the worker is lost meanwhile, make its part again elsewhere and ask again."""
         while True:
             try:
                 return self._answer(place, call)

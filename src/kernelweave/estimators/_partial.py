@@ -17,8 +17,9 @@ from ..banks.normalise import Normaliser
 from ..kernels import resolve_kernels
 from ..kernels._helpers import n_samples, take
 from ..losses import Loss
-from ..solvers._online import block_exponent, derivative_of
-from ..solvers.obscure import Obscure
+from ..solvers._derivatives import derivative_of
+from ..solvers.online import Obscure
+from ..solvers.online._products import block_exponent
 from ._inputs import new_samples
 from ._refusal import unchanged_where_it_raises
 

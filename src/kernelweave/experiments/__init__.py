@@ -1,4 +1,4 @@
-"""The papers' tables and figures, run anew: one study a paper, the printed numbers beside ours.
+"""The papers' tables and figures, run again: one study per paper, the printed numbers beside ours.
 
 ``kernelweave reproduce`` is the way in; :func:`load_study` is the same from Python.  Studies are imported when asked
 for, so that the names cost nothing.
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 
 __all__ = ["STUDIES", "load_study"]
 
-#: name of a study -> what it reproduces; each lives in the module of its name
+#: name of a study -> what it reproduces; each lives in the folder of its name
 STUDIES = {
     "smkl": "SMKL: smooth optimization for effective multiple kernel learning (Xu, Jin, Zhu, King, Lyu, Yang 2010)",
     "stpmkl": "StPMKL: multiple kernel learning from noisy labels (Yang, Mahdavi, Jin, Zhang, Zhou 2012)",

@@ -83,6 +83,12 @@ class Part:
     quick_repeats: int = 2
     missing: Callable[[], Sequence[str]] = field(default=tuple)
 
+    @classmethod
+    def of(cls, module: Any, name: str, title: str, **options: Any) -> Part:
+        """Return the part of a module that has ``SETTINGS``, ``keys``, ``work``, ``report`` and perhaps ``missing``."""
+        options = {"keys": module.keys, "missing": getattr(module, "missing", tuple)} | options
+        return cls(name, title, module.SETTINGS, work=module.work, report=module.report, **options)
+
     @property
     def stamp(self) -> str:
         """Short name of the settings."""
@@ -111,8 +117,8 @@ class _Kept:
         self.path, self.part = path, part
         self.rows = pd.DataFrame()
         if path.exists() and not restart:
-            found = pd.read_csv(path)
-            self.rows = found[found["settings"] == part.stamp].reset_index(drop=True)
+            kept = pd.read_csv(path)
+            self.rows = kept[kept["settings"] == part.stamp].reset_index(drop=True)
         path.parent.mkdir(parents=True, exist_ok=True)
         if len(self.rows):
             self._write()

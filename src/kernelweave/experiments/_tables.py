@@ -18,16 +18,16 @@ _PACKAGES = ("kernelweave", "numpy", "scipy", "scikit-learn", "numba")
 
 def _processor() -> str:
     """CPU model, with its family and model number where the name alone says little."""
-    found: dict[str, str] = {}
+    facts: dict[str, str] = {}
     try:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor() or platform.machine()
     for line in lines:
         key, _, value = line.partition(":")
-        found.setdefault(key.strip(), value.strip())
-    name = found.get("model name", platform.machine())
-    numbers = [f"{key} {found[key]}" for key in ("cpu family", "model") if key in found]
+        facts.setdefault(key.strip(), value.strip())
+    name = facts.get("model name", platform.machine())
+    numbers = [f"{key} {facts[key]}" for key in ("cpu family", "model") if key in facts]
     return f"{name} ({', '.join(numbers)})" if numbers else name
 
 
@@ -44,13 +44,13 @@ def _load() -> str:
 
 
 def _versions() -> str:
-    found = []
+    versions = []
     for package in _PACKAGES:
         try:
-            found.append(f"{package} {version(package)}")
+            versions.append(f"{package} {version(package)}")
         except PackageNotFoundError:
             continue
-    return ", ".join(found)
+    return ", ".join(versions)
 
 
 def machine() -> str:

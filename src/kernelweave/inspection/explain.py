@@ -27,7 +27,7 @@ class Contributions:
     Attributes
     ----------
     values : array of shape (n_new, m) or (n_new, m, k)
-        One column a kernel; they and the intercept add up to the decision values.
+        One column per kernel; they and the intercept add up to the decision values.
     intercept : float or array of shape (k,)
     kernel_names, views : arrays of shape (m,)
     classes : array or None

@@ -56,9 +56,9 @@ def view_p_values(
     Returns
     -------
     DataFrame
-        A row a view: ``quality`` of the held-out decisions, its mean ``shuffled``, ``p_value``, and ``p_holm`` adjusted
-        for the number of views.  The quality is the mean margin cut off at -1 and 1, or minus the mean squared error
-        in regression.
+        One row per view: ``quality`` of the held-out decisions, its mean ``shuffled``, ``p_value``, and ``p_holm``
+        adjusted for the number of views.  The quality is the mean margin cut off at -1 and 1, or minus the mean squared
+        error in regression.
 
     Examples
     --------
@@ -89,7 +89,7 @@ def view_p_values(
 def test_views(
     parts: list[tuple[Contributions, NDArray[Any]]], permutations: int, random: Any, classify: bool
 ) -> Any:
-    """Shuffle every view among the held-out samples of each fold; a row a view."""
+    """Shuffle every view among the held-out samples of each fold; one row per view."""
     import pandas as pd
 
     n = sum(len(labels) for _, labels in parts)

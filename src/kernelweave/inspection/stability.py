@@ -57,7 +57,7 @@ class WeightStability:
         return list(dict.fromkeys(self.views.tolist()))
 
     def kernels(self) -> Any:
-        """Return a table with a row a kernel.
+        """Return a table with one row per kernel.
 
         ``weight`` is that of the fit on all samples; ``mean``, ``low``, ``high`` describe the refits (an interval that
         holds the share ``level`` of them), ``selected`` is the share of refits that gave the kernel any weight.
@@ -68,7 +68,7 @@ class WeightStability:
         return pd.DataFrame(head | self._summary(self.reference, self.weights, None))
 
     def by_view(self) -> Any:
-        """Return a table with a row a view: its kernels' weights summed up."""
+        """Return a table with one row per view: its kernels' weights summed up."""
         import pandas as pd
 
         names = self.view_names

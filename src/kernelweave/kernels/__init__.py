@@ -12,17 +12,9 @@ entry by entry, ``.on(columns)`` restricts them.
 from __future__ import annotations
 
 from .._numerics.spectrum import clip_spectrum, flip_spectrum, shift_spectrum
-from ._base import (
-    KERNELS,
-    Kernel,
-    KernelSpec,
-    NumericKernel,
-    Schema,
-    Stack,
-    as_spec,
-    expand_kernels,
-    resolve_kernels,
-)
+from ._algebra import Stack, as_spec, expand_kernels, resolve_kernels
+from ._kernel import Kernel, KernelSpec, Schema, registry
+from ._numeric import NumericKernel
 from .approximate import nystroem
 from .combined import summed
 from .distance import from_distance
@@ -37,7 +29,6 @@ from .papers import default_bank, preset, presets
 from .stationary import gaussian, laplacian
 
 __all__ = [
-    "KERNELS",
     "Kernel",
     "KernelSpec",
     "NumericKernel",
@@ -65,6 +56,7 @@ __all__ = [
     "preset",
     "presets",
     "random_fourier",
+    "registry",
     "resolve_kernels",
     "shift_spectrum",
     "summed",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
-from typing import Any
+from typing import Any, overload
 
 from ._kernel import Kernel, KernelSpec, Schema
 
@@ -58,7 +58,11 @@ class Stack(KernelSpec):
     def __iter__(self) -> Iterator[Kernel]:
         return iter(self._kernels())
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Kernel: ...
+    @overload
+    def __getitem__(self, index: slice) -> Stack: ...
+    def __getitem__(self, index: Any) -> Kernel | Stack:
         chosen = self._kernels()[index]
         return Stack(tuple(chosen)) if isinstance(index, slice) else chosen
 
@@ -131,7 +135,7 @@ def multiplied(left: Any, right: Any) -> KernelSpec:
     lefts, rights = left._plain(), right._plain()
     if lefts is None or rights is None:
         return AllProducts(left, right)
-    products = tuple(product(one, other) for one in lefts for other in rights)
+    products = tuple(product(left_kernel, other) for left_kernel in lefts for other in rights)
     return products[0] if isinstance(left, Kernel) and isinstance(right, Kernel) else Stack(products)
 
 

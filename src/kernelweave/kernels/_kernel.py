@@ -16,7 +16,7 @@ import numpy as np
 from .._components import Component, Registry
 from ._helpers import identity, n_samples, power, take
 
-__all__ = ["KERNELS", "Kernel", "KernelSpec", "Schema", "n_samples", "take"]
+__all__ = ["Kernel", "KernelSpec", "Schema", "n_samples", "registry", "take"]
 
 
 class Schema(NamedTuple):
@@ -89,6 +89,9 @@ class KernelSpec(Component):
         return multiplied(other, self)
 
 
+registry: Registry[Kernel] = Registry("kernel", "kernelweave.kernels")
+
+
 class Kernel(KernelSpec):
     """One kernel.  A new one defines ``base``, and as much of the rest as makes it quick.
 
@@ -102,26 +105,28 @@ class Kernel(KernelSpec):
         The columns looked at; None for all.
     accepts_sparse, takes_objects, takes_indices : bool
         Whether samples may be a sparse matrix, any objects, or indices into something held elsewhere.
+    for_tables : bool
+        Whether any table of numbers will do and every parameter has a default, so that the command line offers it by
+        the name of its function.
     sure : bool
         Whether every matrix of this kernel is positive semi-definite by construction; a user's function may be wrong
         about that, so its training matrix is checked.
     """
 
+    components = registry
     family: str = "kernel"
     decay: bool = False
     columns: Any = None
     accepts_sparse: bool = False
     takes_objects: bool = False
     takes_indices: bool = False
+    for_tables: bool = False
     sure: bool = True
 
     def __init_subclass__(cls, registered_as: str | None = None, **options: Any) -> None:
-        super().__init_subclass__(**options)
-        cls.registered_as = registered_as
-        if registered_as is not None:
-            KERNELS.add(registered_as, cls)
-            if "family" not in vars(cls):
-                cls.family = registered_as
+        super().__init_subclass__(registered_as=registered_as, **options)
+        if registered_as is not None and "family" not in vars(cls):
+            cls.family = registered_as
 
     # what a family defines
 
@@ -230,6 +235,3 @@ class Kernel(KernelSpec):
     @property
     def _picks_columns(self) -> bool:
         return self.columns is not None
-
-
-KERNELS: Registry[Kernel] = Registry("kernel", "kernelweave.kernels")

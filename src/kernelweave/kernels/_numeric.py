@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Set as AbstractSet
 from numbers import Real
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from scipy import sparse
@@ -13,7 +14,21 @@ from ._algebra import Stack
 from ._helpers import n_samples, refuse_non_finite
 from ._kernel import Kernel
 
-__all__ = ["NumericKernel", "checked_number", "family_of", "is_sequence", "readable", "subsample"]
+__all__ = [
+    "Number",
+    "Numbers",
+    "NumericKernel",
+    "checked_number",
+    "family_of",
+    "is_sequence",
+    "readable",
+    "subsample",
+]
+
+#: a parameter that makes one kernel, and several that make a stack
+Number: TypeAlias = float | np.integer[Any] | np.floating[Any]
+Numbers: TypeAlias = Sequence[Number] | AbstractSet[Number] | np.ndarray[Any, Any]
+OneKernel = TypeVar("OneKernel", bound=Kernel)
 
 
 class NumericKernel(Kernel):
@@ -85,7 +100,7 @@ def is_sequence(value: Any) -> bool:
     return isinstance(value, (list, tuple, set, range)) or getattr(value, "ndim", 0) == 1
 
 
-def family_of(make: Callable[[Any], Kernel], values: Any) -> Any:
+def family_of(make: Callable[[Any], OneKernel], values: Number | Numbers) -> OneKernel | Stack:
     """Return one kernel for a scalar, a stack of kernels for a sequence of values."""
     if not is_sequence(values):
         return make(plain(values))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
@@ -166,6 +166,24 @@ def _checked_size(rank: Any, sampling: Any, error: Any) -> int | None:
     return int(checked_number(rank, "the rank of nystroem", whole=True))
 
 
+@overload
+def nystroem(
+    kernel: Kernel,
+    rank: int | None = ...,
+    random_state: Any = ...,
+    *,
+    sampling: str = ...,
+    error: float | None = ...,
+) -> Nystroem: ...
+@overload
+def nystroem(
+    kernel: Any,
+    rank: int | None = ...,
+    random_state: Any = ...,
+    *,
+    sampling: str = ...,
+    error: float | None = ...,
+) -> KernelSpec: ...
 def nystroem(
     kernel: Any,
     rank: int | None = None,
@@ -173,7 +191,7 @@ def nystroem(
     *,
     sampling: str = "uniform",
     error: float | None = None,
-) -> Any:
+) -> KernelSpec:
     """Return low-rank approximations of kernels through some of the training samples.
 
     Parameters
@@ -209,6 +227,6 @@ def nystroem(
     if kernels is None:
         return NystroemOf(spec, rank, random_state, sampling, error)
     approximations = tuple(
-        Nystroem(one, rank, random_state, sampling=sampling, error=error) for one in kernels
+        Nystroem(exact, rank, random_state, sampling=sampling, error=error) for exact in kernels
     )
     return approximations[0] if isinstance(spec, Kernel) else Stack(approximations)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
 from math import prod, sqrt
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from scipy import sparse
@@ -216,7 +216,11 @@ def product(left: Kernel, right: Kernel) -> Product:
     )
 
 
-def summed(*kernels: Any, weights: Any = None) -> Any:
+@overload
+def summed(*kernels: Kernel, weights: Any = ...) -> Summed: ...
+@overload
+def summed(*kernels: Any, weights: Any = ...) -> KernelSpec: ...
+def summed(*kernels: Any, weights: Any = None) -> KernelSpec:
     """Return one kernel that is the sum of several; ``+`` would put them side by side instead.
 
     Parameters

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Hashable
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod, sqrt
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 from scipy import sparse
 
+from ._algebra import Stack
 from ._distances import inner, row_norms
-from ._numeric import NumericKernel, checked_number, family_of, readable
+from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, readable
 
 __all__ = ["Cosine", "Linear", "Polynomial", "cosine", "linear", "polynomial"]
 
@@ -26,6 +27,7 @@ class Linear(NumericKernel, registered_as="linear"):
     """
 
     accepts_sparse = True
+    for_tables = True
 
     def __init__(self, origin: Any = None) -> None:
         self.origin = origin
@@ -68,6 +70,7 @@ class Cosine(NumericKernel, registered_as="cosine"):
     """``x.x' / (|x| |x'|)``; see :func:`cosine`."""
 
     accepts_sparse = True
+    for_tables = True
 
     @property
     def base_key(self) -> Hashable:
@@ -113,6 +116,7 @@ class Polynomial(NumericKernel, registered_as="polynomial"):
     """
 
     accepts_sparse = True
+    for_tables = True
 
     def __init__(self, degree: int = 2, coef0: float = 1.0, gamma: float = 1.0) -> None:
         self.degree = degree
@@ -198,7 +202,13 @@ def cosine() -> Cosine:
     return Cosine()
 
 
-def polynomial(degrees: Any = (1, 2, 3), coef0: float = 1.0, gamma: float = 1.0) -> Any:
+@overload
+def polynomial(degrees: Number, coef0: float = ..., gamma: float = ...) -> Polynomial: ...
+@overload
+def polynomial(degrees: Numbers = ..., coef0: float = ..., gamma: float = ...) -> Stack: ...
+def polynomial(
+    degrees: Number | Numbers = (1, 2, 3), coef0: float = 1.0, gamma: float = 1.0
+) -> Polynomial | Stack:
     """Return polynomial kernels ``(gamma x.x' + coef0) ** degree``.
 
     Parameters

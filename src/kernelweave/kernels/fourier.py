@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
-from ._numeric import checked_number, family_of, readable
+from ._algebra import Stack
+from ._numeric import Number, Numbers, checked_number, family_of, readable
 from .approximate import Explicit, generator
 from .stationary import Gaussian
 
@@ -91,9 +92,17 @@ def _checked_even(n_features: Any) -> int:
     return int(n_features)
 
 
+@overload
 def random_fourier(
-    widths: Any = 1.0, n_features: int = 200, random_state: Any = 0, relative: bool = False
-) -> Any:
+    widths: Number = ..., n_features: int = ..., random_state: Any = ..., relative: bool = ...
+) -> RandomFourier: ...
+@overload
+def random_fourier(
+    widths: Numbers, n_features: int = ..., random_state: Any = ..., relative: bool = ...
+) -> Stack: ...
+def random_fourier(
+    widths: Number | Numbers = 1.0, n_features: int = 200, random_state: Any = 0, relative: bool = False
+) -> RandomFourier | Stack:
     """Return random Fourier approximations of Gaussian kernels; widths as in :func:`gaussian`.
 
     Parameters

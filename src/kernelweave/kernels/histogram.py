@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import overload
 
 import numpy as np
 
+from ._algebra import Stack
 from ._distances import cityblock
-from ._numeric import NumericKernel, checked_number, family_of, readable
+from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, readable
 
 __all__ = ["Chi2", "Intersection", "Tanimoto", "chi2", "intersection", "tanimoto"]
 
@@ -95,7 +96,11 @@ class Tanimoto(_OfMinima, registered_as="tanimoto"):
         return np.ones(len(A))
 
 
-def chi2(gammas: Any = 1.0) -> Any:
+@overload
+def chi2(gammas: Number = ...) -> Chi2: ...
+@overload
+def chi2(gammas: Numbers) -> Stack: ...
+def chi2(gammas: Number | Numbers = 1.0) -> Chi2 | Stack:
     """Return exponential chi-squared kernels ``exp(-gamma sum_j (x_j - x'_j)^2 / (x_j + x'_j))``.
 
     For histograms and counts; where both entries are zero the term is zero.

@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
 from .._numerics.spectrum import check_semidefinite, check_symmetric
+from ._algebra import Stack
 from ._helpers import Same
 from ._kernel import Kernel, KernelSpec, Schema
 
@@ -70,10 +71,12 @@ class Held(KernelSpec):
     def _plain(self) -> list[Kernel]:
         return [HeldKernel(self, j) for j in range(len(self))]
 
-    def __getitem__(self, index: Any) -> Any:
+    @overload
+    def __getitem__(self, index: int) -> Kernel: ...
+    @overload
+    def __getitem__(self, index: slice) -> Stack: ...
+    def __getitem__(self, index: Any) -> Kernel | Stack:
         chosen = self._plain()[index]
-        from ._algebra import Stack
-
         return Stack(tuple(chosen)) if isinstance(index, slice) else chosen
 
     def expand(self, schema: Schema) -> list[Kernel]:
@@ -82,8 +85,6 @@ class Held(KernelSpec):
 
     def on(self, columns: Any) -> KernelSpec:
         """Return the kernels with the sample indices in this column: several holders can share one X."""
-        from ._algebra import Stack
-
         return Stack(tuple(kernel.on(columns) for kernel in self._plain()))
 
 

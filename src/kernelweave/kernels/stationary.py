@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
-from typing import Any
+from typing import Any, overload
 
 import numpy as np
 
+from ._algebra import Stack
 from ._distances import cityblock, sqeuclidean
 from ._helpers import take
-from ._numeric import NumericKernel, checked_number, family_of, readable, subsample
+from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, readable, subsample
 
 __all__ = ["Gaussian", "Laplacian", "gaussian", "laplacian"]
 
@@ -27,6 +28,7 @@ class _OfDistance(NumericKernel):
     """
 
     decay = True
+    for_tables = True
 
     def __init__(self, width: float = 1.0, relative: bool = False, scale: float | None = None) -> None:
         self.width = width
@@ -128,7 +130,11 @@ def typical(distances: np.ndarray) -> float:
     return float(positive.mean()) if positive.size else 1.0
 
 
-def gaussian(widths: Any = 1.0, relative: bool = False) -> Any:
+@overload
+def gaussian(widths: Number = ..., relative: bool = ...) -> Gaussian: ...
+@overload
+def gaussian(widths: Numbers, relative: bool = ...) -> Stack: ...
+def gaussian(widths: Number | Numbers = 1.0, relative: bool = False) -> Gaussian | Stack:
     """Return Gaussian kernels ``exp(-|x - x'|^2 / (2 width^2))``.
 
     Parameters
@@ -157,7 +163,11 @@ def gaussian(widths: Any = 1.0, relative: bool = False) -> Any:
     return family_of(make, widths)
 
 
-def laplacian(widths: Any = 1.0, relative: bool = False) -> Any:
+@overload
+def laplacian(widths: Number = ..., relative: bool = ...) -> Laplacian: ...
+@overload
+def laplacian(widths: Numbers, relative: bool = ...) -> Stack: ...
+def laplacian(widths: Number | Numbers = 1.0, relative: bool = False) -> Laplacian | Stack:
     """Return Laplacian kernels ``exp(-|x - x'|_1 / width)``; parameters as for :func:`gaussian`.
 
     Examples

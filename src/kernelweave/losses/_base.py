@@ -38,6 +38,9 @@ class DualBudget(NamedTuple):
     limit: float
 
 
+registry: Registry[Loss] = Registry("loss", "kernelweave.losses")
+
+
 class Loss(Component):
     """A convex loss ``l(y, f)``.
 
@@ -53,6 +56,7 @@ class Loss(Component):
     ``conjugate`` and ``bounds`` are then those of one sample by itself.
     """
 
+    components = registry
     tasks: ClassVar[frozenset[str]] = frozenset()
     #: Lipschitz constant of the gradient, None where the loss has corners
     smoothness: float | None = None
@@ -62,8 +66,8 @@ class Loss(Component):
     sigmoid: ClassVar[bool] = False
     #: whether decision values are log-odds, so that there are probabilities
     has_probabilities: ClassVar[bool] = False
-    #: whether a row ``(k,)`` of f is judged as a whole: ``value`` and ``conjugate`` are then one number a row, and the
-    #: dual set ties the row's coefficients together
+    #: whether a row ``(k,)`` of f is judged as a whole: ``value`` and ``conjugate`` are then one number per row, and
+    #: the dual set ties the row's coefficients together
     joint: ClassVar[bool] = False
 
     @property
@@ -83,12 +87,6 @@ class Loss(Component):
         """Whether the dual is linear on its set: ``total = max over beta of beta'(linear - f)``, bilinear in both."""
         quadratic = self.quadratic_dual(np.ones(1))
         return quadratic is not None and quadratic.kink == 0.0 and quadratic.ridge == 0.0
-
-    def __init_subclass__(cls, registered_as: str | None = None, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if registered_as is not None:
-            cls.registered_as = registered_as
-            registry.add(registered_as, cls)
 
     def value(self, y: Array, f: Array) -> Array:
         """Loss of every entry."""
@@ -181,7 +179,7 @@ class Loss(Component):
         return np.stack(columns, axis=1)
 
     def best_intercept(self, y: Array, f: Array, c: Array) -> Any:
-        """Return the b that minimises ``total(y, f + b, c)``: a float, or one a column."""
+        """Return the b that minimises ``total(y, f + b, c)``: a float, or one per column."""
         if f.ndim == 2:
             return np.array([self._intercept(y[:, k], f[:, k], c[:, k]) for k in range(f.shape[1])])
         return self._intercept(y, f, c)
@@ -195,9 +193,6 @@ class Loss(Component):
         if not self.has_curvature:
             return monotone_root(slope)
         return smooth_root(slope, lambda b: float(np.sum(c * self.curvature(y, f + b))))
-
-
-registry: Registry[Loss] = Registry("loss", "kernelweave.losses")
 
 
 def make_loss(loss: Any) -> Loss:

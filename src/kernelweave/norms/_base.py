@@ -8,7 +8,7 @@ maximum over d).  With ``s_j = beta' K_j beta`` the dual pays ``conjugate(s) = m
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,9 +20,13 @@ Array = NDArray[np.float64]
 __all__ = ["Array", "Norm", "registry"]
 
 
+registry: Registry[Norm] = Registry("norm", "kernelweave.norms")
+
+
 class Norm(Component):
     """A norm on the block norms, seen from the weights."""
 
+    components = registry
     #: weights come from minimising a convex function of them (l1, lp, entropy)
     convex_in_weights: ClassVar[bool] = True
     #: nothing is learnt: the weights are given
@@ -38,12 +42,10 @@ class Norm(Component):
     smooth_conjugate: ClassVar[bool] = False
     #: ``half_square`` has a gradient away from zero blocks and a finite one there
     smooth_on_blocks: ClassVar[bool] = False
-
-    def __init_subclass__(cls, registered_as: str | None = None, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if registered_as is not None:
-            cls.registered_as = registered_as
-            registry.add(registered_as, cls)
+    #: exponent of the norm on the blocks, ``half_square(t) = |t|_r^2 / 2`` but for an l1 term; None where it has none
+    r: float | None = None
+    #: factor of the sum of the block norms, where that is charged beside the square
+    l1_term: float | None = None
 
     @property
     def strength(self) -> float | None:
@@ -82,10 +84,6 @@ class Norm(Component):
         """What the weights themselves cost."""
         return 0.0
 
-    def penalty_gradient(self, weights: Array) -> Array:
-        """Gradient of ``penalty``."""
-        return np.zeros_like(weights)
-
     def conjugate(self, s: Array) -> float:
         """``max over t of sum_j t_j sqrt(s_j) - half_square(t)``: what the dual pays."""
         raise NotImplementedError
@@ -113,6 +111,3 @@ class Norm(Component):
     def prox(self, t: Array, mu: float) -> Array:
         """``argmin over x of |x - t|^2 / 2 + mu half_square(x)`` for ``t >= 0``."""
         raise NotImplementedError
-
-
-registry: Registry[Norm] = Registry("norm", "kernelweave.norms")

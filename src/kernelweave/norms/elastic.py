@@ -33,6 +33,10 @@ class Elastic(Norm, registered_as="elastic"):
         self.r = r
 
     @property
+    def l1_term(self) -> float:  # type: ignore[override]
+        return float(self.alpha)
+
+    @property
     def label(self) -> str:
         return f"elastic({self.alpha:g})"
 

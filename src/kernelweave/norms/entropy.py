@@ -62,9 +62,6 @@ class Entropy(Norm, registered_as="entropy"):
     def penalty(self, weights: Array) -> float:
         return 0.5 * self._lam() * float(np.sum(xlogy(weights, weights * weights.size)))
 
-    def penalty_gradient(self, weights: Array) -> Array:
-        return 0.5 * self._lam() * (np.log(np.maximum(weights * weights.size, np.finfo(float).tiny)) + 1.0)
-
     def half_square(self, t: Array) -> float:
         d = self.weights_of_blocks(t)
         return self._joint(t, d)

@@ -21,6 +21,7 @@ class L1(Norm, registered_as="l1"):
     """
 
     simplex = True
+    r = 1.0
 
     def half_square(self, t: Array) -> float:
         return 0.5 * float(np.sum(t)) ** 2

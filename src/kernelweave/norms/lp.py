@@ -50,7 +50,7 @@ class Lp(Norm, registered_as="lp"):
             )
 
     @property
-    def r(self) -> float:
+    def r(self) -> float:  # type: ignore[override]
         """Block exponent, ``2p / (p + 1)``."""
         return 2.0 if np.isinf(self.p) else 2.0 * self.p / (self.p + 1.0)
 

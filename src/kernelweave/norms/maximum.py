@@ -19,6 +19,7 @@ class Maximum(Norm, registered_as="max"):
 
     analytic = True
     convex_in_weights = False
+    r = np.inf
 
     def half_square(self, t: Array) -> float:
         return 0.5 * float(np.max(t, initial=0.0)) ** 2

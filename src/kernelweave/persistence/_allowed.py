@@ -110,14 +110,14 @@ def _components() -> set[str]:
     """
     from .._components import Component
 
-    found = set()
+    allowed = set()
     for room in ROOMS:
         package = importlib.import_module(f"kernelweave.{room}")
         names = [module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
         for name in names:
             module = importlib.import_module(name)
             for what in vars(module).values():
-                mine = isinstance(what, type) and what.__module__ == name
-                if mine and (issubclass(what, Component) or hasattr(what, "fit")):
-                    found.add(f"{name}.{what.__qualname__}")
-    return found
+                own = isinstance(what, type) and what.__module__ == name
+                if own and (issubclass(what, Component) or hasattr(what, "fit")):
+                    allowed.add(f"{name}.{what.__qualname__}")
+    return allowed

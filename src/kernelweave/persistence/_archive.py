@@ -96,7 +96,7 @@ def _check_members(file: zipfile.ZipFile, content: bytes, name: str, most: int) 
     """Check where the members lie and how large they say they are, before any is read."""
     names: set[str] = set()
     end = 0
-    for member in sorted(file.infolist(), key=lambda one: one.header_offset):
+    for member in sorted(file.infolist(), key=lambda entry: entry.header_offset):
         if member.filename in names:
             raise ModelFileError(f"{name} is refused: it has two parts called {member.filename!r}")
         names.add(member.filename)

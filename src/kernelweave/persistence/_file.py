@@ -14,6 +14,7 @@ from ..banks.memory import default_budget
 from ._archive import Archive, ModelFileError, open_archive, read_bytes
 from ._arrays import check_arrays
 from ._audit import audit
+from ._moved import rewritten, update_names
 from ._state import check_state
 from ._tables import with_frames, without_frames
 
@@ -150,7 +151,9 @@ def loaded(path: str | Path, *, max_bytes: int | None = None) -> Loaded:
 
     archive, most = _opened(Path(path), max_bytes)
     label = _checked_label(archive)
-    contents = audit(_description(archive))
+    description = _description(archive)
+    renamed = update_names(description)
+    contents = audit(description)
     if contents.findings:
         raise ModelFileError(f"{path} is refused: {contents.findings[0]}")
     unused = set(archive.members) - {LABEL, DESCRIPTION} - {member for member, _ in contents.arrays}
@@ -159,7 +162,8 @@ def loaded(path: str | Path, *, max_bytes: int | None = None) -> Loaded:
     check_arrays(archive, sorted(contents.arrays), most)
     try:
         # the types of this file, all of them on the list: skops looks through them at every node
-        model = with_frames(skops.io.loads(archive.content, trusted=sorted(contents.types)))
+        content = rewritten(archive, DESCRIPTION, description) if renamed else archive.content
+        model = with_frames(skops.io.loads(content, trusted=sorted(contents.types)))
         check_state(model)
     except Exception as error:
         raise ModelFileError(

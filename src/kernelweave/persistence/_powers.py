@@ -42,9 +42,9 @@ def cleared(model: Any, *, machine: bool = False) -> Any:
 
     names = MACHINE if machine else dict.fromkeys(PATHS)
     copy = clone(model)
-    found = {
+    settings = {
         name: names[name.rpartition("__")[2]]
         for name, value in copy.get_params(deep=True).items()
         if name.rpartition("__")[2] in names and value is not None
     }
-    return copy.set_params(**found)
+    return copy.set_params(**settings)

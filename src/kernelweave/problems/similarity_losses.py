@@ -20,6 +20,9 @@ Array = NDArray[np.float64]
 __all__ = ["SimilarityLoss", "UserLoss", "make_similarity_loss", "similarity_losses"]
 
 
+similarity_losses: Registry[SimilarityLoss] = Registry("similarity loss", "kernelweave.problems")
+
+
 class SimilarityLoss(Component):
     """A convex function of ``X = K - S``.
 
@@ -27,14 +30,11 @@ class SimilarityLoss(Component):
     Fenchel-Jensen bound; ``curvature`` or ``prox`` gives the partial dual, the tight one.
     """
 
+    components = similarity_losses
     #: the value depends on the eigenvalues of X alone, and is the same function of the vector of them
     spectral: ClassVar[bool] = False
-
-    def __init_subclass__(cls, registered_as: str | None = None, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if registered_as is not None:
-            cls.registered_as = registered_as
-            similarity_losses.add(registered_as, cls)
+    #: the squared distance from the mean of the similarities, up to a constant
+    quadratic: ClassVar[bool] = False
 
     def value(self, X: Array) -> float:
         """Return the loss."""
@@ -66,9 +66,6 @@ class SimilarityLoss(Component):
         slope = np.array([np.linalg.norm(self.subgradient(X)) for X in residuals])
         pull = slope / np.maximum(size, 1e-9 * max(float(size.max()), 1e-300))
         return pull / pull.sum() if pull.sum() > 0 else np.full(size.size, 1.0 / size.size)
-
-
-similarity_losses: Registry[SimilarityLoss] = Registry("similarity loss", "kernelweave.problems")
 
 
 class AbsoluteLoss(SimilarityLoss, registered_as="l1"):
@@ -129,6 +126,7 @@ class SquaredLoss(SimilarityLoss, registered_as="squared"):
     """``(1/n) |X|_F^2``: only the mean of the similarities matters."""
 
     spectral = True
+    quadratic = True
 
     def value(self, X: Array) -> float:
         return float(np.sum(X * X)) / X.shape[0]

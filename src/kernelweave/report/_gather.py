@@ -13,7 +13,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from sklearn.pipeline import Pipeline
 
-from ..experiments._statistics import corrected_t_test
+from .._numerics.significance import corrected_t_test
 from ..inspection import WeightStability, contributions, final_estimator, kernel_families, kernel_views
 from ..inspection.permutation import test_views
 from ..inspection.views import learnt_weights
@@ -199,12 +199,12 @@ def _suspects(
         return [], ""
     if hasattr(estimator, "label_quality_"):
         order = estimator.suspects_[:SUSPECTS]
-        found = [
+        suspects = [
             Suspect(names[i], str(y[i]), str(predicted[i]), float(estimator.label_quality_[i]))
             for i in order
             if estimator.label_quality_[i] < 0.5
         ]
-        return found, "probability that the label is right"
+        return suspects, "probability that the label is right"
     order = np.argsort(margins, kind="stable")[:SUSPECTS]
     return [
         Suspect(names[i], str(y[i]), str(predicted[i]), float(margins[i])) for i in order if margins[i] < 0

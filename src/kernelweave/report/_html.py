@@ -94,9 +94,9 @@ def classes_for_styles(body: str) -> tuple[str, str]:
     """
     numbers: dict[str, int] = {}
 
-    def exchange(found: re.Match[str]) -> str:
-        number = numbers.setdefault(found[2], len(numbers))
-        return f'{found[1]} class="s{number}"'
+    def exchange(match: re.Match[str]) -> str:
+        number = numbers.setdefault(match[2], len(numbers))
+        return f'{match[1]} class="s{number}"'
 
     body = re.sub(r'(<[a-zA-Z][^<>]*?) style="([^"<>]*)"', exchange, body)
     return body, "".join(f".s{number} {{ {unescape(style)} }}\n" for style, number in numbers.items())

@@ -82,33 +82,33 @@ def make_report(
     if len(names) != len(y):
         raise ValueError(f"{len(names)} row names were given for {len(y)} samples")
     template, samples = (model, X) if refit is None else refit
-    found = gather(
+    findings = gather(
         model, template, samples, y,
         n_folds=n_folds, n_repeats=n_repeats, random_state=random_state, row_names=names, progress=progress,
     )  # fmt: skip
     title = title or f"{type(estimator).__name__}: {len(estimator.kernel_names_)} kernels, {len(y)} samples"
     sections = [
-        _summary(estimator, y, found),
-        _views(found),
-        _accuracy(found),
+        _summary(estimator, y, findings),
+        _views(findings),
+        _accuracy(findings),
         _convergence(estimator),
-        _suspects(estimator, found, names),
-        _settings(model, estimator, y, found, note or {}, random_state),
+        _suspects(estimator, findings, names),
+        _settings(model, estimator, y, findings, note or {}, random_state),
     ]
     header = f'<h1>{escape(title)}</h1><p class="quiet">Report of a multiple kernel learning fit</p>'
     return document(title, "\n".join(sections), header)
 
 
-def _summary(estimator: Any, y: Any, found: Findings) -> str:
-    ours, mean = found.compared[0], found.compared[1]
+def _summary(estimator: Any, y: Any, findings: Findings) -> str:
+    ours, mean = findings.compared[0], findings.compared[1]
     certificate = estimator.certificate_
-    views = found.stability.by_view().sort_values("weight", ascending=False)
-    used = int(np.count_nonzero(found.stability.reference))
-    m = len(found.stability.kernel_names)
+    views = findings.stability.by_view().sort_values("weight", ascending=False)
+    used = int(np.count_nonzero(findings.stability.reference))
+    m = len(findings.stability.kernel_names)
     gap = 100 * max(certificate.relative_gap, 0.0)
     cards = [
-        (_score(ours.mean, found), f"{found.measure} on held-out folds, {_interval(ours, found)}"),
-        (_score(mean.mean, found), f"the mean kernel's, {_interval(mean, found)}"),
+        (_score(ours.mean, findings), f"{findings.measure} on held-out folds, {_interval(ours, findings)}"),
+        (_score(mean.mean, findings), f"the mean kernel's, {_interval(mean, findings)}"),
         (f"{used} of {m}", "kernels have weight"),
         (f"{gap:.2g} %", "at most from the optimum, proved"),
     ]
@@ -121,7 +121,7 @@ def _summary(estimator: Any, y: Any, found: Findings) -> str:
         )
     else:
         first = f"All {m} kernels look at the same features."
-    paragraphs = [first, _verdict(found)]
+    paragraphs = [first, _verdict(findings)]
     if estimator.status_ != "converged":
         paragraphs.append(
             f"The fit stopped early ({estimator.status_}): the certificate below is valid, but wider than asked for."
@@ -130,18 +130,18 @@ def _summary(estimator: Any, y: Any, found: Findings) -> str:
     return f'<h2 id="learnt">What was learnt</h2><ul class="cards">{listed}</ul>{text}'
 
 
-def _score(value: float, found: Findings) -> str:
-    return percent(value) if found.measure == "accuracy" else number(value)
+def _score(value: float, findings: Findings) -> str:
+    return percent(value) if findings.measure == "accuracy" else number(value)
 
 
-def _interval(one: Any, found: Findings) -> str:
-    return f"{_score(one.low, found)} to {_score(one.high, found)}"
+def _interval(method: Any, findings: Findings) -> str:
+    return f"{_score(method.low, findings)} to {_score(method.high, findings)}"
 
 
-def _verdict(found: Findings) -> str:
+def _verdict(findings: Findings) -> str:
     """One sentence on whether learning the weights paid."""
-    ours, rest = found.compared[0], found.compared[1:]
-    best = max(rest, key=lambda one: one.mean)
+    ours, rest = findings.compared[0], findings.compared[1:]
+    best = max(rest, key=lambda method: method.mean)
     if best.p_value < 0.05:
         which = "better than" if ours.mean > best.mean else "worse than"
         return f"On held-out folds the model is {which} the {best.name} (p = {number(best.p_value)})."
@@ -151,8 +151,8 @@ def _verdict(found: Findings) -> str:
     )
 
 
-def _views(found: Findings) -> str:
-    stability = found.stability
+def _views(findings: Findings) -> str:
+    stability = findings.stability
     refits = len(stability.weights)
     parts = ['<h2 id="views">Which views and kernels matter</h2>']
     parts.append(
@@ -167,7 +167,7 @@ def _views(found: Findings) -> str:
     views = stability.by_view().sort_values("weight", ascending=False)
     if len(views) > 1:
         head = ["view", "kernels", "weight", "95 % of refits", "selected"]
-        tested = found.views is not None
+        tested = findings.views is not None
         rows = []
         for row in views.itertuples():
             cells = [
@@ -178,7 +178,7 @@ def _views(found: Findings) -> str:
                 _share(row.selected),
             ]
             if tested:
-                cells.append(_p(found.views.loc[row.view, "p_holm"]))
+                cells.append(_p(findings.views.loc[row.view, "p_holm"]))
             rows.append(cells)
         parts.append(
             "<h3>Views</h3>"
@@ -226,24 +226,26 @@ def _p(value: float) -> tuple[float, str]:
     return float(value), number(float(value))
 
 
-def _accuracy(found: Findings) -> str:
+def _accuracy(findings: Findings) -> str:
     rows = []
-    for one in found.compared:
+    for method in findings.compared:
         rows.append(
             [
-                one.name,
-                one.about,
-                (one.mean, _score(one.mean, found)),
-                (one.low, _interval(one, found)),
-                _p(one.p_value),
+                method.name,
+                method.about,
+                (method.mean, _score(method.mean, findings)),
+                (method.low, _interval(method, findings)),
+                _p(method.p_value),
             ]
         )
-    head = ["method", "what it is", found.measure, "95 % interval", "p against this model"]
+    head = ["method", "what it is", findings.measure, "95 % interval", "p against this model"]
     return (
-        f'<h2 id="accuracy">How good it is</h2><p>{escape(found.measure.capitalize())} on {found.folds} folds, '
-        f"repeated {found.repeats} times with other folds; all methods on the same folds and kernels. Intervals "
+        f'<h2 id="accuracy">How good it is</h2><p>{escape(findings.measure.capitalize())} on {findings.folds} folds, '
+        f"repeated {findings.repeats} times with other folds; all methods on the same folds and kernels. Intervals "
         "and p-values allow for the overlap of the training sets (Nadeau and Bengio 2003).</p>"
-        + figure(_pictures.accuracy(found.compared, found.measure), "Dots are means, ticks single folds.")
+        + figure(
+            _pictures.accuracy(findings.compared, findings.measure), "Dots are means, ticks single folds."
+        )
         + table(head, rows, "Methods on the same kernels and folds")
     )
 
@@ -273,8 +275,8 @@ def _convergence(estimator: Any) -> str:
     )
 
 
-def _suspects(estimator: Any, found: Findings, names: list[str]) -> str:
-    if found.measure != "accuracy":
+def _suspects(estimator: Any, findings: Findings, names: list[str]) -> str:
+    if findings.measure != "accuracy":
         return ""
     parts = ['<h2 id="labels">Labels to look at again</h2>']
     if hasattr(estimator, "noise_rate_"):
@@ -284,7 +286,7 @@ def _suspects(estimator: Any, found: Findings, names: list[str]) -> str:
             f"and {percent(high)}).</p>"
         )
         parts.append(figure(_pictures.noise(estimator, names), "The most suspicious labels are on the left."))
-    if not found.suspects:
+    if not findings.suspects:
         parts.append("<p>No label is contradicted by the predictions for it.</p>")
         return "".join(parts)
     why = (
@@ -295,13 +297,13 @@ def _suspects(estimator: Any, found: Findings, names: list[str]) -> str:
     parts.append(
         f"<p>{why}. That is no proof of a wrong label: the sample may be unusual, or the model wrong.</p>"
     )
-    rows = [[s.row, s.label, s.other, (s.evidence, number(s.evidence, 2))] for s in found.suspects]
-    head = ["row", "label", "predicted", found.suspects_from]
+    rows = [[s.row, s.label, s.other, (s.evidence, number(s.evidence, 2))] for s in findings.suspects]
+    head = ["row", "label", "predicted", findings.suspects_from]
     parts.append(table(head, rows, "The most suspicious first"))
     return "".join(parts)
 
 
-def _settings(model: Any, estimator: Any, y: Any, found: Findings, note: dict[str, Any], seed: int) -> str:
+def _settings(model: Any, estimator: Any, y: Any, findings: Findings, note: dict[str, Any], seed: int) -> str:
     facts = {
         "model": repr(estimator) if len(repr(estimator)) < 2000 else type(estimator).__name__,
         "C": np.array2string(np.asarray(estimator.C_), precision=6) if hasattr(estimator, "C_") else "",
@@ -309,7 +311,7 @@ def _settings(model: Any, estimator: Any, y: Any, found: Findings, note: dict[st
         "kernels": f"{len(estimator.kernel_names_)}, normalisation {estimator.normalize or 'none'}"
         f"{', centred' if estimator.center else ''}",
         "stopping": f"relative gap of {estimator.tol:g}",
-        "folds of this page": f"{found.folds} x {found.repeats}, random state {seed}",
+        "folds of this page": f"{findings.folds} x {findings.repeats}, random state {seed}",
         "versions": ", ".join(
             f"{name} {version(name)}" for name in ("kernelweave", "scikit-learn", "numpy", "numba")
         ),

@@ -85,11 +85,11 @@ def accuracy(compared: list[Any], measure: str) -> str:
     """Held-out scores of the methods with their intervals."""
 
     def draw(ax: Any) -> None:
-        for row, one in enumerate(compared):
-            ax.hlines(row, one.low, one.high, color=ACCENT, linewidth=2.2)
-            ax.plot(one.scores, [row] * len(one.scores), "|", color=INK, markersize=9, alpha=0.55)
-            ax.plot([one.mean], [row], "o", color=INK, markersize=7)
-        ax.set_yticks(range(len(compared)), [one.name for one in compared])
+        for row, method in enumerate(compared):
+            ax.hlines(row, method.low, method.high, color=ACCENT, linewidth=2.2)
+            ax.plot(method.scores, [row] * len(method.scores), "|", color=INK, markersize=9, alpha=0.55)
+            ax.plot([method.mean], [row], "o", color=INK, markersize=7)
+        ax.set_yticks(range(len(compared)), [method.name for method in compared])
         ax.set_ylim(len(compared) - 0.5, -0.5)
         ax.set_xlabel(f"{measure} on held-out folds")
         ax.spines[["top", "right"]].set_visible(False)

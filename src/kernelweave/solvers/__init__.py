@@ -1,10 +1,11 @@
-"""Solvers: one file an algorithm, one loop for all."""
+"""Solvers: one file per algorithm, one loop for all."""
 
 from ._auto import choose_solver
-from ._base import REQUIREMENTS, Solver, fitting_solvers, make_solver, registry
+from ._base import Solver, fitting_solvers, make_solver, registry
 from ._checkpoint import check_place
 from ._loop import TRACE_COLUMNS, Solution, Stop, solve, without_caches
 from ._path import follow_path
+from ._requirements import REQUIREMENTS
 from ._status import MESSAGES, final_status
 
 __all__ = [

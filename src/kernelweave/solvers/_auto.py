@@ -16,11 +16,11 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
 
     Fixed weights need one inner solve.  Where the objective is convex in the weights, second-order steps take the
     fewest passes over the bank; unless every kernel has a rank far below n and there are more of them than samples, as
-    with one kernel a term of a text: sparse mixtures of them are singular, the curvature misleads, and a pass costs
-    next to nothing, so first-order steps win.  Kernels of a feature or two under the l1
-    norm and a hinge make an objective of planes, which the level method describes best.  The maximum norm is left to
-    alternation.  Where the mixed kernel of all
-    samples would take too much memory, one on a working set of them is mixed instead (lp norms, fixed weights).
+    with one kernel per term of a text: sparse mixtures of them are singular, the curvature misleads, and a pass costs
+    next to nothing, so first-order steps win.  Kernels of a feature or two under the l1 norm and a hinge make an
+    objective of planes, which the level method describes best.  The maximum norm is left to alternation.  Where the
+    mixed kernel of all samples would take too much memory, one on a working set of them is mixed instead (lp norms,
+    fixed weights).
     Wherever the loss and the norm allow it, features that are streamed go with stochastic steps, those on a cluster
     or a device with L-BFGS, which asks for nothing but sums over samples.
     """
@@ -28,15 +28,15 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
         # a softmax has no stochastic steps; L-BFGS asks for as little
         for name in (bank.preferred_solver, "lbfgs"):
             suited = registry[name]()
-            if not suited.unmet(loss, norm):
+            if suited.serves(loss, norm):
                 return suited
     working_set = registry["working_set"]()
-    if 8 * bank.n**2 > default_budget() // 4 and not working_set.unmet(loss, norm):
+    if 8 * bank.n**2 > default_budget() // 4 and working_set.serves(loss, norm):
         return working_set
     if norm.fixed:
         return registry["fixed_weights"]()
     first_order = registry["nesterov"]()
-    if bank.thin and not norm.analytic and not first_order.unmet(loss, norm):
+    if bank.thin and not norm.analytic and first_order.serves(loss, norm):
         return first_order
     # J is polyhedral, or nearly: planes describe it, and its curvature does not
     if norm.simplex and bank.low_rank and not (loss.dual_is_curved or loss.joint):
@@ -44,6 +44,6 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     # UFO alone knows the norm with an l1 term of its own
     for name in ("newton", "lp_analytic", "ufo"):
         solver = registry[name]()
-        if not solver.unmet(loss, norm):
+        if solver.serves(loss, norm):
             return solver
     raise ValueError(f"no solver fits loss={loss!r} with norm={norm.label!r}")

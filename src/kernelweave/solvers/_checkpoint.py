@@ -72,51 +72,51 @@ class Checkpoint:
                 ):
                     raise ValueError("it says to hold more than it does")
                 names = ("fingerprint", "sample", "beta", "weights", "dual_beta", "trace", "seconds")
-                found = {name: archive[name] for name in names}
+                contents = {name: archive[name] for name in names}
         except FileNotFoundError:
             return None
         except Exception as error:  # what a damaged archive makes its readers raise is anybody's guess
             raise self._damaged(str(error) or type(error).__name__) from error
-        self._check_form(found)
-        if not (str(found["fingerprint"]) == self.fingerprint and self._same_kernels(found["sample"])):
+        self._check_form(contents)
+        if not (str(contents["fingerprint"]) == self.fingerprint and self._same_kernels(contents["sample"])):
             raise ValueError(
                 f"checkpoint {str(self.path)!r} belongs to another problem (other data, kernels, loss, norm or C): "
                 "delete it or give another file name"
             )
-        self._check_contents(found)
-        trace = [tuple(float(x) for x in row) for row in found["trace"]]
-        point = Point(found["beta"], found["weights"], dual_beta=found["dual_beta"])
-        return Saved(point, trace, float(found["seconds"]))
+        self._check_contents(contents)
+        trace = [tuple(float(x) for x in row) for row in contents["trace"]]
+        point = Point(contents["beta"], contents["weights"], dual_beta=contents["dual_beta"])
+        return Saved(point, trace, float(contents["seconds"]))
 
     def _same_kernels(self, sample: np.ndarray) -> bool:
-        """Compare kernels by value: computed anew they may differ in the last bits."""
+        """Compare kernels by value: computed again they may differ in the last bits."""
         return sample.shape == self.sample.shape and bool(np.allclose(sample, self.sample, 1e-6))
 
     def _damaged(self, why: str) -> ValueError:
         return ValueError(f"checkpoint {str(self.path)!r} is damaged ({why}): delete it to start afresh")
 
-    def _check_form(self, found: Mapping[str, Any]) -> None:
+    def _check_form(self, contents: Mapping[str, Any]) -> None:
         """Refuse what no fit writes, whatever the problem."""
-        if found["fingerprint"].dtype.kind != "U" or found["fingerprint"].shape != ():
+        if contents["fingerprint"].dtype.kind != "U" or contents["fingerprint"].shape != ():
             raise self._damaged("the fingerprint is no text")
         for name in ("sample", "beta", "weights", "dual_beta", "trace", "seconds"):
-            if found[name].dtype != np.float64:
-                raise self._damaged(f"{name} holds {found[name].dtype} instead of float64")
-            if not np.all(np.isfinite(found[name])):
+            if contents[name].dtype != np.float64:
+                raise self._damaged(f"{name} holds {contents[name].dtype} instead of float64")
+            if not np.all(np.isfinite(contents[name])):
                 raise self._damaged(f"{name} is not finite")
 
-    def _check_contents(self, found: Mapping[str, Any]) -> None:
+    def _check_contents(self, contents: Mapping[str, Any]) -> None:
         """Refuse what a fit of this very problem does not write."""
         for name, shape in self._shapes.items():
-            if found[name].shape != shape:
-                raise self._damaged(f"{name} has the shape {found[name].shape} instead of {shape}")
-        if found["trace"].ndim != 2 or found["trace"].shape[1] != TRACE_WIDTH:
-            raise self._damaged(f"the trace has the shape {found['trace'].shape}")
-        if np.any(found["weights"] < 0):
+            if contents[name].shape != shape:
+                raise self._damaged(f"{name} has the shape {contents[name].shape} instead of {shape}")
+        if contents["trace"].ndim != 2 or contents["trace"].shape[1] != TRACE_WIDTH:
+            raise self._damaged(f"the trace has the shape {contents['trace'].shape}")
+        if np.any(contents["weights"] < 0):
             raise self._damaged("a kernel weight is negative")
-        if not np.any(found["weights"] > 0):
+        if not np.any(contents["weights"] > 0):
             raise self._damaged("all kernel weights are zero")
-        if found["seconds"] < 0:
+        if contents["seconds"] < 0:
             raise self._damaged("the time spent is negative")
 
     # ---- writing --------------------------------------------------------------------------------------------

@@ -47,14 +47,14 @@ class Cuts:
         ones = np.ones((1, m + 1))
         ones[0, m] = 0.0
         bounds = [(0.0, None)] * m + [(None, None)]
-        found = linprog(
+        result = linprog(
             cost, A_ub=matrix, b_ub=-self.gain, A_eq=ones, b_eq=[1.0], bounds=bounds, method="highs"
         )
-        if found.x is None:
-            raise FloatingPointError(f"the linear program of the cutting planes failed: {found.message}")
-        weights = np.maximum(found.x[:m], 0.0)
-        multipliers = np.maximum(-found.ineqlin.marginals, 0.0)
-        return float(found.x[m]), weights / weights.sum(), multipliers / multipliers.sum()
+        if result.x is None:
+            raise FloatingPointError(f"the linear program of the cutting planes failed: {result.message}")
+        weights = np.maximum(result.x[:m], 0.0)
+        multipliers = np.maximum(-result.ineqlin.marginals, 0.0)
+        return float(result.x[m]), weights / weights.sum(), multipliers / multipliers.sum()
 
     def dual_beta(self, multipliers: Array) -> Array:
         """Combine the coefficients: a point whose dual value is at least the model's minimum (Jensen)."""

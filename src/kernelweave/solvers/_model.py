@@ -89,7 +89,9 @@ class SimplexModel:
             return Proposal(z, decrease)
         multipliers = multipliers[: gains.size]
         betas = [self.centre_beta, *(self.cuts[k].beta for k in included)][: multipliers.size]
-        beta = np.asarray(sum(share * one for share, one in zip(multipliers, betas, strict=True)))
+        beta = np.asarray(
+            sum(share * beta_of_cut for share, beta_of_cut in zip(multipliers, betas, strict=True))
+        )
         bound = float(
             multipliers @ gains[: multipliers.size] + np.min(multipliers @ rows[: multipliers.size])
         )
@@ -147,7 +149,7 @@ class SimplexModel:
         """A box QP in ``z - origin``, whose entries sum to zero: the SVM engine solves it, with exact zeros."""
         from .._numerics.smo import solve_box_qp
 
-        found = solve_box_qp(
+        result = solve_box_qp(
             hessian,
             -rows[0] - pull,
             -origin,
@@ -156,7 +158,7 @@ class SimplexModel:
             tol=1e-10,
             max_iter=200_000,
         )
-        return without_traces(origin + found.beta, hessian, 1e-12), np.ones(1)
+        return without_traces(origin + result.beta, hessian, 1e-12), np.ones(1)
 
     def _solve_cuts(
         self, hessian: Array, pull: Array, rows: Array, gains: Array, origin: Array
@@ -215,6 +217,6 @@ def minimise_smooth_model(norm: Norm, quad: Array, root: Array, d: Array) -> Arr
         value = 0.5 * float(w @ w) + float(w @ offset) + norm.conjugate(tilted)
         return value, w + offset - root @ z
 
-    found = minimize(negative, np.zeros(root.shape[0]), jac=True, method="L-BFGS-B",
+    result = minimize(negative, np.zeros(root.shape[0]), jac=True, method="L-BFGS-B",
                      options={"maxiter": 500, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-12})  # fmt: skip
-    return norm.weights(quad - 2.0 * (root.T @ found.x))
+    return norm.weights(quad - 2.0 * (root.T @ result.x))

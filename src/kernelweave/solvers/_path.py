@@ -47,8 +47,8 @@ def follow_path(
             beta = _moved(start.beta, last, problem)
             # where no coefficient is at its bound the old solution is the new one, and all is known about it
             start = start if np.array_equal(beta, start.beta) else Point(beta, start.weights)
-        mine = stop if isinstance(stop, Stop) else stop()
-        solution = solve(problem, solver, mine, start=start, callback=callback, verbose=verbose)
+        own_stop = stop if isinstance(stop, Stop) else stop()
+        solution = solve(problem, solver, own_stop, start=start, callback=callback, verbose=verbose)
         start, last = solution.point, problem
         yield C, problem, solution
 

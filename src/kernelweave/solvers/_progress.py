@@ -1,4 +1,4 @@
-"""A progress bar in decades of the gap, or a line an iteration."""
+"""A progress bar in decades of the gap, or one line per iteration."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ class Progress:
     Parameters
     ----------
     verbose : int
-        0 nothing, 1 a bar, 2 a line an iteration.
+        0 nothing, 1 a bar, 2 one line per iteration.
     """
 
     def __init__(self, verbose: int, tol: float, label: str) -> None:

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ..problems import MKLProblem, Point
 from ._base import Solver
-from ._online import Products, block_exponent, classes_and_bounds, products_of
+from .online._products import Products, block_exponent, classes_and_bounds, products_of
 
 Array = NDArray[np.float64]
 

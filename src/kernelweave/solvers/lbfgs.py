@@ -43,7 +43,7 @@ class LBFGS(Solver, registered_as="lbfgs"):
         Iterations before the first certificate; half as many again before each further one, because L-BFGS forgets
         what it learnt of the curvature when it is interrupted.
     precondition : bool, default=True
-        Whether to work in coordinates that the Hessian on a sample of the rows makes round, made anew with every
+        Whether to work in coordinates that the Hessian on a sample of the rows makes round, made again with every
         certificate; not done where factorising it would cost more than it saves.
     """
 
@@ -66,10 +66,10 @@ class LBFGS(Solver, registered_as="lbfgs"):
         options = {"maxiter": most, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * most}
         round_ = objective.coordinates(state.x) if self.precondition else None
         if round_ is None:
-            found = minimize(
+            result = minimize(
                 objective, state.x, jac=True, method="L-BFGS-B", callback=_stop_in_time, options=options
             )
-            x = found.x
+            x = result.x
         else:
             shape = (-1, objective.columns)
 
@@ -80,12 +80,14 @@ class LBFGS(Solver, registered_as="lbfgs"):
             # so little gained is time for a certificate, and for coordinates that suit the new place
             options["ftol"] = 1e-4 * state.tol
             v = round_.into(state.x.reshape(shape)).ravel()
-            found = minimize(rounded, v, jac=True, method="L-BFGS-B", callback=_stop_in_time, options=options)
-            x = round_.back(found.x.reshape(shape)).ravel()
+            result = minimize(
+                rounded, v, jac=True, method="L-BFGS-B", callback=_stop_in_time, options=options
+            )
+            x = round_.back(result.x.reshape(shape)).ravel()
         # where rounding ended the line search, a start without memory may still find a way down
-        idle = 0 if found.fun < state.value else state.idle + 1
-        finished = found.nit == 0 or idle == 3
-        return _State(objective, x, most + (most + 1) // 2, state.tol, float(found.fun), idle, finished)
+        idle = 0 if result.fun < state.value else state.idle + 1
+        finished = result.nit == 0 or idle == 3
+        return _State(objective, x, most + (most + 1) // 2, state.tol, float(result.fun), idle, finished)
 
     def point(self, state: _State) -> Point:
         return state.objective.point(state.x)

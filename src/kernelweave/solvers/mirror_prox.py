@@ -15,7 +15,7 @@ __all__ = ["MirrorProx"]
 
 #: how much longer each step tries to be than the last
 GROWTH = 1.2
-#: steps before the averages begin anew for the first time
+#: steps before the averages begin again for the first time
 FIRST = 10
 
 
@@ -41,7 +41,7 @@ class MirrorProx(Solver, registered_as="mirror_prox"):
     ratio : float, default=1.0
         Steps are ``ratio`` times longer in the blocks and as many times shorter in the multipliers.
     restart : bool, default=True
-        Begin the averages anew whenever the number of steps has doubled, so that the first, poor iterates are
+        Begin the averages again whenever the number of steps has doubled, so that the first, poor iterates are
         forgotten; never with ``variant="paper"``.
     """
 

@@ -159,10 +159,10 @@ def smoothed(lam: float) -> Entropy:
 
 def _stages(norm: Norm, scale: float) -> Iterator[Norm]:
     """Norms whose duals are minimised one after the other; the last one is the norm itself unless that is l1."""
-    if not (norm.simplex or isinstance(norm, Entropy)):
+    goal = 0.0 if norm.simplex else norm.strength
+    if goal is None:
         yield norm
         return
-    goal = 0.0 if norm.simplex else float(norm.lam)  # type: ignore[attr-defined]
     if not np.isfinite(scale):
         raise FloatingPointError(
             "the SVM on the mean kernel has no finite value: check the scale of the kernels and of C"
@@ -240,6 +240,6 @@ class _SmoothedDual:
                 for j in range(problem.m)
             ]
             top = float(max(tops))
-            lam = float(getattr(self.norm, "lam", None) or np.inf)
+            lam = self.norm.strength or np.inf
             self._bound = top + float(np.sum(problem.c**2)) * top**2 / (2.0 * lam) + float(np.max(self.ridge))
         return self._bound

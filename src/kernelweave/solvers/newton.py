@@ -159,9 +159,9 @@ class Newton(Solver, registered_as="newton"):
             if oracle.inner.dual + norm.penalty(weights) <= here:
                 return _State(oracle, oracle, state.tol, lower)
             length *= 0.5
-        # next to no coefficient is free, and the curvature says nothing of kinks: weights for given blocks never fail
+        # next to no coefficient is free, and curvature says nothing of the kinks: weights for given blocks never fail
         return replace(self._closed_form_step(problem, replace(state, lower=lower), gap), gap=np.inf)
 
     def point(self, state: _State) -> Point:
-        found = state.last.point
-        return found if state.dual_beta is None else replace(found, dual_beta=state.dual_beta)
+        point = state.last.point
+        return point if state.dual_beta is None else replace(point, dual_beta=state.dual_beta)

@@ -1,4 +1,4 @@
-"""Semi-infinite linear programming: cutting planes, one LP an iteration."""
+"""Semi-infinite linear programming: cutting planes, one LP per iteration."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Silp(Solver, registered_as="silp"):
     """Minimise the cutting-plane model by an LP (HiGHS), solve there, add the cut (Sonnenburg et al. 2006)."""
 
     needs = ("simplex",)
-    summary = "cutting planes, an LP an iteration (Sonnenburg et al. 2006)"
+    summary = "cutting planes, one LP per iteration (Sonnenburg et al. 2006)"
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
         weights, inner = begin(problem, start)

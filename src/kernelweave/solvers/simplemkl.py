@@ -76,11 +76,11 @@ class SimpleMKL(Solver, registered_as="simplemkl"):
                 return _State(current, state.tol, target)
             direction[leader] += direction[first]
             direction[first] = 0.0
-        found = self._search(problem, current, trial, direction, float(lengths[first]), target)
-        if found.inner.dual >= here.inner.dual:
+        reached = self._search(problem, current, trial, direction, float(lengths[first]), target)
+        if reached.inner.dual >= here.inner.dual:
             # nothing gained: either the inner solves are too coarse, or this is the optimum
             return _State(here, state.tol, 0.1 * target, finished=target < 1e-6 * state.tol)
-        return _State(found, state.tol, target)
+        return _State(reached, state.tol, target)
 
     def _search(
         self, problem: MKLProblem, low: Oracle, high: Oracle, direction: Array, length: float, target: float

@@ -11,18 +11,18 @@ from .._base import Solver
 __all__ = ["SimilaritySolver", "similarity_solvers"]
 
 
+similarity_solvers: Registry[SimilaritySolver] = Registry(
+    "similarity solver", "kernelweave.solvers.similarity"
+)
+
+
 class SimilaritySolver(Solver):
     """An iterative method for one of the similarity problems; the contract is that of ``Solver``."""
 
+    components = similarity_solvers
     #: the class of problems it solves
     problem: ClassVar[type[SimilarityProblem]] = SimilarityProblem
     default_max_iter: ClassVar[int] = 300
-
-    def __init_subclass__(cls, registered_as: str | None = None, **kwargs: Any) -> None:
-        super().__init_subclass__(**kwargs)
-        if registered_as is not None:
-            cls.registered_as = registered_as
-            similarity_solvers.add(registered_as, cls)
 
     def init(self, problem: Any, start: Any, tol: float) -> Any:
         """Return the first state."""
@@ -31,8 +31,3 @@ class SimilaritySolver(Solver):
     def step(self, problem: Any, state: Any) -> Any:
         """Return the next state."""
         raise NotImplementedError
-
-
-similarity_solvers: Registry[SimilaritySolver] = Registry(
-    "similarity solver", "kernelweave.solvers.similarity"
-)

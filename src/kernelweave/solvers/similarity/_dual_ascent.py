@@ -5,7 +5,7 @@
     K*(beta) = Proj(mean S + beta beta' / (4 r)),      r = rho m / n
 
 (3) of [KTBB10] with a trace, and ``h(beta) = 1'a - beta'K*beta / 2 + rho sum L(K* - S_i)`` is concave with the gradient
-``y - K* beta``: FISTA with backtracking, one decomposition a trial and no SVM but those for the upper bound.
+``y - K* beta``: FISTA with backtracking, one decomposition per trial and no SVM but those for the upper bound.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ def begin(problem: Any, start: Any, tol: float) -> AscentState:
 
 
 def ascend(problem: SimilarityProblem, state: AscentState) -> AscentState:
-    """One step of FISTA, begun anew where the momentum leads downhill."""
+    """One step of FISTA, begun again where the momentum leads downhill."""
     ahead, momentum = state.ahead, state.momentum
     while True:
         kernel, here = (

@@ -153,11 +153,11 @@ class MirrorDescent(SimilaritySolver):
             (state.champion, state.value) if state.value < value and state.champion else (state.best, value)
         )
         for candidate in self._candidates(best.kernels, kernels, state.partial.kernels):
-            inner, weights, found = solve_omega(
+            inner, weights, reached = solve_omega(
                 problem, candidate, state.weights, state.target, state.inner, 3
             )
-            if found < value:
-                best, value = SimilarityPoint(inner.beta, weights, kernels=candidate), found
+            if reached < value:
+                best, value = SimilarityPoint(inner.beta, weights, kernels=candidate), reached
         state.champion, state.value = best, value
         state.best = replace(best, duals=duals)
 

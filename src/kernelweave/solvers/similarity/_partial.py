@@ -33,14 +33,14 @@ class PartialDual:
         """Return points for the lower bound, and keep the best kernels for these coefficients."""
         slope = problem.slope(beta, shares)
         first = problem.residuals(start)[0]
-        found: list[DualPoint] = []
+        duals: list[DualPoint] = []
         if problem.loss.curvature(first) is not None:
-            found.append(self._reweighted(problem, beta, shares, slope, start, steps))
+            duals.append(self._reweighted(problem, beta, shares, slope, start, steps))
         # ADMM where there is no parabola, and where a residual vanishes: at a kink one gradient says nothing, and
         # the multiplier has to be found
-        if problem.loss.prox(first, 1.0) is not None and (not found or self._at_kink(problem)):
-            found.append(self._admm(problem, beta, shares, slope, start, steps))
-        return tuple(found)
+        if problem.loss.prox(first, 1.0) is not None and (not duals or self._at_kink(problem)):
+            duals.append(self._admm(problem, beta, shares, slope, start, steps))
+        return tuple(duals)
 
     def _at_kink(self, problem: SimilarityProblem) -> bool:
         assert self.kernels is not None
@@ -98,7 +98,7 @@ class PartialDual:
         for _ in range(steps):
             check_time()
             moved = embedded - S + U
-            X = np.stack([np.asarray(problem.loss.prox(one, rho / t)) for one in moved])
+            X = np.stack([np.asarray(problem.loss.prox(matrix, rho / t)) for matrix in moved])
             Z = (t / rho) * (moved - X)
             kernels = problem.project((problem.pull(S + X - U) - slope / t) / ones)
             embedded = problem.residuals(kernels) + S

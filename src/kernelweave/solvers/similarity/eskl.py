@@ -11,7 +11,6 @@ from numpy.typing import NDArray
 from ..._numerics.entropy import entropic_vector
 from ...problems import FixedSolution
 from ...problems.similarity import DualPoint, SimilarityPoint, SingleKernelProblem
-from ...problems.similarity_losses import SquaredLoss
 from ._dual_ascent import AscentState, ascend, begin, point_of
 from ._mirror import MirrorDescent
 
@@ -77,7 +76,7 @@ class ESKL(MirrorDescent, registered_as="eskl"):
         if self.variant == "paper":
             n, tau = problem.n, problem.trace
             return self.step(problem, _PrintedState(np.full(n, tau / n), tau / n * np.eye(n)))
-        if self.fast and isinstance(problem.loss, SquaredLoss):
+        if self.fast and problem.loss.quadratic:
             return begin(problem, start, tol)
         return super().init(problem, start, tol)
 
@@ -100,11 +99,11 @@ class ESKL(MirrorDescent, registered_as="eskl"):
 def _printed(problem: SingleKernelProblem, state: _PrintedState) -> _PrintedState:
     """Algorithm 1 to the letter, the step that of Proposition 3.1 with the largest gradient so far as constant."""
     state.iteration += 1
-    K, one = state.kernel[None], np.ones(1)
-    state.inner = problem.svm(K, one, 1e-4, state.inner)
+    K, weight = state.kernel[None], np.ones(1)
+    state.inner = problem.svm(K, weight, 1e-4, state.inner)
     beta = state.inner.beta
-    state.seen = SimilarityPoint(beta, one, kernels=K, duals=(DualPoint(beta, one, kernels=K),))
-    G = problem.gradient(problem.multipliers(K), beta, one)[0]
+    state.seen = SimilarityPoint(beta, weight, kernels=K, duals=(DualPoint(beta, weight, kernels=K),))
+    G = problem.gradient(problem.multipliers(K), beta, weight)[0]
     state.lipschitz = max(state.lipschitz, float(np.linalg.norm(G)))
     eta = np.sqrt(2.0 * np.log(problem.n) / state.iteration) / max(state.lipschitz, 1e-300)
     d, V = np.linalg.eigh(G)

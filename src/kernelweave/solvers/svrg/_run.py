@@ -1,0 +1,290 @@
+"""The run behind ``svrg``: snapshots with their certificate, epochs of steps, and the weights between them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._numerics.deadline import in_time
+from ...problems import MKLProblem, Point
+from .._derivatives import Derivative, columns_of
+from ._sampling import draw, shares
+
+Array = NDArray[np.float64]
+
+__all__ = ["Run", "State"]
+
+#: weights change when the gap for the weights at hand is at most so many times what other weights could gain
+READY = 30.0
+#: how far the weights go towards, and beyond, the closed form: over-relaxation of an alternation, stable below 2
+BEYOND = 1.6
+#: new weights may make the objective so many times worse for the moment, or go only a quarter of the way, ...
+ROUGH = 2.0
+#: ... and less than this share of the way is none
+NEAREST = 1e-3
+#: back to the best snapshot with half the step: where the objective is so many times that of f = 0, ...
+WILD = 3.0
+#: ... and after so many epochs without a better gap (which is far from monotone)
+PATIENCE = 100
+#: a step that was halved this often is not the trouble: nothing more is expected
+SHORTEST = 2.0**-10
+
+
+@dataclass(frozen=True)
+class State:
+    """A snapshot: coefficients a with ``u = Z'a``, weights d, intercept b, and the full gradient there."""
+
+    run: Run
+    a: Array
+    u: Array
+    d: Array
+    b: Array
+    step: float
+    f: Array
+    table: Array  # beta = -c l'(f + b), in the dual set
+    G: Array  # Z'table
+    lengths: Array  # sum_j d_j |x_i^j|^2
+    dual: Array  # the better one of table and a, the latter moved into the dual set
+    forms: Array  # beta'K_j beta of the dual point
+    upper: float = np.inf  # the objective, the weights being what they are
+    inner: float = np.inf  # gap of the problem with these weights
+    outer: float = np.inf  # what other weights could gain: the gap is the sum of both, at most
+    best: State | None = None
+    idle: int = 0
+    reach: float = 1.0  # share of the way to new weights that was borne the last time
+
+    @property
+    def gap(self) -> float:
+        return self.inner + self.outer
+
+    @property
+    def finished(self) -> bool:
+        return self.step < SHORTEST
+
+    def next_epoch(self) -> State:
+        """Return the next snapshot."""
+        return self.run.next_epoch(self)
+
+    def point(self) -> Point:
+        """All that a certificate needs is known from the snapshot."""
+        shape = self.run.problem.y.shape
+        return Point(
+            self.a.reshape(shape),
+            self.d,
+            self.run.quad(self.u),
+            self.f.reshape(shape),
+            self.dual.reshape(shape),
+            self.forms,
+        )
+
+
+class Run:
+    """One fit: the features, what of the loss is compiled, and the epochs."""
+
+    def __init__(self, problem: MKLProblem, epoch: float, seed: int) -> None:
+        self.problem = problem
+        self.factors = problem.bank.factors()
+        self.block_of = np.repeat(np.arange(problem.m), self.factors.ranks)
+        self.rng = np.random.default_rng(seed)
+        self.c = columns_of(problem.c)
+        self.derivative = Derivative.of(problem.loss, problem.y)
+        self.steps = max(1, round(epoch * problem.n))
+        assert problem.loss.smoothness is not None
+        zero = np.zeros(problem.y.shape)
+        b = problem.loss.best_intercept(problem.y, zero, problem.c) if problem.fit_intercept else 0.0
+        self.nothing = max(problem.loss.total(problem.y, zero + b, problem.c), problem.tiny)
+        self.bend = float(problem.loss.smoothness) * np.max(self.c, axis=1)
+
+    def quad(self, u: Array) -> Array:
+        """``s_j = |x^j|^2`` of a vector in feature space, block by block."""
+        squares = np.append(np.sum(u**2, axis=1), 0.0)
+        starts = self.factors.starts
+        return np.add.reduceat(squares, starts[:-1]) * (self.factors.ranks > 0) * self.factors.scale
+
+    def first(self, start: Point | None, step: float) -> State:
+        """Nothing, or the coefficients and weights that were found before."""
+        n, width = self.problem.n, self.block_of.size
+        a, b = np.zeros((n, self.c.shape[1])), np.zeros(self.c.shape[1])
+        u, d = np.zeros((width, self.c.shape[1])), self.problem.norm.start(self.problem.m)
+        if start is not None:
+            a = columns_of(start.beta).copy()
+            d = self.problem.norm.scaled(start.weights)
+            if not self.problem.norm.fixed:  # a weight of exactly zero could never grow again
+                d = np.where(d > 0, d, 1e-3 * np.max(d))
+            u = columns_of(self.factors.adjoint(a))
+            self._count(1.0)
+        nothing = np.zeros(0)
+        return State(self, a, u, d, b, step, nothing, nothing, nothing, nothing, nothing, nothing)
+
+    def _count(self, passes: float) -> None:
+        self.problem.bank.count(passes * self.problem.m * float(self.problem.n) ** 2)
+
+    def mixing(self, d: Array) -> Array:
+        """Weight of every feature, the kernel's factor included."""
+        return (d * self.factors.scale)[self.block_of]
+
+    def snapshot(self, state: State) -> State:
+        """Full gradient at the state's function, as coefficients in the dual set; one pass."""
+        problem = self.problem
+        e = self.mixing(state.d)
+        w = e[:, None] * state.u
+        b = state.b
+        # a is an average of past gradients, and the better bound until late; off the set, it needs its image again
+        inside = columns_of(problem.repair(state.a.reshape(problem.y.shape)))
+        beside = None if np.array_equal(inside, state.a) else inside
+        self._count(1.0)
+        if problem.fit_intercept:
+            # the best intercept is known after all rows were seen: streamed ones are read again for the gradient
+            if self.factors.streams:
+                f, _, _, lengths = self.factors.sweep(w, self._respond, e)
+                self._count(1.0)
+            else:
+                f, lengths = columns_of(self.factors.forward(w)), self.factors.lengths(e)
+            b = np.atleast_1d(self._of_shape(problem.loss.best_intercept, f))
+            table = columns_of(problem.repair(self._respond(slice(None), f + b).reshape(problem.y.shape)))
+            both = self.factors.adjoint(table if beside is None else np.hstack([table, beside]))
+        else:
+            f, table, both, lengths = self.factors.sweep(w, self._respond, e, beside)
+        k = table.shape[1]
+        G, image = both[:, :k], state.u if beside is None else both[:, k:]
+        fresh = replace(state, b=b, f=f, table=table, G=np.ascontiguousarray(G), lengths=lengths)
+        return self._judged(fresh, inside, self.quad(image))
+
+    def _of_shape(self, rule: Any, f: Array) -> Any:
+        problem = self.problem
+        return rule(problem.y, f.reshape(problem.y.shape), problem.c)
+
+    def _respond(self, rows: Any, f: Array) -> Array:
+        """Coefficients ``-c l'(f)``, which are in the dual set where there is no intercept."""
+        problem = self.problem
+        y, c = problem.y[rows], problem.c[rows]
+        return columns_of(-c * problem.loss.gradient(y, f.reshape(y.shape)))
+
+    def _judged(self, state: State, inside: Array, forms: Array) -> State:
+        """Choose the dual point; split the gap into what is left to gain with these weights, and by other ones."""
+        problem = self.problem
+        shape = problem.y.shape
+        shift = state.b if problem.y.ndim == 2 else state.b[0]
+        candidates = [(state.table, self.quad(state.G)), (inside, forms)]
+        gains = [problem.gain(beta.reshape(shape)) for beta, _ in candidates]
+        bounds = [gain - problem.norm.conjugate(s) for gain, (_, s) in zip(gains, candidates, strict=True)]
+        better = int(bounds[1] > bounds[0])
+        dual, forms = candidates[better]
+        upper = 0.5 * float(state.d @ self.quad(state.u))
+        upper += problem.loss.total(problem.y, state.f.reshape(shape) + shift, problem.c)
+        below = gains[better] - 0.5 * float(state.d @ forms)
+        return replace(
+            state, dual=dual, forms=forms,
+            upper=float(upper), inner=float(upper - below), outer=float(below - bounds[better]),
+        )  # fmt: skip
+
+    def next_epoch(self, state: State) -> State:
+        """Steps with the weights fixed, new weights, and the snapshot there; or back, with shorter steps."""
+        a, u, b = self._walk(state)
+        best = state if state.best is None or state.gap < state.best.gap else state.best
+        blocks = state.d * np.sqrt(self.quad(u))
+        if not (np.all(np.isfinite(blocks)) and np.all(np.isfinite(b))):
+            return self._back(best, state.step)
+        fresh = self._with_new_weights(replace(state, a=a, u=u, b=b), blocks)
+        idle = 0 if fresh.gap < best.gap else state.idle + 1
+        if idle > PATIENCE or not fresh.upper <= WILD * self.nothing:
+            return self._back(best, state.step)
+        return replace(fresh, best=replace(best, best=None), idle=idle)
+
+    def _with_new_weights(self, state: State, blocks: Array) -> State:
+        """Snapshot after the steps, with weights as far towards their goal as the objective bears.
+
+        a is kept, not w: new weights before the steps have done their work would only undo it, and where decision
+        values are many times what the regulariser wants, even small changes of the weights cost more than they gain.
+        """
+        reach = state.reach if state.inner <= READY * state.outer else 0.0
+        goal = self._weights(state.d, blocks) if reach > 0 else state.d
+        while True:
+            d = state.d if reach == 0.0 else self.problem.norm.scaled(state.d ** (1.0 - reach) * goal**reach)
+            fresh = self.snapshot(replace(state, d=d))
+            if reach == 0.0 or fresh.upper <= ROUGH * state.upper:
+                # a wait leaves the reach as it was, an update lets it recover
+                return fresh if reach == 0.0 else replace(fresh, reach=min(1.0, 2.0 * reach))
+            reach = 0.25 * reach if reach > NEAREST else 0.0
+            state = replace(state, reach=max(reach, NEAREST))
+
+    def _weights(self, d: Array, blocks: Array) -> Array:
+        """Weights of (2), and beyond them."""
+        norm = self.problem.norm
+        closed = norm.weights_of_blocks(blocks)
+        if norm.fixed:
+            return closed
+        moved = np.divide(closed, d, out=np.zeros_like(d), where=d > 0)
+        return norm.scaled(closed * moved ** (BEYOND - 1.0))
+
+    def _back(self, best: State, step: float) -> State:
+        return replace(best, step=0.5 * step, best=None, idle=0)
+
+    def _walk(self, state: State) -> tuple[Array, Array, Array]:
+        """One epoch of steps on single samples."""
+        from ..._numerics.svrg import lazy_finish
+
+        problem, e = self.problem, self.mixing(state.d)
+        lengths = state.lengths
+        offset = 0.0
+        if problem.fit_intercept:
+            # one more feature, constant and without a price: as long as the others together
+            offset = float(np.mean(lengths)) or 1.0
+            lengths = lengths + offset
+        curvature = self.bend * lengths
+        # h = step / (L_d + lambda) of the paper's objective, times lambda
+        eta = state.step / (1.0 + float(np.sum(curvature)))
+        share = shares(curvature)
+        visits = draw(share, self.steps, self.rng)
+        powers = np.power(1.0 - eta, np.arange(int(visits.sum()) + 1, dtype=float))
+        walk = _Walk(self, state, e, eta, share, powers, eta * offset)
+        for rows, Z in self.factors.shuffled(self.rng):
+            order = self.rng.permutation(np.repeat(np.arange(rows.size), visits[rows]))
+            for part in in_time(order, self.block_of.size * self.c.shape[1]):
+                walk.over(Z, rows, part)
+        lazy_finish(walk.a, state.table, walk.last, powers, walk.time)
+        if walk.sparse:
+            lazy_finish(walk.u, state.G, walk.touched, powers, walk.time)
+        self._count(walk.time / problem.n)
+        return walk.a, walk.u, walk.b
+
+
+class _Walk:
+    """The moving part of an epoch, block of rows by block of rows."""
+
+    def __init__(
+        self, run: Run, state: State, e: Array, eta: float, share: Array, powers: Array, free: float
+    ) -> None:
+        self.run, self.state = run, state
+        self.e, self.eta, self.share, self.powers, self.free = e, eta, share, powers, free
+        self.a, self.u, self.b = state.a.copy(), state.u.copy(), state.b.copy()
+        self.last = np.zeros(run.problem.n, dtype=np.int64)
+        self.touched = np.zeros(self.u.shape[0], dtype=np.int64)
+        self.pull = state.table.sum(axis=0)
+        self.time = 0
+        self.sparse = False
+
+    def over(self, Z: Any, rows: NDArray[np.intp], order: NDArray[np.intp]) -> None:
+        """Take the steps of ``order`` on the rows of one block."""
+        from ..._numerics.svrg import dense_steps, sparse_steps
+
+        state, run = self.state, self.run
+        loss = run.derivative
+        slopes = (
+            self.time, state.table, run.c, loss.kind, loss.target, loss.width, loss.low, loss.high,
+            self.b, self.free, self.pull,
+        )  # fmt: skip
+        if hasattr(Z, "indptr"):
+            self.sparse = True
+            self.time = sparse_steps(
+                Z.data, Z.indices, Z.indptr, order, rows, self.u, self.e, state.G, self.eta, self.share,
+                self.a, self.last, self.touched, self.powers, *slopes,
+            )  # fmt: skip
+        else:
+            self.time = dense_steps(
+                Z, order, rows, self.u, self.e, state.G, self.eta, self.share,
+                self.a, self.last, self.powers, *slopes,
+            )  # fmt: skip
