@@ -9,8 +9,8 @@ from sklearn.datasets import load_iris, make_classification
 
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
-from kernelweave.exceptions import KernelWeaveConvergenceWarning
 from kernelweave.banks import BoundKernels, LazyBank
+from kernelweave.exceptions import KernelWeaveConvergenceWarning
 from kernelweave.norms import Block
 from kernelweave.problems import MKLProblem
 
