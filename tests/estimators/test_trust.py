@@ -91,7 +91,7 @@ def test_bounds_that_cross_are_an_error_that_names_the_culprit(data, parameter, 
         MKLClassifier(**{parameter: what}, solver="silp").fit(*data)
 
 
-def test_two_hundred_and_more_classes_worth_of_statuses_agree(rng):
+def test_one_problem_that_did_not_converge_is_the_status_of_the_fit(rng):
     """One against the rest: the status of the fit is the first that is not ``converged``."""
     X = rng.normal(size=(60, 3))
     y = rng.integers(0, 3, 60)
@@ -327,3 +327,13 @@ def test_fits_in_threads_do_not_disturb_each_other(data):
     [thread.join() for thread in threads]
     for C, value in alone.items():
         assert together[C].certificate_.primal == pytest.approx(value, rel=1e-9)
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_kernels_of_one_feature_each_take_few_iterations(rng, C):
+    """Fewer kernels than samples, each of rank one: the objective is made of planes."""
+    X = rng.normal(size=(200, 40))
+    y = (X[:, :5].sum(axis=1) + 0.5 * rng.normal(size=200) > 0).astype(int)
+    fit = MKLClassifier(kw.per_feature(kw.linear()), C=C).fit(X, y)
+    assert fit.status_ == "converged"
+    assert fit.n_iter_ <= 120
