@@ -216,7 +216,7 @@ def feature_weights(model: Any) -> Any:
     tables = []
     for position, j in enumerate(estimator._active):
         kernel = bound.kernels[position]
-        columns = kernel.feature_columns(len(names))
+        columns = kernel.linear_columns(len(names))
         if columns is None:
             continue
         mine = bound.samples[:, columns]

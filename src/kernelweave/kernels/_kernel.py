@@ -169,6 +169,10 @@ class Kernel(KernelSpec):
         """Return Z (dense or sparse) with ``K(A, B) = features(A) @ features(B).T`` exactly, or None."""
         return None
 
+    def linear_columns(self, n_columns: int) -> np.ndarray | None:
+        """Return the columns that the kernel is an inner product of, up to their origin; None where it is not one."""
+        return self.feature_columns(n_columns)
+
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
         """Return which columns of the samples are the features themselves; None where they are not that simple."""
         return None

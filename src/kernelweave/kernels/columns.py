@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Callable, Hashable
 from typing import Any
 
 import numpy as np
@@ -96,6 +96,10 @@ class Named(Wrapper):
         """Return the columns of the kernel inside."""
         return self.kernel.feature_columns(n_columns)
 
+    def linear_columns(self, n_columns: int) -> np.ndarray | None:
+        """Return the columns of the kernel inside."""
+        return self.kernel.linear_columns(n_columns)
+
     def rank(self, n_columns: int) -> int | None:
         """Return the rank of the kernel inside."""
         return self.kernel.rank(n_columns)
@@ -171,10 +175,17 @@ class OnColumns(Wrapper):
 
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
         """Return those of the chosen columns that the kernel inside uses as they are."""
+        return self._among_chosen(self.kernel.feature_columns)
+
+    def linear_columns(self, n_columns: int) -> np.ndarray | None:
+        """Return those of the chosen columns that the kernel inside is an inner product of."""
+        return self._among_chosen(self.kernel.linear_columns)
+
+    def _among_chosen(self, of: Callable[[int], np.ndarray | None]) -> np.ndarray | None:
         positions = isinstance(self.columns, tuple) and all(type(column) is int for column in self.columns)
         if not positions:
             return None
-        inside = self.kernel.feature_columns(len(self.columns))
+        inside = of(len(self.columns))
         return None if inside is None else np.asarray(self.columns, dtype=np.intp)[inside]
 
     def rank(self, n_columns: int) -> int | None:

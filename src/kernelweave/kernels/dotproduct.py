@@ -57,8 +57,12 @@ class Linear(NumericKernel, registered_as="linear"):
         """Return the samples themselves."""
         return self._clean(A)
 
-    def feature_columns(self, n_columns: int) -> np.ndarray:
-        """Return all columns; features are centred themselves, wherever they are counted from."""
+    def feature_columns(self, n_columns: int) -> np.ndarray | None:
+        """Return all columns, unless they are counted from elsewhere."""
+        return self.linear_columns(n_columns) if self.origin is None else None
+
+    def linear_columns(self, n_columns: int) -> np.ndarray:
+        """Return all columns, wherever they are counted from."""
         return np.arange(n_columns)
 
     def rank(self, n_columns: int) -> int:
