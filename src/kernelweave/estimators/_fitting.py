@@ -124,7 +124,7 @@ def _go_on(problem: MKLProblem, solver: Solver, stop: Stop, so_far: Solution) ->
         solution, trace=so_far.trace + trace, n_iter=so_far.n_iter + solution.n_iter,
         seconds=so_far.seconds + solution.seconds, passes=so_far.passes + solution.passes,
         # closer than asked for, or as close as these kernels allow: the certificate will tell
-        status="converged",
+        status=solution.status if solution.status in ("interrupted", "max_seconds") else "converged",
     )  # fmt: skip
 
 
