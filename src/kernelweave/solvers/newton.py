@@ -117,7 +117,11 @@ class Newton(Solver, registered_as="newton"):
             following.curved, following.damping = False, 0.0
         else:
             moved = proposal.weights - state.centre.weights
-            following.damping = max(4.0 * state.damping, 0.1 * proposal.decrease / float(moved @ moved))
+            length = float(moved @ moved)
+            # a fall that is promised, and nowhere to go: the bounds contradict each other
+            following.finished = length == 0.0
+            if length > 0.0:
+                following.damping = max(4.0 * state.damping, 0.1 * proposal.decrease / length)
         return following
 
     def _smooth_step(self, problem: MKLProblem, state: _State) -> _State:
