@@ -62,11 +62,11 @@ def test_the_certificate_is_of_exact_kernels_whatever_was_stored(dtype, storage)
     kernels = clf.kernels_
     fresh = MKLClassifier(BANK, norm=2.0, C=5.0).fit(X, y)
     bank = LazyBank(kernels, X, len(y), fresh._bound.normaliser)
-    problem = MKLProblem(bank, clf._loss(), Block(4 / 3), np.where(y == 1, 1.0, -1.0), 5.0)
+    problem = MKLProblem(bank, clf.loss_, Block(4 / 3), np.where(y == 1, 1.0, -1.0), 5.0)
     from kernelweave.problems import Point
 
     again = problem.certificate(Point(clf.dual_coef_, clf.weights_))
-    assert isinstance(clf._bound, BoundKernels)
+    assert isinstance(clf._function.terms[0].kernels, BoundKernels)
     assert clf.certificate_.primal == pytest.approx(again.primal, rel=1e-9)
     assert clf.certificate_.dual >= again.dual - 1e-9 * abs(again.dual)
     assert clf.certificate_.dual <= clf.certificate_.primal
@@ -148,7 +148,7 @@ def test_torch_is_not_imported_without_a_device():
 
     code = (
         "import sys\nfrom kernelweave import MKLClassifier, MKLRegressor, kernels, banks, solvers\n"
-        "MKLClassifier(kernels.gaussian(1.0))._components()\nassert 'torch' not in sys.modules"
+        "MKLClassifier(kernels.gaussian(1.0))._plan()\nassert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 

@@ -14,11 +14,12 @@ ROOMS = ("kernels", "losses", "norms", "solvers", "estimators", "problems")
 KEPT = (
     "kernelweave.banks.bound.BoundKernels",
     "kernelweave.banks.bound.PrecomputedKernels",
+    "kernelweave.banks.function.KernelFunction",
+    "kernelweave.banks.function.Term",
     "kernelweave.banks.normalise.Normaliser",
     "kernelweave.banks.streaming.StreamedKernels",
     "kernelweave.crowd.CrowdLabels",
     "kernelweave.distributed.workers.ClusterCost",
-    "kernelweave.estimators._partial.Stream",
     "kernelweave.estimators._similarity_inputs.FunctionSource",
     "kernelweave.estimators._similarity_inputs.HeldSource",
     "kernelweave.estimators._similarity_inputs.Source",
@@ -27,6 +28,7 @@ KEPT = (
     "kernelweave.problems.certificate.Certificate",
     "kernelweave.problems.similarity.DualPoint",
     "kernelweave.problems.similarity.SimilarityCertificate",
+    "kernelweave.solvers.online._stream.Stream",
 )
 #: what people put around a model; a function inside one of them (FunctionTransformer) is refused for itself
 SKLEARN = (

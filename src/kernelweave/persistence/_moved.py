@@ -13,6 +13,7 @@ __all__ = ["MOVED", "rewritten", "update_names"]
 
 #: name in files written before -> name today
 MOVED = {
+    "kernelweave.estimators._partial.Stream": "kernelweave.solvers.online._stream.Stream",
     "kernelweave.solvers.obscure.Obscure": "kernelweave.solvers.online.obscure.Obscure",
     "kernelweave.solvers.svrg.SVRG": "kernelweave.solvers.svrg.solver.SVRG",
     "kernelweave.solvers.ufo.Pegasos": "kernelweave.solvers.online.pegasos.Pegasos",
