@@ -61,7 +61,7 @@ def test_the_certificate_is_of_exact_kernels_whatever_was_stored(dtype, storage)
     # the certificate once more, from nothing but the kernels in double precision and the fitted attributes
     kernels = clf.kernels_
     fresh = MKLClassifier(BANK, norm=2.0, C=5.0).fit(X, y)
-    bank = LazyBank(kernels, X, len(y), fresh._bound.normaliser)
+    bank = LazyBank(kernels, X, len(y), fresh._function.terms[0].kernels.normaliser)
     problem = MKLProblem(bank, clf.loss_, Block(4 / 3), np.where(y == 1, 1.0, -1.0), 5.0)
     from kernelweave.problems import Point
 
@@ -205,18 +205,15 @@ def test_features_on_a_device_say_what_they_need():
 )
 def test_prediction_runs_where_the_fit_ran(options, monkeypatch):
     from kernelweave.banks import _device_decision
-    from kernelweave.estimators import _base
 
     X, y = _iris()
     bank = BANK + kw.laplacian(1.0) + kw.polynomial(2).on([0, 1]) + kw.function(np.dot)
     clf = MKLClassifier(bank, device="cpu", **options).fit(X, y)
     ran = []
-
-    def watched(*args):
-        ran.append(args)
-        return _device_decision.device_decision(*args)
-
-    monkeypatch.setattr(_base, "device_decision", watched)
+    on_device = _device_decision._AtDevice.decision
+    monkeypatch.setattr(
+        _device_decision._AtDevice, "decision", lambda *given: ran.append(given) or on_device(*given)
+    )
     monkeypatch.setattr(_device_decision, "HOST_BLOCK", 900)  # several blocks
     new, _ = load_iris(return_X_y=True)
     values = clf.decision_function(new)

@@ -208,8 +208,8 @@ def description(path):
         return json.loads(archive.read("schema.json"))
 
 
-@pytest.mark.parametrize("old", sorted(MOVED))
-def test_classes_that_moved_are_found(old, path):
+@pytest.mark.parametrize("old", sorted(name for name in MOVED if ".solvers." in name))
+def test_solvers_that_moved_are_found(old, path):
     module, _, name = MOVED[old].rpartition(".")
     solver = getattr(importlib.import_module(module), name)(random_state=7)
     norm, loss = (Elastic(0.01, 1.5), "hinge") if name == "UFO" else (Block(1.5), "logistic")

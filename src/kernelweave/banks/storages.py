@@ -26,7 +26,8 @@ def check_storage(storage: object, place: Place = "host") -> str:
     """Return the storage, or raise a ValueError that lists those of the place."""
     if isinstance(storage, str) and place in STORAGES.get(storage, ()):
         return storage
-    there = ", ".join(name for name, places in STORAGES.items() if place in places)
+    names = [name for name, places in STORAGES.items() if place in places]
+    there = ", ".join(names if place == "host" else sorted(names))
     if place == "cluster":
         raise ValueError(
             f"storage must be one of {there} for kernels on a cluster, or lowrank or stream for kernels with explicit "

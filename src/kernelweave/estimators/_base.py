@@ -11,6 +11,7 @@ from sklearn.base import BaseEstimator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._components import fill_in_parameters
 from ..banks import Bank, KernelFunction, support
 from ..banks._device_decision import prediction_device
 from ..losses import Loss, make_loss
@@ -189,8 +190,9 @@ class BaseMKL(FitSummary, BaseEstimator):
             return finite_decision(self._function(new, np.dtype(dtype), prediction_device(self.device, X)))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Read models of 0.1.0 too, which kept the parts of their function by themselves."""
+        """Read models of earlier versions too: 0.1.0 kept the parts of its function by themselves."""
         super().__setstate__(state)
+        fill_in_parameters(self)
         if "_bound" in state:
             self._function = function_of_parts(self.__dict__)
 

@@ -162,6 +162,9 @@ def _check_stream(part: Stream) -> None:
 def _check_estimator(part: Any) -> None:
     if not isinstance(vars(part).get("_function"), KernelFunction | None):
         raise ValueError("the model stands on no kernels")
+    if has_function(part):
+        m = part._function.m
+        _numbers("weights_", part.weights_, (m,), (None, m))
     stream = getattr(part, "_stream", None)
     if stream is None:
         return
