@@ -10,6 +10,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.utils.validation import validate_data
 
+from .._estimating import finite_decision
 from .._numerics.sparse_format import check_sparse, without_duplicates
 from ..banks import (
     STORAGES,
@@ -28,8 +29,7 @@ from ..banks._device import device_of, on_host
 from ..banks.memory import parse_bytes
 from ..banks.normalise import check_normalise
 from ..banks.rows import spread_rows
-from ..distributed import ClusterSamples, cluster_samples
-from ..exceptions import NotFiniteError
+from ..cluster import ClusterSamples, cluster_samples
 from ..kernels import Schema, as_spec, default_bank, expand_kernels, resolve_kernels
 from ..kernels._helpers import n_samples
 from ._on_cluster import bind_on_cluster, features_suffice, gathered
@@ -195,17 +195,6 @@ def new_samples(estimator: Any, X: Any, bound: Any, kind: str) -> Any:
     if kind == "table":
         return _columns(estimator, X, reset=False)
     return X if kind == "objects" else _numeric(estimator, X, reset=False)
-
-
-def finite_decision(values: np.ndarray) -> np.ndarray:
-    """Return decision values, or raise where one is not a number: no label may be made of it."""
-    if isinstance(values, np.ndarray) and not np.all(np.isfinite(values)):
-        row = int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])
-        raise NotFiniteError(
-            f"the decision value of row {row} is not finite: its kernel values overflow, or it contains NaN; bring new "
-            "samples to the scale of the training samples, and impute what is missing"
-        )
-    return values
 
 
 def _is_table(X: Any) -> bool:

@@ -7,7 +7,7 @@ from typing import Any
 from ..banks import Bank, BoundKernels, Normaliser, Rows, StreamedKernels, as_rows
 from ..banks.build import _check_unsure
 from ..banks.rows import spread_rows
-from ..distributed import ClusterSamples, DaskRows, cluster_feature_bank, cluster_kernel_bank, is_dask
+from ..cluster import ClusterSamples, DaskRows, cluster_feature_bank, cluster_kernel_bank, is_dask
 from ..kernels import Schema, expand_kernels, resolve_kernels
 from ._features_or_kernels import wants_features
 

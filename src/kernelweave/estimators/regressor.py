@@ -6,10 +6,11 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d
 
+from .._estimating import weigh_samples
 from ..banks._device import on_host
-from ..distributed import in_memory, lazily
+from ..cluster import in_memory, lazily
 from ._base import BaseMKL
 from ._one_fit import one_fit
 
@@ -118,10 +119,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         )
         training = self._training(X, len(y))
         self._check_length(training, y)
-        shell = np.empty((training.n, 0))
-        weight = _check_sample_weight(
-            in_memory(sample_weight), shell, dtype=np.float64, ensure_non_negative=True
-        )
+        weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
         self._fit(training, [y], [weight], ["y"])

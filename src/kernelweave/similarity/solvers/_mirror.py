@@ -21,7 +21,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ...problems import FixedSolution
-from ...problems.similarity import DualPoint, SimilarityPoint, SimilarityProblem
+from ..problems import DualPoint, SimilarityPoint, SimilarityProblem
 from ._base import SimilaritySolver
 from ._omega import solve_omega
 from ._partial import PartialDual

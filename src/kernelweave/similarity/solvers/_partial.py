@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..._numerics.deadline import check_time
-from ...problems.similarity import DualPoint, SimilarityProblem
+from ..problems import DualPoint, SimilarityProblem
 
 Array = NDArray[np.float64]
 

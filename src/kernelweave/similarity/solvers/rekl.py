@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...problems.similarity import RestrictedKernelsProblem
+from ..problems import RestrictedKernelsProblem
 from ._mirror import MirrorDescent
 
 __all__ = ["REKL"]

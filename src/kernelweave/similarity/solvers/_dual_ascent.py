@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from ..._numerics.deadline import check_time
 from ...problems import FixedSolution
-from ...problems.similarity import DualPoint, SimilarityPoint, SimilarityProblem
+from ..problems import DualPoint, SimilarityPoint, SimilarityProblem
 
 Array = NDArray[np.float64]
 

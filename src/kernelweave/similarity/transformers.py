@@ -8,9 +8,9 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._numerics.similarity import positive_scale, symmetrised
-from ._refusal import unchanged_where_it_raises
-from ._similarity_rules import classical, smooth, spectrum_kernel
+from .._estimating import unchanged_where_it_raises
+from .matrices import positive_scale, symmetrised
+from .new_rows import classical, smooth, spectrum_kernel
 
 __all__ = ["Denoise", "Flip", "Shift", "SimilarityFeatures", "Square"]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .projections import project_simplex
+from .._numerics.projections import project_simplex
 
 __all__ = ["entropic_matrix", "entropic_vector", "project_trace"]
 

@@ -12,12 +12,12 @@ import numpy as np
 from ..exceptions import KernelWeaveConvergenceWarning
 from ..losses import Hinge
 from ..problems import Certificate, solve_fixed
-from ..problems.similarity import SimilarityCertificate, SimilarityProblem
-from ..problems.similarity_losses import SimilarityLoss, SquaredLoss, make_similarity_loss
 from ..solvers import MESSAGES, Stop, final_status, solve
-from ..solvers.similarity import SimilaritySolver, similarity_solvers
-from ._similarity_inputs import Normalised
-from ._similarity_rules import classical, smooth, spectrum_kernel
+from .inputs import Normalised
+from .losses import SimilarityLoss, SquaredLoss, make_similarity_loss
+from .new_rows import classical, smooth, spectrum_kernel
+from .problems import SimilarityCertificate, SimilarityProblem
+from .solvers import SimilaritySolver, similarity_solvers
 
 __all__ = ["LEARNED", "METHODS", "SPECTRUM", "SimilarityFit", "Task", "fit_method"]
 

@@ -5,14 +5,14 @@ from __future__ import annotations
 from typing import Any, ClassVar
 
 from ..._components import Registry
-from ...problems.similarity import SimilarityProblem
-from .._base import Solver
+from ...solvers import Solver
+from ..problems import SimilarityProblem
 
 __all__ = ["SimilaritySolver", "similarity_solvers"]
 
 
 similarity_solvers: Registry[SimilaritySolver] = Registry(
-    "similarity solver", "kernelweave.solvers.similarity"
+    "similarity solver", "kernelweave.similarity.solvers"
 )
 
 

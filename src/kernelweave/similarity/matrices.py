@@ -35,7 +35,7 @@ def as_similarities(X: Any, what: str = "similarities") -> np.ndarray:
     try:
         stack = np.asarray(X, dtype=float)
     except (TypeError, ValueError) as error:
-        shapes = [np.shape(one) for one in X] if isinstance(X, Sequence) else "no array"
+        shapes = [np.shape(matrix) for matrix in X] if isinstance(X, Sequence) else "no array"
         raise ValueError(f"{what} must be matrices of numbers and of one shape, got {shapes}") from error
     stack = stack[None] if stack.ndim == 2 else stack
     if stack.ndim != 3 or stack.size == 0:

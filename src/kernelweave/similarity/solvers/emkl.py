@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ...problems.similarity import SeparateKernelsProblem
+from ..problems import SeparateKernelsProblem
 from ._mirror import MirrorDescent
 
 __all__ = ["EMKL"]

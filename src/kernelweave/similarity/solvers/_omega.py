@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from ..._numerics.deadline import out_of_time
 from ...problems import FixedSolution, relative_gap
-from ...problems.similarity import SimilarityProblem
+from ..problems import SimilarityProblem
 
 Array = NDArray[np.float64]
 

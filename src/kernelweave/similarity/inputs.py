@@ -9,10 +9,10 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import validate_data
 
-from .._numerics.similarity import as_similarities, positive_scale, symmetrised
 from ..kernels import Kernel
 from ..kernels.functions import evaluate_pairs, name_of
 from ..kernels.holder import Held, as_indices
+from .matrices import as_similarities, positive_scale, symmetrised
 
 __all__ = ["Normalised", "Source", "held_similarities", "normalised", "source_of"]
 
@@ -67,7 +67,7 @@ class Source:
         m, _, n = self.shape
         if stack.shape[0] != m or stack.shape[2] != n:
             raise ValueError(
-                f"rows of new samples must have shape ({m}, n_new, {n}): one matrix a similarity, one column a "
+                f"rows of new samples must have shape ({m}, n_new, {n}): one matrix per similarity, one column per "
                 f"training sample; got {stack.shape}"
             )
         return stack
@@ -151,9 +151,12 @@ class Normalised:
 
 def normalised(stack: np.ndarray, names: Sequence[str], scale: bool = True) -> Normalised:
     """Decompose every similarity, and scale it unless told otherwise."""
-    found = [np.linalg.eigh(S) for S in stack]
-    factors = np.array([positive_scale(v, name) for (v, _), name in zip(found, names, strict=True)])
+    spectra = [np.linalg.eigh(S) for S in stack]
+    factors = np.array(
+        [positive_scale(values, name) for (values, _), name in zip(spectra, names, strict=True)]
+    )
     if not scale:
         factors = np.ones_like(factors)
-    values = np.stack([factor * v for factor, (v, _) in zip(factors, found, strict=True)])
-    return Normalised(factors[:, None, None] * stack, factors, values, np.stack([V for _, V in found]))
+    scaled = np.stack([factor * values for factor, (values, _) in zip(factors, spectra, strict=True)])
+    vectors = np.stack([V for _, V in spectra])
+    return Normalised(factors[:, None, None] * stack, factors, scaled, vectors)

@@ -8,19 +8,25 @@ from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import compute_class_weight
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_array, check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from .._components import nearest
+from .._estimating import (
+    TimeShares,
+    check_two_classes,
+    class_columns,
+    encode_classes,
+    finite_decision,
+    one_fit,
+    weigh_classes,
+    weigh_samples,
+)
 from ..banks import support
 from ..problems import Certificate
-from ..problems.similarity_losses import make_similarity_loss
 from ..solvers import TRACE_COLUMNS, Stop
-from ._inputs import finite_decision
-from ._one_fit import TimeShares, one_fit
-from ._similarity_inputs import normalised, source_of
-from ._similarity_methods import LEARNED, METHODS, SimilarityFit, Task, fit_method
+from .fits import LEARNED, METHODS, SimilarityFit, Task, fit_method
+from .inputs import normalised, source_of
+from .losses import make_similarity_loss
 
 __all__ = ["SimilarityClassifier"]
 
@@ -161,22 +167,16 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         self
         """
         self._check_parameters()
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
+        self.classes_, codes = encode_classes(y)
+        weight = weigh_samples(sample_weight, codes.size)
+        weight = weigh_classes(self.class_weight, self.classes_, codes, weight)
+        check_two_classes(self.classes_, codes, weight)
         source = source_of(self.similarity)
         stack, names = source.train(self, X)
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
-        if len(y) != stack.shape[1]:
+        if codes.size != stack.shape[1]:
             raise ValueError(
                 "Found input variables with inconsistent numbers of samples: the similarities have "
-                f"{stack.shape[1]}, y has {len(y)}"
-            )
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        weight = self._weights(sample_weight, codes)
-        if np.unique(codes[weight > 0]).size < 2:
-            raise ValueError(
-                f"classification needs at least two classes, y has only {self.classes_[np.unique(codes[weight > 0])]}"
+                f"{stack.shape[1]}, y has {codes.size}"
             )
         given = normalised(stack, names, bool(self.normalize))
         tasks = [self._task(target, weight, label) for target, label in self._targets(codes)]
@@ -200,31 +200,24 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
             number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
             if not (number and np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
-        if self.max_iter is not None and not (isinstance(self.max_iter, Integral) and self.max_iter >= 1):
-            raise ValueError(f"max_iter must be a whole number >= 1 or None, got {self.max_iter!r}")
+        limit: Any = self.max_iter
+        if limit is not None and not (isinstance(limit, Integral) and limit >= 1):
+            raise ValueError(f"max_iter must be a whole number >= 1 or None, got {limit!r}")
         for name, known in (("rule", ("smooth", "classical")), ("multi_class", ("ovr", "joint"))):
             if getattr(self, name) not in known:
                 raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
         if self.method in LEARNED:
             make_similarity_loss(self.loss)
 
-    def _weights(self, sample_weight: Any, codes: np.ndarray) -> np.ndarray:
-        shell = np.empty((codes.size, 0))
-        weight = _check_sample_weight(sample_weight, shell, dtype=np.float64, ensure_non_negative=True)
-        if self.class_weight is None:
-            return weight
-        factors = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
-        return weight * factors[codes]
-
     def _targets(self, codes: np.ndarray) -> list[tuple[np.ndarray, Any]]:
-        """Targets -1 and 1: one problem for two classes, one a class, or one with a column a class."""
+        """Targets -1 and 1: one problem for two classes, one per class, or one with a column per class."""
         if self.classes_.size == 2:
             return [(np.where(codes == 1, 1.0, -1.0), self.classes_[1])]
-        columns = [np.where(codes == k, 1.0, -1.0) for k in range(self.classes_.size)]
+        columns = class_columns(codes, self.classes_.size)
         # kernels that are not learned are the same for every class
         if self.multi_class == "joint" or self.method not in LEARNED:
-            return [(np.stack(columns, axis=1), "all")]
-        return list(zip(columns, self.classes_, strict=True))
+            return [(columns, "all")]
+        return list(zip(columns.T.copy(), self.classes_, strict=True))
 
     def _task(self, target: np.ndarray, weight: np.ndarray, label: Any) -> Task:
         shown = label.item() if isinstance(label, np.generic) else label
@@ -246,25 +239,25 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
     def _keep(self, fits: list[SimilarityFit], tasks: list[Task]) -> None:
         import pandas as pd
 
-        one = len(fits) == 1
+        single = len(fits) == 1
         self._fits = fits
         mixed = [
             np.tensordot(fit.weights, fit.kernels, axes=1) if len(fit.kernels) > 1 else fit.kernels[0]
             for fit in fits
         ]
-        self.kernel_ = mixed[0] if one else np.stack(mixed)
+        self.kernel_ = mixed[0] if single else np.stack(mixed)
         self.__dict__.pop("kernels_", None)
         if self.method in ("emkl", "rekl"):
-            self.kernels_ = fits[0].kernels if one else [fit.kernels for fit in fits]
-        self.weights_ = fits[0].weights if one else np.stack([fit.weights for fit in fits])
-        self.dual_coef_ = fits[0].beta if one else np.stack([fit.beta for fit in fits], axis=1)
+            self.kernels_ = fits[0].kernels if single else [fit.kernels for fit in fits]
+        self.weights_ = fits[0].weights if single else np.stack([fit.weights for fit in fits])
+        self.dual_coef_ = fits[0].beta if single else np.stack([fit.beta for fit in fits], axis=1)
         self.support_ = support(self.dual_coef_)
         self.certificates_ = [fit.certificate for fit in fits]
-        self.certificate_ = fits[0].certificate if one else _stacked(fits)
+        self.certificate_ = fits[0].certificate if single else _stacked(fits)
         self.intercept_ = self.certificate_.intercept
         tables = [pd.DataFrame(fit.trace, columns=list(TRACE_COLUMNS)) for fit in fits]
         for table, label in zip(tables, self.classes_, strict=False):
-            if not one:
+            if not single:
                 table.insert(0, "problem", label)
         self.trace_ = pd.concat(tables, ignore_index=True).astype({"iteration": int, "active_kernels": int})
         self.n_iter_ = max(fit.n_iter for fit in fits)
@@ -296,10 +289,10 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
 
 def _stacked(fits: list[SimilarityFit]) -> Certificate:
     """One certificate for independent problems: their objectives add up, and so do their bounds."""
-    found = [fit.certificate for fit in fits]
+    certificates = [fit.certificate for fit in fits]
     return Certificate(
-        primal=sum(one.primal for one in found),
-        dual=sum(one.dual for one in found),
-        dual_point=np.stack([one.dual_point for one in found], axis=1),
-        intercept=np.array([one.intercept for one in found]),
+        primal=sum(certificate.primal for certificate in certificates),
+        dual=sum(certificate.dual for certificate in certificates),
+        dual_point=np.stack([certificate.dual_point for certificate in certificates], axis=1),
+        intercept=np.array([certificate.intercept for certificate in certificates]),
     )

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from ...problems.similarity import IndefiniteSVMProblem, SimilarityPoint
+from ..problems import IndefiniteSVMProblem, SimilarityPoint
 from ._base import SimilaritySolver
 from ._dual_ascent import AscentState, ascend, begin, point_of
 
