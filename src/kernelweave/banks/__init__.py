@@ -1,6 +1,6 @@
 """Banks: m kernels bound to n samples."""
 
-from ._base import Bank, support
+from ._base import Array, Bank, Index, support
 from .bound import BoundKernels, PrecomputedKernels
 from .build import STORAGES, build_bank
 from .composite import CompositeBank
@@ -15,6 +15,7 @@ from .views import Recentred, Rescaled, Selection
 
 __all__ = [
     "STORAGES",
+    "Array",
     "ArrayRows",
     "ArrowRows",
     "Bank",
@@ -22,6 +23,7 @@ __all__ = [
     "Chain",
     "CompositeBank",
     "FeatureBank",
+    "Index",
     "LazyBank",
     "LowRankBank",
     "Normaliser",

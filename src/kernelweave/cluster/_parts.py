@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..banks import LazyBank, Normaliser, StreamingBank, support
-from ..banks._base import Array, Bank, Index
+from ..banks import Array, Bank, Index, LazyBank, Normaliser, StreamingBank, support
 from ..banks.build import row_means
 from ._sources import read_rows
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..banks._base import Array, Bank, Index, support
+from ..banks import Array, Bank, Index, support
 from ..banks.lowrank import SweptBank
 from .workers import ClusterCost, Workers
 

@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..banks import BoundKernels, PrecomputedKernels, StreamedKernels
 from ..estimators._inputs import new_samples
-from ..kernels._features import stack_features
+from ..kernels import stack_features
 from .views import final_estimator, kernel_views, transformed
 
 __all__ = ["Contributions", "contributions", "feature_weights"]
@@ -155,7 +155,7 @@ def _by_kernel(estimator: Any, bound: Any, new: Any) -> Array:
             out = np.zeros((values.shape[0], m, *values.shape[1:]))
         out[:, j] = values
     if out is None:
-        from ..kernels._helpers import n_samples
+        from ..kernels import n_samples
 
         rows = new[0].shape[0] if isinstance(bound, PrecomputedKernels) else n_samples(new)
         out = np.zeros((rows, m, *coef.shape[1:]))
