@@ -201,7 +201,7 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
             if not (number and np.isfinite(value) and value > 0):
                 raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
         limit: Any = self.max_iter
-        if limit is not None and not (isinstance(limit, Integral) and limit >= 1):
+        if limit is not None and not (isinstance(limit, Integral) and int(limit) >= 1):
             raise ValueError(f"max_iter must be a whole number >= 1 or None, got {limit!r}")
         for name, known in (("rule", ("smooth", "classical")), ("multi_class", ("ovr", "joint"))):
             if getattr(self, name) not in known:
