@@ -24,7 +24,7 @@ from _targets import Targets
 from kernelweave import MKLClassifier, distributed
 from kernelweave import kernels as kw
 from kernelweave.banks import Normaliser, ParquetRows
-from kernelweave.distributed import ClusterFeatureBank, cluster_kernel_bank
+from kernelweave.cluster import ClusterFeatureBank, cluster_kernel_bank
 from streaming import COLUMNS, FEATURES, TEST, TOL, VIEWS, C, P, rows_of, views, write
 
 LIMIT = "6GB"

@@ -1,6 +1,6 @@
 """Banks: m kernels bound to n samples."""
 
-from ._base import Bank, support
+from ._base import Array, Bank, Index, support
 from .bound import BoundKernels, PrecomputedKernels
 from .build import build_bank, check_kernels, learn_blockwise
 from .composite import CompositeBank
@@ -17,6 +17,7 @@ from .views import Recentred, Rescaled, Selection
 
 __all__ = [
     "STORAGES",
+    "Array",
     "ArrayRows",
     "ArrowRows",
     "Bank",
@@ -24,6 +25,7 @@ __all__ = [
     "Chain",
     "CompositeBank",
     "FeatureBank",
+    "Index",
     "KernelFunction",
     "LazyBank",
     "LowRankBank",

@@ -11,8 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels._helpers import take
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel, take
 from ..kernels.columns import Named, OnColumns
 from ..kernels.dotproduct import Linear, Polynomial
 from ..kernels.stationary import Gaussian, Laplacian

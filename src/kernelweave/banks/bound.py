@@ -8,9 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from ..kernels._features import stack_features
-from ..kernels._helpers import n_samples, take
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Array, Index, support
 from .lazy import base_groups
 from .normalise import Normaliser

@@ -21,9 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._numerics.spectrum import check_semidefinite
-from ..kernels._features import stack_features
-from ..kernels._helpers import n_samples, take
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Array, Bank, Index
 from .composite import CompositeBank
 from .lazy import LazyBank, base_groups

@@ -14,8 +14,7 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from ..kernels._features import stack_features
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel, stack_features
 from ._base import Array, Index
 from .bound import BoundKernels
 from .lowrank import SweptBank, _charged

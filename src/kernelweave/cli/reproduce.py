@@ -66,8 +66,6 @@ def reproduce(
     if unknown:
         raise click.UsageError(f"{study} has no part {unknown[0]!r}: it has {', '.join(parts)}")
 
-    from ..experiments._study import run_part
-
     flags = "".join(
         [
             f" --only {only}" if only else "",
@@ -78,8 +76,8 @@ def reproduce(
     for name in wanted:
         say(f"\n{parts[name].title}")
         try:
-            run_part(
-                study, parts[name], output, f"kernelweave reproduce {study}{flags}",
+            parts[name].run(
+                study, output, f"kernelweave reproduce {study}{flags}",
                 repeats=repeats, quick=quick, n_jobs=jobs, restart=restart, say=say,
             )  # fmt: skip
         except KeyboardInterrupt:

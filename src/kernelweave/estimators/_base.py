@@ -12,6 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._components import fill_in_parameters
+from .._estimating import finite_decision
 from ..banks import Bank, KernelFunction, support
 from ..banks._device_decision import prediction_device
 from ..losses import Loss, make_loss
@@ -19,7 +20,7 @@ from ..problems import Point
 from ._bind import Bound, bind
 from ._fitting import fit_tasks
 from ._html import FitSummary
-from ._inputs import Training, finite_decision, new_samples, training_inputs
+from ._inputs import Training, new_samples, training_inputs
 from ._old_models import function_of_parts
 from ._plan import BankPlan, Plan, dtype_name
 from ._tasks import Task

@@ -13,16 +13,15 @@ from sklearn.utils.validation import validate_data
 from .._numerics.sparse_format import check_sparse, without_duplicates
 from ..banks import Rows, as_stack, check_training_stack
 from ..banks._device import device_of, on_host
-from ..distributed import ClusterSamples, cluster_samples
-from ..exceptions import NotFiniteError
+from ..cluster import ClusterSamples, cluster_samples
 from ..kernels import Schema, as_spec, default_bank, expand_kernels
 from ..kernels._helpers import n_samples
 from ..kernels._kernel import Kernel, KernelSpec
 from ._on_cluster import features_suffice, gathered
 from ._plan import BankPlan
-from ._types import Array, Device, KernelsLike, Samples
+from ._types import Device, KernelsLike, Samples
 
-__all__ = ["Training", "finite_decision", "new_samples", "training_inputs"]
+__all__ = ["Training", "new_samples", "training_inputs"]
 
 PRECOMPUTED = "precomputed"
 
@@ -147,17 +146,6 @@ def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
     if kind == "table":
         return _columns(estimator, X, reset=False)
     return X if kind == "objects" else _numeric(estimator, X, reset=False)
-
-
-def finite_decision(values: Array) -> Array:
-    """Return decision values, or raise where one is not a number: no label may be made of it."""
-    if isinstance(values, np.ndarray) and not np.all(np.isfinite(values)):
-        row = int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])
-        raise NotFiniteError(
-            f"the decision value of row {row} is not finite: its kernel values overflow, or it contains NaN; bring new "
-            "samples to the scale of the training samples, and impute what is missing"
-        )
-    return values
 
 
 def _is_table(X: Samples) -> bool:

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
+from .._estimating import class_columns
 from ..banks import Bank
 from ..losses import Loss
 from ..norms import Norm
@@ -58,10 +59,10 @@ def class_tasks(codes: Codes, weight: Array, classes: Array, each: bool, plan: P
 
     if classes.size == 2 and not plan.loss.joint:
         return [task(np.where(codes == 1, 1.0, -1.0), classes[1])]
-    columns = [np.where(codes == k, 1.0, -1.0) for k in range(classes.size)]
+    columns = class_columns(codes, classes.size)
     if not each:
-        return [task(np.stack(columns, axis=1), "all")]
-    return [task(column, label) for column, label in zip(columns, classes, strict=True)]
+        return [task(columns, "all")]
+    return [task(column, label) for column, label in zip(columns.T.copy(), classes, strict=True)]
 
 
 def path_of(

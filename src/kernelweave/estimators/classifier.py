@@ -8,13 +8,11 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
+from .._estimating import check_two_classes, encode_classes, weigh_classes, weigh_samples
 from ..banks._device import device_of, on_host
-from ..distributed import in_memory, lazily
+from ..cluster import in_memory, lazily
 from ..losses import Logistic, Loss, make_loss
 from ._inputs import Training
 from ._one_fit import one_fit
@@ -262,42 +260,18 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         """Check parameters and input, before any work."""
         if self.multi_class not in MULTI_CLASS:
             raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
         device_of(self.device, X, y)
-        y = column_or_1d(
-            check_array(on_host(in_memory(y)), ensure_2d=False, dtype=None, input_name="y"), warn=True
-        )
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
+        self.classes_, codes = encode_classes(on_host(in_memory(y)))
         plan = self._plan(self.classes_.size)
-        training = self._training(X, plan.bank, len(y))
+        training = self._training(X, plan.bank, len(codes))
         weight = self._sample_weights(sample_weight, codes)
-        present = np.unique(codes[weight > 0])
-        if present.size < 2:
-            only = "all with a positive weight are" if self.classes_.size > 1 else "y has only one class:"
-            raise ValueError(f"classification needs at least two classes, {only} {self.classes_[present]}")
+        check_two_classes(self.classes_, codes, weight)
         return Labelled(training, plan, codes, weight, self.classes_, self.multi_class == "ovr")
 
     def _sample_weights(self, sample_weight: Column, codes: Codes) -> Array:
         """Factors of C by sample: its own weight times that of its class."""
-        shell = np.empty((codes.size, 0))
-        weight = _check_sample_weight(
-            in_memory(sample_weight), shell, dtype=np.float64, ensure_non_negative=True
-        )
-        if self.class_weight is None:
-            return weight
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            # every class that is there counts the same; a class without weight is not there
-            totals = np.bincount(codes, weights=weight, minlength=self.classes_.size)
-            there = totals > 0
-            factors = np.zeros(self.classes_.size)
-            factors[there] = totals.sum() / (np.count_nonzero(there) * totals[there])
-        else:
-            factors = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
-            if not (np.all(np.isfinite(factors)) and np.all(factors >= 0)):
-                raise ValueError(f"class weights must be finite and >= 0, got {self.class_weight!r}")
-        return weight * factors[codes]
+        weight = weigh_samples(in_memory(sample_weight), codes.size)
+        return weigh_classes(self.class_weight, self.classes_, codes, weight)
 
     @lazily
     def decision_function(self, X: Samples) -> Array:

@@ -7,10 +7,11 @@ from typing import Self
 import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d
 
+from .._estimating import weigh_samples
 from ..banks._device import on_host
-from ..distributed import in_memory, lazily
+from ..cluster import in_memory, lazily
 from ._base import BaseMKL
 from ._one_fit import one_fit
 from ._tasks import Task
@@ -132,9 +133,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
             check_array(on_host(in_memory(y)), ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
         )
         training = self._training(X, plan.bank, len(y))
-        weight = _check_sample_weight(
-            in_memory(sample_weight), np.empty((training.n, 0)), dtype=np.float64, ensure_non_negative=True
-        )
+        weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
         self._fit(training, plan, [Task(y, weight, "y", plan.loss, plan.norm, plan.C)])

@@ -19,14 +19,13 @@ from sklearn.base import BaseEstimator
 from ..banks import BoundKernels, KernelFunction, PrecomputedKernels, Term
 from ..banks.normalise import Normaliser
 from ..estimators.fitted import has_function
-from ..kernels._helpers import n_samples, take
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel, n_samples, take
 from ..solvers.online import Stream
 
 __all__ = ["check_state"]
 
-#: package of the estimators that are tried
-ESTIMATORS = has_function.__module__.rpartition(".")[0]
+#: rooms whose estimators are tried
+ESTIMATORS = ("kernelweave.estimators.", "kernelweave.similarity.")
 #: a model of more columns is tried on a row of zeros that are not stored
 MANY_COLUMNS = 10**6
 
@@ -38,7 +37,7 @@ def check_state(model: Any) -> None:
         for kind in type(part).__mro__:
             CHECKS.get(kind.__name__, _nothing)(part)
     for part in parts:
-        if type(part).__module__.startswith(f"{ESTIMATORS}.") and isinstance(part, BaseEstimator):
+        if type(part).__module__.startswith(ESTIMATORS) and isinstance(part, BaseEstimator):
             _rehearse(part)
 
 
