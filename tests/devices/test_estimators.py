@@ -204,17 +204,17 @@ def test_features_on_a_device_say_what_they_need():
     "options", [{}, {"norm": 2, "multi_class": "ovr"}, {"center": True}, {"normalize": None}]
 )
 def test_prediction_runs_where_the_fit_ran(options, monkeypatch):
-    from kernelweave.banks import _device_decision
+    from kernelweave.banks import device_decision
 
     X, y = _iris()
     bank = BANK + kw.laplacian(1.0) + kw.polynomial(2).on([0, 1]) + kw.function(np.dot)
     clf = MKLClassifier(bank, device="cpu", **options).fit(X, y)
     ran = []
-    on_device = _device_decision._AtDevice.decision
+    on_device = device_decision._AtDevice.decision
     monkeypatch.setattr(
-        _device_decision._AtDevice, "decision", lambda *given: ran.append(given) or on_device(*given)
+        device_decision._AtDevice, "decision", lambda *given: ran.append(given) or on_device(*given)
     )
-    monkeypatch.setattr(_device_decision, "HOST_BLOCK", 900)  # several blocks
+    monkeypatch.setattr(device_decision, "HOST_BLOCK", 900)  # several blocks
     new, _ = load_iris(return_X_y=True)
     values = clf.decision_function(new)
     assert bool(ran) == ("center" not in options)  # row means of new rows are the host's business

@@ -9,7 +9,7 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel
 from ._base import Array, Index
 from .normalise import Normaliser
 
@@ -97,7 +97,7 @@ class KernelFunction:
         for term in self.terms:
             kernels: Any = term.kernels
             if device is not None:
-                from ._device_decision import at_device
+                from .device_decision import at_device
 
                 kernels = at_device(kernels, device)
             total = kernels.decision(new, term.weights, term.coef, dtype) + total

@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from .._components import fill_in_parameters
 from .._estimating import finite_decision
 from ..banks import Bank, KernelFunction, support
-from ..banks._device_decision import prediction_device
+from ..banks.device_decision import prediction_device
 from ..losses import Loss, make_loss
 from ..problems import Point
 from ._bind import Bound, bind

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel
 from ._plan import BankPlan
 
 __all__ = ["wants_features"]

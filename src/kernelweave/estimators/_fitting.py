@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._estimating import TimeShares
 from ..banks import Bank, LazyBank
 from ..exceptions import KernelWeaveConvergenceWarning
 from ..losses import Loss
@@ -16,7 +17,6 @@ from ..norms import Norm
 from ..problems import Certificate, MKLProblem, Point, without_crossed_bounds
 from ..solvers import MESSAGES, TRACE_COLUMNS, Solution, Solver, Stop, final_status, solve, without_caches
 from ._bind import Bound
-from ._one_fit import TimeShares
 from ._plan import Plan
 from ._tasks import Task
 from ._types import Array, Callback, FileName, Label

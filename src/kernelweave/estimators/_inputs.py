@@ -12,11 +12,9 @@ from sklearn.utils.validation import validate_data
 
 from .._numerics.sparse_format import check_sparse, without_duplicates
 from ..banks import Rows, as_stack, check_training_stack
-from ..banks._device import device_of, on_host
+from ..banks.devices import device_of, on_host
 from ..cluster import ClusterSamples, cluster_samples
-from ..kernels import Schema, as_spec, default_bank, expand_kernels
-from ..kernels._helpers import n_samples
-from ..kernels._kernel import Kernel, KernelSpec
+from ..kernels import Kernel, KernelSpec, Schema, as_spec, default_bank, expand_kernels, n_samples
 from ._on_cluster import features_suffice, gathered
 from ._plan import BankPlan
 from ._types import Device, KernelsLike, Samples

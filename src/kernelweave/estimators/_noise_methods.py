@@ -12,7 +12,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from ..banks import Bank
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel
 from ..losses import BudgetedHinge, Hinge, Loss, Squared, budget_from_noise_rate
 from ..losses.corrected import CorrectedLogistic, CorrectedSquared
 from ..norms import Fixed

@@ -18,8 +18,7 @@ from ..banks import (
 from ..banks.rows import spread_rows
 from ..banks.storages import STORAGES
 from ..cluster import ClusterSamples, DaskRows, cluster_feature_bank, cluster_kernel_bank, is_dask
-from ..kernels import Schema, expand_kernels, resolve_kernels
-from ..kernels._kernel import KernelSpec
+from ..kernels import KernelSpec, Schema, expand_kernels, resolve_kernels
 from ._features_or_kernels import wants_features
 from ._plan import BankPlan
 from ._types import Samples

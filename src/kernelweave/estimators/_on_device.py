@@ -15,8 +15,7 @@ from ..banks import (
     learn_blockwise,
 )
 from ..banks.normalise import Normaliser
-from ..kernels import resolve_kernels
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel, resolve_kernels
 from ._features_or_kernels import wants_features
 from ._inputs import Training
 from ._plan import BankPlan, dtype_name
@@ -32,7 +31,7 @@ def bind_on_device(training: Training, plan: BankPlan) -> tuple[Bank, Predicting
     """
     import torch
 
-    from ..banks._device_kernels import DeviceKernels, GivenMatrices
+    from ..banks.device_kernels import DeviceKernels, GivenMatrices
     from ..banks.torch_bank import torch_bank
     from ..banks.torch_features import torch_feature_bank
 

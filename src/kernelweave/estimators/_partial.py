@@ -9,13 +9,13 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, column_or_1d
 
+from .._estimating import unchanged_where_it_raises
 from ..banks import KernelFunction
-from ..kernels._helpers import n_samples
+from ..kernels import n_samples
 from ..solvers.online import Obscure, Stream
 from ._base import BaseMKL
 from ._inputs import Training, new_samples
 from ._plan import Plan
-from ._refusal import unchanged_where_it_raises
 from ._tasks import Task, class_tasks
 from ._types import Array, Codes, Column, Samples
 

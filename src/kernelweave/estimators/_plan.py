@@ -12,7 +12,7 @@ from joblib import effective_n_jobs
 from numpy.typing import DTypeLike
 
 from ..banks import Bank, check_storage
-from ..banks._device import DTYPES, device_of
+from ..banks.devices import DTYPES, device_of
 from ..banks.memory import parse_bytes
 from ..banks.normalise import check_normalise
 from ..losses import Loss

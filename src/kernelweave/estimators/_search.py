@@ -9,12 +9,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from .._estimating import TimeShares
 from ..banks import Bank, Recentred, Rescaled
-from ..kernels import resolve_kernels
-from ..kernels._helpers import take
+from ..kernels import resolve_kernels, take
 from ..problems import Point
 from ._bind import Bound, bind
-from ._one_fit import TimeShares
 from ._plan import Plan
 from ._tasks import Task, path_of
 from ._types import Array, Codes

@@ -7,13 +7,12 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._estimating import class_columns
+from .._estimating import TimeShares, class_columns
 from ..banks import Bank
 from ..losses import Loss
 from ..norms import Norm
 from ..problems import MKLProblem, Point
 from ..solvers import Solution, follow_path
-from ._one_fit import TimeShares
 from ._plan import Plan
 from ._types import Array, Codes, Label
 

@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import NDArray
 
-from ..kernels._kernel import KernelSpec
+from ..kernels import KernelSpec
 from ..losses import Loss
 from ..norms import Norm
 from ..solvers import Solver

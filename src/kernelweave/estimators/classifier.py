@@ -10,12 +10,11 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from .._estimating import check_two_classes, encode_classes, weigh_classes, weigh_samples
-from ..banks._device import device_of, on_host
+from .._estimating import check_two_classes, encode_classes, one_fit, weigh_classes, weigh_samples
+from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..losses import Logistic, Loss, make_loss
 from ._inputs import Training
-from ._one_fit import one_fit
 from ._partial import LearnsOnline
 from ._plan import Plan
 from ._tasks import Task, class_tasks

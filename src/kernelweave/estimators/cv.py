@@ -13,10 +13,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import BaseCrossValidator, check_cv
 
+from .._estimating import TimeShares, one_fit
 from ..exceptions import KernelWeaveConvergenceWarning
 from ..norms import make_norm
 from ._bind import bind
-from ._one_fit import TimeShares, one_fit
 from ._plan import Plan
 from ._search import Search
 from ._types import (

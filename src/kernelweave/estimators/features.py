@@ -10,15 +10,13 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._estimating import unchanged_where_it_raises
 from ..banks import LowRankBank, Normaliser
 from ..banks.normalise import check_normalise
-from ..kernels import resolve_kernels
-from ..kernels._features import stack_features
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel, resolve_kernels, stack_features
 from ..kernels.approximate import Nystroem
 from ._inputs import new_samples, training_inputs
 from ._plan import BankPlan
-from ._refusal import unchanged_where_it_raises
 from ._types import Array, Column, KernelsLike, Samples
 
 __all__ = ["KernelFeatures"]

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .._components import nearest
+from .._estimating import TimeShares, one_fit
 from ..banks import Bank
 from ..crowd import METHODS as CROWD_METHODS
 from ..crowd import CrowdLabels, aggregate, as_long
@@ -17,7 +18,6 @@ from ..losses import Loss
 from ._bind import Bound, bind
 from ._noise import NoiseEstimate, estimate_noise
 from ._noise_methods import CORRECTED, Auto, Corrected, Noise, NoiseMethod, Ramp, Stochastic, Trimmed
-from ._one_fit import TimeShares, one_fit
 from ._plan import Plan
 from ._tasks import Task
 from ._types import (

@@ -8,9 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike
 
+from .._estimating import TimeShares, one_call
 from ..problems import Certificate
 from ._bind import bind
-from ._one_fit import TimeShares, one_call
 from ._tasks import path_of
 from ._types import Array, Column, KernelsLike, Samples
 from .classifier import MKLClassifier

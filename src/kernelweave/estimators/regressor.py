@@ -9,11 +9,10 @@ from numpy.typing import DTypeLike
 from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_array, column_or_1d
 
-from .._estimating import weigh_samples
-from ..banks._device import on_host
+from .._estimating import one_fit, weigh_samples
+from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
 from ._base import BaseMKL
-from ._one_fit import one_fit
 from ._tasks import Task
 from ._types import (
     Array,

@@ -11,9 +11,7 @@ from numpy.typing import NDArray
 
 from ...banks import BoundKernels, support
 from ...banks.normalise import Normaliser
-from ...kernels import resolve_kernels
-from ...kernels._helpers import n_samples, take
-from ...kernels._kernel import Kernel
+from ...kernels import Kernel, n_samples, resolve_kernels, take
 from ...losses import Loss
 from ...norms import Norm
 from .._derivatives import derivative_of

@@ -16,7 +16,7 @@ from ..kernels.columns import Named, OnColumns
 from ..kernels.dotproduct import Linear, Polynomial
 from ..kernels.stationary import Gaussian, Laplacian
 from ._base import Array, Index
-from ._device import load_torch
+from .devices import load_torch
 from .lazy import base_groups
 from .normalise import Normaliser
 

@@ -9,9 +9,9 @@ import numpy as np
 
 from .._numerics.namespace import to_numpy
 from ._base import Array
-from ._device import device_of, is_tensor, load_torch
-from ._device_kernels import DeviceKernels
 from .bound import BoundKernels
+from .device_kernels import DeviceKernels
+from .devices import device_of, is_tensor, load_torch
 from .torch_bank import GPU_BLOCK, HOST_BLOCK
 
 __all__ = ["at_device", "prediction_device"]
