@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 BENCHMARKS = (
     "passes",
     "startup",
+    "walk",
     "prediction",
     "path",
     "multiclass",
