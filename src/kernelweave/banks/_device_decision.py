@@ -51,6 +51,6 @@ def device_decision(bound: BoundKernels, new: Array, weights: Array, coef: Array
         rows, cols = np.arange(known, both.shape[0]), np.arange(known)
         for j, entries in source.visit(rows, cols, np.arange(len(bound.kernels))):
             # one set of weights serves all columns of the coefficients, or each column has its own
-            mine = factors * torch.as_tensor(weights[..., j], dtype=torch.float32, device=device)
-            out[top : top + height] += to_numpy(entries @ mine)
+            mixed = factors * torch.as_tensor(weights[..., j], dtype=torch.float32, device=device)
+            out[top : top + height] += to_numpy(entries @ mixed)
     return out[:, 0] if coef.ndim == 1 else out

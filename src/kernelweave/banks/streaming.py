@@ -255,8 +255,8 @@ class StreamedKernels(BoundKernels):
         assert self.bank is not None
         columns = np.concatenate([np.arange(*self.bank.starts[[j, j + 1]]) for j in kernels])
         direction = self.bank.image(coef)[columns]
-        mine = [self.kernels[j] for j in kernels]
-        return StreamedKernels(mine, None, self.normaliser.restrict(kernels), None, direction), coef
+        chosen = [self.kernels[j] for j in kernels]
+        return StreamedKernels(chosen, None, self.normaliser.restrict(kernels), None, direction), coef
 
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
         """Values at new rows, block by block."""

@@ -149,8 +149,8 @@ def _by_kernel(estimator: Any, bound: Any, new: Any) -> Array:
             alone[..., j] = weights[..., j]
             values = bound.decision(new, alone, coef)
         else:
-            one = _alone(bound, position, new)
-            values = one.decision(new, weights[..., [j]], coef)
+            single = _alone(bound, position, new)
+            values = single.decision(new, weights[..., [j]], coef)
         if out is None:
             out = np.zeros((values.shape[0], m, *values.shape[1:]))
         out[:, j] = values
@@ -219,8 +219,8 @@ def feature_weights(model: Any) -> Any:
         columns = kernel.linear_columns(len(names))
         if columns is None:
             continue
-        mine = bound.samples[:, columns]
-        values = np.asarray(mine.toarray() if hasattr(mine, "tocsr") else mine, dtype=float)
+        used = bound.samples[:, columns]
+        values = np.asarray(used.toarray() if hasattr(used, "tocsr") else used, dtype=float)
         if bound.normaliser.center:
             values = values - values.mean(axis=0)
         scale = estimator.weights_[..., j] * bound.normaliser.scale[position]
