@@ -205,12 +205,12 @@ def softmax_rows() -> list[dict[str, Any]]:
     rows = [row("softmax", "iris, linear", worst, 1e-6, "relative difference", "LogisticRegression")]
     X, y = load_digits(return_X_y=True)
     X, bank = X / 16.0, case_of("digits").kernels
-    found = {}
+    losses = {}
     for C in (1.0, 10.0, 100.0):
         soft = MKLClassifier(bank, loss="logistic", C=C).fit(X[:600], y[:600])
         hinge = CalibratedClassifierCV(MKLClassifier(bank, C=C), cv=5).fit(X[:600], y[:600])
-        found[C] = [log_loss(y[600:], one.predict_proba(X[600:])) for one in (soft, hinge)]
-    best = np.min(list(found.values()), axis=0)
+        losses[C] = [log_loss(y[600:], model.predict_proba(X[600:])) for model in (soft, hinge)]
+    best = np.min(list(losses.values()), axis=0)
     rows.append(row("softmax", "digits, 1,197 others", best[0], best[1], "log loss", "calibrated hinge"))
     return rows
 
@@ -256,16 +256,16 @@ def main() -> None:
     targets = Targets()
     targets.at_most(f"{count} random fits: not converged", rows[0]["here"], 0)
     targets.at_most(f"{count} random fits: largest gap computed by hand", rows[1]["here"], 1e-3)
-    for one in searches:
-        most = 5 if one["problem"] == "digits" else 3
+    for row in searches:
+        most = 5 if row["problem"] == "digits" else 3
         targets.at_most(
-            f"{one['problem']}: seconds of MKLClassifierCV over those of a grid of SVCs", one["ratio"], most
+            f"{row['problem']}: seconds of MKLClassifierCV over those of a grid of SVCs", row["ratio"], most
         )
-    for one in joints:
-        targets.at_most(f"{one['problem']}: seconds of joint over one against the rest", one["ratio"], 2)
-    for one in before:
-        most = 1.0 if one["problem"].startswith("mnist") else 0.1
-        targets.at_most(f"{one['problem']}: seconds over those of the version before", one["ratio"], most)
+    for row in joints:
+        targets.at_most(f"{row['problem']}: seconds of joint over one against the rest", row["ratio"], 2)
+    for row in before:
+        most = 1.0 if row["problem"].startswith("mnist") else 0.1
+        targets.at_most(f"{row['problem']}: seconds over those of the version before", row["ratio"], most)
     targets.at_most("softmax: relative difference to scikit-learn's objective", soft[0]["here"], 1e-6)
     targets.at_most("softmax: log loss on digits over that of a calibrated hinge", soft[1]["ratio"], 1)
     if not options.quick:

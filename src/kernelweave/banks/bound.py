@@ -131,16 +131,16 @@ class BoundKernels:
 
     def _add_explicit(self, new: Any, explicit: Index, weights: Array, coef: Array, out: Array) -> None:
         kernels = [self.kernels[j] for j in explicit]
-        mine, starts = stack_features(kernels, self.samples)
-        theirs, _ = stack_features(kernels, new)
+        training, starts = stack_features(kernels, self.samples)
+        others, _ = stack_features(kernels, new)
         if self.normaliser.center:
-            means = np.asarray(mine.mean(axis=0)).ravel()
-            mine, theirs = np.asarray(mine - means), np.asarray(theirs - means)
-        direction = np.asarray(mine.T @ coef, dtype=float)  # Z' coef, (R,) or (R, k)
+            means = np.asarray(training.mean(axis=0)).ravel()
+            training, others = np.asarray(training - means), np.asarray(others - means)
+        direction = np.asarray(training.T @ coef, dtype=float)  # Z' coef, (R,) or (R, k)
         mixing = np.repeat((weights * self.normaliser.scale)[..., explicit], np.diff(starts), axis=-1)
         # one set of weights serves all columns of the coefficients, or each column has its own
         direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
-        out += np.asarray(theirs @ direction, dtype=float)
+        out += np.asarray(others @ direction, dtype=float)
 
     def _visit(self, new: Any, use: Callable[[int, Array], None], dtype: Any = np.float64) -> None:
         """Hand every normalised kernel matrix on ``new`` to ``use``; a base is computed once a family."""

@@ -83,8 +83,8 @@ def build_bank(
         members.append(explicit)
     if stored.size and storage == "lazy":
         learn_blockwise(kernels, stored, samples, n, normaliser)
-        mine = [kernels[j] for j in stored]
-        parts.append(LazyBank(mine, samples, n, normaliser.restrict(stored), dtype, threads))
+        chosen = [kernels[j] for j in stored]
+        parts.append(LazyBank(chosen, samples, n, normaliser.restrict(stored), dtype, threads))
         members.append(stored)
     elif stored.size:
         bank = _stored_bank(kernels, chains, samples, n, normaliser, dtype, threads)
@@ -133,20 +133,20 @@ def _feature_bytes(kernels: list[Kernel], samples: Any, ranks: list[int | None],
     if not sp.issparse(samples):
         return dense
     columns = [kernels[j].feature_columns(samples.shape[1]) for j in explicit]
-    if any(one is None for one in columns):
+    if any(column is None for column in columns):
         return dense
     filled = np.bincount(samples.indices, minlength=samples.shape[1])
-    return int(12 * sum(int(filled[one].sum()) for one in columns))
+    return int(12 * sum(int(filled[column].sum()) for column in columns))
 
 
 def _chains(kernels: list[Kernel], stored: Index, powers: bool) -> list[Chain]:
     """Chains of the stored kernels, with positions in the whole bank; single links where powers are not wanted."""
     chains = []
     for group in base_groups(kernels, stored):
-        found = find_chains([kernels[j].exponent for j in group]) if powers else [
+        in_group = find_chains([kernels[j].exponent for j in group]) if powers else [
             Chain((k,), (0,), (0,)) for k in range(len(group))
         ]  # fmt: skip
-        chains += [Chain(tuple(group[k] for k in c.kernels), c.squarings, c.times_base) for c in found]
+        chains += [Chain(tuple(group[k] for k in c.kernels), c.squarings, c.times_base) for c in in_group]
     return chains
 
 

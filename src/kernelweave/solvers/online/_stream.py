@@ -83,7 +83,15 @@ class Stream:
 
     def learn(self, batch: Any, y: Array, weight: Array, loss: Loss) -> int:
         """Visit the samples of a batch in their order; return how many changed the function."""
-        from ..._numerics.online import FIXED_STEP, SIG, block_factors, kernel_epoch
+        from ..._numerics.online import (
+            FIXED_STEP,
+            SIG,
+            Coefficients,
+            Norms,
+            Steps,
+            block_factors,
+            kernel_steps,
+        )
 
         self.check(1 if y.ndim == 1 else y.shape[1])
         size, columns = n_samples(batch), self.coef.shape[1]
@@ -92,20 +100,18 @@ class Stream:
         if self.coef.shape[0]:
             P += np.einsum("mbs,sk->kmb", known.cross(batch), self.coef)
         rows = BoundKernels(known.kernels, batch, known.normaliser).cross(batch)
-        A, H, window = np.zeros((3, size, columns))
-        scalars, factors = np.zeros(6), np.zeros(self.quad.size)
-        scalars[SIG] = 1.0
-        block_factors(self.quad, self.q, 0.0, factors)
-        order = np.arange(size)
-        form = derivative_of(loss, y)
-        kernel_epoch(
-            order, order, rows, P, np.ascontiguousarray(np.diagonal(rows, axis1=1, axis2=2)), A, H, window,
-            self.quad, factors, scalars, FIXED_STEP, self.q, 1.0, self.eta, 1.0, 0.0, weight,
-            form.kind, form.target, form.width, form.low, form.high,
-        )  # fmt: skip
-        used = support(A)
+        coefficients = Coefficients(*np.zeros((3, size, columns)))
+        norms = Norms(self.quad, np.zeros(self.quad.size), np.zeros(6))
+        norms.scalars[SIG] = 1.0
+        block_factors(self.quad, self.q, 0.0, norms.factors)
+        order, diagonal = np.arange(size), np.ascontiguousarray(np.diagonal(rows, axis1=1, axis2=2))
+        steps = Steps(FIXED_STEP, self.q, lam=1.0, eta=self.eta, radius=1.0, cut=0.0)
+        kernel_steps(
+            order, order, rows, P, diagonal, weight, coefficients, norms, steps, derivative_of(loss, y)
+        )
+        used = support(coefficients.A)
         self.bound = BoundKernels(known.kernels, _joined(known.samples, take(batch, used)), known.normaliser)
-        self.coef = np.vstack([self.coef, A[used]])
+        self.coef = np.vstack([self.coef, coefficients.A[used]])
         return int(used.size)
 
 
