@@ -173,12 +173,8 @@ def _root_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: 
     """
     moving = np.count_nonzero(loose, axis=1) > 1
     if np.count_nonzero(moving) < WORTH_A_COPY * moving.size:  # the others' rows are zero throughout
-        K, loose, products, moving = (
-            _square(K, np.flatnonzero(moving)),
-            loose[moving],
-            products[:, moving],
-            moving[moving],
-        )
+        K, loose, products = _square(K, np.flatnonzero(moving)), loose[moving], products[:, moving]
+        moving = moving[moving]
     free = loose & moving[:, None]
     share = free / np.maximum(np.count_nonzero(free, axis=1), 1)[:, None]
     between = np.diag(free.sum(axis=0).astype(float)) - free.T.astype(float) @ share
