@@ -53,9 +53,10 @@ counts. *fits*: {fits} random problems of three to five classes, balanced or 50 
 parameters; gaps are computed again from the definitions with NumPy alone. *search*: 10 values of C from 1e-2 to 1e3
 in 5 folds, `MKLClassifierCV` beside `GridSearchCV(SVC)` on the mean kernel (built in the same time). *joint*: all
 classes in one problem beside one problem per class. *before*: the same fit with the source of commit {before}, each
-once; "more than" where it was given up after {patience:g} times as long. MNIST without intercept, block norm 1.25 and a
-gap of 1e-2, 20,000 images in single precision with kernels computed where they are read. *softmax*: the multinomial loss beside scikit-learn's, and the log
-loss on 1,197 digits beside sigmoid calibration around the hinge, the lowest of C = 1, 10, 100 for both.
+once; "more than" where it was given up after {patience:g} times as long. MNIST without intercept, block norm 1.25 and
+a gap of 1e-2, 20,000 images in single precision with kernels computed where they are read. *softmax*: the multinomial
+loss beside scikit-learn's, and the log loss on 1,197 digits beside sigmoid calibration around the hinge, the lowest of
+C = 1, 10, 100 for both. *at*: the commit that was measured; parts can be measured at different times.
 
 {targets}"""
 
@@ -301,6 +302,7 @@ def kept(part: str) -> list[dict[str, Any]]:
     """Rows of a part that is not measured this time."""
     path = RESULTS / "multiclass.csv"
     table = pd.read_csv(path, dtype={"at": str}) if path.exists() else pd.DataFrame({"what": []})
+    table = table.assign(at=table["at"] if "at" in table else "")
     return table[table["what"] == part].to_dict("records")
 
 
@@ -326,7 +328,6 @@ def main() -> None:
         show(found)
         rows += found
     targets = targets_of(rows)
-    print(targets.text())
     if not options.quick:
         note = NOTE.format(
             repeats=3, fits=500, before=options.before, patience=PATIENCE, targets=targets.text()
