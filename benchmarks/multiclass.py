@@ -302,7 +302,7 @@ def kept(part: str) -> list[dict[str, Any]]:
     """Rows of a part that is not measured this time."""
     path = RESULTS / "multiclass.csv"
     table = pd.read_csv(path, dtype={"at": str}) if path.exists() else pd.DataFrame({"what": []})
-    table = table.assign(at=table["at"] if "at" in table else "")
+    table = table.assign(at=table.get("at", ""))
     return table[table["what"] == part].to_dict("records")
 
 
