@@ -11,7 +11,7 @@ from ..experiments import STUDIES
 from ._terminal import say
 
 if TYPE_CHECKING:
-    from ..experiments._study import Part
+    from ..experiments import Part
 
 __all__ = ["reproduce"]
 
