@@ -54,6 +54,13 @@ class FeatureBank(Bank):
     def features_of(self, rows: Index) -> Any:
         """Features of some rows, in double precision."""
 
+    def block_features(self, j: int) -> Any:
+        """Features of kernel j in all rows, without its factor."""
+        raise ValueError(
+            "this solver needs explicit features in memory, all rows of a kernel at a time: use solver='lbfgs' or "
+            "'svrg' with features that are streamed, on a device or on a cluster"
+        )
+
     @abstractmethod
     def lengths(self, mixing: Array) -> Array:
         """``sum_c mixing_c z_ic^2`` of every row."""
@@ -168,6 +175,7 @@ class LowRankBank(FeatureBank):
         if sp.issparse(features):
             check_sparse(features, "features")  # compiled steps write where the indices say
         self.features = features
+        self._by_column: Any = None
 
     @property
     def nbytes(self) -> int:
@@ -187,11 +195,20 @@ class LowRankBank(FeatureBank):
     def features_of(self, rows: Index) -> Any:
         return self.features[rows]
 
+    def block_features(self, j: int) -> Any:
+        mine = slice(self.starts[j], self.starts[j + 1])
+        if not sp.issparse(self.features):
+            return self.features[:, mine]
+        if self._by_column is None:
+            self._by_column = self.features.tocsc()
+        return self._by_column[:, mine]
+
     def forward(self, w: Array) -> Array:
-        return np.asarray(self.features @ w, dtype=float)
+        # of the features' own precision: numpy would make a copy of all of them in the other's
+        return np.asarray(self.features @ w.astype(self.features.dtype, copy=False), dtype=float)
 
     def adjoint(self, a: Array) -> Array:
-        return np.asarray(self.features.T @ a, dtype=float)
+        return np.asarray(self.features.T @ a.astype(self.features.dtype, copy=False), dtype=float)
 
     def lengths(self, mixing: Array) -> Array:
         from .._numerics.svrg import row_lengths
