@@ -168,14 +168,26 @@ class LowRankBank(FeatureBank):
         Block j is ``features[:, starts[j]:starts[j + 1]]``.
     scale : array of shape (m,), optional
         Factor of every kernel (trace normalisation).
+    precise : Bank, optional
+        The same kernels in double precision, where the features are stored in single precision.
     """
 
-    def __init__(self, features: Any, starts: Sequence[int] | Index, scale: Array | None = None) -> None:
+    def __init__(
+        self,
+        features: Any,
+        starts: Sequence[int] | Index,
+        scale: Array | None = None,
+        precise: Bank | None = None,
+    ) -> None:
         super().__init__(features.shape[0], starts, scale)
         if sp.issparse(features):
             check_sparse(features, "features")  # compiled steps write where the indices say
         self.features = features
+        self._precise = precise
         self._by_column: Any = None
+
+    def exact(self) -> Bank | None:
+        return self if self.features.dtype == np.float64 else self._precise
 
     @property
     def nbytes(self) -> int:
@@ -193,7 +205,7 @@ class LowRankBank(FeatureBank):
         return int(self.ranks.max()) <= 2
 
     def features_of(self, rows: Index) -> Any:
-        return self.features[rows]
+        return self.features[rows].astype(np.float64, copy=False)
 
     def block_features(self, j: int) -> Any:
         mine = slice(self.starts[j], self.starts[j + 1])

@@ -22,8 +22,8 @@ __all__ = ["BlockFeatures", "BlockModel"]
 ROWS = 1024
 #: widths from which only the leading directions of a block are told apart
 WIDE = 400
-#: leading directions of a wide block
-LEADING = 100
+#: leading directions of a wide block, and how many more are looked for to find them
+LEADING, SPARE = 100, 10
 
 
 @dataclass
@@ -157,14 +157,18 @@ class BlockFeatures:
             along = h[:, None] * np.asarray(Z @ x, dtype=float)
             return root**2 * np.asarray(Z.T @ along, dtype=float) - total * np.outer(means, means @ x)
 
-        basis = np.linalg.qr(np.random.default_rng(0).normal(size=(means.size, LEADING + 10)))[0]
+        basis = np.linalg.qr(np.random.default_rng(0).normal(size=(means.size, LEADING + SPARE)))[0]
         for _ in range(3):
             basis = np.linalg.qr(curved(basis))[0]
         bend, turn = eigh(basis.T @ curved(basis))
         # what is left is no longer than the shortest of the directions found, and a little
-        kept = slice(10, None)
+        kept = slice(SPARE, None)
         return BlockModel(
-            basis @ turn[:, kept], np.maximum(bend[kept], 0.0), max(1.2 * float(bend[10]), 0.0), means, total
+            basis @ turn[:, kept],
+            np.maximum(bend[kept], 0.0),
+            max(1.2 * float(bend[SPARE]), 0.0),
+            means,
+            total,
         )
 
 
