@@ -1,6 +1,7 @@
 """Reading a fitted model: which views its kernels look at, how stable the weights are, why a sample is decided so."""
 
 from .explain import Contributions, contributions, feature_weights
+from .groups import group_table
 from .permutation import view_p_values
 from .similarity import Agreement, Indefiniteness, agreement, indefiniteness
 from .stability import WeightStability, weight_stability
@@ -15,6 +16,7 @@ __all__ = [
     "contributions",
     "feature_weights",
     "final_estimator",
+    "group_table",
     "indefiniteness",
     "kernel_families",
     "kernel_views",
