@@ -5,6 +5,7 @@ import pytest
 
 from kernelweave._numerics.feature_ridge import (
     PENALTIES,
+    Target,
     centred_gram,
     choose_penalty,
     leave_one_out,
@@ -57,12 +58,14 @@ def test_leave_one_out_is_brute_force(spaces, penalty):
             )[0]
         errors.append(np.sum((features[left_out] - predicted) ** 2))
     centred = centred_gram(predictors @ predictors.T)[0]
-    np.testing.assert_allclose(leave_one_out(centred, features @ features.T, penalty), errors, rtol=1e-10)
+    np.testing.assert_allclose(
+        leave_one_out(centred, Target.of(features @ features.T), penalty), errors, rtol=1e-10
+    )
 
 
 def test_the_penalty_is_the_best_of_the_grid_wherever_the_walk_begins(spaces):
     predictors, features = spaces
-    centred, target = centred_gram(predictors @ predictors.T)[0], features @ features.T
+    centred, target = centred_gram(predictors @ predictors.T)[0], Target.of(features @ features.T)
     unit = np.trace(centred) / len(centred)
     errors = [leave_one_out(centred, target, p * unit).sum() for p in PENALTIES]
     choices = [choose_penalty(centred, target, near) for near in (None, 0, 3, 5)]
@@ -74,12 +77,22 @@ def test_the_penalty_is_the_best_of_the_grid_wherever_the_walk_begins(spaces):
 def test_what_says_nothing_predicts_the_mean(rng):
     features = rng.normal(size=(40, 3))
     centred = centred_gram(np.ones((40, 40)))[0]
-    assert np.isinf(choose_penalty(centred, features @ features.T).penalty)
+    assert np.isinf(choose_penalty(centred, Target.of(features @ features.T)).penalty)
     assert np.allclose(ridge_weights(np.ones((4, 4)), np.inf, np.ones((2, 4))), 0.25)
 
 
 def test_a_permuted_view_cannot_be_predicted(rng):
     predictors = rng.normal(size=(300, 10))
     features = rng.normal(size=(300, 10))
-    choice = choose_penalty(centred_gram(predictors @ predictors.T)[0], features @ features.T)
+    choice = choose_penalty(centred_gram(predictors @ predictors.T)[0], Target.of(features @ features.T))
     assert choice.r2 < 0.01
+
+
+def test_large_matrices_are_inverted_by_halves(rng):
+    features = rng.normal(size=(401, 300))
+    centred = centred_gram(features @ features.T)[0]
+    target = Target.of(features[:, :5] @ features[:, :5].T)
+    penalty = 1e-2 * np.trace(centred) / len(centred)
+    left = penalty * np.linalg.inv(centred + penalty * np.eye(401)) - 1 / 401
+    expected = np.sum((left @ features[:, :5]) ** 2, axis=1) / np.diagonal(left) ** 2
+    np.testing.assert_allclose(leave_one_out(centred, target, penalty), expected, rtol=1e-10)

@@ -19,13 +19,15 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dpotrf, dpotri, dpotrs
+from scipy.linalg.blas import dtrmm
+from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dpstrf
 
 Array = NDArray[np.float64]
 
 __all__ = [
     "PENALTIES",
     "PenaltyChoice",
+    "Target",
     "centred_gram",
     "choose_penalty",
     "leave_one_out",
@@ -36,6 +38,8 @@ __all__ = [
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2)
 #: least part of a sample that its own prediction may leave: below, it is predicted by itself alone
 LEAST_LEFT = 1e-10
+#: matrices up to this size are inverted by LAPACK
+LARGEST_FACTOR = 128
 
 
 @dataclass(frozen=True)
@@ -45,6 +49,27 @@ class PenaltyChoice:
     penalty: float
     rank: int | None
     r2: float
+
+
+@dataclass(frozen=True)
+class Target:
+    """Features that are to be predicted, as a triangular root of their kernel: ``K[order][:, order] = root root'``.
+
+    A triangular root halves the work of a product, and serves every penalty and every set of predictors.
+    """
+
+    order: NDArray[np.intp]
+    root: Array
+    spread: Array
+
+    @classmethod
+    def of(cls, kernel: Array) -> Target:
+        """Factorise a positive semidefinite kernel matrix, with pivoting because it may be singular."""
+        root, pivots, rank, _ = dpstrf(kernel, lower=1, tol=-1.0)
+        root = np.tril(root)
+        root[:, rank:] = 0.0
+        spread = np.diagonal(kernel) - 2.0 * kernel.mean(axis=1) + kernel.mean()
+        return cls(pivots.astype(np.intp) - 1, np.asfortranarray(root), np.maximum(spread, 0.0))
 
 
 def centred_gram(gram: Array) -> tuple[Array, Array, float]:
@@ -60,38 +85,59 @@ def centred_gram(gram: Array) -> tuple[Array, Array, float]:
 def _factor(centred: Array, penalty: float) -> Array:
     shifted = np.array(centred, order="F")
     shifted.flat[:: shifted.shape[0] + 1] += penalty
-    factor, failed = dpotrf(shifted, lower=1, overwrite_a=1, clean=0)
+    factor, failed = dpotrf(shifted, lower=1, overwrite_a=1)
     if failed:
         raise np.linalg.LinAlgError("the kernel of the views at hand is not positive semidefinite")
     return factor
 
 
-def leave_one_out(centred: Array, target: Array, penalty: float) -> Array:
+def _inverse(matrix: Array) -> Array:
+    """Invert a positive definite matrix; large ones by halves, in matrix products, which is twice as quick."""
+    n = matrix.shape[0]
+    if n <= LARGEST_FACTOR:
+        inverse, _ = dpotri(_factor(matrix, 0.0), lower=1, overwrite_c=1)  # its upper half is zero
+        full = inverse + inverse.T
+        full.flat[:: n + 1] *= 0.5
+        return full
+    half = n // 2
+    corner, side = _inverse(matrix[:half, :half]), matrix[:half, half:]
+    solved = corner @ side
+    rest = _inverse(matrix[half:, half:] - side.T @ solved)
+    across = solved @ rest
+    out = np.empty((n, n))
+    out[:half, :half] = corner + across @ solved.T
+    out[:half, half:] = -across
+    out[half:, :half] = -across.T
+    out[half:, half:] = rest
+    return out
+
+
+def leave_one_out(centred: Array, target: Target, penalty: float) -> Array:
     """Squared distance in feature space of every sample from its prediction without it.
 
     Parameters
     ----------
     centred : array of shape (n, n)
         ``J G J``.
-    target : array of shape (n, n)
+    target : Target
         Kernel of the view that is predicted; centring it changes nothing.
     penalty : float
         lam > 0; infinity predicts the mean.
     """
     n = centred.shape[0]
     if np.isinf(penalty):
-        own = np.diagonal(target) - 2.0 * target.mean(axis=1) + target.mean()
-        return own * (n / (n - 1.0)) ** 2
-    inverse, _ = dpotri(_factor(centred, penalty), lower=1, overwrite_c=1)
-    left = np.tril(inverse)
-    left += np.tril(inverse, -1).T
+        return target.spread * (n / (n - 1.0)) ** 2
+    left = np.array(centred)
+    left.flat[:: n + 1] += penalty
+    left = _inverse(left)
     left *= penalty
     left -= 1.0 / n
-    missed = np.einsum("ij,ij->i", left @ target, left)
+    missed = dtrmm(1.0, target.root, np.asfortranarray(left[:, target.order]), side=1, lower=1, overwrite_b=1)
+    missed = np.einsum("ij,ij->i", missed, missed)
     return missed / np.maximum(np.diagonal(left), LEAST_LEFT) ** 2
 
 
-def choose_penalty(centred: Array, target: Array, near: int | None = None) -> PenaltyChoice:
+def choose_penalty(centred: Array, target: Target, near: int | None = None) -> PenaltyChoice:
     """Return the penalty with the least leave-one-out error; ``near`` is a rank to begin a walk downhill from.
 
     Without ``near`` all penalties are tried.  Infinity, which predicts the mean and costs nothing, always is.

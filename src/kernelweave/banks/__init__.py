@@ -3,6 +3,8 @@
 from ._base import Bank, support
 from .bound import BoundKernels, PrecomputedKernels
 from .build import STORAGES, build_bank
+from .completed import CompletedKernels, completed_bank, completed_matrices
+from .completion import Completion, check_missing
 from .composite import CompositeBank
 from .lazy import LazyBank
 from .lowrank import FeatureBank, LowRankBank
@@ -20,6 +22,8 @@ __all__ = [
     "Bank",
     "BoundKernels",
     "Chain",
+    "CompletedKernels",
+    "Completion",
     "CompositeBank",
     "FeatureBank",
     "LazyBank",
@@ -37,7 +41,10 @@ __all__ = [
     "as_rows",
     "as_stack",
     "build_bank",
+    "check_missing",
     "check_training_stack",
+    "completed_bank",
+    "completed_matrices",
     "find_chains",
     "packed_offsets",
     "precomputed_bank",
