@@ -124,7 +124,7 @@ def test_patterns_never_seen_in_training():
     block = views.blocks[1]
     block[:8] = np.nan
     views = Views(dict(views.items()))  # only b is ever missing
-    bank, bound = bank_of(views)
+    _, bound = bank_of(views)
     assert bound.completion.patterns.tolist() == [[True, False, True]]
     new = Views({name: block[10:20].copy() for name, block in views.items()})
     new.present[:5, 0] = False

@@ -8,7 +8,7 @@ part are never read.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -110,7 +110,7 @@ class CompletedKernels:
         for rows, p, weights in self._completions(new, present, list(own)):
             out[rows] += weights @ own[p]
 
-    def _completions(self, new: Any, present: Mask, wanted: list[int]) -> Any:
+    def _completions(self, new: Any, present: Mask, wanted: list[int]) -> Iterator[tuple[Index, int, Array]]:
         """Yield, for every pattern and part it lacks, the rows and their weights."""
         incomplete = ~present[:, wanted].all(axis=1)
         means = self.training_means()
@@ -118,10 +118,11 @@ class CompletedKernels:
             rows = np.flatnonzero(np.all(present == pattern, axis=1))
             gram = self.completion.predictors(means, pattern)
             cross = np.zeros((rows.size, self.n))
-            for p in np.flatnonzero(pattern):
+            has = np.flatnonzero(pattern).tolist()
+            for p in has:
                 part = self.parts[p]
                 cross[:, self.completion.rows[p]] += part.mean_cross(part.take(new, rows))
-            cross /= max(1, np.count_nonzero(pattern))
+            cross /= max(1, len(has))
             for p in wanted:
                 if not pattern[p]:
                     yield rows, p, self.completion.weights(pattern, p, means, gram, cross)
@@ -144,15 +145,12 @@ class CompletedKernels:
         """Return the completed kernels between new samples and all training samples, ``(m, n_new, n)``."""
         present = self.present(new)
         out = np.zeros((self.m, present.shape[0], self.n))
-        everyone = np.arange(self.n)
-        for j in range(self.m):
-            alone = np.zeros(self.m)
-            alone[j] = 1.0
-            out[j] = self.decision(new, alone, np.eye(self.n)[:, everyone])
+        for j, alone in enumerate(np.eye(self.m)):
+            out[j] = self.decision(new, alone, np.eye(self.n))
         return out
 
 
-def part_names(kernels: Sequence[Kernel], views: Views) -> dict[tuple[int, ...], list[int]]:
+def parts_of(kernels: Sequence[Kernel], views: Views) -> dict[tuple[int, ...], list[int]]:
     """Group kernels by the views that a sample must have for them."""
     starts, width = views.starts, views.shape[1]
     groups: dict[tuple[int, ...], list[int]] = {}
@@ -187,7 +185,7 @@ def completed_bank(
     """
     train = np.arange(len(samples)) if train is None else np.sort(train)
     parts: list[Part] = []
-    members = part_names(kernels, samples)
+    members = parts_of(kernels, samples)
     _check_budget(len(samples), len(kernels), len(members), memory_budget)
     for needs, mine in members.items():
         name = " and ".join(samples.names[k] for k in needs)

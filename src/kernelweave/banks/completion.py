@@ -108,7 +108,7 @@ class Completion:
         total = np.zeros(means.shape[1:])
         for p in np.flatnonzero(pattern):
             total += means[p]
-        return total / max(1, np.count_nonzero(pattern))
+        return total / max(1, int(np.count_nonzero(pattern)))
 
     def known(self, pattern: Mask) -> int | None:
         """Return the place of a pattern among those of the training samples, None for a new one."""
@@ -155,7 +155,7 @@ class _Learner:
         for p in range(len(self.completion.rows)):
             if apart[p].any():
                 gram = self.completion.predictors(self.means, apart[p])
-                choice = self._choose(self._among(gram, p), p, np.count_nonzero(apart[p]))
+                choice = self._choose(self._among(gram, p), p, int(np.count_nonzero(apart[p])))
                 self.completion.predictability[p] = choice.r2
 
     def learn_pattern(self, q: int, members: Index, fills: list[Fill]) -> None:
@@ -171,7 +171,7 @@ class _Learner:
                 fills[p].weights[at] = 1.0 / mine.size
                 continue
             own = self._among(gram, int(p))
-            choice = self._choose(own, int(p), np.count_nonzero(pattern))
+            choice = self._choose(own, int(p), int(np.count_nonzero(pattern)))
             known.penalties[q, p], known.r2[q, p] = choice.penalty, choice.r2
             fills[p].weights[at] = ridge_weights(own, choice.penalty, gram[np.ix_(members, mine)])
 
