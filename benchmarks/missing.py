@@ -27,8 +27,8 @@ TRAIN = TEST = 600
 SPLITS = 5
 #: least margins of `predict` over `mean`, in points
 MARGINS = {"0.3": 0.8, "0.5": 1.5, "0.7": 2.5, "by class": 4.0}
-NOTE = f"""Accuracy in % on the six views of mfeat, {TRAIN} training and {TEST} test samples, {SPLITS} stratified splits:
-mean ± standard deviation. One Gaussian per view whose width is the median distance, columns standardised on the
+NOTE = f"""Accuracy in % on the six views of mfeat, {TRAIN} training and {TEST} test samples, {SPLITS} stratified
+splits: mean ± standard deviation. One Gaussian per view whose width is the median distance, columns standardised on the
 training samples that have the view, trace normalisation, norm p = 2, hinge of all classes together, C = 1 throughout.
 Every view of every sample is lost with the given probability, in training and test alike (samples keep at least one);
 *by class*: in training with .8 or .2 as class and view have it, in the test with .5 whatever the class.

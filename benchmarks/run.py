@@ -34,6 +34,7 @@ BENCHMARKS = (
     "svm_engine",
     "convergence",
     "streaming",
+    "missing",
     "agreement",
     "rivals",
 )

@@ -9,12 +9,17 @@ from functools import cache
 __all__ = ["allowed_objects", "allowed_parts", "is_estimator"]
 
 #: rooms whose components (kernels, losses, norms, solvers) are parameters of a model
-ROOMS = ("kernels", "losses", "norms", "solvers", "estimators", "problems")
+ROOMS = ("views", "kernels", "losses", "norms", "solvers", "estimators", "problems")
 #: what an estimator keeps beside components
 KEPT = (
     "kernelweave.banks.bound.BoundKernels",
     "kernelweave.banks.bound.PrecomputedKernels",
+    "kernelweave.banks.completed.CompletedKernels",
+    "kernelweave.banks.completion.Completion",
     "kernelweave.banks.normalise.Normaliser",
+    "kernelweave.banks.parts.MatrixPart",
+    "kernelweave.banks.parts.MeanScale",
+    "kernelweave.banks.parts.SampledPart",
     "kernelweave.banks.streaming.StreamedKernels",
     "kernelweave.crowd.CrowdLabels",
     "kernelweave.distributed.workers.ClusterCost",
@@ -27,6 +32,8 @@ KEPT = (
     "kernelweave.problems.certificate.Certificate",
     "kernelweave.problems.similarity.DualPoint",
     "kernelweave.problems.similarity.SimilarityCertificate",
+    "kernelweave.views.holder.Views",
+    "kernelweave.views.layout.ViewLayout",
 )
 #: what people put around a model; a function inside one of them (FunctionTransformer) is refused for itself
 SKLEARN = (

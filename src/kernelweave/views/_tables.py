@@ -122,7 +122,7 @@ def absent_rows(values: Any) -> np.ndarray:
     if sparse.issparse(values):
         stored = np.diff(values.indptr)
         gone = np.bincount(np.repeat(np.arange(stored.size), stored), np.isnan(values.data), stored.size)
-        return np.equal(gone, values.shape[1])
+        return np.asarray(np.equal(gone, values.shape[1]))
     return missing_entries(values).all(axis=1)
 
 
