@@ -123,7 +123,7 @@ def absent_rows(values: Any) -> np.ndarray:
         stored = np.diff(values.indptr)
         gone = np.bincount(np.repeat(np.arange(stored.size), stored), np.isnan(values.data), stored.size)
         return np.asarray(np.equal(gone, values.shape[1]))
-    return missing_entries(values).all(axis=1)
+    return np.asarray(missing_entries(values).all(axis=1))
 
 
 def take_rows(values: Any, rows: np.ndarray) -> Any:
