@@ -16,7 +16,8 @@ from .._numerics.spectrum import check_semidefinite
 from ..kernels import Kernel, resolve_kernels
 from ..kernels._helpers import n_samples, take
 from ._base import Array, Index
-from .bound import BLOCK_ENTRIES, BoundKernels, active_kernels
+from .bound import BLOCK_ENTRIES, BoundKernels
+from .function import active_kernels
 from .lazy import base_groups
 from .normalise import Normaliser
 
