@@ -163,7 +163,7 @@ def _by_kernel(estimator: Any, bound: Any, new: Any) -> Array:
 
 
 def _alone(bound: Any, position: int, new: Any) -> BoundKernels:
-    """Return one of the kernels that are kept, by itself."""
+    """Return one of the kernels that are kept, alone."""
     kernel, normaliser = bound.kernels[position], bound.normaliser.restrict(np.array([position]))
     if isinstance(bound, StreamedKernels):
         _, starts = stack_features(bound.kernels, new[:1])
