@@ -29,11 +29,11 @@ NOTE = f"""*Limits*: bytes alone. Samples that fit for m kernels; matrices need 
 memory at B bytes per second, b bytes per number, k columns, h = {1e3 * OVERHEAD:.0f} ms of overhead: an evaluation is
 one round, sends and receives 8 (R + 1) k bytes per worker, and reads 2 n R b / W; a certificate is three rounds with
 8 n k bytes each way. Seconds = evaluations (2 n R b / (W B) + h) + certificates 3 (n R b / (W B) + h + 8 n k /
-network). A worker keeps n R b / W and its raw rows, the client about {VECTORS} numbers per sample. *Measured*: the rounds of
-[cluster.md](cluster.md) and the passes of [gpu_mnist.md](gpu_mnist.md) that read what is stored, with their own counts
-and their own bandwidth in the model. *Computing features*: to keep them, and again, in double precision, for the final
-certificate: about {SWEEPS} sweeps at {RATE / 1e6:.0f} million a core and second; measured: all of the fit that is not
-in the rounds above. *On paper*: {EVALUATIONS} evaluations and {CERTIFICATES} certificates, about what was
+network). A worker keeps n R b / W and its raw rows, the client about {VECTORS} numbers per sample. *Measured*: the
+rounds of [cluster.md](cluster.md) and the passes of [gpu_mnist.md](gpu_mnist.md) that read what is stored, with their
+own counts and their own bandwidth in the model. *Computing features*: to keep them, and again, in double precision, for
+the final certificate: about {SWEEPS} sweeps at {RATE / 1e6:.0f} million per core and second; measured: all of the fit
+that is not in the rounds above. *On paper*: {EVALUATIONS} evaluations and {CERTIFICATES} certificates, about what was
 measured; workers of 16 cores that read 100 GB/s, a network of 1 GB/s at the client.
 """
 

@@ -19,7 +19,7 @@ from .svrg import unit_coefficient
 
 __all__ = [
     "FIXED_STEP", "MULTICLASS", "STRONGLY_CONVEX", "UFO", "Coefficients", "Features", "Norms", "Steps", "Work",
-    "block_factors", "feature_steps", "kernel_epoch", "kernel_steps", "read_features",
+    "block_factors", "feature_steps", "kernel_steps", "read_features",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -338,17 +338,3 @@ def read_features(x, starts, scale, W, p):
             for l in range(starts[j], starts[j + 1]):
                 total += x[l] * w[l]
             p[j, y] = scale[j] * total
-
-
-class _Loss(NamedTuple):
-    kind: int
-    target: Array
-    width: float
-    low: Array
-    high: Array
-
-
-def kernel_epoch(order, where, rows, P, diag, *fields):
-    """Call ``kernel_steps`` with the fields of its tuples one after the other, ``share`` before those of the loss."""
-    coefficients, norms, steps = Coefficients(*fields[:3]), Norms(*fields[3:6]), Steps(*fields[6:12])
-    kernel_steps(order, where, rows, P, diag, fields[12], coefficients, norms, steps, _Loss(*fields[13:]))

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels._helpers import take
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel, take
 from ._base import Array, Bank, Index, support
 from .normalise import Normaliser
 

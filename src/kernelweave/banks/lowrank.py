@@ -248,9 +248,10 @@ class LowRankBank(FeatureBank):
 
     def combine(self, weights: Array) -> Array:
         self.count(float(np.count_nonzero(weights)) * self.n**2)
-        used = np.flatnonzero(self._mixing(weights))
+        mixing = self._mixing(weights)
+        used = np.flatnonzero(mixing)
         z = self.features[:, used]
-        mixed = z.multiply(self._mixing(weights)[used]) if sp.issparse(z) else z * self._mixing(weights)[used]
+        mixed = z.multiply(mixing[used]) if sp.issparse(z) else z * mixing[used]
         return _dense(mixed @ z.T)
 
     def mix_product(self, weights: Array, a: Array) -> Array:

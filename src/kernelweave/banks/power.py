@@ -190,7 +190,10 @@ class PowerBank(Bank):
         used = support(a)
         self.count(float(which.size) * where.size * used.size)
         values = np.ascontiguousarray(a[used])
-        wanted, again = np.unique(self.slot_of[which], return_inverse=True)  # a kernel twice is computed once
+        if kernels is None:
+            wanted, again = np.arange(self.m), self.slot_of
+        else:  # a kernel twice is computed once
+            wanted, again = np.unique(self.slot_of[which], return_inverse=True)
         out = np.zeros((wanted.size, where.size, a.shape[1]))
         place = np.full(self.m, -1)
         place[wanted] = np.arange(wanted.size)

@@ -13,8 +13,8 @@ import numpy as np
 
 from .._numerics.namespace import to_numpy
 from ._base import Array, Bank, Index, support
-from ._device import DTYPES, budget_of, load_torch, wide_dtype
-from ._device_kernels import DeviceKernels
+from .device_kernels import DeviceKernels
+from .devices import DTYPES, budget_of, load_torch, wide_dtype
 from .memory import refuse
 
 __all__ = ["TorchBank", "torch_bank"]

@@ -65,7 +65,7 @@ def open_model(path: Path) -> tuple[Any, dict[str, Any]]:
 
     from sklearn.exceptions import InconsistentVersionWarning
 
-    from ..persistence._file import loaded
+    from ..persistence import loaded
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")

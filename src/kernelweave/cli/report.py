@@ -38,7 +38,7 @@ def report(
 
     check_outputs({"--output": output}, input_files(data, views_file, gram, model), force)
     from .._output import write_whole
-    from ..persistence._powers import cleared
+    from ..persistence import cleared
     from ..report import make_report
     from ._training import cut_into_folds, gram_matrices, new_samples_for, progress_bar, targets_of
 

@@ -11,7 +11,7 @@ from ..experiments import STUDIES
 from ._terminal import say
 
 if TYPE_CHECKING:
-    from ..experiments._study import Part
+    from ..experiments import Part
 
 __all__ = ["reproduce"]
 
@@ -55,15 +55,13 @@ def reproduce(
         return
     parts = _parts(study, only)
 
-    from ..experiments._study import run_part
-
     flags = (f" --only {only}" if only else "") + (" --quick" if quick else "")
     command = f"kernelweave reproduce {study}{flags}" + (f" --repeats {repeats}" if repeats else "")
     for part in parts:
         say(f"\n{part.title}")
         try:
-            run_part(
-                study, part, output, command,
+            part.run(
+                study, output, command,
                 repeats=repeats, quick=quick, n_jobs=jobs, restart=restart, say=say,
             )  # fmt: skip
         except KeyboardInterrupt:

@@ -11,7 +11,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
-from ..kernels._helpers import take
+from ..kernels import take
 from .explain import Contributions, contributions
 from .stability import refuse_matrices
 from .views import final_estimator

@@ -13,7 +13,7 @@ from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
-from ..kernels._helpers import take
+from ..kernels import take
 from .views import final_estimator, kernel_families, kernel_views, learnt_weights
 
 __all__ = ["WeightStability", "weight_stability"]

@@ -85,11 +85,11 @@ def _view(kernel: Any) -> str:
 
 def _labels(kernel: Any) -> list[str]:
     """Labels of the columns that a kernel, or a kernel inside it, is on."""
-    from ..kernels._selection import describe
+    from ..kernels import describe_columns
     from ..kernels.columns import OnColumns
 
     if isinstance(kernel, OnColumns):
-        return [str(kernel.label or describe(kernel.columns))]
+        return [str(kernel.label or describe_columns(kernel.columns))]
     inside = list(getattr(kernel, "kernels", ()) or ())
     if hasattr(kernel, "kernel"):
         inside.append(kernel.kernel)

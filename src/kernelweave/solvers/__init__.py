@@ -7,6 +7,7 @@ from ._checkpoint import check_place
 from ._loop import Solution, Stop, solve
 from ._path import follow_path
 from ._requirements import REQUIREMENTS
+from ._start import begin, inner_target
 from ._status import MESSAGES, final_status
 
 __all__ = [
@@ -16,11 +17,13 @@ __all__ = [
     "Solution",
     "Solver",
     "Stop",
+    "begin",
     "check_place",
     "choose_solver",
     "final_status",
     "fitting_solvers",
     "follow_path",
+    "inner_target",
     "make_solver",
     "registry",
     "solve",
