@@ -13,8 +13,7 @@ from typing import Any
 import numpy as np
 
 from .._numerics.spectrum import check_semidefinite
-from ..kernels import Kernel, resolve_kernels
-from ..kernels._helpers import n_samples, take
+from ..kernels import Kernel, n_samples, resolve_kernels, take
 from ._base import Array, Index
 from .bound import BLOCK_ENTRIES, BoundKernels
 from .function import active_kernels
