@@ -18,7 +18,7 @@ from ..banks.device_decision import prediction_device
 from ..losses import Loss, make_loss
 from ..problems import Point
 from ._bind import Bound, bind
-from ._fitting import fit_tasks
+from ._fitting import Answer, fit_tasks, trace_of
 from ._html import FitSummary
 from ._inputs import Training, new_samples, training_inputs
 from ._old_models import function_of_parts
@@ -136,20 +136,21 @@ class BaseMKL(FitSummary, BaseEstimator):
 
     def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> None:
         """Solve the tasks, and keep what prediction and inspection need."""
-        fits = fit_tasks(bound, plan, self._warm_started(tasks, bound.bank))
-        self.weights_, self.dual_coef_, self.C_ = fits.weights, fits.beta, fits.C
-        self.certificate_, self.certificates_ = fits.certificate, fits.certificates
+        fits, self.n_passes_ = fit_tasks(bound, plan, self._warm_started(tasks, bound.bank))
+        answer = Answer.of(tasks, fits)
+        self.weights_, self.dual_coef_, self.C_ = answer.weights, answer.beta, answer.C
+        self.certificate_, self.status_ = answer.certificate, answer.status
+        self.certificates_ = [fit.certificate for fit in fits]
         self.intercept_ = self.certificate_.intercept
-        self.loss_ = fits.fits[0].loss
-        self.trace_, self.status_, self.solver_ = fits.trace, fits.status, fits.solver
-        self.n_iter_ = max(fit.solution.n_iter for fit in fits.fits)
-        self.n_passes_ = fits.passes
+        self.loss_, self.solver_ = fits[0].loss, fits[-1].solver
+        self.trace_ = trace_of(tasks, fits)
+        self.n_iter_ = max(fit.solution.n_iter for fit in fits)
         self.support_ = support(self.dual_coef_)
         self._keep_bound(bound)
         self._function = KernelFunction.mixture(
             bound.kernels, self.weights_, self.dual_coef_, self.intercept_
         )
-        self._keep_where_there("lam_", fits.strength)
+        self._keep_where_there("lam_", answer.strength)
         self._keep_where_there("cluster_", bound.bank.cluster_cost)
 
     def _keep_bound(self, bound: Bound) -> None:
