@@ -45,50 +45,27 @@ class BaseMKL(FitSummary, BaseEstimator):
 
     _task = "classification"
 
-    def __init__(
-        self,
-        kernels: KernelsLike = None,
-        *,
-        loss: LossLike = "hinge",
-        norm: NormLike = "l1",
-        C: float = 1.0,
-        solver: SolverLike = "auto",
-        tol: float = 1e-3,
-        fit_intercept: bool = True,
-        normalize: str | None = "trace",
-        center: bool = False,
-        max_iter: int | None = None,
-        max_seconds: float | None = None,
-        storage: str = "auto",
-        dtype: DTypeLike = "float64",
-        memory_budget: Bytes = None,
-        warm_start: bool = False,
-        checkpoint: FileName | None = None,
-        callback: Callback | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        device: Device = None,
-    ) -> None:
-        self.kernels = kernels
-        self.loss = loss
-        self.norm = norm
-        self.C = C
-        self.solver = solver
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.center = center
-        self.max_iter = max_iter
-        self.max_seconds = max_seconds
-        self.storage = storage
-        self.dtype = dtype
-        self.memory_budget = memory_budget
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.callback = callback
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.device = device
+    kernels: KernelsLike
+    loss: LossLike
+    norm: NormLike
+    C: float
+    solver: SolverLike
+    tol: float
+    fit_intercept: bool
+    normalize: str | None
+    center: bool
+    max_iter: int | None
+    max_seconds: float | None
+    storage: str
+    dtype: DTypeLike
+    memory_budget: Bytes
+    n_jobs: int | None
+    verbose: int
+    # not every estimator has a choice here
+    warm_start: bool = False
+    checkpoint: FileName | None = None
+    callback: Callback | None = None
+    device: Device = None
 
     # ---- before any work ------------------------------------------------------------------------------------
 

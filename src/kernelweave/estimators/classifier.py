@@ -15,6 +15,7 @@ from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..losses import Logistic, Loss, make_loss
 from ._inputs import Training
+from ._parameters import keep_parameters
 from ._partial import LearnsOnline
 from ._plan import Plan
 from ._tasks import Task, class_tasks
@@ -173,6 +174,9 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
     True
     """
 
+    multi_class: str
+    class_weight: ClassWeights
+
     def __init__(
         self,
         kernels: KernelsLike = None,
@@ -199,30 +203,7 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         verbose: int = 0,
         device: Device = None,
     ) -> None:
-        super().__init__(
-            kernels,
-            loss=loss,
-            norm=norm,
-            C=C,
-            solver=solver,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            normalize=normalize,
-            center=center,
-            max_iter=max_iter,
-            max_seconds=max_seconds,
-            storage=storage,
-            dtype=dtype,
-            memory_budget=memory_budget,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            callback=callback,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            device=device,
-        )
-        self.multi_class = multi_class
-        self.class_weight = class_weight
+        keep_parameters(self, locals())
 
     def _loss(self, n_classes: int) -> Loss:
         loss = make_loss(self.loss)

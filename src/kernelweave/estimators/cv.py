@@ -17,6 +17,7 @@ from .._estimating import TimeShares, one_fit
 from ..exceptions import KernelWeaveConvergenceWarning
 from ..norms import make_norm
 from ._bind import bind
+from ._parameters import keep_parameters
 from ._plan import Plan
 from ._search import Search
 from ._types import (
@@ -87,6 +88,11 @@ class MKLClassifierCV(MKLClassifier):
     True
     """
 
+    Cs: ArrayLike
+    norms: Sequence[NormLike] | None
+    cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None
+    scoring: str | Callable[..., float] | None
+
     def __init__(
         self,
         kernels: KernelsLike = None,
@@ -116,33 +122,7 @@ class MKLClassifierCV(MKLClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            kernels,
-            loss=loss,
-            norm=norm,
-            C=C,
-            solver=solver,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            normalize=normalize,
-            center=center,
-            multi_class=multi_class,
-            class_weight=class_weight,
-            max_iter=max_iter,
-            max_seconds=max_seconds,
-            storage=storage,
-            dtype=dtype,
-            memory_budget=memory_budget,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            callback=callback,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        self.Cs = Cs
-        self.norms = norms
-        self.cv = cv
-        self.scoring = scoring
+        keep_parameters(self, locals())
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None, groups: Column = None) -> Self:

@@ -13,6 +13,7 @@ from .._estimating import one_fit, weigh_samples
 from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
 from ._base import BaseMKL
+from ._parameters import keep_parameters
 from ._tasks import Task
 from ._types import (
     Array,
@@ -85,28 +86,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         verbose: int = 0,
         device: Device = None,
     ) -> None:
-        super().__init__(
-            kernels,
-            loss=loss,
-            norm=norm,
-            C=C,
-            solver=solver,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            normalize=normalize,
-            center=center,
-            max_iter=max_iter,
-            max_seconds=max_seconds,
-            storage=storage,
-            dtype=dtype,
-            memory_budget=memory_budget,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            callback=callback,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            device=device,
-        )
+        keep_parameters(self, locals())
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None) -> Self:
