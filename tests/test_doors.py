@@ -16,22 +16,6 @@ import pytest
 import kernelweave
 
 HOUSE = Path(kernelweave.__file__).parent
-#: what is still taken through the wall: (room that takes, private module or name) -> why it has not been mended
-NOT_YET = {
-    ("estimators", "banks._device"): "where a bank is kept is to be decided in one plan",
-    ("estimators", "banks._device_decision"): "bound kernels are to decide wherever they live",
-    ("estimators", "banks._device_kernels"): "where a bank is kept is to be decided in one plan",
-    ("estimators", "banks.build._check_unsure"): "where a bank is kept is to be decided in one plan",
-    ("estimators", "banks.build._learn_blockwise"): "where a bank is kept is to be decided in one plan",
-    ("estimators", "kernels._features"): "kernels.stack_features is its door",
-    ("estimators", "kernels._helpers"): "kernels.n_samples and kernels.take are its doors",
-    ("estimators", "solvers._derivatives"): "partial_fit steps by itself",
-    ("estimators", "solvers.online._products"): "partial_fit steps by itself",
-    ("displays", "estimators._inputs"): "bound kernels are to check new samples themselves",
-    ("inspection", "estimators._inputs"): "bound kernels are to check new samples themselves",
-    ("persistence", "estimators._partial"): "the state of partial_fit has no door",
-    ("experiments", "estimators._ridge"): "leave-one-out has no door",
-}
 
 
 def imported(path: Path, inside: Path = HOUSE) -> Iterator[tuple[str, ...]]:
@@ -70,14 +54,10 @@ TAKEN = {
 
 
 def test_no_room_is_entered_through_the_wall():
-    new = [f"{path} imports {what}" for (room, what), path in TAKEN.items() if (room, what) not in NOT_YET]
+    new = [f"{path} imports {what}" for (_, what), path in TAKEN.items()]
     assert not new, (
         "use a door of the room (its __init__, a module without underscore), or make one: " + "; ".join(new)
     )
-
-
-def test_what_has_been_mended_is_off_the_list():
-    assert not set(NOT_YET) - set(TAKEN), "delete these from NOT_YET"
 
 
 @pytest.mark.parametrize(

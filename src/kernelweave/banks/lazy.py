@@ -89,8 +89,8 @@ class LazyBank(Bank):
         height = max(1, PIECE // max(1, cols.size))
         starts = np.arange(0, rows.size, height)
 
-        def run(mine: Index) -> None:
-            for top in mine:
+        def run(tops: Index) -> None:
+            for top in tops:
                 part = slice(int(top), min(int(top) + height, rows.size))
                 self._each(rows[part], cols, kernels, use, part)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Any
+from typing import Any, TypeVar
 
 import numpy as np
 
@@ -12,15 +12,17 @@ from ._dask import check_whole_rows, is_dask, is_frame, load_dask
 
 __all__ = ["lazily"]
 
+Method = TypeVar("Method", bound=Callable[..., Any])
 
-def lazily(method: Callable[..., Any]) -> Callable[..., Any]:
+
+def lazily(method: Method) -> Method:
     """Let a method of one argument, rows, also take a collection of Dask and return one."""
 
     @wraps(method)
     def either(self: Any, X: Any) -> Any:
         return _on_chunks(self, method, X) if is_dask(X) else method(self, X)
 
-    return either
+    return either  # type: ignore[return-value]
 
 
 def _on_chunks(estimator: Any, method: Callable[..., Any], X: Any) -> Any:

@@ -93,8 +93,8 @@ def _labels(kernel: Any) -> list[str]:
     inside = list(getattr(kernel, "kernels", ()) or ())
     if hasattr(kernel, "kernel"):
         inside.append(kernel.kernel)
-    found = [labels for one in inside for labels in (_labels(one) or [ALL])]
-    return found if set(found) != {ALL} else []
+    labels_ = [labels for part in inside for labels in (_labels(part) or [ALL])]
+    return labels_ if set(labels_) != {ALL} else []
 
 
 def kernel_families(model: Any) -> np.ndarray:

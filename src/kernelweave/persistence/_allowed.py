@@ -14,11 +14,12 @@ ROOMS = ("kernels", "losses", "norms", "solvers", "estimators", "similarity")
 KEPT = (
     "kernelweave.banks.bound.BoundKernels",
     "kernelweave.banks.bound.PrecomputedKernels",
+    "kernelweave.banks.function.KernelFunction",
+    "kernelweave.banks.function.Term",
     "kernelweave.banks.normalise.Normaliser",
     "kernelweave.banks.streaming.StreamedKernels",
     "kernelweave.cluster.workers.ClusterCost",
     "kernelweave.crowd.CrowdLabels",
-    "kernelweave.estimators._partial.Stream",
     "kernelweave.persistence._tables.SavedTable",
     "kernelweave.problems.certificate.Certificate",
     "kernelweave.similarity.fits.SimilarityFit",
@@ -27,6 +28,7 @@ KEPT = (
     "kernelweave.similarity.inputs.Source",
     "kernelweave.similarity.points.DualPoint",
     "kernelweave.similarity.points.SimilarityCertificate",
+    "kernelweave.solvers.online._stream.Stream",
 )
 #: what people put around a model; a function inside one of them (FunctionTransformer) is refused for itself
 SKLEARN = (

@@ -13,6 +13,7 @@ __all__ = ["MOVED", "rewritten", "update_names"]
 
 #: name in files written before -> name today
 MOVED = {
+    "kernelweave.estimators._partial.Stream": "kernelweave.solvers.online._stream.Stream",
     "kernelweave.distributed.workers.ClusterCost": "kernelweave.cluster.workers.ClusterCost",
     "kernelweave.estimators._similarity_inputs.FunctionSource": "kernelweave.similarity.inputs.FunctionSource",
     "kernelweave.estimators._similarity_inputs.HeldSource": "kernelweave.similarity.inputs.HeldSource",

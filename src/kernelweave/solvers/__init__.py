@@ -2,8 +2,9 @@
 
 from ._auto import choose_solver
 from ._base import Solver, fitting_solvers, make_solver, registry
+from ._best import TRACE_COLUMNS, without_caches
 from ._checkpoint import check_place
-from ._loop import TRACE_COLUMNS, Solution, Stop, solve, without_caches
+from ._loop import Solution, Stop, solve
 from ._path import follow_path
 from ._requirements import REQUIREMENTS
 from ._start import begin, inner_target

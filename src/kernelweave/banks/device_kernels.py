@@ -16,7 +16,7 @@ from ..kernels.columns import Named, OnColumns
 from ..kernels.dotproduct import Linear, Polynomial
 from ..kernels.stationary import Gaussian, Laplacian
 from ._base import Array, Index
-from ._device import load_torch
+from .devices import load_torch
 from .lazy import base_groups
 from .normalise import Normaliser
 
@@ -163,7 +163,7 @@ class GivenMatrices(DeviceKernels):
 
     def diag(self) -> Array:
         raw = [np.diagonal(matrix).astype(float) for matrix in self.matrices]
-        return np.stack([normalised_diagonal(self.normaliser, j, one) for j, one in enumerate(raw)])
+        return np.stack([normalised_diagonal(self.normaliser, j, diagonal) for j, diagonal in enumerate(raw)])
 
 
 def normalised_diagonal(normaliser: Normaliser, j: int, diagonal: Array) -> Array:

@@ -33,7 +33,7 @@ def on_host(X: Any) -> Any:
     if is_tensor(X):
         return X.detach().cpu().numpy()
     if isinstance(X, list | tuple) and len(X) and is_tensor(X[0]):
-        return [on_host(one) for one in X]
+        return [on_host(view) for view in X]
     return X
 
 
