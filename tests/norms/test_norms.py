@@ -80,7 +80,14 @@ def feasible_weights(norm: Norm, rng: np.random.Generator) -> np.ndarray:
         direction = rng.gamma(rng.choice([0.2, 1.0]), size=M) + 1e-12
         size = np.max(direction) if np.isinf(norm.p) else np.sum(direction**norm.p) ** (1 / norm.p)
         return direction / size * rng.choice([1.0, rng.uniform()])
-    return np.maximum(rng.dirichlet(np.full(M, rng.choice([0.3, 1.0, 5.0]))), 1e-300)
+    return norm.scaled(np.maximum(rng.dirichlet(np.full(M, rng.choice([0.3, 1.0, 5.0]))), 1e-300))
+
+
+def assert_in_set(norm: Norm, d: np.ndarray, *directions: np.ndarray) -> None:
+    """The conjugate is the support function of the set of weights, less what they cost: none in it go beyond."""
+    assert np.all(d >= 0)
+    for s in (*np.eye(M), *np.random.default_rng(0).gamma(1.0, size=(20, M)), *directions):
+        assert 0.5 * d @ s - norm.penalty(d) <= norm.conjugate(s) + 1e-12 * (1 + np.max(s))
 
 
 def charged_with(norm: Norm, t: np.ndarray, d: np.ndarray) -> float:
@@ -251,13 +258,13 @@ def test_smooth_conjugates_have_the_weights_as_gradient(name):
 def test_scaled_keeps_proportions_and_is_in_the_set(name, d):
     norm = NORMS[name]
     scaled = norm.scaled(d)
-    if isinstance(norm, L1 | Entropy):
-        np.testing.assert_allclose(scaled, d / d.sum())
-    elif np.isinf(norm.p):
-        np.testing.assert_array_equal(scaled, np.ones(M))
-    else:
-        np.testing.assert_allclose(scaled / scaled[0], d / d[0])
-        assert np.sum(scaled**norm.p) == pytest.approx(1.0)
+    assert_in_set(norm, scaled, scaled)
+    if name == "lp-inf":
+        np.testing.assert_array_equal(scaled, np.ones(M))  # the only weights that any blocks ask for
+        return
+    np.testing.assert_allclose(scaled / scaled[0], d / d[0])
+    if isinstance(norm, L1 | Lp | Entropy):
+        assert np.sum(scaled ** getattr(norm, "p", 1.0)) == pytest.approx(1.0)
 
 
 # ---- gradient, prox, projection ------------------------------------------------------------------------------------
@@ -317,11 +324,9 @@ def test_projection_is_the_nearest_weights(name, v, seed):
     norm = NORMS[name]
     rng = np.random.default_rng(seed)
     x = norm.project(v)
-    assert np.all(x >= 0)
-    if isinstance(norm, L1):
+    assert_in_set(norm, x, np.maximum(v - x, 0.0))  # the normal, in which the set goes just as far
+    if norm.simplex:
         assert np.sum(x) == pytest.approx(1.0)
-    else:
-        assert (np.max(x) if np.isinf(norm.p) else np.sum(x**norm.p)) <= 1 + 1e-12
     for _ in range(20):
         assert np.sum((v - x) * (feasible_weights(norm, rng) - x)) <= 1e-8
     np.testing.assert_allclose(norm.project(x), x, atol=1e-9)
@@ -438,8 +443,9 @@ def test_names_and_instances():
     assert make_norm("lp").p == 2.0
     kept = Lp(3.0)
     assert make_norm(kept) is kept
+    known = ", ".join(registry)
     with pytest.raises(
-        ValueError, match=r"unknown norm 'entropi'.*Did you mean 'entropy'.*Known norms: elastic, entropy, l1"
+        ValueError, match=rf"unknown norm 'entropi'.*Did you mean 'entropy'.*Known norms: {known}"
     ):
         make_norm("entropi")
     for nonsense in (None, True, [1.0]):
