@@ -177,9 +177,9 @@ class PowerBank(Bank):
         self.count(float(which.size) * (self.n if rows is None else rows.size) * used.size)
         out = np.zeros((self.m, where.size))
         self._sweep("products", a, where, self._views(kernels), out)
-        found = out[self.slot_of[which]]
-        found *= self.scale[which][:, None]
-        return found if rows is None else found[:, np.searchsorted(where, rows)]
+        products = out[self.slot_of[which]]
+        products *= self.scale[which][:, None]
+        return products if rows is None else products[:, np.searchsorted(where, rows)]
 
     def _apply_columns(self, a: Array, rows: Index | None, kernels: Index | None) -> Array:
         """Products with several columns: a tile of rows goes through its chain while it is in cache."""
