@@ -12,7 +12,8 @@ import numpy as np
 from .._estimating import TimeShares
 from ..banks import Bank, Recentred, Rescaled
 from ..kernels import resolve_kernels, take
-from ..problems import Point
+from ..problems import MKLProblem, Point
+from ..solvers import Solution
 from ._bind import Bound, bind
 from ._plan import Plan
 from ._tasks import Task, path_of
@@ -97,7 +98,7 @@ class Search:
         in_fold[train] = 1.0
         for place, plan in enumerate(self.plans):
             tasks = [replace(task, weight=task.weight * in_fold, norm=plan.norm) for task in self.tasks]
-            for tried in self._follow(tasks, bank, plan):
+            for tried in self._follow(tasks, bank, place):
                 yield place, tried
 
     def _fold_bank(self, train: Codes) -> Bank:
@@ -115,17 +116,22 @@ class Search:
         # a kernel that vanishes on the fold stays at zero, as it does where it vanishes on all samples
         return Rescaled(bank, np.divide(1.0, means, out=np.zeros_like(means), where=means > 0))
 
-    def _follow(self, tasks: list[Task], bank: Bank, plan: Plan) -> Iterator[_Tried]:
+    def _follow(self, tasks: list[Task], bank: Bank, place: int) -> Iterator[_Tried]:
         """Yield the fits along the path; those that were interrupted do not count."""
-        paths = [path_of(task, bank, plan, self.Cs, self.stops) for task in tasks]
+        # the weights of the fold before: those of this one are near
+        known = [
+            {C: points[number].weights for (plan, C), points in self.points.items() if plan == place}
+            for number in range(len(tasks))
+        ]
+        paths = [
+            path_of(task, bank, self.plans[place], self.Cs, self.stops, weights)
+            for task, weights in zip(tasks, known, strict=True)
+        ]
         for steps in zip(*paths, strict=True):
             fits = [solution for _, _, solution in steps]
             if any(fit.status == "interrupted" for fit in fits):
                 return
-            values = [
-                problem.bank.mix_product(fit.point.weights, fit.point.beta) + fit.certificate.intercept
-                for _, problem, fit in steps
-            ]
+            values = [_values(problem, fit) for _, problem, fit in steps]
             yield _Tried(
                 C=steps[0][0],
                 values=values[0] if len(values) == 1 else np.stack(values, axis=1),
@@ -137,3 +143,11 @@ class Search:
                 },
                 points=[Point(fit.point.beta, fit.point.weights) for fit in fits],
             )
+
+
+def _values(problem: MKLProblem, fit: Solution) -> Array:
+    """Decision values of all samples, held out or not."""
+    point = fit.point
+    known = point.decision is not None and point.blocks is None
+    decision = point.decision if known else problem.bank.mix_product(point.weights, point.beta)
+    return np.asarray(decision + fit.certificate.intercept)
