@@ -14,8 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels import Kernel
-from ..kernels._helpers import take
+from ..kernels import Kernel, take
 from ..views import Views
 from ._base import Array, Index
 from .completion import Completion, Fill, Mask
