@@ -2,6 +2,7 @@
 
 from ..similarity import Agreement, Indefiniteness, agreement, indefiniteness
 from .explain import Contributions, contributions, feature_weights
+from .groups import group_table
 from .permutation import view_p_values
 from .stability import WeightStability, weight_stability
 from .views import final_estimator, kernel_families, kernel_views
@@ -15,6 +16,7 @@ __all__ = [
     "contributions",
     "feature_weights",
     "final_estimator",
+    "group_table",
     "indefiniteness",
     "kernel_families",
     "kernel_views",

@@ -26,6 +26,7 @@ from .families import per_feature, per_view
 from .fixed import constant
 from .fourier import random_fourier
 from .functions import function
+from .groups import from_gmt, from_groups
 from .histogram import chi2, intersection, tanimoto
 from .holder import held
 from .papers import default_bank, preset, presets
@@ -47,6 +48,8 @@ __all__ = [
     "expand_kernels",
     "flip_spectrum",
     "from_distance",
+    "from_gmt",
+    "from_groups",
     "function",
     "gaussian",
     "held",
