@@ -8,8 +8,10 @@ import numpy as np
 
 from ._base import Norm, registry
 from .elastic import Elastic
+from .elastic_net import ElasticNet
 from .entropy import Entropy
 from .fixed import Fixed, Uniform
+from .grouped import Grouped
 from .l1 import L1
 from .lp import Block, Lp
 from .maximum import Maximum
@@ -18,8 +20,10 @@ __all__ = [
     "L1",
     "Block",
     "Elastic",
+    "ElasticNet",
     "Entropy",
     "Fixed",
+    "Grouped",
     "Lp",
     "Maximum",
     "Norm",

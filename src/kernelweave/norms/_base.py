@@ -7,7 +7,7 @@ maximum over d).  With ``s_j = beta' K_j beta`` the dual pays ``conjugate(s) = m
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import ClassVar
 
 import numpy as np
@@ -37,6 +37,9 @@ class Norm(Component):
     update_rate: float = 1.0
     #: the weights live on the simplex and nothing else is charged
     simplex: ClassVar[bool] = False
+    #: the weights are ``{d >= 0: constraint(d) <= 0}``, nothing else is charged, and the maximiser in the conjugate may
+    #: be one of many: models of J are minimised on the set itself
+    constrained: ClassVar[bool] = False
 
     #: ``conjugate`` has a Lipschitz gradient in the coefficients, so gradient methods on the dual apply
     smooth_conjugate: ClassVar[bool] = False
@@ -57,8 +60,21 @@ class Norm(Component):
         """Short name for tables and messages."""
         return str(self.registered_as)
 
+    @property
+    def learnt_norm(self) -> Norm:
+        """Norm of the weights that are learnt: itself, but for a norm that holds some weights fixed."""
+        return self
+
+    def learnt(self, m: int) -> NDArray[np.intp]:
+        """Numbers of the kernels whose weights are learnt."""
+        return np.arange(m)
+
     def check(self, m: int) -> None:
         """Raise ValueError where a parameter is out of range for m kernels."""
+
+    def with_names(self, names: Sequence[str], views: Sequence[str]) -> Norm:
+        """Return a norm that knows what the kernels are called, and the view of each."""
+        return self
 
     def for_kernels(self, m: int) -> Norm:
         """Return a norm whose parameters that depend on the number of kernels are fixed."""
@@ -67,6 +83,10 @@ class Norm(Component):
     def settle(self, mean_kernel_value: Callable[[], float]) -> Norm:
         """Return a norm whose data-dependent parameters are fixed; the value is computed only if asked for."""
         return self
+
+    def constraint(self, weights: Array) -> tuple[float, Array, Array]:
+        """Value, gradient and Hessian, at positive weights, of a convex function that is <= 0 on the set alone."""
+        raise NotImplementedError
 
     def half_square(self, t: Array) -> float:
         """``Omega(t)^2 / 2`` of block norms ``t >= 0``."""

@@ -1,0 +1,104 @@
+"""Norms of norms: derivatives, projections and proximal steps where entries belong to groups."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .projections import shrink_power
+from .scalar import monotone_root
+
+Array = NDArray[np.float64]
+Groups = Sequence[NDArray[np.intp]]
+
+__all__ = ["gauge_derivatives", "project_grouped", "prox_grouped", "shrink_grouped"]
+
+
+def group_sizes(x: Array, groups: Groups, q: float) -> Array:
+    """``|x_g|_q`` of every group, for x >= 0."""
+    top = float(np.max(x, initial=0.0)) or 1.0
+    return np.array([top * float(np.sum((x[at] / top) ** q)) ** (1.0 / q) for at in groups])
+
+
+def gauge_derivatives(d: Array, groups: Groups, p: float, q: float) -> tuple[float, Array, Array]:
+    """``sum_g |d_g|_q^p - 1`` with its gradient and Hessian, at d > 0."""
+    value, gradient, hessian = -1.0, np.zeros_like(d), np.zeros((d.size, d.size))
+    for at in groups:
+        size = float(group_sizes(d[at], [np.arange(at.size)], q)[0])
+        value += size**p
+        u = d[at] / size
+        slope = u ** (q - 1.0)
+        gradient[at] = p * size ** (p - 1.0) * slope
+        bend = (p - q) * np.outer(slope, slope) + (q - 1.0) * np.diag(u ** (q - 2.0))
+        hessian[np.ix_(at, at)] = p * size ** (p - 2.0) * bend
+    return value, gradient, hessian
+
+
+def shrink_grouped(v: Array, price: float, groups: Groups, p: float, q: float) -> Array:
+    """``argmin over x >= 0 of |x - v|^2 / 2 + (price / p) sum_g |x_g|_q^p`` for v >= 0."""
+    x = np.zeros_like(v)
+    for at in groups:
+        x[at] = _shrink_group(v[at], price, p, q)
+    return x
+
+
+def _shrink_group(v: Array, price: float, p: float, q: float) -> Array:
+    """Solve ``x_j + price N^(p-q) x_j^(q-1) = v_j`` with ``N = |x|_q``; zero where the price is too high (p = 1)."""
+    top = float(np.max(v, initial=0.0))
+    if top <= 0.0 or price == 0.0:
+        return v.copy()
+    if p == 1.0 and _dual_size(v, q) <= price:
+        return np.zeros_like(v)
+
+    def at(size: float) -> Array:
+        if q == 1.0:
+            return np.maximum(v - price * size ** (p - 1.0), 0.0)
+        return shrink_power(v, price * size ** (p - q), q - 1.0)
+
+    def excess(log_size: float) -> float:
+        # the ratio of what the size asks for to the size falls with it
+        size = float(np.exp(log_size))
+        asked = float(np.sum((at(size) / size) ** q)) ** (1.0 / q)
+        return 1.0 - asked
+
+    return at(float(np.exp(monotone_root(excess, np.log(top)))))
+
+
+def _dual_size(v: Array, q: float) -> float:
+    if q == 1.0:
+        return float(np.max(v))
+    dual = q / (q - 1.0)
+    top = float(np.max(v))
+    return top * float(np.sum((v / top) ** dual)) ** (1.0 / dual)
+
+
+def project_grouped(v: Array, groups: Groups, p: float, q: float) -> Array:
+    """Nearest point of ``{x >= 0: sum_g |x_g|_q^p <= 1}`` to v >= 0."""
+
+    def size(x: Array) -> float:
+        return float(np.sum(group_sizes(x, groups, q) ** p))
+
+    if size(v) <= 1.0:
+        return v
+    log_price = monotone_root(lambda log: 1.0 - size(shrink_grouped(v, np.exp(log), groups, p, q)))
+    x = shrink_grouped(v, float(np.exp(log_price)), groups, p, q)
+    return x / size(x) ** (1.0 / p)
+
+
+def prox_grouped(t: Array, mu: float, groups: Groups, p: float, q: float) -> Array:
+    """``argmin over x >= 0 of |x - t|^2 / 2 + (mu / 2) | |x_g|_q |_p^2`` for t >= 0."""
+    top = float(np.max(t, initial=0.0))
+    if mu == 0.0 or top <= 0.0:
+        return t.copy()
+
+    def at(size: float) -> Array:
+        return shrink_grouped(t, mu * size ** (2.0 - p), groups, p, q)
+
+    def excess(log_size: float) -> float:
+        size = float(np.exp(log_size))
+        found = group_sizes(at(size), groups, q)
+        return 1.0 - float(np.sum((found / size) ** p)) ** (1.0 / p)
+
+    return at(float(np.exp(monotone_root(excess, np.log(top)))))
