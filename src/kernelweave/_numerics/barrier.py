@@ -1,20 +1,35 @@
-"""A convex quadratic under cuts on a set with one curved boundary, by a primal-dual interior point method."""
+"""A convex quadratic under cuts on a set with curved boundaries: a barrier, and its minimiser followed inwards.
+
+Groups that vanish sit at the tip of a cone.  There a step that lets multipliers move with their constraints goes astray;
+the barrier alone, with its own Hessian, does not.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
 Array = NDArray[np.float64]
-Constraint = Callable[[Array], tuple[float, Array, Array]]
 
-__all__ = ["minimise_on_set"]
+__all__ = ["Boundary", "minimise_on_set"]
 
-#: share of the complementarity that an iteration aims at, and of the way to the boundary that it goes
-CENTRING, SHORT_OF = 0.1, 0.99
+#: factor by which the barrier's strength falls, the decrement that counts as its minimiser, and Newton's steps for one
+FALL, CENTRED, MOST_STEPS = 0.03, 0.1, 40
+
+
+class Boundary(NamedTuple):
+    """Convex functions that are <= 0 on a set, at one point.
+
+    ``values`` has shape (k,), ``slopes`` (k, w); ``bend(multipliers)`` is the Hessian of ``multipliers'values``.
+    """
+
+    values: Array
+    slopes: Array
+    bend: Callable[[Array], Array]
 
 
 def minimise_on_set(
@@ -22,15 +37,13 @@ def minimise_on_set(
     c: Array,
     rows: Array,
     gains: Array,
-    constraint: Constraint,
+    boundary: Callable[[Array], Boundary],
     start: Array,
     tol: float = 1e-11,
-    max_iter: int = 80,
 ) -> tuple[Array, Array, Array]:
-    """Minimise ``x'Px/2 + c'x + max_k (gains_k + rows_k'x)`` over ``x >= 0, constraint(x) <= 0``.
+    """Minimise ``x'Px/2 + c'x + max_k (gains_k + rows_k'x)`` over ``x >= 0, boundary(x).values <= 0``.
 
-    Numbers should be of the order of one.  ``constraint`` returns value, gradient and Hessian of a convex function at
-    positive points; it is negative at ``start``, and every entry of that is positive.
+    Numbers should be of the order of one.  ``start`` is strictly inside: its entries are positive, the values negative.
 
     Returns
     -------
@@ -38,100 +51,111 @@ def minimise_on_set(
     bounds, cuts : arrays of shape (w,) and (k,)
         Multipliers of ``x >= 0`` and of the rows.
     """
-    point = _Point(P, c, rows, gains, constraint, start)
-    for _ in range(max_iter):
-        if point.gap <= tol and point.residual(0.0)[0] <= tol:
+    task = _Task(P, c, rows, gains, boundary)
+    place = _Place(task, np.append(start, float(np.max(gains + rows @ start)) + 1.0))
+    strength = 1.0
+    kept = place
+    while strength * place.slack.size > tol:
+        centred = _centre(place, strength)
+        if centred is None:  # rounding has taken over
             break
-        following = point.step()
-        if following is None:  # rounding has taken over
-            break
-        point = following
-    return point.x, point.multipliers[: start.size], point.multipliers[start.size : -1]
+        kept, reached = centred, strength
+        strength *= FALL
+        place = _predicted(centred, reached, strength)
+    multipliers = strength / FALL / kept.slack
+    w = start.size
+    return kept.v[:w], multipliers[:w], multipliers[w : w + gains.size]
 
 
-class _Point:
-    """Strictly inside, with positive multipliers: of the bounds, the cuts and the curved constraint, in this order."""
+class _Task(NamedTuple):
+    P: Array
+    c: Array
+    rows: Array
+    gains: Array
+    boundary: Callable[[Array], Boundary]
 
-    def __init__(
-        self, P: Array, c: Array, rows: Array, gains: Array, constraint: Constraint, x: Array,
-        height: float | None = None, multipliers: Array | None = None,
-    ) -> None:  # fmt: skip
-        self.P, self.c, self.rows, self.gains, self.constraint = P, c, rows, gains, constraint
-        self.x = x
-        heights = gains + rows @ x
-        self.height = float(np.max(heights)) + 1.0 if height is None else height
-        value, self.slope, self.bend = constraint(x)
-        self.slack = np.concatenate([x, self.height - heights, [-value]])
-        self.multipliers = 0.1 / self.slack if multipliers is None else multipliers
 
-    @property
-    def inside(self) -> bool:
-        return bool(np.all(self.slack > 0.0) and np.all(np.isfinite(self.slack)))
+class _Place:
+    """A point ``v = (x, height of the cuts)`` with its slacks: of the bounds, the cuts and the curved boundaries."""
 
-    @property
-    def gap(self) -> float:
-        return float(self.slack @ self.multipliers)
+    def __init__(self, task: _Task, v: Array) -> None:
+        self.task, self.v = task, v
+        x = v[:-1]
+        self.inside = bool(np.all(x > 0.0))
+        if not self.inside:
+            return
+        self.curved = task.boundary(x)
+        self.slack = np.concatenate([x, v[-1] - task.gains - task.rows @ x, -self.curved.values])
+        self.inside = bool(np.all(self.slack > 0.0) and np.all(np.isfinite(self.slack)))
 
-    def residual(self, aim: float) -> tuple[float, float]:
-        """Sizes of what is left of stationarity, and of it together with complementarity at ``aim``."""
-        w = self.x.size
-        bounds, cuts, price = self.multipliers[:w], self.multipliers[w:-1], self.multipliers[-1]
-        along = self.P @ self.x + self.c - bounds + self.rows.T @ cuts + price * self.slope
-        up = 1.0 - float(np.sum(cuts))
-        off = self.slack * self.multipliers - aim
-        square = float(along @ along) + up**2
-        return float(np.sqrt(square)), float(np.sqrt(square + off @ off))
+    def value(self, strength: float) -> float:
+        x = self.v[:-1]
+        charged = 0.5 * float(x @ self.task.P @ x) + float(self.task.c @ x) + float(self.v[-1])
+        return charged / strength - float(np.sum(np.log(self.slack)))
 
-    def step(self) -> _Point | None:
-        """Newton's step towards a tenth of the complementarity; None where none makes the residual smaller."""
-        aim = CENTRING * self.gap / self.slack.size
-        moves = self._direction(aim)
-        if moves is None:
+    def derivatives(self) -> tuple[Array, Array, Array, Array]:
+        """Gradients of the objective and of the barrier, and their Hessians."""
+        task, x = self.task, self.v[:-1]
+        w, k = x.size, task.gains.size
+        inverse = 1.0 / self.slack
+        bounds, cuts, curved = inverse[:w], inverse[w : w + k], inverse[w + k :]
+        objective = np.append(task.P @ x + task.c, 1.0)
+        barrier = np.append(-bounds + task.rows.T @ cuts + self.curved.slopes.T @ curved, -float(np.sum(cuts)))
+        flat, bend = np.zeros((w + 1, w + 1)), np.zeros((w + 1, w + 1))
+        flat[:w, :w] = task.P
+        scaled = self.curved.slopes * curved[:, None]
+        weighted = task.rows * cuts[:, None]
+        bend[:w, :w] = self.curved.bend(curved) + scaled.T @ scaled + weighted.T @ weighted
+        bend[np.arange(w), np.arange(w)] += bounds**2
+        bend[:w, w] = bend[w, :w] = -weighted.T @ cuts
+        bend[w, w] = float(cuts @ cuts)
+        return objective, barrier, flat, bend
+
+
+def _centre(place: _Place, strength: float) -> _Place | None:
+    """Newton's steps to the minimiser of objective / strength + barrier; None where they fail."""
+    for _ in range(MOST_STEPS):
+        objective, barrier, flat, bend = place.derivatives()
+        gradient = objective / strength + barrier
+        step = _solve(flat / strength + bend, -gradient)
+        if step is None:
             return None
-        dx, rise, dm = moves
-        falling = dm < 0
-        length = min(1.0, SHORT_OF * float(np.min(-self.multipliers[falling] / dm[falling], initial=1e300)))
-        before = self.residual(aim)[1]
-        for _ in range(50):
-            trial = self._moved(length, dx, rise, dm)
-            if trial is not None and trial.residual(aim)[1] <= (1.0 - 0.01 * length) * before:
-                return trial
-            length *= 0.5 if trial is not None else 0.7
-        return None
-
-    def _moved(self, length: float, dx: Array, rise: float, dm: Array) -> _Point | None:
-        x = self.x + length * dx
-        if not np.all(x > 0.0):
-            shrink = dx < 0
-            length = min(length, SHORT_OF * float(np.min(-self.x[shrink] / dx[shrink])))
-            x = self.x + length * dx
-        trial = _Point(
-            self.P, self.c, self.rows, self.gains, self.constraint, x,
-            self.height + length * rise, self.multipliers + length * dm,
-        )  # fmt: skip
-        return trial if trial.inside else None
-
-    def _direction(self, aim: float) -> tuple[Array, float, Array] | None:
-        w = self.x.size
-        ratio = self.multipliers / self.slack
-        wanted = aim / self.slack  # what the multipliers would be on the central path
-        cuts = ratio[w:-1]
-        system = np.zeros((w + 1, w + 1))
-        curved = self.multipliers[-1] * self.bend + ratio[-1] * np.outer(self.slope, self.slope)
-        system[:w, :w] = self.P + curved + (self.rows.T * cuts) @ self.rows
-        system[np.arange(w), np.arange(w)] += ratio[:w]
-        system[:w, w] = system[w, :w] = -self.rows.T @ cuts
-        system[w, w] = float(np.sum(cuts))
-        right = np.empty(w + 1)
-        along = self.P @ self.x + self.c - wanted[:w] + self.rows.T @ wanted[w:-1] + wanted[-1] * self.slope
-        right[:w] = -along
-        right[w] = float(np.sum(wanted[w:-1])) - 1.0
-        solved = _solve(system, right)
-        if solved is None:
+        square = -float(gradient @ step)
+        if not np.isfinite(square) or square < -1e-6:
             return None
-        dx, rise = solved[:w], float(solved[w])
-        into = np.concatenate([-dx, self.rows @ dx - rise, [self.slope @ dx]])
-        return dx, rise, wanted - self.multipliers + ratio * into
+        if square <= CENTRED**2:
+            return place
+        following = _searched(place, step, square, strength)
+        if following is None:
+            return place if square < 1.0 else None
+        place = following
+    return None
+
+
+def _searched(place: _Place, step: Array, square: float, strength: float) -> _Place | None:
+    length, here = 1.0, place.value(strength)
+    for _ in range(60):
+        trial = _Place(place.task, place.v + length * step)
+        if trial.inside and trial.value(strength) <= here - 0.1 * length * square + 1e-12 * abs(here):
+            return trial
+        length *= 0.5
+    return None
+
+
+def _predicted(place: _Place, strength: float, following: float) -> _Place:
+    """Where the minimiser moves as the barrier weakens, to first order; as much of it as stays inside."""
+    _, barrier, flat, bend = place.derivatives()
+    tangent = _solve(flat + strength * bend, -barrier)
+    if tangent is None:
+        return place
+    move = (following - strength) * tangent
+    length = 1.0
+    for _ in range(20):
+        trial = _Place(place.task, place.v + length * move)
+        if trial.inside and np.all(trial.slack > 0.1 * FALL * place.slack):
+            return trial
+        length *= 0.7
+    return place
 
 
 def _solve(system: Array, right: Array) -> Array | None:

@@ -7,13 +7,14 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
+from .barrier import Boundary
 from .projections import shrink_power
 from .scalar import monotone_root
 
 Array = NDArray[np.float64]
 Groups = Sequence[NDArray[np.intp]]
 
-__all__ = ["gauge_derivatives", "project_grouped", "prox_grouped", "shrink_grouped"]
+__all__ = ["grouped_boundary", "project_grouped", "prox_grouped", "shrink_grouped"]
 
 
 def group_sizes(x: Array, groups: Groups, q: float) -> Array:
@@ -22,18 +23,37 @@ def group_sizes(x: Array, groups: Groups, q: float) -> Array:
     return np.array([top * float(np.sum((x[at] / top) ** q)) ** (1.0 / q) for at in groups])
 
 
-def gauge_derivatives(d: Array, groups: Groups, p: float, q: float) -> tuple[float, Array, Array]:
-    """``sum_g |d_g|_q^p - 1`` with its gradient and Hessian, at d > 0."""
-    value, gradient, hessian = -1.0, np.zeros_like(d), np.zeros((d.size, d.size))
-    for at in groups:
-        size = float(group_sizes(d[at], [np.arange(at.size)], q)[0])
-        value += size**p
-        u = d[at] / size
-        slope = u ** (q - 1.0)
-        gradient[at] = p * size ** (p - 1.0) * slope
-        bend = (p - q) * np.outer(slope, slope) + (q - 1.0) * np.diag(u ** (q - 2.0))
-        hessian[np.ix_(at, at)] = p * size ** (p - 2.0) * bend
-    return value, gradient, hessian
+def grouped_boundary(place: Array, groups: Groups, p: float, q: float) -> Boundary:
+    """``|x_g|_q <= u_g`` for every group and ``sum_g u_g^p <= 1``, at ``place = (x, u) > 0``.
+
+    In the form ``sum_j x_j^q / u_g^(q-1) - u_g <= 0``, which is smooth where a group vanishes, too.
+    """
+    k, total = len(groups), place.size
+    m = total - k
+    u = place[m:]
+    values, slopes = np.empty(k + 1), np.zeros((k + 1, total))
+    shares = [place[at] / u[g] for g, at in enumerate(groups)]
+    for g, (at, share) in enumerate(zip(groups, shares, strict=True)):
+        size = float(np.sum(share**q))
+        values[g] = u[g] * (size - 1.0)
+        slopes[g, at] = q * share ** (q - 1.0)
+        slopes[g, m + g] = (1.0 - q) * size - 1.0
+    values[k] = float(np.sum(u**p)) - 1.0
+    slopes[k, m:] = p * u ** (p - 1.0)
+
+    def bend(prices: Array) -> Array:
+        hessian = np.zeros((total, total))
+        hessian[range(m, total), range(m, total)] = prices[k] * p * (p - 1.0) * u ** (p - 2.0)
+        if q == 1.0:
+            return hessian
+        for g, (at, share) in enumerate(zip(groups, shares, strict=True)):
+            price = prices[g] * q * (q - 1.0) / u[g]
+            hessian[at, at] = price * share ** (q - 2.0)
+            hessian[at, m + g] = hessian[m + g, at] = -price * share ** (q - 1.0)
+            hessian[m + g, m + g] += price * float(np.sum(share**q))
+        return hessian
+
+    return Boundary(values, slopes, bend)
 
 
 def shrink_grouped(v: Array, price: float, groups: Groups, p: float, q: float) -> Array:

@@ -11,6 +11,7 @@ from .elastic import Elastic
 from .elastic_net import ElasticNet
 from .entropy import Entropy
 from .fixed import Fixed, Uniform
+from .fixed_parts import FixedParts
 from .grouped import Grouped
 from .l1 import L1
 from .lp import Block, Lp
@@ -23,6 +24,7 @@ __all__ = [
     "ElasticNet",
     "Entropy",
     "Fixed",
+    "FixedParts",
     "Grouped",
     "Lp",
     "Maximum",

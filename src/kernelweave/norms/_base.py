@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._components import Component, Registry
+from .._numerics.barrier import Boundary
 
 Array = NDArray[np.float64]
 
@@ -37,7 +38,7 @@ class Norm(Component):
     update_rate: float = 1.0
     #: the weights live on the simplex and nothing else is charged
     simplex: ClassVar[bool] = False
-    #: the weights are ``{d >= 0: constraint(d) <= 0}``, nothing else is charged, and the maximiser in the conjugate may
+    #: the weights are described by ``boundary``, nothing else is charged, and the maximiser in the conjugate may
     #: be one of many: models of J are minimised on the set itself
     constrained: ClassVar[bool] = False
 
@@ -59,6 +60,16 @@ class Norm(Component):
     def label(self) -> str:
         """Short name for tables and messages."""
         return str(self.registered_as)
+
+    @property
+    def has_prox(self) -> bool:
+        """Whether ``prox`` is defined."""
+        return type(self).prox is not Norm.prox
+
+    @property
+    def has_projection(self) -> bool:
+        """Whether ``project`` is defined."""
+        return type(self).project is not Norm.project
 
     @property
     def learnt_norm(self) -> Norm:
@@ -84,9 +95,13 @@ class Norm(Component):
         """Return a norm whose data-dependent parameters are fixed; the value is computed only if asked for."""
         return self
 
-    def constraint(self, weights: Array) -> tuple[float, Array, Array]:
-        """Value, gradient and Hessian, at positive weights, of a convex function that is <= 0 on the set alone."""
+    def boundary(self, place: Array) -> Boundary:
+        """Convex functions that are <= 0 on the set alone, at positive weights and what ``inside`` puts behind them."""
         raise NotImplementedError
+
+    def inside(self, weights: Array) -> Array:
+        """A point strictly inside near positive weights; numbers that help to describe the set follow the weights."""
+        return 0.9 * self.scaled(weights)
 
     def half_square(self, t: Array) -> float:
         """``Omega(t)^2 / 2`` of block norms ``t >= 0``."""

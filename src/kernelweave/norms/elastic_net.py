@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._numerics.barrier import Boundary
 from .._numerics.scalar import monotone_root
 from ._base import Array, Norm
 
@@ -115,9 +116,10 @@ class ElasticNet(Norm, registered_as="elastic_net"):
 
     # ---- on the weights -------------------------------------------------------------------------------------
 
-    def constraint(self, weights: Array) -> tuple[float, Array, Array]:
+    def boundary(self, place: Array) -> Boundary:
         bend = 2.0 * (1.0 - self.mix)
-        return self._charge(weights) - 1.0, self.mix + bend * weights, bend * np.eye(weights.size)
+        values, slopes = np.array([self._charge(place) - 1.0]), (self.mix + bend * place)[None, :]
+        return Boundary(values, slopes, lambda price: price[0] * bend * np.eye(place.size))
 
     def project(self, weights: Array) -> Array:
         v = np.maximum(weights, 0.0)

@@ -9,7 +9,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._numerics.grouped import gauge_derivatives, project_grouped, prox_grouped
+from .._numerics.barrier import Boundary
+from .._numerics.grouped import grouped_boundary, project_grouped, prox_grouped
 from ._base import Array, Norm
 from ._groups import group_labels
 from .l1 import L1
@@ -162,8 +163,14 @@ class Grouped(Norm, registered_as="grouped"):
 
     # ---- the set --------------------------------------------------------------------------------------------
 
-    def constraint(self, weights: Array) -> tuple[float, Array, Array]:
-        return gauge_derivatives(weights, self._members(weights.size), self._p, self._q)
+    def inside(self, weights: Array) -> Array:
+        inner = 0.8 * self.scaled(weights)
+        return np.concatenate([inner, 1.1 * self._sizes(inner)])
+
+    def boundary(self, place: Array) -> Boundary:
+        # with the sizes of the groups as numbers of their own a group may vanish without a corner
+        groups = self._members(place.size - len(self.group_names))
+        return grouped_boundary(place, groups, self._p, self._q)
 
     def scaled(self, weights: Array) -> Array:
         sizes = self._sizes(weights)
