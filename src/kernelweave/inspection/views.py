@@ -9,11 +9,9 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ..kernels import view_of
+
 __all__ = ["final_estimator", "kernel_families", "kernel_views", "learnt_weights", "transformed"]
-
-ALL = "all features"
-SEVERAL = "several views"
-
 
 def final_estimator(model: Any) -> Any:
     """Return the estimator with kernels: the model itself, or the last step of a pipeline.
@@ -73,28 +71,7 @@ def kernel_views(model: Any, views: Sequence[str] | Callable[[str], str] | None 
     kernels = getattr(estimator, "kernels_", None)
     if not isinstance(kernels, list):
         return np.array(names, dtype=object)
-    return np.array([_view(kernel) for kernel in kernels], dtype=object)
-
-
-def _view(kernel: Any) -> str:
-    if kernel.family == "held":
-        return str(kernel.name)
-    labels = set(_labels(kernel))
-    return ALL if not labels else labels.pop() if len(labels) == 1 else SEVERAL
-
-
-def _labels(kernel: Any) -> list[str]:
-    """Labels of the columns that a kernel, or a kernel inside it, is on."""
-    from ..kernels._selection import describe
-    from ..kernels.columns import OnColumns
-
-    if isinstance(kernel, OnColumns):
-        return [str(kernel.label or describe(kernel.columns))]
-    inside = list(getattr(kernel, "kernels", ()) or ())
-    if hasattr(kernel, "kernel"):
-        inside.append(kernel.kernel)
-    found = [labels for one in inside for labels in (_labels(one) or [ALL])]
-    return found if set(found) != {ALL} else []
+    return np.array([view_of(kernel) for kernel in kernels], dtype=object)
 
 
 def kernel_families(model: Any) -> np.ndarray:

@@ -15,6 +15,8 @@ from .._numerics.spectrum import clip_spectrum, flip_spectrum, shift_spectrum
 from ._algebra import Stack, as_spec, expand_kernels, resolve_kernels
 from ._kernel import Kernel, KernelSpec, Schema, registry
 from ._numeric import NumericKernel
+from ._views import view_of
+from .always import always
 from .approximate import nystroem
 from .combined import summed
 from .distance import from_distance
@@ -34,6 +36,7 @@ __all__ = [
     "NumericKernel",
     "Schema",
     "Stack",
+    "always",
     "as_spec",
     "chi2",
     "clip_spectrum",
@@ -61,4 +64,5 @@ __all__ = [
     "shift_spectrum",
     "summed",
     "tanimoto",
+    "view_of",
 ]
