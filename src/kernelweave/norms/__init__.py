@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from ._base import Norm, registry
+from .at_most import AtMost
 from .elastic import Elastic
 from .elastic_net import ElasticNet
 from .entropy import Entropy
@@ -19,6 +20,7 @@ from .maximum import Maximum
 
 __all__ = [
     "L1",
+    "AtMost",
     "Block",
     "Elastic",
     "ElasticNet",

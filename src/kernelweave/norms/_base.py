@@ -8,7 +8,7 @@ maximum over d).  With ``s_j = beta' K_j beta`` the dual pays ``conjugate(s) = m
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from typing import ClassVar
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,10 +18,17 @@ from .._numerics.barrier import Boundary
 
 Array = NDArray[np.float64]
 
-__all__ = ["Array", "Norm", "registry"]
+__all__ = ["Array", "Lowest", "Norm", "registry"]
 
 
 registry: Registry[Norm] = Registry("norm", "kernelweave.norms")
+
+
+class Lowest(NamedTuple):
+    """A lower bound of a model of J over the weights, and weights that attain it; None where there was no time."""
+
+    bound: float
+    weights: Array | None
 
 
 class Norm(Component):
@@ -41,6 +48,9 @@ class Norm(Component):
     #: the weights are described by ``boundary``, nothing else is charged, and the maximiser in the conjugate may
     #: be one of many: models of J are minimised on the set itself
     constrained: ClassVar[bool] = False
+
+    #: the weights are a choice among subsets: only many cuts together prove a point best (``lowest_of_cuts``)
+    combinatorial: ClassVar[bool] = False
 
     #: ``conjugate`` has a Lipschitz gradient in the coefficients, so gradient methods on the dual apply
     smooth_conjugate: ClassVar[bool] = False
@@ -102,6 +112,15 @@ class Norm(Component):
     def inside(self, weights: Array) -> Array:
         """A point strictly inside near positive weights; numbers that help to describe the set follow the weights."""
         return 0.9 * self.scaled(weights)
+
+    def lowest_of_cuts(
+        self, gains: Array, quads: Array, whole: bool = True, gap: float = 1e-6, seconds: float = np.inf
+    ) -> Lowest:
+        """Minimise ``max_i gains_i - d'quads_i / 2`` over the weights of a combinatorial norm.
+
+        Without ``whole`` over their convex hull; a bound that is left at ``gap`` or after ``seconds`` is valid, too.
+        """
+        raise NotImplementedError
 
     def half_square(self, t: Array) -> float:
         """``Omega(t)^2 / 2`` of block norms ``t >= 0``."""

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from ._base import Array, Norm
+from ._base import Array, Lowest, Norm
 
 __all__ = ["FixedParts"]
 
@@ -73,6 +73,10 @@ class FixedParts(Norm):
     @property
     def has_projection(self) -> bool:
         return self.norm.has_projection
+
+    @property
+    def combinatorial(self) -> bool:  # type: ignore[override]
+        return self.norm.combinatorial
 
     @property
     def learnt_norm(self) -> Norm:
@@ -158,6 +162,15 @@ class FixedParts(Norm):
     def weights_of_blocks(self, t: Array) -> Array:
         learnt, _, weights = self._parts(t)
         return self._joined(self.norm.weights_of_blocks(learnt), weights)
+
+    def lowest_of_cuts(
+        self, gains: Array, quads: Array, whole: bool = True, gap: float = 1e-6, seconds: float = np.inf
+    ) -> Lowest:
+        numbers, weights = self._given()
+        left = gains - 0.5 * quads[:, numbers] @ weights
+        learnt = quads[:, self.learnt(quads.shape[1])]
+        bound, best = self.norm.lowest_of_cuts(left, learnt, whole, gap, seconds)
+        return Lowest(bound, None if best is None else self._joined(best, weights))
 
     def start(self, m: int) -> Array:
         return self._joined(self.norm.start(m - len(self.given)), self._given()[1])

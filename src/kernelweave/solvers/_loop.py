@@ -209,8 +209,10 @@ def _solve(
         raise NotFiniteError(BROKEN.format(solver.registered_as))
     # blocks may have had the gap that the coefficients that predict have not
     status = final_status(status, best.gap, stop.tol)
+    # what proves the bound goes with the point, so that it can be proved again
+    point = replace(best.point, cuts=best.certificate.cuts, cuts_bound=None)
     return Solution(
-        best.point, best.certificate, status, best.trace, len(best.trace),
+        point, best.certificate, status, best.trace, len(best.trace),
         time.perf_counter() - began, problem.passes - passes_before,
     )  # fmt: skip
 
@@ -289,4 +291,6 @@ class _Best:
 
 def without_caches(point: Point) -> Point:
     """Return the bare point, so that a certificate of it is computed from the bank alone."""
-    return replace(point, quad=None, decision=None, dual_beta=None, dual_quad=None, blocks=None)
+    return replace(
+        point, quad=None, decision=None, dual_beta=None, dual_quad=None, blocks=None, cuts_bound=None
+    )

@@ -95,6 +95,7 @@ REQUIREMENTS = {
         lambda norm: norm.l1_term is not None,
         "kernelweave.norms.Elastic(alpha, r)",
     ),
+    "choice of subsets": Requirement("norm", "", lambda norm: norm.combinatorial),
     "sparse dual": Requirement(
         "loss", "a loss that leaves samples without coefficients", _leaves_samples_out
     ),
