@@ -352,8 +352,10 @@ def grouped_norm(p: float, q: float, labels: str) -> RefNorm:
     outer, inner = 2 * p / (p + 1), 2 * q / (q + 1)
 
     def dual(values, exponent):  # the dual of an lp norm
-        return np.max(values) if exponent == 1 else np.sum(values ** (exponent / (exponent - 1))) ** (
-            (exponent - 1) / exponent
+        return (
+            np.max(values)
+            if exponent == 1
+            else np.sum(values ** (exponent / (exponent - 1))) ** ((exponent - 1) / exponent)
         )
 
     def half_square(t):

@@ -1,6 +1,6 @@
 """A convex quadratic under cuts on a set with curved boundaries: a barrier, and its minimiser followed inwards.
 
-Groups that vanish sit at the tip of a cone.  There a step that lets multipliers move with their constraints goes astray;
+Groups that vanish sit at the tip of a cone.  There steps that let multipliers move with their constraints go astray;
 the barrier alone, with its own Hessian, does not.
 """
 
@@ -100,7 +100,9 @@ class _Place:
         inverse = 1.0 / self.slack
         bounds, cuts, curved = inverse[:w], inverse[w : w + k], inverse[w + k :]
         objective = np.append(task.P @ x + task.c, 1.0)
-        barrier = np.append(-bounds + task.rows.T @ cuts + self.curved.slopes.T @ curved, -float(np.sum(cuts)))
+        barrier = np.append(
+            -bounds + task.rows.T @ cuts + self.curved.slopes.T @ curved, -float(np.sum(cuts))
+        )
         flat, bend = np.zeros((w + 1, w + 1)), np.zeros((w + 1, w + 1))
         flat[:w, :w] = task.P
         scaled = self.curved.slopes * curved[:, None]

@@ -1,4 +1,4 @@
-"""Norms of norms: derivatives, projections and proximal steps where entries belong to groups."""
+"""Norms of norms: derivatives and proximal steps where entries belong to groups."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from .scalar import monotone_root
 Array = NDArray[np.float64]
 Groups = Sequence[NDArray[np.intp]]
 
-__all__ = ["grouped_boundary", "project_grouped", "prox_grouped", "shrink_grouped"]
+__all__ = ["grouped_boundary", "prox_grouped", "shrink_grouped"]
 
 
 def group_sizes(x: Array, groups: Groups, q: float) -> Array:
@@ -92,19 +92,6 @@ def _dual_size(v: Array, q: float) -> float:
     dual = q / (q - 1.0)
     top = float(np.max(v))
     return top * float(np.sum((v / top) ** dual)) ** (1.0 / dual)
-
-
-def project_grouped(v: Array, groups: Groups, p: float, q: float) -> Array:
-    """Nearest point of ``{x >= 0: sum_g |x_g|_q^p <= 1}`` to v >= 0."""
-
-    def size(x: Array) -> float:
-        return float(np.sum(group_sizes(x, groups, q) ** p))
-
-    if size(v) <= 1.0:
-        return v
-    log_price = monotone_root(lambda log: 1.0 - size(shrink_grouped(v, np.exp(log), groups, p, q)))
-    x = shrink_grouped(v, float(np.exp(log_price)), groups, p, q)
-    return x / size(x) ** (1.0 / p)
 
 
 def prox_grouped(t: Array, mu: float, groups: Groups, p: float, q: float) -> Array:

@@ -13,6 +13,7 @@ from ..kernels import view_of
 
 __all__ = ["final_estimator", "kernel_families", "kernel_views", "learnt_weights", "transformed"]
 
+
 def final_estimator(model: Any) -> Any:
     """Return the estimator with kernels: the model itself, or the last step of a pipeline.
 

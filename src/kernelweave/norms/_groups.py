@@ -32,8 +32,8 @@ def group_labels(groups: Any, names: Sequence[str], views: Sequence[str] | None)
             raise ValueError(f"{FORMS}; got {groups!r}")
         if views is None:
             raise ValueError(
-                "groups='views' needs kernels that know their columns, and here only matrices are known: say the groups, "
-                "as a mapping or as the group of every kernel"
+                "groups='views' needs kernels that know their columns, and here there are only matrices: say the "
+                "groups, as a mapping or as the group of every kernel"
             )
         return [str(view) for view in views]
     if isinstance(groups, Mapping):
@@ -54,8 +54,8 @@ def _of_mapping(groups: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
             j = _number(member, names, group)
             if labels[j] is not None and labels[j] != str(group):
                 raise ValueError(
-                    f"kernel {names[j]!r} is in the groups {labels[j]!r} and {str(group)!r}: put it into the bank twice, "
-                    "and each of the two into one group"
+                    f"kernel {names[j]!r} is in the groups {labels[j]!r} and {str(group)!r}: put it into the bank "
+                    "twice, and each of the two into one group"
                 )
             labels[j] = str(group)
     return [names[j] if label is None else label for j, label in enumerate(labels)]

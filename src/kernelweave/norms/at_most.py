@@ -50,7 +50,9 @@ class AtMost(Norm, registered_as="at_most"):
 
     def half_square(self, t: Array) -> float:
         used = t > 0
-        return float(np.inf) if np.count_nonzero(used) > self.k else 0.5 * self.k * float(np.sum(t[used] ** 2))
+        return (
+            float(np.inf) if np.count_nonzero(used) > self.k else 0.5 * self.k * float(np.sum(t[used] ** 2))
+        )
 
     def conjugate(self, s: Array) -> float:
         return 0.5 * float(self.weights(s) @ s)
