@@ -62,5 +62,5 @@ def lowest_subset(
         bound = -np.inf
     chosen = None if result.x is None else np.clip(result.x[:m], 0.0, 1.0)
     if whole and chosen is not None:
-        chosen = np.round(chosen)
+        chosen = np.abs(np.round(chosen))  # no zeros with a sign
     return SubsetBound(scale * (float(bound) - SLACK), chosen)

@@ -23,6 +23,7 @@ from ._html import FitSummary
 from ._inputs import Training, new_samples, training_inputs
 from ._old_models import function_of_parts
 from ._plan import BankPlan, Plan, dtype_name
+from ._structure import refuse_fixed_parts
 from ._tasks import Task
 from ._types import (
     Array,
@@ -127,6 +128,8 @@ class BaseMKL(FitSummary, BaseEstimator):
     def _fit(self, training: Training, plan: Plan, tasks: list[Task]) -> None:
         """Build the bank and solve the tasks on it."""
         plan.norm.check(len(training.names))
+        if type(self)._by_rule is not BaseMKL._by_rule:
+            refuse_fixed_parts(plan.norm, len(training.names), type(self).__name__)
         bound = bind(training, plan.bank)
         self._solve(bound, plan, self._by_rule(tasks, bound.bank, plan))
 
@@ -150,6 +153,7 @@ class BaseMKL(FitSummary, BaseEstimator):
             bound.kernels, self.weights_, self.dual_coef_, self.intercept_
         )
         self._keep_where_there("lam_", fits.strength)
+        self._keep_where_there("view_weights_", fits.group_weights)
         self._keep_where_there("cluster_", bound.bank.cluster_cost)
 
     def _keep_bound(self, bound: Bound) -> None:

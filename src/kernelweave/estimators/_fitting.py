@@ -82,6 +82,17 @@ class Fits:
         )
 
     @property
+    def group_weights(self) -> dict[str, float | Array] | None:
+        """Weights of groups of kernels by name, where the norm has groups; arrays where there are several tasks."""
+        norm = self.fits[0].norm
+        if not norm.group_names:
+            return None
+        each = np.array([fit.norm.group_weights(fit.weights) for fit in self.fits])
+        return {
+            name: float(each[0, g]) if self._single else each[:, g] for g, name in enumerate(norm.group_names)
+        }
+
+    @property
     def certificates(self) -> list[Certificate]:
         """One per task."""
         return [fit.certificate for fit in self.fits]

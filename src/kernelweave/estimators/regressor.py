@@ -13,6 +13,7 @@ from .._estimating import one_fit, weigh_samples
 from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
 from ._base import BaseMKL
+from ._structure import plan_for_kernels
 from ._tasks import Task
 from ._types import (
     Array,
@@ -135,6 +136,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
+        plan = plan_for_kernels(plan, training)
         self._fit(training, plan, [Task(y, weight, "y", plan.loss, plan.norm, plan.C)])
         return self
 

@@ -93,8 +93,15 @@ class Norm(Component):
     def check(self, m: int) -> None:
         """Raise ValueError where a parameter is out of range for m kernels."""
 
-    def with_names(self, names: Sequence[str], views: Sequence[str]) -> Norm:
-        """Return a norm that knows what the kernels are called, and the view of each."""
+    #: names of groups of kernels, where the norm has them
+    group_names: tuple[str, ...] = ()
+
+    def group_weights(self, weights: Array) -> Array:
+        """Weights of the groups, in the order of ``group_names``."""
+        raise NotImplementedError
+
+    def with_names(self, names: Sequence[str], views: Sequence[str] | None) -> Norm:
+        """Return a norm that knows what the kernels are called, and the view of each; None for bare matrices."""
         return self
 
     def for_kernels(self, m: int) -> Norm:

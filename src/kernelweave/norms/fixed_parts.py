@@ -105,9 +105,17 @@ class FixedParts(Norm):
             )
         self.norm.check(m - len(self.given))
 
-    def with_names(self, names: Sequence[str], views: Sequence[str]) -> Norm:
+    def with_names(self, names: Sequence[str], views: Sequence[str] | None) -> Norm:
         at = self.learnt(len(names))
-        return FixedParts(self.norm.with_names([names[j] for j in at], [views[j] for j in at]), self.given)
+        own = None if views is None else [views[j] for j in at]
+        return FixedParts(self.norm.with_names([names[j] for j in at], own), self.given)
+
+    @property
+    def group_names(self) -> tuple[str, ...]:  # type: ignore[override]
+        return self.norm.group_names
+
+    def group_weights(self, weights: Array) -> Array:
+        return self.norm.group_weights(weights[self.learnt(weights.size)])
 
     def for_kernels(self, m: int) -> Norm:
         return FixedParts(self.norm.for_kernels(m - len(self.given)), self.given)

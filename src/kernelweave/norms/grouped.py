@@ -95,7 +95,7 @@ class Grouped(Norm, registered_as="grouped"):
                 )
         self.for_kernels(m)
 
-    def with_names(self, names: Sequence[str], views: Sequence[str]) -> Norm:
+    def with_names(self, names: Sequence[str], views: Sequence[str] | None) -> Norm:
         return self._bound(group_labels(self.groups, names, views))
 
     def for_kernels(self, m: int) -> Norm:

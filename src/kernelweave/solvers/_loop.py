@@ -144,6 +144,4 @@ def _solution(run: Run, status: str) -> Solution:
     status = final_status(status, best.gap, run.stop.tol)
     # what proves the bound goes with the point, so that it can be proved again
     point = replace(best.point, cuts=best.certificate.cuts, cuts_bound=None)
-    return Solution(
-        point, best.certificate, status, best.trace, len(best.trace), run.seconds, run.passes
-    )
+    return Solution(point, best.certificate, status, best.trace, len(best.trace), run.seconds, run.passes)
