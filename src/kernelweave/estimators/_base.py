@@ -18,11 +18,12 @@ from ..banks.device_decision import prediction_device
 from ..losses import Loss, make_loss
 from ..problems import Point
 from ._bind import Bound, bind
-from ._fitting import Answer, fit_tasks, trace_of
+from ._fitting import Answer, fit_tasks, group_weights, trace_of
 from ._html import FitSummary
 from ._inputs import Training, new_samples, training_inputs
 from ._old_models import function_of_parts
 from ._plan import BankPlan, Plan, dtype_name
+from ._structure import refuse_fixed_parts
 from ._tasks import Task
 from ._types import (
     Array,
@@ -104,6 +105,8 @@ class BaseMKL(FitSummary, BaseEstimator):
     def _fit(self, training: Training, plan: Plan, tasks: list[Task]) -> None:
         """Build the bank and solve the tasks on it."""
         plan.norm.check(len(training.names))
+        if type(self)._by_rule is not BaseMKL._by_rule:
+            refuse_fixed_parts(plan.norm, len(training.names), type(self).__name__)
         bound = bind(training, plan.bank)
         self._solve(bound, plan, self._by_rule(tasks, bound.bank, plan))
 
@@ -128,6 +131,7 @@ class BaseMKL(FitSummary, BaseEstimator):
             bound.kernels, self.weights_, self.dual_coef_, self.intercept_
         )
         self._keep_where_there("lam_", answer.strength)
+        self._keep_where_there("view_weights_", group_weights(fits))
         self._keep_where_there("cluster_", bound.bank.cluster_cost)
 
     def _keep_bound(self, bound: Bound) -> None:

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 #: relative error of a bank's products from which a certificate of exact kernels may say something else
 COARSE = 1e-5
 
-__all__ = ["Answer", "Fit", "fit_tasks", "plain", "run", "trace_of"]
+__all__ = ["Answer", "Fit", "fit_tasks", "group_weights", "plain", "run", "trace_of"]
 
 
 @dataclass(frozen=True)
@@ -83,6 +83,15 @@ class Answer:
             tasks[0].C if np.ptp(Cs) == 0.0 else Cs,
             None if first.norm.strength is None else np.array([fit.norm.strength for fit in fits]),
         )
+
+
+def group_weights(fits: list[Fit]) -> dict[str, float | Array] | None:
+    """Weights of groups of kernels by name, where the norm has groups; arrays where there are several tasks."""
+    names = fits[0].norm.group_names
+    if not names:
+        return None
+    each = np.array([fit.norm.group_weights(fit.weights) for fit in fits])
+    return {name: float(each[0, g]) if len(fits) == 1 else each[:, g] for g, name in enumerate(names)}
 
 
 def trace_of(tasks: list[Task], fits: list[Fit]) -> pd.DataFrame:

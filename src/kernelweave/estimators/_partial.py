@@ -16,6 +16,7 @@ from ..solvers.online import Obscure, Stream
 from ._base import BaseMKL
 from ._inputs import Training, new_samples
 from ._plan import Plan
+from ._structure import plan_for_kernels
 from ._tasks import Task, class_tasks
 from ._types import Array, Codes, Column, Samples
 
@@ -120,6 +121,9 @@ class LearnsOnline(BaseMKL):
     def _begin(self, training: Training, task: Task, plan: Plan) -> Stream:
         """Settle kernels and their normalisation on the first batch."""
         m = len(training.names)
+        plan_for_kernels(
+            plan, training
+        )  # raises where a kernel has a given weight, which online steps do not know
         task.norm.check(m)
         assert isinstance(plan.solver, Obscure)
         assert training.kernels is not None

@@ -18,6 +18,7 @@ from ._inputs import Training
 from ._parameters import keep_parameters
 from ._partial import LearnsOnline
 from ._plan import Plan
+from ._structure import plan_for_kernels
 from ._tasks import Task, class_tasks
 from ._types import (
     Array,
@@ -89,7 +90,8 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         ``multinomial`` by name makes two classes a joint problem as well.
     norm : float, str or Norm, default="l1"
         A number is Kloft's p on the weights; ``"l1"`` is sparse, ``"uniform"`` the mean kernel, ``"entropy"`` in
-        between, ``"max"`` the least sparse.
+        between, ``"max"`` the least sparse.  For structure in the weights: ``norms.ElasticNet``, ``norms.Elastic``,
+        ``norms.Grouped`` (groups of kernels), ``norms.AtMost(k)`` (the best k kernels, proved).
     C : float, default=1.0
         Weight of the loss.
     solver : str or Solver, default="auto"
@@ -151,6 +153,8 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         The loss that was minimised: of several classes it may be another than ``loss`` names.
     lam_ : float or array of shape (k,)
         With ``norm="entropy"``: the strength of the entropy term, as settled on the data.
+    view_weights_ : dict
+        With ``norms.Grouped``: the weight of every group by name; arrays of shape (k,) where problems have their own.
     trace_ : DataFrame
         iteration, seconds, passes, primal, dual, relative_gap, active_kernels.
     n_passes_, n_iter_ : float, int
@@ -246,6 +250,7 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         training = self._training(X, plan.bank, len(codes))
         weight = self._sample_weights(sample_weight, codes)
         check_two_classes(self.classes_, codes, weight)
+        plan = plan_for_kernels(plan, training)
         return Labelled(training, plan, codes, weight, self.classes_, self.multi_class == "ovr")
 
     def _sample_weights(self, sample_weight: Column, codes: Codes) -> Array:

@@ -15,11 +15,12 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 
 from .._estimating import TimeShares, one_fit
 from ..exceptions import KernelWeaveConvergenceWarning
-from ..norms import make_norm
+from ..norms import Norm, make_norm
 from ._bind import bind
 from ._parameters import keep_parameters
 from ._plan import Plan
 from ._search import Search
+from ._structure import norm_of_kernels
 from ._types import (
     Array,
     Bytes,
@@ -147,7 +148,8 @@ class MKLClassifierCV(MKLClassifier):
             )
         labelled = self._checked(X, y, sample_weight)
         plan, tasks = labelled.plan, labelled.tasks()
-        plans = self._plans(plan)
+        norms = [make_norm(self.norm)] if self.norms is None else [make_norm(norm) for norm in self.norms]
+        plans = self._plans(labelled, norms)
         splits = self._splits(labelled, groups)
         search = Search(
             bind(labelled.training, plan.bank),
@@ -164,24 +166,21 @@ class MKLClassifierCV(MKLClassifier):
         place, C = best = means[means == means.max()].index[0]
         self.cv_results_ = table.drop(columns="choice")
         self.best_score_ = float(means.max())
-        self.norm_ = plans[place].norm
+        self.norm_ = norms[place]
         # cut short, there may be no time for more than a look at where the search ended
         starts = search.points[best] if search.stops.used_up else [None] * len(tasks)
         chosen = [
-            replace(task, norm=self.norm_, C=float(C), start=start)
+            replace(task, norm=plans[place].norm, C=float(C), start=start)
             for task, start in zip(tasks, starts, strict=True)
         ]
         self._solve(search.bound, plans[place], chosen)
         return self
 
-    def _plans(self, plan: Plan) -> list[Plan]:
-        """Return the plan with every norm to try, each checked to fit the loss and the solver."""
-        if self.norms is None:
-            return [plan]
-        norms = [make_norm(norm) for norm in self.norms]
+    def _plans(self, labelled: Labelled, norms: list[Norm]) -> list[Plan]:
+        """Return the plan with every norm to try, each bound to the kernels and checked to fit loss and solver."""
         if not norms:
             raise ValueError("norms is empty: give at least one norm, or None for `norm` alone")
-        return [plan.with_norm(norm) for norm in norms]
+        return [labelled.plan.with_norm(norm_of_kernels(norm, labelled.training)) for norm in norms]
 
     def _splits(self, labelled: Labelled, groups: Column) -> list[tuple[Codes, Codes]]:
         """Return the folds; each must have training samples of every class."""

@@ -14,6 +14,7 @@ from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
 from ._base import BaseMKL
 from ._parameters import keep_parameters
+from ._structure import plan_for_kernels
 from ._tasks import Task
 from ._types import (
     Array,
@@ -115,6 +116,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
+        plan = plan_for_kernels(plan, training)
         self._fit(training, plan, [Task(y, weight, "y", plan.loss, plan.norm, plan.C)])
         return self
 

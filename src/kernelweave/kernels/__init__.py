@@ -18,6 +18,8 @@ from ._helpers import n_samples, take
 from ._kernel import Kernel, KernelSpec, Schema, registry
 from ._numeric import NumericKernel
 from ._selection import describe as describe_columns
+from ._views import view_of
+from .always import always
 from .approximate import nystroem
 from .combined import summed
 from .distance import from_distance
@@ -38,6 +40,7 @@ __all__ = [
     "NumericKernel",
     "Schema",
     "Stack",
+    "always",
     "as_spec",
     "chi2",
     "clip_spectrum",
@@ -71,4 +74,5 @@ __all__ = [
     "summed",
     "take",
     "tanimoto",
+    "view_of",
 ]
