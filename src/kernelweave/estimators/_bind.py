@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 from ..banks import (
     Bank,
@@ -12,14 +13,17 @@ from ..banks import (
     StreamedKernels,
     StreamingBank,
     build_bank,
+    completed_bank,
+    completed_matrices,
     precomputed_bank,
 )
 from ..banks.rows import spread_rows
 from ..kernels import resolve_kernels
 from ._inputs import Training
 from ._plan import BankPlan
+from ._types import Codes
 
-__all__ = ["Bound", "bind"]
+__all__ = ["Bound", "bind", "completed"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +48,28 @@ def bind(training: Training, plan: BankPlan) -> Bound:
     return Bound(*_bind_here(training, plan), training)
 
 
+def completed(
+    training: Training, plan: BankPlan, train: Codes | None = None
+) -> tuple[Bank, PredictingKernels]:
+    """Build a bank of kernels that samples may lack, everything learnt on the samples ``train``."""
+    complete = (
+        partial(completed_matrices, training.samples)
+        if training.kernels is None
+        else partial(completed_bank, training.kernels, training.samples)
+    )
+    return complete(
+        how=plan.missing,
+        normalize=plan.normalize,
+        center=plan.center,
+        memory_budget=plan.memory_budget,
+        threads=plan.threads,
+        train=train,
+    )
+
+
 def _bind_here(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
+    if plan.missing != "error":
+        return completed(training, plan)
     if training.kernels is None:
         given, normaliser = precomputed_bank(
             training.samples,

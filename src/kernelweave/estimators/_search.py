@@ -13,7 +13,7 @@ from .._estimating import TimeShares
 from ..banks import Bank, Recentred, Rescaled
 from ..kernels import resolve_kernels, take
 from ..problems import Point
-from ._bind import Bound, bind
+from ._bind import Bound, bind, completed
 from ._plan import Plan
 from ._tasks import Task, path_of
 from ._types import Array, Codes
@@ -103,6 +103,8 @@ class Search:
     def _fold_bank(self, train: Codes) -> Bank:
         """Return a bank of all samples of which everything that was learnt was learnt on the fold."""
         bank, training, plan = self.bound.bank, self.bound.training, self.plans[0].bank
+        if plan.missing != "error":
+            return completed(training, plan, train)[0]
         if training.kernels is not None:
             resolved = resolve_kernels(training.kernels, take(training.samples, train))
             if any(new is not old for new, old in zip(resolved, training.kernels, strict=True)):

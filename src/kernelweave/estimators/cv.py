@@ -115,6 +115,7 @@ class MKLClassifierCV(MKLClassifier):
         callback: Callback | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        missing: str = "error",
     ) -> None:
         super().__init__(
             kernels,
@@ -138,6 +139,7 @@ class MKLClassifierCV(MKLClassifier):
             callback=callback,
             n_jobs=n_jobs,
             verbose=verbose,
+            missing=missing,
         )
         self.Cs = Cs
         self.norms = norms

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from .._estimating import one_fit, weigh_samples
 from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
+from ..views import join_on
 from ._base import BaseMKL
 from ._tasks import Task
 from ._types import (
@@ -41,7 +42,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     loss : str or Loss, default="squared"
         ``squared`` or ``epsilon_insensitive`` (``losses.EpsilonInsensitive(epsilon)`` for another tube).
     norm, C, solver, tol, fit_intercept, normalize, center, max_iter, max_seconds, storage, dtype, memory_budget, \
-warm_start, checkpoint, callback, n_jobs, verbose, device :
+warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         As for ``MKLClassifier``.
 
     Attributes
@@ -84,6 +85,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         n_jobs: int | None = None,
         verbose: int = 0,
         device: Device = None,
+        missing: str = "error",
     ) -> None:
         super().__init__(
             kernels,
@@ -106,6 +108,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
             n_jobs=n_jobs,
             verbose=verbose,
             device=device,
+            missing=missing,
         )
 
     @one_fit
@@ -128,6 +131,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         plan = self._plan()
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
+        X = join_on(X, y)
         y = column_or_1d(
             check_array(on_host(in_memory(y)), ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
         )

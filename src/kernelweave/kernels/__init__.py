@@ -26,6 +26,7 @@ from .families import per_feature, per_view
 from .fixed import constant
 from .fourier import random_fourier
 from .functions import function
+from .groups import column_groups
 from .histogram import chi2, intersection, tanimoto
 from .holder import held
 from .papers import default_bank, preset, presets
@@ -40,6 +41,7 @@ __all__ = [
     "as_spec",
     "chi2",
     "clip_spectrum",
+    "column_groups",
     "constant",
     "cosine",
     "default_bank",

@@ -80,7 +80,7 @@ class MissingRates:
         return cls(list(views.names), np.count_nonzero(~views.present, axis=0), len(views))
 
     def warn_of_change(self, new: Views) -> None:
-        """Warn where new samples lack views far more or less often than the training samples did."""
+        """Warn where new samples lack views far more often than the training samples did."""
         if len(new) < FEW:
             return
         gone = np.count_nonzero(~new.present, axis=0)
@@ -93,7 +93,7 @@ class MissingRates:
             if gone[k] == len(new):
                 advice = "a model refitted without it is better: inspection.drop_view"
                 said = f"none of the {len(new)} new samples has view {self.names[k]!r}"
-            elif p_value <= LARGEST_P and abs(now - before) >= LEAST_DIFFERENCE:
+            elif p_value <= LARGEST_P and now - before >= LEAST_DIFFERENCE:
                 advice = "its accuracy in training says little about these samples"
                 said = (
                     f"view {self.names[k]!r} is missing for {100 * now:.0f} % of the new samples and was missing for "
