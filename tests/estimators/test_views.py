@@ -68,7 +68,9 @@ def test_a_dict_of_tables_from_fit_to_report(tmp_path):
     np.testing.assert_allclose(
         again.decision_function(views), search.best_estimator_.decision_function(views), rtol=1e-10
     )
-    page = make_report(search.best_estimator_, views, y.to_numpy(), n_folds=2)
+    page = make_report(search.best_estimator_, views, y.to_numpy(), n_folds=2, n_repeats=1)
+    assert "Patterns of missing views" in page
+    assert "Subsets of views" in page
     assert "protein" in page
 
 

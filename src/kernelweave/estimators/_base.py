@@ -28,6 +28,7 @@ from ._types import (
     Array,
     Bytes,
     Callback,
+    Column,
     Device,
     FileName,
     KernelsLike,
@@ -44,6 +45,8 @@ class BaseMKL(FitSummary, BaseEstimator):
     """Base of the estimators; see ``MKLClassifier`` for the parameters."""
 
     _task = "classification"
+    #: whether the fit is one mixture of kernels, so that it can be repeated on some of them
+    fits_subsets = True
 
     def __init__(
         self,
@@ -124,6 +127,10 @@ class BaseMKL(FitSummary, BaseEstimator):
                 f"y has {n_targets}"
             )
         return training
+
+    def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
+        """Check parameters and input; return samples, plan and what there is to solve."""
+        raise NotImplementedError
 
     # ---- the work -------------------------------------------------------------------------------------------
 

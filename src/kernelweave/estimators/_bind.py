@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+
+import numpy as np
 
 from ..banks import (
     Bank,
     BoundKernels,
     PrecomputedKernels,
     PredictingKernels,
+    Recentred,
+    Rescaled,
     StreamedKernels,
     StreamingBank,
     build_bank,
@@ -18,12 +22,12 @@ from ..banks import (
     precomputed_bank,
 )
 from ..banks.rows import spread_rows
-from ..kernels import resolve_kernels
+from ..kernels import resolve_kernels, take
 from ._inputs import Training
 from ._plan import BankPlan
 from ._types import Codes
 
-__all__ = ["Bound", "bind", "completed"]
+__all__ = ["Bound", "bind", "completed", "fold_bank"]
 
 
 @dataclass(frozen=True)
@@ -65,6 +69,24 @@ def completed(
         threads=plan.threads,
         train=train,
     )
+
+
+def fold_bank(bound: Bound, plan: BankPlan, train: Codes) -> Bank:
+    """Return a bank of all samples of which everything that was learnt was learnt on the samples of a fold."""
+    bank, training = bound.bank, bound.training
+    if plan.missing != "error":
+        return completed(training, plan, train)[0]
+    if training.kernels is not None:
+        resolved = resolve_kernels(training.kernels, take(training.samples, train))
+        if any(new is not old for new, old in zip(resolved, training.kernels, strict=True)):
+            bank = bind(replace(training, kernels=resolved), plan).bank
+    if plan.center:
+        bank = Recentred(bank, train)
+    if plan.normalize != "trace":
+        return bank
+    means = bank.diag()[:, train].mean(axis=1)
+    # a kernel that vanishes on the fold stays at zero, as it does where it vanishes on all samples
+    return Rescaled(bank, np.divide(1.0, means, out=np.zeros_like(means), where=means > 0))
 
 
 def _bind_here(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:

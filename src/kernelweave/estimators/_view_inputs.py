@@ -21,15 +21,17 @@ def expand_on_views(
     views = as_views(X)
     if len(views) < 2:
         raise ValueError(f"Found views with {len(views)} sample(s) while a minimum of 2 is required.")
-    views.check_values()
-    if missing == "error":
-        refuse_missing(views)
     kernels = expand_kernels(spec, Schema.of(views))
+    looked_at = frozenset().union(*(kernel.looks_at(views.shape[1]) for kernel in kernels))
+    used = [views.names[k] for k in np.unique(views.view_of(sorted(looked_at)))]
+    views.only(used).check_values()
+    if missing == "error":
+        refuse_missing(views.only(used))
     estimator.n_features_in_ = views.shape[1]
     vars(estimator).pop("feature_names_in_", None)
     if views.feature_names is not None:
         estimator.feature_names_in_ = np.array(views.feature_names, dtype=object)
-    estimator._views = KnownViews.of(views, missing)
+    estimator._views = KnownViews.of(views, missing, used)
     return kernels, views.table() if missing == "error" else views.bare()
 
 
@@ -39,7 +41,7 @@ def cut_into_views(estimator: BaseEstimator, X: Samples, kernels: Sequence[Kerne
     groups = column_groups(kernels, X.shape[1], None if names is None else list(names))
     views = Views.of_table(X, groups)
     views.check_values()
-    estimator._views = KnownViews.of(views, missing, groups)
+    estimator._views = KnownViews.of(views, missing, views.names, groups)
     return views.bare()
 
 

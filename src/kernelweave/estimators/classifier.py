@@ -264,9 +264,13 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         self
         """
         self.__dict__.pop("_stream", None)
-        labelled = self._checked(X, y, sample_weight)
-        self._fit(labelled.training, labelled.plan, labelled.tasks())
+        self._fit(*self._prepared(X, y, sample_weight))
         return self
+
+    def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
+        """Check parameters and input; return samples, plan and what there is to solve."""
+        labelled = self._checked(X, y, sample_weight)
+        return labelled.training, labelled.plan, labelled.tasks()
 
     def _checked(self, X: Samples, y: Column, sample_weight: Column) -> Labelled:
         """Check parameters and input, before any work."""

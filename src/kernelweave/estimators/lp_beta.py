@@ -85,6 +85,8 @@ class LPBetaClassifier(MKLClassifier):
     # what MKLClassifier has a choice of and this model has not
     loss, multi_class, device = "hinge", "shared", None
 
+    fits_subsets = False
+
     def __init__(
         self,
         kernels: KernelsLike = None,

@@ -124,6 +124,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     # parameters of MKLClassifier that make no sense over several rounds
     warm_start, checkpoint, callback = False, None, None
 
+    fits_subsets = False
+
     def __init__(
         self,
         kernels: KernelsLike = None,

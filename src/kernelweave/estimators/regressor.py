@@ -14,6 +14,8 @@ from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
 from ..views import join_on
 from ._base import BaseMKL
+from ._inputs import Training
+from ._plan import Plan
 from ._tasks import Task
 from ._types import (
     Array,
@@ -128,6 +130,11 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         -------
         self
         """
+        self._fit(*self._prepared(X, y, sample_weight))
+        return self
+
+    def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
+        """Check parameters and input; return samples, plan and what there is to solve."""
         plan = self._plan()
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
@@ -139,8 +146,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
-        self._fit(training, plan, [Task(y, weight, "y", plan.loss, plan.norm, plan.C)])
-        return self
+        return training, plan, [Task(y, weight, "y", plan.loss, plan.norm, plan.C)]
 
     @lazily
     def predict(self, X: Samples) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -25,27 +25,33 @@ class KnownViews:
     missing : {"error", "mean", "predict"}
         How the model was fitted.
     rates : MissingRates
+    used : list of str
+        Views that some kernel looks at; the others need not be there.
     """
 
     layout: ViewLayout
     groups: dict[str, list[int]] | None
     missing: str
     rates: MissingRates
+    used: list[str]
 
     @classmethod
-    def of(cls, views: Views, missing: str, groups: Mapping[str, Any] | None = None) -> KnownViews:
+    def of(
+        cls, views: Views, missing: str, used: Sequence[str], groups: Mapping[str, Any] | None = None
+    ) -> KnownViews:
         """Remember the views of training samples."""
         cut = None if groups is None else {name: list(columns) for name, columns in groups.items()}
-        return cls(ViewLayout.of(views), cut, missing, MissingRates.of(views))
+        return cls(ViewLayout.of(views), cut, missing, MissingRates.of(views), list(used))
 
     def samples(self, X: Any) -> Any:
         """Return new samples as the kernels take them; views that are missing are refused or marked."""
         views = self.bring(X)
-        views.check_values()
+        looked_at = views.only(self.used)
+        looked_at.check_values()
         if self.missing == "error":
-            refuse_missing(views)
+            refuse_missing(looked_at)
             return views.table()
-        self.rates.warn_of_change(views)
+        self.rates.warn_of_change(looked_at)
         return views
 
     def bring(self, X: Any) -> Views:
