@@ -143,7 +143,7 @@ class BoundKernels:
         out += np.asarray(others @ direction, dtype=float)
 
     def visit(self, new: Any, use: Callable[[int, Array], None], dtype: Any = np.float64) -> None:
-        """Hand every normalised kernel matrix on ``new`` to ``use``; a base is computed once a family."""
+        """Hand every normalised kernel matrix on ``new`` to ``use``; a base is computed once per family."""
         cosine = self.normaliser.diagonal is not None
         for group in base_groups(self.kernels, range(len(self.kernels))):
             base = self.kernels[group[0]].base(new, self.samples)

@@ -54,6 +54,13 @@ class FeatureBank(Bank):
     def features_of(self, rows: Index) -> Any:
         """Features of some rows, in double precision."""
 
+    def block_features(self, j: int) -> Any:
+        """Features of kernel j in all rows, without its factor."""
+        raise ValueError(
+            "this solver needs explicit features in memory, all rows of a kernel at a time: use solver='lbfgs' or "
+            "'svrg' with features that are streamed, on a device or on a cluster"
+        )
+
     @abstractmethod
     def lengths(self, mixing: Array) -> Array:
         """``sum_c mixing_c z_ic^2`` of every row."""
@@ -161,13 +168,26 @@ class LowRankBank(FeatureBank):
         Block j is ``features[:, starts[j]:starts[j + 1]]``.
     scale : array of shape (m,), optional
         Factor of every kernel (trace normalisation).
+    precise : Bank, optional
+        The same kernels in double precision, where the features are stored in single precision.
     """
 
-    def __init__(self, features: Any, starts: Sequence[int] | Index, scale: Array | None = None) -> None:
+    def __init__(
+        self,
+        features: Any,
+        starts: Sequence[int] | Index,
+        scale: Array | None = None,
+        precise: Bank | None = None,
+    ) -> None:
         super().__init__(features.shape[0], starts, scale)
         if sp.issparse(features):
             check_sparse(features, "features")  # compiled steps write where the indices say
         self.features = features
+        self._precise = precise
+        self._by_column: Any = None
+
+    def exact(self) -> Bank | None:
+        return self if self.features.dtype == np.float64 else self._precise
 
     @property
     def nbytes(self) -> int:
@@ -185,13 +205,22 @@ class LowRankBank(FeatureBank):
         return int(self.ranks.max()) <= 2
 
     def features_of(self, rows: Index) -> Any:
-        return self.features[rows]
+        return self.features[rows].astype(np.float64, copy=False)
+
+    def block_features(self, j: int) -> Any:
+        mine = slice(self.starts[j], self.starts[j + 1])
+        if not sp.issparse(self.features):
+            return self.features[:, mine]
+        if self._by_column is None:
+            self._by_column = self.features.tocsc()
+        return self._by_column[:, mine]
 
     def forward(self, w: Array) -> Array:
-        return np.asarray(self.features @ w, dtype=float)
+        # of the features' own precision: numpy would make a copy of all of them in the other's
+        return np.asarray(self.features @ w.astype(self.features.dtype, copy=False), dtype=float)
 
     def adjoint(self, a: Array) -> Array:
-        return np.asarray(self.features.T @ a, dtype=float)
+        return np.asarray(self.features.T @ a.astype(self.features.dtype, copy=False), dtype=float)
 
     def lengths(self, mixing: Array) -> Array:
         from .._numerics.svrg import row_lengths

@@ -2,6 +2,7 @@
 
 from ..similarity import Agreement, Indefiniteness, agreement, indefiniteness
 from .explain import Contributions, contributions, feature_weights
+from .groups import group_table
 from .permutation import view_p_values
 from .stability import WeightStability, weight_stability
 from .subsets import WithoutView, drop_view, view_subsets
@@ -18,6 +19,7 @@ __all__ = [
     "drop_view",
     "feature_weights",
     "final_estimator",
+    "group_table",
     "indefiniteness",
     "kernel_families",
     "kernel_views",

@@ -170,7 +170,7 @@ def feature_weights(model: Any) -> Any:
         raise ValueError(
             "normalize='cosine' divides by the length of a row: its linear kernels are not linear"
         )
-    names, views = _feature_names(model, estimator), kernel_views(model)
+    names, views = feature_names(model, estimator), kernel_views(model)
     tables = []
     for term in terms:
         j, normaliser = int(term.index[0]), term.kernels.normaliser
@@ -192,7 +192,8 @@ def feature_weights(model: Any) -> Any:
     return pd.concat(tables, ignore_index=True)
 
 
-def _feature_names(model: Any, estimator: Any) -> list[str]:
+def feature_names(model: Any, estimator: Any) -> list[str]:
+    """Return the names of the columns that the last step of a model gets."""
     if isinstance(model, Pipeline) and len(model.steps) > 1:
         try:
             return [str(name) for name in model[:-1].get_feature_names_out()]

@@ -26,11 +26,12 @@ from .families import per_feature, per_view
 from .fixed import constant
 from .fourier import random_fourier
 from .functions import function
-from .groups import column_groups
+from .groups import from_gmt, from_groups
 from .histogram import chi2, intersection, tanimoto
 from .holder import held
 from .papers import default_bank, preset, presets
 from .stationary import gaussian, laplacian
+from .view_columns import column_groups
 
 __all__ = [
     "Kernel",
@@ -49,6 +50,8 @@ __all__ = [
     "expand_kernels",
     "flip_spectrum",
     "from_distance",
+    "from_gmt",
+    "from_groups",
     "function",
     "gaussian",
     "held",

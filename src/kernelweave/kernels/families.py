@@ -11,10 +11,11 @@ from ._kernel import Kernel, KernelSpec, Schema
 from ._selection import describe, pick, plain_columns
 from .columns import OnColumns
 
-__all__ = ["PerFeature", "PerView", "on_every_view", "per_feature", "per_view"]
+__all__ = ["PerFeature", "PerView", "kernels_without_columns", "on_every_view", "per_feature", "per_view"]
 
 
-def _without_columns(families: tuple[Any, ...], schema: Schema, what: str) -> list[Kernel]:
+def kernels_without_columns(families: tuple[Any, ...], schema: Schema, what: str) -> list[Kernel]:
+    """Return the kernels of some families, none of them on columns already."""
     kernels = Stack(families).expand(schema)
     placed = [kernel.name for kernel in kernels if kernel._picks_columns]
     if placed:
@@ -37,7 +38,7 @@ class PerFeature(KernelSpec):
             )
         chosen = slice(None) if self.columns is None else self.columns
         one_column = Schema(1, None)
-        kernels = _without_columns(self.families, one_column, "per_feature")
+        kernels = kernels_without_columns(self.families, one_column, "per_feature")
         return [
             OnColumns(kernel, (j,), describe((j,), schema.feature_names), single=True)
             for j in pick(chosen, schema)[0]
@@ -66,7 +67,7 @@ class PerView(KernelSpec):
                 positions, single = pick(columns, schema)
             except ValueError as error:
                 raise ValueError(f"view {view!r}: {error}") from error
-            inside = _without_columns(self.families, Schema(len(positions), None), "per_view")
+            inside = kernels_without_columns(self.families, Schema(len(positions), None), "per_view")
             kernels += [OnColumns(kernel, positions, str(view), single) for kernel in inside]
         return kernels
 
