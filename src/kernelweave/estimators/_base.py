@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._components import fill_in_parameters
 from .._estimating import finite_decision
-from ..banks import Bank, KernelFunction, support
+from ..banks import Bank, CompletedKernels, KernelFunction, support
 from ..banks.device_decision import prediction_device
 from ..losses import Loss, make_loss
 from ..problems import Point
@@ -29,6 +29,7 @@ from ._types import (
     Array,
     Bytes,
     Callback,
+    Column,
     Device,
     FileName,
     KernelsLike,
@@ -45,6 +46,8 @@ class BaseMKL(FitSummary, BaseEstimator):
     """Base of the estimators; see ``MKLClassifier`` for the parameters."""
 
     _task = "classification"
+    #: whether the fit is one mixture of kernels, so that it can be repeated on some of them
+    fits_subsets = True
 
     kernels: KernelsLike
     loss: LossLike
@@ -67,6 +70,7 @@ class BaseMKL(FitSummary, BaseEstimator):
     checkpoint: FileName | None = None
     callback: Callback | None = None
     device: Device = None
+    missing: str = "error"
 
     # ---- before any work ------------------------------------------------------------------------------------
 
@@ -87,6 +91,7 @@ class BaseMKL(FitSummary, BaseEstimator):
             self.memory_budget,
             self.n_jobs,
             self.device,
+            self.missing,
         )
 
     def _training(self, X: Samples, plan: BankPlan, n_targets: int) -> Training:
@@ -99,6 +104,10 @@ class BaseMKL(FitSummary, BaseEstimator):
                 f"y has {n_targets}"
             )
         return training
+
+    def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
+        """Check parameters and input; return samples, plan and what there is to solve."""
+        raise NotImplementedError
 
     # ---- the work -------------------------------------------------------------------------------------------
 
@@ -140,6 +149,9 @@ class BaseMKL(FitSummary, BaseEstimator):
         self.bank_bytes_ = bound.bank.nbytes
         self._kind = bound.training.kind
         self._keep_where_there("kernels_", bound.kernels.kernels or None)
+        told = bound.kernels.told() if isinstance(bound.kernels, CompletedKernels) else (None, None)
+        self._keep_where_there("view_predictability_", told[0])
+        self._keep_where_there("missing_patterns_", told[1])
 
     def _keep_where_there(self, name: str, value: object) -> None:
         """Set an attribute that not every fit has; an earlier fit's is forgotten."""

@@ -10,11 +10,10 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._estimating import TimeShares
-from ..banks import Bank, Recentred, Rescaled
-from ..kernels import resolve_kernels, take
+from ..banks import Bank
 from ..problems import MKLProblem, Point
 from ..solvers import Solution
-from ._bind import Bound, bind
+from ._bind import Bound, fold_bank
 from ._plan import Plan
 from ._tasks import Task, path_of
 from ._types import Array, Codes
@@ -93,28 +92,13 @@ class Search:
     def _on_fold(self, fold: int) -> Iterator[tuple[int, _Tried]]:
         """Follow the path of every plan on one fold; yield each C with the place of its plan."""
         train, _ = self.splits[fold]
-        bank = self._fold_bank(train)
+        bank = fold_bank(self.bound, self.plans[0].bank, train)
         in_fold = np.zeros(bank.n)
         in_fold[train] = 1.0
         for place, plan in enumerate(self.plans):
             tasks = [replace(task, weight=task.weight * in_fold, norm=plan.norm) for task in self.tasks]
             for tried in self._follow(tasks, bank, place):
                 yield place, tried
-
-    def _fold_bank(self, train: Codes) -> Bank:
-        """Return a bank of all samples of which everything that was learnt was learnt on the fold."""
-        bank, training, plan = self.bound.bank, self.bound.training, self.plans[0].bank
-        if training.kernels is not None:
-            resolved = resolve_kernels(training.kernels, take(training.samples, train))
-            if any(new is not old for new, old in zip(resolved, training.kernels, strict=True)):
-                bank = bind(replace(training, kernels=resolved), plan).bank
-        if plan.center:
-            bank = Recentred(bank, train)
-        if plan.normalize != "trace":
-            return bank
-        means = bank.diag()[:, train].mean(axis=1)
-        # a kernel that vanishes on the fold stays at zero, as it does where it vanishes on all samples
-        return Rescaled(bank, np.divide(1.0, means, out=np.zeros_like(means), where=means > 0))
 
     def _follow(self, tasks: list[Task], bank: Bank, place: int) -> Iterator[_Tried]:
         """Yield the fits along the path; those that were interrupted do not count."""

@@ -122,6 +122,7 @@ class MKLClassifierCV(MKLClassifier):
         callback: Callback | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        missing: str = "error",
     ) -> None:
         keep_parameters(self, locals())
 

@@ -89,6 +89,8 @@ class LPBetaClassifier(MKLClassifier):
     nu: float | Sequence[float]
     n_folds: int
 
+    fits_subsets = False
+
     def __init__(
         self,
         kernels: KernelsLike = None,

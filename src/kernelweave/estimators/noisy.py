@@ -131,6 +131,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     crowd_rounds: int
     max_rounds: int
 
+    fits_subsets = False
+
     def __init__(
         self,
         kernels: KernelsLike = None,

@@ -12,8 +12,11 @@ from sklearn.utils.validation import check_array, column_or_1d
 from .._estimating import one_fit, weigh_samples
 from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
+from ..views import join_on
 from ._base import BaseMKL
+from ._inputs import Training
 from ._parameters import keep_parameters
+from ._plan import Plan
 from ._structure import plan_for_kernels
 from ._tasks import Task
 from ._types import (
@@ -43,7 +46,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
     loss : str or Loss, default="squared"
         ``squared`` or ``epsilon_insensitive`` (``losses.EpsilonInsensitive(epsilon)`` for another tube).
     norm, C, solver, tol, fit_intercept, normalize, center, max_iter, max_seconds, storage, dtype, memory_budget, \
-warm_start, checkpoint, callback, n_jobs, verbose, device :
+warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         As for ``MKLClassifier``.
 
     Attributes
@@ -86,6 +89,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         n_jobs: int | None = None,
         verbose: int = 0,
         device: Device = None,
+        missing: str = "error",
     ) -> None:
         keep_parameters(self, locals())
 
@@ -106,9 +110,15 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         -------
         self
         """
+        self._fit(*self._prepared(X, y, sample_weight))
+        return self
+
+    def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
+        """Check parameters and input; return samples, plan and what there is to solve."""
         plan = self._plan()
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
+        X = join_on(X, y)
         y = column_or_1d(
             check_array(on_host(in_memory(y)), ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
         )
@@ -117,8 +127,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
         plan = plan_for_kernels(plan, training)
-        self._fit(training, plan, [Task(y, weight, "y", plan.loss, plan.norm, plan.C)])
-        return self
+        return training, plan, [Task(y, weight, "y", plan.loss, plan.norm, plan.C)]
 
     @lazily
     def predict(self, X: Samples) -> Array:

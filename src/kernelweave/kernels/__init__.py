@@ -33,6 +33,7 @@ from .histogram import chi2, intersection, tanimoto
 from .holder import held
 from .papers import default_bank, preset, presets
 from .stationary import gaussian, laplacian
+from .view_columns import column_groups
 
 __all__ = [
     "Kernel",
@@ -44,6 +45,7 @@ __all__ = [
     "as_spec",
     "chi2",
     "clip_spectrum",
+    "column_groups",
     "constant",
     "cosine",
     "default_bank",
