@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy import sparse
 
 from ._join import align
@@ -274,7 +275,7 @@ def is_views(X: Any, n_targets: int | None = None) -> bool:
     (True, True, False)
     """
     if isinstance(X, Views | Mapping):
-        return True
+        return not sp.issparse(X)  # scipy's matrices by keys are dictionaries, too
     if not isinstance(X, list | tuple) or not len(X) or not all(is_table(table) for table in X):
         return False
     lengths = {int(table.shape[0]) for table in X}
