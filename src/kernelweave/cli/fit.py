@@ -39,8 +39,15 @@ class ListOptions(click.Command):
     "--view",
     "views",
     multiple=True,
-    metavar="NAME=COLUMNS",
-    help="A view without a file: names and patterns, separated by commas.",
+    metavar="NAME=COLUMNS|FILE",
+    help="A view: names and patterns of columns, separated by commas, or a file of its own, joined by --id.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "mean", "predict"]),
+    default="error",
+    show_default=True,
+    help="Rows that lack a whole view: refused, or completed by its mean or by what the other views predict.",
 )
 @click.option(
     "--kernels", default=None, help="'default', or a preset: smkl, stpmkl, simplemkl, obscure_mnist."
@@ -83,7 +90,7 @@ class ListOptions(click.Command):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option("--quiet", is_flag=True, help="No progress bars.")
 def fit(
-    data: Path, target: str, views_file: Path | None, views: tuple[str, ...], kernels: str | None,
+    data: Path, target: str, views_file: Path | None, views: tuple[str, ...], missing: str, kernels: str | None,
     gram: tuple[Path, ...], C: str, norm: str, loss: str | None, noise_rate: str | None, task: str,
     drop: tuple[str, ...], identity: str | None, tol: float, model: Path | None, report_to: Path | None,
     folds: int, force: bool, as_json: bool, quiet: bool,
@@ -94,6 +101,8 @@ def fit(
     kernelweave fit data.csv --target label --model model.skops
     kernelweave fit data.csv --target label --views views.toml --model model.skops --report report.html
     kernelweave fit data.csv --target label --view genes='gene_*' --view clinic=age,stage --model model.skops
+    kernelweave fit labels.csv --target label --id patient --view rna=rna.csv --view protein=proteins.csv \
+        --missing predict --model model.skops
     kernelweave fit labels.csv --target label --gram k1.npy k2.npy --C 10 --model model.skops
     kernelweave fit data.parquet --target label --noise-rate estimate --report report.html
 
@@ -111,7 +120,9 @@ def fit(
 
     if model is None and report_to is None and not as_json:
         raise click.UsageError("nothing to do: give --model, --report or --json")
-    check_outputs({"--model": model, "--report": report_to}, input_files(data, views_file, gram), force)
+    check_outputs(
+        {"--model": model, "--report": report_to}, input_files(data, views_file, gram, views=views), force
+    )
     from .. import __version__
     from .._numerics.interrupts import one_interrupt
     from ..persistence import save
@@ -121,7 +132,7 @@ def fit(
     quiet = quiet or as_json
     options = Options(
         data, target, views_file, views, kernels, gram, C, norm, loss, noise_rate, task, drop, identity, tol,
-        verbose=int(not quiet and sys.stderr.isatty()),
+        verbose=int(not quiet and sys.stderr.isatty()), missing=missing,
     )  # fmt: skip
     with plain_errors(), one_interrupt() as work:
         trained = train(options)

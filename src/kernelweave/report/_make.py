@@ -95,7 +95,7 @@ def make_report(
     sections = [
         _summary(estimator, y, findings),
         _views(findings),
-        subsets_section(template, samples, y, findings, random_state) if refit is None else "",
+        subsets_section(model, X, y, findings, random_state),
         _accuracy(findings),
         missing_section(model, X, findings),
         _convergence(estimator),

@@ -17,6 +17,8 @@ from ._html import number, percent, table
 
 __all__ = ["missing_section", "subsets_section"]
 
+#: samples up to which every subset of views is tried
+MOST_SAMPLES = 3000
 #: patterns listed, the most frequent first
 MOST_PATTERNS = 30
 
@@ -70,7 +72,8 @@ def _r2(value: float) -> tuple[float, str]:
 def subsets_section(model: Any, X: Any, y: Any, findings: Findings, seed: int) -> str:
     """Return the accuracy of every subset of two to five views."""
     names = list(dict.fromkeys(str(view) for view in kernel_views(model)))
-    if not (final_estimator(model).fits_subsets and 2 <= len(names) <= MOST_VIEWS):
+    few = 2 <= len(names) <= MOST_VIEWS and len(y) <= MOST_SAMPLES
+    if not (final_estimator(model).fits_subsets and few):
         return ""
     subsets = view_subsets(model, X, y, n_folds=findings.folds, random_state=seed)
     shown = percent if findings.measure == "accuracy" else number
