@@ -104,11 +104,11 @@ class SpicyDAL(Solver):
         hessian -= np.outer((g * g / (1.0 + g * active.size)) * total, total)
         low, high = problem.loss.box(problem.y, problem.c)
         scale = float(np.mean(np.diagonal(hessian)))
-        found = solve_box_qp(
+        solved = solve_box_qp(
             hessian / scale, (problem.y - gradient + hessian @ state.beta) / scale, low, high,
             equality=problem.fit_intercept, tol=1e-2 * min(state.gap, 1e-1) / scale, beta=state.beta,
         )  # fmt: skip
-        direction = found.beta - state.beta
+        direction = solved.beta - state.beta
         linear = float(problem.y @ direction)
         promised = linear - float(gradient @ direction) - 0.5 * float(direction @ hessian @ direction)
         along = bank.apply(direction)

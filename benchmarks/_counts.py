@@ -24,10 +24,10 @@ def counted() -> Iterator[Counts]:
     counts, solve = Counts(), mkl.solve_fixed
 
     def counting(*arguments: Any, **named: Any) -> Any:
-        found = solve(*arguments, **named)
+        solution = solve(*arguments, **named)
         counts.solves += 1
-        counts.steps += found.iterations
-        return found
+        counts.steps += solution.iterations
+        return solution
 
     mkl.solve_fixed = counting
     try:

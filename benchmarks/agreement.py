@@ -116,9 +116,9 @@ def compare(data: Data, y: np.ndarray, loss: ref.RefLoss, norm_name: str) -> Ite
     for solver in fitting_solvers(loss.make(), norm.make()):
         if solver in TOO_SLOW:
             continue
-        mine = problem()
+        ours = problem()
         start = time.perf_counter()
-        solution = solve(mine, make_solver(solver, mine.loss, mine.norm), Stop(tol=TOL))
+        solution = solve(ours, make_solver(solver, ours.loss, ours.norm), Stop(tol=TOL))
         seconds = time.perf_counter() - start
         point = without_caches(solution.point)
         if norm_name == "entropy":
@@ -145,11 +145,11 @@ def compare(data: Data, y: np.ndarray, loss: ref.RefLoss, norm_name: str) -> Ite
         }
 
 
-def summed_up(found: list[dict]) -> list[dict]:
+def summed_up(results: list[dict]) -> list[dict]:
     """One line a solver, norm and loss: the largest difference over the problems."""
     lines: dict[tuple[str, str, str], list[dict]] = {}
-    for one in found:
-        lines.setdefault((one["solver"], one["norm"], one["loss"]), []).append(one)
+    for row in results:
+        lines.setdefault((row["solver"], row["norm"], row["loss"]), []).append(row)
     rows = []
     for (solver, norm, loss), group in sorted(lines.items()):
         rows.append(
@@ -158,12 +158,12 @@ def summed_up(found: list[dict]) -> list[dict]:
                 "norm": norm,
                 "loss": loss,
                 "problems": len(group),
-                "largest difference": max(one["difference"] for one in group),
-                "our gap": max(one["our gap"] for one in group),
-                "conic gap": max(one["conic gap"] for one in group),
-                "iterations": sum(one["iterations"] for one in group),
-                "seconds": sum(one["seconds"] for one in group),
-                "reached the tolerance": f"{sum(one['status'] == 'converged' for one in group)}/{len(group)}",
+                "largest difference": max(row["difference"] for row in group),
+                "our gap": max(row["our gap"] for row in group),
+                "conic gap": max(row["conic gap"] for row in group),
+                "iterations": sum(row["iterations"] for row in group),
+                "seconds": sum(row["seconds"] for row in group),
+                "reached the tolerance": f"{sum(row['status'] == 'converged' for row in group)}/{len(group)}",
             }
         )
     return rows
@@ -174,30 +174,30 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--quick", action="store_true", help="one problem; nothing is written")
     options = parser.parse_args()
-    found = []
+    results = []
     for data in problems():
         for loss in LOSSES:
             y = data.targets if loss.regression else data.labels
             if y is not None:
                 for norm in NORMS:
-                    found += compare(data, y, loss, norm)
+                    results += compare(data, y, loss, norm)
         if options.quick:
             break
-    rows = summed_up(found)
+    rows = summed_up(results)
     show(rows)
-    worst = max(found, key=lambda one: one["difference"])
+    worst = max(results, key=lambda row: row["difference"])
     print(
-        f"{len(found)} fits, {len(rows)} combinations. Largest difference: {worst['solver']}, {worst['norm']}, "
+        f"{len(results)} fits, {len(rows)} combinations. Largest difference: {worst['solver']}, {worst['norm']}, "
         f"{worst['loss']} on {worst['problem']}."
     )
-    for one in found:
-        if one["status"] != "converged":
-            what = f"{one['solver']}, {one['norm']}, {one['loss']} on {one['problem']}"
-            print(f"{what}: {one['status']} at a gap of {one['our gap']:.1e}")
+    for row in results:
+        if row["status"] != "converged":
+            what = f"{row['solver']}, {row['norm']}, {row['loss']} on {row['problem']}"
+            print(f"{what}: {row['status']} at a gap of {row['our gap']:.1e}")
     targets = Targets()
     targets.at_most("largest relative difference of the objectives", worst["difference"], AGREE)
     # a judge who is not sure to a tenth of the bar proves nothing
-    unsure = max(one["conic gap"] for one in found)
+    unsure = max(row["conic gap"] for row in results)
     targets.at_most("largest relative gap of the conic solver", unsure, 0.1 * AGREE)
     if not options.quick:
         write_table("agreement", rows, "python benchmarks/agreement.py", NOTE.format(targets=targets.text()))

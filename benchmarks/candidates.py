@@ -184,11 +184,11 @@ def judge(what: str, runs: list[list[Runner]], targets: Targets) -> None:
             ratios["seconds"][label] = other.median / newton.median
     least = {"passes": 1.0, "seconds": 1.0} if what == "l1" else {"seconds": 1.0}
     for unit, bound in least.items():
-        found = ratios[unit]
-        if found:
-            best = min(found, key=lambda label: found[label])
+        values = ratios[unit]
+        if values:
+            best = min(values, key=lambda label: values[label])
             targets.at_least(
-                f"{what}: {unit} of the best candidate over newton's ({best})", found[best], bound
+                f"{what}: {unit} of the best candidate over newton's ({best})", values[best], bound
             )
 
 
@@ -215,12 +215,12 @@ def main() -> None:
         show([runner.row(runs[-1][0]) for runner in runs[-1]])
     targets = Targets()
     for norm in dict.fromkeys(case.norm for case in everything):
-        same = [one for one in runs if one[0].case.norm == norm]
+        same = [run for run in runs if run[0].case.norm == norm]
         judge(same[0][0].case.norm_name, same, targets)
     if not quick:
         sources = "\n".join(f"- {p}" for p in dict.fromkeys(case.problem.source for case in everything))
-        stacks = " and ".join(f"{one.stack.nbytes / 2**30:.2g} GiB" for one in given.values())
-        banks = " and ".join(f"{one.bank.nbytes / 2**30:.2g} GiB" for one in given.values())
+        stacks = " and ".join(f"{case.stack.nbytes / 2**30:.2g} GiB" for case in given.values())
+        banks = " and ".join(f"{case.bank.nbytes / 2**30:.2g} GiB" for case in given.values())
         note = NOTE.format(
             banks=banks,
             cap=cap,
@@ -230,7 +230,7 @@ def main() -> None:
             targets=targets.text(),
             stacks=stacks,
         )
-        rows = [runner.row(one[0]) for one in runs for runner in one]
+        rows = [runner.row(run[0]) for run in runs for runner in run]
         write_table("candidates", rows, "python benchmarks/candidates.py", note)
 
 

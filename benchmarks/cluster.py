@@ -24,7 +24,7 @@ from _targets import Targets
 from kernelweave import MKLClassifier, distributed
 from kernelweave import kernels as kw
 from kernelweave.banks import Normaliser, ParquetRows
-from kernelweave.distributed import ClusterFeatureBank, cluster_kernel_bank
+from kernelweave.cluster import ClusterFeatureBank, cluster_kernel_bank
 from streaming import COLUMNS, FEATURES, TEST, TOL, VIEWS, C, P, rows_of, views, write
 
 LIMIT = "6GB"
@@ -89,7 +89,8 @@ def kernels(n: int, m: int) -> tuple[np.ndarray, np.ndarray, Any]:
 class Watched(MKLClassifier):
     """The classifier, which also adds up the seconds of rounds that read what is stored, and their looks at it."""
 
-    def _fit_on(self, bank: Any, *rest: Any) -> None:
+    def _solve(self, bound: Any, *rest: Any) -> None:
+        bank = bound.bank
         self.reading_, self.looks_, ask = 0.0, 0, bank.workers.ask
         single = isinstance(bank, ClusterFeatureBank)  # exact rounds compute their features there
 
@@ -102,7 +103,7 @@ class Watched(MKLClassifier):
             return answers
 
         bank.workers.ask = watched
-        super()._fit_on(bank, *rest)
+        super()._solve(bound, *rest)
 
 
 def row_of(

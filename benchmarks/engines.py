@@ -150,7 +150,7 @@ def cases(quick: bool) -> list[Case]:
 
 def judge(what: str, runs: list[list[Run]], targets: Targets) -> None:
     """Newton gets there, and nobody else who does is ahead of it by passes or by seconds; the worst case of each."""
-    certified = {_label(one[0]): one[0].solution.certificate.relative_gap / one[0].case.tol for one in runs}
+    certified = {_label(run[0]): run[0].solution.certificate.relative_gap / run[0].case.tol for run in runs}
     passes: dict[str, float] = {}
     seconds: dict[str, float] = {}
     for newton, *others in runs:
@@ -188,13 +188,13 @@ def main() -> None:
         runs.append(measure(case, banks[case.problem.name], repeats, cap, long))
         show([row(run, runs[-1][0]) for run in runs[-1]])
     targets = Targets()
-    judge("l1", [one for one in runs if one[0].case.norm == "l1"], targets)
-    judge("lp", [one for one in runs if one[0].case.norm != "l1"], targets)
+    judge("l1", [group for group in runs if group[0].case.norm == "l1"], targets)
+    judge("lp", [group for group in runs if group[0].case.norm != "l1"], targets)
     draw(runs[1], runs[2], None if quick else PICTURE)
     if not quick:
         sources = "\n".join(f"- {p}" for p in dict.fromkeys(case.problem.source for case in everything))
         note = NOTE.format(cap=cap, repeats=repeats, long=long, sources=sources, targets=targets.text())
-        rows = [row(run, one[0]) for one in runs for run in one]
+        rows = [row(run, group[0]) for group in runs for run in group]
         write_table("engines", rows, "python benchmarks/engines.py", note)
 
 

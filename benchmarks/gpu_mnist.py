@@ -66,9 +66,9 @@ def copy_bandwidth(device):
 class Timed(MKLClassifier):
     """The classifier, which also keeps its bank, so that a pass over it can be timed."""
 
-    def _fit_on(self, bank, bound, *rest):
-        self.bank_, self.built_ = bank, time.perf_counter()
-        super()._fit_on(bank, bound, *rest)
+    def _solve(self, bound, *rest):
+        self.bank_, self.built_ = bound.bank, time.perf_counter()
+        super()._solve(bound, *rest)
 
 
 def fitted(model, X, y, device):
@@ -85,14 +85,14 @@ def row_of(model, what, n, m, build, total, device, bandwidth, columns):
     """One row of the table; the pass is with as many columns as the problem has."""
     bank = model.bank_
     a = np.random.default_rng(0).standard_normal((n, columns) if columns > 1 else n)
-    one = median_seconds(lambda: bank.products(a), device, 3)
+    taken = median_seconds(lambda: bank.products(a), device, 3)
     limit = bank.nbytes / bandwidth if bank.nbytes else float("nan")
     peak = torch.cuda.max_memory_allocated() / 1e9 if device == "cuda" else float("nan")
     return {
         "problem": what, "n": n, "m": m, "solver": model.solver_, "bank": bank.precision, "bank, GB": bank.nbytes / 1e9,
         "building, s": build, "fit, s": total, "relative gap": model.certificate_.relative_gap,
         "objective": model.certificate_.primal, "passes": model.n_passes_, "iterations": model.n_iter_,
-        "support": int(model.support_.size), "pass, ms": 1e3 * one, "limit, ms": 1e3 * limit, "ratio": one / limit,
+        "support": int(model.support_.size), "pass, ms": 1e3 * taken, "limit, ms": 1e3 * limit, "ratio": taken / limit,
         "peak, GB": peak, "prediction, s": float("nan"), "on the host, s": float("nan"), "test error, %": float("nan"),
     }  # fmt: skip
 
@@ -162,7 +162,7 @@ def features(options, bandwidth, targets, solver):
     print(model.trace_.to_string(), flush=True)
     bank = model.bank_
     w, a = np.ones(int(bank.starts[-1])), np.ones(bank.n)
-    one = median_seconds(lambda: (bank.forward(w), bank.adjoint(a)), options.device, 3)
+    taken = median_seconds(lambda: (bank.forward(w), bank.adjoint(a)), options.device, 3)
     limit = 2.0 * bank.nbytes / bandwidth
     new, labels = rows_of(20_000, 0)
     row = {
@@ -170,7 +170,7 @@ def features(options, bandwidth, targets, solver):
         "bank, GB": bank.nbytes / 1e9, "building, s": build, "fit, s": total,
         "relative gap": model.certificate_.relative_gap, "objective": model.certificate_.primal,
         "passes": model.n_passes_, "iterations": model.n_iter_, "support": int(model.support_.size),
-        "pass, ms": 1e3 * one, "limit, ms": 1e3 * limit, "ratio": one / limit,
+        "pass, ms": 1e3 * taken, "limit, ms": 1e3 * limit, "ratio": taken / limit,
         "peak, GB": torch.cuda.max_memory_allocated() / 1e9 if options.device == "cuda" else float("nan"),
     } | predicted(model, new.astype(float), labels, options.device)  # fmt: skip
     show([row])
@@ -181,13 +181,15 @@ def features(options, bandwidth, targets, solver):
 def agreement(options, targets):
     """A small problem on the device and with NumPy."""
     X, y = make_classification(400, 10, n_informative=6, n_classes=3, random_state=1)
-    found = []
+    objectives = []
     for device in (None, options.device):
         model = MKLClassifier(
             kw.gaussian([0.5, 1.0, 2.0], relative=True), norm=2.0, C=1.0, tol=1e-4, device=device
         )
-        found.append(model.fit(X, y).certificate_.primal)
-    targets.at_most("objective on the device against NumPy, relative", abs(found[1] / found[0] - 1.0), 1e-3)
+        objectives.append(model.fit(X, y).certificate_.primal)
+    targets.at_most(
+        "objective on the device against NumPy, relative", abs(objectives[1] / objectives[0] - 1.0), 1e-3
+    )
 
 
 def main():
@@ -207,8 +209,8 @@ def main():
     name = torch.cuda.get_device_name() if options.device == "cuda" else platform.processor() or "CPU"
     print(f"{name}, torch {torch.__version__}, copy {bandwidth / 1e12:.3g} TB/s", flush=True)
     jobs = [(features, "lbfgs")] if options.rows else []
-    jobs += [(binary, one) for one in options.binary.split(",") if one]
-    jobs += [(mnist, one) for one in options.solvers.split(",") if one]
+    jobs += [(binary, solver) for solver in filter(None, options.binary.split(","))]
+    jobs += [(mnist, solver) for solver in filter(None, options.solvers.split(","))]
     for job, solver in jobs:
         gc.collect()
         if options.device == "cuda":

@@ -48,9 +48,11 @@ def path_row(problem: Problem, Cs: np.ndarray, repeats: int) -> dict[str, Any]:
         repeats,
     )
     (warm_seconds, path), (cold_seconds, fits) = timed["warm"], timed["cold"]
-    warm = np.array([one.primal for one in path.certificates])
-    alone = np.array([one.certificate_.primal for one in fits])
-    gaps = [one.relative_gap for one in path.certificates] + [one.certificate_.relative_gap for one in fits]
+    warm = np.array([bounds.primal for bounds in path.certificates])
+    alone = np.array([fit.certificate_.primal for fit in fits])
+    gaps = [bounds.relative_gap for bounds in path.certificates] + [
+        fit.certificate_.relative_gap for fit in fits
+    ]
     return {
         "what": "path",
         "problem": problem.title,
@@ -59,7 +61,7 @@ def path_row(problem: Problem, Cs: np.ndarray, repeats: int) -> dict[str, Any]:
         "cold seconds": cold_seconds,
         "ratio": cold_seconds / warm_seconds,
         "passes": float(np.sum(path.passes)),
-        "cold passes": float(sum(one.n_passes_ for one in fits)),
+        "cold passes": float(sum(fit.n_passes_ for fit in fits)),
         "largest gap": max(gaps),
         "agreement": float(np.max(np.abs(warm - alone) / alone)),
     }

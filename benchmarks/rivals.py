@@ -113,7 +113,7 @@ def measured(method: Method, data: Data, repeats: int) -> dict[str, Any]:
 
 def memory_of(name: str, problem: str) -> None:
     """In a child: the extra peak memory of one whole fit, after one on a few rows that loads and compiles."""
-    method = next(one for one in METHODS if one.name == name)
+    method = next(known for known in METHODS if known.name == name)
     data = PROBLEMS[problem]()
     few = np.r_[np.flatnonzero(data.y > 0)[:20], np.flatnonzero(data.y < 0)[:20]]
     method.whole(Data(data.name, data.X[few], data.y[few], data.X_test, data.y_test, ""))

@@ -24,6 +24,7 @@ HERE = Path(__file__).resolve().parent
 BENCHMARKS = (
     "passes",
     "startup",
+    "walk",
     "prediction",
     "path",
     "multiclass",
@@ -73,9 +74,9 @@ def run(name: str, quick: bool, python: str) -> Outcome:
         assert child.stdout is not None
         for line in child.stdout:
             print(line, end="", flush=True)
-            found = VERDICT.match(line.rstrip())
-            if found:
-                verdict, what, measured, target = (part or "" for part in found.groups())
+            match = VERDICT.match(line.rstrip())
+            if match:
+                verdict, what, measured, target = (part or "" for part in match.groups())
                 rows.append(dict(zip(COLUMNS, (name, verdict, what, measured, target), strict=True)))
     seconds = time.perf_counter() - start
     print(f"=== {name}: {seconds:.0f} s, exit status {child.returncode}\n", flush=True)
@@ -135,8 +136,8 @@ def main() -> int:
     failed = [row for row in rows if row["verdict"] == "FAIL"]
     print(f"{len(rows) - len(failed)} targets reached, {len(failed)} missed")
     if rows and not options.quick:
-        found = {**earlier(set(ran)), **{name: outcome.rows for name, outcome in ran.items()}}
-        table = [row for name in BENCHMARKS for row in found.get(name, [])]
+        lines = {**earlier(set(ran)), **{name: outcome.rows for name, outcome in ran.items()}}
+        table = [row for name in BENCHMARKS for row in lines.get(name, [])]
         write_table("summary", table, "python benchmarks/run.py", NOTE)
     return 1 if failed else 0
 

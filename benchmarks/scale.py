@@ -113,22 +113,22 @@ def measured_rows() -> list[dict[str, Any]]:
     table = RESULTS / "cluster.csv"
     if table.exists():
         cluster = pd.read_csv(table)
-        for _, one in cluster[cluster["problem"] == "features"].iterrows():
+        for _, run in cluster[cluster["problem"] == "features"].iterrows():
             workers, looks = (
-                int(one["workers"]),
-                one["limit, s"],
+                int(run["workers"]),
+                run["limit, s"],
             )  # bytes that were read, over their own bandwidth
-            model = looks + OVERHEAD * one["rounds"]
-            spent = one["reading, s"] + 1e-3 * one["overhead a round, ms"] * one["rounds"]
-            rest = one["fit, s"] - spent
-            rows.append(row("cluster, measured", one["n"], 2048, 4, workers, model, spent, workers, rest))
+            model = looks + OVERHEAD * run["rounds"]
+            spent = run["reading, s"] + 1e-3 * run["overhead a round, ms"] * run["rounds"]
+            rest = run["fit, s"] - spent
+            rows.append(row("cluster, measured", run["n"], 2048, 4, workers, model, spent, workers, rest))
     table = RESULTS / "gpu_mnist.csv"
     if table.exists():
         gpu = pd.read_csv(table)
-        for _, one in gpu[gpu["problem"] == "features"].iterrows():
-            model, spent = (1e-3 * one["passes"] * one[f"{what}, ms"] for what in ("limit", "pass"))
+        for _, run in gpu[gpu["problem"] == "features"].iterrows():
+            model, spent = (1e-3 * run["passes"] * run[f"{what}, ms"] for what in ("limit", "pass"))
             rows.append(
-                row("one H200, measured", one["n"], 2048, 4, 1, model, spent, 16, one["fit, s"] - spent)
+                row("one H200, measured", run["n"], 2048, 4, 1, model, spent, 16, run["fit, s"] - spent)
             )
     return rows
 

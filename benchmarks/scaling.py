@@ -126,11 +126,11 @@ def growth(quick: bool) -> None:
     repeats, fixed_n = (1, 300) if quick else (5, 500)
     in_n, in_m = [], []
     for n in SAMPLES[:3] if quick else SAMPLES:
-        found = in_child(__file__, "growth", n=n, features=10, chosen=10, repeats=repeats)
-        in_n.append({"growing": "n", **found})
+        row = in_child(__file__, "growth", n=n, features=10, chosen=10, repeats=repeats)
+        in_n.append({"growing": "n", **row})
     for chosen in FEATURES[:4] if quick else FEATURES:
-        found = in_child(__file__, "growth", n=fixed_n, features=FEATURES[-1], chosen=chosen, repeats=repeats)
-        in_m.append({"growing": "m", **found})
+        row = in_child(__file__, "growth", n=fixed_n, features=FEATURES[-1], chosen=chosen, repeats=repeats)
+        in_m.append({"growing": "m", **row})
     lines = [exponents(in_n, "n"), exponents(in_m, "m")]
     rows = in_n + in_m + lines
     show(rows)

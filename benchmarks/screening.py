@@ -172,16 +172,16 @@ class Screen:
 
 def row_of(problem: Problem, mkl: MKLProblem, stack: Array, largest: Array) -> dict[str, Any]:
     """A line of the table: what is proven at every gap, and what that could have saved."""
-    found = iterates(mkl)
-    final = found[-1].weights
+    steps = iterates(mkl)
+    final = steps[-1].weights
     screen = Screen(stack, largest, mkl)
     crossings = {
-        gap: next((k for k, one in enumerate(found) if one.gap <= gap), None) for gap in (0.1, *GAPS)
+        gap: next((k for k, step in enumerate(steps) if step.gap <= gap), None) for gap in (0.1, *GAPS)
     }
     out = np.zeros((3, mkl.m), dtype=bool)
     counts: list[Array] = []
     wrong = 0
-    for k, iterate in enumerate(found):
+    for k, iterate in enumerate(steps):
         if k in crossings.values():
             out = screen.at(iterate, out)
             wrong = max(wrong, int(np.count_nonzero(out[2] & (final > 0))))
@@ -195,8 +195,8 @@ def row_of(problem: Problem, mkl: MKLProblem, stack: Array, largest: Array) -> d
     }
     for gap in GOALS:
         last = crossings[gap]
-        row[f"passes to {gap:g}"] = "-" if last is None else found[last].passes
-        row[f"saved to {gap:g}"] = "-" if last is None else _saved(found, counts, last, mkl.m)
+        row[f"passes to {gap:g}"] = "-" if last is None else steps[last].passes
+        row[f"saved to {gap:g}"] = "-" if last is None else _saved(steps, counts, last, mkl.m)
     for gap in GAPS:
         at = crossings[gap]
         row[f"{gap:g}"] = "-" if at is None else " / ".join(map(str, counts[at]))
@@ -204,9 +204,9 @@ def row_of(problem: Problem, mkl: MKLProblem, stack: Array, largest: Array) -> d
     return row
 
 
-def _saved(found: list[Iterate], counts: list[Array], last: int, m: int) -> str:
+def _saved(steps: list[Iterate], counts: list[Array], last: int, m: int) -> str:
     """Passes that would not have been read, had the proven kernels been left out of everything that followed."""
-    read = np.diff([one.passes for one in found[: last + 1]])
+    read = np.diff([step.passes for step in steps[: last + 1]])
     saved = read @ np.array(counts[:last]).reshape(-1, 3) / m
     return " / ".join(f"{value:.2g}" for value in saved)
 

@@ -86,9 +86,9 @@ def imports(repeats: int) -> dict[str, float]:
     seconds: dict[str, list[float]] = {statement: [] for statement in IMPORTS}
     for k in range(repeats + 1):
         for statement in IMPORTS:
-            found = float(_child(IMPORT.format(statement=statement)))
+            taken = float(_child(IMPORT.format(statement=statement)))
             if k:
-                seconds[statement].append(found)
+                seconds[statement].append(taken)
     return {statement: statistics.median(seconds[statement]) for statement in IMPORTS}
 
 

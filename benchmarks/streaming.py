@@ -144,19 +144,19 @@ def sgd(path: str, labels: str, n: int) -> dict[str, Any]:
             "load": os.getloadavg()[0]}  # fmt: skip
 
 
-def line(method: str, found: dict[str, Any]) -> dict[str, Any]:
+def line(method: str, measured: dict[str, Any]) -> dict[str, Any]:
     """A row of the table."""
     return {
-        "n": found["n"],
+        "n": measured["n"],
         "method": method,
-        "seconds": found["seconds"],
-        "processor seconds": found["processor seconds"],
-        "peak (GB)": found["peak"] / GB,
-        "certified relative gap": found.get("relative gap"),
-        "passes": found.get("passes"),
-        "epochs": found.get("epochs", SGD_EPOCHS),
-        "accuracy": found["accuracy"],
-        "load average": found["load"],
+        "seconds": measured["seconds"],
+        "processor seconds": measured["processor seconds"],
+        "peak (GB)": measured["peak"] / GB,
+        "certified relative gap": measured.get("relative gap"),
+        "passes": measured.get("passes"),
+        "epochs": measured.get("epochs", SGD_EPOCHS),
+        "accuracy": measured["accuracy"],
+        "load average": measured["load"],
     }
 
 

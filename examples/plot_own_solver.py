@@ -18,8 +18,7 @@ from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.displays import ConvergenceDisplay
 from kernelweave.problems import Oracle, Point, relative_gap
-from kernelweave.solvers import Solver
-from kernelweave.solvers._start import begin, inner_target
+from kernelweave.solvers import Solver, begin, inner_target
 
 
 @dataclass

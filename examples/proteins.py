@@ -23,7 +23,7 @@ import numpy as np
 from sklearn.model_selection import train_test_split
 
 from kernelweave import SimilarityClassifier
-from kernelweave.inspection.similarity import agreement, indefiniteness
+from kernelweave.inspection import agreement, indefiniteness
 
 try:
     import parasail

@@ -29,6 +29,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         persistence,
         problems,
         report,
+        similarity,
         solvers,
     )
     from .estimators import (
@@ -91,6 +92,7 @@ __all__ = [
     "persistence",
     "problems",
     "report",
+    "similarity",
     "solvers",
 ]
 

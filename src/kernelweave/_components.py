@@ -15,11 +15,12 @@ import importlib
 import pkgutil
 import threading
 from collections.abc import Iterator, Mapping
+from inspect import signature
 from typing import Any, ClassVar, Generic, TypeVar
 
 from sklearn.base import BaseEstimator
 
-__all__ = ["Component", "Registry", "nearest"]
+__all__ = ["Component", "Registry", "fill_in_parameters", "nearest"]
 
 T = TypeVar("T")
 
@@ -37,6 +38,10 @@ class Component(BaseEstimator):
             cls.registered_as = registered_as
             cls.components.add(registered_as, cls)
 
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        super().__setstate__(state)
+        fill_in_parameters(self)
+
     def _html_repr(self) -> str:  # a component is not an estimator: no diagram
         from html import escape
 
@@ -44,6 +49,13 @@ class Component(BaseEstimator):
 
     def _repr_html_inner(self) -> str:
         return self._html_repr()
+
+
+def fill_in_parameters(restored: BaseEstimator) -> None:
+    """Give an object from a file of an earlier version the parameters that came later, at their defaults."""
+    for name, parameter in signature(type(restored).__init__).parameters.items():
+        if parameter.default is not parameter.empty:
+            restored.__dict__.setdefault(name, parameter.default)
 
 
 def nearest(word: str, known: Iterator[str] | list[str]) -> str:

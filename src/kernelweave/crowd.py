@@ -135,5 +135,5 @@ def _dawid_skene(table: Any, n: int, k: int) -> np.ndarray:
         raise ImportError(
             "method='dawid_skene' needs crowd-kit: pip install 'kernelweave[crowd]', or use method='majority'"
         ) from error
-    found = DawidSkene(n_iter=100).fit_predict_proba(table)
-    return np.asarray(found.reindex(index=range(n), columns=range(k)).fillna(0.0), dtype=float)
+    shares = DawidSkene(n_iter=100).fit_predict_proba(table)
+    return np.asarray(shares.reindex(index=range(n), columns=range(k)).fillna(0.0), dtype=float)

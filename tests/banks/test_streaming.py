@@ -149,7 +149,7 @@ def test_a_fit_on_streamed_rows(solver, fit_intercept, tmp_path):
         np.testing.assert_allclose(clf.decision_function(X), held.decision_function(X), atol=0.01)
         # rows that are read as needed predict the same, and the model takes no training row along
         np.testing.assert_allclose(clf.decision_function(rows), clf.decision_function(X), atol=1e-10)
-        assert clf._bound.samples is None
+        assert clf._function.terms[0].kernels.samples is None
         copy = pickle.loads(pickle.dumps(clf))
         np.testing.assert_allclose(copy.decision_function(X), clf.decision_function(X))
 

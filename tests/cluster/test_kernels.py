@@ -20,7 +20,7 @@ from kernelweave import (
 )
 from kernelweave import kernels as kw
 from kernelweave.banks import LazyBank, Normaliser
-from kernelweave.distributed import cluster_kernel_bank
+from kernelweave.cluster import cluster_kernel_bank
 
 BANK = kw.gaussian([1.0, 2.0, 4.0]) + kw.per_feature(kw.gaussian(1.0)) + kw.linear()
 

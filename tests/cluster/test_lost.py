@@ -66,7 +66,7 @@ def test_a_killed_worker_changes_nothing_but_the_time(processes, options):
 def test_workers_that_are_lost_again_and_again_are_no_accident(processes, monkeypatch):
     X, y = cancer(60)
     processes.wait_for_workers(2)
-    monkeypatch.setattr("kernelweave.distributed.workers.LOSSES", 0)
+    monkeypatch.setattr("kernelweave.cluster.workers.LOSSES", 0)
     clf = MKLClassifier(**EXACT, callback=Killer(processes, 1))
     with pytest.raises(
         ConnectionError, match=r"lost 0 times, .* too little memory: use more workers, .*storage='lazy'"

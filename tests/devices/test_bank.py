@@ -9,7 +9,7 @@ from kernelweave.exceptions import MemoryBudgetError
 
 torch = pytest.importorskip("torch")
 
-from kernelweave.banks._device_kernels import DeviceKernels  # noqa: E402
+from kernelweave.banks.device_kernels import DeviceKernels  # noqa: E402
 from kernelweave.banks.torch_bank import TorchBank, torch_bank  # noqa: E402
 
 N = 60

@@ -61,12 +61,12 @@ def test_the_certificate_is_of_exact_kernels_whatever_was_stored(dtype, storage)
     # the certificate once more, from nothing but the kernels in double precision and the fitted attributes
     kernels = clf.kernels_
     fresh = MKLClassifier(BANK, norm=2.0, C=5.0).fit(X, y)
-    bank = LazyBank(kernels, X, len(y), fresh._bound.normaliser)
-    problem = MKLProblem(bank, clf._loss(), Block(4 / 3), np.where(y == 1, 1.0, -1.0), 5.0)
+    bank = LazyBank(kernels, X, len(y), fresh._function.terms[0].kernels.normaliser)
+    problem = MKLProblem(bank, clf.loss_, Block(4 / 3), np.where(y == 1, 1.0, -1.0), 5.0)
     from kernelweave.problems import Point
 
     again = problem.certificate(Point(clf.dual_coef_, clf.weights_))
-    assert isinstance(clf._bound, BoundKernels)
+    assert isinstance(clf._function.terms[0].kernels, BoundKernels)
     assert clf.certificate_.primal == pytest.approx(again.primal, rel=1e-9)
     assert clf.certificate_.dual >= again.dual - 1e-9 * abs(again.dual)
     assert clf.certificate_.dual <= clf.certificate_.primal
@@ -148,7 +148,7 @@ def test_torch_is_not_imported_without_a_device():
 
     code = (
         "import sys\nfrom kernelweave import MKLClassifier, MKLRegressor, kernels, banks, solvers\n"
-        "MKLClassifier(kernels.gaussian(1.0))._components()\nassert 'torch' not in sys.modules"
+        "MKLClassifier(kernels.gaussian(1.0))._plan()\nassert 'torch' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
 
@@ -204,20 +204,17 @@ def test_features_on_a_device_say_what_they_need():
     "options", [{}, {"norm": 2, "multi_class": "ovr"}, {"center": True}, {"normalize": None}]
 )
 def test_prediction_runs_where_the_fit_ran(options, monkeypatch):
-    from kernelweave.banks import _device_decision
-    from kernelweave.estimators import _base
+    from kernelweave.banks import device_decision
 
     X, y = _iris()
     bank = BANK + kw.laplacian(1.0) + kw.polynomial(2).on([0, 1]) + kw.function(np.dot)
     clf = MKLClassifier(bank, device="cpu", **options).fit(X, y)
     ran = []
-
-    def watched(*args):
-        ran.append(args)
-        return _device_decision.device_decision(*args)
-
-    monkeypatch.setattr(_base, "device_decision", watched)
-    monkeypatch.setattr(_device_decision, "HOST_BLOCK", 900)  # several blocks
+    on_device = device_decision._AtDevice.decision
+    monkeypatch.setattr(
+        device_decision._AtDevice, "decision", lambda *given: ran.append(given) or on_device(*given)
+    )
+    monkeypatch.setattr(device_decision, "HOST_BLOCK", 900)  # several blocks
     new, _ = load_iris(return_X_y=True)
     values = clf.decision_function(new)
     assert bool(ran) == ("center" not in options)  # row means of new rows are the host's business

@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from kernelweave import MKLClassifier, MKLRegressor, losses, norms, solvers
 from kernelweave import kernels as kw
-from kernelweave.estimators import _inputs
+from kernelweave.estimators import _bind
 
 from . import by_hand
 from .data import bank, spectrum
@@ -24,9 +24,9 @@ def no_work(monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError("a bank was built although the input is bad")
 
-    monkeypatch.setattr(_inputs, "build_bank", never)
-    monkeypatch.setattr(_inputs, "precomputed_bank", never)
-    monkeypatch.setattr(_inputs, "resolve_kernels", never)
+    monkeypatch.setattr(_bind, "build_bank", never)
+    monkeypatch.setattr(_bind, "precomputed_bank", never)
+    monkeypatch.setattr(_bind, "resolve_kernels", never)
 
 
 @pytest.fixture(scope="module")
@@ -344,7 +344,7 @@ def test_combinations_that_do_not_fit(data, options, words, fitting):
     with pytest.raises(ValueError, match="Solvers that fit") as caught:
         MKLClassifier(bank(), **options).fit(X, y)
     for name in re.findall(r"'(\w+)'", str(caught.value).split("Solvers that fit:")[1]):
-        MKLClassifier(bank(), **{**options, "solver": name})._components()
+        MKLClassifier(bank(), **{**options, "solver": name})._plan()
 
 
 def test_losses_of_the_other_task(data):

@@ -15,9 +15,10 @@ from kernelweave import (
     MeanKernelRidgeClassifier,
     MeanKernelRidgeRegressor,
     MKLClassifier,
+    MKLRegressor,
 )
 from kernelweave import kernels as kw
-from kernelweave.estimators import baselines
+from kernelweave.estimators import _rules
 from kernelweave.problems import solve_fixed
 
 from . import by_hand
@@ -98,7 +99,7 @@ def test_hopeless_kernels_are_not_tried_on_every_fold(monkeypatch):
     views = {str(k): columns for k, columns in enumerate([*bad[:3], *good, *bad[3:]])}
     weight = np.random.default_rng(1).uniform(0.5, 2.0, 90)
     fitted = []
-    monkeypatch.setattr(baselines, "solve_fixed", lambda *given: fitted.append(1) or solve_fixed(*given))
+    monkeypatch.setattr(_rules, "solve_fixed", lambda *given: fitted.append(1) or solve_fixed(*given))
     clf = BestKernelClassifier(kw.per_view(views, kw.gaussian(1.0, relative=True)))
     clf.fit(X, y, sample_weight=weight)
     assert len(fitted) <= 2 * 5 + 6 * 2
@@ -226,7 +227,8 @@ def test_ridge_with_several_classes():
 def test_ridge_has_one_loss():
     X, y = by_hand.moons(40)
     one = MeanKernelRidgeClassifier(bank()).fit(X, y)
-    other = MeanKernelRidgeClassifier(bank(), loss="logistic").fit(X, y)
+    with pytest.warns(FutureWarning, match="ignores it"):
+        other = MeanKernelRidgeClassifier(bank(), loss="logistic").fit(X, y)
     np.testing.assert_allclose(one.dual_coef_, other.dual_coef_)
     assert not hasattr(other, "predict_proba")
 
@@ -253,3 +255,22 @@ def test_baselines_take_every_kind_of_input():
         np.testing.assert_allclose(given.decision_function(stack), known.decision_function(X), atol=1e-4)
         held = make(kw.held(stack)).fit(np.arange(60)[:, None], y)
         np.testing.assert_allclose(held.weights_, known.weights_, atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("make", "names"),
+    [
+        (MeanKernelClassifier, {"norm"}),
+        (BestKernelClassifier, {"norm"}),
+        (AlignmentClassifier, {"norm"}),
+        (MeanKernelRidgeClassifier, {"loss", "norm", "C"}),
+        (MeanKernelRidgeRegressor, {"loss", "norm", "C"}),
+    ],
+)
+def test_no_parameter_is_ignored_in_silence(make, names):
+    """What a rule settles is no parameter; given all the same, it is said to have no effect."""
+    parent = MKLRegressor if make is MeanKernelRidgeRegressor else MKLClassifier
+    assert parent().get_params().keys() - make().get_params().keys() == names
+    for name in names:
+        with pytest.warns(FutureWarning, match=f"takes no '{name}'"):
+            make(**{name: 2.0})

@@ -10,7 +10,7 @@ from sklearn.preprocessing import scale
 from kernelweave import MeanKernelRidgeClassifier, MKLClassifier, NoisyLabelMKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.estimators._noise import estimate_noise
-from kernelweave.estimators._ridge import leave_one_out
+from kernelweave.estimators.ridge import leave_one_out
 from kernelweave.losses.corrected import CorrectedLogistic, CorrectedSquared
 
 BANK = kw.gaussian([1.0, 3.0, 9.0]) + kw.linear()

@@ -14,6 +14,7 @@ import pytest
 
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
+from kernelweave.banks import Term
 from kernelweave.exceptions import KernelWeaveConvergenceWarning, MemoryBudgetError
 
 from . import by_hand
@@ -395,12 +396,14 @@ def test_single_precision(binary, dtype, spec):
     assert single.weights_.dtype == single.dual_coef_.dtype == np.float64
     assert single.certificate_.relative_gap <= 1.01e-3
     # the certificate, evaluated at the same point on the double precision bank
-    from kernelweave.estimators._inputs import bind, training_inputs
+    from kernelweave.estimators._bind import bind
+    from kernelweave.estimators._inputs import training_inputs
     from kernelweave.losses import Hinge
     from kernelweave.norms import Lp
     from kernelweave.problems import MKLProblem, Point
 
-    exact, _ = bind(training_inputs(double, X, spec), double, 1)
+    plan = double._plan(2).bank
+    exact = bind(training_inputs(double, X, spec, plan), plan).bank
     problem = MKLProblem(exact, Hinge(), Lp(1.5), y)
     assert single.certificate_.primal == pytest.approx(
         problem.primal(Point(single.dual_coef_, single.weights_))[0], rel=1e-11
@@ -538,5 +541,8 @@ def test_without_support_the_function_is_its_intercept():
     weight = np.where(y == 0, 1.0, 1e-12)
     clf = MKLClassifier(kw.gaussian([1.0, 2.0]), C=1e-3).fit(X, y, sample_weight=weight)
     clf.dual_coef_[:] = 0.0
-    clf._bound, clf._coef = clf._bound.restrict(np.arange(len(clf._bound.kernels)), np.zeros(len(clf._coef)))
+    (term,) = clf._function.terms
+    clf._function.terms[:] = [
+        Term.of(term.kernels, np.arange(term.index.size), term.weights, 0.0 * term.coef)
+    ]
     np.testing.assert_array_equal(clf.decision_function(X), np.full(12, clf.intercept_))

@@ -21,7 +21,7 @@ def iris():
 def test_probabilities_are_the_softmax_of_the_decision_values(iris):
     X, y = iris
     clf = MKLClassifier(BANK, loss="logistic", C=3.0).fit(X[::2], y[::2])
-    assert isinstance(clf._loss(), Multinomial)
+    assert isinstance(clf.loss_, Multinomial)
     assert clf.status_ == "converged"
     values = clf.decision_function(X)
     wanted = np.exp(values) / np.exp(values).sum(axis=1, keepdims=True)
@@ -34,7 +34,7 @@ def test_probabilities_are_the_softmax_of_the_decision_values(iris):
 def test_the_other_reading_adds_up_one_against_the_rest(iris):
     X, y = iris
     clf = MKLClassifier(BANK, loss="logistic", multi_class="shared").fit(X, y)
-    assert isinstance(clf._loss(), Logistic)
+    assert isinstance(clf.loss_, Logistic)
     each = 1 / (1 + np.exp(-clf.decision_function(X)))
     np.testing.assert_allclose(clf.predict_proba(X), each / each.sum(axis=1, keepdims=True), rtol=1e-10)
 

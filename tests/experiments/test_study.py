@@ -6,7 +6,7 @@ import pandas as pd
 import pytest
 
 from kernelweave.experiments import STUDIES, load_study
-from kernelweave.experiments._study import Part, run_part
+from kernelweave.experiments._study import Part
 
 
 class Recorder:
@@ -36,7 +36,7 @@ def part_of(work, reported, **changes):
 
 
 def run(part, folder, **options):
-    return run_part("study", part, folder, "kernelweave reproduce study", say=lambda text: None, **options)
+    return part.run("study", folder, "kernelweave reproduce study", say=lambda text: None, **options)
 
 
 def test_a_quick_run_is_the_beginning_of_the_whole(tmp_path):

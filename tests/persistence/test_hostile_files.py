@@ -19,7 +19,7 @@ from sklearn.datasets import load_iris
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-from kernelweave import KernelFeatures, MKLClassifier
+from kernelweave import KernelFeatures, MKLClassifier, SimilarityClassifier
 from kernelweave import kernels as kw
 from kernelweave.losses import Hinge
 from kernelweave.persistence import ModelFileError, about, load, save
@@ -436,3 +436,12 @@ def test_forged_files_do_not_end_the_process(tmp_path):
         [sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False
     )
     assert (done.returncode, done.stdout.strip()) == (0, "refused"), done.stderr
+
+
+def test_a_similarity_model_with_classes_that_it_does_not_have(tmp_path):
+    path = tmp_path / "model.skops"
+    model = SimilarityClassifier(method="denoise").fit(kw.gaussian(1.0)(X, X), Y)
+    model.classes_ = np.array([0, 1, 2])
+    save(model, path)
+    with pytest.raises(ModelFileError, match=r"classes of shape \(3,\) for decisions of shape \(1,\)"):
+        load(path)

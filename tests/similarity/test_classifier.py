@@ -12,8 +12,8 @@ from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import Denoise, SimilarityClassifier, held_similarities
-from kernelweave.estimators._similarity_methods import METHODS
 from kernelweave.exceptions import KernelWeaveConvergenceWarning, KernelWeaveWarning
+from kernelweave.similarity.fits import METHODS
 
 from .making import similarities
 
@@ -227,6 +227,21 @@ def test_weights_of_samples_and_classes():
     )
 
 
+@pytest.mark.parametrize("class_weight", ["balanced", {1.0: 4.0}])
+def test_weights_of_samples_are_samples_repeated_in_an_svm(class_weight):
+    rare = np.where(np.arange(40) < 30, Y[TRAIN], 1.0)
+    counts = np.where(rare > 0, 1 + np.arange(40) % 2, 4)  # the rare class weighs more than the other
+    clf = SimilarityClassifier(method="denoise", rule="classical", class_weight=class_weight, tol=1e-8)
+    clf.fit(BLOCK[0], rare, sample_weight=counts)
+    rows = np.repeat(np.arange(40), counts)
+    svm = SVC(kernel="precomputed", class_weight=class_weight, tol=1e-8)
+    svm.fit(clf.kernel_[np.ix_(rows, rows)], rare[rows])
+    # under the classical rule a training row becomes its row of the kernel
+    np.testing.assert_allclose(
+        clf.decision_function(BLOCK[0]), svm.decision_function(clf.kernel_[:, rows]), atol=1e-4
+    )
+
+
 def test_scale_does_not_matter():
     one = fitted("eskl").decision_function(ROWS)
     other = SimilarityClassifier(tol=3e-2).fit(BLOCK * 7.0, Y[TRAIN]).decision_function(ROWS * 7.0)
@@ -355,7 +370,7 @@ def test_holders_are_checked():
     with pytest.warns(KernelWeaveWarning, match="a is not symmetric"):
         held_similarities(np.array([[1.0, 2.0], [0.0, 1.0]]), ["a"])
     with pytest.raises(ValueError, match="asks for sample 70"):
-        SimilarityClassifier(held_similarities(S)).fit(np.arange(71), np.ones(71))
+        SimilarityClassifier(held_similarities(S)).fit(np.arange(71), np.arange(71) % 2)
 
 
 def test_denoise_in_a_pipeline_gives_the_same_kernel():

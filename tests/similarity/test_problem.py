@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from kernelweave.experiments.similarity.sdp import conic_optimum
 from kernelweave.norms import Maximum
-from kernelweave.problems.similarity import DualPoint, SeparateKernelsProblem, SingleKernelProblem
-from kernelweave.problems.similarity_losses import UserLoss, make_similarity_loss, similarity_losses
+from kernelweave.similarity.losses import UserLoss, make_similarity_loss, similarity_losses
+from kernelweave.similarity.problems import DualPoint, SeparateKernelsProblem, SingleKernelProblem
+from kernelweave.similarity.solvers import similarity_solvers, solve_omega
 from kernelweave.solvers import Stop, solve
-from kernelweave.solvers.similarity import similarity_solvers, solve_omega
 
 from .making import random_kernels, similarities
 

@@ -17,7 +17,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 from kernelweave import Denoise, Flip, Shift, SimilarityClassifier, SimilarityFeatures, Square
 from kernelweave.displays import SpectrumDisplay
 from kernelweave.exceptions import KernelWeaveWarning
-from kernelweave.inspection.similarity import agreement, indefiniteness
+from kernelweave.inspection import agreement, indefiniteness
 from kernelweave.kernels import clip_spectrum, flip_spectrum, shift_spectrum
 
 from .making import similarities

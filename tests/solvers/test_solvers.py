@@ -274,6 +274,31 @@ def test_path_solves_every_C_from_the_one_before():
         assert solution.certificate.primal == pytest.approx(alone.value, rel=2 * TOL)
 
 
+def test_a_path_on_other_samples_begins_at_the_weights_that_are_known():
+    """The same answers in fewer iterations, on a fold of the samples; and whatever weights are said to be known."""
+    Cs = [0.1, 1.0, 10.0]
+    case = make_case(ref.HINGE, "l1", True, n=60, m=8)
+    problem = case.problem
+    solver = make_solver("newton", problem.loss, problem.norm)
+    fold = np.where(np.arange(60) % 5 == 0, 0.0, 1.0)
+
+    def follow(known=None, weight=fold):
+        arguments = (problem.bank, problem.loss, problem.norm, solver, case.y, Cs, Stop(tol=TOL))
+        return [one for _, _, one in follow_path(*arguments, sample_weight=weight, known=known)]
+
+    known: dict[float, np.ndarray] = {}
+    before = follow(known, weight=None)
+    for C, one in zip(Cs, before, strict=True):
+        np.testing.assert_array_equal(known[C], one.point.weights)
+    fresh, led = follow(), follow(known)
+    misled = follow({C: np.eye(8)[0] for C in Cs})
+    for one, other, third in zip(fresh, led, misled, strict=True):
+        assert {one.status, other.status, third.status} == {"converged"}
+        assert other.certificate.primal == pytest.approx(one.certificate.primal, rel=2 * TOL)
+        assert third.certificate.primal == pytest.approx(one.certificate.primal, rel=2 * TOL)
+    assert sum(one.n_iter for one in led) < sum(one.n_iter for one in fresh)
+
+
 def test_coefficients_at_their_bound_follow_C_and_free_ones_stay():
     from kernelweave.solvers._path import _moved
 

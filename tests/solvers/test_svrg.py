@@ -206,7 +206,12 @@ def test_the_whole_spelling():
     assert clf.score(X, y) > 0.85
     # coefficients are those of the decision function
     K = np.tensordot(
-        clf.weights_, [k(X) * s for k, s in zip(clf.kernels_, clf._bound.normaliser.scale, strict=True)], 1
+        clf.weights_,
+        [
+            k(X) * s
+            for k, s in zip(clf.kernels_, clf._function.terms[0].kernels.normaliser.scale, strict=True)
+        ],
+        1,
     )
     np.testing.assert_allclose(K @ clf.dual_coef_, clf.decision_function(X), atol=1e-8)
 

@@ -17,14 +17,14 @@ from .compiled import njit
 @njit(cache=True, nogil=True)
 def free_variables(a):
     """Indices strictly between their bounds and off their kink."""
-    found = np.empty(a.shape[1], dtype=np.int64)
+    free = np.empty(a.shape[1], dtype=np.int64)
     count = 0
     for k in range(a.shape[1]):
         b = a[BETA, k]
         if a[LOWER, k] < b < a[UPPER, k] and (b != 0.0 or a[KINK, k] == 0.0):
-            found[count] = k
+            free[count] = k
             count += 1
-    return found[:count]
+    return free[:count]
 
 
 @njit(cache=True, nogil=True)

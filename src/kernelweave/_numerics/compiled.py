@@ -81,10 +81,10 @@ def private_folder() -> Path | None:
 
 
 def _is_ours(folder: Path) -> bool:
-    found = os.lstat(folder)
-    if not stat.S_ISDIR(found.st_mode):
+    status = os.lstat(folder)
+    if not stat.S_ISDIR(status.st_mode):
         return False
-    return not hasattr(os, "getuid") or (found.st_uid == os.getuid() and not found.st_mode & 0o077)
+    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o077)
 
 
 def _in_one_piece(dispatcher: Any) -> Any:

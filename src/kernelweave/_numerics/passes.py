@@ -170,10 +170,10 @@ def quadratic_forms(store, offsets, rate, first, squarings, times_base, index, g
                 while k < end:
                     e = buffer[size - 1]
                     if _three_fourths(squarings, times_base, k, end):
-                        one, two, three = _dot_three(buffer, piece)
-                        out[k] += twice * (one - half * e**4)
-                        out[k + 1] += twice * (two - half * e**16)
-                        out[k + 2] += twice * (three - half * e**64)
+                        fourth, sixteenth, last = _dot_three(buffer, piece)
+                        out[k] += twice * (fourth - half * e**4)
+                        out[k + 1] += twice * (sixteenth - half * e**16)
+                        out[k + 2] += twice * (last - half * e**64)
                         k += 3
                     else:
                         _advance(buffer, base, squarings[k], times_base[k])
@@ -206,7 +206,7 @@ def products(store, offsets, rate, first, squarings, times_base, index, gathered
                 while k < end:
                     e = buffer[size - 1]
                     if _three_fourths(squarings, times_base, k, end):
-                        one, two, three = _dot_axpy_three(
+                        fourth, sixteenth, last = _dot_axpy_three(
                             buffer,
                             piece,
                             a[p],
@@ -214,9 +214,9 @@ def products(store, offsets, rate, first, squarings, times_base, index, gathered
                             out[k + 1, start:stop],
                             out[k + 2, start:stop],
                         )
-                        out[k, p] += one - mirrored * e**4
-                        out[k + 1, p] += two - mirrored * e**16
-                        out[k + 2, p] += three - mirrored * e**64
+                        out[k, p] += fourth - mirrored * e**4
+                        out[k + 1, p] += sixteenth - mirrored * e**16
+                        out[k + 2, p] += last - mirrored * e**64
                         k += 3
                     else:
                         _advance(buffer, base, squarings[k], times_base[k])

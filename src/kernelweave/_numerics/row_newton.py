@@ -19,6 +19,9 @@ from .row_sets import add_products
 
 __all__ = ["free_directions", "newton_round"]
 
+#: steps in a row after which what is left, a share of all coefficients no larger than that, is rounding
+STUCK, ROUNDING = 2, 1e-9
+
 
 @njit(cache=True)
 def _respond(product, i, own, c, b, centre, hold, t, order, out):
@@ -281,7 +284,7 @@ def newton_round(K, own, c, centre, product, b, hold, stay, intercept, most, eno
     n, k = centre.shape
     U, beta = centre.copy(), np.zeros((n, k))
     off, shift = np.zeros(k), np.zeros(k)
-    steps = 0
+    steps, stuck, least = 0, 0, np.inf
     while True:
         _respond_all(product, own, c, b, centre, hold, beta)
         rest = U - beta
@@ -296,7 +299,11 @@ def newton_round(K, own, c, centre, product, b, hold, stay, intercept, most, eno
             off[:] = 0.0
         for y in range(k):
             left += abs(off[y])
+        stuck = 0 if left <= 0.5 * least else stuck + 1
+        least = min(least, left)
         if left <= max(enough, 1e-13 * size) or steps == most:
+            break
+        if stuck >= STUCK and left <= ROUNDING * size:
             break
         where, Q = free_directions(beta, own, c)
         moves = _direction(K, where, Q, rest, off, hold, stay, intercept, shift)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
@@ -29,64 +31,84 @@ def solve_qp(
     z : array
         Multipliers of the inequalities.
     """
-    rows, equalities = h.size, b.size
     # multipliers start at one: the objective is put in units in which that is a fair guess
     unit = float(np.max(np.abs(q), initial=0.0)) or 1.0
-    P, q = P / unit, q / unit
+    problem = _Problem(P / unit, q / unit, G, h, A, b)
     x = np.linalg.lstsq(A, b, rcond=None)[0]
-    slack = np.maximum(h - G @ x, 1.0)
-    z = np.ones(rows)
-    y = np.zeros(equalities)
-    scale = 1.0 + max(float(np.max(np.abs(q), initial=0.0)), float(np.max(np.abs(h), initial=0.0)))
-    best, best_error, idle = (x, z), np.inf, 0
+    here = _Iterate(x, np.zeros(b.size), np.maximum(h - G @ x, 1.0), np.ones(h.size))
+    scale = 1.0 + max(float(np.max(np.abs(problem.q), initial=0.0)), float(np.max(np.abs(h), initial=0.0)))
+    best, best_error, idle = here, np.inf, 0
     for _ in range(max_iter):
-        dual_residual = P @ x + q + G.T @ z + A.T @ y
-        primal_residual = G @ x + slack - h
-        equality_residual = A @ x - b
-        mu = float(slack @ z) / rows
-        error = max(
-            float(np.max(np.abs(dual_residual))),
-            float(np.max(np.abs(primal_residual))),
-            float(np.max(np.abs(equality_residual), initial=0.0)),
-            mu,
-        )
+        residuals = problem.residuals(here)
+        mu = float(here.slack @ here.z) / h.size
+        error = max(*(float(np.max(np.abs(residual), initial=0.0)) for residual in residuals), mu)
         if not np.isfinite(error):
             break
         if error < 0.9 * best_error:
-            best, best_error, idle = (x, z), error, 0
+            best, best_error, idle = here, error, 0
         else:
             idle += 1
-        if error <= tol * scale or (
-            idle >= 3 and best_error <= 1e-6 * scale
-        ):  # idle: rounding has taken over
+        rounding = idle >= 3 and best_error <= 1e-6 * scale  # has taken over
+        if error <= tol * scale or rounding:
             break
-        ratio = z / slack
-        newton = _Eliminated(P + (G.T * ratio) @ G, A)
+        newton = _Eliminated(problem.P + (G.T * (here.z / here.slack)) @ G, A)
         if not newton.sound:
             break
+        here = _step(problem, here, residuals, newton, mu)
+    return best.x, unit * best.z
 
-        def direction(
-            complementarity: np.ndarray,
-            ratio: np.ndarray = ratio,
-            newton: _Eliminated = newton,
-            slack: np.ndarray = slack,
-            residuals: tuple[np.ndarray, ...] = (dual_residual, primal_residual, equality_residual),
-        ) -> tuple[np.ndarray, ...]:
-            dual, primal, equality = residuals
-            rhs = -dual - G.T @ (ratio * primal - complementarity / slack)
-            dx, dy = newton.solve(rhs, -equality)
-            ds = -primal - G @ dx
-            return dx, dy, ds, -complementarity / slack - ratio * ds
 
-        _, _, ds, dz = direction(slack * z)
-        length = min(_longest(slack, ds), _longest(z, dz))
-        predicted = float((slack + length * ds) @ (z + length * dz)) / rows
-        centring = (predicted / mu) ** 3 * mu
-        dx, dy, ds, dz = direction(slack * z + ds * dz - centring)
-        length = 0.995 * min(_longest(slack, ds), _longest(z, dz))
-        length = min(length, 1.0)
-        x, y, slack, z = x + length * dx, y + length * dy, slack + length * ds, z + length * dz
-    return best[0], unit * best[1]
+class _Iterate(NamedTuple):
+    """Variables, multipliers of the equalities, slacks of the inequalities and their multipliers."""
+
+    x: np.ndarray
+    y: np.ndarray
+    slack: np.ndarray
+    z: np.ndarray
+
+
+class _Residuals(NamedTuple):
+    """What is left of the conditions: stationarity, inequalities with their slacks, equalities."""
+
+    dual: np.ndarray
+    primal: np.ndarray
+    equality: np.ndarray
+
+
+class _Problem(NamedTuple):
+    P: np.ndarray
+    q: np.ndarray
+    G: np.ndarray
+    h: np.ndarray
+    A: np.ndarray
+    b: np.ndarray
+
+    def residuals(self, at: _Iterate) -> _Residuals:
+        """Return what is left of the optimality conditions, complementarity aside."""
+        dual = self.P @ at.x + self.q + self.G.T @ at.z + self.A.T @ at.y
+        return _Residuals(dual, self.G @ at.x + at.slack - self.h, self.A @ at.x - self.b)
+
+
+def _step(problem: _Problem, at: _Iterate, left: _Residuals, newton: _Eliminated, mu: float) -> _Iterate:
+    """Predict, correct, and go almost as far as slacks and multipliers stay positive."""
+    G, ratio = problem.G, at.z / at.slack
+
+    def direction(complementarity: np.ndarray) -> _Iterate:
+        rhs = -left.dual - G.T @ (ratio * left.primal - complementarity / at.slack)
+        dx, dy = newton.solve(rhs, -left.equality)
+        ds = -left.primal - G @ dx
+        return _Iterate(dx, dy, ds, -complementarity / at.slack - ratio * ds)
+
+    def longest(move: _Iterate) -> float:
+        return min(_longest(at.slack, move.slack), _longest(at.z, move.z))
+
+    move = direction(at.slack * at.z)
+    length = longest(move)
+    predicted = float((at.slack + length * move.slack) @ (at.z + length * move.z)) / at.z.size
+    centring = (predicted / mu) ** 3 * mu
+    move = direction(at.slack * at.z + move.slack * move.z - centring)
+    length = min(0.995 * longest(move), 1.0)
+    return _Iterate(*(value + length * change for value, change in zip(at, move, strict=True)))
 
 
 class _Eliminated:

@@ -7,7 +7,7 @@ weight of the kernel that feature c belongs to.  One step on sample i of probabi
     u <- (1 - eta) u + eta (G + (beta_i(f_i) - table_i) / share_i z_i)
     a <- (1 - eta) a + eta (table + (beta_i(f_i) - table_i) / share_i e_i)
 
-so that ``u = Z'a`` holds throughout.  Derivatives come as ``kind`` and three numbers a sample:
+so that ``u = Z'a`` holds throughout.  Derivatives come as ``kind`` and three numbers per sample:
 
 - ``CLIPPED``: ``-l'(f) = clip((target - f) / width, low, high)``, every loss that is piecewise quadratic;
 - ``SIGMOID``: ``-l'(f) = low + 1 / (1 + exp(f))``, the logistic losses.
@@ -16,17 +16,80 @@ so that ``u = Z'a`` holds throughout.  Derivatives come as ``kind`` and three nu
 from __future__ import annotations
 
 import math
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from .compiled import njit
 
-__all__ = ["CLIPPED", "SIGMOID", "dense_steps", "lazy_finish", "row_lengths", "sparse_steps"]
+__all__ = [
+    "CLIPPED", "SIGMOID", "Pace", "Snapshot", "SparseRows", "Walk", "dense_steps", "lazy_finish", "row_lengths",
+    "sparse_steps",
+]  # fmt: skip
+
+Array = np.ndarray[Any, np.dtype[np.float64]]
+Index = np.ndarray[Any, np.dtype[np.int64]]
 
 CLIPPED = 0
 SIGMOID = 1
 #: sums may be reordered, so that they vectorise; infinities and nan keep their meaning
 FAST = {"reassoc", "contract"}
+
+
+class Walk(NamedTuple):
+    """What steps change in place.
+
+    Attributes
+    ----------
+    u : array of shape (R, k)
+        Image of the coefficients in feature space.
+    a : array of shape (n, k)
+        Coefficients; lazy: row i is what it was at step ``last[i]``.
+    b : array of shape (k,)
+        Intercepts.
+    last : array of shape (n,)
+    touched : array of shape (R,)
+        The step at which a row of u was brought up to date; only for sparse rows.
+    """
+
+    u: Array
+    a: Array
+    b: Array
+    last: Index
+    touched: Index
+
+
+class Snapshot(NamedTuple):
+    """What is fixed during an epoch: weights ``e (R,)`` of the features, the table and ``G = Z'table``, costs c.
+
+    ``pull (k,)`` is the negative gradient of the loss in the intercepts at the snapshot.
+    """
+
+    e: Array
+    table: Array
+    G: Array
+    c: Array
+    pull: Array
+
+
+class Pace(NamedTuple):
+    """Lengths of the steps: ``eta``, ``free`` for the intercepts (0: there are none), probabilities of the samples.
+
+    ``powers[s]`` is ``(1 - eta)^s``.
+    """
+
+    eta: float
+    free: float
+    share: Array
+    powers: Array
+
+
+class SparseRows(NamedTuple):
+    """A CSR matrix."""
+
+    data: Array
+    indices: Index
+    indptr: Index
 
 
 @njit(cache=True)
@@ -41,36 +104,17 @@ def unit_coefficient(kind, target, width, low, high, f):
 
 
 @njit(cache=True, fastmath=FAST, nogil=True)
-def dense_steps(
-    Z,
-    order,
-    rows,
-    u,
-    e,
-    G,
-    eta,
-    share,
-    a,
-    last,
-    powers,
-    time,
-    table,
-    c,
-    kind,
-    target,
-    width,
-    low,
-    high,
-    b,
-    free,
-    pull,
-):
-    """Run the steps of ``order`` (rows of the block Z, sample ``rows[i]`` of the whole) in place.
+def dense_steps(Z, order, rows, time, walk, snapshot, pace, loss):
+    """Run the steps of ``order`` (rows of the block Z, sample ``rows[i]`` of the whole) in place; return the time.
 
-    ``a`` is lazy: entry i is what it was at step ``last[i]``; ``powers[s]`` is ``(1 - eta)^s``.  ``b`` moves with its
-    own step ``free`` (0: no intercept), ``pull`` is the gradient of the loss in b at the snapshot.  Returns the time.
+    ``walk``, ``snapshot``, ``pace`` and ``loss`` are a ``Walk``, ``Snapshot``, ``Pace`` and ``Derivative``.
     """
-    width_of_u, columns = u.shape
+    u, a, b, last, _ = walk
+    e, table, G, c, pull = snapshot
+    eta, free, share, powers = pace
+    kind, target, width, low, high = loss
+    features, columns = u.shape
+    keep = 1.0 - eta
     for at in range(order.size):
         r = order[at]
         i = rows[r]
@@ -78,14 +122,12 @@ def dense_steps(
         last[i] = time + 1
         for k in range(columns):
             f = b[k]
-            for q in range(width_of_u):
+            for q in range(features):
                 f += Z[r, q] * e[q] * u[q, k]
-            moved = (
-                c[i, k] * unit_coefficient(kind, target[i, k], width, low[i, k], high[i, k], f) - table[i, k]
-            )
+            beta = c[i, k] * unit_coefficient(kind, target[i, k], width, low[i, k], high[i, k], f)
+            moved = beta - table[i, k]
             step = eta * moved / share[i]
-            keep = 1.0 - eta
-            for q in range(width_of_u):
+            for q in range(features):
                 u[q, k] = keep * u[q, k] + eta * G[q, k] + step * Z[r, q]
             now = table[i, k] + idle * (a[i, k] - table[i, k])
             a[i, k] = keep * now + eta * table[i, k] + step
@@ -95,34 +137,13 @@ def dense_steps(
 
 
 @njit(cache=True, fastmath=FAST, nogil=True)
-def sparse_steps(
-    data,
-    indices,
-    indptr,
-    order,
-    rows,
-    u,
-    e,
-    G,
-    eta,
-    share,
-    a,
-    last,
-    touched,
-    powers,
-    time,
-    table,
-    c,
-    kind,
-    target,
-    width,
-    low,
-    high,
-    b,
-    free,
-    pull,
-):
+def sparse_steps(rows_of, order, rows, time, walk, snapshot, pace, loss):
     """``dense_steps`` on CSR rows: features that a sample does not have are left behind and caught up when needed."""
+    data, indices, indptr = rows_of
+    u, a, b, last, touched = walk
+    e, table, G, c, pull = snapshot
+    eta, free, share, powers = pace
+    kind, target, width, low, high = loss
     columns = u.shape[1]
     keep = 1.0 - eta
     for at in range(order.size):
@@ -141,9 +162,8 @@ def sparse_steps(
             for p in range(indptr[r], indptr[r + 1]):
                 q = indices[p]
                 f += data[p] * e[q] * u[q, k]
-            moved = (
-                c[i, k] * unit_coefficient(kind, target[i, k], width, low[i, k], high[i, k], f) - table[i, k]
-            )
+            beta = c[i, k] * unit_coefficient(kind, target[i, k], width, low[i, k], high[i, k], f)
+            moved = beta - table[i, k]
             step = eta * moved / share[i]
             for p in range(indptr[r], indptr[r + 1]):
                 q = indices[p]

@@ -79,7 +79,7 @@ def _control_groups(root: Path) -> Iterator[tuple[str, Path, Path]]:
         kind = fields[dash + 1] if dash + 1 < len(fields) else ""
         if kind not in _CGROUP_FILES or (kind == "cgroup" and "memory" not in fields[-1].split(",")):
             continue
-        for number, controllers, path in (one for one in memberships if len(one) == 3):
+        for number, controllers, path in (membership for membership in memberships if len(membership) == 3):
             counts = number == "0" if kind == "cgroup2" else "memory" in controllers.split(",")
             if not counts:
                 continue

@@ -4,13 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ..kernels._features import stack_features
-from ..kernels._helpers import n_samples, take
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Array, Index, support
 from .lazy import base_groups
 from .normalise import Normaliser
@@ -18,11 +16,6 @@ from .normalise import Normaliser
 __all__ = ["BoundKernels", "PrecomputedKernels"]
 
 BLOCK_ENTRIES = 250_000  # a block of kernel values stays in the second-level cache
-
-
-def active_kernels(weights: Array) -> Index:
-    """Kernels with weight, of ``(m,)`` or ``(k, m)`` weights."""
-    return np.flatnonzero(weights if weights.ndim == 1 else np.any(weights != 0, axis=0))
 
 
 class _Accumulator:
@@ -59,8 +52,6 @@ class BoundKernels:
         Training samples; after ``restrict`` the support alone (all of them where kernels are centred).
     normaliser : Normaliser
         Learnt on the training samples.
-    columns : index array or slice
-        Training columns of ``samples`` that the coefficients refer to.
     """
 
     kernels: list[Kernel]
@@ -69,14 +60,17 @@ class BoundKernels:
 
     def restrict(self, kernels: Index, coef: Array) -> tuple[BoundKernels, Array]:
         """Keep these kernels and the support of the coefficients; return the coefficients that go with it."""
-        kept = self.normaliser.restrict(kernels)
-        mine = [self.kernels[j] for j in kernels]
-        if self.normaliser.center:  # the row means of new rows run over all training samples
-            return BoundKernels(mine, self.samples, kept), coef
+        kept, normaliser = [self.kernels[j] for j in kernels], self.normaliser.restrict(kernels)
+        if normaliser.center:  # the row means of new rows run over all training samples
+            return BoundKernels(kept, self.samples, normaliser), coef
         used = support(coef)
-        if kept.diagonal is not None:
-            kept.diagonal = kept.diagonal[:, used]
-        return BoundKernels(mine, take(self.samples, used), kept), coef[used]
+        if normaliser.diagonal is not None:
+            normaliser.diagonal = normaliser.diagonal[:, used]
+        return BoundKernels(kept, take(self.samples, used), normaliser), coef[used]
+
+    def alone(self, j: int) -> BoundKernels:
+        """Return one of the kernels by itself, on the same samples."""
+        return BoundKernels([self.kernels[j]], self.samples, self.normaliser.restrict(np.array([j])))
 
     def cross(self, new: Any) -> Array:
         """Normalised kernels between new rows and the samples, ``(m, n_new, n)``."""
@@ -137,16 +131,16 @@ class BoundKernels:
 
     def _add_explicit(self, new: Any, explicit: Index, weights: Array, coef: Array, out: Array) -> None:
         kernels = [self.kernels[j] for j in explicit]
-        mine, starts = stack_features(kernels, self.samples)
-        theirs, _ = stack_features(kernels, new)
+        training, starts = stack_features(kernels, self.samples)
+        others, _ = stack_features(kernels, new)
         if self.normaliser.center:
-            means = np.asarray(mine.mean(axis=0)).ravel()
-            mine, theirs = np.asarray(mine - means), np.asarray(theirs - means)
-        direction = np.asarray(mine.T @ coef, dtype=float)  # Z' coef, (R,) or (R, k)
+            means = np.asarray(training.mean(axis=0)).ravel()
+            training, others = np.asarray(training - means), np.asarray(others - means)
+        direction = np.asarray(training.T @ coef, dtype=float)  # Z' coef, (R,) or (R, k)
         mixing = np.repeat((weights * self.normaliser.scale)[..., explicit], np.diff(starts), axis=-1)
         # one set of weights serves all columns of the coefficients, or each column has its own
         direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
-        out += np.asarray(theirs @ direction, dtype=float)
+        out += np.asarray(others @ direction, dtype=float)
 
     def _visit(self, new: Any, use: Callable[[int, Array], None], dtype: Any = np.float64) -> None:
         """Hand every normalised kernel matrix on ``new`` to ``use``; a base is computed once a family."""
@@ -163,19 +157,42 @@ class BoundKernels:
 
 @dataclass
 class PrecomputedKernels:
-    """Kernels that the user computes: matrices in, matrices for new rows in again."""
+    """Kernels that the user computes: matrices in, matrices for new rows in again.
+
+    Parameters
+    ----------
+    n, m : int
+        Numbers of training samples and of the matrices that are expected.
+    normaliser : Normaliser
+        Of the kernels that are kept.
+    index : array, optional
+        Matrices that are kept; None is all of them.
+    """
 
     n: int
     m: int
     normaliser: Normaliser
+    index: Index | None = None
 
-    def decision(self, new: Any, weights: Array, coef: Array) -> Array:
-        """As for ``BoundKernels``, from raw entries ``(m, n_new, n)``."""
+    kernels: ClassVar[list[Kernel]] = []
+    samples: ClassVar[None] = None
+
+    def restrict(self, kernels: Index, coef: Array) -> tuple[PrecomputedKernels, Array]:
+        """As for ``BoundKernels``; the coefficients remain those of all training samples."""
+        kept = np.arange(self.m)[kernels] if self.index is None else self.index[kernels]
+        return PrecomputedKernels(self.n, self.m, self.normaliser.restrict(kernels), kept), coef
+
+    def alone(self, j: int) -> PrecomputedKernels:
+        """As for ``BoundKernels``."""
+        return self.restrict(np.array([j]), np.zeros(0))[0]
+
+    def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
+        """As for ``BoundKernels``, from raw entries ``(m, n_new, n)``; always in double precision."""
         out = np.zeros((new[0].shape[0], *coef.shape[1:]))
         used = support(coef)
         sums = _Accumulator(weights, coef[used], out)
-        for j in active_kernels(weights):
-            entries = np.asarray(new[j], dtype=float)
-            sums.add(int(j), self.normaliser.cross_block(int(j), entries, None, used))
+        for j, matrix in enumerate(range(self.m) if self.index is None else self.index):
+            entries = np.asarray(new[matrix], dtype=float)
+            sums.add(j, self.normaliser.cross_block(j, entries, None, used))
         sums.finish()
         return out

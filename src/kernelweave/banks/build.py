@@ -21,9 +21,7 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._numerics.spectrum import check_semidefinite
-from ..kernels._features import stack_features
-from ..kernels._helpers import n_samples, take
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Array, Bank, Index
 from .composite import CompositeBank
 from .lazy import LazyBank, base_groups
@@ -31,11 +29,11 @@ from .lowrank import LowRankBank
 from .memory import parse_bytes, refuse
 from .normalise import Normaliser
 from .power import Chain, PowerBank, find_chains, packed_offsets
+from .storages import check_storage
 from .streaming import StreamingBank, streaming_bank
 
-__all__ = ["STORAGES", "build_bank", "row_means"]
+__all__ = ["build_bank", "check_kernels", "learn_blockwise", "row_means"]
 
-STORAGES = ("auto", "family", "dense", "lowrank", "lazy", "stream")
 BLOCK_ENTRIES = 4_000_000
 CACHED_ENTRIES = 100_000
 
@@ -60,8 +58,7 @@ def build_bank(
     normaliser : Normaliser
         What has to be done to the raw kernels on new rows.
     """
-    if storage not in STORAGES:
-        raise ValueError(f"storage must be one of {', '.join(STORAGES)}, got {storage!r}")
+    check_storage(storage)
     dtype = np.dtype(dtype)
     if dtype not in (np.float64, np.float32):
         raise ValueError(f"dtype must be float64 or float32, got {dtype}")
@@ -69,7 +66,7 @@ def build_bank(
     normaliser = Normaliser.empty(normalize, center, len(kernels), n, [k.name for k in kernels])
     if storage == "stream":
         return streaming_bank(kernels, samples, normaliser, dtype, threads), normaliser
-    _check_unsure(kernels, samples)
+    check_kernels(kernels, samples)
     ranks = [_rank(kernel, samples) for kernel in kernels]
     explicit = _explicit(kernels, ranks, n, storage, mixing)
     stored = np.setdiff1d(np.arange(len(kernels)), explicit)
@@ -87,9 +84,9 @@ def build_bank(
         parts.append(build([kernels[j] for j in explicit], explicit, samples, normaliser))
         members.append(explicit)
     if stored.size and storage == "lazy":
-        _learn_blockwise(kernels, stored, samples, n, normaliser)
-        mine = [kernels[j] for j in stored]
-        parts.append(LazyBank(mine, samples, n, normaliser.restrict(stored), dtype, threads))
+        learn_blockwise(kernels, stored, samples, n, normaliser)
+        chosen = [kernels[j] for j in stored]
+        parts.append(LazyBank(chosen, samples, n, normaliser.restrict(stored), dtype, threads))
         members.append(stored)
     elif stored.size:
         bank = _stored_bank(kernels, chains, samples, n, normaliser, dtype, threads)
@@ -100,7 +97,7 @@ def build_bank(
     return CompositeBank(parts, members), normaliser
 
 
-def _check_unsure(kernels: list[Kernel], samples: Any) -> None:
+def check_kernels(kernels: list[Kernel], samples: Any) -> None:
     """Raise where a user's own function is not a kernel on the training samples: no certificate would be valid."""
     for kernel in kernels:
         if not kernel.sure:
@@ -138,20 +135,20 @@ def _feature_bytes(kernels: list[Kernel], samples: Any, ranks: list[int | None],
     if not sp.issparse(samples):
         return dense
     columns = [kernels[j].feature_columns(samples.shape[1]) for j in explicit]
-    if any(one is None for one in columns):
+    if any(column is None for column in columns):
         return dense
     filled = np.bincount(samples.indices, minlength=samples.shape[1])
-    return int(12 * sum(int(filled[one].sum()) for one in columns))
+    return int(12 * sum(int(filled[column].sum()) for column in columns))
 
 
 def _chains(kernels: list[Kernel], stored: Index, powers: bool) -> list[Chain]:
     """Chains of the stored kernels, with positions in the whole bank; single links where powers are not wanted."""
     chains = []
     for group in base_groups(kernels, stored):
-        found = find_chains([kernels[j].exponent for j in group]) if powers else [
+        in_group = find_chains([kernels[j].exponent for j in group]) if powers else [
             Chain((k,), (0,), (0,)) for k in range(len(group))
         ]  # fmt: skip
-        chains += [Chain(tuple(group[k] for k in c.kernels), c.squarings, c.times_base) for c in found]
+        chains += [Chain(tuple(group[k] for k in c.kernels), c.squarings, c.times_base) for c in in_group]
     return chains
 
 
@@ -336,7 +333,7 @@ def _fits_single(kernels: list[Kernel], chains: list[Chain], samples: Any) -> bo
     return all(top == 0.0 or 1e-15 < top < 1e15 for top in tops)
 
 
-def _learn_blockwise(
+def learn_blockwise(
     kernels: list[Kernel], stored: Index, samples: Any, n: int, normaliser: Normaliser
 ) -> None:
     """Learn the normalisation of kernels that will not be stored: diagonals, and row means in blocks."""

@@ -7,8 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from ..kernels._helpers import take
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel, take
 from ._base import Array, Bank, Index, support
 from .normalise import Normaliser
 
@@ -90,8 +89,8 @@ class LazyBank(Bank):
         height = max(1, PIECE // max(1, cols.size))
         starts = np.arange(0, rows.size, height)
 
-        def run(mine: Index) -> None:
-            for top in mine:
+        def run(tops: Index) -> None:
+            for top in tops:
                 part = slice(int(top), min(int(top) + height, rows.size))
                 self._each(rows[part], cols, kernels, use, part)
 

@@ -131,8 +131,8 @@ class SweptBank(FeatureBank):
         out = np.empty((len(kernels), rows.size, cols.size))
         left, right = (_dense(self.features_of(index)) for index in (rows, cols))
         for at, j in enumerate(kernels):
-            mine = slice(self.starts[j], self.starts[j + 1])
-            out[at] = self.scale[j] * (left[:, mine] @ right[:, mine].T)
+            block = slice(self.starts[j], self.starts[j + 1])
+            out[at] = self.scale[j] * (left[:, block] @ right[:, block].T)
         return out
 
     def image(self, a: Array) -> Array:
@@ -236,8 +236,8 @@ class LowRankBank(FeatureBank):
         out = np.empty((len(kernels), np.size(rows), np.size(cols)))
         left, right = self.features[rows], self.features[cols]
         for at, j in enumerate(kernels):
-            mine = slice(self.starts[j], self.starts[j + 1])
-            out[at] = self.scale[j] * (_dense(left[:, mine]) @ _dense(right[:, mine]).T)
+            block = slice(self.starts[j], self.starts[j + 1])
+            out[at] = self.scale[j] * (_dense(left[:, block]) @ _dense(right[:, block]).T)
         return out
 
     def _coordinates(self, a: Array) -> Array:
@@ -271,15 +271,16 @@ class LowRankBank(FeatureBank):
         out = np.empty((which.size, here.shape[0], *a.shape[1:]))
         here = here.tocsc() if sp.issparse(here) else here
         for at, j in enumerate(which):
-            mine = slice(self.starts[j], self.starts[j + 1])
-            out[at] = self.scale[j] * (here[:, mine] @ z[mine])
+            block = slice(self.starts[j], self.starts[j + 1])
+            out[at] = self.scale[j] * (here[:, block] @ z[block])
         return out
 
     def combine(self, weights: Array) -> Array:
         self.count(float(np.count_nonzero(weights)) * self.n**2)
-        used = np.flatnonzero(self._mixing(weights))
+        mixing = self._mixing(weights)
+        used = np.flatnonzero(mixing)
         z = self.features[:, used]
-        mixed = z.multiply(self._mixing(weights)[used]) if sp.issparse(z) else z * self._mixing(weights)[used]
+        mixed = z.multiply(mixing[used]) if sp.issparse(z) else z * mixing[used]
         return _dense(mixed @ z.T)
 
     def mix_product(self, weights: Array, a: Array) -> Array:

@@ -177,9 +177,9 @@ class PowerBank(Bank):
         self.count(float(which.size) * (self.n if rows is None else rows.size) * used.size)
         out = np.zeros((self.m, where.size))
         self._sweep("products", a, where, self._views(kernels), out)
-        found = out[self.slot_of[which]]
-        found *= self.scale[which][:, None]
-        return found if rows is None else found[:, np.searchsorted(where, rows)]
+        products = out[self.slot_of[which]]
+        products *= self.scale[which][:, None]
+        return products if rows is None else products[:, np.searchsorted(where, rows)]
 
     def _apply_columns(self, a: Array, rows: Index | None, kernels: Index | None) -> Array:
         """Products with several columns: a tile of rows goes through its chain while it is in cache."""
@@ -190,7 +190,10 @@ class PowerBank(Bank):
         used = support(a)
         self.count(float(which.size) * where.size * used.size)
         values = np.ascontiguousarray(a[used])
-        wanted, again = np.unique(self.slot_of[which], return_inverse=True)  # a kernel twice is computed once
+        if kernels is None:
+            wanted, again = np.arange(self.m), self.slot_of
+        else:  # a kernel twice is computed once
+            wanted, again = np.unique(self.slot_of[which], return_inverse=True)
         out = np.zeros((wanted.size, where.size, a.shape[1]))
         place = np.full(self.m, -1)
         place[wanted] = np.arange(wanted.size)

@@ -106,9 +106,9 @@ class _Batches(Rows):
         batch = np.searchsorted(self.ends, wanted, side="right")
         out = np.empty((wanted.size, self.shape[1]))
         for number in np.unique(batch):
-            mine = np.flatnonzero(batch == number)
+            inside = np.flatnonzero(batch == number)
             first = self.ends[number - 1] if number else 0
-            out[mine] = self._batch(int(number))[wanted[mine] - first]
+            out[inside] = self._batch(int(number))[wanted[inside] - first]
         return out
 
     def pieces(self) -> list[Index]:

@@ -8,14 +8,13 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
-from ..kernels._features import stack_features
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel, stack_features
 from ._base import Array, Index
 from .bound import BoundKernels
 from .lowrank import SweptBank, _charged
@@ -244,19 +243,39 @@ def _row_lengths(Z: Any, mixing: Array) -> Array:
 class StreamedKernels(BoundKernels):
     """Kernels whose function is kept as its direction in feature space: prediction needs no training sample.
 
-    ``direction`` is ``Z' coef``, known after ``restrict``.
+    ``direction`` is ``Z' coef`` and ``starts`` where each kernel begins in it, known after ``restrict``.
     """
 
     bank: SweptBank | None = None
     direction: Array | None = None
+    starts: Index | None = None
 
     def restrict(self, kernels: Index, coef: Array) -> tuple[BoundKernels, Array]:
         """Keep these kernels and what the coefficients come to in their features; one pass."""
         assert self.bank is not None
-        columns = np.concatenate([np.arange(*self.bank.starts[[j, j + 1]]) for j in kernels])
-        direction = self.bank.image(coef)[columns]
-        mine = [self.kernels[j] for j in kernels]
-        return StreamedKernels(mine, None, self.normaliser.restrict(kernels), None, direction), coef
+        blocks = [np.arange(*self.bank.starts[[j, j + 1]]) for j in kernels]
+        columns = np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.intp)
+        kept, normaliser = [self.kernels[j] for j in kernels], self.normaliser.restrict(kernels)
+        starts = np.cumsum([0, *map(len, blocks)])
+        return StreamedKernels(kept, None, normaliser, None, self.bank.image(coef)[columns], starts), coef
+
+    def alone(self, j: int) -> BoundKernels:
+        """Return one of the kernels by itself, with its part of the direction."""
+        assert self.direction is not None
+        if self.starts is None:  # from a file of 0.1.0: the others are multiplied by zero
+            rest = replace(
+                self.normaliser, scale=np.where(np.arange(len(self.kernels)) == j, self.normaliser.scale, 0.0)
+            )
+            return replace(self, normaliser=rest)
+        part = self.direction[self.starts[j] : self.starts[j + 1]]
+        return StreamedKernels(
+            [self.kernels[j]],
+            None,
+            self.normaliser.restrict(np.array([j])),
+            None,
+            part,
+            np.array([0, len(part)]),
+        )
 
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
         """Values at new rows, block by block."""

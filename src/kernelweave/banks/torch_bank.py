@@ -13,8 +13,8 @@ import numpy as np
 
 from .._numerics.namespace import to_numpy
 from ._base import Array, Bank, Index, support
-from ._device import DTYPES, budget_of, load_torch, wide_dtype
-from ._device_kernels import DeviceKernels
+from .device_kernels import DeviceKernels
+from .devices import DTYPES, budget_of, load_torch, wide_dtype
 from .memory import refuse
 
 __all__ = ["TorchBank", "torch_bank"]
@@ -116,14 +116,14 @@ class TorchBank(Bank):
         height = self.n if part is None else max(1, self.block_entries // self.n)
         for place, j in enumerate(which):
             if part is None:
-                found = halves.times(self.store[j], slice(None))
+                products = halves.times(self.store[j], slice(None))
             else:  # rows of the kernel are gathered, piece by piece: it is symmetric
-                found = sum(
+                products = sum(
                     halves.times(self.store[j][part[first : first + height]], slice(first, first + height))
                     for first in range(0, used.size, height)
                 )
-            found = found.T * float(self.factor[j])
-            out[place] = found if at is None else found[at]
+            products = products.T * float(self.factor[j])
+            out[place] = products if at is None else products[at]
 
     def _computed_products(self, a: Array, used: Index, rows: Index | None, which: Index, out: Any) -> None:
         where = np.arange(self.n) if rows is None else rows
@@ -131,17 +131,17 @@ class TorchBank(Bank):
         places = {int(j): np.flatnonzero(which == j) for j in which}
         for part in self._parts(where.size, used.size):
             for j, entries in self.source.visit(where[part], used, which):
-                found = (entries @ table).to(self.wide)
+                products = (entries @ table).to(self.wide)
                 for place in places[j]:
-                    out[place, part] = found
+                    out[place, part] = products
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         return to_numpy(self.products(a, rows, kernels)).astype(float, copy=False)
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
         used = support(a)
-        found = self.products(a, used, kernels)
-        forms = (found * self._tensor(a[used])).sum(axis=tuple(range(1, found.ndim)))
+        products = self.products(a, used, kernels)
+        forms = (products * self._tensor(a[used])).sum(axis=tuple(range(1, products.ndim)))
         return to_numpy(forms).astype(float)
 
     def image(self, a: Array) -> Any:
@@ -236,10 +236,10 @@ class _Factor:
         if self.on_gpu:
             both = torch.mm(self.a[:, part], matrix, out_dtype=torch.float32).to(wide)
             return (both[: self.k] + both[self.k : 2 * self.k] / LOW) * self.size
-        mine, out = self.a[:, part], 0.0
+        factor, out = self.a[:, part], 0.0
         height = max(1, HOST_BLOCK // matrix.shape[1])
         for top in range(0, matrix.shape[0], height):  # hosts multiply in single precision
-            out = out + (mine[:, top : top + height] @ matrix[top : top + height].float()).to(wide)
+            out = out + (factor[:, top : top + height] @ matrix[top : top + height].float()).to(wide)
         return out
 
 
@@ -281,16 +281,16 @@ def torch_bank(
         # a solver that reads a few columns at a time is better served by exact ones than by half of the digits
         wanted = [name] if steps[name] == 2 else ["float32", "float16"] if mixing else ["float32"]
     if storage != "lazy":
-        for one in wanted:
-            if m * n * n * steps[one] + working <= budget:
-                return TorchBank(source, getattr(torch, one))
+        for kind in wanted:
+            if m * n * n * steps[kind] + working <= budget:
+                return TorchBank(source, getattr(torch, kind))
     if storage != "dense" and working <= budget:
         return TorchBank(source, None)
     total = working + (m * n * n * steps[name] if storage == "dense" else 0)
     ways = ["raise memory_budget", "fewer samples"]
     if storage == "dense":
-        cheaper = [one for one in ("float32", "float16") if steps[one] < steps[name]]
-        fitting = [one for one in cheaper if m * n * n * steps[one] + working <= budget]
+        cheaper = [kind for kind in ("float32", "float16") if steps[kind] < steps[name]]
+        fitting = [kind for kind in cheaper if m * n * n * steps[kind] + working <= budget]
         ways = [f"dtype={fitting[0]!r}"] if fitting else []
         ways += ["storage='lazy', which computes entries in every pass", "raise memory_budget"]
     elif mixing:

@@ -9,9 +9,9 @@ import numpy as np
 import scipy.sparse as sp
 
 from .._numerics.namespace import to_numpy
-from ..kernels._kernel import Kernel
+from ..kernels import Kernel
 from ._base import Array, Index
-from ._device import budget_of, load_torch, wide_dtype
+from .devices import budget_of, load_torch, wide_dtype
 from .lowrank import SweptBank
 from .memory import refuse
 from .normalise import Normaliser

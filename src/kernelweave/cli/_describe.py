@@ -9,8 +9,8 @@ __all__ = ["describe", "tell"]
 TOP = 12
 
 
-def describe(model: Any, note: dict[str, Any], label: dict[str, Any]) -> dict[str, Any]:
-    """Return everything worth knowing about a saved model as plain data."""
+def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
+    """Return everything worth knowing about a model and the label of its file as plain data."""
     import numpy as np
 
     from ..inspection import final_estimator, kernel_views
@@ -21,7 +21,7 @@ def describe(model: Any, note: dict[str, Any], label: dict[str, Any]) -> dict[st
         raise ValueError(f"there is no certificate to tell of: the model is a {type(estimator).__name__}")
     shares, views = learnt_weights(model), kernel_views(model)
     order = np.argsort(-shares, kind="stable")
-    certificate = estimator.certificate_
+    certificate, note = estimator.certificate_, label["note"]
     facts = {
         "model": type(estimator).__name__,
         "kernelweave": label.get("kernelweave"),

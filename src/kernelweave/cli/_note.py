@@ -3,15 +3,60 @@
 from __future__ import annotations
 
 import warnings
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from ._terminal import say
 
-__all__ = ["checked_note", "open_model"]
+__all__ = ["Note", "checked_note", "open_model"]
 
 COLUMNS = ("numbers", "categories")
 TASKS = ("classification", "regression")
+
+
+@dataclass
+class Note:
+    """What ``fit`` notes beside a model, so that ``predict`` and ``report`` know what to do with a table.
+
+    Attributes
+    ----------
+    data : str
+        Name of the file that the model was fitted on.
+    target, task : str
+        Column of the labels, and whether they are classes or numbers.
+    id : str or None
+        Column that names the rows.
+    rows : int
+        Number of training samples.
+    views : dict
+        Columns of every view; empty where none was named.
+    columns : dict
+        What every column holds, numbers or categories; empty for matrices.
+    gram : list of str
+        Names of the kernel matrices; empty for columns.
+    command : str or None
+        The command that was typed.
+    C : float or None
+        What cross-validation chose, for a regression.
+    """
+
+    data: str
+    target: str
+    task: str
+    id: str | None
+    rows: int
+    views: dict[str, list[str]] = field(default_factory=dict)
+    columns: dict[str, str] = field(default_factory=dict)
+    gram: list[str] = field(default_factory=list)
+    command: str | None = None
+    C: float | None = None
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return the note as model files hold it."""
+        written = dict(vars(self))
+        C = written.pop("C")
+        return written if C is None else written | {"C by cross-validation": C}
 
 
 def open_model(path: Path) -> tuple[Any, dict[str, Any]]:
@@ -20,7 +65,7 @@ def open_model(path: Path) -> tuple[Any, dict[str, Any]]:
 
     from sklearn.exceptions import InconsistentVersionWarning
 
-    from ..persistence._file import loaded
+    from ..persistence import loaded
 
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -38,7 +83,7 @@ def open_model(path: Path) -> tuple[Any, dict[str, Any]]:
     return model, label
 
 
-def checked_note(label: dict[str, Any], path: Path) -> dict[str, Any]:
+def checked_note(label: dict[str, Any], path: Path) -> Note:
     """Return the note of a model file, or say that ``fit`` of this version did not write it.
 
     Parameters
@@ -69,4 +114,5 @@ def checked_note(label: dict[str, Any], path: Path) -> dict[str, Any]:
             f"{path} does not say {wrong[0]!r} as this version needs it (it was written by kernelweave "
             f"{label['kernelweave']}): fit again, or load it in Python with kernelweave.persistence.load"
         )
-    return dict(note)
+    known = {key: value for key, value in note.items() if key in Note.__dataclass_fields__}
+    return Note(**{"data": "", **known, "C": note.get("C by cross-validation")})

@@ -11,6 +11,7 @@ from typing import Any
 
 from ._columns import check_columns, column_kinds, column_transformer, views_and_kernels
 from ._files import matrix_names, read_matrices, read_table
+from ._note import Note
 from ._views import View, join_files, read_views, views_of_options
 
 __all__ = [
@@ -56,7 +57,7 @@ class Trained:
     model: Any
     X: Any
     y: Any
-    note: dict[str, Any]
+    note: Note
     ids: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
 
@@ -71,13 +72,10 @@ def train(options: Options) -> Trained:
     if identity is not None and identity not in frame:
         raise ValueError(f"{options.data} has no column {identity!r} for --id")
     ids = [str(value) for value in (frame[identity] if identity else range(len(frame)))]
-    note: dict[str, Any] = {
-        "data": options.data.name, "target": options.target, "task": task, "id": identity, "rows": len(frame),
-        "views": {}, "columns": {}, "gram": [],
-    }  # fmt: skip
+    note = Note(options.data.name, options.target, task, identity, len(frame))
     steps: list[Any] = []
     if options.gram:
-        X, note["gram"] = gram_matrices(options.gram, len(frame), options.data)
+        X, note.gram = gram_matrices(options.gram, len(frame), options.data)
         kernels = "precomputed"
     else:
         X, steps, kernels = _columns(frame, views, options, identity, note)
@@ -86,10 +84,10 @@ def train(options: Options) -> Trained:
         warnings.simplefilter("always")
         if task == "regression" and options.C == "cv":
             last.C = _best_C(*cut_into_folds(_joined(steps, last), X, note), y)
-            note["C by cross-validation"] = last.C
+            note.C = last.C
         model = _joined(steps, last).fit(X, y)
     if options.gram:
-        _last(model).kernel_names_[:] = note["gram"]
+        _last(model).kernel_names_[:] = note.gram
     # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
     said = [str(warning.message) for warning in caught if "kernelweave" in warning.category.__module__]
     return Trained(model, X, y, note, ids, list(dict.fromkeys(said)))
@@ -153,7 +151,7 @@ def _target(frame: Any, options: Options) -> tuple[Any, str]:
 
 
 def _columns(
-    frame: Any, views: list[View], options: Options, identity: str | None, note: dict[str, Any]
+    frame: Any, views: list[View], options: Options, identity: str | None, note: Note
 ) -> tuple[Any, list[Any], Any]:
     """Return the samples, the steps before the model, and the kernels on the columns that these steps produce."""
     from .. import kernels as kw
@@ -178,8 +176,8 @@ def _columns(
     else:
         default = options.kernels in (None, "default")
         kernels = kw.default_bank() if default else kw.preset(str(options.kernels))
-    note["views"] = {view.name: view.picked for view in views} if named else {}
-    note["columns"] = kinds
+    note.views = {view.name: view.picked for view in views} if named else {}
+    note.columns = kinds
     return table, [("columns", transformer)], kernels
 
 
@@ -196,16 +194,16 @@ def gram_matrices(paths: Sequence[Path], n: int, data: Path) -> tuple[Any, list[
     return np.stack(matrices).astype(float), matrix_names(paths, len(matrices))
 
 
-def cut_into_folds(model: Any, X: Any, note: dict[str, Any]) -> tuple[Any, Any]:
+def cut_into_folds(model: Any, X: Any, note: Note) -> tuple[Any, Any]:
     """Return model and samples in a form that folds can be cut from: matrices go into a holder."""
     import numpy as np
     from sklearn.base import clone
 
-    if not note["gram"]:
+    if not note.gram:
         return model, X
     from .. import kernels as kw
 
-    return clone(model).set_params(kernels=kw.held(X, note["gram"])), np.arange(len(X[0]))
+    return clone(model).set_params(kernels=kw.held(X, note.gram)), np.arange(len(X[0]))
 
 
 def _estimator(kernels: Any, task: str, options: Options, y: Any) -> Any:
@@ -276,19 +274,19 @@ def _number_or_name(text: str) -> float | str:
 
 
 def new_samples_for(
-    note: dict[str, Any],
+    note: Note,
     data: Path | None,
     views_file: Path | None = None,
     gram: Sequence[Path] = (),
 ) -> tuple[Any, Any]:
     """Samples for a model from a new table or from rows of kernel matrices; and the table, if there is one."""
     frame = None if data is None else read_table(data)
-    if note["gram"]:
+    if note.gram:
         rows = read_matrices(gram)
-        if len(rows) != len(note["gram"]):
+        if len(rows) != len(note.gram):
             raise ValueError(
-                f"the model stands on {len(note['gram'])} kernel matrices ({', '.join(note['gram'])}): give as many "
-                f"with --gram, new rows against the {note['rows']} training samples; got {len(rows)}"
+                f"the model stands on {len(note.gram)} kernel matrices ({', '.join(note.gram)}): give as many "
+                f"with --gram, new rows against the {note.rows} training samples; got {len(rows)}"
             )
         return rows, frame
     if gram:
@@ -298,7 +296,7 @@ def new_samples_for(
     if views_file is not None:
         views, identity = read_views(views_file)
         frame = join_files(frame, views, identity)
-    return check_columns(frame, note["columns"]), frame
+    return check_columns(frame, note.columns), frame
 
 
 def progress_bar(what: str, quiet: bool) -> Any:
@@ -316,10 +314,10 @@ def progress_bar(what: str, quiet: bool) -> Any:
     return step
 
 
-def targets_of(data: Path, note: dict[str, Any]) -> tuple[Any, list[str], int]:
+def targets_of(data: Path, note: Note) -> tuple[Any, list[str], int]:
     """Targets and names of the rows of the table that a model was fitted on, and their number."""
     frame = read_table(data)
-    options = Options(data, note["target"], task=note["task"])
+    options = Options(data, note.target, task=note.task)
     y, _ = _target(frame, options)
-    ids = [str(value) for value in (frame[note["id"]] if note["id"] else range(len(frame)))]
+    ids = [str(value) for value in (frame[note.id] if note.id else range(len(frame)))]
     return y, ids, len(frame)

@@ -126,11 +126,12 @@ def fit(
     with plain_errors(), one_interrupt() as work:
         trained = train(options)
         work.winding_up = True  # what was found is written, whatever keys are pressed
-        trained.note["command"] = _command()
+        trained.note.command = _command()
+        note = trained.note.as_dict()
         # first of all: a report that fails, or takes too long for somebody, does not lose the fit
         if model is not None:
-            save(trained.model, model, note=trained.note)
-        facts: dict[str, Any] = describe(trained.model, trained.note, {"kernelweave": __version__})
+            save(trained.model, model, note=note)
+        facts: dict[str, Any] = describe(trained.model, {"kernelweave": __version__, "note": note})
     facts["written"] = {"model": model and str(model), "report": None}
     kept = f"the model is written to {model}" if model else "nothing was written"
     failed = None
@@ -159,7 +160,8 @@ def _write_report(trained: Any, path: Path, folds: int, title: str, quiet: bool)
 
     page = make_report(
         trained.model, trained.X, trained.y, refit=cut_into_folds(trained.model, trained.X, trained.note),
-        n_folds=folds, note=trained.note, row_names=trained.ids, title=title, progress=progress_bar("report", quiet),
+        n_folds=folds, note=trained.note.as_dict(), row_names=trained.ids, title=title,
+        progress=progress_bar("report", quiet),
     )  # fmt: skip
     write_whole(path, page)
 

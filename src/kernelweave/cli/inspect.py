@@ -29,7 +29,7 @@ def inspect(model: Path, as_json: bool) -> None:
         from ._terminal import say, say_json
 
         fitted, label = open_model(model)
-        facts = describe(fitted, label["note"], label)
+        facts = describe(fitted, label)
         text = tell(facts)
     if as_json:
         say_json(facts)

@@ -7,6 +7,7 @@ from typing import Any
 
 import click
 
+from ._note import Note, checked_note, open_model
 from .fit import FILE, ListOptions
 
 __all__ = ["predict"]
@@ -46,7 +47,6 @@ def predict(
     classes are written as they are: give --spreadsheet where the file will be opened in one.
     """
     from ._files import check_writable, plain_errors, write_table
-    from ._note import checked_note, open_model
     from ._outputs import check_outputs, input_files
     from ._terminal import say, say_json
 
@@ -66,14 +66,14 @@ def predict(
         say(f"{len(table)} predictions written to {output}")
 
 
-def _predictions(model: Any, X: Any, frame: Any, note: dict[str, Any]) -> Any:
+def _predictions(model: Any, X: Any, frame: Any, note: Note) -> Any:
     import pandas as pd
 
     columns: dict[str, Any] = {}
-    if note["id"] and frame is not None and note["id"] in frame:
-        columns[note["id"]] = frame[note["id"]].to_numpy()
-    columns[f"predicted {note['target']}"] = model.predict(X)
-    if note["task"] == "classification":
+    if note.id and frame is not None and note.id in frame:
+        columns[note.id] = frame[note.id].to_numpy()
+    columns[f"predicted {note.target}"] = model.predict(X)
+    if note.task == "classification":
         values = model.decision_function(X)
         if values.ndim == 1:
             columns[f"decision for {model.classes_[1]}"] = values

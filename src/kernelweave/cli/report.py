@@ -38,7 +38,7 @@ def report(
 
     check_outputs({"--output": output}, input_files(data, views_file, gram, model), force)
     from .._output import write_whole
-    from ..persistence._powers import cleared
+    from ..persistence import cleared
     from ..report import make_report
     from ._training import cut_into_folds, gram_matrices, new_samples_for, progress_bar, targets_of
 
@@ -46,17 +46,18 @@ def report(
         fitted, label = open_model(model)
         note = checked_note(label, model)
         y, ids, rows = targets_of(data, note)
-        if rows != note["rows"]:
-            raise ValueError(f"{data} has {rows} rows, but the model was fitted on {note['rows']}")
-        if note["gram"]:
+        if rows != note.rows:
+            raise ValueError(f"{data} has {rows} rows, but the model was fitted on {note.rows}")
+        if note.gram:
             X, _ = gram_matrices(gram, rows, data)
         else:
             X, _ = new_samples_for(note, data, views_file)
         # what the file says about files, processes and memory is not for this machine
         again, samples = cut_into_folds(fitted, X, note)
         page = make_report(
-            fitted, X, y, refit=(cleared(again, machine=True), samples), n_folds=folds, note=note, row_names=ids,
-            title=f"{note['target']} from {data.name}", progress=progress_bar("report", quiet),
+            fitted, X, y, refit=(cleared(again, machine=True), samples), n_folds=folds, note=note.as_dict(),
+            row_names=ids,
+            title=f"{note.target} from {data.name}", progress=progress_bar("report", quiet),
         )  # fmt: skip
         write_whole(output, page)
     say(f"report written to {output}")

@@ -3,11 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import click
 
 from ..experiments import STUDIES
 from ._terminal import say
+
+if TYPE_CHECKING:
+    from ..experiments import Part
 
 __all__ = ["reproduce"]
 
@@ -19,7 +23,7 @@ DEFAULT = Path("kernelweave_results")
 @click.option("--only", default=None, help="Some parts only, separated by commas; --list names them.")
 @click.option("--quick", is_flag=True, help="A few repeats of everything; a whole run goes on from there.")
 @click.option("--repeats", type=click.IntRange(min=1), default=None, help="So many repeats of every part.")
-@click.option("--jobs", type=int, default=1, show_default=True, help="Processes; -1 is one a core.")
+@click.option("--jobs", type=int, default=1, show_default=True, help="Processes; -1 is one per core.")
 @click.option(
     "--output", "-o", type=click.Path(file_okay=False, path_type=Path), default=DEFAULT, show_default=True,
     help="Folder for tables (CSV, Markdown), pictures and the rows of every run.",
@@ -46,40 +50,18 @@ def reproduce(
     Every run is kept when it is done: an interrupted study goes on where it stopped.  Data come from the folder named
     by the environment variable KERNELWEAVE_DATA; UCI sets also from OpenML.
     """
-    from ..experiments import load_study
-
     if listed or study is None:
-        for name, about in STUDIES.items():
-            say(f"{name}  {about}")
-            for part in load_study(name).parts:
-                say(
-                    f"    {part.name:<12} {part.title} ({part.repeats} repeats, {part.quick_repeats} with --quick)"
-                )
+        _list_studies()
         return
-    try:
-        chosen = load_study(study)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    parts = {part.name: part for part in chosen.parts}
-    wanted = list(parts) if only is None else [name.strip() for name in only.split(",")]
-    unknown = [name for name in wanted if name not in parts]
-    if unknown:
-        raise click.UsageError(f"{study} has no part {unknown[0]!r}: it has {', '.join(parts)}")
+    parts = _parts(study, only)
 
-    from ..experiments._study import run_part
-
-    flags = "".join(
-        [
-            f" --only {only}" if only else "",
-            " --quick" if quick else "",
-            f" --repeats {repeats}" if repeats else "",
-        ]
-    )
-    for name in wanted:
-        say(f"\n{parts[name].title}")
+    flags = (f" --only {only}" if only else "") + (" --quick" if quick else "")
+    command = f"kernelweave reproduce {study}{flags}" + (f" --repeats {repeats}" if repeats else "")
+    for part in parts:
+        say(f"\n{part.title}")
         try:
-            run_part(
-                study, parts[name], output, f"kernelweave reproduce {study}{flags}",
+            part.run(
+                study, output, command,
                 repeats=repeats, quick=quick, n_jobs=jobs, restart=restart, say=say,
             )  # fmt: skip
         except KeyboardInterrupt:
@@ -88,6 +70,32 @@ def reproduce(
                 err=True,
             )
             raise SystemExit(130) from None
-        table = output / f"{study}_{name}.md"
+        table = output / f"{study}_{part.name}.md"
         if table.exists():
             say("\n" + table.read_text())
+
+
+def _list_studies() -> None:
+    """Print the studies and their parts."""
+    from ..experiments import load_study
+
+    for name, about in STUDIES.items():
+        say(f"{name}  {about}")
+        for part in load_study(name).parts:
+            repeats = f"{part.repeats} repeats, {part.quick_repeats} with --quick"
+            say(f"    {part.name:<12} {part.title} ({repeats})")
+
+
+def _parts(study: str, only: str | None) -> list[Part]:
+    """Return the parts of a study that were asked for."""
+    from ..experiments import load_study
+
+    try:
+        parts = {part.name: part for part in load_study(study).parts}
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    wanted = list(parts) if only is None else [name.strip() for name in only.split(",")]
+    unknown = [name for name in wanted if name not in parts]
+    if unknown:
+        raise click.UsageError(f"{study} has no part {unknown[0]!r}: it has {', '.join(parts)}")
+    return [parts[name] for name in wanted]

@@ -54,9 +54,9 @@ def _read(name: str) -> np.ndarray:
             f"(from {SOURCE})."
         )
     raw = path.read_bytes()
-    found = hashlib.sha256(raw).hexdigest()
-    if found != FILES[name]:
-        raise ValueError(f"{path} is not the file that was meant (sha256 {found}, expected {FILES[name]})")
+    digest = hashlib.sha256(raw).hexdigest()
+    if digest != FILES[name]:
+        raise ValueError(f"{path} is not the file that was meant (sha256 {digest}, expected {FILES[name]})")
     return read_idx(gzip.decompress(raw))
 
 

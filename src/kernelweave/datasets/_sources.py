@@ -69,10 +69,10 @@ def _way_out(entry: Entry) -> str:
 
 
 def _local(entry: Entry, path: Path) -> Table:
-    found = hashlib.sha256(path.read_bytes()).hexdigest()
-    if found != entry.sha256:
+    digest = hashlib.sha256(path.read_bytes()).hexdigest()
+    if digest != entry.sha256:
         raise ValueError(
-            f"{path} is not the file of the manifest (sha256 {found}, expected {entry.sha256}): results on it "
+            f"{path} is not the file of the manifest (sha256 {digest}, expected {entry.sha256}): results on it "
             "could not be compared with others"
         )
     return _READERS[path.suffix](path)
@@ -130,8 +130,8 @@ def _proteins(file: Any, origin: str) -> Table:
     """Square similarities, one a view, with superfamilies as labels and identifiers."""
     names = [name for name in file.files if name not in ("superfamily", "ids")]
     views = {name: np.asarray(file[name], dtype=float) for name in names}
-    ids = [str(one) for one in file["ids"]]
-    columns = {name: [f"{name}_{one}" for one in ids] for name in names}
+    ids = [str(id_) for id_ in file["ids"]]
+    columns = {name: [f"{name}_{id_}" for id_ in ids] for name in names}
     return Table(views, columns, file["superfamily"].astype(str), origin, {"ids": np.array(ids)})
 
 
@@ -171,11 +171,12 @@ def _openml(entry: Entry) -> Table:
     target = np.array(labels)[complete]
     views = {view: values[complete] for view, values in views.items()}
     for view, where in entry.openml.items():
-        found = canonical_digest(views[view], target)
-        if where.sha256 and found != where.sha256:
+        digest = canonical_digest(views[view], target)
+        if where.sha256 and digest != where.sha256:
             raise ValueError(
-                f"OpenML data set {where.data_id} is not the table of the manifest (sha256 of its sorted rows {found}, "
-                f"expected {where.sha256}): results on it could not be compared with others. {_way_out(entry)}"
+                f"OpenML data set {where.data_id} is not the table of the manifest (sha256 of its sorted rows "
+                f"{digest}, expected {where.sha256}): results on it could not be compared with others. "
+                f"{_way_out(entry)}"
             )
     ids = ", ".join(str(where.data_id) for where in entry.openml.values())
     return Table(views, columns, target, f"OpenML {ids}")

@@ -1,17 +1,12 @@
-"""What the displays share: axes to draw on, and looks that survive a black-and-white printer."""
+"""What the displays share: axes to draw on, and how they look."""
 
 from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["ACCENT", "FAINT", "INK", "LINES", "axes_to_draw_on", "shorten", "tidy"]
+from .colours import ACCENT, FAINT, INK, LINES
 
-#: dark, middle and light, apart in grey as well as in colour
-INK = "#1b3a57"
-ACCENT = "#c8641e"
-FAINT = "#d9dee3"
-#: line styles for curves that colour alone would not tell apart
-LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
+__all__ = ["ACCENT", "FAINT", "INK", "LINES", "axes_to_draw_on", "shorten", "tidy"]
 
 
 def axes_to_draw_on(ax: Any, size: tuple[float, float]) -> Any:

@@ -155,8 +155,8 @@ class ConvergenceDisplay:
     def _rows(self, problem: Any) -> dict[str, np.ndarray]:
         if "problem" not in self.trace:
             return self.trace
-        mine = self.trace["problem"] == problem
-        return {name: values[mine] for name, values in self.trace.items()}
+        chosen = self.trace["problem"] == problem
+        return {name: values[chosen] for name, values in self.trace.items()}
 
     def _bounds(self, ax: Any, rows: dict[str, np.ndarray], x: str, kwargs: dict[str, Any]) -> None:
         at, primal, dual = rows[x], rows["primal"], rows["dual"]

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..banks import PredictingKernels
 from ._style import ACCENT, axes_to_draw_on
 
 __all__ = ["KernelMatrixDisplay"]
@@ -73,28 +75,24 @@ class KernelMatrixDisplay:
         ax, **kwargs
             As for ``plot``.
         """
-        from ..banks import BoundKernels
-        from ..estimators._inputs import new_samples
+        from ..estimators.fitted import function_of, samples_for
         from ..inspection import final_estimator
         from ..inspection.views import transformed
 
         last = final_estimator(estimator)
         check_is_fitted(last, "weights_")
-        bound = getattr(last, "_bound", None)
-        if type(bound) is not BoundKernels:
+        terms = {int(term.index[0]): term for term in function_of(last).each()}
+        if any(term.kernels.samples is None for term in terms.values()):
             raise ValueError(
                 "from_estimator needs a model that was fitted on samples; draw matrices themselves"
             )
         if last.weights_.ndim != 1:
             raise ValueError("every class has a mixture of its own: draw one kernel, with kernel=...")
         names = [str(name) for name in last.kernel_names_]
-        chosen = (
-            [int(j) for j in last._active] if kernel is None else [_position(kernel, names, last._active)]
-        )
-        samples = new_samples(last, transformed(estimator, X), bound, last._kind)
+        chosen = list(terms) if kernel is None else [_position(kernel, names, terms)]
+        samples = samples_for(last, transformed(estimator, X))
         matrix = sum(
-            (1.0 if kernel is not None else float(last.weights_[j]))
-            * normalised(bound, list(last._active).index(j), samples)
+            (1.0 if kernel is not None else float(last.weights_[j])) * normalised(terms[j].kernels, samples)
             for j in chosen
         )
         name = "learnt mixture" if kernel is None else names[chosen[0]]
@@ -139,7 +137,7 @@ class KernelMatrixDisplay:
         return self
 
 
-def _position(kernel: int | str, names: list[str], active: Any) -> int:
+def _position(kernel: int | str, names: list[str], active: Container[int]) -> int:
     if isinstance(kernel, str):
         if kernel not in names:
             from .._components import nearest
@@ -151,14 +149,15 @@ def _position(kernel: int | str, names: list[str], active: Any) -> int:
     return int(kernel)
 
 
-def normalised(bound: Any, position: int, samples: Any) -> Any:
-    """Return one kernel among some samples, normalised as the training samples taught."""
-    kernel, learnt = bound.kernels[position], bound.normaliser
+def normalised(bound: PredictingKernels, samples: Any) -> Any:
+    """Return a kernel among some samples, normalised as the training samples taught."""
+    kernel, learnt = bound.kernels[0], bound.normaliser
     matrix = kernel(samples)
     if learnt.center:
+        assert learnt.grand_means is not None
         means = kernel(samples, bound.samples).mean(axis=1)
-        matrix = matrix - means[:, None] - means[None, :] + learnt.grand_means[position]
+        matrix = matrix - means[:, None] - means[None, :] + learnt.grand_means[0]
     if learnt.mode == "cosine":
         root = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
         return matrix / np.outer(root, root)
-    return matrix * learnt.scale[position]
+    return matrix * learnt.scale[0]

@@ -149,8 +149,8 @@ class PathDisplay:
         table = self.scores
         norms = list(dict.fromkeys(table["norm"])) if "norm" in table else [None]
         for number, norm in enumerate(norms):
-            mine = table if norm is None else table[table["norm"] == norm]
-            groups = mine.groupby("C")["score"]
+            curve = table if norm is None else table[table["norm"] == norm]
+            groups = curve.groupby("C")["score"]
             mean, count = groups.mean(), groups.count()
             error = groups.std(ddof=1).fillna(0.0) / np.sqrt(count)
             looks = {

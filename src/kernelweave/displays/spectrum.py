@@ -51,7 +51,7 @@ class SpectrumDisplay:
     @classmethod
     def from_similarity(cls, similarity: Any, *, ax: Any = None, **kwargs: Any) -> SpectrumDisplay:
         """Draw the spectrum of one similarity matrix."""
-        from ..inspection.similarity import indefiniteness
+        from ..similarity import indefiniteness
 
         return cls(indefiniteness(similarity).eigenvalues).plot(ax=ax, **kwargs)
 

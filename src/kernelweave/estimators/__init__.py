@@ -1,6 +1,14 @@
 """scikit-learn faces."""
 
-from ._similarity_inputs import held_similarities
+from ..similarity import (
+    Denoise,
+    Flip,
+    Shift,
+    SimilarityClassifier,
+    SimilarityFeatures,
+    Square,
+    held_similarities,
+)
 from .baselines import (
     AlignmentClassifier,
     BestKernelClassifier,
@@ -15,8 +23,6 @@ from .lp_beta import LPBetaClassifier
 from .noisy import NoisyLabelMKLClassifier
 from .path import MKLPath, mkl_path
 from .regressor import MKLRegressor
-from .similarity import SimilarityClassifier
-from .spectrum import Denoise, Flip, Shift, SimilarityFeatures, Square
 
 __all__ = [
     "AlignmentClassifier",

@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
-
-from ..solvers import registry
+from ..kernels import Kernel
+from ._plan import BankPlan
 
 __all__ = ["wants_features"]
 
 
-def wants_features(estimator: Any, kernels: list[Any], n: int, width: int) -> bool:
-    """Whether every kernel has features, fewer in all than samples, and the solver needs no more than those.
-
-    A solver that is left open is L-BFGS where the loss and the norm are smooth.
-    """
+def wants_features(plan: BankPlan, kernels: list[Kernel], n: int, width: int) -> bool:
+    """Whether features are all that the fit needs, and every kernel has some, fewer in all than samples."""
     ranks = [kernel.rank(width) for kernel in kernels]
-    if any(rank is None for rank in ranks) or sum(ranks) > n:
-        return False
-    loss, norm, solver = estimator._components()
-    return not solver.mixes if solver is not None else not registry["lbfgs"]().unmet(loss, norm)
+    return plan.features_suffice and None not in ranks and sum(rank or 0 for rank in ranks) <= n

@@ -1,28 +1,33 @@
-"""Fitting one problem or several on the same bank, and what an estimator keeps of it."""
+"""Solving the tasks of a fit on one bank, and what an estimator keeps of them."""
 
 from __future__ import annotations
 
 import warnings
 from dataclasses import dataclass, replace
-from pathlib import Path
-from typing import Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
-from numpy.typing import NDArray
 
-from ..banks import Bank, BoundKernels, LazyBank
+from .._estimating import TimeShares
+from ..banks import Bank, LazyBank
 from ..exceptions import KernelWeaveConvergenceWarning
 from ..losses import Loss
 from ..norms import Norm
 from ..problems import Certificate, MKLProblem, Point, without_crossed_bounds
 from ..solvers import MESSAGES, TRACE_COLUMNS, Solution, Solver, Stop, final_status, solve, without_caches
+from ._bind import Bound
+from ._plan import Plan
+from ._tasks import Task
+from ._types import Array, Callback, FileName, Label
 
-Array = NDArray[np.float64]
+if TYPE_CHECKING:
+    import pandas as pd
 
 #: relative error of a bank's products from which a certificate of exact kernels may say something else
 COARSE = 1e-5
 
-__all__ = ["Fit", "exact_bank", "run", "stack_fits"]
+__all__ = ["Fit", "Fits", "fit_tasks", "run"]
 
 
 @dataclass(frozen=True)
@@ -38,14 +43,126 @@ class Fit:
     norm: Norm
 
 
-def exact_bank(bank: Bank, bound: Any, dtype: Any) -> Bank:
+@dataclass(frozen=True)
+class Fits:
+    """The fits of all tasks, as one answer: of a single task its own numbers, of several theirs side by side."""
+
+    tasks: list[Task]
+    fits: list[Fit]
+    passes: float
+    solver: str | None
+
+    @property
+    def _single(self) -> bool:
+        return len(self.fits) == 1
+
+    @property
+    def weights(self) -> Array:
+        """Kernel weights, ``(m,)`` or ``(k, m)``."""
+        return self.fits[0].weights if self._single else np.stack([fit.weights for fit in self.fits])
+
+    @property
+    def beta(self) -> Array:
+        """Coefficients, ``(n,)`` or ``(n, k)``."""
+        return self.fits[0].beta if self._single else np.stack([fit.beta for fit in self.fits], axis=1)
+
+    @property
+    def C(self) -> float | Array:
+        """One value, or one per task where they differ."""
+        values = [task.C for task in self.tasks]
+        return values[0] if len(set(values)) == 1 else np.array(values)
+
+    @property
+    def strength(self) -> float | Array | None:
+        """Strength of the norm's own term, where it has one."""
+        if self.fits[0].norm.strength is None:
+            return None
+        return (
+            self.fits[0].norm.strength if self._single else np.array([fit.norm.strength for fit in self.fits])
+        )
+
+    @property
+    def certificates(self) -> list[Certificate]:
+        """One per task."""
+        return [fit.certificate for fit in self.fits]
+
+    @property
+    def certificate(self) -> Certificate:
+        """One for independent problems: their objectives add up, and so do their bounds."""
+        each = self.certificates
+        if self._single:
+            return each[0]
+        return Certificate(
+            primal=sum(one.primal for one in each),
+            dual=sum(one.dual for one in each),
+            dual_point=np.stack([one.dual_point for one in each], axis=1),
+            intercept=np.array([one.intercept for one in each]),
+            margin=min(one.margin for one in each),
+        )
+
+    @property
+    def status(self) -> str:
+        """The first that is not ``converged``, if there is one."""
+        return next((fit.status for fit in self.fits if fit.status != "converged"), "converged")
+
+    @property
+    def trace(self) -> pd.DataFrame:
+        """The traces as one table; with several problems a first column says which."""
+        import pandas as pd
+
+        tables = []
+        for fit, task in zip(self.fits, self.tasks, strict=True):
+            table = pd.DataFrame(fit.solution.trace, columns=list(TRACE_COLUMNS))
+            table = table.astype({"iteration": int, "active_kernels": int})
+            if not self._single:
+                table.insert(0, "problem", task.label)
+            tables.append(table)
+        return pd.concat(tables, ignore_index=True)
+
+
+def fit_tasks(bound: Bound, plan: Plan, tasks: list[Task]) -> Fits:
+    """Solve every task on one bank; they share the seconds of the fit."""
+    stops = TimeShares(plan.stop, len(tasks))
+    judge = _exact_bank(bound, plan)
+    fits: list[Fit] = []
+    for k, task in enumerate(tasks):
+        solver = plan.solver_for(task.loss, task.norm, bound.bank)
+        attempt = partial(
+            run,
+            task.problem(bound.bank, plan.fit_intercept),
+            solver,
+            stops(),
+            judge,
+            start=task.start,
+            callback=plan.callback,
+            verbose=plan.verbose,
+            checkpoint=plan.checkpoint_of(k, len(tasks)),
+            label=f"class {plain(task.label)!r}: " if len(tasks) > 1 else "",
+        )
+        try:
+            fits.append(attempt())
+        except KeyboardInterrupt:  # before there was a point, which now is made in no time
+            if not fits:
+                raise
+            fits.append(attempt())
+    passes = bound.bank.passes + (judge.passes if judge is not bound.bank else 0.0)
+    return Fits(tasks, fits, passes, solver.registered_as)
+
+
+def plain(label: Label) -> Label:
+    """Return a label as people write it: ``'a'`` rather than ``np.str_('a')``."""
+    return label.item() if isinstance(label, np.generic) else label
+
+
+def _exact_bank(bound: Bound, plan: Plan) -> Bank:
     """Return a bank in double precision to certify with: the bank itself unless it is stored in single precision."""
-    own = bank.exact()
+    own = bound.bank.exact()
     if own is not None:
         return own
-    if np.dtype(dtype) == np.float64 or not isinstance(bound, BoundKernels):
-        return bank
-    return LazyBank(bound.kernels, bound.samples, bank.n, bound.normaliser)
+    kernels = bound.kernels
+    if np.dtype(plan.bank.dtype) == np.float64 or kernels.samples is None:
+        return bound.bank
+    return LazyBank(kernels.kernels, kernels.samples, bound.bank.n, kernels.normaliser)
 
 
 def run(
@@ -55,9 +172,9 @@ def run(
     judge_bank: Bank,
     *,
     start: Point | None = None,
-    callback: Any = None,
+    callback: Callback | None = None,
     verbose: int = 0,
-    checkpoint: str | Path | None = None,
+    checkpoint: FileName | None = None,
     label: str = "",
 ) -> Fit:
     """Solve, certify the point that will predict from the kernels alone, and say of the fit what that proves."""
@@ -136,28 +253,3 @@ def final_certificate(problem: MKLProblem, solution: Solution) -> Certificate:
         other = replace(judged, dual=problem.dual(beta), dual_point=beta)
         judged = judged.with_dual_of(other)
     return judged
-
-
-def stack_fits(fits: list[Fit]) -> Certificate:
-    """One certificate for independent problems: their objectives add up, and so do their bounds."""
-    return Certificate(
-        primal=sum(fit.certificate.primal for fit in fits),
-        dual=sum(fit.certificate.dual for fit in fits),
-        dual_point=np.stack([fit.certificate.dual_point for fit in fits], axis=1),
-        intercept=np.array([fit.certificate.intercept for fit in fits]),
-        margin=min(fit.certificate.margin for fit in fits),
-    )
-
-
-def trace_table(fits: list[Fit], labels: list[Any]) -> Any:
-    """The traces as one table; with several problems a first column says which."""
-    import pandas as pd
-
-    tables = []
-    for fit, label in zip(fits, labels, strict=True):
-        table = pd.DataFrame(fit.solution.trace, columns=list(TRACE_COLUMNS))
-        table = table.astype({"iteration": int, "active_kernels": int})
-        if len(fits) > 1:
-            table.insert(0, "problem", label)
-        tables.append(table)
-    return pd.concat(tables, ignore_index=True)

@@ -2,45 +2,29 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Number
-from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
+from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from .._numerics.sparse_format import check_sparse, without_duplicates
-from ..banks import (
-    STORAGES,
-    Bank,
-    BoundKernels,
-    PrecomputedKernels,
-    Rows,
-    StreamedKernels,
-    StreamingBank,
-    as_stack,
-    build_bank,
-    check_training_stack,
-    precomputed_bank,
-)
-from ..banks._device import device_of, on_host
-from ..banks.memory import parse_bytes
-from ..banks.normalise import check_normalise
-from ..banks.rows import spread_rows
-from ..distributed import ClusterSamples, cluster_samples
-from ..exceptions import NotFiniteError
-from ..kernels import Schema, as_spec, default_bank, expand_kernels, resolve_kernels
-from ..kernels._helpers import n_samples
-from ._on_cluster import bind_on_cluster, features_suffice, gathered
-from ._on_device import bind_on_device, check_device_options
+from ..banks import Rows, as_stack, check_training_stack
+from ..banks.devices import device_of, on_host
+from ..cluster import ClusterSamples, cluster_samples
+from ..kernels import Kernel, KernelSpec, Schema, as_spec, default_bank, expand_kernels, n_samples
+from ._on_cluster import features_suffice, gathered
+from ._plan import BankPlan
+from ._types import Device, KernelsLike, Samples
 
-__all__ = ["Training", "bind", "check_options", "finite_decision", "new_samples", "training_inputs"]
+__all__ = ["Training", "new_samples", "training_inputs"]
 
 PRECOMPUTED = "precomputed"
 
 
-@dataclass
+@dataclass(frozen=True)
 class Training:
     """Checked training input: kernels (None where matrices were given), samples, their number and what they are.
 
@@ -48,42 +32,65 @@ class Training:
     kind), ``objects`` or ``matrices``.  ``device`` and ``client`` say where the bank is to be.
     """
 
-    kernels: Any
-    samples: Any
+    kernels: list[Kernel] | None
+    samples: Samples
     n: int
     names: list[str]
     kind: str = "numbers"
-    device: Any = None
-    client: Any = None
+    device: Device = None
+    client: object = None
+
+    @property
+    def width(self) -> int:
+        """Columns of the samples; 1 where they have none."""
+        shape: tuple[int, ...] = getattr(self.samples, "shape", ())
+        return int(shape[1]) if len(shape) == 2 else 1
 
 
-def training_inputs(estimator: Any, X: Any, kernels: Any, n_targets: int | None = None) -> Training:
+def training_inputs(
+    estimator: BaseEstimator,
+    X: Samples,
+    kernels: KernelsLike,
+    plan: BankPlan,
+    n_targets: int | None = None,
+    device: Device = None,
+) -> Training:
     """Check X against the kernels and return both, ready to be bound."""
     given = cluster_samples(X)
     if given is not None:
-        return _cluster_inputs(estimator, given, kernels, n_targets)
-    place = device_of(getattr(estimator, "device", None), X)
-    training = _host_inputs(estimator, on_host(X), kernels, n_targets)
-    training.device = place
-    return training
+        return _cluster_inputs(estimator, given, kernels, plan, n_targets, device)
+    place = device_of(device, X)
+    return replace(_host_inputs(estimator, on_host(X), kernels, n_targets), device=place)
 
 
-def _cluster_inputs(estimator: Any, given: ClusterSamples, kernels: Any, n_targets: int | None) -> Training:
+def _cluster_inputs(
+    estimator: BaseEstimator,
+    given: ClusterSamples,
+    kernels: KernelsLike,
+    plan: BankPlan,
+    n_targets: int | None,
+    device: Device,
+) -> Training:
     """Rows that stay on the cluster where their features are enough, or samples in memory, and the client."""
-    if getattr(estimator, "device", None) is not None:
+    if device is not None:
         raise ValueError("a device and a cluster do not go together: use device=None, or X in memory")
-    if isinstance(kernels, str) and kernels == PRECOMPUTED:
+    if _is_precomputed(kernels):
         raise ValueError(
             "kernels='precomputed' takes matrices in memory, not on a cluster: there kernels are computed from samples"
         )
-    rows = features_suffice(estimator, given, default_bank() if kernels is None else as_spec(kernels))
+    rows = features_suffice(plan, given, default_bank() if kernels is None else as_spec(kernels))
     training = _host_inputs(estimator, gathered(given) if rows is None else rows, kernels, n_targets)
-    training.client = given.client
-    return training
+    return replace(training, client=given.client)
 
 
-def _host_inputs(estimator: Any, X: Any, kernels: Any, n_targets: int | None) -> Training:
-    if isinstance(kernels, str) and kernels == PRECOMPUTED:
+def _is_precomputed(kernels: KernelsLike) -> bool:
+    return isinstance(kernels, str) and kernels == PRECOMPUTED
+
+
+def _host_inputs(
+    estimator: BaseEstimator, X: Samples, kernels: KernelsLike, n_targets: int | None
+) -> Training:
+    if _is_precomputed(kernels):
         matrices = as_stack(X)
         names = [f"kernel {j}" for j in range(len(matrices))]
         check_training_stack(matrices, n_targets, names=names)
@@ -114,75 +121,17 @@ def _host_inputs(estimator: Any, X: Any, kernels: Any, n_targets: int | None) ->
     return Training(expanded, X, n_samples(X), [kernel.name for kernel in expanded], kind)
 
 
-def check_options(normalize: Any, storage: Any, dtype: Any, memory_budget: Any, device: Any = None) -> None:
-    """Raise where an option of the bank is not one, before anything is computed."""
-    check_normalise(normalize)
-    if device is not None:
-        check_device_options(device, storage, dtype)
-        parse_bytes(memory_budget)
-        return
-    if storage not in STORAGES:
-        raise ValueError(f"storage must be one of {', '.join(STORAGES)}, got {storage!r}")
-    try:
-        known = np.dtype(dtype) in (np.float64, np.float32)
-    except TypeError:
-        known = False
-    if not known:
-        raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
-    parse_bytes(memory_budget)
-
-
-def bind(training: Training, estimator: Any, threads: int) -> tuple[Bank, Any]:
-    """Build the bank of the training samples, and what prediction needs of it."""
-    options = {
-        "normalize": estimator.normalize,
-        "center": estimator.center,
-        "memory_budget": estimator.memory_budget,
-        "threads": threads,
-    }
-    bank: Bank
-    if training.client is not None:
-        return bind_on_cluster(training, estimator)
-    if training.kernels is None and training.device is not None:
-        return bind_on_device(training, estimator, True)
-    if training.kernels is None:
-        bank, normaliser = precomputed_bank(training.samples, **options)
-        return bank, PrecomputedKernels(bank.n, bank.m, normaliser)
-    solver = estimator._components()[2]
-    if training.device is not None:
-        return bind_on_device(training, estimator, solver is None or solver.mixes, threads)
-    samples, storage = training.samples, estimator.storage
-    if training.kind == "rows":
-        if storage not in ("auto", "stream"):
-            raise ValueError(f"rows that are read as needed go with storage='stream', not {storage!r}")
-        storage = "stream"
-        samples = samples[spread_rows(training.n)]  # widths and landmarks are settled on a part that fits
-    resolved = resolve_kernels(training.kernels, samples)
-    if estimator.center:
-        resolved = [kernel.recentred(samples) for kernel in resolved]
-    bank, normaliser = build_bank(
-        resolved,
-        training.samples,
-        storage=storage,
-        dtype=estimator.dtype,
-        mixing=solver is None or solver.mixes,
-        **options,
-    )
-    if isinstance(bank, StreamingBank):
-        return bank, StreamedKernels(resolved, training.samples, normaliser, bank)
-    return bank, BoundKernels(resolved, training.samples, normaliser)
-
-
-def new_samples(estimator: Any, X: Any, bound: Any, kind: str) -> Any:
-    """Check new rows against what the estimator was fitted on."""
+def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
+    """Check new rows against what an estimator was fitted on."""
     X = on_host(X)
     if kind == "matrices":
         matrices = as_stack(X, "rows of new samples")
+        expected = (len(estimator.kernel_names_), len(estimator.dual_coef_))
         shape = (len(matrices), *matrices[0].shape)
-        if shape[0] != bound.m or shape[2] != bound.n:
+        if (shape[0], shape[2]) != expected:
             raise ValueError(
-                f"precomputed rows of new samples must have shape ({bound.m}, n_new, {bound.n}): one matrix a kernel, "
-                f"one column a training sample; got {shape}"
+                f"precomputed rows of new samples must have shape ({expected[0]}, n_new, {expected[1]}): one matrix "
+                f"a kernel, one column a training sample; got {shape}"
             )
         return matrices
     if isinstance(X, Rows):
@@ -197,25 +146,14 @@ def new_samples(estimator: Any, X: Any, bound: Any, kind: str) -> Any:
     return X if kind == "objects" else _numeric(estimator, X, reset=False)
 
 
-def finite_decision(values: np.ndarray) -> np.ndarray:
-    """Return decision values, or raise where one is not a number: no label may be made of it."""
-    if isinstance(values, np.ndarray) and not np.all(np.isfinite(values)):
-        row = int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])
-        raise NotFiniteError(
-            f"the decision value of row {row} is not finite: its kernel values overflow, or it contains NaN; bring new "
-            "samples to the scale of the training samples, and impute what is missing"
-        )
-    return values
-
-
-def _is_table(X: Any) -> bool:
+def _is_table(X: Samples) -> bool:
     """Whether X has columns that matter before it becomes an array of numbers: their names, or their kinds."""
     if isinstance(X, np.ndarray):
         return X.ndim == 2 and X.dtype.kind not in "fiub"
     return hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2
 
 
-def _is_object_list(X: Any) -> bool:
+def _is_object_list(X: Samples) -> bool:
     """Whether X is a sequence of things that are not rows of numbers: strings, graphs, indices."""
     if sp.issparse(X):
         return False
@@ -226,14 +164,14 @@ def _is_object_list(X: Any) -> bool:
     return False
 
 
-def _is_row(x: Any) -> bool:
+def _is_row(x: object) -> bool:
     """Whether x can be a row of numbers."""
     if isinstance(x, np.ndarray):
         return x.ndim == 1 and x.dtype.kind in "fiub"
     return isinstance(x, list | tuple) and all(isinstance(value, Number) for value in x)
 
 
-def _mixed(kernels: list[Any]) -> bool:
+def _mixed(kernels: list[Kernel]) -> bool:
     """Whether some kernel looks at things that are not numbers."""
     return any(kernel.takes_objects for kernel in kernels)
 
@@ -244,7 +182,7 @@ RESHAPE = (
 )
 
 
-def _expand_for_objects(spec: Any, X: Any) -> list[Any]:
+def _expand_for_objects(spec: KernelSpec, X: Samples) -> list[Kernel]:
     """Expand kernels for a sequence of single things, or say that they need rows of numbers."""
     try:
         kernels = expand_kernels(spec, Schema(None, None))
@@ -261,7 +199,7 @@ def _expand_for_objects(spec: Any, X: Any) -> list[Any]:
     return kernels
 
 
-def _refuse_sparse(kernels: list[Any]) -> None:
+def _refuse_sparse(kernels: list[Kernel]) -> None:
     unfit = [k.name for k in kernels if not (k.accepts_sparse or k.takes_objects)]
     if unfit:
         raise ValueError(
@@ -270,19 +208,19 @@ def _refuse_sparse(kernels: list[Any]) -> None:
         )
 
 
-def _forget_features(estimator: Any) -> None:
+def _forget_features(estimator: BaseEstimator) -> None:
     """Drop what an earlier fit on rows of numbers said about the columns."""
     for name in ("n_features_in_", "feature_names_in_"):
         vars(estimator).pop(name, None)
 
 
-def _columns(estimator: Any, X: Any, reset: bool) -> Any:
+def _columns(estimator: BaseEstimator, X: Samples, reset: bool) -> Samples:
     """Check number and names of the columns alone; what is in them is the kernels' business."""
     validate_data(estimator, X, reset=reset, skip_check_array=True)
     return X
 
 
-def _numeric(estimator: Any, X: Any, reset: bool) -> Any:
+def _numeric(estimator: BaseEstimator, X: Samples, reset: bool) -> Samples:
     if getattr(X, "ndim", 0) == 3:
         raise ValueError(
             f"Found array with dim 3, of shape {X.shape}: kernel matrices need kernels='precomputed', or inside "

@@ -13,7 +13,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
-from ._ridge import leave_one_out
+from .ridge import leave_one_out
 
 Array = NDArray[np.float64]
 

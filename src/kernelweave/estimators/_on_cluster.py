@@ -2,33 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ..banks import Bank, BoundKernels, Normaliser, Rows, StreamedKernels, as_rows
-from ..banks.build import _check_unsure
+from ..banks import (
+    Bank,
+    BoundKernels,
+    Normaliser,
+    PredictingKernels,
+    Rows,
+    StreamedKernels,
+    as_rows,
+    check_kernels,
+    check_storage,
+)
 from ..banks.rows import spread_rows
-from ..distributed import ClusterSamples, DaskRows, cluster_feature_bank, cluster_kernel_bank, is_dask
-from ..kernels import Schema, expand_kernels, resolve_kernels
+from ..banks.storages import STORAGES
+from ..cluster import ClusterSamples, DaskRows, cluster_feature_bank, cluster_kernel_bank, is_dask
+from ..kernels import KernelSpec, Schema, expand_kernels, resolve_kernels
 from ._features_or_kernels import wants_features
+from ._plan import BankPlan
+from ._types import Samples
+
+if TYPE_CHECKING:
+    from ._inputs import Training
 
 __all__ = ["bind_on_cluster", "features_suffice", "gathered"]
 
-KERNEL_STORAGES, FEATURE_STORAGES = ("auto", "dense", "lazy"), ("auto", "lowrank", "stream")
 
-
-def features_suffice(estimator: Any, given: ClusterSamples, spec: Any) -> Rows | None:
+def features_suffice(plan: BankPlan, given: ClusterSamples, spec: KernelSpec) -> Rows | None:
     """Rows that are to stay where they are, because explicit features of them are all that will be needed.
 
     None where kernels have none, or the solver asks for kernel matrices: then samples come to the client, and kernel
     values stay on the workers.
     """
-    if estimator.storage not in FEATURE_STORAGES:
+    if "features on a cluster" not in STORAGES.get(plan.storage, ()):
         return None
     rows = _as_rows(given)
     if rows is None:
         return None
-    insists = estimator.storage != "auto" or isinstance(given.samples, Rows)
-    if not insists and (estimator.center or estimator.normalize == "cosine"):
+    insists = plan.storage != "auto" or isinstance(given.samples, Rows)
+    if not insists and (plan.center or plan.normalize == "cosine"):
         return None
     kernels = expand_kernels(spec, Schema.of(rows))
     without = [kernel.name for kernel in kernels if kernel.rank(rows.shape[1]) is None]
@@ -39,7 +52,7 @@ def features_suffice(estimator: Any, given: ClusterSamples, spec: Any) -> Rows |
                 "kernels): wrap them in kernels.nystroem(...), use kernels.random_fourier, or storage='dense'"
             )
         return None
-    return rows if insists or wants_features(estimator, kernels, *rows.shape) else None
+    return rows if insists or wants_features(plan, kernels, *rows.shape) else None
 
 
 def _as_rows(given: ClusterSamples) -> Rows | None:
@@ -59,7 +72,7 @@ def _as_rows(given: ClusterSamples) -> Rows | None:
     return None
 
 
-def gathered(given: ClusterSamples) -> Any:
+def gathered(given: ClusterSamples) -> Samples:
     """Samples in the client's memory, as numbers or as a table."""
     samples = given.samples
     if isinstance(samples, DaskRows):
@@ -71,25 +84,22 @@ def gathered(given: ClusterSamples) -> Any:
     return given.client.compute(samples).result()
 
 
-def bind_on_cluster(training: Any, estimator: Any) -> tuple[Bank, Any]:
+def bind_on_cluster(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
     """Build the bank of the training samples on the workers, and what prediction needs of it."""
-    options = {
-        "storage": estimator.storage,
-        "dtype": estimator.dtype,
-        "memory_budget": estimator.memory_budget,
+    options: dict[str, Any] = {
+        "storage": plan.storage,
+        "dtype": plan.dtype,
+        "memory_budget": plan.memory_budget,
     }
     n, m = training.n, len(training.names)
-    normaliser = Normaliser.empty(estimator.normalize, estimator.center, m, n, training.names)
+    normaliser = Normaliser.empty(plan.normalize, plan.center, m, n, training.names)
+    assert training.kernels is not None  # matrices are refused where samples are on a cluster
     if training.kind == "rows":
         kernels = resolve_kernels(training.kernels, training.samples[spread_rows(n)])
         rows = cluster_feature_bank(training.client, kernels, training.samples, normaliser, **options)
         return rows, StreamedKernels(kernels, training.samples, normaliser, rows)
-    if estimator.storage not in KERNEL_STORAGES:
-        raise ValueError(
-            f"storage must be one of {', '.join(KERNEL_STORAGES)} for kernels on a cluster, or lowrank or stream for "
-            f"kernels with explicit features, got {estimator.storage!r}"
-        )
+    check_storage(plan.storage, "cluster")
     kernels = resolve_kernels(training.kernels, training.samples)
-    _check_unsure(kernels, training.samples)
+    check_kernels(kernels, training.samples)
     bank = cluster_kernel_bank(training.client, kernels, training.samples, n, normaliser, **options)
     return bank, BoundKernels(kernels, training.samples, normaliser)

@@ -2,31 +2,46 @@
 
 from __future__ import annotations
 
-from typing import Any
+from dataclasses import dataclass
+from typing import Any, Self
 
 import numpy as np
+from numpy.typing import DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
-from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
-from ..banks._device import device_of, on_host
-from ..distributed import in_memory, lazily
+from .._estimating import check_two_classes, encode_classes, one_fit, weigh_classes, weigh_samples
+from ..banks.devices import device_of, on_host
+from ..cluster import in_memory, lazily
 from ..losses import Logistic, Loss, make_loss
-from ._base import BaseMKL
 from ._inputs import Training
-from ._one_fit import one_fit
 from ._partial import LearnsOnline
+from ._plan import Plan
+from ._tasks import Task, class_tasks
+from ._types import (
+    Array,
+    Bytes,
+    Callback,
+    ClassWeights,
+    Codes,
+    Column,
+    Device,
+    FileName,
+    KernelsLike,
+    LossLike,
+    NormLike,
+    Samples,
+    SolverLike,
+)
 
 __all__ = ["MKLClassifier"]
 
 MULTI_CLASS = ("joint", "shared", "ovr")
 
 
-def _has_probabilities(estimator: Any) -> bool:
+def _has_probabilities(estimator: MKLClassifier) -> bool:
     # the loss that was fitted decides, whatever the parameters say now; models of 0.1.0 did not keep it
-    loss = vars(estimator).get("loss_") or estimator._loss()
+    loss = vars(estimator).get("loss_") or estimator._loss(n_classes=2)
     if loss.has_probabilities:
         return True
     raise AttributeError(
@@ -35,7 +50,28 @@ def _has_probabilities(estimator: Any) -> bool:
     )
 
 
-class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
+@dataclass(frozen=True)
+class Labelled:
+    """Checked input of a classification: samples, the plan, classes as numbers and the weights of the samples."""
+
+    training: Training
+    plan: Plan
+    codes: Codes
+    weight: Array
+    classes: NDArray[Any]
+    each: bool
+
+    def tasks(self) -> list[Task]:
+        """Return what there is to solve."""
+        return class_tasks(self.codes, self.weight, self.classes, self.each, self.plan)
+
+
+def labels_of(values: Array, classes: NDArray[Any]) -> NDArray[Any]:
+    """Return the labels that decision values mean."""
+    return classes[(values > 0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)]
+
+
+class MKLClassifier(ClassifierMixin, LearnsOnline):
     """Learn a classifier and the combination of kernels it stands on, with a certificate of optimality.
 
     Minimises ``1/2 Omega(|f_1|, ..., |f_m|)^2 + C sum_i loss(y_i, f(x_i))`` over ``f = sum_j f_j + b``.
@@ -139,29 +175,29 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
 
     def __init__(
         self,
-        kernels: Any = None,
+        kernels: KernelsLike = None,
         *,
-        loss: Any = "hinge",
-        norm: Any = "l1",
+        loss: LossLike = "hinge",
+        norm: NormLike = "l1",
         C: float = 1.0,
-        solver: Any = "auto",
+        solver: SolverLike = "auto",
         tol: float = 1e-3,
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = False,
         multi_class: str = "joint",
-        class_weight: Any = None,
+        class_weight: ClassWeights = None,
         max_iter: int | None = None,
         max_seconds: float | None = None,
         storage: str = "auto",
-        dtype: Any = "float64",
-        memory_budget: int | float | str | None = None,
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
         warm_start: bool = False,
-        checkpoint: Any = None,
-        callback: Any = None,
+        checkpoint: FileName | None = None,
+        callback: Callback | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        device: Any = None,
+        device: Device = None,
     ) -> None:
         super().__init__(
             kernels,
@@ -188,18 +224,17 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         self.multi_class = multi_class
         self.class_weight = class_weight
 
-    def _loss(self) -> Loss:
+    def _loss(self, n_classes: int) -> Loss:
         loss = make_loss(self.loss)
         if loss.joint and self.multi_class != "joint":
             raise ValueError(
                 f"loss {loss!r} judges all classes together: use multi_class='joint', or "
                 f"loss={'logistic' if loss.has_curvature else 'hinge'!r}"
             )
-        several = np.size(getattr(self, "classes_", ())) > 2
-        return loss.of_several_classes() if several and self.multi_class == "joint" else loss
+        return loss.of_several_classes() if n_classes > 2 and self.multi_class == "joint" else loss
 
     @one_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLClassifier:
+    def fit(self, X: Samples, y: Column, sample_weight: Column = None) -> Self:
         """Learn kernel weights and coefficients.
 
         Parameters
@@ -216,80 +251,45 @@ class MKLClassifier(LearnsOnline, ClassifierMixin, BaseMKL):
         self
         """
         self.__dict__.pop("_stream", None)
-        training, codes, weight = self._checked(X, y, sample_weight)
-        self._fit(training, *self._problems(codes, weight))
+        labelled = self._checked(X, y, sample_weight)
+        self._fit(labelled.training, labelled.plan, labelled.tasks())
         return self
 
-    def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Training, np.ndarray, np.ndarray]:
-        """Check parameters and input; return training input, class codes and sample weights."""
+    def _checked(self, X: Samples, y: Column, sample_weight: Column) -> Labelled:
+        """Check parameters and input, before any work."""
         if self.multi_class not in MULTI_CLASS:
             raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
         device_of(self.device, X, y)
-        y = column_or_1d(
-            check_array(on_host(in_memory(y)), ensure_2d=False, dtype=None, input_name="y"), warn=True
-        )
-        check_classification_targets(y)
-        self.classes_, codes = np.unique(y, return_inverse=True)
-        self._components()  # which loss is meant depends on the number of classes
-        training = self._training(X, len(y))
-        self._check_length(training, y)
+        self.classes_, codes = encode_classes(on_host(in_memory(y)))
+        plan = self._plan(self.classes_.size)
+        training = self._training(X, plan.bank, len(codes))
         weight = self._sample_weights(sample_weight, codes)
-        present = np.unique(codes[weight > 0])
-        if present.size < 2:
-            only = "all with a positive weight are" if self.classes_.size > 1 else "y has only one class:"
-            raise ValueError(f"classification needs at least two classes, {only} {self.classes_[present]}")
-        return training, codes, weight
+        check_two_classes(self.classes_, codes, weight)
+        return Labelled(training, plan, codes, weight, self.classes_, self.multi_class == "ovr")
 
-    def _sample_weights(self, sample_weight: Any, codes: np.ndarray) -> np.ndarray:
+    def _sample_weights(self, sample_weight: Column, codes: Codes) -> Array:
         """Factors of C by sample: its own weight times that of its class."""
-        shell = np.empty((codes.size, 0))
-        weight = _check_sample_weight(
-            in_memory(sample_weight), shell, dtype=np.float64, ensure_non_negative=True
-        )
-        if self.class_weight is None:
-            return weight
-        if isinstance(self.class_weight, str) and self.class_weight == "balanced":
-            # every class that is there counts the same; a class without weight is not there
-            totals = np.bincount(codes, weights=weight, minlength=self.classes_.size)
-            there = totals > 0
-            factors = np.zeros(self.classes_.size)
-            factors[there] = totals.sum() / (np.count_nonzero(there) * totals[there])
-        else:
-            factors = compute_class_weight(self.class_weight, classes=self.classes_, y=self.classes_[codes])
-            if not (np.all(np.isfinite(factors)) and np.all(factors >= 0)):
-                raise ValueError(f"class weights must be finite and >= 0, got {self.class_weight!r}")
-        return weight * factors[codes]
-
-    def _problems(
-        self, codes: np.ndarray, weight: np.ndarray
-    ) -> tuple[list[np.ndarray], list[np.ndarray], list[Any]]:
-        """Target arrays, weights and labels of the problems to solve."""
-        if self.classes_.size == 2 and not self._loss().joint:
-            return [np.where(codes == 1, 1.0, -1.0)], [weight], [self.classes_[1]]
-        columns = [np.where(codes == k, 1.0, -1.0) for k in range(self.classes_.size)]
-        if self.multi_class != "ovr":
-            return [np.stack(columns, axis=1)], [weight], ["all"]
-        return columns, [weight] * len(columns), list(self.classes_)
+        weight = weigh_samples(in_memory(sample_weight), codes.size)
+        return weigh_classes(self.class_weight, self.classes_, codes, weight)
 
     @lazily
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Samples) -> Array:
         """Return decision values: ``(n_new,)`` for two classes, ``(n_new, k)`` for more."""
+        return self._margins(X)
+
+    def _margins(self, X: Samples) -> Array:
         values = self._decision(X)
         # two classes under a joint loss have a function each; what tells them apart is the difference
         return values[:, 1] - values[:, 0] if self.classes_.size == 2 and values.ndim == 2 else values
 
     @lazily
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Samples) -> NDArray[Any]:
         """Return the predicted labels."""
-        values = self.decision_function(X)
-        codes = (values > 0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
-        return self.classes_[codes]
+        return labels_of(self._margins(X), self.classes_)
 
     @available_if(_has_probabilities)
     @lazily
-    def predict_proba(self, X: Any) -> np.ndarray:
+    def predict_proba(self, X: Samples) -> Array:
         """Return class probabilities (logistic loss only).
 
         Several classes together have the softmax of their decision values; probabilities of each class against the rest

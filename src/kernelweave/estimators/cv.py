@@ -3,44 +3,46 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Iterator
-from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import check_cv
+from sklearn.model_selection import BaseCrossValidator, check_cv
 
-from ..banks import Bank, Recentred, Rescaled
+from .._estimating import TimeShares, one_fit
 from ..exceptions import KernelWeaveConvergenceWarning
-from ..kernels import resolve_kernels
-from ..kernels._helpers import take
-from ..losses import Loss
-from ..norms import Norm, make_norm
-from ..problems import Point
-from ..solvers import Solver, choose_solver, follow_path, make_solver
-from ._inputs import Training, bind
-from ._one_fit import TimeShares, one_fit
-from .classifier import MKLClassifier
+from ..norms import make_norm
+from ._bind import bind
+from ._plan import Plan
+from ._search import Search
+from ._types import (
+    Array,
+    Bytes,
+    Callback,
+    ClassWeights,
+    Codes,
+    Column,
+    FileName,
+    KernelsLike,
+    LossLike,
+    NormLike,
+    Samples,
+    SolverLike,
+)
+from .classifier import Labelled, MKLClassifier, labels_of
 from .path import checked_Cs
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 __all__ = ["MKLClassifierCV"]
 
 #: share of ``max_seconds`` for the search; the rest is for the fit with what was chosen
 SEARCH = 0.75
-
-
-@dataclass(frozen=True)
-class _Tried:
-    """One C on one fold: decision values of all samples, what the fit took, and where it ended, by problem."""
-
-    C: float
-    values: np.ndarray
-    facts: dict[str, float]
-    points: list[Point]
 
 
 class MKLClassifierCV(MKLClassifier):
@@ -87,30 +89,30 @@ class MKLClassifierCV(MKLClassifier):
 
     def __init__(
         self,
-        kernels: Any = None,
+        kernels: KernelsLike = None,
         *,
-        Cs: Any = 10,
-        norms: Any = None,
-        cv: Any = None,
-        scoring: Any = None,
-        loss: Any = "hinge",
-        norm: Any = "l1",
+        Cs: ArrayLike = 10,
+        norms: Sequence[NormLike] | None = None,
+        cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None = None,
+        scoring: str | Callable[..., float] | None = None,
+        loss: LossLike = "hinge",
+        norm: NormLike = "l1",
         C: float = 1.0,
-        solver: Any = "auto",
+        solver: SolverLike = "auto",
         tol: float = 1e-3,
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = False,
         multi_class: str = "joint",
-        class_weight: Any = None,
+        class_weight: ClassWeights = None,
         max_iter: int | None = None,
         max_seconds: float | None = None,
         storage: str = "auto",
-        dtype: Any = "float64",
-        memory_budget: int | float | str | None = None,
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
         warm_start: bool = False,
-        checkpoint: Any = None,
-        callback: Any = None,
+        checkpoint: FileName | None = None,
+        callback: Callback | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -143,7 +145,7 @@ class MKLClassifierCV(MKLClassifier):
         self.scoring = scoring
 
     @one_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None, groups: Any = None) -> MKLClassifierCV:
+    def fit(self, X: Samples, y: Column, sample_weight: Column = None, groups: Column = None) -> Self:
         """Choose C and norm by cross-validation, then fit all samples with them.
 
         Parameters
@@ -157,65 +159,63 @@ class MKLClassifierCV(MKLClassifier):
         -------
         self
         """
-        import pandas as pd
-
         Cs = checked_Cs(self.Cs)
         if self.center and self.normalize == "cosine":
             raise ValueError(
                 "MKLClassifierCV cannot share a bank that is centred and cosine-normalised: use normalize='trace', or "
                 "GridSearchCV over MKLClassifier"
             )
-        training, codes, weight = self._checked(X, y, sample_weight)
-        choices = self._choices()
-        targets, weights, labels = self._problems(codes, weight)
-        bank, bound = bind(training, self, effective_n_jobs(self.n_jobs))
-        splits = list(
-            check_cv(self.cv, codes, classifier=True).split(np.zeros((training.n, 1)), codes, groups)
+        labelled = self._checked(X, y, sample_weight)
+        plan, tasks = labelled.plan, labelled.tasks()
+        plans = self._plans(plan)
+        splits = self._splits(labelled, groups)
+        search = Search(
+            bind(labelled.training, plan.bank),
+            tasks,
+            plans,
+            Cs,
+            splits,
+            lambda values, held_out: self._score_of(values, labelled.codes[held_out]),
+            TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH),
         )
+        table = search.run()
+        means = self._judged(table, len(splits), search.size).groupby(["choice", "C"])["score"].mean()
+        # ties go to the first norm and the smallest C, the most regularised
+        place, C = best = means[means == means.max()].index[0]
+        self.cv_results_ = table.drop(columns="choice")
+        self.best_score_ = float(means.max())
+        self.norm_ = plans[place].norm
+        # cut short, there may be no time for more than a look at where the search ended
+        starts = search.points[best] if search.stops.used_up else [None] * len(tasks)
+        chosen = [
+            replace(task, norm=self.norm_, C=float(C), start=start)
+            for task, start in zip(tasks, starts, strict=True)
+        ]
+        self._solve(search.bound, plans[place], chosen)
+        return self
+
+    def _plans(self, plan: Plan) -> list[Plan]:
+        """Return the plan with every norm to try, each checked to fit the loss and the solver."""
+        if self.norms is None:
+            return [plan]
+        norms = [make_norm(norm) for norm in self.norms]
+        if not norms:
+            raise ValueError("norms is empty: give at least one norm, or None for `norm` alone")
+        return [plan.with_norm(norm) for norm in norms]
+
+    def _splits(self, labelled: Labelled, groups: Column) -> list[tuple[Codes, Codes]]:
+        """Return the folds; each must have training samples of every class."""
+        codes = labelled.codes
+        folds = check_cv(self.cv, codes, classifier=True).split(np.zeros((codes.size, 1)), codes, groups)
+        splits = list(folds)
         for fold, (train, _) in enumerate(splits):
-            if np.unique(codes[train]).size < self.classes_.size:
+            if np.unique(codes[train]).size < labelled.classes.size:
                 raise ValueError(
                     f"fold {fold} has training samples of some classes only: use fewer folds, or stratify"
                 )
-        rows: list[dict[str, Any]] = []
-        points: dict[tuple[int, float], list[Point]] = {}  # of every pair, on the last fold that had it
-        stops = TimeShares(self._stop(), len(splits) * len(choices) * len(Cs) * len(targets), SEARCH)
-        pairs_and_folds = (
-            (place, fold, tried, test)
-            for fold, (train, test) in enumerate(splits)
-            for place, tried in self._on_fold(
-                bank, bound, training, train, targets, weights, choices, Cs, stops
-            )
-        )
-        with suppress(KeyboardInterrupt):  # the fit at hand had no point yet; those before it remain
-            for place, fold, tried, test in pairs_and_folds:
-                score = self._score_of(tried.values[test], codes[test])
-                key = {"choice": place, "norm": choices[place][1].label, "C": tried.C, "fold": fold}
-                rows.append({**key, "score": score, **tried.facts})
-                points[place, tried.C] = tried.points
-                if stops.used_up:
-                    break
-        if not rows:
-            raise KeyboardInterrupt
-        table = pd.DataFrame(rows)
-        means = (
-            self._judged(table, len(splits), len(choices) * len(Cs)).groupby(["choice", "C"])["score"].mean()
-        )
-        # ties go to the first norm and the smallest C, the most regularised
-        best = means[means == means.max()].index[0]
-        self.cv_results_ = table.drop(columns="choice")
-        self.best_score_ = float(means.max())
-        self.norm_ = choices[best[0]][1]
-        self._chosen = (self.norm_, float(best[1]))
-        # cut short, there may be no time for more than a look at where the search ended
-        self._begin_at = points[best] if stops.used_up else None
-        try:
-            self._fit_on(bank, bound, training, targets, weights, labels)
-        finally:
-            del self._begin_at
-        return self
+        return splits
 
-    def _judged(self, table: Any, folds: int, pairs: int) -> Any:
+    def _judged(self, table: pd.DataFrame, folds: int, pairs: int) -> pd.DataFrame:
         """Return the part of the table to choose by: the complete folds where the search was cut short after one."""
         complete = int((table.groupby("fold").size() == pairs).sum())
         if complete == folds:
@@ -228,109 +228,7 @@ class MKLClassifierCV(MKLClassifier):
         )
         return table[table["fold"] < complete] if complete else table
 
-    def _warm_starts(self, bank: Bank, targets: list[np.ndarray]) -> list[Point | None]:
-        return super()._warm_starts(bank, targets) if self._begin_at is None else list(self._begin_at)
-
-    def _on_fold(
-        self,
-        bank: Bank,
-        bound: Any,
-        training: Training,
-        train: np.ndarray,
-        targets: list[np.ndarray],
-        weights: list[np.ndarray],
-        choices: list[tuple[Loss, Norm, Solver | None]],
-        Cs: np.ndarray,
-        stops: TimeShares,
-    ) -> Iterator[tuple[int, _Tried]]:
-        """Follow the path of every choice on one fold; yield each C with the place of its choice."""
-        if stops.interrupted:
-            return
-        shared = self._fold_bank(bank, bound, training, train)
-        held_out = np.zeros(training.n)
-        held_out[train] = 1.0
-        for place, (loss, norm, solver) in enumerate(choices):
-            fold_weights = [w * held_out for w in weights]
-            for tried in self._follow(shared, loss, norm, solver, targets, fold_weights, Cs, stops):
-                yield place, tried
-
-    def _choose(self, bank: Bank, targets: np.ndarray, weight: np.ndarray, norm: Norm) -> tuple[Norm, float]:
-        return self._chosen
-
-    def _choices(self) -> list[tuple[Loss, Norm, Solver | None]]:
-        """Norms to try, each checked to fit the loss and the solver."""
-        loss, norm, solver = self._components()
-        if self.norms is None:
-            return [(loss, norm, solver)]
-        norms = [make_norm(one) for one in self.norms]
-        if not norms:
-            raise ValueError("norms is empty: give at least one norm, or None for `norm` alone")
-        return [(loss, one, None if solver is None else make_solver(self.solver, loss, one)) for one in norms]
-
-    def _fold_bank(self, bank: Bank, bound: Any, training: Training, train: np.ndarray) -> Bank:
-        """Return a bank of all samples of which everything that was learnt was learnt on the fold."""
-        if training.kernels is not None:
-            settled = resolve_kernels(training.kernels, take(training.samples, train))
-            if any(new is not old for new, old in zip(settled, training.kernels, strict=True)):
-                bank, _ = bind(replace(training, kernels=settled), self, effective_n_jobs(self.n_jobs))
-        if self.center:
-            bank = Recentred(bank, train)
-        if bound.normaliser.mode != "trace":
-            return bank
-        means = bank.diag()[:, train].mean(axis=1)
-        # a kernel that vanishes on the fold stays at zero, as it does where it vanishes on all samples
-        return Rescaled(bank, np.divide(1.0, means, out=np.zeros_like(means), where=means > 0))
-
-    def _follow(
-        self,
-        bank: Bank,
-        loss: Loss,
-        norm: Norm,
-        solver: Solver | None,
-        targets: list[np.ndarray],
-        weights: list[np.ndarray],
-        Cs: np.ndarray,
-        stops: TimeShares,
-    ) -> Iterator[_Tried]:
-        """Yield what was found along the path; fits that were interrupted do not count."""
-        solver = solver or choose_solver(loss, norm, bank)
-        paths = [
-            follow_path(
-                bank,
-                loss,
-                norm,
-                solver,
-                y,
-                list(Cs),
-                stops,
-                sample_weight=weight,
-                fit_intercept=self.fit_intercept,
-                callback=self.callback,
-                verbose=self.verbose,
-            )
-            for y, weight in zip(targets, weights, strict=True)
-        ]
-        for fits in zip(*paths, strict=True):
-            if any(one.status == "interrupted" for _, _, one in fits):
-                return
-            values = [
-                problem.bank.mix_product(one.point.weights, one.point.beta) + one.certificate.intercept
-                for _, problem, one in fits
-            ]
-            facts = {
-                "n_iter": max(one.n_iter for _, _, one in fits),
-                "passes": sum(one.passes for _, _, one in fits),
-                "relative_gap": max(one.certificate.relative_gap for _, _, one in fits),
-                "active_kernels": max(int(np.count_nonzero(one.point.weights)) for _, _, one in fits),
-            }
-            yield _Tried(
-                C=fits[0][0],
-                values=values[0] if len(values) == 1 else np.stack(values, axis=1),
-                facts=facts,
-                points=[Point(one.point.beta, one.point.weights) for _, _, one in fits],
-            )
-
-    def _score_of(self, values: np.ndarray, codes: np.ndarray) -> float:
+    def _score_of(self, values: Array, codes: Codes) -> float:
         known = _KnownDecisions(values, self.classes_)
         if self.scoring is None:
             return float(np.mean(known.predict(values) == self.classes_[codes]))
@@ -342,20 +240,21 @@ class MKLClassifierCV(MKLClassifier):
 class _KnownDecisions(ClassifierMixin, BaseEstimator):
     """A classifier whose decision values are known already, for scorers."""
 
-    def __init__(self, values: Any = None, classes: Any = None) -> None:
+    def __init__(self, values: Array | None = None, classes: NDArray[Any] | None = None) -> None:
         self.values = values
         self.classes = classes
         self.classes_ = classes
 
-    def fit(self, X: Any, y: Any) -> _KnownDecisions:
+    def fit(self, X: Samples, y: Column) -> Self:
         """Nothing to learn."""
         return self
 
-    def decision_function(self, X: Any) -> np.ndarray:
+    def decision_function(self, X: Samples) -> Array | None:
         """Return the known values."""
         return self.values
 
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Samples) -> NDArray[Any]:
         """Return the labels that the known values mean."""
-        codes = (self.values > 0).astype(int) if self.values.ndim == 1 else np.argmax(self.values, axis=1)
-        return self.classes_[codes]
+        assert self.values is not None
+        assert self.classes_ is not None
+        return labels_of(self.values, self.classes_)

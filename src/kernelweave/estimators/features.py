@@ -7,15 +7,17 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator, TransformerMixin
+from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
+from .._estimating import unchanged_where_it_raises
 from ..banks import LowRankBank, Normaliser
 from ..banks.normalise import check_normalise
-from ..kernels import resolve_kernels
-from ..kernels._features import stack_features
+from ..kernels import Kernel, resolve_kernels, stack_features
 from ..kernels.approximate import Nystroem
 from ._inputs import new_samples, training_inputs
-from ._refusal import unchanged_where_it_raises
+from ._plan import BankPlan
+from ._types import Array, Column, KernelsLike, Samples
 
 __all__ = ["KernelFeatures"]
 
@@ -66,13 +68,13 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
 
     def __init__(
         self,
-        kernels: Any = None,
+        kernels: KernelsLike = None,
         *,
         rank: int | None = 100,
         error: float | None = None,
         sampling: str = "uniform",
         normalize: str | None = "trace",
-        random_state: Any = 0,
+        random_state: int = 0,
     ) -> None:
         self.kernels = kernels
         self.rank = rank
@@ -82,7 +84,7 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         self.random_state = random_state
 
     @unchanged_where_it_raises
-    def fit(self, X: Any, y: Any = None) -> KernelFeatures:
+    def fit(self, X: Samples, y: Column = None) -> KernelFeatures:
         """Settle kernels, landmarks and factors on the training samples.
 
         Parameters
@@ -97,17 +99,17 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         self._fit_transform(X)
         return self
 
-    def fit_transform(self, X: Any, y: Any = None) -> Any:
+    def fit_transform(self, X: Samples, y: Column = None) -> Samples:
         """Return the features of the training samples."""
         return self._fit_transform(X)
 
-    def transform(self, X: Any) -> Any:
+    def transform(self, X: Samples) -> Samples:
         """Return the features of samples, ``(n, R)``: dense, or CSR where every part is sparse."""
         check_is_fitted(self, "kernels_")
-        features, _ = stack_features(self.kernels_, new_samples(self, X, None, self._kind))
+        features, _ = stack_features(self.kernels_, new_samples(self, X, self._kind))
         return self._scaled(features)
 
-    def bank(self, X: Any) -> LowRankBank:
+    def bank(self, X: Samples) -> LowRankBank:
         """Return the bank of these features on samples: what ``problems.MKLProblem`` takes."""
         return LowRankBank(self.transform(X), self.starts_)
 
@@ -120,15 +122,15 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         ]
         return np.array(names, dtype=object)
 
-    def _fit_transform(self, X: Any) -> Any:
+    def _fit_transform(self, X: Samples) -> Samples:
         if check_normalise(self.normalize) == "cosine":
             raise ValueError("normalize of KernelFeatures must be 'trace' or None, got 'cosine'")
-        training = training_inputs(self, X, self.kernels)
+        plan = BankPlan.checked(self.normalize, False, "auto", "float64", None)
+        training = training_inputs(self, X, self.kernels, plan)
         if training.kernels is None:
             raise ValueError("KernelFeatures needs kernels of samples, not precomputed matrices")
-        width = X.shape[1] if len(getattr(X, "shape", ())) == 2 else 1
         kernels = [
-            kernel if kernel.rank(width) is not None else self._approximate(kernel)
+            kernel if kernel.rank(training.width) is not None else self._approximate(kernel)
             for kernel in training.kernels
         ]
         self.kernels_ = resolve_kernels(kernels, training.samples)
@@ -138,10 +140,10 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         self.scale_ = self._factors(features)
         return self._scaled(features)
 
-    def _approximate(self, kernel: Any) -> Nystroem:
+    def _approximate(self, kernel: Kernel) -> Nystroem:
         return Nystroem(kernel, self.rank, self.random_state, sampling=self.sampling, error=self.error)
 
-    def _factors(self, features: Any) -> np.ndarray:
+    def _factors(self, features: Samples) -> Array:
         m = self.starts_.size - 1
         normaliser = Normaliser.empty(self.normalize, False, m, features.shape[0], [])
         squares = features.multiply(features) if sp.issparse(features) else features**2
@@ -150,13 +152,13 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         normaliser.learn_traces(np.arange(m), means)
         return normaliser.scale
 
-    def _scaled(self, features: Any) -> Any:
+    def _scaled(self, features: Samples) -> Samples:
         factors = np.sqrt(np.repeat(self.scale_, np.diff(self.starts_)))
         if sp.issparse(features):
             return sp.csr_matrix(features.multiply(factors))
         return features * factors
 
-    def __sklearn_tags__(self) -> Any:
+    def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags

@@ -1,4 +1,4 @@
-"""LPBetaClassifier: an SVM a kernel, and weights for their outputs by linear programming."""
+"""LPBetaClassifier: one SVM per kernel, and weights for their outputs by linear programming."""
 
 from __future__ import annotations
 
@@ -6,16 +6,22 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
+from numpy.typing import DTypeLike
+from sklearn.model_selection import StratifiedKFold
 
-from ..banks import Bank, BoundKernels, support
-from ..losses import Hinge, Loss
-from ..norms import Norm, Uniform
-from ..problems import solve_fixed
-from ..solvers import Solver
-from ._base import _plain, _positive
-from ._inputs import Training, check_options, new_samples
+from ..banks import KernelFunction, Term, support
+from ..losses import Hinge
+from ..norms import Uniform
+from ..problems import FixedSolution, solve_fixed
+from ..solvers import Stop
+from ._bind import Bound
+from ._fitting import plain
 from ._margin_lp import largest_margin
-from .classifier import MKLClassifier
+from ._plan import Plan, check_positive, check_switch
+from ._rules import only
+from ._tasks import Task
+from ._types import Array, Bytes, ClassWeights, Codes, Column, KernelsLike, Samples
+from .classifier import Labelled, MKLClassifier
 
 __all__ = ["LPBetaClassifier"]
 
@@ -23,8 +29,8 @@ __all__ = ["LPBetaClassifier"]
 class LPBetaClassifier(MKLClassifier):
     """LP-beta [GN09]: SVMs on single kernels, combined by a linear program on their cross-validated outputs.
 
-    Every kernel gets an SVM (with more than two classes one a class, each against the rest).  Outputs for samples that
-    an SVM was not trained on come from cross-validation; on them, one set of weights beta on the simplex is found that
+    Every kernel gets an SVM (with more than two classes one per class, against the rest).  Outputs for samples that an
+    SVM was not trained on come from cross-validation; on them, one set of weights beta on the simplex is found that
     separates every sample's own class from the others by the largest margin, up to a share ``nu`` of errors::
 
         max  rho - 1/(nu n) sum_i xi_i    s.t.  sum_j beta_j (f_j,own(x_i) - f_j,c(x_i)) >= rho - xi_i,  all c != own
@@ -81,7 +87,7 @@ class LPBetaClassifier(MKLClassifier):
 
     def __init__(
         self,
-        kernels: Any = None,
+        kernels: KernelsLike = None,
         *,
         C: float | Sequence[float] = 1.0,
         nu: float | Sequence[float] = (0.05, 0.1, 0.2, 0.4, 0.8),
@@ -90,10 +96,10 @@ class LPBetaClassifier(MKLClassifier):
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = False,
-        class_weight: Any = None,
+        class_weight: ClassWeights = None,
         storage: str = "auto",
-        dtype: Any = "float64",
-        memory_budget: int | float | str | None = None,
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
         n_jobs: int | None = None,
     ) -> None:
         self.kernels = kernels
@@ -112,64 +118,57 @@ class LPBetaClassifier(MKLClassifier):
 
     # ---- checks ---------------------------------------------------------------------------------------------
 
-    def _components(self) -> tuple[Loss, Norm, Solver | None]:
+    def _plan(self, n_classes: int = 0) -> Plan:
+        check_positive("tol", self.tol)
+        check_switch("fit_intercept", self.fit_intercept)
+        C = float(_several("C", self.C)[0])  # each kernel gets its own later
+        return Plan(
+            Hinge(), Uniform(), None, C, Stop(float(self.tol)), bool(self.fit_intercept), self._bank_plan()
+        )
+
+    def _checked(self, X: Samples, y: Column, sample_weight: Column) -> Labelled:
         for C in _several("C", self.C):
-            _positive("C", C)
+            check_positive("C", C)
         for nu in _several("nu", self.nu):
-            _positive("nu", nu)
+            check_positive("nu", nu)
             if nu > 1:
                 raise ValueError(f"nu is a share of the samples, in (0, 1]; got {nu!r}")
         if not (isinstance(self.n_folds, int | np.integer) and self.n_folds >= 2):
             raise ValueError(f"n_folds must be a whole number >= 2, got {self.n_folds!r}")
-        _positive("tol", self.tol)
-        check_options(self.normalize, self.storage, self.dtype, self.memory_budget)
-        return Hinge(), Uniform(), None
-
-    def _checked(self, X: Any, y: Any, sample_weight: Any) -> tuple[Training, np.ndarray, np.ndarray]:
-        training, codes, weight = super()._checked(X, y, sample_weight)
-        counts = np.bincount(codes[weight > 0], minlength=self.classes_.size)
+        labelled = super()._checked(X, y, sample_weight)
+        counts = np.bincount(labelled.codes[labelled.weight > 0], minlength=self.classes_.size)
         if np.any(counts == 1):
             alone = self.classes_[int(np.argmax(counts == 1))]
             raise ValueError(
                 f"LP-beta learns from cross-validated outputs, for which every class needs at least two samples with a "
-                f"positive weight; class {_plain(alone)!r} has one"
+                f"positive weight; class {plain(alone)!r} has one"
             )
-        return training, codes, weight
+        return labelled
 
     # ---- the work -------------------------------------------------------------------------------------------
 
-    def _fit_on(
-        self,
-        bank: Bank,
-        bound: Any,
-        training: Training,
-        targets: list[np.ndarray],
-        weights: list[Any],
-        labels: list[Any],
-    ) -> None:
-        y, weight = targets[0], np.asarray(weights[0], dtype=float)
+    def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> None:
+        bank, y, weight = bound.bank, tasks[0].y, tasks[0].weight
         splits, fold_of = self._folds(y, weight)
         Cs = _several("C", self.C)
         outputs = np.zeros((*y.shape, bank.m))
         chosen, self.kernel_scores_ = np.empty(bank.m), np.empty(bank.m)
         for j in range(bank.m):
-            found = [self._cross_validated(_matrix(bank, j), y, C * weight, splits) for C in Cs]
-            scores = [_accuracy(y, values, weight) for values in found]
+            K = bank.combine(only(j, bank.m))
+            held_out = [self._cross_validated(K, y, C * weight, splits) for C in Cs]
+            scores = [_accuracy(y, values, weight) for values in held_out]
             best = int(np.argmax(scores))
-            outputs[..., j], chosen[j], self.kernel_scores_[j] = found[best], Cs[best], scores[best]
+            outputs[..., j], chosen[j], self.kernel_scores_[j] = held_out[best], Cs[best], scores[best]
         self.C_ = chosen
         leads = _leads(y, outputs)
         self.nu_ = self._best_nu(leads, weight, fold_of)
         self.weights_, self.rho_, _ = largest_margin(leads, self.nu_, weight)
-        self._train_all(bank, bound, y, np.outer(chosen, weight))
-        self.kernel_names_ = np.array(training.names, dtype=object)
-        self.bank_bytes_, self.n_passes_ = bank.nbytes, bank.passes
-        self._kind = training.kind
+        self._train_all(bound, y, np.outer(chosen, weight))
+        self._keep_bound(bound)
+        self.n_passes_ = bank.passes
 
-    def _folds(self, y: np.ndarray, weight: np.ndarray) -> tuple[list[Any], np.ndarray]:
+    def _folds(self, y: Array, weight: Array) -> tuple[list[tuple[Codes, Codes]], Codes]:
         """Train and test indices (samples without weight in neither), and the fold of every sample, -1 for none."""
-        from sklearn.model_selection import StratifiedKFold
-
         used = np.flatnonzero(weight > 0)
         codes = _codes(y)[used]
         counts = np.unique(codes, return_counts=True)[1]
@@ -180,19 +179,19 @@ class LPBetaClassifier(MKLClassifier):
             fold_of[test] = number
         return splits, fold_of
 
-    def _cross_validated(self, K: np.ndarray, y: np.ndarray, c: np.ndarray, splits: list[Any]) -> np.ndarray:
+    def _cross_validated(self, K: Array, y: Array, c: Array, splits: list[tuple[Codes, Codes]]) -> Array:
         """Outputs of SVMs that were not trained on the sample."""
         out = np.zeros(y.shape)
         for train, test in splits:
-            found = self._svm(np.ascontiguousarray(K[np.ix_(train, train)]), y[train], c[train])
-            out[test] = K[np.ix_(test, train)] @ found.beta + found.intercept
+            svm = self._svm(np.ascontiguousarray(K[np.ix_(train, train)]), y[train], c[train])
+            out[test] = K[np.ix_(test, train)] @ svm.beta + svm.intercept
         return out
 
-    def _svm(self, K: np.ndarray, y: np.ndarray, c: np.ndarray) -> Any:
+    def _svm(self, K: Array, y: Array, c: Array) -> FixedSolution:
         each = c if y.ndim == 1 else np.repeat(c[:, None], y.shape[1], axis=1)
         return solve_fixed(K, Hinge(), y, each, self.fit_intercept, float(self.tol))
 
-    def _best_nu(self, leads: np.ndarray, weight: np.ndarray, fold_of: np.ndarray) -> float:
+    def _best_nu(self, leads: Array, weight: Array, fold_of: Codes) -> float:
         """Share of errors by cross-validation of the linear program."""
         nus = _several("nu", self.nu)
         if len(nus) == 1:
@@ -205,59 +204,35 @@ class LPBetaClassifier(MKLClassifier):
                 right[k] += float(weight[test] @ (np.min(leads[test] @ beta, axis=1) > 0))
         return nus[int(np.argmax(right))]
 
-    def _train_all(self, bank: Bank, bound: Any, y: np.ndarray, costs: np.ndarray) -> None:
-        """SVMs on all samples, for kernels with weight; what prediction needs of each."""
-        self.dual_coef_ = np.zeros((*y.shape, bank.m))
-        self._parts: list[tuple[int, Any, np.ndarray]] = []
+    def _train_all(self, bound: Bound, y: Array, costs: Array) -> None:
+        """SVMs on all samples, for kernels with weight: a function with coefficients of its own for each."""
+        m = bound.bank.m
+        self.dual_coef_ = np.zeros((*y.shape, m))
         self.intercept_: Any = 0.0 if y.ndim == 1 else np.zeros(y.shape[1])
+        terms = []
         for j in map(int, np.flatnonzero(self.weights_)):
-            found = self._svm(_matrix(bank, j), y, costs[j])
-            self.dual_coef_[..., j] = found.beta
-            self.intercept_ = self.intercept_ + self.weights_[j] * found.intercept
-            mine, coef = bound, found.beta
-            if isinstance(bound, BoundKernels):
-                mine, coef = bound.restrict(np.array([j]), found.beta)
-            self._parts.append((j, mine, coef))
+            svm = self._svm(bound.bank.combine(only(j, m)), y, costs[j])
+            self.dual_coef_[..., j] = svm.beta
+            self.intercept_ = self.intercept_ + self.weights_[j] * svm.intercept
+            terms.append(Term.of(bound.kernels, np.array([j]), self.weights_, svm.beta))
         self.support_ = support(self.dual_coef_.reshape(len(y), -1))
-        self._bound = bound if not isinstance(bound, BoundKernels) else self._parts[0][1]
-
-    # ---- prediction -----------------------------------------------------------------------------------------
-
-    def _raw_decision(self, X: Any) -> np.ndarray:
-        new = new_samples(self, X, self._bound, self._kind)
-        total: Any = 0.0
-        for j, bound, coef in self._parts:
-            if isinstance(bound, BoundKernels):
-                values = bound.decision(new, self.weights_[[j]], coef, np.dtype(self.dtype))
-            else:
-                one = np.zeros(self.weights_.size)
-                one[j] = self.weights_[j]
-                values = bound.decision(new, one, coef)
-            total = total + values
-        return np.asarray(total + self.intercept_)
+        self._function = KernelFunction(terms, self.intercept_, m)
 
 
 def _several(name: str, value: Any) -> list[Any]:
     """One value or several as a list."""
-    found = (
-        list(value) if isinstance(value, Sequence | np.ndarray) and not isinstance(value, str) else [value]
-    )
-    if not found:
+    several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
+    values = list(value) if several else [value]
+    if not values:
         raise ValueError(f"{name} needs at least one value, got {value!r}")
-    return found
+    return values
 
 
-def _matrix(bank: Bank, j: int) -> np.ndarray:
-    one = np.zeros(bank.m)
-    one[j] = 1.0
-    return bank.combine(one)
-
-
-def _codes(y: np.ndarray) -> np.ndarray:
+def _codes(y: Array) -> Array:
     return y if y.ndim == 1 else np.argmax(y, axis=1)
 
 
-def _leads(y: np.ndarray, outputs: np.ndarray) -> np.ndarray:
+def _leads(y: Array, outputs: Array) -> Array:
     """By how much each kernel's output prefers the own class to the others, ``(n, rivals, m)``."""
     if y.ndim == 1:
         return (y[:, None] * outputs)[:, None, :]
@@ -266,7 +241,7 @@ def _leads(y: np.ndarray, outputs: np.ndarray) -> np.ndarray:
     return own - others
 
 
-def _accuracy(y: np.ndarray, values: np.ndarray, weight: np.ndarray) -> float:
+def _accuracy(y: Array, values: Array, weight: Array) -> float:
     """Share of the weight that is on the right side."""
     right = np.min(_leads(y, values[..., None])[..., 0], axis=1) > 0
     return float(weight @ right) / float(weight.sum())

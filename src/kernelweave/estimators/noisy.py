@@ -3,30 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any
+from dataclasses import replace
+from typing import Any, Self
 
 import numpy as np
-from joblib import effective_n_jobs
+from numpy.typing import DTypeLike
 
+from .._components import nearest
+from .._estimating import TimeShares, one_fit
 from ..banks import Bank
 from ..crowd import METHODS as CROWD_METHODS
 from ..crowd import CrowdLabels, aggregate, as_long
-from ..losses import BudgetedHinge, Hinge, Loss, Squared, budget_from_noise_rate
-from ..losses.corrected import CorrectedLogistic, CorrectedSquared
-from ..norms import Fixed, Norm
-from ._inputs import Training, bind
-from ._mixtures import Mixture, kernel_groups, mixtures
+from ..losses import Loss
+from ._bind import Bound, bind
 from ._noise import NoiseEstimate, estimate_noise
-from ._one_fit import TimeShares, one_fit
-from ._ridge import leave_one_out
+from ._noise_methods import CORRECTED, Auto, Corrected, Noise, NoiseMethod, Ramp, Stochastic, Trimmed
+from ._plan import Plan
+from ._tasks import Task
+from ._types import (
+    Array,
+    Bytes,
+    ClassWeights,
+    Codes,
+    Column,
+    KernelsLike,
+    LossLike,
+    NormLike,
+    Samples,
+    SolverLike,
+)
 from .classifier import MKLClassifier
+from .ridge import leave_one_out
 
 __all__ = ["NoisyLabelMKLClassifier"]
 
-#: standard errors by which leave-one-out must prefer another mixture
-BEYOND_DOUBT = 3.0
 METHODS = ("auto", "stochastic", "trimmed", "ramp", "corrected")
-CORRECTED = {"logistic": CorrectedLogistic, "squared": CorrectedSquared}
 
 
 class NoisyLabelMKLClassifier(MKLClassifier):
@@ -44,8 +55,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         All groups of kernels count alike (a group is the kernels that see equally many columns), unless leave-one-out
         finds another mixture better beyond doubt.
         ``stochastic``: StPMKL, the hinge loss of the worst samples under a budget.  ``trimmed``: the hinge loss of the
-        best ``1 - noise_rate`` of the samples, which are chosen anew after every fit.  ``ramp``: the hinge loss cut off
-        at 1.  ``corrected``: a loss whose expectation under noise is that of the clean labels.
+        best ``1 - noise_rate`` of the samples, which are chosen again after every fit.  ``ramp``: the hinge loss cut
+        off at 1.  ``corrected``: a loss whose expectation under noise is that of the clean labels.
     noise_rate : float, mapping or "estimate", default="estimate"
         Share of wrong labels in [0, 0.5); a mapping gives the share of each true class that is labelled otherwise.
     confidence : float, default=0.95
@@ -64,8 +75,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     norm, C, solver, tol, fit_intercept, normalize, center, class_weight :
         As for ``MKLClassifier``; ``auto`` has its own norm and C.
     multi_class : {"ovr", "shared"}, default="ovr"
-        A problem a class, or one set of kernel weights for all classes; each against the rest either way, because the
-        methods for noise are those of two classes.
+        One problem per class, or one set of kernel weights for all classes; each against the rest either way, because
+        the methods for noise are those of two classes.
     max_rounds : int, default=20
         For ``trimmed`` and ``ramp``: most choices of samples.
     max_iter, max_seconds, storage, dtype, memory_budget, n_jobs, verbose :
@@ -115,31 +126,31 @@ class NoisyLabelMKLClassifier(MKLClassifier):
 
     def __init__(
         self,
-        kernels: Any = None,
+        kernels: KernelsLike = None,
         *,
         method: str = "auto",
-        noise_rate: Any = "estimate",
+        noise_rate: float | Mapping[Any, float] | str = "estimate",
         confidence: float = 0.95,
         budget: float | None = None,
         exact_set: bool = False,
         crowd: str = "majority",
         crowd_rounds: int = 1,
-        loss: Any = "logistic",
-        norm: Any = "l1",
+        loss: LossLike = "logistic",
+        norm: NormLike = "l1",
         C: float = 1.0,
-        solver: Any = "auto",
+        solver: SolverLike = "auto",
         tol: float = 1e-3,
         fit_intercept: bool = True,
         normalize: str | None = "trace",
         center: bool = False,
         multi_class: str = "ovr",
-        class_weight: Any = None,
+        class_weight: ClassWeights = None,
         max_rounds: int = 20,
         max_iter: int | None = None,
         max_seconds: float | None = None,
         storage: str = "auto",
-        dtype: Any = "float64",
-        memory_budget: int | float | str | None = None,
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
@@ -175,7 +186,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     # ---- fitting --------------------------------------------------------------------------------------------
 
     @one_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> NoisyLabelMKLClassifier:
+    def fit(self, X: Samples, y: Column, sample_weight: Column = None) -> Self:
         """Estimate the noise and fit.
 
         Parameters
@@ -193,58 +204,41 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         self
         """
         self._check_parameters()
-        crowd = self._one_label(y)
-        training, codes, weight = self._checked(X, y if crowd is None else crowd.labels, sample_weight)
+        crowd = self._joined(y)
+        labelled = self._checked(X, y if crowd is None else crowd.labels, sample_weight)
         given = self._given_rates()
-        bank, bound = bind(training, self, effective_n_jobs(self.n_jobs))
-        mean = bank.combine(np.full(bank.m, 1.0 / bank.m))
-        if crowd is not None and self.crowd == "dawid_skene":
-            crowd, codes = self._ask_the_classifier(crowd, y, mean, weight)
-        trusted = weight if crowd is None else weight * crowd.confidence
-        self._keep_noise(estimate_noise(mean, codes, self.classes_.size, trusted), given)
-        targets, weights, labels = self._problems(codes, trusted)
-        self._losses = [
-            self._loss_for(k, len(targets), y, w)
-            for k, (y, w) in enumerate(zip(targets, weights, strict=True))
-        ]
-        if self.method == "auto":
-            self._pick = self._best_mixture(bank, training, targets, trusted)
-        try:
-            if self.method in ("trimmed", "ramp"):
-                self._fit_rounds(bank, bound, training, targets, weights, labels)
-            else:
-                self._fit_on(bank, bound, training, targets, weights, labels)
-            self.picked_ = self._in_words()
-        finally:
-            for name in ("_losses", "_pick"):
-                self.__dict__.pop(name, None)
+        bound = bind(labelled.training, labelled.plan.bank)
+        mean = bound.bank.combine(np.full(bound.bank.m, 1.0 / bound.bank.m))
+        if crowd is not None:
+            if self.crowd == "dawid_skene":
+                crowd, codes = self._ask_the_classifier(crowd, y, mean, labelled.weight)
+                labelled = replace(labelled, codes=codes, classes=self.classes_)
+            labelled = replace(labelled, weight=labelled.weight * crowd.confidence)
+        estimate = estimate_noise(mean, labelled.codes, self.classes_.size, labelled.weight)
+        noise = self._keep_noise(estimate, given)
+        method = self._method()
+        tasks = method.tasks(labelled.tasks(), bound.bank, noise, labelled.training.kernels)
+        if method.chooses:
+            self._fit_rounds(bound, labelled.plan, tasks, method, noise)
+        else:
+            self._solve(bound, labelled.plan, tasks)
+        self.picked_ = method.in_words(self.norm, noise)
         return self
 
-    def _best_mixture(
-        self, bank: Bank, training: Training, targets: list[np.ndarray], weight: np.ndarray
-    ) -> tuple[Mixture, float]:
-        """Groups of kernels alike, or what beats that beyond doubt; and C by leave-one-out, over all classes together.
+    def _method(self) -> NoiseMethod:
+        if self.method == "auto":
+            return Auto(bool(self.fit_intercept))
+        if self.method == "stochastic":
+            return Stochastic(self.budget, self.confidence, self.exact_set)
+        if self.method == "corrected":
+            return Corrected(str(self.loss))
+        return Ramp() if self.method == "ramp" else Trimmed()
 
-        Noisy labels make the mixture of smallest error a lottery: choosing it freely costs more than it gains.
-        """
-        y = targets[0] if len(targets) == 1 else np.stack(targets, axis=1)
-        choices = mixtures(kernel_groups(training.kernels, bank.m))
-        found = [
-            leave_one_out(bank.combine(one.weights), y, intercept=self.fit_intercept, weight=weight)
-            for one in choices
-        ]
-        best = int(np.argmin([one.errors[one.best] for one in found]))
-        usual = len(choices) - 1
-        misses = [np.mean((y - one.predictions).reshape(len(y), -1) ** 2, axis=1) for one in found]
-        better = (misses[usual] - misses[best])[weight > 0]
-        doubt = float(np.std(better)) / np.sqrt(better.size)
-        chosen = best if float(np.mean(better)) > BEYOND_DOUBT * doubt else usual
-        return choices[chosen], found[chosen].C
+    def _loss(self, n_classes: int) -> Loss:
+        return self._method().loss()
 
     def _check_parameters(self) -> None:
         if self.method not in METHODS:
-            from .._components import nearest
-
             raise ValueError(
                 f"unknown method {self.method!r}.{nearest(str(self.method), list(METHODS))} "
                 f"Methods: {', '.join(METHODS)}."
@@ -267,7 +261,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         elif not isinstance(self.noise_rate, Mapping):
             _check_rate("noise_rate", self.noise_rate)
 
-    def _one_label(self, y: Any) -> CrowdLabels | None:
+    def _joined(self, y: Column) -> CrowdLabels | None:
         """What annotators agree on, where there are several."""
         self.__dict__.pop("annotated_", None)
         shape = np.asarray(y, dtype=object).shape
@@ -277,18 +271,18 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         return self.annotated_
 
     def _ask_the_classifier(
-        self, crowd: CrowdLabels, annotations: Any, mean: np.ndarray, weight: np.ndarray
-    ) -> tuple[CrowdLabels, np.ndarray]:
+        self, crowd: CrowdLabels, annotations: Column, mean: Array, weight: Array
+    ) -> tuple[CrowdLabels, Codes]:
         """Let leave-one-out predictions join as one more annotator, whose reliability is learnt like the others'."""
         import pandas as pd
 
         n = weight.size
         for _ in range(self.crowd_rounds):
             targets = np.where(crowd.labels[:, None] == crowd.classes, 1.0, -1.0)
-            found = leave_one_out(
+            left_out = leave_one_out(
                 mean, targets, intercept=self.fit_intercept, weight=weight * crowd.confidence
             )
-            said = crowd.classes[np.argmax(found.predictions, axis=1)]
+            said = crowd.classes[np.argmax(left_out.predictions, axis=1)]
             votes = pd.DataFrame({"task": np.arange(n), "worker": "the classifier", "label": said})
             table = pd.concat([as_long(annotations), votes], ignore_index=True)
             crowd = aggregate(table, n, self.crowd)
@@ -296,7 +290,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         self.classes_, codes = np.unique(crowd.labels, return_inverse=True)
         return crowd, codes
 
-    def _given_rates(self) -> tuple[float, np.ndarray] | None:
+    def _given_rates(self) -> tuple[float, Array] | None:
         """Rate and class rates as given, None where they are to be estimated."""
         if isinstance(self.noise_rate, str):
             return None
@@ -315,145 +309,56 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             _check_rate(f"noise_rate of class {label!r}", rates[k])
         return float(rates.mean()), rates
 
-    def _keep_noise(self, estimate: NoiseEstimate, given: tuple[float, np.ndarray] | None) -> None:
+    def _keep_noise(self, estimate: NoiseEstimate, given: tuple[float, Array] | None) -> Noise:
         self.noise_rate_interval_ = estimate.interval
         self.noise_rate_ = estimate.rate if given is None else given[0]
         self.class_noise_rates_ = estimate.class_rates if given is None else given[1]
         self.label_quality_ = estimate.quality
         self.suspects_ = np.argsort(estimate.quality, kind="stable")
-
-    # ---- what each method minimises -------------------------------------------------------------------------
-
-    def _loss(self) -> Loss:
-        """A loss of the method's kind, for the checks before anything is known about the noise."""
-        if self.method == "auto":
-            return Squared()
-        if self.method == "corrected":
-            return CORRECTED[self.loss]()
-        return BudgetedHinge() if self.method == "stochastic" else Hinge()
-
-    def _loss_for(self, problem: int, problems: int, y: np.ndarray, weight: np.ndarray) -> Loss:
-        """The loss of one problem, now that the noise is known."""
-        if self.method == "stochastic":
-            if self.budget is not None:
-                return BudgetedHinge(self.budget)
-            rate = min(self.noise_rate_, 0.499)
-            return BudgetedHinge.from_noise_rate(len(y), rate, self.confidence, self.exact_set)
-        if self.method != "corrected":
-            return self._loss()
-        rates = self.class_noise_rates_
-        if y.ndim == 2:
-            raise ValueError(
-                "method='corrected' corrects one class against the rest at a time: with more than two classes use "
-                "multi_class='ovr'"
-            )
-        if problems == 1 and rates.size == 2:
-            pair = float(rates[1]), float(rates[0])
-        else:  # one class against the rest: what leaves the others is shared out among all classes
-            pair = float(rates[problem]), float(np.delete(rates, problem).mean() / (rates.size - 1))
-        share = float(np.sum(weight * (y > 0)) / np.sum(weight))
-        loss: Loss = CORRECTED[self.loss](*self._consistent(pair, share))
-        loss.check()
-        return loss
-
-    def _consistent(self, pair: tuple[float, float], share: float) -> tuple[float, float]:
-        """Rates that the labels allow: at least ``negative_rate`` of them are positive, ``positive_rate`` negative.
-
-        Otherwise the corrected loss has no minimum.  Given rates that contradict the labels are refused; estimated
-        ones are cut, and so that the labels keep some information.
-        """
-        positive, negative = pair
-        if isinstance(self.noise_rate, str):
-            positive, negative = min(positive, 0.9 * (1.0 - share)), min(negative, 0.9 * share)
-            return min(positive, 0.45), min(negative, 0.45)
-        if negative >= share or positive >= 1.0 - share:
-            raise ValueError(
-                f"noise_rate contradicts the labels: with a share of {negative:g} of the negative class labelled "
-                f"positive and {positive:g} of the positive class labelled negative, the share of positive labels "
-                f"would lie between {negative:g} and {1.0 - positive:g}, but it is {share:.3g}"
-            )
-        return pair
-
-    def _problem_loss(self, loss: Loss, problem: int) -> Loss:
-        return self._losses[problem]
-
-    def _choose(self, bank: Bank, targets: np.ndarray, weight: np.ndarray, norm: Norm) -> tuple[Norm, float]:
-        if self.method == "auto":
-            mixture, C = self._pick
-            return Fixed(mixture.weights), C
-        if self.method == "stochastic" and self.budget is None:
-            factor = budget_from_noise_rate(bank.n, 0.0, self.confidence)[1]
-            return norm, factor * float(self.C)
-        return norm, float(self.C)
-
-    def _in_words(self) -> str:
-        if self.method == "auto":
-            mixture, C = self._pick
-            return f"squared loss on {mixture.name}, C = {C:.3g}, by leave-one-out"
-        return f"{self.method} on norm {self.norm!r}, noise rate {self.noise_rate_:.3g}"
-
-    # ---- samples chosen anew after every fit ----------------------------------------------------------------
+        return Noise(self.noise_rate_, self.class_noise_rates_, given is not None)
 
     def _fit_rounds(
-        self,
-        bank: Bank,
-        bound: Any,
-        training: Training,
-        targets: list[np.ndarray],
-        weights: list[np.ndarray],
-        labels: list[Any],
+        self, bound: Bound, plan: Plan, tasks: list[Task], method: NoiseMethod, noise: Noise
     ) -> None:
         """Alternate the choice of samples and a weighted fit; each lowers the same objective."""
-        shares = [np.ones_like(weight) for weight in weights]
+        shares = [np.ones_like(task.weight) for task in tasks]
         self.objectives_: list[float] = []
         for turn in range(1, self.max_rounds + 1):
-            self._fit_on(
-                bank, bound, training, targets, [w * s for w, s in zip(weights, shares, strict=True)], labels
-            )
-            losses = self._training_losses(bank, targets)
-            chosen = [self._chosen(loss, w) for loss, w in zip(losses, weights, strict=True)]
+            kept = [replace(t, weight=t.weight * share) for t, share in zip(tasks, shares, strict=True)]
+            self._solve(bound, plan, kept)
+            losses = self._training_losses(bound.bank, tasks)
+            chosen = [
+                method.chosen(loss, task.weight, noise) for loss, task in zip(losses, tasks, strict=True)
+            ]
             left_out = sum(
-                float(np.sum(w * (1.0 - s))) for w, s in zip(weights, shares, strict=True)
-            )  # a sample that the ramp leaves out costs its full height
-            fine = float(self.C) * left_out if self.method == "ramp" else 0.0
-            self.objectives_.append(self.certificate_.primal + fine)
+                float(np.sum(task.weight * (1.0 - share))) for task, share in zip(tasks, shares, strict=True)
+            )
+            self.objectives_.append(self.certificate_.primal + method.fine(float(self.C), left_out))
             same = all(np.array_equal(new, old) for new, old in zip(chosen, shares, strict=True))
             # samples of one class teach nothing: the fit on both is kept
-            kept = (y[(w * s) > 0] for y, w, s in zip(targets, weights, chosen, strict=True))
-            if same or turn == self.max_rounds or any(np.unique(y, axis=0).shape[0] < 2 for y in kept):
-                break
-            if TimeShares(self._stop(), 1).used_up:
+            next_targets = [t.y[(t.weight * share) > 0] for t, share in zip(tasks, chosen, strict=True)]
+            poor = any(np.unique(y, axis=0).shape[0] < 2 for y in next_targets)
+            if same or turn == self.max_rounds or poor or TimeShares(plan.stop, 1).used_up:
                 break
             shares = chosen
         self.sample_share_ = shares[0] if len(shares) == 1 else np.stack(shares, axis=1)
 
-    def _training_losses(self, bank: Bank, targets: list[np.ndarray]) -> list[np.ndarray]:
-        """Hinge losses of the training samples, one array a problem."""
-        several = len(targets) > 1
+    def _training_losses(self, bank: Bank, tasks: list[Task]) -> list[Array]:
+        """Hinge losses of the training samples, one array per task."""
+        several = len(tasks) > 1
         weights = self.weights_ if several else [self.weights_]
         betas = self.dual_coef_.T if several else [self.dual_coef_]
         shifts = self.intercept_ if several else [self.intercept_]
         out = []
-        for y, d, beta, b in zip(targets, weights, betas, shifts, strict=True):
-            losses = np.maximum(0.0, 1.0 - y * (bank.mix_product(d, beta) + b))
+        for task, d, beta, b in zip(tasks, weights, betas, shifts, strict=True):
+            losses = np.maximum(0.0, 1.0 - task.y * (bank.mix_product(d, beta) + b))
             out.append(losses if losses.ndim == 1 else losses.sum(axis=1))
         return out
 
-    def _chosen(self, losses: np.ndarray, weight: np.ndarray) -> np.ndarray:
-        """Samples to stand on: those below the ramp's height, or the best share of the weight."""
-        if self.method == "ramp":
-            return (losses < 1.0).astype(float)
-        order = np.argsort(losses, kind="stable")
-        before = np.cumsum(weight[order]) - weight[order]
-        share = np.zeros_like(weight)
-        limit = (1.0 - self.noise_rate_) * float(weight.sum())
-        share[order] = (before < limit * (1.0 - 1e-12)).astype(float)
-        return share
 
-
-def _check_rate(name: str, rate: Any) -> None:
+def _check_rate(name: str, rate: object) -> None:
     number = isinstance(rate, int | float | np.integer | np.floating) and not isinstance(rate, bool)
-    if not (number and 0.0 <= rate < 0.5):
+    if not (number and 0.0 <= float(rate) < 0.5):  # type: ignore[arg-type]
         raise ValueError(
             f"{name} must be a share in [0, 0.5), got {rate!r}: from one half on, labels say nothing or the opposite"
         )

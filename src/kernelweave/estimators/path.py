@@ -6,12 +6,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
+from numpy.typing import ArrayLike
 
+from .._estimating import TimeShares, one_call
 from ..problems import Certificate
-from ..solvers import choose_solver, follow_path
-from ._inputs import bind
-from ._one_fit import TimeShares, one_call
+from ._bind import bind
+from ._tasks import path_of
+from ._types import Array, Column, KernelsLike, Samples
 from .classifier import MKLClassifier
 
 __all__ = ["MKLPath", "checked_Cs", "mkl_path"]
@@ -44,7 +45,7 @@ class MKLPath:
     kernel_names: np.ndarray
 
     def __repr__(self) -> str:
-        worst = max(one.relative_gap for one in self.certificates)
+        worst = max(certificate.relative_gap for certificate in self.certificates)
         return (
             f"MKLPath: {len(self.Cs)} fits for C from {self.Cs[0]:g} to {self.Cs[-1]:g}, each proved to be within "
             f"{100 * max(worst, 0.0):.2g} % of its optimum, in {self.passes.sum():.1f} passes over the bank"
@@ -52,7 +53,9 @@ class MKLPath:
 
 
 @one_call
-def mkl_path(X: Any, y: Any, kernels: Any = None, *, Cs: Any = None, **parameters: Any) -> MKLPath:
+def mkl_path(
+    X: Samples, y: Column, kernels: KernelsLike = None, *, Cs: ArrayLike | None = None, **parameters: Any
+) -> MKLPath:
     """Fit a two-class problem for many values of C, each started from the last, on one bank.
 
     Parameters
@@ -82,43 +85,27 @@ def mkl_path(X: Any, y: Any, kernels: Any = None, *, Cs: Any = None, **parameter
     """
     estimator = MKLClassifier(kernels, **parameters)
     Cs = checked_Cs(30 if Cs is None else Cs)
-    training, codes, weight = estimator._checked(X, y, None)
-    if estimator.classes_.size != 2:
-        raise ValueError(f"mkl_path needs two classes, got {estimator.classes_.size}")
-    targets, weights, _ = estimator._problems(codes, weight)
-    loss, norm, solver = estimator._components()
-    bank, _ = bind(training, estimator, effective_n_jobs(estimator.n_jobs))
-    solver = solver or choose_solver(loss, norm, bank)
-    found = [
-        solution
-        for _, _, solution in follow_path(
-            bank,
-            loss,
-            norm,
-            solver,
-            targets[0],
-            Cs,
-            TimeShares(estimator._stop(), len(Cs)),
-            sample_weight=weights[0],
-            fit_intercept=estimator.fit_intercept,
-            callback=estimator.callback,
-            verbose=estimator.verbose,
-        )
-    ]
+    labelled = estimator._checked(X, y, None)
+    if labelled.classes.size != 2:
+        raise ValueError(f"mkl_path needs two classes, got {labelled.classes.size}")
+    plan = labelled.plan
+    bound = bind(labelled.training, plan.bank)
+    fits = path_of(labelled.tasks()[0], bound.bank, plan, Cs, TimeShares(plan.stop, len(Cs)))
+    solutions = [solution for _, _, solution in fits]
     return MKLPath(
         Cs=Cs,
-        weights=np.stack([one.point.weights for one in found]),
-        dual_coefs=np.stack([one.point.beta for one in found]),
-        intercepts=np.array([one.certificate.intercept for one in found]),
-        certificates=[one.certificate for one in found],
-        n_iter=np.array([one.n_iter for one in found]),
-        passes=np.array([one.passes for one in found]),
-        seconds=np.array([one.seconds for one in found]),
-        kernel_names=np.array(training.names, dtype=object),
+        weights=np.stack([solution.point.weights for solution in solutions]),
+        dual_coefs=np.stack([solution.point.beta for solution in solutions]),
+        intercepts=np.array([solution.certificate.intercept for solution in solutions]),
+        certificates=[solution.certificate for solution in solutions],
+        n_iter=np.array([solution.n_iter for solution in solutions]),
+        passes=np.array([solution.passes for solution in solutions]),
+        seconds=np.array([solution.seconds for solution in solutions]),
+        kernel_names=np.array(labelled.training.names, dtype=object),
     )
 
 
-def checked_Cs(Cs: Any) -> np.ndarray:
+def checked_Cs(Cs: ArrayLike) -> Array:
     """Return increasing values of C; a whole number stands for that many from 1e-2 to 1e3."""
     given = np.logspace(-2, 3, Cs) if isinstance(Cs, int | np.integer) and Cs > 0 else Cs
     values = np.unique(np.atleast_1d(np.asarray(given, dtype=float)))

@@ -2,16 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
+from sklearn.utils.validation import check_array, column_or_1d
 
-from ..banks._device import on_host
-from ..distributed import in_memory, lazily
+from .._estimating import one_fit, weigh_samples
+from ..banks.devices import on_host
+from ..cluster import in_memory, lazily
 from ._base import BaseMKL
-from ._one_fit import one_fit
+from ._tasks import Task
+from ._types import (
+    Array,
+    Bytes,
+    Callback,
+    Column,
+    Device,
+    FileName,
+    KernelsLike,
+    LossLike,
+    NormLike,
+    Samples,
+    SolverLike,
+)
 
 __all__ = ["MKLRegressor"]
 
@@ -48,12 +63,12 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
 
     def __init__(
         self,
-        kernels: Any = None,
+        kernels: KernelsLike = None,
         *,
-        loss: Any = "squared",
-        norm: Any = "l1",
+        loss: LossLike = "squared",
+        norm: NormLike = "l1",
         C: float = 1.0,
-        solver: Any = "auto",
+        solver: SolverLike = "auto",
         tol: float = 1e-3,
         fit_intercept: bool = True,
         normalize: str | None = "trace",
@@ -61,14 +76,14 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         max_iter: int | None = None,
         max_seconds: float | None = None,
         storage: str = "auto",
-        dtype: Any = "float64",
-        memory_budget: int | float | str | None = None,
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
         warm_start: bool = False,
-        checkpoint: Any = None,
-        callback: Any = None,
+        checkpoint: FileName | None = None,
+        callback: Callback | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
-        device: Any = None,
+        device: Device = None,
     ) -> None:
         super().__init__(
             kernels,
@@ -94,7 +109,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         )
 
     @one_fit
-    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> MKLRegressor:
+    def fit(self, X: Samples, y: Column, sample_weight: Column = None) -> Self:
         """Learn kernel weights and coefficients.
 
         Parameters
@@ -110,24 +125,20 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         -------
         self
         """
-        self._components()
+        plan = self._plan()
         if y is None:
             raise ValueError("requires y to be passed, but the target y is None")
         y = column_or_1d(
             check_array(on_host(in_memory(y)), ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
         )
-        training = self._training(X, len(y))
-        self._check_length(training, y)
-        shell = np.empty((training.n, 0))
-        weight = _check_sample_weight(
-            in_memory(sample_weight), shell, dtype=np.float64, ensure_non_negative=True
-        )
+        training = self._training(X, plan.bank, len(y))
+        weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
-        self._fit(training, [y], [weight], ["y"])
+        self._fit(training, plan, [Task(y, weight, "y", plan.loss, plan.norm, plan.C)])
         return self
 
     @lazily
-    def predict(self, X: Any) -> np.ndarray:
+    def predict(self, X: Samples) -> Array:
         """Return predicted values."""
         return self._decision(X)

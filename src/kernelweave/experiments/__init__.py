@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._study import Study
+    from ._study import Part, Study
 
 __all__ = ["STUDIES", "load_study"]
 

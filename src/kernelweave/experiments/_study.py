@@ -19,7 +19,7 @@ import pandas as pd
 
 from ._tables import write_table
 
-__all__ = ["Key", "Part", "Report", "Row", "Study", "run_part"]
+__all__ = ["Key", "Part", "Report", "Row", "Study"]
 
 Key = Mapping[str, Any]
 Row = dict[str, Any]
@@ -95,6 +95,45 @@ class Part:
         text = json.dumps(self.settings, sort_keys=True, default=str)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
+    def run(
+        self,
+        study: str,
+        folder: Path,
+        command: str,
+        *,
+        repeats: int | None = None,
+        quick: bool = False,
+        n_jobs: int = 1,
+        restart: bool = False,
+        say: Callable[[str], None] = print,
+    ) -> Sequence[str]:
+        """Run what is not done yet, then report; returns the report's lines."""
+        from joblib import Parallel, delayed
+        from tqdm.auto import tqdm
+
+        missing = list(self.missing())
+        for text in missing:
+            say(f"{self.name}: not run: {text}")
+        keys = list(self.keys(repeats or (self.quick_repeats if quick else self.repeats)))
+        if not keys:
+            say(f"{self.name}: nothing to run")
+            return []
+        kept = _Kept(folder / f"{study}_{self.name}_runs.csv", self, restart)
+        left = [key for key in keys if key not in kept]
+        if len(left) < len(keys):
+            say(f"{self.name}: {len(keys) - len(left)} of {len(keys)} runs are done already")
+        bar = tqdm(total=len(keys), initial=len(keys) - len(left), desc=self.name, unit="run")
+        try:
+            running = Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)(
+                delayed(self.work)(key) for key in left
+            )
+            for key, rows in zip(left, running, strict=True):
+                kept.add(key, rows)
+                bar.update()
+        finally:
+            bar.close()
+        return self.report(kept.of(keys), Report(folder, study, self.name, command, missing))
+
 
 @dataclass(frozen=True)
 class Study:
@@ -155,43 +194,3 @@ class _Kept:
             text.merge(wanted.drop_duplicates(), on=names, how="left", indicator=True)["_merge"] == "both"
         )
         return rows[chosen.to_numpy()].reset_index(drop=True)
-
-
-def run_part(
-    study: str,
-    part: Part,
-    folder: Path,
-    command: str,
-    *,
-    repeats: int | None = None,
-    quick: bool = False,
-    n_jobs: int = 1,
-    restart: bool = False,
-    say: Callable[[str], None] = print,
-) -> Sequence[str]:
-    """Run what is not done yet, then report; returns the report's lines."""
-    from joblib import Parallel, delayed
-    from tqdm.auto import tqdm
-
-    missing = list(part.missing())
-    for text in missing:
-        say(f"{part.name}: not run: {text}")
-    keys = list(part.keys(repeats or (part.quick_repeats if quick else part.repeats)))
-    if not keys:
-        say(f"{part.name}: nothing to run")
-        return []
-    kept = _Kept(folder / f"{study}_{part.name}_runs.csv", part, restart)
-    left = [key for key in keys if key not in kept]
-    if len(left) < len(keys):
-        say(f"{part.name}: {len(keys) - len(left)} of {len(keys)} runs are done already")
-    bar = tqdm(total=len(keys), initial=len(keys) - len(left), desc=part.name, unit="run")
-    try:
-        running = Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)(
-            delayed(part.work)(key) for key in left
-        )
-        for key, rows in zip(left, running, strict=True):
-            kept.add(key, rows)
-            bar.update()
-    finally:
-        bar.close()
-    return part.report(kept.of(keys), Report(folder, study, part.name, command, missing))

@@ -1,9 +1,9 @@
 """Reading a fitted model: which views its kernels look at, how stable the weights are, why a sample is decided so."""
 
+from ..similarity import Agreement, Indefiniteness, agreement, indefiniteness
 from .explain import Contributions, contributions, feature_weights
 from .groups import group_table
 from .permutation import view_p_values
-from .similarity import Agreement, Indefiniteness, agreement, indefiniteness
 from .stability import WeightStability, weight_stability
 from .views import final_estimator, kernel_families, kernel_views
 

@@ -8,11 +8,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
-from sklearn.utils.validation import check_is_fitted
 
-from ..banks import BoundKernels, PrecomputedKernels, StreamedKernels
-from ..estimators._inputs import new_samples
-from ..kernels._features import stack_features
+from ..estimators.fitted import function_of, samples_for
 from .views import final_estimator, kernel_views, transformed
 
 __all__ = ["Contributions", "contributions", "feature_weights"]
@@ -122,12 +119,8 @@ def contributions(model: Any, X: Any, *, views: Any = None) -> Contributions:
     (5, 3)
     """
     estimator = final_estimator(model)
-    check_is_fitted(estimator, "dual_coef_")
-    bound = getattr(estimator, "_bound", None)
-    if bound is None:
-        raise ValueError(f"the decisions of {type(estimator).__name__} are no sum over kernels")
-    new = new_samples(estimator, transformed(model, X), bound, estimator._kind)
-    values = _by_kernel(estimator, bound, new)
+    function = function_of(estimator)
+    values = function.by_kernel(samples_for(estimator, transformed(model, X)))
     classes = getattr(estimator, "classes_", None)
     if values.ndim == 3 and classes is not None and len(classes) == 2:
         # two classes with a function each: what tells them apart is the difference
@@ -137,40 +130,6 @@ def contributions(model: Any, X: Any, *, views: Any = None) -> Contributions:
     return Contributions(
         values, offset, np.asarray(estimator.kernel_names_, dtype=object), kernel_views(model, views), classes
     )
-
-
-def _by_kernel(estimator: Any, bound: Any, new: Any) -> Array:
-    weights, coef = estimator.weights_, estimator._coef
-    m = weights.shape[-1]
-    out: Array | None = None
-    for position, j in enumerate(estimator._active):
-        if isinstance(bound, PrecomputedKernels):
-            alone = np.zeros_like(weights)
-            alone[..., j] = weights[..., j]
-            values = bound.decision(new, alone, coef)
-        else:
-            one = _alone(bound, position, new)
-            values = one.decision(new, weights[..., [j]], coef)
-        if out is None:
-            out = np.zeros((values.shape[0], m, *values.shape[1:]))
-        out[:, j] = values
-    if out is None:
-        from ..kernels._helpers import n_samples
-
-        rows = new[0].shape[0] if isinstance(bound, PrecomputedKernels) else n_samples(new)
-        out = np.zeros((rows, m, *coef.shape[1:]))
-    return out
-
-
-def _alone(bound: Any, position: int, new: Any) -> BoundKernels:
-    """Return one of the kernels that are kept, by itself."""
-    kernel, normaliser = bound.kernels[position], bound.normaliser.restrict(np.array([position]))
-    if isinstance(bound, StreamedKernels):
-        _, starts = stack_features(bound.kernels, new[:1])
-        assert bound.direction is not None
-        part = bound.direction[starts[position] : starts[position + 1]]
-        return StreamedKernels([kernel], None, normaliser, None, part)
-    return BoundKernels([kernel], bound.samples, normaliser)
 
 
 def feature_weights(model: Any) -> Any:
@@ -204,27 +163,25 @@ def feature_weights(model: Any) -> Any:
     import pandas as pd
 
     estimator = final_estimator(model)
-    check_is_fitted(estimator, "dual_coef_")
-    bound = getattr(estimator, "_bound", None)
-    if type(bound) is not BoundKernels:
+    terms = list(function_of(estimator).each())
+    if any(getattr(term.kernels.samples, "ndim", 0) != 2 for term in terms):
         raise ValueError("feature weights need a model that was fitted on rows of numbers in memory")
-    if bound.normaliser.mode == "cosine":
+    if any(term.kernels.normaliser.mode == "cosine" for term in terms):
         raise ValueError(
             "normalize='cosine' divides by the length of a row: its linear kernels are not linear"
         )
     names, views = feature_names(model, estimator), kernel_views(model)
     tables = []
-    for position, j in enumerate(estimator._active):
-        kernel = bound.kernels[position]
-        columns = kernel.linear_columns(len(names))
+    for term in terms:
+        j, normaliser = int(term.index[0]), term.kernels.normaliser
+        columns = term.kernels.kernels[0].linear_columns(len(names))
         if columns is None:
             continue
-        mine = bound.samples[:, columns]
-        values = np.asarray(mine.toarray() if hasattr(mine, "tocsr") else mine, dtype=float)
-        if bound.normaliser.center:
+        rows = term.kernels.samples[:, columns]
+        values = np.asarray(rows.toarray() if hasattr(rows, "tocsr") else rows, dtype=float)
+        if normaliser.center:
             values = values - values.mean(axis=0)
-        scale = estimator.weights_[..., j] * bound.normaliser.scale[position]
-        w = values.T @ estimator._coef * scale
+        w = values.T @ term.coef * (term.weights[..., 0] * normaliser.scale[0])
         weights = {"weight": w} if w.ndim == 1 else {
             f"weight of {label}": w[:, k] for k, label in enumerate(estimator.classes_)
         }  # fmt: skip

@@ -11,7 +11,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
-from ..kernels._helpers import take
+from ..kernels import take
 from .explain import Contributions, contributions
 from .stability import refuse_matrices
 from .views import final_estimator
@@ -107,8 +107,10 @@ def test_views(
         for b in range(permutations):
             decisions = []
             for (part, _), views in zip(parts, split, strict=True):
-                mine = views[:, v]
-                decisions.append(part.decision - mine + mine[random.permutation(len(mine))])
+                contribution = views[:, v]
+                decisions.append(
+                    part.decision - contribution + contribution[random.permutation(len(contribution))]
+                )
             shuffled[b] = quality(decisions)
         p = (1 + int(np.sum(shuffled >= true - 1e-12))) / (permutations + 1)
         rows.append({"view": name, "quality": true, "shuffled": float(shuffled.mean()), "p_value": p})

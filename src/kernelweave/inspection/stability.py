@@ -13,7 +13,7 @@ from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
-from ..kernels._helpers import take
+from ..kernels import take
 from .views import final_estimator, kernel_families, kernel_views, learnt_weights
 
 __all__ = ["WeightStability", "weight_stability"]
@@ -166,7 +166,7 @@ def weight_stability(
     y = np.asarray(y)
     whole = model if hasattr(final_estimator(model), "weights_") else clone(model).fit(X, y)
     reference = learnt_weights(whole)
-    found, scores = [], []
+    refitted, scores = [], []
     splits = list(_splits(method, n_refits, n_folds, y, is_classifier(model), random_state))
     for done, (train, test) in enumerate(splits):
         other = clone(model).fit(take(X, train), y[train])
@@ -176,12 +176,12 @@ def weight_stability(
                 f"a refit has {shares.size} kernels, the whole fit {reference.size}: the number of kernels must not "
                 "depend on the samples"
             )
-        found.append(shares)
+        refitted.append(shares)
         scores.append(other.score(take(X, test), y[test]) if test.size else np.nan)
         if progress is not None:
             progress(done + 1, len(splits))
     return WeightStability(
-        np.stack(found), reference, np.asarray(final_estimator(whole).kernel_names_, dtype=object),
+        np.stack(refitted), reference, np.asarray(final_estimator(whole).kernel_names_, dtype=object),
         kernel_views(whole, views), kernel_families(whole), np.array(scores), method, level, threshold,
     )  # fmt: skip
 

@@ -85,16 +85,16 @@ def _view(kernel: Any) -> str:
 
 def _labels(kernel: Any) -> list[str]:
     """Labels of the columns that a kernel, or a kernel inside it, is on."""
-    from ..kernels._selection import describe
+    from ..kernels import describe_columns
     from ..kernels.columns import OnColumns
 
     if isinstance(kernel, OnColumns):
-        return [str(kernel.label or describe(kernel.columns))]
+        return [str(kernel.label or describe_columns(kernel.columns))]
     inside = list(getattr(kernel, "kernels", ()) or ())
     if hasattr(kernel, "kernel"):
         inside.append(kernel.kernel)
-    found = [labels for one in inside for labels in (_labels(one) or [ALL])]
-    return found if set(found) != {ALL} else []
+    labels_ = [labels for part in inside for labels in (_labels(part) or [ALL])]
+    return labels_ if set(labels_) != {ALL} else []
 
 
 def kernel_families(model: Any) -> np.ndarray:

@@ -13,8 +13,11 @@ from __future__ import annotations
 
 from .._numerics.spectrum import clip_spectrum, flip_spectrum, shift_spectrum
 from ._algebra import Stack, as_spec, expand_kernels, resolve_kernels
+from ._features import stack_features
+from ._helpers import n_samples, take
 from ._kernel import Kernel, KernelSpec, Schema, registry
 from ._numeric import NumericKernel
+from ._selection import describe as describe_columns
 from .approximate import nystroem
 from .combined import summed
 from .distance import from_distance
@@ -41,6 +44,7 @@ __all__ = [
     "constant",
     "cosine",
     "default_bank",
+    "describe_columns",
     "expand_kernels",
     "flip_spectrum",
     "from_distance",
@@ -52,6 +56,7 @@ __all__ = [
     "intersection",
     "laplacian",
     "linear",
+    "n_samples",
     "nystroem",
     "per_feature",
     "per_view",
@@ -62,6 +67,8 @@ __all__ = [
     "registry",
     "resolve_kernels",
     "shift_spectrum",
+    "stack_features",
     "summed",
+    "take",
     "tanimoto",
 ]

@@ -197,11 +197,11 @@ class BudgetedHinge(Hinge, registered_as="budgeted_hinge"):
         half = 0.5 * self.budget * float(np.sum(c))
         ends = []
         for sign in (1.0, -1.0):
-            mine = (y == sign) & (c > 0)
-            spare = float(np.sum(c[mine])) - half
+            members = (y == sign) & (c > 0)
+            spare = float(np.sum(c[members])) - half
             if spare <= 0:  # the smaller class cannot spend its half: the budget does not bind
                 return plain
-            ends.append(minimise_piecewise_linear(1.0 - sign * f[mine], c[mine], -spare))
+            ends.append(minimise_piecewise_linear(1.0 - sign * f[members], c[members], -spare))
         u, v = ends
         return 0.5 * (u - v) if u + v > 0 else plain
 

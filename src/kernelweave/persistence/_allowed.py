@@ -9,24 +9,26 @@ from functools import cache
 __all__ = ["allowed_objects", "allowed_parts", "is_estimator"]
 
 #: rooms whose components (kernels, losses, norms, solvers) are parameters of a model
-ROOMS = ("kernels", "losses", "norms", "solvers", "estimators", "problems")
+ROOMS = ("kernels", "losses", "norms", "solvers", "estimators", "similarity")
 #: what an estimator keeps beside components
 KEPT = (
     "kernelweave.banks.bound.BoundKernels",
     "kernelweave.banks.bound.PrecomputedKernels",
+    "kernelweave.banks.function.KernelFunction",
+    "kernelweave.banks.function.Term",
     "kernelweave.banks.normalise.Normaliser",
     "kernelweave.banks.streaming.StreamedKernels",
+    "kernelweave.cluster.workers.ClusterCost",
     "kernelweave.crowd.CrowdLabels",
-    "kernelweave.distributed.workers.ClusterCost",
-    "kernelweave.estimators._partial.Stream",
-    "kernelweave.estimators._similarity_inputs.FunctionSource",
-    "kernelweave.estimators._similarity_inputs.HeldSource",
-    "kernelweave.estimators._similarity_inputs.Source",
-    "kernelweave.estimators._similarity_methods.SimilarityFit",
     "kernelweave.persistence._tables.SavedTable",
     "kernelweave.problems.certificate.Certificate",
-    "kernelweave.problems.similarity.DualPoint",
-    "kernelweave.problems.similarity.SimilarityCertificate",
+    "kernelweave.similarity.fits.SimilarityFit",
+    "kernelweave.similarity.inputs.FunctionSource",
+    "kernelweave.similarity.inputs.HeldSource",
+    "kernelweave.similarity.inputs.Source",
+    "kernelweave.similarity.points.DualPoint",
+    "kernelweave.similarity.points.SimilarityCertificate",
+    "kernelweave.solvers.online._stream.Stream",
 )
 #: what people put around a model; a function inside one of them (FunctionTransformer) is refused for itself
 SKLEARN = (

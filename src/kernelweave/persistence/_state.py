@@ -16,17 +16,16 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from ..banks.bound import BoundKernels, PrecomputedKernels
+from ..banks import BoundKernels, KernelFunction, PrecomputedKernels, Term
 from ..banks.normalise import Normaliser
-from ..estimators._base import BaseMKL
-from ..estimators._partial import Stream
-from ..kernels._helpers import n_samples, take
-from ..kernels._kernel import Kernel
+from ..estimators.fitted import has_function
+from ..kernels import Kernel, n_samples, take
+from ..solvers.online import Stream
 
 __all__ = ["check_state"]
 
-#: package of the estimators that are tried
-ESTIMATORS = BaseMKL.__module__.rpartition(".")[0]
+#: rooms whose estimators are tried
+ESTIMATORS = ("kernelweave.estimators.", "kernelweave.similarity.")
 #: a model of more columns is tried on a row of zeros that are not stored
 MANY_COLUMNS = 10**6
 
@@ -38,7 +37,7 @@ def check_state(model: Any) -> None:
         for kind in type(part).__mro__:
             CHECKS.get(kind.__name__, _nothing)(part)
     for part in parts:
-        if type(part).__module__.startswith(f"{ESTIMATORS}.") and isinstance(part, BaseEstimator):
+        if type(part).__module__.startswith(ESTIMATORS) and isinstance(part, BaseEstimator):
             _rehearse(part)
 
 
@@ -100,8 +99,33 @@ def _check_bound(part: BoundKernels) -> None:
 def _check_precomputed(part: PrecomputedKernels) -> None:
     if type(part.n) is not int or type(part.m) is not int or min(part.n, part.m) < 0:
         raise ValueError(f"a model on {part.m!r} matrices of {part.n!r} samples")
-    if not isinstance(part.normaliser, Normaliser) or part.m != part.normaliser.scale.size:
+    kept = np.arange(part.m) if part.index is None else part.index
+    if not isinstance(part.normaliser, Normaliser) or len(kept) != part.normaliser.scale.size:
         raise ValueError("the normalisation is not that of the matrices")
+    _positions("matrices", kept, part.m)
+
+
+def _positions(what: str, index: Any, size: int) -> None:
+    """Check that an index is one of ``size`` things."""
+    fits = isinstance(index, np.ndarray) and index.ndim == 1 and index.dtype.kind in "iu"
+    if not fits or (index.size and not 0 <= int(index.min()) <= int(index.max()) < size):
+        raise ValueError(f"{what} of the model are no positions below {size}")
+
+
+def _check_function(part: KernelFunction) -> None:
+    if type(part.m) is not int or not isinstance(part.terms, list) or not all(
+        isinstance(term, Term) for term in part.terms
+    ):  # fmt: skip
+        raise ValueError("the function of the model is none")
+    for term in part.terms:
+        _positions("kernels with weight", term.index, part.m)
+        if not isinstance(term.kernels, BoundKernels | PrecomputedKernels):
+            raise ValueError("the function of the model stands on no kernels")
+        count = term.index.size
+        _numbers("weights of the function", term.weights, (count,), (None, count))
+        _numbers("coefficients of the function", term.coef, (None,), (None, None))
+        if term.kernels.normaliser.scale.size != count:
+            raise ValueError("the function of the model has other kernels than weights")
 
 
 def _check_encoder(part: Any) -> None:
@@ -135,8 +159,11 @@ def _check_stream(part: Stream) -> None:
 
 
 def _check_estimator(part: Any) -> None:
-    if not isinstance(getattr(part, "_bound", None), BoundKernels | PrecomputedKernels | None):
+    if not isinstance(vars(part).get("_function"), KernelFunction | None):
         raise ValueError("the model stands on no kernels")
+    if has_function(part):
+        m = part._function.m
+        _numbers("weights_", part.weights_, (m,), (None, m))
     stream = getattr(part, "_stream", None)
     if stream is None:
         return
@@ -158,6 +185,7 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "Normaliser": _check_normaliser,
     "BoundKernels": _check_bound,
     "PrecomputedKernels": _check_precomputed,
+    "KernelFunction": _check_function,
     "Stream": _check_stream,
     "BaseMKL": _check_estimator,
     "OneHotEncoder": _check_encoder,
@@ -191,12 +219,12 @@ def _rehearse(model: Any) -> None:
 
 def _sample(model: Any) -> tuple[Any, bool]:
     """Return a row that a model should take, and whether it was fitted on it; None where it was not fitted."""
-    bound = getattr(model, "_bound", None)
+    bound = model._function.terms[0].kernels if has_function(model) and model._function.terms else None
     if isinstance(bound, PrecomputedKernels):
         _numbers("dual_coef_", model.dual_coef_, (bound.n,), (bound.n, None), (bound.n, None, None))
         _numbers("weights_", model.weights_, (bound.m,), (None, bound.m))
         return np.ones((bound.m, 1, bound.n)), False
-    if isinstance(bound, BoundKernels) and bound.samples is not None and n_samples(bound.samples) > 0:
+    if bound is not None and bound.samples is not None and n_samples(bound.samples) > 0:
         return take(bound.samples, [0]), True
     width = getattr(model, "n_features_in_", None)
     if width is None:

@@ -24,7 +24,7 @@ __all__ = ["solve_budgeted"]
 
 
 @dataclass(frozen=True)
-class _Found:
+class _Spending:
     """Coefficients with their product, what they spend of the budget, and at which price."""
 
     beta: Array
@@ -49,36 +49,36 @@ def solve_budgeted(
     assert budget is not None
     direct = not fit_intercept and not np.any(budget.free)
     inner = (_Spent if direct else _Priced)(K, y, c, budget, fit_intercept)
-    found: _Found | None = None
+    spending: _Spending | None = None
     binding, price = False, 0.0
     if start is not None:
         inside = loss.project(y, start.beta, c, fit_intercept)
         product = start.decision if keep_product and np.array_equal(inside, start.beta) else K @ inside
-        found = _Found(inside, product, inner.spend(inside), 0.0, True)
+        spending = _Spending(inside, product, inner.spend(inside), 0.0, True)
         # whether the budget bound the last time is the best guess for this time
-        binding, price = 0.0 < budget.limit * (1.0 - 1e-9) <= found.spent, 1.0 - start.margin
+        binding, price = 0.0 < budget.limit * (1.0 - 1e-9) <= spending.spent, 1.0 - start.margin
     tolerance = min(1e-2, 10 * target)
     best: FixedSolution | None = None
     while True:
         known = binding
         if not binding:
-            found = inner.at_price(0.0, tolerance, found)
-            binding = found.spent > budget.limit
+            spending = inner.at_price(0.0, tolerance, spending)
+            binding = spending.spent > budget.limit
             if binding:  # where no coefficient is at a bound, what is spent is proportional to 1 - price
-                price = max(price, 1.0 - budget.limit / found.spent)
+                price = max(price, 1.0 - budget.limit / spending.spent)
         if binding:
             # half of what the gap may be is left to the search for the price
-            found = inner.at_limit(tolerance, found, price, 0.5 * target)
-            binding, price = not known or found.price > 0, found.price
-        assert found is not None
-        beta, product = found.beta, found.product
-        if found.spent > budget.limit * (1.0 + 1e-12):
+            spending = inner.at_limit(tolerance, spending, price, 0.5 * target)
+            binding, price = not known or spending.price > 0, spending.price
+        assert spending is not None
+        beta, product = spending.beta, spending.product
+        if spending.spent > budget.limit * (1.0 + 1e-12):
             beta = loss.project(y, beta, c, fit_intercept)
             product = K @ beta
         solution = assess(loss, y, c, beta, product, fit_intercept, inner.iterations)
         if best is None or solution.relative_gap < best.relative_gap:
             best = solution
-        if best.relative_gap <= target or not found.converged or tolerance < 1e-14 or out_of_time():
+        if best.relative_gap <= target or not spending.converged or tolerance < 1e-14 or out_of_time():
             return best
         tolerance = finer(tolerance, target, solution.relative_gap)
 
@@ -94,7 +94,7 @@ class _Inner:
     def spend(self, beta: Array) -> float:
         return float(np.sum(np.maximum(self.y * beta - self.budget.free, 0.0)))
 
-    def at_price(self, price: float, tolerance: float, near: _Found | None) -> _Found:
+    def at_price(self, price: float, tolerance: float, near: _Spending | None) -> _Spending:
         """Solve with the linear term ``1 - price`` beyond what is free."""
         from .._numerics.smo import solve_box_qp
 
@@ -104,33 +104,33 @@ class _Inner:
         tolerance *= max(1.0 - price, 1e-6) if not np.any(free) else 1.0
         if price == 0.0 or not np.any(free):
             full = y * self.c
-            found = solve_box_qp(
+            solved = solve_box_qp(
                 self.K, (1.0 - price) * y, np.minimum(full, 0.0), np.maximum(full, 0.0),
                 equality=self.fit_intercept, tol=tolerance, beta=beta, product=product,
             )  # fmt: skip
-            self.iterations += int(found.iterations)
-            return _Found(found.beta, found.product, self.spend(found.beta), price, found.converged)
+            self.iterations += int(solved.iterations)
+            return _Spending(solved.beta, solved.product, self.spend(solved.beta), price, solved.converged)
         # the free part of a coefficient and the rest of it are two variables of the same sample
         n = y.size
         upper = np.concatenate([free, self.c - free]) * np.tile(y, 2)
         if beta is not None and product is not None:
             first = y * np.minimum(y * beta, free)
             beta, product = np.concatenate([first, beta - first]), np.tile(product, 2)
-        found = solve_box_qp(
+        solved = solve_box_qp(
             np.tile(self.K, (2, 2)), np.concatenate([y, (1.0 - price) * y]),
             np.minimum(upper, 0.0), np.maximum(upper, 0.0),
             equality=self.fit_intercept, tol=tolerance, beta=beta, product=product,
         )  # fmt: skip
-        self.iterations += int(found.iterations)
-        both = found.beta[:n] + found.beta[n:]
+        self.iterations += int(solved.iterations)
+        both = solved.beta[:n] + solved.beta[n:]
         both = y * np.minimum(y * both, self.c)
-        return _Found(both, found.product[:n], self.spend(both), price, found.converged)
+        return _Spending(both, solved.product[:n], self.spend(both), price, solved.converged)
 
 
 class _Spent(_Inner):
     """The budget as the engine's equality: ``a = share c + x`` with ``sum x = 0``, the price its multiplier."""
 
-    def at_limit(self, tolerance: float, near: _Found | None, price: float, target: float) -> _Found:
+    def at_limit(self, tolerance: float, near: _Spending | None, price: float, target: float) -> _Spending:
         from .._numerics.smo import solve_box_qp
 
         y, c = self.y, self.c
@@ -141,13 +141,13 @@ class _Spent(_Inner):
         if near is not None:
             x, product = y * near.beta - even, y * near.product - pull
         upper = c - even
-        found = solve_box_qp(
+        solved = solve_box_qp(
             G, 1.0 - pull, -even, upper, equality=True, tol=tolerance, beta=x, product=product
         )
-        self.iterations += int(found.iterations)
-        a = np.where(found.beta == upper, c, even + found.beta)
-        product = y * (found.product + pull)
-        return _Found(y * a, product, self.spend(y * a), found.intercept, found.converged)
+        self.iterations += int(solved.iterations)
+        a = np.where(solved.beta == upper, c, even + solved.beta)
+        product = y * (solved.product + pull)
+        return _Spending(y * a, product, self.spend(y * a), solved.intercept, solved.converged)
 
 
 class _Priced(_Inner):
@@ -156,10 +156,10 @@ class _Priced(_Inner):
     #: how fast spending falls with the price, once two prices were tried
     slope: float | None = None
 
-    def at_limit(self, tolerance: float, near: _Found | None, price: float, target: float) -> _Found:
+    def at_limit(self, tolerance: float, near: _Spending | None, price: float, target: float) -> _Spending:
         limit = self.budget.limit
-        low: _Found | None = None  # spends too much: the price is too low
-        high: _Found | None = None
+        low: _Spending | None = None  # spends too much: the price is too low
+        high: _Spending | None = None
         here = float(np.clip(price, 0.0, 1.0))
         step = 0.0
         sides: list[bool] = []
@@ -198,20 +198,22 @@ class _Priced(_Inner):
         assert high is not None
         return _mix(low, high, (limit - high.spent) / (low.spent - high.spent), limit)
 
-    def _scale(self, found: _Found) -> float:
+    def _scale(self, spending: _Spending) -> float:
         """Size of the objective, times the margin: what gaps are measured in."""
-        half = 0.5 * float(found.beta @ found.product)
-        left = max(1.0 - found.price, 1e-6)
-        return left * max(half, float(self.y @ found.beta) - half, np.finfo(float).tiny)
+        half = 0.5 * float(spending.beta @ spending.product)
+        left = max(1.0 - spending.price, 1e-6)
+        return left * max(half, float(self.y @ spending.beta) - half, np.finfo(float).tiny)
 
 
-def _scaled(found: _Found, limit: float) -> _Found:
+def _scaled(spending: _Spending, limit: float) -> _Spending:
     """Shrink coefficients until they spend the limit; only ever by a little."""
-    share = limit / found.spent
-    return _Found(share * found.beta, share * found.product, limit, found.price, found.converged)
+    share = limit / spending.spent
+    return _Spending(
+        share * spending.beta, share * spending.product, limit, spending.price, spending.converged
+    )
 
 
-def _mix(low: _Found, high: _Found, share: float, limit: float) -> _Found:
+def _mix(low: _Spending, high: _Spending, share: float, limit: float) -> _Spending:
     """``share`` of the first and the rest of the second: spends the limit."""
 
     def between(first: Array, second: Array) -> Array:
@@ -220,4 +222,4 @@ def _mix(low: _Found, high: _Found, share: float, limit: float) -> _Found:
 
     price = share * low.price + (1.0 - share) * high.price
     beta, product = between(low.beta, high.beta), between(low.product, high.product)
-    return _Found(beta, product, limit, price, low.converged and high.converged)
+    return _Spending(beta, product, limit, price, low.converged and high.converged)

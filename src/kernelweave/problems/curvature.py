@@ -28,6 +28,8 @@ __all__ = ["Curvature", "LateCurvature"]
 
 #: free directions beyond which conjugate gradients take the place of a factorisation; their steps, and what they leave
 MANY, MOST_STEPS, STEPS_GAP = 1500, 50, 1e-2
+#: share of the rows below which it pays to copy the part of a matrix that they need
+WORTH_A_COPY = 0.8
 
 
 class Curvature:
@@ -79,10 +81,10 @@ class Curvature:
         if free == 0:
             return np.zeros((0, self.m))
         lower = _stable_cholesky(block, self._ridge)
-        A = solve_triangular(lower, V, lower=True, check_finite=False)
+        solved = solve_triangular(lower, np.hstack([V, normals.T]), lower=True, check_finite=False)
+        A = solved[:, : self.m]
         taken: list[Array] = []
-        for row in normals:
-            normal = solve_triangular(lower, row, lower=True, check_finite=False)
+        for normal in solved.T[self.m :]:
             size = float(np.linalg.norm(normal))
             for other in taken:
                 normal = normal - other * ((other @ normal) / (other @ other))
@@ -169,7 +171,11 @@ def _root_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: 
     The system is K on the directions in which loose entries keep the sums of rows and, with an intercept, of columns: a
     projection, which costs next to nothing.  What few steps find of H is never more than H, and nearly all of it.
     """
-    free = loose & (np.count_nonzero(loose, axis=1) > 1)[:, None]
+    moving = np.count_nonzero(loose, axis=1) > 1
+    if np.count_nonzero(moving) < WORTH_A_COPY * moving.size:  # the others' rows are zero throughout
+        K, loose, products = _square(K, np.flatnonzero(moving)), loose[moving], products[:, moving]
+        moving = moving[moving]
+    free = loose & moving[:, None]
     share = free / np.maximum(np.count_nonzero(free, axis=1), 1)[:, None]
     between = np.diag(free.sum(axis=0).astype(float)) - free.T.astype(float) @ share
     back = np.linalg.pinv(between, rcond=1e-10, hermitian=True)

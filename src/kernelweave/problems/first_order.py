@@ -74,10 +74,10 @@ def solve_first_order(
         z, Kz = new + mu * (new - x), Knew + mu * (Knew - Kx)
         x, Kx = new, Knew
         if used >= look or square == 0.0:
-            found = dual.assess(x, Kx, used)
-            idle = 0 if found.relative_gap < 0.999 * best.relative_gap else idle + 1
-            if found.relative_gap < best.relative_gap:
-                best = found
+            solution = dual.assess(x, Kx, used)
+            idle = 0 if solution.relative_gap < 0.999 * best.relative_gap else idle + 1
+            if solution.relative_gap < best.relative_gap:
+                best = solution
             look = used + max(BETWEEN, used // 20)
             if square == 0.0:  # a fixed point
                 break

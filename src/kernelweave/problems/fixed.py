@@ -2,21 +2,18 @@
 
 ``J(d) = max over beta of sum_i c_i dual(beta_i / c_i) - beta' K beta / 2``, an SVM for the hinge loss.  Losses whose
 dual is a box QP go to the SMO engine, also with a budget on top (``budgeted``); losses with curvature everywhere to
-Newton's method, a Cholesky factorisation a step.  All stop on the duality gap of this inner problem, which costs O(n)
-from what they hold.
+Newton's method (``newton``, ``softmax``), the multiclass hinge to a solver of its own (``joint``).  All stop on the
+duality gap of this inner problem, which costs O(n) from what they hold.
 """
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
 
-from .._numerics.deadline import out_of_time, time_left
+from .._numerics.deadline import out_of_time
 from .._numerics.namespace import to_numpy
 from ..losses import Loss
 from .certificate import Array, relative_gap
@@ -85,9 +82,10 @@ def solve_fixed(
             return solve_first_order(K, loss, y, c, fit_intercept, target, start)
         K = to_numpy(K).astype(float)
     if loss.joint and loss.has_curvature:
+        from .newton import Inner
         from .softmax import solve_softmax
 
-        return solve_softmax(K, loss, y, c, fit_intercept, target, start)
+        return solve_softmax(Inner(K, loss, y, c, fit_intercept), target, start)
     if loss.joint:
         from .joint import solve_joint
 
@@ -95,7 +93,9 @@ def solve_fixed(
     if y.ndim == 2:
         return _solve_columns(K, loss, y, c, fit_intercept, target, start, keep_product)
     if loss.has_curvature:
-        return _newton(K, loss, y, c, fit_intercept, target, start)
+        from .newton import Inner, solve_newton
+
+        return solve_newton(Inner(K, loss, y, c, fit_intercept), target, start)
     if loss.dual_budget(y, c) is not None:
         from .budgeted import solve_budgeted
 
@@ -184,114 +184,3 @@ def _smo(
             return best
         tolerance = finer(tolerance, target, solution.relative_gap)
         beta, product = found.beta, found.product
-
-
-def _shrunk_start(loss: Loss, y: Array, c: Array, beta: Array, decision: Array, fit_intercept: bool) -> float:
-    """Return the factor, at most one, that suits a start to a matrix that has grown since it was found.
-
-    A function many times too large sits where a loss is flat, and Newton's method would halve its way back.
-    """
-
-    def primal(factor: float) -> float:
-        return assess(loss, y, c, factor * beta, factor * decision, fit_intercept, 0).primal
-
-    best, value = 1.0, primal(1.0)
-    for shrink in (0.5, *(10.0**-power for power in range(1, 17)), 0.0):
-        trial = primal(shrink)
-        if trial >= value:
-            break
-        best, value = shrink, trial
-    return best
-
-
-def _inverse(scaled: Array) -> Callable[[Array], Array]:
-    """Return the product with ``(I + scaled)^-1`` of a positive semidefinite matrix, which is overwritten.
-
-    Entries beyond 1e16 have a rounding larger than the identity, and then there may be no Cholesky factor; eigenvalues
-    tell what is rounding.
-    """
-    n = scaled.shape[0]
-    try:
-        system = scaled.copy()
-        system.flat[:: n + 1] += 1.0
-        factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
-        return lambda rhs: np.asarray(cho_solve(factor, rhs, check_finite=False))
-    except np.linalg.LinAlgError:
-        values, vectors = np.linalg.eigh(scaled)
-    shrink = 1.0 / (1.0 + np.maximum(values, 0.0))
-    return lambda rhs: np.asarray(vectors @ (shrink * (vectors.T @ rhs)))
-
-
-def _newton(
-    K: Array,
-    loss: Loss,
-    y: Array,
-    c: Array,
-    fit_intercept: bool,
-    target: float,
-    start: FixedSolution | None,
-    max_iter: int = 100,
-) -> FixedSolution:
-    """Newton's method on the primal, ``beta' K beta / 2 + sum c l(y, K beta + b)``.
-
-    The step solves ``(K + W^-1) step + shift of b = -W^-1 (beta + g)`` with W the curvatures and g the gradients of the
-    loss, in the form ``W^1/2 (I + W^1/2 K W^1/2)^-1 W^1/2`` that stays well conditioned where curvatures vanish.
-    """
-    n = y.size
-    beta = np.zeros(n) if start is None else start.beta.copy()
-    decision = np.zeros(n) if start is None else K @ beta
-    if start is not None:
-        factor = _shrunk_start(loss, y, c, beta, decision, fit_intercept)
-        beta, decision = factor * beta, factor * decision
-    floor = 1e-14 * float(np.max(c))
-    best: FixedSolution | None = None
-    idle, lowest, factorising = 0, np.inf, 0.0
-    for iteration in range(1, max_iter + 1):
-        b = loss.best_intercept(y, decision, c) if fit_intercept else 0.0
-        f = decision + b
-        gradient = c * loss.gradient(y, f)
-        # the gradient at the best intercept is a point of the dual set: its sum is zero
-        dual_beta = loss.project(y, -gradient, c, fit_intercept)
-        solution = assess(loss, y, c, dual_beta, K @ dual_beta, fit_intercept, iteration)
-        if solution.relative_gap > target:
-            # on a badly scaled matrix the gradient's rounding is multiplied by K, the iterate's own is not
-            inside = loss.project(y, beta, c, fit_intercept)
-            product = decision if np.array_equal(inside, beta) else K @ inside
-            own = assess(loss, y, c, inside, product, fit_intercept, iteration)
-            solution = min(solution, own, key=lambda candidate: candidate.gap)
-        better = best is None or solution.gap < 0.9 * best.gap
-        if best is None or solution.gap < best.gap:
-            best = solution
-        # a quadratic form below zero is rounding, and following it down would lead nowhere
-        here = 0.5 * max(float(beta @ decision), 0.0) + loss.total(y, f, c)
-        idle = 0 if better or here < lowest - 1e-9 * abs(lowest) else idle + 1
-        lowest = min(here, lowest)
-        if best.relative_gap <= target or idle == 6:  # idle: rounding has taken over
-            return best
-        # a factorisation cannot be left in the middle: it is begun only where the last one would have fitted in
-        if time_left() <= factorising:
-            return best
-        began = time.perf_counter()
-        w = np.maximum(c * loss.curvature(y, f), floor)
-        root = np.sqrt(w)
-        solve = _inverse((root[:, None] * K) * root[None, :])
-        factorising = time.perf_counter() - began
-        # from the residual, not for the new point: its rounding shrinks with it
-        direction = -root * solve((beta + gradient) / root)
-        if fit_intercept:
-            ones = root * solve(root)
-            direction = direction - ones * (np.sum(beta + direction) / np.sum(ones))
-        moved = K @ direction
-        step, slope = 1.0, float(beta @ moved + gradient @ moved)
-        while step > 1e-10:
-            trial = decision + step * moved
-            shift = loss.best_intercept(y, trial, c) if fit_intercept else 0.0
-            value = 0.5 * max(float((beta + step * direction) @ trial), 0.0) + loss.total(y, trial + shift, c)
-            if value <= here + 1e-4 * step * min(slope, 0.0) + 1e-15 * abs(here):
-                break
-            step *= 0.5
-        else:
-            return best
-        beta, decision = beta + step * direction, decision + step * moved
-    assert best is not None
-    return best

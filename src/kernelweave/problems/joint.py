@@ -38,6 +38,8 @@ TOO_MANY = 5000
 STEPS, ROUNDS, IDLE = 60, 200, 12
 #: first proximal term over the mean diagonal, how it shrinks and grows from round to round, and its least share
 HOLD, SHRINK, GROW, LEAST = 1e-1, 0.1, 5.0, 1e-12
+#: rows at least that tell what a kernel has in common
+SOME = 50
 #: damping of the intercepts over the sum of all bounds
 STAY = 1e-6
 #: bounds times the mean diagonal up to which a problem is solved at once, the factor between stages, their precision
@@ -63,7 +65,7 @@ def solve_joint(
     best = rows.judge()
     if best.relative_gap <= target:
         return best
-    if start is None:
+    if start is None or not np.any(start.beta):
         rows.grow()
         best = rows.judge()
     return rows.improve(best, target)
@@ -252,5 +254,5 @@ def _spread(K: Array, fit_intercept: bool) -> float:
     size = float(np.mean(np.diagonal(K)))
     if not fit_intercept:
         return size
-    some = np.linspace(0, K.shape[0] - 1, min(K.shape[0], 50)).astype(int)
-    return max(size - float(np.mean(K[some])), 1e-12 * size)
+    some = K[:: max(1, K.shape[0] // SOME)]
+    return max(size - float(np.sum(some)) / some.size, 1e-12 * size)

@@ -157,6 +157,8 @@ class MKLProblem:
     def repair(self, beta: Array) -> Array:
         """Nearest coefficients in the dual set; the same array where beta is in it up to rounding."""
         repaired = self.loss.project(self.y, beta, self.c, self.fit_intercept)
+        if repaired is beta:
+            return beta
         scale = 1e-13 * max(float(np.max(np.abs(beta), initial=0.0)), np.finfo(float).tiny)
         if float(np.max(np.abs(repaired - beta))) > scale:
             return repaired
@@ -181,6 +183,8 @@ class MKLProblem:
     def _lower_bound(self, beta: Array, quad: Array | None) -> tuple[float, Array]:
         """Dual value at the repaired coefficients; ``quad`` is used only where the repair changed nothing."""
         repaired = self.repair(beta)
+        if repaired is beta:
+            return self.dual(beta, quad), beta
         moved = float(np.max(np.abs(repaired - beta), initial=0.0))
         same = moved <= 1e-13 * float(np.max(np.abs(repaired), initial=0.0))
         return self.dual(repaired, quad if same else None), repaired

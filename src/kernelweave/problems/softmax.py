@@ -16,19 +16,23 @@ The same system gives the second derivatives of J in the kernel weights.
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .._numerics.deadline import out_of_time
 from .._numerics.softmax import probabilities
-from ..losses import Loss
 from .certificate import Array
-from .fixed import FixedSolution, assess
+from .fixed import FixedSolution
+from .newton import Inner, System, descend
 
 __all__ = ["SoftmaxSystem", "solve_softmax"]
 
 #: conjugate gradient steps at most, and unknowns up to which none are taken
 MOST, DIRECT = 1000, 400
+#: relative residuals of the first directions and of the most precise ones
+FIRST, FINEST = 1e-2, 1e-10
 #: bounds times the mean diagonal up to which a problem is solved at once, the factor between stages, the smallest one
 #: that is tried, and their precision
 AT_ONCE, STAGE, SMALLEST_STAGE, ROUGH = 10.0, 10.0, 1.05, 0.1
@@ -132,102 +136,63 @@ class SoftmaxSystem:
         return z
 
 
-def solve_softmax(
-    K: Array,
-    loss: Loss,
-    y: Array,
-    c: Array,
-    fit_intercept: bool,
-    target: float,
-    start: FixedSolution | None,
-) -> FixedSolution:
-    """Solve the inner problem; the arguments are those of ``solve_fixed``.
+def solve_softmax(inner: Inner, target: float, start: FixedSolution | None) -> FixedSolution:
+    """Solve the inner problem to a relative gap of ``target``.
 
     Far from the solution most probabilities are 0 or 1, and the curvature is lost.  Where bounds are large, and
     wherever Newton's method gets nowhere, they are raised in stages, smaller ones as they turn out to be needed.
     """
-    high, size = float(np.max(c)), float(np.mean(np.diagonal(K)))
+    high, size = float(np.max(inner.c)), float(np.mean(np.diagonal(inner.K)))
     reached = min(high, AT_ONCE / size) if size > 0 else high
     best: FixedSolution | None = None
     if start is not None or reached >= high:
-        best = _newton(K, loss, y, c, fit_intercept, target, start)
+        best = _newton(inner, target, start)
         if best.relative_gap <= max(target, ROUGH):
             return best
-    stage = _newton(K, loss, y, np.minimum(c, reached), fit_intercept, ROUGH, None)
+    stage = _newton(replace(inner, c=np.minimum(inner.c, reached)), ROUGH, None)
     factor = STAGE
     while reached < high and factor > SMALLEST_STAGE and not out_of_time():
         cap = min(factor * reached, high)
         wanted = target if cap >= high else ROUGH
-        trial = _newton(K, loss, y, np.minimum(c, cap), fit_intercept, wanted, stage)
+        trial = _newton(replace(inner, c=np.minimum(inner.c, cap)), wanted, stage)
         if trial.relative_gap > max(wanted, ROUGH):
             factor = np.sqrt(factor)
             continue
         stage, reached = trial, cap
     if reached < high:  # what was found under smaller bounds is a point under these
-        stage = _newton(K, loss, y, c, fit_intercept, target, stage)
+        stage = _newton(inner, target, stage)
     return stage if best is None or stage.gap < best.gap else best
 
 
-def _newton(
-    K: Array,
-    loss: Loss,
-    y: Array,
-    c: Array,
-    fit_intercept: bool,
-    target: float,
-    start: FixedSolution | None,
-    max_iter: int = 100,
-) -> FixedSolution:
-    bound = np.ascontiguousarray(c[:, 0])
-    beta = np.zeros(y.shape) if start is None else loss.project(y, start.beta, c, fit_intercept)
-    decision = K @ beta if np.any(beta) else np.zeros(y.shape)
-    best: FixedSolution | None = None
-    idle, lowest, precise = 0, np.inf, 1e-2
-    for iteration in range(1, max_iter + 1):
-        b = loss.best_intercept(y, decision, c) if fit_intercept else 0.0
-        f = decision + b
-        gradient = c * loss.gradient(y, f)
-        # at the best intercept the gradient is a point of the dual set
-        dual_beta = loss.project(y, -gradient, c, fit_intercept)
-        solution = assess(loss, y, c, dual_beta, K @ dual_beta, fit_intercept, iteration)
-        if solution.relative_gap > target:
-            inside = loss.project(y, beta, c, fit_intercept)
-            product = decision if np.array_equal(inside, beta) else K @ inside
-            own = assess(loss, y, c, inside, product, fit_intercept, iteration)
-            solution = min(solution, own, key=lambda candidate: candidate.gap)
-        better = best is None or solution.gap < 0.9 * best.gap
-        if best is None or solution.gap < best.gap:
-            best = solution
-        # a quadratic form below zero is rounding, and following it down would lead nowhere
-        here = 0.5 * max(float(np.vdot(beta, decision)), 0.0) + loss.total(y, f, c)
-        idle = 0 if better or here < lowest - 1e-9 * abs(lowest) else idle + 1
-        lowest = min(here, lowest)
-        if best.relative_gap <= target or idle == 6 or out_of_time():  # idle: rounding has taken over
-            return best
+def _newton(inner: Inner, target: float, start: FixedSolution | None) -> FixedSolution:
+    beta = np.zeros(inner.y.shape) if start is None else inner.project(start.beta)
+    decision = inner.K @ beta if np.any(beta) else np.zeros(inner.y.shape)
+    return descend(inner, _Classes(inner), beta, decision, target)
+
+
+class _Classes(System):
+    """Newton's directions by conjugate gradients, as precise as they have to be."""
+
+    def __init__(self, inner: Inner) -> None:
+        self.inner = inner
+        self.bound = np.ascontiguousarray(inner.c[:, 0])
+        self.precise = FIRST
+
+    def ready(self) -> bool:
+        return not out_of_time()
+
+    def direction(self, beta: Array, f: Array, gradient: Array) -> Array:
         rest = beta + gradient
-        system = SoftmaxSystem(K, probabilities(f), bound, fit_intercept)
-        z = system.solve(system.transposed(K @ rest), precise)
-        direction = system.times(z) - rest
-        moved = K @ direction
-        slope = float(np.vdot(beta + gradient, moved))
-        length = 1.0
-        while length > 1e-10:
-            trial = decision + length * moved
-            shift = loss.best_intercept(y, trial, c) if fit_intercept else 0.0
-            value = 0.5 * max(float(np.vdot(beta + length * direction, trial)), 0.0) + loss.total(
-                y, trial + shift, c
-            )
-            if value <= here + 1e-4 * length * min(slope, 0.0) + 1e-15 * abs(here):
-                break
-            length *= 0.5
-        else:
-            if precise <= 1e-10:
-                return best
-            precise = 1e-10  # an imprecise direction: once more, as exactly as possible
-            continue
-        beta, decision = beta + length * direction, decision + length * moved
+        system = SoftmaxSystem(self.inner.K, probabilities(f), self.bound, self.inner.fit_intercept)
+        return system.times(system.solve(system.transposed(self.inner.K @ rest), self.precise)) - rest
+
+    def sharpen(self) -> bool:
+        if self.precise <= FINEST:
+            return False
+        self.precise = FINEST  # an imprecise direction: once more, as exactly as possible
+        return True
+
+    def stepped(self, length: float, relative_gap: float) -> None:
         # a short step may be the fault of an imprecise direction
-        precise = min(0.01 * precise if length < 0.5 else precise, max(0.1 * best.relative_gap, 1e-10))
-        precise = max(precise, 1e-12)
-    assert best is not None
-    return best
+        precise = 0.01 * self.precise if length < 0.5 else self.precise
+        self.precise = max(min(precise, max(0.1 * relative_gap, FINEST)), 0.01 * FINEST)

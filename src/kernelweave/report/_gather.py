@@ -17,8 +17,8 @@ from .._numerics.significance import corrected_t_test
 from ..inspection import WeightStability, contributions, final_estimator, kernel_families, kernel_views
 from ..inspection.permutation import test_views
 from ..inspection.views import learnt_weights
-from ..kernels._helpers import take
-from ..persistence._powers import cleared
+from ..kernels import take
+from ..persistence import cleared
 
 __all__ = ["Compared", "Findings", "Suspect", "gather"]
 

@@ -21,6 +21,7 @@ __all__ = ["make_report"]
 
 #: rows of the table of kernels; the others have the smallest weights
 MOST_ROWS = 300
+WEIGHT_COLUMNS = ("weight", "95 % of refits", "selected")
 
 
 def make_report(
@@ -164,54 +165,45 @@ def _views(findings: Findings) -> str:
     parts.append(
         figure(_pictures.weights(stability), f"Mean weights over {refits} refits, with their intervals.")
     )
-    views = stability.by_view().sort_values("weight", ascending=False)
-    if len(views) > 1:
-        head = ["view", "kernels", "weight", "95 % of refits", "selected"]
-        tested = findings.views is not None
-        rows = []
-        for row in views.itertuples():
-            cells = [
-                str(row.view),
-                int(row.kernels),
-                float(row.weight),
-                (float(row.mean), _range(row)),
-                _share(row.selected),
-            ]
-            if tested:
-                cells.append(_p(findings.views.loc[row.view, "p_holm"]))
-            rows.append(cells)
-        parts.append(
-            "<h3>Views</h3>"
-            + table([*head, *(["p-value"] if tested else [])], rows, "Views, the heaviest first")
-        )
-        if tested:
-            parts.append(
-                '<p class="quiet">The p-value asks whether held-out decisions get worse when a view’s rows are '
-                "shuffled (999 times, adjusted by Holm for the number of views). It is about this model’s use of the "
-                "view: another view may hold the same information.</p>"
-            )
-    kernels = stability.kernels().sort_values(["weight", "mean"], ascending=False)
-    shown = kernels[(kernels["weight"] > 0) | (kernels["selected"] > 0)].head(MOST_ROWS)
-    rows = [
-        [
-            str(r.kernel),
-            str(r.view),
-            str(r.family),
-            float(r.weight),
-            (float(r.mean), _range(r)),
-            _share(r.selected),
-        ]
-        for r in shown.itertuples()
-    ]
-    head = ["kernel", "view", "family", "weight", "95 % of refits", "selected"]
-    parts.append(
-        "<h3>Kernels</h3>" + table(head, rows, "Kernels, the heaviest first; a click on a heading sorts")
+    return "".join([*parts, _view_table(findings), _kernel_table(findings)])
+
+
+def _view_table(findings: Findings) -> str:
+    views = findings.stability.by_view().sort_values("weight", ascending=False)
+    if len(views) <= 1:
+        return ""
+    head, rows = ["view", "kernels", *WEIGHT_COLUMNS], []
+    for row in views.itertuples():
+        rows.append([str(row.view), int(row.kernels), *_weight_cells(row)])
+    if findings.views is None:
+        return "<h3>Views</h3>" + table(head, rows, "Views, the heaviest first")
+    for cells in rows:
+        cells.append(_p(findings.views.loc[cells[0], "p_holm"]))
+    return (
+        "<h3>Views</h3>"
+        + table([*head, "p-value"], rows, "Views, the heaviest first")
+        + '<p class="quiet">The p-value asks whether held-out decisions get worse when a view’s rows are '
+        "shuffled (999 times, adjusted by Holm for the number of views). It is about this model’s use of the "
+        "view: another view may hold the same information.</p>"
     )
+
+
+def _kernel_table(findings: Findings) -> str:
+    kernels = findings.stability.kernels().sort_values(["weight", "mean"], ascending=False)
+    shown = kernels[(kernels["weight"] > 0) | (kernels["selected"] > 0)].head(MOST_ROWS)
+    rows = [[str(r.kernel), str(r.view), str(r.family), *_weight_cells(r)] for r in shown.itertuples()]
+    head = ["kernel", "view", "family", *WEIGHT_COLUMNS]
+    page = "<h3>Kernels</h3>" + table(head, rows, "Kernels, the heaviest first; a click on a heading sorts")
     hidden = len(kernels) - len(shown)
     if hidden:
         why = "they had no weight in any fit" if len(shown) < MOST_ROWS else "their weights are the smallest"
-        parts.append(f'<p class="quiet">{hidden} further kernels are not listed: {why}.</p>')
-    return "".join(parts)
+        page += f'<p class="quiet">{hidden} further kernels are not listed: {why}.</p>'
+    return page
+
+
+def _weight_cells(row: Any) -> list[Any]:
+    """Cells of ``WEIGHT_COLUMNS``."""
+    return [float(row.weight), (float(row.mean), _range(row)), _share(row.selected)]
 
 
 def _range(row: Any) -> str:

@@ -8,7 +8,7 @@ from html import escape
 from typing import Any
 
 from ..displays import ConvergenceDisplay, NoiseDisplay, WeightsDisplay
-from ..displays._style import ACCENT, FAINT, INK
+from ..displays.colours import ACCENT, FAINT, INK
 
 __all__ = ["accuracy", "convergence", "noise", "weights"]
 

@@ -19,11 +19,10 @@ import numpy as np
 
 from ..exceptions import KernelWeaveWarning
 from ..problems import MKLProblem, Point
+from ._best import TRACE_COLUMNS
 
 __all__ = ["Checkpoint", "Saved", "check_place"]
 
-#: columns of the trace, one row for every iteration
-TRACE_WIDTH = 7
 #: seconds after which a half-written file of a process that is gone is taken away
 STALE = 60.0
 
@@ -110,7 +109,7 @@ class Checkpoint:
         for name, shape in self._shapes.items():
             if contents[name].shape != shape:
                 raise self._damaged(f"{name} has the shape {contents[name].shape} instead of {shape}")
-        if contents["trace"].ndim != 2 or contents["trace"].shape[1] != TRACE_WIDTH:
+        if contents["trace"].ndim != 2 or contents["trace"].shape[1] != len(TRACE_COLUMNS):
             raise self._damaged(f"the trace has the shape {contents['trace'].shape}")
         if np.any(contents["weights"] < 0):
             raise self._damaged("a kernel weight is negative")
@@ -143,7 +142,7 @@ class Checkpoint:
                 beta=np.asarray(point.beta, dtype=float),
                 weights=np.asarray(point.weights, dtype=float),
                 dual_beta=np.asarray(dual_beta, dtype=float),
-                trace=np.array(trace, dtype=float).reshape(-1, TRACE_WIDTH),
+                trace=np.array(trace, dtype=float).reshape(-1, len(TRACE_COLUMNS)),
                 seconds=np.array(float(seconds)),
             )
         except OSError as error:
@@ -153,11 +152,10 @@ class Checkpoint:
                     f"checkpoint {str(self.path)!r} cannot be written ({error.strerror or error}): the fit goes on "
                     "without; what was saved before, if anything, is still there",
                     KernelWeaveWarning,
-                    stacklevel=5,
+                    stacklevel=7,
                 )
-        self._last = (
-            time.monotonic()
-        )  # after the work: a slow disk does not get slower by being asked more often
+        # after the work: a slow disk does not get slower by being asked more often
+        self._last = time.monotonic()
 
     def _replace(self, **arrays: np.ndarray) -> None:
         """Write a file of its own name in the same folder, make sure it is on the disk, and let it take the place."""

@@ -1,48 +1,30 @@
-"""The loop that every solver runs in: judging, stopping, keeping the best, tracing, saving."""
+"""The loop that every solver runs in.  What it keeps on the way, and why it stops, is in ``_run.py``."""
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
-from .._numerics.deadline import Deadline, OutOfTime, time_limit
+from .._numerics.deadline import OutOfTime, time_limit
 from .._numerics.interrupts import one_interrupt
 from .._numerics.threads import few_blas_threads
 from ..exceptions import NotFiniteError
-from ..problems import Certificate, MKLProblem, Point
+from ..problems import Certificate, Point
 from ._base import Solver
-from ._checkpoint import Checkpoint
 from ._progress import Progress
+from ._run import Callback, Run, Stop
 from ._status import MESSAGES, final_status
 
-__all__ = ["TRACE_COLUMNS", "Solution", "Stop", "solve"]
+__all__ = ["Solution", "Stop", "solve"]
 
-TRACE_COLUMNS = ("iteration", "seconds", "passes", "primal", "dual", "relative_gap", "active_kernels")
-
-#: share of the gap that an iteration has to close, not to be idle
-PROGRESS = 1e-2
 #: what to say where there is no point at all
 BROKEN = (
     "solver {!r} produced values that are not finite at its first point: scale the features and the targets "
     "(StandardScaler), use normalize='trace', or choose a C nearer to 1"
 )
-#: share of ``max_seconds`` that a solver may take on top of it for its last word, and that is kept of it, at most, for
-#: the certificate of what a fit returns
-FINISHING = 0.1
-
-
-@dataclass(frozen=True)
-class Stop:
-    """When to stop: at a relative gap, after iterations, after seconds; whichever comes first."""
-
-    tol: float = 1e-3
-    max_iter: int | None = None
-    max_seconds: float | None = None
 
 
 @dataclass(frozen=True)
@@ -74,9 +56,6 @@ class Solution:
         )
 
 
-Callback = Callable[[dict[str, float]], Any]
-
-
 def solve(
     problem: Any,
     solver: Solver,
@@ -106,187 +85,63 @@ def solve(
     """
     stop = stop or Stop()
     with one_interrupt(), few_blas_threads(problem.n), time_limit(stop.max_seconds) as deadline:
-        return _solve(problem, solver, stop, deadline, start, callback, verbose, checkpoint)
+        run = Run(problem, solver, stop, deadline, start, checkpoint)
+        status = _complete(run, callback, Progress(verbose, stop.tol, str(solver.registered_as)))
+        return _solution(run, status)
 
 
-def _solve(
-    problem: Any,
-    solver: Solver,
-    stop: Stop,
-    deadline: Deadline,
-    start: Point | None,
-    callback: Callback | None,
-    verbose: int,
-    checkpoint: str | Path | None,
-) -> Solution:
-    solver.check_intercept(getattr(problem, "fit_intercept", False))
-    max_iter = solver.default_max_iter if stop.max_iter is None else stop.max_iter
-    saved = Checkpoint(checkpoint, problem) if checkpoint is not None else None
-    best = _Best(solver.keeps_last)
-    spent = 0.0
-    passes_before = problem.passes
-    if saved is not None and (resumed := saved.load()) is not None:
-        start, best.trace, spent = resumed.point, resumed.trace, resumed.seconds
-        best.point, best.certificate = resumed.point, problem.certificate(resumed.point)
-        passes_before -= best.trace[-1][2] if best.trace else 0.0
-        deadline.ends -= spent  # what went before the resumption counts
-    began = time.perf_counter() - spent
-    iteration = int(best.trace[-1][0]) + 1 if best.trace else 1
-    last = iteration + max_iter - 1
-    status = "max_iter"
-    progress = Progress(verbose, stop.tol, str(solver.registered_as))
-    state: Any = None
-    ready = _good_enough(problem, start, stop.tol)
-    fit = deadline.outermost
+def _complete(run: Run, callback: Callback | None, progress: Progress) -> str:
+    """Iterate and finish, whatever interrupts or breaks down; return why it ended, as a key of ``MESSAGES``."""
+    fit = run.deadline.outermost
     fit.winding_up = False
     try:
-        while iteration <= last:
-            if ready is not None and start is not None:
-                point, judged = start, ready
-            else:
-                try:
-                    state = (
-                        solver.init(problem, start, stop.tol)
-                        if state is None
-                        else solver.step(problem, state)
-                    )
-                    point = solver.point(state)
-                    judged = problem.certificate(point)
-                except OutOfTime:
-                    status = "interrupted" if deadline.interrupted else "max_seconds"
-                    if best.point is None:  # in its preparations: there is only where it would have begun
-                        point = start or _nothing(problem)
-                        seconds, passes = time.perf_counter() - began, problem.passes - passes_before
-                        best.take(point, problem.certificate(point), iteration, seconds, passes)
-                    break
-            if not (np.isfinite(judged.primal) and np.isfinite(judged.dual)):
-                status = "non_finite"
-                break
-            seconds = time.perf_counter() - began
-            best.take(point, judged, iteration, seconds, problem.passes - passes_before)
-            deadline.has_point = True
-            if stop.max_seconds is not None and deadline.in_whole_fit:
-                deadline.reserved = min(best.two_passes, FINISHING * stop.max_seconds)
-            progress.show(best.row)
-            if saved is not None and best.point is not None and best.certificate is not None:
-                saved.save(best.point, best.certificate.dual_point, best.trace, seconds)
-            if abs(best.gap) <= stop.tol:  # bounds that cross by more are rounding, and prove nothing yet
-                status = "converged"
-                break
-            if callback is not None and callback(best.row):
-                status = "stopped"
-                break
-            if deadline.left <= 0.0:
-                status = "interrupted" if deadline.interrupted else "max_seconds"
-                break
-            if getattr(state, "finished", False) or best.idle >= (solver.most_idle or np.inf):
-                status = "stalled"
-                break
-            iteration += 1
-        if best.point is not None and state is not None and status != "non_finite":
-            deadline.extend(FINISHING * (stop.max_seconds or 0.0))
-            better = solver.finish(problem, best.point)
-            if better is not None:
-                best.improve(better, problem.certificate(better))
+        status = _iterate(run, callback, progress)
+        if status != "non_finite":
+            run.finish()
         fit.winding_up = True
     except KeyboardInterrupt:
         fit.interrupt()  # a callback may have raised it
-        if best.point is None:
+        if run.best.point is None:
             raise
         status = "interrupted"
     except (np.linalg.LinAlgError, FloatingPointError) as error:
-        if best.point is None:
-            raise NotFiniteError(f"{BROKEN.format(solver.registered_as)} ({error})") from error
+        if run.best.point is None:
+            raise NotFiniteError(f"{BROKEN.format(run.solver.registered_as)} ({error})") from error
         status = "failed"
     finally:
         fit.winding_up = True
         progress.close()
-        if saved is not None and best.point is not None and best.certificate is not None:
-            seconds = time.perf_counter() - began
-            saved.save(best.point, best.certificate.dual_point, best.trace, seconds, force=True)
-    best.share_coefficients(problem)
+        run.save(force=True)
+    return status
+
+
+def _iterate(run: Run, callback: Callback | None, progress: Progress) -> str:
+    """Let the solver take steps until there is a reason to stop, and return that reason."""
+    for iteration in run.iterations:
+        try:
+            point, certificate = run.advance()
+        except OutOfTime:
+            run.take_start(iteration)
+            return run.out_of_time
+        if not (np.isfinite(certificate.primal) and np.isfinite(certificate.dual)):
+            return "non_finite"
+        run.take(point, certificate, iteration)
+        progress.show(run.best.row)
+        run.save()
+        reason = run.reason_to_stop(callback)
+        if reason is not None:
+            return reason
+    return "max_iter"
+
+
+def _solution(run: Run, status: str) -> Solution:
+    """Return the best point of a run with its certificate."""
+    best = run.best
+    best.share_coefficients(run.problem)
     if best.point is None or best.certificate is None:
-        raise NotFiniteError(BROKEN.format(solver.registered_as))
+        raise NotFiniteError(BROKEN.format(run.solver.registered_as))
     # blocks may have had the gap that the coefficients that predict have not
-    status = final_status(status, best.gap, stop.tol)
+    status = final_status(status, best.gap, run.stop.tol)
     return Solution(
-        best.point, best.certificate, status, best.trace, len(best.trace),
-        time.perf_counter() - began, problem.passes - passes_before,
-    )  # fmt: skip
-
-
-def _nothing(problem: MKLProblem) -> Point:
-    """Return the function that is zero."""
-    return Point(np.zeros(problem.y.shape), problem.norm.start(problem.m))
-
-
-def _good_enough(problem: MKLProblem, start: Point | None, tol: float) -> Certificate | None:
-    """Certificate of a start that is a solution already, where all is known that it takes: no pass is spent on it."""
-    if start is None or start.quad is None or start.decision is None or start.blocks is not None:
-        return None
-    judged = problem.certificate(start)
-    return judged if judged.relative_gap <= tol else None
-
-
-class _Best:
-    """Best primal and best dual so far, each from its own point, and the table of how they came."""
-
-    def __init__(self, keeps_last: bool = False) -> None:
-        self.keeps_last = keeps_last
-        self.point: Point | None = None
-        self.certificate: Certificate | None = None
-        self.trace: list[tuple[float, ...]] = []
-        #: iterations since the bounds came noticeably closer
-        self.idle = 0
-
-    @property
-    def gap(self) -> float:
-        return self.certificate.relative_gap if self.certificate is not None else np.inf
-
-    @property
-    def two_passes(self) -> float:
-        """Seconds of two passes over the bank, or less: by the iteration that took the least for its passes."""
-        steps = np.diff(np.array(self.trace)[:, 1:3], axis=0, prepend=0.0)
-        read = steps[:, 1] > 0
-        return 2.0 * float(np.min(steps[read, 0] / steps[read, 1])) if np.any(read) else 0.0
-
-    @property
-    def row(self) -> dict[str, float]:
-        return dict(zip(TRACE_COLUMNS, self.trace[-1], strict=True))
-
-    def improve(self, point: Point, judged: Certificate) -> None:
-        """Take a last point without a row of its own."""
-        assert self.certificate is not None
-        # coefficients shared by all kernels are what predicts: blocks with their own give way to them
-        wanted = self.point is not None and self.point.blocks is not None and point.blocks is None
-        if judged.primal < self.certificate.primal or wanted or self.keeps_last:
-            self.point, self.certificate = point, judged.with_dual_of(self.certificate)
-        else:
-            self.certificate = self.certificate.with_dual_of(judged)
-
-    def share_coefficients(self, problem: MKLProblem) -> None:
-        """Exchange blocks with coefficients of their own, where a fit was cut short, for what can predict."""
-        if self.point is not None and self.certificate is not None and self.point.blocks is not None:
-            shared = without_caches(self.point)
-            self.point, self.certificate = (
-                shared,
-                problem.certificate(shared).with_dual_of(self.certificate),
-            )
-
-    def take(self, point: Point, judged: Certificate, iteration: int, seconds: float, passes: float) -> None:
-        if self.certificate is None:
-            self.point, self.certificate = point, judged
-        else:
-            self.improve(point, judged)
-        active = int(np.count_nonzero(point.weights))
-        now = self.certificate
-        assert now is not None
-        left = self.trace[-1][3] - self.trace[-1][4] if self.trace else np.inf
-        # bounds that cross are rounding, and closer ones no progress
-        self.idle = 0 if 0.0 <= now.gap < (1.0 - PROGRESS) * left else self.idle + 1
-        self.trace.append((iteration, seconds, passes, now.primal, now.dual, now.relative_gap, active))
-
-
-def without_caches(point: Point) -> Point:
-    """Return the bare point, so that a certificate of it is computed from the bank alone."""
-    return replace(point, quad=None, decision=None, dual_beta=None, dual_quad=None, blocks=None)
+        best.point, best.certificate, status, best.trace, len(best.trace), run.seconds, run.passes
+    )

@@ -14,8 +14,8 @@ from ..problems import Oracle
 
 Array = NDArray[np.float64]
 
-#: kernels that a model starts from
-WORKING_SET = 400
+#: kernels that a model starts from, and how many of them whatever their weights are
+WORKING_SET, STEEPEST = 400, 20
 
 __all__ = ["Cut", "Proposal", "SimplexModel", "minimise_smooth_model"]
 
@@ -99,11 +99,13 @@ class SimplexModel:
 
     def _first_working_set(self) -> NDArray[np.intp]:
         """The kernels in use and the steepest others; of very many in use (a uniform start) only the steepest."""
+        if self.d.size <= STEEPEST:
+            return np.arange(self.d.size)
         in_use = np.flatnonzero(self.d)
         steepest = np.argsort(self.centre_slope)
         if in_use.size > WORKING_SET:
             return np.sort(steepest[:WORKING_SET])
-        return np.union1d(in_use, steepest[:20])
+        return np.union1d(in_use, steepest[:STEEPEST])
 
     def _on_working_sets(
         self, rows: Array, gains: Array, working: NDArray[np.intp]

@@ -61,12 +61,14 @@ class DualAscent(Solver, registered_as="dual_ascent"):
         return self._look(problem, products, beta, products.quad(beta), 0)
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
+        from .._numerics.online_ascent import Rows
+
         own, bound = classes_and_bounds(problem)
-        q = block_exponent(problem.norm)
         rng = np.random.default_rng([self.random_state, state.epoch])
         quad, beta = state.quad.copy(), state.beta.copy()
         share = 0.1 * max(state.gap, 0.0) / problem.n
-        moved = state.products.ascend(rng.permutation(problem.n), beta, quad, own, bound, q, share)
+        rows = Rows(beta, quad, own, bound, block_exponent(problem.norm), share)
+        moved = state.products.ascend(rng.permutation(problem.n), rows)
         epoch = state.epoch + 1
         if epoch % REFRESH == 0:
             state.products.reset(beta)

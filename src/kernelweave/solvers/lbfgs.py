@@ -16,12 +16,12 @@ from ._preconditioner import SampledHessian, sample_rows
 
 Array = NDArray[np.float64]
 
-__all__ = ["LBFGS"]
+__all__ = ["LBFGS", "PrimalObjective"]
 
 
 @dataclass
 class _State:
-    objective: _Objective
+    objective: PrimalObjective
     x: Array
     chunk: int
     tol: float
@@ -58,7 +58,7 @@ class LBFGS(Solver, registered_as="lbfgs"):
         self.precondition = precondition
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
-        objective = _Objective(problem)
+        objective = PrimalObjective(problem)
         return _State(objective, objective.first(start), self.chunk, tol)
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
@@ -99,7 +99,7 @@ def _stop_in_time(x: Array) -> None:
         raise StopIteration
 
 
-class _Objective:
+class PrimalObjective:
     """Value and gradient in ``x = (w, b)``; a full gradient counts as one pass."""
 
     def __init__(self, problem: MKLProblem) -> None:

@@ -10,7 +10,7 @@ import numpy as np
 import pandas as pd
 
 from ... import kernels as kw
-from ...kernels._features import stack_features
+from ...kernels import stack_features
 from ...norms import Block
 from ...problems import Point
 from ...solvers.online import Obscure

@@ -14,7 +14,7 @@ import numpy as np
 import pandas as pd
 
 from ...estimators import MeanKernelRidgeClassifier, MKLClassifier, MKLClassifierCV
-from ...estimators._ridge import leave_one_out
+from ...estimators.ridge import leave_one_out
 from ...exceptions import KernelWeaveConvergenceWarning
 from ...norms import Block
 from ...solvers.online import Obscure

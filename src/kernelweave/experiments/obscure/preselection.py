@@ -11,7 +11,7 @@ import pandas as pd
 
 from ... import kernels as kw
 from ...estimators import MKLClassifier
-from ...estimators._ridge import leave_one_out
+from ...estimators.ridge import leave_one_out
 from ...exceptions import KernelWeaveConvergenceWarning
 from ...norms import Block
 from ...solvers.online import Obscure

@@ -11,8 +11,8 @@ import numpy as np
 import pandas as pd
 
 from ...datasets import load_similarity
+from ...similarity import similarity_solvers
 from ...solvers import Stop, solve
-from ...solvers.similarity import similarity_solvers
 from .._at_hand import at_hand
 from .._study import Key, Report, Row
 from .._targets import Targets

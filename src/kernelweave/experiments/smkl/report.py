@@ -179,8 +179,6 @@ def _bars(scores: Mapping[str, pd.DataFrame], paper: Mapping[str, Any], methods:
 
 def toy_figure(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """Accuracy against the share of relevant features; seconds without irrelevant ones."""
-    from matplotlib.figure import Figure
-
     solvers = [name for name in dict.fromkeys(rows["method"]) if " by " in name]
     methods = [name for name in dict.fromkeys(rows["method"]) if name not in solvers]
     table = []
@@ -205,12 +203,20 @@ def toy_figure(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     splits = rows["seed"].nunique()
     note = (
         "500 points from a normal distribution in up to 40 dimensions, the label from the mean of the first 34; one "
-        f"kernel of rank one a feature; 50 points to train on; {splits} draws. The paper does not say how the points "
+        f"kernel of rank one per feature; 50 points to train on; {splits} draws. The paper does not say how the points "
         f"are drawn and prints the figure only. {SETTING}"
     )
     report.table(table, note, "SMKL, Figure 1 (a): accuracy on the toy data")
     cost_note = "Without irrelevant features; medians. *by*: solvers of one model at C = 1, smoothing 0.1."
     report.table(costs, cost_note, "SMKL, Figure 1 (b): cost on the toy data", "_cost")
+    report.picture(_toy_picture(rows, methods, costs))
+    return []
+
+
+def _toy_picture(rows: pd.DataFrame, methods: Sequence[str], costs: Sequence[Row]) -> Any:
+    """Accuracy against the share of relevant features, and beside it the milliseconds of one fit."""
+    from matplotlib.figure import Figure
+
     figure = Figure(figsize=(10.5, 4.2), layout="constrained")
     left, right = figure.subplots(1, 2, width_ratios=[1.2, 1.0])
     for k, method in enumerate(methods):
@@ -238,5 +244,4 @@ def toy_figure(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     right.invert_yaxis()
     right.set_xscale("log")
     right.set_xlabel("one fit, milliseconds")
-    report.picture(figure)
-    return []
+    return figure

@@ -9,14 +9,14 @@ import numpy as np
 from scipy.optimize import minimize
 
 from ...problems import MKLProblem
-from ...solvers.lbfgs import _Objective
+from ...solvers.lbfgs import PrimalObjective
 
 __all__ = ["lbfgs_values"]
 
 
 def lbfgs_values(problem: MKLProblem, most: int) -> list[tuple[float, float, float]]:
     """Passes, seconds and best objective so far of the (2, r) form at every evaluation; a gradient is a pass."""
-    objective = _Objective(problem)
+    objective = PrimalObjective(problem)
     seen: list[tuple[float, float, float]] = []
     began = time.perf_counter()
 

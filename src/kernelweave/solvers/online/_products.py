@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,11 @@ from ...banks import LowRankBank
 from ...banks.memory import default_budget, refuse
 from ...losses import own_class
 from ...problems import MKLProblem
+from .._derivatives import Derivative
+
+if TYPE_CHECKING:  # with numba, which is imported where something is compiled
+    from ..._numerics.online import Coefficients, Norms, Steps
+    from ..._numerics.online_ascent import Rows
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -45,12 +50,20 @@ class Products:
         """Parts of ``order`` with where their rows are found, and the rows."""
         raise NotImplementedError
 
-    def epoch(self, order: Index, *arguments: Any) -> None:
-        """Run online steps on the samples in order."""
+    def epoch(
+        self,
+        order: Index,
+        share: Array,
+        coefficients: Coefficients,
+        norms: Norms,
+        steps: Steps,
+        loss: Derivative,
+    ) -> None:
+        """Run online steps on the samples in order; coefficients and norms change in place."""
         raise NotImplementedError
 
-    def ascend(self, order: Index, beta: Array, *arguments: Any) -> int:
-        """Run exact ascent on the rows in order; return how many moved."""
+    def ascend(self, order: Index, rows: Rows) -> int:
+        """Run exact ascent on the rows in order, in place; return how many moved."""
         raise NotImplementedError
 
     def mixture(self, factors: Array) -> Array:
@@ -101,22 +114,31 @@ class KernelProducts(Products):
             part = order[first : first + size]
             yield part, np.arange(part.size), self.problem.bank.rows(part)
 
-    def epoch(self, order: Index, *arguments: Any) -> None:
-        from ..._numerics.online import UPDATES, kernel_epoch
+    def epoch(
+        self,
+        order: Index,
+        share: Array,
+        coefficients: Coefficients,
+        norms: Norms,
+        steps: Steps,
+        loss: Derivative,
+    ) -> None:
+        from ..._numerics.online import UPDATES, kernel_steps
 
-        scalars = arguments[5]
-        before = scalars[UPDATES]
-        for part, where, rows in self.chunks(order):
-            kernel_epoch(part, where, rows, self.stored, self.diag, *arguments)
+        before = norms.scalars[UPDATES]
+        for part, where, kernels in self.chunks(order):
+            kernel_steps(
+                part, where, kernels, self.stored, self.diag, share, coefficients, norms, steps, loss
+            )
         if self.stack is not None:
-            self.count(scalars[UPDATES] - before)
+            self.count(norms.scalars[UPDATES] - before)
 
-    def ascend(self, order: Index, beta: Array, *arguments: Any) -> int:
-        from ..._numerics.online import ascend_kernel
+    def ascend(self, order: Index, rows: Rows) -> int:
+        from ..._numerics.online_ascent import ascend_kernel
 
         updates = 0
-        for part, where, rows in self.chunks(order):
-            updates += ascend_kernel(part, where, rows, self.stored, self.diag, beta, *arguments)
+        for part, where, kernels in self.chunks(order):
+            updates += ascend_kernel(part, where, kernels, self.stored, self.diag, rows)
         if self.stack is not None:
             self.count(updates)
         return updates
@@ -154,23 +176,32 @@ class FeatureProducts(Products):
             dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
             yield part, np.arange(part.size), np.ascontiguousarray(dense)
 
-    def epoch(self, order: Index, *arguments: Any) -> None:
-        from ..._numerics.online import features_epoch
+    def epoch(
+        self,
+        order: Index,
+        share: Array,
+        coefficients: Coefficients,
+        norms: Norms,
+        steps: Steps,
+        loss: Derivative,
+    ) -> None:
+        from ..._numerics.online import Features, feature_steps
 
         for part, where, Z in self.chunks(order):
-            features_epoch(
-                part, where, Z, self.starts, self.factors.scale, self.stored, self.diag, *arguments
+            features = Features(Z, self.starts, self.factors.scale)
+            feature_steps(
+                part, where, features, self.stored, self.diag, share, coefficients, norms, steps, loss
             )
         self.count(order.size)
 
-    def ascend(self, order: Index, beta: Array, *arguments: Any) -> int:
-        from ..._numerics.online import ascend_features
+    def ascend(self, order: Index, rows: Rows) -> int:
+        from ..._numerics.online import Features
+        from ..._numerics.online_ascent import ascend_features
 
         updates = 0
         for part, where, Z in self.chunks(order):
-            updates += ascend_features(
-                part, where, Z, self.starts, self.factors.scale, self.stored, self.diag, beta, *arguments
-            )
+            features = Features(Z, self.starts, self.factors.scale)
+            updates += ascend_features(part, where, features, self.stored, self.diag, rows)
         self.count(order.size)
         return updates
 

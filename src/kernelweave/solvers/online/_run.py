@@ -42,7 +42,7 @@ class OnlineRun:
         self.sq, self.factors = np.zeros(problem.m), np.zeros(problem.m)
         self.scalars = np.zeros(6)
         self.scalars[SIG] = 1.0
-        self.form = derivative_of(problem.loss, problem.y)
+        self.derivative = derivative_of(problem.loss, problem.y)
         self.epochs = 0
         self.dual_beta: Array | None = None
         self.dual_quad: Array | None = None
@@ -56,13 +56,13 @@ class OnlineRun:
 
     def visit(self, order: Any, rule: int, eta: float, radius: float, cut: float) -> int:
         """Visit these samples in this order."""
-        from ..._numerics.online import UPDATES
+        from ..._numerics.online import UPDATES, Coefficients, Norms, Steps
 
         before = self.scalars[UPDATES]
-        self.products.epoch(
-            order, self.A, self.H, self.window, self.sq, self.factors, self.scalars,
-            rule, self.q, self.lam, eta, radius, cut, self.share, *_unpacked(self.form),
-        )  # fmt: skip
+        coefficients = Coefficients(self.A, self.H, self.window)
+        norms = Norms(self.sq, self.factors, self.scalars)
+        steps = Steps(rule, self.q, self.lam, float(eta), float(radius), float(cut))
+        self.products.epoch(order, self.share, coefficients, norms, steps, self.derivative)
         self.epochs += 1
         self.visits += 1
         if self.epochs % REFRESH == 0:
@@ -138,7 +138,3 @@ class OnlineRun:
             self.dual_beta, self.dual_quad
         ):
             self.dual_beta, self.dual_quad = beta, quad
-
-
-def _unpacked(form: Any) -> tuple[Any, ...]:
-    return form.kind, form.target, form.width, form.low, form.high

@@ -1,6 +1,5 @@
-"""Solvers of the problems in ``problems.similarity``: ESKL, EMKL, REKL and IndSVM, with a registry of their own."""
+"""Moved to ``kernelweave.similarity.solvers``."""
 
-from ._base import SimilaritySolver, similarity_solvers
-from ._omega import solve_omega
+from ..._old_places import moved_to
 
-__all__ = ["SimilaritySolver", "similarity_solvers", "solve_omega"]
+__getattr__ = moved_to("kernelweave.similarity.solvers", __name__)

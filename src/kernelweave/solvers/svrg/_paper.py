@@ -61,7 +61,7 @@ class PaperRun:
         self.total = float(np.sum(problem.c))
         self.lam = 1.0 / self.total  # the paper's objective is ours over the sum of c
         loss = Derivative.of(problem.loss, problem.y)
-        self.loss = (loss.kind, loss.target[:, 0], loss.width, loss.low[:, 0], loss.high[:, 0])
+        self.loss = loss._replace(target=loss.target[:, 0], low=loss.low[:, 0], high=loss.high[:, 0])
         lengths = factors.diag().sum(axis=0)
         assert problem.loss.smoothness is not None
         # L bounds the gradient of every sample's loss
@@ -92,7 +92,7 @@ class PaperRun:
 
     def next_epoch(self) -> PaperRun:
         """Lines 3 to 17."""
-        from ..._numerics.svrg_paper import paper_steps
+        from ..._numerics.svrg_paper import Blocks, paper_steps
 
         problem, n = self.problem, self.problem.n
         clipped = np.minimum(self.lam / np.maximum(self.d, 1e-300), 0.5 * self.L)  # line 16
@@ -114,8 +114,8 @@ class PaperRun:
         strength = self.lam / np.maximum(self.d, 1e-300)
         with np.errstate(over="ignore", invalid="ignore"):
             paper_steps(
-                self.Z, order, self.starts, self.root, w, -self.G / self.total, strength, step, stop,
-                self.beta * n / self.total, problem.c * n / self.total, *self.loss,
+                self.Z, order, w, Blocks(self.starts, self.root, strength, step, stop),
+                -self.G / self.total, self.beta * n / self.total, problem.c * n / self.total, self.loss,
             )  # fmt: skip
         # a block that has stopped costs nothing: inner steps count by the blocks that moved
         problem.bank.count(float(stop.sum()) * n)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,6 +12,9 @@ from ..._numerics.deadline import in_time
 from ...problems import MKLProblem, Point
 from .._derivatives import Derivative, columns_of
 from ._sampling import draw, shares
+
+if TYPE_CHECKING:  # with numba, which is imported where something is compiled
+    from ..._numerics.svrg import Pace, Snapshot
 
 Array = NDArray[np.float64]
 
@@ -225,7 +228,7 @@ class Run:
 
     def _walk(self, state: State) -> tuple[Array, Array, Array]:
         """One epoch of steps on single samples."""
-        from ..._numerics.svrg import lazy_finish
+        from ..._numerics.svrg import Pace, Snapshot
 
         problem, e = self.problem, self.mixing(state.d)
         lengths = state.lengths
@@ -240,51 +243,45 @@ class Run:
         share = shares(curvature)
         visits = draw(share, self.steps, self.rng)
         powers = np.power(1.0 - eta, np.arange(int(visits.sum()) + 1, dtype=float))
-        walk = _Walk(self, state, e, eta, share, powers, eta * offset)
+        snapshot = Snapshot(e, state.table, state.G, self.c, state.table.sum(axis=0))
+        steps = _Steps(state, snapshot, Pace(eta, eta * offset, share, powers), self.derivative)
         for rows, Z in self.factors.shuffled(self.rng):
             order = self.rng.permutation(np.repeat(np.arange(rows.size), visits[rows]))
             for part in in_time(order, self.block_of.size * self.c.shape[1]):
-                walk.over(Z, rows, part)
-        lazy_finish(walk.a, state.table, walk.last, powers, walk.time)
-        if walk.sparse:
-            lazy_finish(walk.u, state.G, walk.touched, powers, walk.time)
-        self._count(walk.time / problem.n)
-        return walk.a, walk.u, walk.b
+                steps.take(Z, rows, part)
+        self._count(steps.time / problem.n)
+        return steps.finish()
 
 
-class _Walk:
-    """The moving part of an epoch, block of rows by block of rows."""
+class _Steps:
+    """The steps of an epoch, block of rows by block of rows."""
 
-    def __init__(
-        self, run: Run, state: State, e: Array, eta: float, share: Array, powers: Array, free: float
-    ) -> None:
-        self.run, self.state = run, state
-        self.e, self.eta, self.share, self.powers, self.free = e, eta, share, powers, free
-        self.a, self.u, self.b = state.a.copy(), state.u.copy(), state.b.copy()
-        self.last = np.zeros(run.problem.n, dtype=np.int64)
-        self.touched = np.zeros(self.u.shape[0], dtype=np.int64)
-        self.pull = state.table.sum(axis=0)
+    def __init__(self, state: State, snapshot: Snapshot, pace: Pace, derivative: Derivative) -> None:
+        from ..._numerics.svrg import Walk
+
+        self.snapshot, self.pace, self.derivative = snapshot, pace, derivative
+        last, touched = (np.zeros(array.shape[0], dtype=np.int64) for array in (state.a, state.u))
+        self.walk = Walk(state.u.copy(), state.a.copy(), state.b.copy(), last, touched)
         self.time = 0
         self.sparse = False
 
-    def over(self, Z: Any, rows: NDArray[np.intp], order: NDArray[np.intp]) -> None:
+    def take(self, Z: Any, rows: NDArray[np.intp], order: NDArray[np.intp]) -> None:
         """Take the steps of ``order`` on the rows of one block."""
-        from ..._numerics.svrg import dense_steps, sparse_steps
+        from ..._numerics.svrg import SparseRows, dense_steps, sparse_steps
 
-        state, run = self.state, self.run
-        loss = run.derivative
-        slopes = (
-            self.time, state.table, run.c, loss.kind, loss.target, loss.width, loss.low, loss.high,
-            self.b, self.free, self.pull,
-        )  # fmt: skip
+        fixed = (order, rows, self.time, self.walk, self.snapshot, self.pace, self.derivative)
         if hasattr(Z, "indptr"):
             self.sparse = True
-            self.time = sparse_steps(
-                Z.data, Z.indices, Z.indptr, order, rows, self.u, self.e, state.G, self.eta, self.share,
-                self.a, self.last, self.touched, self.powers, *slopes,
-            )  # fmt: skip
+            self.time = sparse_steps(SparseRows(Z.data, Z.indices, Z.indptr), *fixed)
         else:
-            self.time = dense_steps(
-                Z, order, rows, self.u, self.e, state.G, self.eta, self.share,
-                self.a, self.last, self.powers, *slopes,
-            )  # fmt: skip
+            self.time = dense_steps(Z, *fixed)
+
+    def finish(self) -> tuple[Array, Array, Array]:
+        """Return coefficients, their image and the intercepts, all brought up to date."""
+        from ..._numerics.svrg import lazy_finish
+
+        walk, powers = self.walk, self.pace.powers
+        lazy_finish(walk.a, self.snapshot.table, walk.last, powers, self.time)
+        if self.sparse:
+            lazy_finish(walk.u, self.snapshot.G, walk.touched, powers, self.time)
+        return walk.a, walk.u, walk.b

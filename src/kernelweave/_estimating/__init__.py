@@ -1,0 +1,19 @@
+"""What every estimator needs, whichever room it is in: targets and weights, one call of ``fit``, finite decisions."""
+
+from .decisions import finite_decision
+from .one_fit import TimeShares, one_call, one_fit
+from .refusal import unchanged_where_it_raises
+from .targets import check_two_classes, class_columns, encode_classes, weigh_classes, weigh_samples
+
+__all__ = [
+    "TimeShares",
+    "check_two_classes",
+    "class_columns",
+    "encode_classes",
+    "finite_decision",
+    "one_call",
+    "one_fit",
+    "unchanged_where_it_raises",
+    "weigh_classes",
+    "weigh_samples",
+]

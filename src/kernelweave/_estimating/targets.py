@@ -1,0 +1,83 @@
+"""From the labels and weights that a user passes to codes, targets of -1 and 1, and factors of C."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from sklearn.utils import compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
+
+__all__ = ["check_two_classes", "class_columns", "encode_classes", "weigh_classes", "weigh_samples"]
+
+
+def encode_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Check class labels; return the classes in order, and the index of every sample's class among them.
+
+    >>> encode_classes(["b", "a", "b"])
+    (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
+    """
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    labels = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+    check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    return classes, codes
+
+
+def weigh_samples(sample_weight: Any, n: int) -> np.ndarray:
+    """Return one factor of C per sample, finite and not negative; 1 where none is given."""
+    shell = np.empty((n, 0))
+    return _check_sample_weight(sample_weight, shell, dtype=np.float64, ensure_non_negative=True)
+
+
+def weigh_classes(
+    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Multiply the weight of every sample with the factor of its class.
+
+    Parameters
+    ----------
+    class_weight : dict, "balanced" or None
+        ``balanced`` gives all classes the same total weight, the weights of their samples included; a class without
+        weight is not there.
+    classes, codes : arrays
+        As :func:`encode_classes` returns them.
+    weight : array of shape (n,)
+
+    Examples
+    --------
+    >>> weigh_classes("balanced", np.array([0, 1]), np.array([0, 1, 1]), np.array([1.0, 1.0, 3.0]))
+    array([2.5  , 0.625, 1.875])
+    """
+    if class_weight is None:
+        return weight
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(codes, weights=weight, minlength=classes.size)
+        there = totals > 0
+        factors = np.zeros(classes.size)
+        factors[there] = totals.sum() / (np.count_nonzero(there) * totals[there])
+    else:
+        factors = compute_class_weight(class_weight, classes=classes, y=classes[codes])
+        if not (np.all(np.isfinite(factors)) and np.all(factors >= 0)):
+            raise ValueError(f"class weights must be finite and >= 0, got {class_weight!r}")
+    return weight * factors[codes]
+
+
+def check_two_classes(classes: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> None:
+    """Raise where fewer than two classes have samples of positive weight."""
+    present = np.unique(codes[weight > 0])
+    if present.size < 2:
+        only = "all with a positive weight are" if classes.size > 1 else "y has only one class:"
+        raise ValueError(f"classification needs at least two classes, {only} {classes[present]}")
+
+
+def class_columns(codes: np.ndarray, k: int) -> np.ndarray:
+    """Return targets of shape (n, k): 1 in the column of the sample's class, -1 in the others.
+
+    >>> class_columns(np.array([0, 2]), 3)
+    array([[ 1., -1., -1.],
+           [-1., -1.,  1.]])
+    """
+    return np.where(codes[:, None] == np.arange(k), 1.0, -1.0)

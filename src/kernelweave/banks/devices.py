@@ -1,0 +1,85 @@
+"""Devices that torch computes on: found, checked and measured before anything is put there."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from .memory import default_budget, parse_bytes
+
+__all__ = ["DEVICES", "DTYPES", "budget_of", "device_of", "is_tensor", "load_torch", "on_host", "wide_dtype"]
+
+DEVICES = ("cuda", "cpu", "mps")
+DTYPES = ("float64", "float32", "float16", "bfloat16")
+
+
+def load_torch() -> Any:
+    """Return torch, or say how to get it."""
+    try:
+        import torch
+    except ImportError as error:
+        raise ImportError(
+            "device=... needs torch, which is not installed: pip install 'kernelweave[torch]', or use device=None"
+        ) from error
+    return torch
+
+
+def is_tensor(X: Any) -> bool:
+    """Whether X is a torch tensor; torch is not imported to find out."""
+    return type(X).__module__.partition(".")[0] == "torch" and hasattr(X, "device")
+
+
+def on_host(X: Any) -> Any:
+    """Return a tensor, or a list of them, as NumPy arrays; anything else as it is."""
+    if is_tensor(X):
+        return X.detach().cpu().numpy()
+    if isinstance(X, list | tuple) and len(X) and is_tensor(X[0]):
+        return [on_host(view) for view in X]
+    return X
+
+
+def device_of(device: Any, *tensors: Any) -> Any:
+    """Return the device to compute on, None for NumPy: the one named, or where the tensors are."""
+    places = {str(tensor.device) for tensor in tensors if is_tensor(tensor)}
+    if device is None and not places:
+        return None
+    torch = load_torch()
+    if len(places) > 1:
+        raise ValueError(
+            f"the tensors are on several devices ({', '.join(sorted(places))}): move them to one with .to(...)"
+        )
+    if device is None:
+        return torch.device(places.pop())
+    try:
+        made = torch.device(device)
+        known = made.type in DEVICES
+    except (RuntimeError, TypeError):
+        known = False
+    if not known:
+        raise ValueError(f"device must be one of {', '.join(DEVICES)} or None, got {device!r}")
+    if made.type == "cuda" and not torch.cuda.is_available():
+        raise ValueError(
+            "device='cuda' was asked for, but torch sees no GPU: use device='cpu' or device=None"
+        )
+    if made.type == "mps" and not torch.backends.mps.is_available():
+        raise ValueError(
+            "device='mps' was asked for, but torch sees no Apple GPU: use device='cpu' or device=None"
+        )
+    for place in places:
+        if torch.device(place).type != made.type:
+            raise ValueError(
+                f"X is on {place} and device={str(device)!r} was asked for: move X there with .to(...), or drop device"
+            )
+    return made
+
+
+def wide_dtype(device: Any) -> Any:
+    """Return the most precise floating type of a device: Apple's have no double precision."""
+    torch = load_torch()
+    return torch.float32 if device.type == "mps" else torch.float64
+
+
+def budget_of(device: Any, memory_budget: int | float | str | None) -> int:
+    """Bytes that may be used: what was said, else nine tenths of what is free on a GPU, half of a host's memory."""
+    if memory_budget is not None or device.type != "cuda":
+        return parse_bytes(memory_budget) if memory_budget is not None else default_budget()
+    return int(0.9 * load_torch().cuda.mem_get_info(device)[0])

@@ -1,0 +1,28 @@
+"""Banks on a Dask cluster: rows stay on the workers, and a round of messages is a method of the bank.
+
+Programs reach this room as ``kernelweave.distributed``.
+"""
+
+from ._dask import in_memory, is_dask
+from ._fit import ClusterSamples, cluster_samples, fit
+from ._lazy import lazily
+from ._make import cluster_feature_bank, cluster_kernel_bank
+from ._sources import DaskRows
+from .banks import ClusterFeatureBank, ClusterKernelBank
+from .workers import ClusterCost, Workers
+
+__all__ = [
+    "ClusterCost",
+    "ClusterFeatureBank",
+    "ClusterKernelBank",
+    "ClusterSamples",
+    "DaskRows",
+    "Workers",
+    "cluster_feature_bank",
+    "cluster_kernel_bank",
+    "cluster_samples",
+    "fit",
+    "in_memory",
+    "is_dask",
+    "lazily",
+]

@@ -1,0 +1,41 @@
+"""Fitting on a Dask cluster: the public face of ``kernelweave.cluster``.
+
+The room behind it is called ``cluster``, so that inside the package ``distributed`` is Dask's own and nothing else;
+programs import from here.
+
+>>> from dask.distributed import Client  # doctest: +SKIP
+>>> from kernelweave import MKLClassifier, distributed  # doctest: +SKIP
+>>> distributed.fit(Client("tcp://scheduler:8786"), MKLClassifier(bank), X, y)  # doctest: +SKIP
+"""
+
+from .cluster import (
+    ClusterCost,
+    ClusterFeatureBank,
+    ClusterKernelBank,
+    ClusterSamples,
+    DaskRows,
+    Workers,
+    cluster_feature_bank,
+    cluster_kernel_bank,
+    cluster_samples,
+    fit,
+    in_memory,
+    is_dask,
+    lazily,
+)
+
+__all__ = [
+    "ClusterCost",
+    "ClusterFeatureBank",
+    "ClusterKernelBank",
+    "ClusterSamples",
+    "DaskRows",
+    "Workers",
+    "cluster_feature_bank",
+    "cluster_kernel_bank",
+    "cluster_samples",
+    "fit",
+    "in_memory",
+    "is_dask",
+    "lazily",
+]

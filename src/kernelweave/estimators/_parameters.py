@@ -1,0 +1,48 @@
+"""Parameters of a parent class that are no choice in its child."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import TypeVar
+
+__all__ = ["settled"]
+
+Estimator = TypeVar("Estimator", bound=type)
+
+
+def settled(**values: object) -> Callable[[Estimator], Estimator]:
+    """Decorate an estimator that settles parameters of its parent: they leave its constructor.
+
+    A parameter without effect would be a promise that is not kept.
+
+    Examples
+    --------
+    >>> from kernelweave import MeanKernelClassifier, MKLClassifier
+    >>> "norm" in MKLClassifier().get_params(), "norm" in MeanKernelClassifier().get_params()
+    (True, False)
+    """
+
+    def decorate(cls: Estimator) -> Estimator:
+        parent = cls.__init__  # type: ignore[misc]
+        whole = signature(parent)
+
+        @wraps(parent)
+        def __init__(self, *arguments, **named):  # type: ignore[no-untyped-def]
+            for name in named.keys() & values.keys():
+                warnings.warn(
+                    f"{cls.__name__} takes no {name!r} of its own and ignores it, as it always did; a later version "
+                    "will refuse it",
+                    FutureWarning,
+                    stacklevel=2,
+                )
+            parent(self, *arguments, **{**named, **values})
+
+        chosen = [part for name, part in whole.parameters.items() if name not in values]
+        __init__.__signature__ = whole.replace(parameters=chosen)  # type: ignore[attr-defined]
+        cls.__init__ = __init__  # type: ignore[misc]
+        return cls
+
+    return decorate

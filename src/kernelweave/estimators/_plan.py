@@ -1,0 +1,185 @@
+"""What a fit decides before it looks at samples: made and checked once, and from then on only read."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from numbers import Integral
+from typing import TYPE_CHECKING
+
+import numpy as np
+from joblib import effective_n_jobs
+from numpy.typing import DTypeLike
+
+from ..banks import Bank, check_storage
+from ..banks.devices import DTYPES, device_of
+from ..banks.memory import parse_bytes
+from ..banks.normalise import check_normalise
+from ..losses import Loss
+from ..losses import registry as losses
+from ..norms import Norm, make_norm
+from ..solvers import Solver, Stop, check_place, choose_solver, fitting_solvers, make_solver, registry
+from ._types import Bytes, Device, FileName
+
+if TYPE_CHECKING:
+    from ._base import BaseMKL
+
+__all__ = ["BankPlan", "Plan", "check_positive", "check_switch", "dtype_name"]
+
+
+@dataclass(frozen=True)
+class BankPlan:
+    """How the bank is to be built, wherever the samples say that it goes.
+
+    ``mixing`` says whether the solver works on the mixed kernel, and ``features_suffice`` whether all that the fit
+    needs are explicit features, of kernels that have them.
+    """
+
+    normalize: str | None
+    center: bool
+    storage: str
+    dtype: DTypeLike
+    memory_budget: Bytes
+    threads: int = 1
+    mixing: bool = True
+    features_suffice: bool = False
+
+    @classmethod
+    def checked(
+        cls,
+        normalize: str | None,
+        center: bool,
+        storage: str,
+        dtype: DTypeLike,
+        memory_budget: Bytes,
+        n_jobs: int | None = None,
+        device: Device = None,
+    ) -> BankPlan:
+        """Return the plan, or raise where an option is not one, before anything is computed."""
+        check_switch("center", center)
+        if device is not None:
+            device_of(device)
+        check_storage(storage, "host" if device is None else "device")
+        if device is None and dtype_name(dtype) not in ("float64", "float32"):
+            raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
+        if dtype_name(dtype) not in DTYPES:
+            raise ValueError(f"dtype must be one of {', '.join(DTYPES)} with a device, got {dtype!r}")
+        parse_bytes(memory_budget)
+        return cls(
+            check_normalise(normalize), bool(center), storage, dtype, memory_budget, effective_n_jobs(n_jobs)
+        )
+
+    def served_by(self, solver: Solver | None, loss: Loss, norm: Norm) -> BankPlan:
+        """Return the plan of a bank for a solver; one that is left open is L-BFGS where features suffice."""
+        if solver is not None:
+            return replace(self, mixing=solver.mixes, features_suffice=not solver.mixes)
+        return replace(self, features_suffice=registry["lbfgs"].serves(loss, norm))
+
+
+@dataclass(frozen=True)
+class Plan:
+    """Loss, norm, solver, when to stop, and how the bank is kept: each checked, and checked to go together.
+
+    ``solver`` is None where it is chosen once the bank is there (``solver="auto"``).
+    """
+
+    loss: Loss
+    norm: Norm
+    solver: Solver | None
+    C: float
+    stop: Stop
+    fit_intercept: bool
+    bank: BankPlan
+    callback: Callable[..., object] | None = None
+    verbose: int = 0
+    checkpoint: FileName | None = None
+
+    @classmethod
+    def of(cls, estimator: BaseMKL, loss: Loss, C: float) -> Plan:
+        """Read and check the parameters of an estimator; ``loss`` and ``C`` are what it minimises."""
+        check_positive("C", C)
+        check_positive("tol", estimator.tol)
+        if estimator.max_iter is not None and not (
+            isinstance(estimator.max_iter, Integral) and estimator.max_iter >= 1
+        ):
+            raise ValueError(f"max_iter must be a whole number >= 1 or None, got {estimator.max_iter!r}")
+        if estimator.max_seconds is not None:
+            check_positive("max_seconds", estimator.max_seconds)
+        check_switch("fit_intercept", estimator.fit_intercept)
+        check_switch("warm_start", estimator.warm_start)
+        if estimator.checkpoint is not None:
+            check_place(estimator.checkpoint)
+        norm, task = make_norm(estimator.norm), estimator._task
+        if task not in loss.tasks:
+            suited = ", ".join(name for name in losses if task in losses[name].tasks)
+            raise ValueError(f"loss {loss!r} is not for {task}; losses that are: {suited}")
+        solver = _solver(estimator.solver, loss, norm, bool(estimator.fit_intercept))
+        return cls(
+            loss,
+            norm,
+            solver,
+            float(C),
+            Stop(float(estimator.tol), estimator.max_iter, estimator.max_seconds),
+            bool(estimator.fit_intercept),
+            estimator._bank_plan().served_by(solver, loss, norm),
+            estimator.callback,
+            estimator.verbose,
+            estimator.checkpoint,
+        )
+
+    def with_norm(self, norm: Norm) -> Plan:
+        """Return the same plan with another norm, checked to fit the loss and the solver."""
+        solver = "auto" if self.solver is None else self.solver
+        return replace(self, norm=norm, solver=_solver(solver, self.loss, norm, self.fit_intercept))
+
+    def solver_for(self, loss: Loss, norm: Norm, bank: Bank) -> Solver:
+        """Return the solver of one problem: the one that was named, or what ``auto`` stands for on this bank.
+
+        Weights that come from a rule (noise methods) need no solver for learnt ones.
+        """
+        if self.solver is not None and self.solver.serves(loss, norm):
+            return self.solver
+        return choose_solver(loss, norm, bank)
+
+    def checkpoint_of(self, problem: int, problems: int) -> FileName | None:
+        """Return the file of one problem: numbered where there are several."""
+        from pathlib import Path
+
+        if self.checkpoint is None or problems == 1:
+            return self.checkpoint
+        path = Path(self.checkpoint)
+        return path.with_name(f"{path.stem}-{problem}{path.suffix}")
+
+
+def _solver(solver: object, loss: Loss, norm: Norm, fit_intercept: bool) -> Solver | None:
+    """Return a solver that fits, None for ``auto``; raise where none does."""
+    if not (isinstance(solver, str) and solver == "auto"):
+        return make_solver(solver, loss, norm, fit_intercept)
+    if not fitting_solvers(loss, norm, fit_intercept):
+        without = ", ".join(repr(name) for name in fitting_solvers(loss, norm))
+        way = f"with fit_intercept=False these do: {without}" if without else "choose another loss or norm"
+        raise ValueError(f"no solver fits loss={loss!r} with norm={norm.label!r} and an intercept: {way}")
+    return None
+
+
+def dtype_name(dtype: DTypeLike) -> str:
+    """Return a type by its name, nothing where it is none; ``bfloat16`` is one that NumPy has not."""
+    if isinstance(dtype, str) and dtype in DTYPES:
+        return dtype
+    try:
+        return str(np.dtype(dtype))
+    except TypeError:
+        return ""
+
+
+def check_positive(name: str, value: object) -> None:
+    """Raise where a parameter is not a finite number above zero."""
+    number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
+    if not (number and np.isfinite(value) and value > 0):  # type: ignore[operator, call-overload]
+        raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+
+
+def check_switch(name: str, value: object) -> None:
+    """Raise where a switch is neither on nor off: ``center='no'`` would be on."""
+    if not isinstance(value, bool | np.bool_) and value not in (0, 1):
+        raise ValueError(f"{name} must be True or False, got {value!r}")

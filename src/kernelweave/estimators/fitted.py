@@ -1,0 +1,31 @@
+"""What inspection, displays and model files may ask of a fitted estimator, beside its attributes."""
+
+from __future__ import annotations
+
+from sklearn.base import BaseEstimator
+from sklearn.utils.validation import check_is_fitted
+
+from ..banks import KernelFunction
+from ._inputs import new_samples
+from ._types import Samples
+
+__all__ = ["function_of", "has_function", "samples_for"]
+
+
+def has_function(estimator: BaseEstimator) -> bool:
+    """Whether the decisions of an estimator are sums over kernels, and known."""
+    return isinstance(vars(estimator).get("_function"), KernelFunction)
+
+
+def function_of(estimator: BaseEstimator) -> KernelFunction:
+    """Return the learnt function, or raise where an estimator has none that is a sum over kernels."""
+    check_is_fitted(estimator, "dual_coef_")
+    if not has_function(estimator):
+        raise ValueError(f"the decisions of {type(estimator).__name__} are no sum over kernels")
+    function: KernelFunction = estimator._function
+    return function
+
+
+def samples_for(estimator: BaseEstimator, X: Samples) -> Samples:
+    """Check new samples against what the estimator was fitted on, and return them as its kernels take them."""
+    return new_samples(estimator, X, estimator._kind)

@@ -1,0 +1,50 @@
+"""Similarities that are no kernels: learning kernels from them, classifying by them, and looking at them.
+
+A room above the solvers and below the estimators, which show its estimators beside their own.  Its losses, problems and
+solvers are of its own kind and have registries of their own; the loop, the SVM and the hinge are those of the house.
+"""
+
+from .classifier import SimilarityClassifier
+from .diagnosis import Agreement, Indefiniteness, agreement, indefiniteness
+from .inputs import held_similarities
+from .losses import SimilarityLoss, UserLoss, make_similarity_loss, similarity_losses
+from .problems import (
+    DualPoint,
+    IndefiniteSVMProblem,
+    RestrictedKernelsProblem,
+    SeparateKernelsProblem,
+    SimilarityCertificate,
+    SimilarityPoint,
+    SimilarityProblem,
+    SingleKernelProblem,
+)
+from .solvers import SimilaritySolver, similarity_solvers
+from .transformers import Denoise, Flip, Shift, SimilarityFeatures, Square
+
+__all__ = [
+    "Agreement",
+    "Denoise",
+    "DualPoint",
+    "Flip",
+    "IndefiniteSVMProblem",
+    "Indefiniteness",
+    "RestrictedKernelsProblem",
+    "SeparateKernelsProblem",
+    "Shift",
+    "SimilarityCertificate",
+    "SimilarityClassifier",
+    "SimilarityFeatures",
+    "SimilarityLoss",
+    "SimilarityPoint",
+    "SimilarityProblem",
+    "SimilaritySolver",
+    "SingleKernelProblem",
+    "Square",
+    "UserLoss",
+    "agreement",
+    "held_similarities",
+    "indefiniteness",
+    "make_similarity_loss",
+    "similarity_losses",
+    "similarity_solvers",
+]

@@ -1,0 +1,162 @@
+"""From what a user passes to ``SimilarityClassifier`` to matrices: given, computed from objects, or held."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from sklearn.utils.validation import validate_data
+
+from ..kernels import Kernel
+from ..kernels.functions import evaluate_pairs, name_of
+from ..kernels.holder import Held, as_indices
+from .matrices import as_similarities, positive_scale, symmetrised
+
+__all__ = ["Normalised", "Source", "held_similarities", "normalised", "source_of"]
+
+PRECOMPUTED = "precomputed"
+
+
+def held_similarities(stack: Any, names: Sequence[str] | None = None) -> Held:
+    """Hold similarity matrices that ``clone`` does not copy; X is then the indices of the samples.
+
+    What ``kernels.held`` is for kernels, without asking that the matrices be positive semi-definite.
+
+    Parameters
+    ----------
+    stack : array of shape (n, n) or (m, n, n), or a list of (n, n)
+    names : sequence of m str, optional
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> held_similarities(np.array([[0.0, 1.0], [1.0, 0.0]]))
+    held(1 kernels of 2 samples)
+    """
+    matrices = as_similarities(stack)
+    labels = [f"similarity {j}" for j in range(len(matrices))] if names is None else list(map(str, names))
+    if len(labels) != len(matrices):
+        raise ValueError(f"{len(matrices)} similarities but {len(labels)} names")
+    return Held(symmetrised(matrices, labels), labels)
+
+
+class Source:
+    """Similarities given as matrices: X is them."""
+
+    def train(self, estimator: Any, X: Any) -> tuple[np.ndarray, list[str]]:
+        """Return the stack of the training samples and the names."""
+        if _is_one_matrix(X):
+            X = validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2)
+            if X.shape[0] != X.shape[1]:
+                raise ValueError(f"similarities of the training samples must be square, got {X.shape}")
+        else:
+            for name in ("n_features_in_", "feature_names_in_"):
+                vars(estimator).pop(name, None)
+        stack = as_similarities(X)
+        self.shape = stack.shape
+        names = [f"similarity {j}" for j in range(len(stack))]
+        return symmetrised(stack, names), names
+
+    def rows(self, estimator: Any, X: Any) -> np.ndarray:
+        """Return the similarities of new samples to the training samples, ``(m, n_new, n)``."""
+        if _is_one_matrix(X) and self.shape[0] == 1:
+            X = validate_data(estimator, X, dtype=np.float64, reset=False)
+        stack = as_similarities(X, "rows of new samples")
+        m, _, n = self.shape
+        if stack.shape[0] != m or stack.shape[2] != n:
+            raise ValueError(
+                f"rows of new samples must have shape ({m}, n_new, {n}): one matrix per similarity, one column per "
+                f"training sample; got {stack.shape}"
+            )
+        return stack
+
+
+class HeldSource(Source):
+    """Similarities in a holder: X is indices of samples."""
+
+    def __init__(self, holder: Held) -> None:
+        self.holder = holder
+
+    def train(self, estimator: Any, X: Any) -> tuple[np.ndarray, list[str]]:
+        self.samples = as_indices(X, self.holder.n_samples, "the holder of similarities")
+        names = self.holder.names or [f"similarity {j}" for j in range(len(self.holder))]
+        if np.ndim(X) == 2:
+            estimator.n_features_in_ = 1
+        return self._block(self.samples), list(names)
+
+    def rows(self, estimator: Any, X: Any) -> np.ndarray:
+        return self._block(as_indices(X, self.holder.n_samples, "the holder of similarities"))
+
+    def _block(self, rows: np.ndarray) -> np.ndarray:
+        where = np.ix_(rows, self.samples)
+        return np.stack([np.asarray(matrix[where], dtype=float) for matrix in self.holder.stack])
+
+
+class FunctionSource(Source):
+    """Similarities computed by functions of two samples: X is samples of any kind."""
+
+    def __init__(self, functions: Sequence[Callable[..., Any]]) -> None:
+        self.functions = list(functions)
+
+    def train(self, estimator: Any, X: Any) -> tuple[np.ndarray, list[str]]:
+        self.samples = X
+        names = [f.name if isinstance(f, Kernel) else name_of(f) for f in self.functions]
+        return np.stack([_matrix(f, X, X) for f in self.functions]), names
+
+    def rows(self, estimator: Any, X: Any) -> np.ndarray:
+        return np.stack([_matrix(f, X, self.samples) for f in self.functions])
+
+
+def _matrix(f: Any, A: Any, B: Any) -> np.ndarray:
+    if isinstance(f, Kernel):
+        return np.asarray(f(A, B), dtype=float)
+    return evaluate_pairs(f, A, B, f"similarity {name_of(f)!r}")
+
+
+def _is_one_matrix(X: Any) -> bool:
+    """Whether X is a single matrix (or no matrix at all, which scikit-learn's messages are for)."""
+    if isinstance(X, list | tuple) and len(X) and np.ndim(X[0]) == 2:
+        return False
+    return getattr(X, "ndim", 2) != 3
+
+
+def source_of(similarity: Any) -> Source:
+    """Return where the similarities come from."""
+    if isinstance(similarity, str):
+        if similarity == PRECOMPUTED:
+            return Source()
+    elif isinstance(similarity, Held):
+        return HeldSource(similarity)
+    elif callable(similarity):
+        return FunctionSource([similarity])
+    elif isinstance(similarity, list | tuple) and similarity and all(map(callable, similarity)):
+        return FunctionSource(similarity)
+    raise ValueError(
+        "similarity must be 'precomputed', a function of two samples, a list of functions or "
+        f"held_similarities(...), got {similarity!r}"
+    )
+
+
+@dataclass
+class Normalised:
+    """Similarities of comparable size, ``S_i n / tr((S_i)_+)``; the factors, learnt on the training block alone."""
+
+    stack: np.ndarray
+    factors: np.ndarray
+    values: np.ndarray
+    vectors: np.ndarray
+
+
+def normalised(stack: np.ndarray, names: Sequence[str], scale: bool = True) -> Normalised:
+    """Decompose every similarity, and scale it unless told otherwise."""
+    spectra = [np.linalg.eigh(S) for S in stack]
+    factors = np.array(
+        [positive_scale(values, name) for (values, _), name in zip(spectra, names, strict=True)]
+    )
+    if not scale:
+        factors = np.ones_like(factors)
+    scaled = np.stack([factor * values for factor, (values, _) in zip(factors, spectra, strict=True)])
+    vectors = np.stack([V for _, V in spectra])
+    return Normalised(factors[:, None, None] * stack, factors, scaled, vectors)

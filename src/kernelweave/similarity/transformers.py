@@ -1,0 +1,173 @@
+"""Similarities made kernels, as scikit-learn transformers: before ``SVC(kernel="precomputed")`` in a pipeline."""
+
+from __future__ import annotations
+
+from typing import Any, ClassVar
+
+import numpy as np
+from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from .._estimating import unchanged_where_it_raises
+from .matrices import positive_scale, symmetrised
+from .new_rows import classical, smooth, spectrum_kernel
+
+__all__ = ["Denoise", "Flip", "Shift", "SimilarityFeatures", "Square"]
+
+
+class _Spectrum(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """A similarity with new eigenvalues.
+
+    ``fit_transform(S)`` is the kernel of the training samples; ``transform(rows)`` turns rows of similarities to them
+    into rows of the kernel, each from itself and the training block alone.
+
+    Parameters
+    ----------
+    rule : {"smooth", "classical"}, default="smooth"
+        ``smooth``: ``K (K + nu I)^-1 s``, ``nu = tr(K) / n``.  ``classical``: what the change of the eigenvalues means
+        for a row, where it means something.
+    normalize : bool, default=True
+        Scale by ``n / tr(S_+)``, learnt on the training block.
+
+    Attributes
+    ----------
+    kernel_ : array of shape (n, n)
+    eigenvalues_ : array of shape (n,)
+        Of the similarity, scaled.
+    scale_ : float
+    """
+
+    kind: ClassVar[str] = ""
+
+    def __init__(self, rule: str = "smooth", normalize: bool = True) -> None:
+        self.rule = rule
+        self.normalize = normalize
+
+    @unchanged_where_it_raises
+    def fit(self, X: Any, y: Any = None) -> _Spectrum:
+        """Learn from an ``(n, n)`` similarity; y is not looked at."""
+        if self.rule not in ("smooth", "classical"):
+            raise ValueError(f"rule must be smooth or classical, got {self.rule!r}")
+        S, values, vectors, self.scale_ = _checked(self, X)
+        self.eigenvalues_ = values
+        self.kernel_ = spectrum_kernel(values, vectors, self.kind)
+        eye = np.eye(S.shape[0])
+        if self.rule == "smooth":
+            self._rows = smooth(self.kernel_, eye)
+        else:
+            self._rows = classical(values, vectors, self.kind, eye)
+        return self
+
+    def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
+        """Return the kernel of the training samples."""
+        return self.fit(X, y).kernel_
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return rows of the kernel from rows of similarities, ``(n_new, n)``."""
+        check_is_fitted(self, "kernel_")
+        rows = validate_data(self, X, dtype=np.float64, reset=False)
+        return self.scale_ * rows @ self._rows
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        return tags
+
+
+class Denoise(_Spectrum):
+    """Negative eigenvalues become zero: the nearest kernel; see ``rule`` for rows of new samples.
+
+    Parameters
+    ----------
+    rule : {"smooth", "classical"}, default="smooth"
+        ``classical`` is ``V_+ V_+' s``.
+    normalize : bool, default=True
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> Denoise(normalize=False).fit_transform(np.array([[0.0, 1.0], [1.0, 0.0]])).round(3)
+    array([[0.5, 0.5],
+           [0.5, 0.5]])
+    """
+
+    kind = "denoise"
+
+
+class Flip(_Spectrum):
+    """Negative eigenvalues change sign; ``classical`` is ``V sign(L) V' s``.
+
+    >>> Flip(normalize=False).fit_transform(np.array([[0.0, 1.0], [1.0, 0.0]])).round(3)
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    kind = "flip"
+
+
+class Shift(_Spectrum):
+    """All eigenvalues are raised until none is negative: only the diagonal changes, and ``classical`` is ``s`` itself.
+
+    >>> Shift(normalize=False).fit_transform(np.array([[0.0, 1.0], [1.0, 0.0]])).round(3)
+    array([[1., 1.],
+           [1., 1.]])
+    """
+
+    kind = "shift"
+
+
+class Square(_Spectrum):
+    """Eigenvalues are squared, ``S S``: a linear kernel on similarities as features; ``classical`` is ``S s``.
+
+    >>> Square(normalize=False).fit_transform(np.array([[0.0, 2.0], [2.0, 0.0]])).round(3)
+    array([[4., 0.],
+           [0., 4.]])
+    """
+
+    kind = "square"
+
+
+class SimilarityFeatures(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """Similarities to the training samples as features, scaled, for linear models and anything else.
+
+    Parameters
+    ----------
+    normalize : bool, default=True
+        Scale by ``n / tr(S_+)``, learnt on the training block.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> SimilarityFeatures().fit_transform(np.array([[2.0, 0.0], [0.0, 2.0]]))
+    array([[1., 0.],
+           [0., 1.]])
+    """
+
+    def __init__(self, normalize: bool = True) -> None:
+        self.normalize = normalize
+
+    @unchanged_where_it_raises
+    def fit(self, X: Any, y: Any = None) -> SimilarityFeatures:
+        """Learn the scale from an ``(n, n)`` similarity."""
+        self.scale_ = _checked(self, X)[-1]
+        return self
+
+    def transform(self, X: Any) -> np.ndarray:
+        """Return scaled rows."""
+        check_is_fitted(self, "scale_")
+        return self.scale_ * validate_data(self, X, dtype=np.float64, reset=False)
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        return tags
+
+
+def _checked(estimator: Any, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
+    """Symmetric scaled similarity, its spectrum, and the scale."""
+    X = validate_data(estimator, X, dtype=np.float64)
+    S = symmetrised(X[None], ["the similarity"])[0]
+    values, vectors = np.linalg.eigh(S)
+    scale = positive_scale(values, "the similarity")
+    scale = scale if estimator.normalize else 1.0
+    return scale * S, scale * values, vectors, scale

@@ -1,0 +1,30 @@
+"""Models that version 0.1.0 saved load, and say what they said then."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from kernelweave import inspection
+from kernelweave.persistence import load
+
+MODELS = Path(__file__).parent / "models_0_1_0"
+VALUES = json.loads((MODELS / "values.json").read_text())
+SAMPLES = {name: np.array(VALUES.pop(name)) for name in ("new", "matrices")}
+SAMPLES |= {"precomputed": SAMPLES["matrices"], "similarity": SAMPLES["matrices"][1]}
+
+
+@pytest.mark.parametrize("name", sorted(VALUES))
+def test_a_model_of_0_1_0(name, tmp_path):
+    model, samples = load(MODELS / f"{name}.skops"), SAMPLES.get(name, SAMPLES["new"])
+    methods = ("transform", "decision_function", "predict")
+    say = next(getattr(model, method) for method in methods if hasattr(model, method))
+    np.testing.assert_allclose(say(samples), VALUES[name], rtol=1e-10, atol=1e-12)
+    if name not in ("similarity", "features"):
+        parts = inspection.contributions(model, samples)
+        np.testing.assert_allclose(parts.decision, VALUES[name], rtol=1e-9, atol=1e-11)
+    # parameters that came later are there, at their defaults
+    assert type(model)(**model.get_params(deep=False)).get_params(deep=False).keys()

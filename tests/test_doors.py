@@ -1,0 +1,82 @@
+"""Rooms are entered by their doors: no module takes a private name, or a name of a private module, out of another room.
+
+A room is a package (or module) directly below ``kernelweave``.  Its doors are what its ``__init__`` shows and its modules
+without an underscore.  Rooms that begin with an underscore are basements: all of the house may enter them, by the same
+rule about what is inside.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+import kernelweave
+
+HOUSE = Path(kernelweave.__file__).parent
+
+
+def imported(path: Path, inside: Path = HOUSE) -> Iterator[tuple[str, ...]]:
+    """Yield what a module imports from the house, as names from the first room on."""
+    package = path.relative_to(inside).parts[:-1]
+    for node in ast.walk(ast.parse(path.read_text())):
+        if isinstance(node, ast.ImportFrom):
+            above = package[: len(package) - node.level + 1] if node.level else ()
+            module = tuple(node.module.split(".")) if node.module else ()
+            if node.level == 0:
+                if module[:1] != ("kernelweave",):
+                    continue
+                module = module[1:]
+            yield from ((*above, *module, alias.name) for alias in node.names)
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                if alias.name.startswith("kernelweave."):
+                    yield tuple(alias.name.split(".")[1:])
+
+
+def through_the_wall(path: Path, inside: Path = HOUSE) -> Iterator[tuple[str, str]]:
+    """Yield (room, private module or name of another room) for every import that uses no door."""
+    room = path.relative_to(inside).with_suffix("").parts[0]
+    for names in imported(path, inside):
+        if names[0] == room:
+            continue
+        for depth, name in enumerate(names[1:], start=2):
+            if name.startswith("_"):
+                yield room, ".".join(names[:depth])
+                break
+
+
+TAKEN = {
+    pair: path.relative_to(HOUSE) for path in sorted(HOUSE.rglob("*.py")) for pair in through_the_wall(path)
+}
+
+
+def test_no_room_is_entered_through_the_wall():
+    new = [f"{path} imports {what}" for (_, what), path in TAKEN.items()]
+    assert not new, (
+        "use a door of the room (its __init__, a module without underscore), or make one: " + "; ".join(new)
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "taken"),
+    [
+        ("from ..banks._base import Bank", ["banks._base"]),
+        ("from ..banks import Bank, _secret", ["banks._secret"]),
+        ("from ..banks.build import _check_unsure", ["banks.build._check_unsure"]),
+        ("from .. import banks", []),
+        ("from .._numerics.smo import solve_box_qp", []),
+        ("from .._numerics._smo_pairs import pair", ["_numerics._smo_pairs"]),
+        ("from ._loop import Stop", []),
+        ("import kernelweave.banks._base", ["banks._base"]),
+        ("from kernelweave.kernels._helpers import take", ["kernels._helpers"]),
+        ("from sklearn.utils._tags import get_tags", []),
+    ],
+)
+def test_the_rule_itself(tmp_path, line, taken):
+    room = tmp_path / "solvers"
+    room.mkdir()
+    (room / "level.py").write_text(f"def late():\n    {line}\n")
+    assert [what for _, what in through_the_wall(room / "level.py", tmp_path)] == taken
