@@ -73,6 +73,7 @@ def _bind_here(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKern
         memory_budget=plan.memory_budget,
         threads=plan.threads,
         mixing=plan.mixing,
+        blocks=plan.blocks_suffice,
     )
     if isinstance(bank, StreamingBank):
         return bank, StreamedKernels(resolved, training.samples, normaliser, bank)

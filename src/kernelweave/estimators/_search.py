@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._estimating import TimeShares
-from ..banks import Bank, Recentred, Rescaled
-from ..kernels import resolve_kernels, take
+from .._components import same_component
+from ..banks import Bank, BoundKernels, Recentred, Rescaled
+from ..kernels import Kernel, resolve_kernels, take
 from ..problems import Point
 from ._bind import Bound, bind
 from ._plan import Plan
@@ -105,7 +106,7 @@ class Search:
         bank, training, plan = self.bound.bank, self.bound.training, self.plans[0].bank
         if training.kernels is not None:
             resolved = resolve_kernels(training.kernels, take(training.samples, train))
-            if any(new is not old for new, old in zip(resolved, training.kernels, strict=True)):
+            if not all(same_component(new, old) for new, old in zip(resolved, self._settled(), strict=True)):
                 bank = bind(replace(training, kernels=resolved), plan).bank
         if plan.center:
             bank = Recentred(bank, train)
@@ -114,6 +115,13 @@ class Search:
         means = bank.diag()[:, train].mean(axis=1)
         # a kernel that vanishes on the fold stays at zero, as it does where it vanishes on all samples
         return Rescaled(bank, np.divide(1.0, means, out=np.zeros_like(means), where=means > 0))
+
+    def _settled(self) -> list[Kernel]:
+        """Return the kernels as they are in the bank of all samples."""
+        kernels = self.bound.kernels
+        settled = kernels.kernels if isinstance(kernels, BoundKernels) else self.bound.training.kernels
+        assert settled is not None
+        return settled
 
     def _follow(self, tasks: list[Task], bank: Bank, plan: Plan) -> Iterator[_Tried]:
         """Yield the fits along the path; those that were interrupted do not count."""
