@@ -35,6 +35,7 @@ BENCHMARKS = (
     "svm_engine",
     "convergence",
     "streaming",
+    "missing",
     "agreement",
     "rivals",
 )

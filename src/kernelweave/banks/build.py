@@ -3,7 +3,7 @@
 Storage, for ``storage=``:
 
 - ``"family"``: one packed matrix for each chain of powers (Gaussians of doubling widths, polynomial degrees);
-- ``"dense"``: one packed matrix a kernel;
+- ``"dense"``: one packed matrix per kernel;
 - ``"lowrank"``: explicit features, for kernels that have them;
 - ``"lazy"``: nothing, every pass computes its entries;
 - ``"stream"``: explicit features that are computed block by block in every pass, see ``streaming``;

@@ -112,7 +112,7 @@ def precomputed_bank(
 
 
 def _refuse_zero(normaliser: Normaliser) -> None:
-    """A matrix of zeros that somebody computed is a mistake."""
+    """Refuse a matrix of zeros: computed beforehand, it is a mistake."""
     zero = np.flatnonzero(normaliser.scale == 0.0)
     if zero.size:
         what = "is constant, so nothing is left after centring it" if normaliser.center else "has trace zero"

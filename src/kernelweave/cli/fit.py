@@ -125,10 +125,10 @@ def fit(
     )  # fmt: skip
     with plain_errors(), one_interrupt() as work:
         trained = train(options)
-        work.winding_up = True  # what was found is written, whatever keys are pressed
+        work.winding_up = True  # the model is written even where Ctrl-C is pressed again
         trained.note.command = _command()
         note = trained.note.as_dict()
-        # first of all: a report that fails, or takes too long for somebody, does not lose the fit
+        # before the report: one that fails, or is interrupted, does not lose the fit
         if model is not None:
             save(trained.model, model, note=note)
         facts: dict[str, Any] = describe(trained.model, {"kernelweave": __version__, "note": note})

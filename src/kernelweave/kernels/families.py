@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from ._algebra import Stack, as_spec
@@ -10,7 +11,7 @@ from ._kernel import Kernel, KernelSpec, Schema
 from ._selection import describe, pick, plain_columns
 from .columns import OnColumns
 
-__all__ = ["PerFeature", "PerView", "kernels_without_columns", "per_feature", "per_view"]
+__all__ = ["PerFeature", "PerView", "kernels_without_columns", "on_every_view", "per_feature", "per_view"]
 
 
 def kernels_without_columns(families: tuple[Any, ...], schema: Schema, what: str) -> list[Kernel]:
@@ -73,6 +74,22 @@ class PerView(KernelSpec):
     def on(self, columns: Any) -> KernelSpec:
         """Refuse: the views are the columns here."""
         raise ValueError("per_view places its kernels itself: choose columns in its views")
+
+
+def on_every_view(kernels: Sequence[Kernel], views: Mapping[str, tuple[int, ...]]) -> list[Kernel]:
+    """Put kernels that choose no columns on every view, all of the first view first; leave the others."""
+    placed: list[Kernel] = []
+    for chooses, run in groupby(kernels, key=lambda kernel: kernel._picks_columns):
+        together = list(run)
+        if chooses:
+            placed += together
+            continue
+        placed += [
+            OnColumns(kernel, positions, view, single=len(positions) == 1)
+            for view, positions in views.items()
+            for kernel in together
+        ]
+    return placed
 
 
 def per_feature(*families: Any, columns: Any = None) -> PerFeature:

@@ -187,7 +187,7 @@ def _root_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: 
         shift = (np.sum(v, axis=-2) @ back)[..., None, :]
         return v - (free * shift - share * np.sum(free * shift, axis=-1, keepdims=True))
 
-    matrix = K.astype(np.float32)  # for the last digits of a model nobody asks
+    matrix = K.astype(np.float32)  # a model needs no more digits
     m, n, k = products.shape
 
     def times(v: Array) -> Array:
