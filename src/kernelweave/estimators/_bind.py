@@ -7,6 +7,7 @@ from functools import partial
 
 import numpy as np
 
+from .._components import same_component
 from ..banks import (
     Bank,
     BoundKernels,
@@ -78,7 +79,11 @@ def fold_bank(bound: Bound, plan: BankPlan, train: Codes) -> Bank:
         return completed(training, plan, train)[0]
     if training.kernels is not None:
         resolved = resolve_kernels(training.kernels, take(training.samples, train))
-        if any(new is not old for new, old in zip(resolved, training.kernels, strict=True)):
+        settled = bound.kernels.kernels or training.kernels
+        if any(
+            new is not given and not same_component(new, old)
+            for new, given, old in zip(resolved, training.kernels, settled, strict=True)
+        ):
             bank = bind(replace(training, kernels=resolved), plan).bank
     if plan.center:
         bank = Recentred(bank, train)
@@ -120,6 +125,7 @@ def _bind_here(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKern
         memory_budget=plan.memory_budget,
         threads=plan.threads,
         mixing=plan.mixing,
+        blocks=plan.blocks_suffice,
     )
     if isinstance(bank, StreamingBank):
         return bank, StreamedKernels(resolved, training.samples, normaliser, bank)

@@ -32,7 +32,8 @@ class BankPlan:
     """How the bank is to be built, wherever the samples say that it goes.
 
     ``mixing`` says whether the solver works on the mixed kernel, and ``features_suffice`` whether all that the fit
-    needs are explicit features, of kernels that have them.  ``missing`` says what becomes of samples that lack a view.
+    needs are explicit features, of kernels that have them; ``blocks_suffice`` that a solver that is still to be chosen
+    can work on blocks of them, where the samples are many.  ``missing`` says what becomes of samples that lack a view.
     """
 
     normalize: str | None
@@ -44,6 +45,7 @@ class BankPlan:
     mixing: bool = True
     features_suffice: bool = False
     missing: str = "error"
+    blocks_suffice: bool = False
 
     @classmethod
     def checked(
@@ -83,7 +85,11 @@ class BankPlan:
         """Return the plan of a bank for a solver; one that is left open is L-BFGS where features suffice."""
         if solver is not None:
             return replace(self, mixing=solver.mixes, features_suffice=not solver.mixes)
-        return replace(self, features_suffice=registry["lbfgs"].serves(loss, norm))
+        return replace(
+            self,
+            features_suffice=registry["lbfgs"].serves(loss, norm),
+            blocks_suffice=registry["block_descent"].serves(loss, norm),
+        )
 
 
 @dataclass(frozen=True)
