@@ -169,7 +169,8 @@ def solve_newton(inner: Inner, target: float, start: FixedSolution | None) -> Fi
 class _Column(System):
     """``(K + W^-1) step + shift of b = -W^-1 (beta + g)``, W the curvatures and g the gradients of the loss.
 
-    Columns of targets under the squared loss share W, and so the factor.  It is solved in the form ``W^1/2 (I + W^1/2 K W^1/2)^-1 W^1/2`` that stays well conditioned where curvatures vanish.
+    Columns of targets under the squared loss share W, and so the factor.  The system is solved in the form
+    ``W^1/2 (I + W^1/2 K W^1/2)^-1 W^1/2`` that stays well conditioned where curvatures vanish.
     """
 
     def __init__(self, inner: Inner) -> None:
