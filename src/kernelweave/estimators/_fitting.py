@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from ..problems import Certificate, MKLProblem, Point, without_crossed_bounds
 from ..solvers import MESSAGES, TRACE_COLUMNS, Solution, Solver, Stop, final_status, solve, without_caches
 from ._bind import Bound
 from ._plan import Plan
+from ._rotation import rotated
 from ._tasks import Task
 from ._types import Array, Callback, FileName, Label
 
@@ -116,16 +117,17 @@ def fit_tasks(bound: Bound, plan: Plan, tasks: list[Task]) -> tuple[list[Fit], f
     for k, task in enumerate(tasks):
         solver = plan.solver_for(task.loss, task.norm, bound.bank)
         attempt = partial(
-            run,
-            task.problem(bound.bank, plan.fit_intercept),
+            _run_task,
+            task,
+            bound.bank,
+            plan.fit_intercept,
             solver,
             stops(),
             judge,
-            start=task.start,
             callback=plan.callback,
             verbose=plan.verbose,
             checkpoint=plan.checkpoint_of(k, len(tasks)),
-            label=f"class {plain(task.label)!r}: " if len(tasks) > 1 else "",
+            label=f"{task.of} {plain(task.label)!r}: " if len(tasks) > 1 else "",
         )
         try:
             fits.append(attempt())
@@ -135,6 +137,22 @@ def fit_tasks(bound: Bound, plan: Plan, tasks: list[Task]) -> tuple[list[Fit], f
             fits.append(attempt())
     passes = bound.bank.passes + (judge.passes if judge is not bound.bank else 0.0)
     return fits, passes
+
+
+def _run_task(
+    task: Task, bank: Bank, fit_intercept: bool, solver: Solver, stop: Stop, judge: Bank, **options: Any
+) -> Fit:
+    """Solve one task, with as few columns of targets as it can be solved with."""
+    narrow = rotated(task)
+    if narrow is None:
+        return run(task.problem(bank, fit_intercept), solver, stop, judge, start=task.start, **options)
+    turned = narrow.task
+    fit = run(turned.problem(bank, fit_intercept), solver, stop, judge, start=turned.start, **options)
+    beta, certificate = narrow.back(
+        fit.beta, fit.weights, fit.certificate.dual_point, task.problem(judge, fit_intercept)
+    )
+    status = final_status(fit.status, certificate.relative_gap, stop.tol)
+    return replace(fit, beta=beta, certificate=certificate, status=status)
 
 
 def plain(label: Label) -> Label:

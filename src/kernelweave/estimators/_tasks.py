@@ -35,6 +35,8 @@ class Task:
         What is minimised.
     start : Point or None
         Where to begin.
+    of : str
+        What the label is the name of.
     """
 
     y: Array
@@ -44,6 +46,7 @@ class Task:
     norm: Norm
     C: float
     start: Point | None = None
+    of: str = "class"
 
     def problem(self, bank: Bank, fit_intercept: bool) -> MKLProblem:
         """Return the problem on a bank."""

@@ -128,7 +128,8 @@ def solve_fixed(
         from .joint import solve_joint
 
         return solve_joint(inner, target, start, keep_product)
-    if y.ndim == 2:
+    together = y.ndim == 1 or (loss.least_squares and bool(np.all(c == c[:, :1])))
+    if not together:
         return _solve_columns(inner, target, start, keep_product)
     if loss.has_curvature:
         from .newton import solve_newton

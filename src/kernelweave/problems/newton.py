@@ -121,8 +121,8 @@ def _length(
 
 
 def solve_newton(inner: Inner, target: float, start: FixedSolution | None) -> FixedSolution:
-    """Solve an inner problem of one column."""
-    beta = decision = np.zeros(inner.y.size)
+    """Solve an inner problem of one column, or of several that have the same curvature: the squared loss."""
+    beta = decision = np.zeros(inner.y.shape)
     if start is not None:
         decision = inner.K @ start.beta
         factor = _shrunk_start(inner, start.beta, decision)
@@ -133,7 +133,8 @@ def solve_newton(inner: Inner, target: float, start: FixedSolution | None) -> Fi
 class _Column(System):
     """``(K + W^-1) step + shift of b = -W^-1 (beta + g)``, W the curvatures and g the gradients of the loss.
 
-    It is solved in the form ``W^1/2 (I + W^1/2 K W^1/2)^-1 W^1/2`` that stays well conditioned where curvatures vanish.
+    Columns of targets under the squared loss share W, and so the factor.  The system is solved in the form
+    ``W^1/2 (I + W^1/2 K W^1/2)^-1 W^1/2`` that stays well conditioned where curvatures vanish.
     """
 
     def __init__(self, inner: Inner) -> None:
@@ -148,14 +149,17 @@ class _Column(System):
     def direction(self, beta: Array, f: Array, gradient: Array) -> Array:
         inner = self.inner
         began = time.perf_counter()
-        root = np.sqrt(np.maximum(inner.c * inner.loss.curvature(inner.y, f), self.floor))
+        curvature = inner.c * inner.loss.curvature(inner.y, f)
+        root = np.sqrt(np.maximum(curvature.reshape(len(curvature), -1)[:, 0], self.floor))
+        column = root.reshape(-1, *(1,) * (beta.ndim - 1))
         solve = _inverse((root[:, None] * inner.K) * root[None, :])
         self.factorising = time.perf_counter() - began
         # from the residual, not for the new point: its rounding shrinks with it
-        direction = -root * solve((beta + gradient) / root)
+        direction = -column * solve((beta + gradient) / column)
         if inner.fit_intercept:
             ones = root * solve(root)
-            direction = direction - ones * (np.sum(beta + direction) / np.sum(ones))
+            shift = np.sum(beta + direction, axis=0) / np.sum(ones)
+            direction = direction - np.multiply.outer(ones, shift)
         return np.asarray(direction)
 
 
