@@ -101,7 +101,7 @@ def checked_targets(y: Any, missing: bool = False) -> np.ndarray:
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    shape = np.shape(y)
+    shape = np.asarray(y).shape
     if len(shape) == 2 and shape[1] == 0:
         raise ValueError("y has no targets: its shape is " + str(shape))
     several = len(shape) == 2 and shape[1] > 1

@@ -87,6 +87,7 @@ class CorrectedSquared(_Rates, Squared):
     """
 
     tasks = frozenset({"classification"})
+    least_squares = False  # its targets are not y
 
     def __init__(self, positive_rate: float = 0.0, negative_rate: float = 0.0) -> None:
         self.positive_rate = positive_rate
