@@ -109,5 +109,5 @@ class CorrectedSquared(_Rates, Squared):
     def quadratic_dual(self, y: Array):  # type: ignore[no-untyped-def]
         return super().quadratic_dual(self._target(y))
 
-    def _intercept(self, y: Array, f: Array, c: Array) -> float:
-        return super()._intercept(self._target(y), f, c)
+    def best_intercept(self, y: Array, f: Array, c: Array) -> float | Array:
+        return super().best_intercept(self._target(y), f, c)
