@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from .._estimating import TimeShares
 from .._components import same_component
+from .._estimating import TimeShares
 from ..banks import Bank, BoundKernels, Recentred, Rescaled
 from ..kernels import Kernel, resolve_kernels, take
 from ..problems import Point
