@@ -7,7 +7,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from ._columns import (
     blank_absent,
@@ -20,7 +20,10 @@ from ._columns import (
 )
 from ._files import matrix_names, read_matrices, read_table
 from ._note import Note
-from ._views import View, join_files, read_views, views_of_options
+from ._views import View, join_files, read_views, views_of_groups, views_of_options
+
+if TYPE_CHECKING:
+    from ..kernels.groups import Groups
 
 __all__ = [
     "Options",
@@ -57,6 +60,9 @@ class Options:
     tol: float = 1e-3
     verbose: int = 0
     missing: str = "error"
+    gmt: Path | None = None
+    groups: Path | None = None
+    min_size: int = 1
 
 
 @dataclass
@@ -69,6 +75,7 @@ class Trained:
     note: Note
     ids: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def train(options: Options) -> Trained:
@@ -85,11 +92,12 @@ def train(options: Options) -> Trained:
     ids = [str(value) for value in (frame[identity] if identity else range(len(frame)))]
     note = Note(options.data.name, options.target, task, identity, len(frame), missing=options.missing)
     steps: list[Any] = []
+    notes: list[str] = []
     if options.gram:
         X, note.gram = gram_matrices(options.gram, len(frame), options.data)
         kernels = "precomputed"
     else:
-        X, steps, kernels = _columns(frame, views, options, identity, note)
+        X, steps, kernels = _columns(frame, views, options, identity, note, notes)
     last = _estimator(kernels, task, options, y)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -101,7 +109,7 @@ def train(options: Options) -> Trained:
         _last(model).kernel_names_[:] = note.gram
     # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
     said = [str(warning.message) for warning in caught if "kernelweave" in warning.category.__module__]
-    return Trained(model, X, y, note, ids, list(dict.fromkeys(said)))
+    return Trained(model, X, y, note, ids, list(dict.fromkeys(said)), notes)
 
 
 def _joined(steps: list[Any], last: Any) -> Any:
@@ -120,6 +128,7 @@ def _views(options: Options) -> tuple[list[View], str | None]:
         for name, value in (
             ("--views", options.views_file), ("--view", options.views),
             ("--kernels", options.kernels), ("--gram", options.gram),
+            ("--gmt", options.gmt), ("--groups", options.groups),
         ) if value
     ]  # fmt: skip
     if len(given) > 1:
@@ -162,7 +171,7 @@ def _target(frame: Any, options: Options) -> tuple[Any, str]:
 
 
 def _columns(
-    frame: Any, views: list[View], options: Options, identity: str | None, note: Note
+    frame: Any, views: list[View], options: Options, identity: str | None, note: Note, notes: list[str]
 ) -> tuple[Any, list[Any], Any]:
     """Return the samples, the steps before the model, and the kernels on the columns that these steps produce."""
     from .. import kernels as kw
@@ -174,6 +183,9 @@ def _columns(
     columns = [column for column in frame.columns if column not in left_out]
     if not columns:
         raise ValueError(f"{options.data} has no column beside the target to learn from")
+    if (spec := _groups(options)) is not None:
+        views, left_out_of_groups = views_of_groups(spec, columns)
+        notes += [left_out_of_groups] if left_out_of_groups else []
     named = bool(views)
     views = views or [View("all features")]
     for view in views:
@@ -194,6 +206,17 @@ def _columns(
         default = options.kernels in (None, "default")
         kernels = kw.default_bank() if default else kw.preset(str(options.kernels))
     return table, [("columns", transformer)], kernels
+
+
+def _groups(options: Options) -> Groups | None:
+    """Return the groups of columns that a file names, None where there is none."""
+    from .. import kernels as kw
+
+    if options.gmt is not None:
+        return kw.from_gmt(options.gmt, kw.linear(), min_size=options.min_size)
+    if options.groups is not None:
+        return kw.from_groups(options.groups, kw.linear(), min_size=options.min_size)
+    return None
 
 
 def gram_matrices(paths: Sequence[Path], n: int, data: Path) -> tuple[Any, list[str]]:

@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["EXAMPLE", "View", "join_files", "read_views", "views_of_options"]
+if TYPE_CHECKING:
+    from ..kernels.groups import Groups
+
+__all__ = ["EXAMPLE", "View", "join_files", "read_views", "views_of_groups", "views_of_options"]
 
 EXAMPLE = """\
 id = "patient"                  # only where views come from files of their own: the column that joins them
@@ -141,6 +144,18 @@ def views_of_options(options: Sequence[str]) -> list[View]:
     if len(set(names)) < len(names):
         raise ValueError(f"two views are called {max(names, key=names.count)!r}")
     return views
+
+
+def views_of_groups(spec: Groups, columns: Sequence[str]) -> tuple[list[View], str]:
+    """Return a view with a linear kernel for every group that the table has columns of, and what was left out."""
+    from ..kernels import Schema
+
+    found = spec.checked(Schema(len(columns), tuple(columns)))
+    views = [
+        View(group, tuple(columns[j] for j in positions), ("linear",))
+        for group, positions in found.positions.items()
+    ]
+    return views, str(found)
 
 
 def join_files(frame: Any, views: Sequence[View], identity: str | None, missing: str = "error") -> Any:
