@@ -17,8 +17,10 @@ Array = NDArray[np.float64]
 
 __all__ = ["Boundary", "minimise_on_set"]
 
-#: factor by which the barrier's strength falls, the decrement that counts as its minimiser, and Newton's steps for one
-FALL, CENTRED, MOST_STEPS = 0.03, 0.1, 40
+#: factors by which the barrier's strength falls: the boldest, and the one after which to give up
+FALL, SLOWEST = 0.03, 0.8
+#: decrement that counts as the minimiser of a barrier, and Newton's steps to it
+CENTRED, MOST_STEPS = 0.1, 40
 
 
 class Boundary(NamedTuple):
@@ -53,16 +55,22 @@ def minimise_on_set(
     """
     task = _Task(P, c, rows, gains, boundary)
     place = _Place(task, np.append(start, float(np.max(gains + rows @ start)) + 1.0))
-    strength = 1.0
-    kept = place
-    while strength * place.slack.size > tol:
+    strength, fall = 1.0, FALL
+    kept: _Place | None = None
+    reached = strength
+    while reached * place.slack.size > tol:
         centred = _centre(place, strength)
-        if centred is None:  # rounding has taken over
+        if centred is not None:
+            kept, reached = centred, strength
+            fall = max(FALL, fall**1.5)
+        elif kept is None or fall > SLOWEST:  # rounding has taken over
             break
-        kept, reached = centred, strength
-        strength *= FALL
-        place = _predicted(centred, reached, strength)
-    multipliers = strength / FALL / kept.slack
+        else:
+            fall = fall**0.5
+        strength = max(fall * reached, 0.9 * tol / place.slack.size)
+        place = _predicted(kept, reached, strength)
+    kept = place if kept is None else kept
+    multipliers = reached / kept.slack
     w = start.size
     return kept.v[:w], multipliers[:w], multipliers[w : w + gains.size]
 
@@ -154,7 +162,7 @@ def _predicted(place: _Place, strength: float, following: float) -> _Place:
     length = 1.0
     for _ in range(20):
         trial = _Place(place.task, place.v + length * move)
-        if trial.inside and np.all(trial.slack > 0.1 * FALL * place.slack):
+        if trial.inside and np.all(trial.slack > 0.1 * (following / strength) * place.slack):
             return trial
         length *= 0.7
     return place

@@ -108,6 +108,10 @@ class Norm(Component):
         """Return a norm whose parameters that depend on the number of kernels are fixed."""
         return self
 
+    def restricted(self, kernels: NDArray[np.intp]) -> Norm:
+        """Return the norm of some kernels where the others have no weight."""
+        return self
+
     def settle(self, mean_kernel_value: Callable[[], float]) -> Norm:
         """Return a norm whose data-dependent parameters are fixed; the value is computed only if asked for."""
         return self

@@ -105,6 +105,11 @@ class Grouped(Norm, registered_as="grouped"):
             raise ValueError(f"the groups are of {self.labels.size} kernels, the bank has {m}")
         return self
 
+    def restricted(self, kernels: NDArray[np.intp]) -> Norm:
+        if self.labels is None:
+            raise ValueError("groups are not bound to kernels yet")
+        return self._bound([self.group_names[g] for g in self.labels[kernels]])
+
     def _bound(self, groups: Sequence[str]) -> Grouped:
         bound = copy(self)
         names = tuple(dict.fromkeys(groups))
