@@ -2,8 +2,8 @@
 Samples that lack whole views
 =============================
 
-Digits in three views, of which every sample loses each with probability 0.4. The features of a missing view are predicted
-from the views at hand, or replaced by their mean, or the columns are filled with their means before.
+Digits in three views, of which every sample loses each with probability 0.4. The features of a missing view are
+predicted from the views at hand, or replaced by their mean, or the columns are filled with their means before.
 """
 
 import matplotlib.pyplot as plt
