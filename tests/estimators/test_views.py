@@ -215,3 +215,30 @@ def test_missingness_that_depends_on_the_class_is_warned_of():
     X["protein"] = X["protein"].loc[[name for name in X["protein"].index if y[name] == 1 or name < "p5"]]
     with pytest.warns(KernelWeaveWarning, match="'protein' is missing for"):
         MKLClassifier(KERNELS, missing="mean").fit(X, y)
+
+
+def test_views_of_several_kinds_side_by_side():
+    import scipy.sparse as sp
+
+    from kernelweave.inspection import feature_weights
+
+    X, y = tables()
+    whole = Views(X, index=y.index)
+    words = np.array(["a" if label else "b" for label in y], dtype=object)
+    mixed = Views(
+        {"mrna": whole["mrna"], "counts": sp.csr_matrix(whole["mirna"] * (whole["mirna"] > 0)), "word": words}
+    )
+    same = kw.function(lambda s, t: float(s == t)).on("word")
+    model = MKLClassifier(kw.linear().on("mrna") + kw.gaussian(2.0).on("counts") + same, norm=2).fit(
+        mixed, y.to_numpy()
+    )
+    assert model.score(mixed, y.to_numpy()) > 0.9
+    assert len(feature_weights(model)) == 8
+    gone = mixed[np.arange(N)]
+    gone.present[:30, 0] = False
+    completed = MKLClassifier(
+        kw.linear().on("mrna") + kw.gaussian(2.0).on("counts") + same, missing="predict"
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", KernelWeaveWarning)
+        assert completed.fit(gone, y.to_numpy()).score(gone, y.to_numpy()) > 0.9

@@ -269,17 +269,18 @@ class Views:
 
 
 def is_views(X: Any, n_targets: int | None = None) -> bool:
-    """Whether X is several views: a holder, a mapping, or a list of tables that is no list of samples.
+    """Whether X is several views: a holder, a mapping, or a list of tables; without y a list may be one of samples.
 
     >>> is_views({"a": np.zeros((3, 2))}), is_views([np.zeros((3, 2)), np.zeros((3, 4))], 3), is_views(np.zeros((3, 2)))
     (True, True, False)
     """
     if isinstance(X, Views | Mapping):
         return not sp.issparse(X)  # scipy's matrices by keys are dictionaries, too
-    if not isinstance(X, list | tuple) or not len(X) or not all(is_table(table) for table in X):
+    if n_targets is None or not isinstance(X, list | tuple) or not len(X):
         return False
-    lengths = {int(table.shape[0]) for table in X}
-    return n_targets is None or len(X) != n_targets or lengths == {n_targets}
+    if not all(is_table(table) for table in X):
+        return False
+    return len(X) != n_targets or {int(table.shape[0]) for table in X} == {n_targets}
 
 
 def as_views(X: Any, index: Any = None) -> Views:

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from ._tables import is_table
 from .holder import Views, is_views
 from .layout import ViewLayout
 from .missingness import MissingRates, refuse_missing
@@ -58,7 +59,7 @@ class KnownViews:
         """Return new samples as views, from whatever holds them."""
         if self.groups is not None:
             return Views.of_table(X, self.groups)
-        if is_views(X):
+        if is_views(X) or (isinstance(X, list | tuple) and len(X) and all(map(is_table, X))):
             return self.layout.bring(X)
         shape: tuple[int, ...] = getattr(X, "shape", ())
         if len(shape) != 2 or shape[1] != sum(self.layout.widths):
