@@ -23,6 +23,7 @@ from .lp_beta import LPBetaClassifier
 from .noisy import NoisyLabelMKLClassifier
 from .path import MKLPath, mkl_path
 from .regressor import MKLRegressor
+from .regressor_cv import MKLRegressorCV
 
 __all__ = [
     "AlignmentClassifier",
@@ -35,6 +36,7 @@ __all__ = [
     "MKLClassifierCV",
     "MKLPath",
     "MKLRegressor",
+    "MKLRegressorCV",
     "MeanKernelClassifier",
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",

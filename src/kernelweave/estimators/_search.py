@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -11,17 +12,22 @@ import numpy as np
 
 from .._estimating import TimeShares
 from ..banks import Bank, Recentred, Rescaled
+from ..exceptions import KernelWeaveConvergenceWarning
 from ..kernels import resolve_kernels, take
+from ..norms import make_norm
 from ..problems import Point
 from ._bind import Bound, bind
 from ._plan import Plan
 from ._tasks import Task, path_of
-from ._types import Array, Codes
+from ._types import Array, Codes, NormLike
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Search"]
+__all__ = ["SEARCH", "Chosen", "Search", "norm_plans", "refuse_centred_cosine"]
+
+#: share of ``max_seconds`` for the search; the rest is for the fit with what was chosen
+SEARCH = 0.75
 
 
 @dataclass(frozen=True)
@@ -32,6 +38,17 @@ class _Tried:
     values: Array
     facts: dict[str, float]
     points: list[Point]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a search chose: the plan with its norm, C, the tasks to solve with them, and why."""
+
+    plan: Plan
+    C: float
+    tasks: list[Task]
+    score: float
+    table: pd.DataFrame
 
 
 @dataclass
@@ -83,6 +100,34 @@ class Search:
         if not self.rows:
             raise KeyboardInterrupt
         return pd.DataFrame(self.rows)
+
+    def choose(self) -> Chosen:
+        """Run, and choose the pair of norm and C with the largest mean score."""
+        table = self.run()
+        means = self._judged(table).groupby(["choice", "C"])["score"].mean()
+        # ties go to the first norm and the smallest C, the most regularised
+        place, C = best = means[means == means.max()].index[0]
+        # cut short, there may be no time for more than a look at where the search ended
+        starts = self.points[best] if self.stops.used_up else [None] * len(self.tasks)
+        tasks = [
+            replace(task, norm=self.plans[place].norm, C=float(C), start=start)
+            for task, start in zip(self.tasks, starts, strict=True)
+        ]
+        return Chosen(self.plans[place], float(C), tasks, float(means.max()), table.drop(columns="choice"))
+
+    def _judged(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the part of the table to choose by: the complete folds where the search was cut short after one."""
+        folds, pairs = len(self.splits), self.size
+        complete = int((table.groupby("fold").size() == pairs).sum())
+        if complete == folds:
+            return table
+        warnings.warn(
+            f"the search was cut short after {len(table)} of {folds * pairs} fits, {complete} of {folds} folds: C and "
+            "norm were chosen by what was known then",
+            KernelWeaveConvergenceWarning,
+            stacklevel=5,
+        )
+        return table[table["fold"] < complete] if complete else table
 
     @property
     def size(self) -> int:
@@ -137,3 +182,22 @@ class Search:
                 },
                 points=[Point(fit.point.beta, fit.point.weights) for fit in fits],
             )
+
+
+def norm_plans(plan: Plan, norms: Sequence[NormLike] | None) -> list[Plan]:
+    """Return the plan with every norm to try, each checked to fit the loss and the solver."""
+    if norms is None:
+        return [plan]
+    made = [make_norm(norm) for norm in norms]
+    if not made:
+        raise ValueError("norms is empty: give at least one norm, or None for `norm` alone")
+    return [plan.with_norm(norm) for norm in made]
+
+
+def refuse_centred_cosine(plan: Plan, name: str) -> None:
+    """Raise where folds could not share the bank."""
+    if plan.bank.center and plan.bank.normalize == "cosine":
+        raise ValueError(
+            f"{name}CV cannot share a bank that is centred and cosine-normalised: use normalize='trace', or "
+            f"GridSearchCV over {name}"
+        )
