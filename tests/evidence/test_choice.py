@@ -65,7 +65,7 @@ def test_batches_change_nothing(criterion: Reml) -> None:
 
 
 def test_constant_targets_and_noise() -> None:
-    kernels, Y = data()
+    kernels, _ = data()
     design = Design.of(kernels)
     noise = np.random.default_rng(5).normal(size=(N, 40))
     choice = choose_weights(design, np.column_stack([np.full(N, 7.0), np.zeros(N), noise]), Reml())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import compute_class_weight
+from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
@@ -101,14 +101,19 @@ def checked_targets(y: Any, missing: bool = False) -> np.ndarray:
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    shape = np.asarray(y).shape
-    if len(shape) == 2 and shape[1] == 0:
-        raise ValueError("y has no targets: its shape is " + str(shape))
-    several = len(shape) == 2 and shape[1] > 1
     targets = check_array(
-        y, ensure_2d=False, dtype=np.float64, input_name="y",
-        ensure_all_finite="allow-nan" if several and missing else True,
-    )  # fmt: skip
+        y,
+        ensure_2d=False,
+        dtype=np.float64,
+        input_name="y",
+        ensure_min_features=0,
+        ensure_all_finite="allow-nan",
+    )
+    if targets.ndim == 2 and targets.shape[1] == 0:
+        raise ValueError(f"y has no targets: its shape is {targets.shape}")
+    several = targets.ndim == 2 and targets.shape[1] > 1
+    if not (several and missing):
+        assert_all_finite(targets, input_name="y")
     if not several:
         return column_or_1d(targets, warn=True)
     unknown = np.flatnonzero(np.all(np.isnan(targets), axis=0))

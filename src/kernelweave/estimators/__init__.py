@@ -18,6 +18,7 @@ from .lp_beta import LPBetaClassifier
 from .noisy import NoisyLabelMKLClassifier
 from .path import MKLPath, mkl_path
 from .regressor import MKLRegressor
+from .regressor_cv import MKLRegressorCV
 
 if TYPE_CHECKING:
     from ..similarity import (
@@ -41,6 +42,7 @@ __all__ = [
     "MKLClassifierCV",
     "MKLPath",
     "MKLRegressor",
+    "MKLRegressorCV",
     "MeanKernelClassifier",
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -11,17 +12,24 @@ import numpy as np
 
 from .._estimating import TimeShares
 from ..banks import Bank
+from ..exceptions import KernelWeaveConvergenceWarning
+from ..norms import make_norm
 from ..problems import MKLProblem, Point
 from ..solvers import Solution
 from ._bind import Bound, fold_bank
+from ._inputs import Training
 from ._plan import Plan
+from ._structure import norm_of_kernels
 from ._tasks import Task, path_of
-from ._types import Array, Codes
+from ._types import Array, Codes, NormLike
 
 if TYPE_CHECKING:
     import pandas as pd
 
-__all__ = ["Search"]
+__all__ = ["SEARCH", "Chosen", "Search", "norm_plans", "refuse_centred_cosine"]
+
+#: share of ``max_seconds`` for the search; the rest is for the fit with what was chosen
+SEARCH = 0.75
 
 
 @dataclass(frozen=True)
@@ -32,6 +40,18 @@ class _Tried:
     values: Array
     facts: dict[str, float]
     points: list[Point]
+
+
+@dataclass(frozen=True)
+class Chosen:
+    """What a search chose: the plan, its place among those tried, C, the tasks to solve with them, and why."""
+
+    plan: Plan
+    place: int
+    C: float
+    tasks: list[Task]
+    score: float
+    table: pd.DataFrame
 
 
 @dataclass
@@ -84,6 +104,36 @@ class Search:
             raise KeyboardInterrupt
         return pd.DataFrame(self.rows)
 
+    def choose(self) -> Chosen:
+        """Run, and choose the pair of norm and C with the largest mean score."""
+        table = self.run()
+        means = self._judged(table).groupby(["choice", "C"])["score"].mean()
+        # ties go to the first norm and the smallest C, the most regularised
+        place, C = best = means[means == means.max()].index[0]
+        # cut short, there may be no time for more than a look at where the search ended
+        starts = self.points[best] if self.stops.used_up else [None] * len(self.tasks)
+        tasks = [
+            replace(task, norm=self.plans[place].norm, C=float(C), start=start)
+            for task, start in zip(self.tasks, starts, strict=True)
+        ]
+        return Chosen(
+            self.plans[place], int(place), float(C), tasks, float(means.max()), table.drop(columns="choice")
+        )
+
+    def _judged(self, table: pd.DataFrame) -> pd.DataFrame:
+        """Return the part of the table to choose by: the complete folds where the search was cut short after one."""
+        folds, pairs = len(self.splits), self.size
+        complete = int((table.groupby("fold").size() == pairs).sum())
+        if complete == folds:
+            return table
+        warnings.warn(
+            f"the search was cut short after {len(table)} of {folds * pairs} fits, {complete} of {folds} folds: C and "
+            "norm were chosen by what was known then",
+            KernelWeaveConvergenceWarning,
+            stacklevel=5,
+        )
+        return table[table["fold"] < complete] if complete else table
+
     @property
     def size(self) -> int:
         """Fits of a fold."""
@@ -135,3 +185,22 @@ def _values(problem: MKLProblem, fit: Solution) -> Array:
     known = point.decision is not None and point.blocks is None
     decision = point.decision if known else problem.bank.mix_product(point.weights, point.beta)
     return np.asarray(decision + fit.certificate.intercept)
+
+
+def norm_plans(plan: Plan, norms: Sequence[NormLike] | None, training: Training) -> list[Plan]:
+    """Return the plan with every norm to try, each bound to the kernels and checked to fit the loss and the solver."""
+    if norms is None:
+        return [plan]
+    made = [make_norm(norm) for norm in norms]
+    if not made:
+        raise ValueError("norms is empty: give at least one norm, or None for `norm` alone")
+    return [plan.with_norm(norm_of_kernels(norm, training)) for norm in made]
+
+
+def refuse_centred_cosine(plan: Plan, name: str) -> None:
+    """Raise where folds could not share the bank."""
+    if plan.bank.center and plan.bank.normalize == "cosine":
+        raise ValueError(
+            f"{name}CV cannot share a bank that is centred and cosine-normalised: use normalize='trace', or "
+            f"GridSearchCV over {name}"
+        )
