@@ -10,14 +10,16 @@ from hypothesis import strategies as st
 from scipy.optimize import brentq
 
 import references as ref
-from kernelweave import MKLClassifier, MKLRegressor
+from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave._numerics.block_steps import block_length
-from kernelweave.banks import LowRankBank, StreamingBank
+from kernelweave.banks import LowRankBank, StreamingBank, build_bank
+from kernelweave.estimators import _bind
+from kernelweave.exceptions import MemoryBudgetError
 from kernelweave.losses import make_loss
 from kernelweave.norms import make_norm
 from kernelweave.problems import MKLProblem, Point
-from kernelweave.solvers import Stop, make_solver, solve, without_caches
+from kernelweave.solvers import Stop, choose_solver, make_solver, solve, without_caches
 from kernelweave.solvers.block_descent import _features
 
 WIDTHS = [1, 3, 7, 20, 2]
@@ -184,3 +186,46 @@ def test_features_that_are_streamed_are_refused_with_a_way_out():
     )
     with pytest.raises(ValueError, match=r"features in memory.*lbfgs"):
         run(problem)
+
+
+# ---- where it is chosen --------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("n", "loss", "chosen"), [(1200, "logistic", True), (200, "logistic", False), (1200, "hinge", False)]
+)
+def test_auto_takes_it_for_explicit_features_of_many_samples(n, loss, chosen):
+    X, _, sets = grouped(n, 3)
+    bank = LowRankBank(X, np.arange(0, 7, 2))
+    assert bank.suits_blocks is (n >= 1000)
+    solver = choose_solver(make_loss(loss), make_norm("l1"), bank)
+    assert (solver.registered_as == "block_descent") is chosen
+    mixed = kw.per_view(sets, kw.linear()) + kw.gaussian(1.0)
+    made, _ = build_bank([k.resolve(X) for k in mixed.expand(kw.Schema(6))], X[:20], blocks=True)
+    assert not made.suits_blocks
+
+
+def test_memory_for_features_is_enough():
+    """What a mixed kernel would take counts only where one is mixed."""
+    X, y, sets = grouped(3000, 3)
+    kernels = kw.per_view(sets, kw.linear())
+    model = MKLClassifier(kernels, loss="logistic", memory_budget="20 MB", C=0.1).fit(X, y)
+    assert model.solver_ == "block_descent"
+    with pytest.raises(MemoryBudgetError):
+        MKLClassifier(kernels, loss="hinge", memory_budget="20 MB").fit(X, y)
+
+
+def test_folds_are_weights_on_one_set_of_features(monkeypatch):
+    X, y, sets = grouped(1200, 6)
+    kernels = kw.per_view(sets, kw.random_fourier(2.0, n_features=10))
+    Cs, split = [0.03, 0.3], [(np.arange(800), np.arange(800, 1200))]
+    built = []
+    monkeypatch.setattr(
+        _bind, "build_bank", lambda *given, **options: built.append(1) or build_bank(*given, **options)
+    )
+    model = MKLClassifierCV(kernels, loss="logistic", Cs=Cs, cv=split, tol=1e-5).fit(X, y)
+    assert len(built) == 1
+    assert model.solver_ == "block_descent"
+    for C, score in model.cv_results_.groupby("C")["score"].first().items():
+        alone = MKLClassifier(kernels, loss="logistic", C=C, solver="newton", tol=1e-5).fit(X[:800], y[:800])
+        assert score == pytest.approx(alone.score(X[800:], y[800:]), abs=0.006)
