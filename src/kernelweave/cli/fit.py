@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 __all__ = ["fit"]
 
@@ -217,11 +218,11 @@ def _command() -> str:
         value = context.params.get(str(parameter.name))
         if isinstance(parameter, click.Argument):
             words.append(str(value))
-        elif isinstance(parameter, click.Option) and value != parameter.get_default(context):
+        elif context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
             option = max(parameter.opts, key=len)
             if option in ("--json", "--quiet", "--force"):
                 continue
             values = value if isinstance(value, tuple) else (value,)
             for given in values:
-                words += [option] if parameter.is_flag else [option, str(given)]
+                words += [option] if getattr(parameter, "is_flag", False) else [option, str(given)]
     return shlex.join(words)
