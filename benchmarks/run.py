@@ -28,6 +28,7 @@ BENCHMARKS = (
     "prediction",
     "path",
     "multiclass",
+    "structure",
     "scaling",
     "engines",
     "candidates",

@@ -255,6 +255,24 @@ def test_report_of_a_saved_model(folder):
     assert "few.csv has 20 rows" in call("report", "model.skops", "few.csv", "-o", "r2.html", code=1).output
 
 
+def test_a_norm_with_parameters(folder):
+    grouped = (
+        "--views",
+        "views.toml",
+        "--C",
+        "1",
+        "--norm",
+        "grouped:l1,1.5",
+        "--model",
+        "g.skops",
+        "--json",
+    )
+    facts = json.loads(call(*FIT, *grouped).output)
+    assert "inner=1.5" in str(facts["norm"])
+    said = call(*FIT, "--C", "1", "--norm", "at_most:1,2,3", "--model", "x.skops", code=1).output
+    assert "at_most does not take 3 parameters" in said
+
+
 def test_json_of_inspect(folder):
     call(*FIT, "--C", "1", "--views", "views.toml", "--model", "model.skops")
     facts = json.loads(call("inspect", "model.skops", "--json").output)

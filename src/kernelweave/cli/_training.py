@@ -261,7 +261,7 @@ def _estimator(kernels: Any, task: str, options: Options, y: Any) -> Any:
             else _number("--noise-rate", options.noise_rate)
         )
         return NoisyLabelMKLClassifier(kernels, noise_rate=rate, **settings)
-    settings |= {"norm": _number_or_name(options.norm), "missing": options.missing}
+    settings |= {"norm": _norm(options.norm), "missing": options.missing}
     if options.loss is not None:
         settings["loss"] = options.loss
     if task == "regression":
@@ -308,7 +308,12 @@ def _number(option: str, text: str) -> float:
         raise ValueError(f"{option} takes a number, got {text!r}") from None
 
 
-def _number_or_name(text: str) -> float | str:
+def _norm(text: str) -> Any:
+    """A number, a name, or a norm where parameters follow the name."""
+    from ..norms import norm_from_text
+
+    if ":" in text:
+        return norm_from_text(text)
     try:
         return float(text)
     except ValueError:

@@ -71,7 +71,11 @@ class ListOptions(click.Command):
     "--C", "C", default="cv", show_default=True, help="Weight of the loss; 'cv' picks it by cross-validation."
 )
 @click.option(
-    "--norm", default="l1", show_default=True, help="l1 (sparse), a number p, entropy, max or uniform."
+    "--norm",
+    default="l1",
+    show_default=True,
+    help="l1 (sparse), a number p, or a name of `kernelweave methods`, with parameters as in elastic_net:0.3, "
+    "at_most:5 or grouped:l1,2 (groups are the views).",
 )
 @click.option(
     "--loss",

@@ -17,7 +17,7 @@ class FixedParts(Norm):
     """A norm on some kernels; the others have given weights and take no part in the choice.
 
     With ``f_0`` the part of a kernel of weight tau the objective is ``1/2 Omega(others)^2 + 1/2 |f_0|^2 / tau``: the
-    mixed kernel gains ``tau K_0``, and the dual pays ``tau/2 beta'K_0 beta`` (notation (19)).  As tau grows, ``f_0``
+    mixed kernel gains ``tau K_0``, and the dual pays ``tau/2 beta'K_0 beta`` (notation (20)).  As tau grows, ``f_0``
     becomes free of charge.  Estimators make this norm where the bank says ``kernels.always(...)``.
 
     Parameters
