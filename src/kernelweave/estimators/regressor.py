@@ -8,11 +8,14 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from .._estimating import checked_targets, one_fit, weigh_samples
 from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
 from ._base import BaseMKL
+from ._deviation import Spread, deviations
+from ._inputs import new_samples
 from ._plan import Plan
 from ._tasks import Task
 from ._types import (
@@ -144,7 +147,17 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
         self._fit(training, plan, self._tasks(y, weight, plan))
+        self._keep_spread(y, weight, plan)
         return self
+
+    def _keep_spread(self, y: Array, weight: Array, plan: Plan) -> None:
+        """Keep what standard deviations of predictions need, where the loss has a Gaussian noise to it."""
+        spread = None
+        if plan.loss.least_squares and np.all(np.isfinite(y)):
+            table, beta = (values.reshape(len(y), -1) for values in (y, self.dual_coef_))
+            C = np.broadcast_to(np.asarray(self.C_, dtype=float), (table.shape[1],))
+            spread = Spread.of(table, beta, C, weight, plan.fit_intercept)
+        self._keep_where_there("_spread", spread)
 
     def _targets(self, y: Column) -> Array:
         """Return checked targets, ``(n,)`` or ``(n, t)``; a single column is one target, with a warning."""
@@ -179,6 +192,29 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         return tags
 
     @lazily
-    def predict(self, X: Samples) -> Array:
-        """Return predicted values."""
+    def _predictions(self, X: Samples) -> Array:
         return self._decision(X)
+
+    def predict(self, X: Samples, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Return predicted values.
+
+        Parameters
+        ----------
+        X : samples
+            As for ``fit``.
+        return_std : bool, default=False
+            Whether to return standard deviations of new observations too, for the squared loss: those of a Gaussian
+            process with the learnt kernel, intercept and noise.  That the kernel was learnt is not in them.
+
+        Returns
+        -------
+        array of shape (n_new,) or (n_new, t), or two of them
+        """
+        if not return_std:
+            return self._predictions(X)
+        check_is_fitted(self, "dual_coef_")
+        if not hasattr(self, "_spread"):
+            raise ValueError("return_std=True needs loss='squared' and targets without missing entries")
+        values = self._decision(X)
+        spread = deviations(self._function, self._spread, new_samples(self, X, self._kind))
+        return values, spread.reshape(values.shape)

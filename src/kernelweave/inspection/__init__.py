@@ -5,12 +5,14 @@ from .explain import Contributions, contributions, feature_weights
 from .groups import group_table
 from .permutation import view_p_values
 from .stability import WeightStability, weight_stability
+from .variance import VarianceSplit, r2_split, split_r2, variance_shares
 from .views import final_estimator, kernel_families, kernel_views
 
 __all__ = [
     "Agreement",
     "Contributions",
     "Indefiniteness",
+    "VarianceSplit",
     "WeightStability",
     "agreement",
     "contributions",
@@ -20,6 +22,9 @@ __all__ = [
     "indefiniteness",
     "kernel_families",
     "kernel_views",
+    "r2_split",
+    "split_r2",
+    "variance_shares",
     "view_p_values",
     "weight_stability",
 ]
