@@ -19,7 +19,7 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 #: one page a paper
-METHODS = ["multiclass.md", "noisy_labels.md", "similarities.md", "smkl.md", "svrg.md"]
+METHODS = ["many_targets.md", "multiclass.md", "noisy_labels.md", "similarities.md", "smkl.md", "svrg.md"]
 
 
 def blocks(page: str) -> list[str]:

@@ -43,7 +43,9 @@ def test_parts_of_r2_sum_to_r2(model: MKLRegressorCV) -> None:
     X, Y = data()
     new, truth = X[150:], Y[150:]
     split = r2_split(model, new, truth)
-    np.testing.assert_allclose(split.total, r2_score(truth, model.predict(new), multioutput="raw_values"), atol=1e-10)
+    np.testing.assert_allclose(
+        split.total, r2_score(truth, model.predict(new), multioutput="raw_values"), atol=1e-10
+    )
     one = MKLRegressor(VIEWS).fit(X[:150], Y[:150, 0])
     np.testing.assert_allclose(r2_split(one, new, truth[:, 0]).total, one.score(new, truth[:, 0]), atol=1e-10)
 
@@ -53,7 +55,9 @@ def test_the_other_form_is_himalaya_s() -> None:
     parts, Y = rng.normal(size=(3, 40, 2)) + 0.3, rng.normal(size=(40, 2))
     Y -= Y.mean(axis=0)
     # r2_score_split(Y, parts) of himalaya 0.4, written out
-    theirs = np.stack([((2 * Y * part - (part * parts).sum(axis=0)) / (Y**2).sum(axis=0)).sum(axis=0) for part in parts])
+    theirs = np.stack(
+        [((2 * Y * part - (part * parts).sum(axis=0)) / (Y**2).sum(axis=0)).sum(axis=0) for part in parts]
+    )
     np.testing.assert_allclose(split_r2(Y, parts.transpose(1, 0, 2), centred=False), theirs, atol=1e-12)
     try:
         from himalaya.scoring import r2_score_split
