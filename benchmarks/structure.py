@@ -332,8 +332,8 @@ NOTES = {
 single one; the groups are the features. mfeat: 500 digits, even against odd, six views, Gaussians of six widths on
 each.""",
     "planted": """200 samples, 20 views of five standard normal columns, Gaussians of five neighbouring widths on
-each; the label is the sign of a sum over three of the views, with noise. C = 1. Refits: pairs of four random 80 % of the
-samples; a kernel is chosen that has more than 0.1 % of the weight.""",
+each; the label is the sign of a sum over three of the views, with noise. C = 1. Refits: pairs of four random 80 % of
+the samples; a kernel is chosen that has more than 0.1 % of the weight.""",
     "subsets": """`norms.AtMost(k)`, hinge, C = 1, tol 1e-3, 80 % of the samples. Gaussians, Laplacians and
 polynomials on all features and Gaussians on single ones. Seconds are of the processor, the clock is that of a busy
 machine. The enumeration fits an SVM for each of the 220 subsets of 12 kernels.""",

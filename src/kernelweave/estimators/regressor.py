@@ -8,13 +8,15 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import RegressorMixin
 from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
 from .._estimating import checked_targets, one_fit, weigh_samples
 from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
 from ..views import join_on
 from ._base import BaseMKL
-from ._inputs import Training
+from ._deviation import Spread, deviations
+from ._inputs import Training, new_samples
 from ._parameters import keep_parameters
 from ._plan import Plan
 from ._structure import plan_for_kernels
@@ -122,7 +124,9 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         -------
         self
         """
-        self._fit(*self._prepared(X, y, sample_weight))
+        training, plan, tasks = self._prepared(X, y, sample_weight)
+        self._fit(training, plan, tasks)
+        self._keep_spread(tasks, plan)
         return self
 
     def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
@@ -135,6 +139,17 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
             raise ValueError("all sample weights are zero")
         plan = plan_for_kernels(plan, training)
         return training, plan, self._tasks(y, weight, plan)
+
+    def _keep_spread(self, tasks: list[Task], plan: Plan) -> None:
+        """Keep what standard deviations of predictions need, where the loss has a Gaussian noise to it."""
+        spread, weight = None, tasks[0].weight
+        complete = all(np.array_equal(task.weight, weight) for task in tasks)
+        if plan.loss.least_squares and complete:
+            y = np.column_stack([task.y for task in tasks])
+            table, beta = (values.reshape(len(y), -1) for values in (y, self.dual_coef_))
+            C = np.broadcast_to(np.asarray(self.C_, dtype=float), (table.shape[1],))
+            spread = Spread.of(table, beta, C, weight, plan.fit_intercept)
+        self._keep_where_there("_spread", spread)
 
     def _targets(self, y: Column) -> Array:
         """Return checked targets, ``(n,)`` or ``(n, t)``; a single column is one target, with a warning."""
@@ -169,6 +184,29 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         return tags
 
     @lazily
-    def predict(self, X: Samples) -> Array:
-        """Return predicted values."""
+    def _predictions(self, X: Samples) -> Array:
         return self._decision(X)
+
+    def predict(self, X: Samples, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Return predicted values.
+
+        Parameters
+        ----------
+        X : samples
+            As for ``fit``.
+        return_std : bool, default=False
+            Whether to return standard deviations of new observations too, for the squared loss: those of a Gaussian
+            process with the learnt kernel, intercept and noise.  That the kernel was learnt is not in them.
+
+        Returns
+        -------
+        array of shape (n_new,) or (n_new, t), or two of them
+        """
+        if not return_std:
+            return self._predictions(X)
+        check_is_fitted(self, "dual_coef_")
+        if not hasattr(self, "_spread"):
+            raise ValueError("return_std=True needs loss='squared' and targets without missing entries")
+        values = self._decision(X)
+        spread = deviations(self._function, self._spread, new_samples(self, X, self._kind))
+        return values, spread.reshape(values.shape)

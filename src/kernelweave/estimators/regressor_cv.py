@@ -16,6 +16,7 @@ from .._estimating import TimeShares, one_fit, weigh_samples
 from ..banks import KernelFunction, support
 from ..cluster import in_memory
 from ._bind import Bound, bind
+from ._deviation import Spread
 from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of
 from ._parameters import keep_parameters
 from ._plan import Plan
@@ -172,6 +173,7 @@ class MKLRegressorCV(MKLRegressor):
 
         if self.criterion == "convex":
             self._fit_convex(bind(training, plan.bank), plan, Y, weight, splits())
+            self._keep_spread(self._tasks(Y, weight, plan), plan)
             return self
         if not np.all(np.isfinite(Y)):
             raise ValueError(
@@ -182,6 +184,7 @@ class MKLRegressorCV(MKLRegressor):
         table = Y if Y.ndim == 2 else Y[:, None]
         evidence = by_evidence(bound.bank, plan, table, weight, criterion, self.targets_in_batch)
         self._keep_evidence(bound, plan, evidence, Y.ndim == 2)
+        self._spread = Spread(evidence.noise, evidence.alpha, weight, self.support_, plan.fit_intercept)
         return self
 
     def _check_options(self, plan: Plan, groups: Column) -> None:

@@ -6,12 +6,14 @@ from .groups import group_table
 from .permutation import view_p_values
 from .stability import WeightStability, weight_stability
 from .subsets import WithoutView, drop_view, view_subsets
+from .variance import VarianceSplit, r2_split, split_r2, variance_shares
 from .views import final_estimator, kernel_families, kernel_views
 
 __all__ = [
     "Agreement",
     "Contributions",
     "Indefiniteness",
+    "VarianceSplit",
     "WeightStability",
     "WithoutView",
     "agreement",
@@ -23,6 +25,9 @@ __all__ = [
     "indefiniteness",
     "kernel_families",
     "kernel_views",
+    "r2_split",
+    "split_r2",
+    "variance_shares",
     "view_p_values",
     "view_subsets",
     "weight_stability",

@@ -25,6 +25,7 @@ KEPT = (
     "kernelweave.banks.streaming.StreamedKernels",
     "kernelweave.cluster.workers.ClusterCost",
     "kernelweave.crowd.CrowdLabels",
+    "kernelweave.estimators._deviation.Spread",
     "kernelweave.persistence._tables.SavedTable",
     "kernelweave.problems.certificate.Certificate",
     "kernelweave.views.holder.Views",
