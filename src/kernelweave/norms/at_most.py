@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from numbers import Integral
-
 import numpy as np
 
 from .._numerics.subset_program import lowest_subset
@@ -42,7 +40,8 @@ class AtMost(Norm, registered_as="at_most"):
         return f"at most {self.k}"
 
     def check(self, m: int) -> None:
-        if not isinstance(self.k, Integral) or isinstance(self.k, bool) or self.k < 1:
+        whole = isinstance(self.k, int | np.integer) and not isinstance(self.k, bool)
+        if not (whole and self.k >= 1):
             raise ValueError(f"AtMost needs a whole number k >= 1 of kernels, got {self.k!r}")
 
     def for_kernels(self, m: int) -> Norm:
