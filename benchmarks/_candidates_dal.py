@@ -47,7 +47,7 @@ class _State:
 
 
 class SpicyDAL(Solver):
-    """Augmented Lagrangian on the dual of l1-MKL; one Newton step of an inner problem an iteration.
+    """Augmented Lagrangian on the dual of l1-MKL; one Newton step of an inner problem per iteration.
 
     Parameters
     ----------

@@ -2,8 +2,8 @@
 
 After Vishwanathan, Sun, Theera-Ampornpunt and Varma, "Multiple Kernel Learning and the SMO Algorithm" (2010), on this
 package's own dual ``y'beta - |s|_q / 2``, ``q = p / (p - 1)``: a pair is moved to the exact maximum along its line, a
-concave function of one variable that costs O(m) a value, because every quadratic form is a parabola on it.  Whole rows
-of two samples then bring the products ``V_j = K_j beta`` of *all* kernels up to date: 2 m n entries a step.
+concave function of one variable that costs O(m) per value, because every quadratic form is a parabola on it.  Whole
+rows of two samples then bring the products ``V_j = K_j beta`` of *all* kernels up to date: 2 m n entries per step.
 
 The l1 norm has no closed form.  It is reached as the limit of large q (the authors' own proposal for sparse weights),
 starting at ``q = 2 ln m`` and doubling whenever the surrogate is solved better than it resembles l1.
@@ -177,7 +177,7 @@ class InterleavedSMO(Solver):
         return _State(inner.beta.copy(), products, products @ inner.beta, float(q))
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
-        """Take a quarter of n steps, between which nobody is asked for a certificate."""
+        """Take a quarter of n steps, without a certificate in between."""
         low, high = problem.loss.box(problem.y, problem.c)
         steps, violation = smo_steps(
             self.stack, state.products, state.quad, state.beta, problem.y, low, high, self.diag,

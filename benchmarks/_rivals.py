@@ -209,7 +209,7 @@ def himalaya(data: Data, matrices: np.ndarray) -> Any:
 
 
 def nystroem_blocks(data: Data) -> tuple[list[Any], np.ndarray]:
-    """Twenty Nystroem features a kernel, side by side, and the maps that made them."""
+    """Twenty Nystroem features per kernel, side by side, and the maps that made them."""
     from sklearn.kernel_approximation import Nystroem
 
     maps, blocks = [], []

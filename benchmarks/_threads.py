@@ -1,4 +1,4 @@
-"""One thread for everybody: what a ratio between two programs means otherwise depends on the machine's cores."""
+"""One thread for every program: what a ratio between two programs means otherwise depends on the machine's cores."""
 
 from __future__ import annotations
 

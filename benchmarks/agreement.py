@@ -146,7 +146,7 @@ def compare(data: Data, y: np.ndarray, loss: ref.RefLoss, norm_name: str) -> Ite
 
 
 def summed_up(results: list[dict]) -> list[dict]:
-    """One line a solver, norm and loss: the largest difference over the problems."""
+    """Return one line per solver, norm and loss: the largest difference over the problems."""
     lines: dict[tuple[str, str, str], list[dict]] = {}
     for row in results:
         lines.setdefault((row["solver"], row["norm"], row["loss"]), []).append(row)

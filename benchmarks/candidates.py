@@ -7,24 +7,20 @@ Run ``python benchmarks/candidates.py``; ``--quick`` takes a smaller second prob
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from _candidates_dal import SpicyDAL
 from _candidates_smo import InterleavedSMO, stack_of
-from _problems import SETTING, Problem, generated, mid, small
+from _problems import SETTING, generated, mid, small
 from _report import machine, show, write_table
+from _runner import Case, Runner, in_turns
 from _targets import Targets
 from _threads import pin
 from kernelweave.banks import Bank
-from kernelweave.losses import Hinge
-from kernelweave.norms import make_norm
-from kernelweave.problems import MKLProblem
-from kernelweave.solvers import Solution, Solver, Stop, make_solver, solve, without_caches
+from kernelweave.solvers import Solver, without_caches
 
 L1 = ("newton", "smo", "dal", "nesterov")
 LP = ("newton", "smo", "nesterov", "lp_analytic")
@@ -42,9 +38,9 @@ gap*).
   l1. A step reads two rows of every kernel: 2 m n entries. It is given all kernels as one stored array, row by row, in
   double precision; making that array and its memory ({{stacks}}, the banks take {{banks}}) count for nothing here.
 - `dal`: dual augmented Lagrangian with an active set of kernels (SpicyMKL, Suzuki and Tomioka 2011), a prototype in
-  `_candidates_dal.py`, for half the squared block norm instead of SpicyMKL's plain one; hinge loss by a box QP a Newton
-  step, on the package's SMO engine. First step length {SpicyDAL().gamma:g}, then times {SpicyDAL().growth:g}: the best
-  of a small grid on the small problem. l1 only.
+  `_candidates_dal.py`, for half the squared block norm instead of SpicyMKL's plain one; hinge loss by a box QP per
+  Newton step, on the package's SMO engine. First step length {SpicyDAL().gamma:g}, then times
+  {SpicyDAL().growth:g}: the best of a small grid on the small problem. l1 only.
 - `nesterov`: accelerated gradients on the smoothed dual, as it is in the package (Xu et al. 2010; `docs/solvers.md`).
 - `lp_analytic`: SVM and closed-form weights in turn, from the package, beside the candidates for lp norms.
 
@@ -55,104 +51,60 @@ over those of `newton` on the same case; a lower bound where the candidate did n
 {{sources}}
 
 {{targets}}"""
-ENDED = {"converged": "reached", "max_seconds": "time", "max_iter": "iterations"}
 
 
-@dataclass(frozen=True)
-class Case:
-    """A problem, a norm and a tolerance, and who is to solve it."""
-
-    problem: Problem
-    norm: Any
-    tol: float
-    candidates: tuple[str, ...]
-    C: float = 1.0
-
-    @property
-    def norm_name(self) -> str:
-        """The norm as the table calls it."""
-        return self.norm if isinstance(self.norm, str) else f"p = {self.norm:g}"
-
-
-@dataclass(frozen=True)
-class Given:
-    """What is made before the clock starts."""
+class Given(NamedTuple):
+    """What is made before the clock starts: a bank, and all its kernels as one array."""
 
     bank: Bank
     stack: np.ndarray
 
 
-class Runner:
-    """One candidate on one case, again and again."""
+class Candidate(Runner):
+    """A prototype or a solver of the package; ``stack`` are all kernels as one array."""
 
-    def __init__(self, case: Case, given: Given, candidate: str, cap: float) -> None:
-        self.case, self.given, self.candidate = case, given, candidate
-        self.norm = make_norm(case.norm)
-        self.stop = Stop(case.tol, None, cap)
-        self.seconds: list[float] = []
+    def __init__(self, case: Case, bank: Bank, stack: np.ndarray, solver: str, cap: float) -> None:
+        super().__init__(case, bank, solver, cap)
+        self.stack = stack
 
-    def _solver(self) -> Solver:
-        if self.candidate == "smo":
-            return InterleavedSMO(self.given.stack)
-        if self.candidate == "dal":
-            return SpicyDAL()
-        return make_solver(self.candidate, Hinge(), self.norm)
-
-    def once(self) -> Solution:
-        """Solve, timed."""
-        problem = MKLProblem(self.given.bank, Hinge(), self.norm, self.case.problem.y, self.case.C)
-        solver = self._solver()
-        start = time.perf_counter()
-        self.solution = solve(problem, solver, self.stop)
-        self.seconds.append(time.perf_counter() - start)
-        return self.solution
-
-    @property
-    def reached(self) -> bool:
-        """Whether the gap asked for was certified."""
-        return self.solution.converged
-
-    @property
-    def median(self) -> float:
-        """Median of the seconds."""
-        return statistics.median(self.seconds)
+    def make_solver(self) -> Solver:
+        """Return the prototype or the solver by its name."""
+        if self.solver == "smo":
+            return InterleavedSMO(self.stack)
+        return SpicyDAL() if self.solver == "dal" else super().make_solver()
 
     @property
     def gap(self) -> float:
         """Relative gap of the point, primal and dual from the kernels alone."""
-        problem = MKLProblem(self.given.bank, Hinge(), self.norm, self.case.problem.y, self.case.C)
+        problem = self.make_problem()
         judged = problem.certificate(without_caches(self.solution.point))
         dual = problem.dual(self.solution.certificate.dual_point)
         return replace(judged, dual=max(judged.dual, dual)).relative_gap
 
-    def row(self, newton: Runner) -> dict[str, Any]:
-        """A line of the table."""
-        ratio = self.median / newton.median
+    def row(self, newton: Candidate) -> dict[str, Any]:
+        """Return a line of the table."""
         return {
             "problem": self.case.problem.name,
             "norm": self.case.norm_name,
             "C": self.case.C,
             "to": self.case.tol,
-            "candidate": self.candidate,
+            "candidate": self.solver,
             "passes": self.solution.passes,
             "steps": self.solution.n_iter,
             "seconds": self.median,
-            "times newton": ratio if self.reached else f"> {ratio:.3g}",
+            "times newton": self.times(newton),
             "relative gap": self.gap,
-            "ended": ENDED.get(self.solution.status, self.solution.status),
+            "ended": self.ended,
             "runs": len(self.seconds),
         }
 
 
-def measure(case: Case, given: Given, repeats: int, cap: float, long: float) -> list[Runner]:
-    """Everyone once, then the quick ones in turns: a busy moment of the machine is shared."""
-    runners = [Runner(case, given, candidate, cap) for candidate in case.candidates]
+def measure(case: Case, given: Given, repeats: int, cap: float, long: float) -> list[Candidate]:
+    """Run all candidates once, then the quick ones in turns."""
+    runners = [Candidate(case, given.bank, given.stack, solver, cap) for solver in case.solvers]
     for runner in runners:
         runner.once()
-    for _ in range(repeats - 1):
-        for runner in runners:
-            if runner.seconds[0] < long:
-                runner.once()
+    in_turns(runners, repeats, long)
     return runners
 
 
@@ -168,18 +120,16 @@ def cases(quick: bool) -> list[Case]:
     return out
 
 
-def judge(what: str, runs: list[list[Runner]], targets: Targets) -> None:
-    """Newton is in the package: nobody who gets there may be ahead of it.
+def judge(what: str, runs: list[list[Candidate]], targets: Targets) -> None:
+    """Check that no candidate that reaches the gap is ahead of Newton, which is in the package.
 
-    For lp norms passes are shown and not judged: those of `smo` are over an array of all kernels that nobody has.
+    For lp norms passes are shown and not judged: those of `smo` are over an array of all kernels, which no
+    bank keeps.
     """
     ratios: dict[str, dict[str, float]] = {"passes": {}, "seconds": {}}
     for newton, *others in runs:
         for other in (other for other in others if other.reached):
-            case = other.case
-            label = (
-                f"{other.candidate}, {case.problem.name}, {case.norm_name}, C = {case.C:g}, to {case.tol:g}"
-            )
+            label = f"{other.solver}, {other.case.label}"
             ratios["passes"][label] = other.solution.passes / newton.solution.passes
             ratios["seconds"][label] = other.median / newton.median
     least = {"passes": 1.0, "seconds": 1.0} if what == "l1" else {"seconds": 1.0}
@@ -195,7 +145,7 @@ def judge(what: str, runs: list[list[Runner]], targets: Targets) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--quick", action="store_true", help="a smaller second problem, nothing is written")
-    parser.add_argument("--cap", type=float, default=None, help="most seconds a run (60, quick: 3)")
+    parser.add_argument("--cap", type=float, default=None, help="most seconds per run (60, quick: 3)")
     options = parser.parse_args()
     pin()
     quick = options.quick

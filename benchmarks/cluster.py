@@ -41,7 +41,7 @@ LOOKS = {
 }
 NOTE = f"""`LocalCluster(n_workers=..., threads_per_worker=1, memory_limit="{LIMIT}")`, messages through the scheduler,
 as Dask sends them; one thread of BLAS. *Round*: a message to every part and its answer; *overhead*: what a round takes
-beyond the work of its slowest part. *Bytes a round*: arrays sent and received, over all parts. *Limit*: bytes of the
+beyond the work of its slowest part. *Bytes per round*: arrays sent and received, over all parts. *Limit*: bytes of the
 bank that the rounds read, over the bandwidth at which all workers together read memory ({{bandwidth}}); *reading*: the
 work of the slowest parts in those rounds, and *ratio* the one over the other. *Worker*: most memory of a process.
 
@@ -49,7 +49,7 @@ work of the slowest parts in those rounds, and *ratio* the one over the other. *
 hinge, `newton` to 1e-3; *features*: the rows of `benchmarks/streaming.py` in a Parquet file that workers read
 themselves, {VIEWS} views of {COLUMNS} columns, {FEATURES} random Fourier features each, kept in single precision
 (`dtype="float32"`, `memory_budget="5GB"`), logistic loss, p = {P:g}, C = {C:g}, with intercept, `lbfgs` to a certified
-relative gap of {TOL:g}; the certificate is computed from features in double precision, computed anew. *killed*: the
+relative gap of {TOL:g}; the certificate is computed from features in double precision, computed again. *killed*: the
 same, one of the two workers killed after the first certificate. Seconds are those of the whole fit.
 
 {{targets}}"""
@@ -74,7 +74,7 @@ def read_bandwidth(size: int = 1 << 30) -> float:
 
 
 def bandwidth_of(client: Client) -> float:
-    """Bytes a second of all workers at once."""
+    """Return the bytes per second of all workers at once."""
     jobs = [client.submit(read_bandwidth, workers=[w], pure=False) for w in client.nthreads()]
     return float(sum(client.gather(jobs)))
 
@@ -238,7 +238,7 @@ def main() -> None:
             rows.append(row)
             show(rows[-1:])
             calm = next(r for r in rows if r["problem"] == "features" and r["workers"] == 2)
-            targets.at_least("a killed worker: parts made anew", row["rebuilt"], 1)
+            targets.at_least("a killed worker: parts made again", row["rebuilt"], 1)
             apart = abs(row["objective"] - calm["objective"]) / calm["objective"]
             targets.at_most("a killed worker: relative difference of the objective", apart, 1e-4)
             targets.at_most("a killed worker: certified relative gap", row["relative gap"], TOL)

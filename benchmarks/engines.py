@@ -6,22 +6,17 @@ Run ``python benchmarks/engines.py``; ``--quick`` takes a smaller second problem
 from __future__ import annotations
 
 import argparse
-import statistics
-import time
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 from _counts import Counts, counted
 from _engines_picture import PICTURE, draw
-from _problems import SETTING, Problem, generated, mid, small
+from _problems import SETTING, generated, mid, small
 from _report import machine, show, write_table
+from _runner import Case, Runner, in_turns
 from _targets import Targets
 from _threads import pin
 from kernelweave.banks import Bank
-from kernelweave.losses import Hinge
-from kernelweave.norms import make_norm
-from kernelweave.problems import MKLProblem
-from kernelweave.solvers import Solution, Stop, make_solver, solve
 
 L1 = ("newton", "level", "silp", "simplemkl", "subgradient")
 LP = ("newton", "lp_analytic", "subgradient")
@@ -40,89 +35,28 @@ those of `newton` on the same line's problem; a lower bound where the solver did
 {{targets}}"""
 
 
-@dataclass(frozen=True)
-class Case:
-    """A problem, a norm and a tolerance, and who is to solve it."""
+class Engine(Runner):
+    """A solver of the package, its inner solves and their steps counted the first time."""
 
-    problem: Problem
-    norm: Any
-    tol: float
-    solvers: tuple[str, ...]
-
-    @property
-    def norm_name(self) -> str:
-        """The norm as the table calls it."""
-        return self.norm if isinstance(self.norm, str) else f"p = {self.norm:g}"
-
-
-@dataclass(frozen=True)
-class Run:
-    """What one solver did on a case."""
-
-    case: Case
-    solver: str
-    solution: Solution
     counts: Counts
-    seconds: float
-    runs: int
-
-    @property
-    def ended(self) -> str:
-        """Why it stopped."""
-        return {"converged": "reached", "max_seconds": "time", "max_iter": "iterations"}.get(
-            self.solution.status, self.solution.status
-        )
-
-    @property
-    def reached(self) -> bool:
-        """Whether the gap asked for was certified."""
-        return self.solution.converged
-
-
-class Runner:
-    """One solver on one case, again and again."""
-
-    def __init__(self, case: Case, bank: Bank, solver: str, cap: float) -> None:
-        self.case, self.bank, self.solver = case, bank, solver
-        self.norm = make_norm(case.norm)
-        self.made = make_solver(solver, Hinge(), self.norm)
-        self.stop = Stop(case.tol, None, cap)
-        self.seconds: list[float] = []
-
-    def once(self) -> Solution:
-        """Solve, timed."""
-        problem = MKLProblem(self.bank, Hinge(), self.norm, self.case.problem.y, 1.0)
-        start = time.perf_counter()
-        solution = solve(problem, self.made, self.stop)
-        self.seconds.append(time.perf_counter() - start)
-        return solution
 
     def first(self) -> None:
-        """Solve, counted."""
+        """Solve, timed and counted."""
         with counted() as self.counts:
-            self.solution = self.once()
-
-    def result(self) -> Run:
-        """The counts of the first time, the median of all seconds."""
-        seconds = statistics.median(self.seconds)
-        return Run(self.case, self.solver, self.solution, self.counts, seconds, len(self.seconds))
+            self.once()
 
 
-def measure(case: Case, bank: Bank, repeats: int, cap: float, long: float) -> list[Run]:
-    """Everyone once, counted, then the quick ones in turns: a busy moment of the machine is shared."""
-    runners = [Runner(case, bank, solver, cap) for solver in case.solvers]
+def measure(case: Case, bank: Bank, repeats: int, cap: float, long: float) -> list[Engine]:
+    """Run all solvers once, counted, then the quick ones in turns."""
+    runners = [Engine(case, bank, solver, cap) for solver in case.solvers]
     for runner in runners:
         runner.first()
-    for _ in range(repeats - 1):
-        for runner in runners:
-            if runner.seconds[0] < long:
-                runner.once()
-    return [runner.result() for runner in runners]
+    in_turns(runners, repeats, long)
+    return runners
 
 
-def row(run: Run, newton: Run) -> dict[str, Any]:
-    """A line of the table."""
-    ratio = run.seconds / newton.seconds
+def row(run: Engine, newton: Engine) -> dict[str, Any]:
+    """Return a line of the table."""
     return {
         "problem": run.case.problem.name,
         "norm": run.case.norm_name,
@@ -131,11 +65,11 @@ def row(run: Run, newton: Run) -> dict[str, Any]:
         "passes": run.solution.passes,
         "SVMs": run.counts.solves,
         "SMO steps": run.counts.steps,
-        "seconds": run.seconds,
-        "times newton": ratio if run.reached else f"> {ratio:.3g}",
+        "seconds": run.median,
+        "times newton": run.times(newton),
         "relative gap": run.solution.certificate.relative_gap,
         "ended": run.ended,
-        "runs": run.runs,
+        "runs": len(run.seconds),
     }
 
 
@@ -148,8 +82,8 @@ def cases(quick: bool) -> list[Case]:
     return out
 
 
-def judge(what: str, runs: list[list[Run]], targets: Targets) -> None:
-    """Newton gets there, and nobody else who does is ahead of it by passes or by seconds; the worst case of each."""
+def judge(what: str, runs: list[list[Engine]], targets: Targets) -> None:
+    """Check that Newton reaches the gap, and that no other that does is quicker, by passes or seconds, in any case."""
     certified = {_label(run[0]): run[0].solution.certificate.relative_gap / run[0].case.tol for run in runs}
     passes: dict[str, float] = {}
     seconds: dict[str, float] = {}
@@ -157,7 +91,7 @@ def judge(what: str, runs: list[list[Run]], targets: Targets) -> None:
         for other in others:
             if other.reached:
                 passes[_label(other)] = other.solution.passes / newton.solution.passes
-                seconds[_label(other)] = other.seconds / newton.seconds
+                seconds[_label(other)] = other.median / newton.median
     worst = max(certified, key=lambda label: certified[label])
     targets.at_most(f"{what}: certified gap over the one asked for ({worst})", certified[worst], 1.0)
     for unit, ratios in (("passes", passes), ("seconds", seconds)):
@@ -166,7 +100,7 @@ def judge(what: str, runs: list[list[Run]], targets: Targets) -> None:
             targets.at_least(f"{what}: {unit} of the best other over newton's ({best})", ratios[best], 1.0)
 
 
-def _label(run: Run) -> str:
+def _label(run: Engine) -> str:
     return f"{run.solver}, {run.case.problem.name}, {run.case.norm_name}, to {run.case.tol:g}"
 
 

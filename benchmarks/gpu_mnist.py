@@ -30,7 +30,7 @@ blocks, pixels from 0 to 1, normalised by their trace, multiclass hinge, block n
 to a certified relative gap of 1e-2; all 10,000 test images. Width, r and C are taken over from runs with fewer images
 on a CPU. Binary: `make_classification`, 20 features, 50 Gaussians on subsets of the features, l1, C = 1, with
 intercept, to 1e-3. *Fit* holds building the bank, solving and the exact certificate (kernel values in double
-precision, computed anew); the data are in the host's memory before. *Limit*: bytes of the stored bank over the
+precision, computed again); the data are in the host's memory before. *Limit*: bytes of the stored bank over the
 bandwidth of a copy on the same device. *Features*: rows and views of `benchmarks/streaming.py`, 2048 random Fourier
 features computed on the host (all its cores) and kept on the device, logistic loss, p = {P:g}, C = 1, with intercept; a
 pass is a product with them from each side, decision values and losses are the host's. *Prediction*: 10,000 images,

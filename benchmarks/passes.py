@@ -22,7 +22,7 @@ TOL = 1e-3
 NOTE = f"""{SETTING} UCI sets: 80 % of the data, stratified, seed 0. `MKLClassifier(kernels.preset("stpmkl"), C=C)`,
 every other parameter at its default: l1 norm, stopped at a certified relative gap of {TOL:g}.
 
-*Passes*: entries of the (m, n, n) tensor read in the whole fit, over m n^2, the final certificate, computed anew from
+*Passes*: entries of the (m, n, n) tensor read in the whole fit, over m n^2, the final certificate, computed again from
 the bank, included. *SVMs*: inner solves; *SMO steps*: those of all of them. *Seconds*: the fit with the building of
 the bank, median of {{repeats}}; counts do not depend on the machine, seconds do.
 

@@ -1,4 +1,4 @@
-"""Prediction on many new rows: seconds, rows a second and memory, against SVC on the mixed kernel.
+"""Prediction on many new rows: seconds, rows per second and memory, against SVC on the mixed kernel.
 
 Run ``python benchmarks/prediction.py``; ``--quick`` takes a tenth of the rows and writes nothing.
 """

@@ -36,6 +36,7 @@ BENCHMARKS = (
     "svm_engine",
     "convergence",
     "streaming",
+    "missing",
     "agreement",
     "rivals",
 )

@@ -16,7 +16,7 @@ from _report import RESULTS, show, write_table
 GB = 1e9
 #: bytes that may be used: half of a laptop of 24 GB, nine tenths of an H200, half of a worker of 64 GB
 LAPTOP, H200, WORKER, WORKERS = 12e9, 126e9, 32e9, 10
-#: features a kernel, and how many numbers a sample the client keeps (targets, costs, coefficients, decision values)
+#: features per kernel, and how many numbers per sample the client keeps (targets, costs, coefficients, decision values)
 FEATURES, VECTORS = 256, 10
 #: what a round costs beyond its work, in seconds, and how many evaluations and certificates a fit took to 1e-2
 OVERHEAD, EVALUATIONS, CERTIFICATES = 0.006, 60, 3
@@ -26,14 +26,14 @@ RATE, SWEEPS = 70e6, 5
 NOTE = f"""*Limits*: bytes alone. Samples that fit for m kernels; matrices need the mixed kernel beside them.
 
 *Rounds of a fit on explicit features* (`lbfgs`, a smooth loss, an lp norm), R features in all, W workers that read
-memory at B bytes a second, b bytes a number, k columns, h = {1e3 * OVERHEAD:.0f} ms of overhead: an evaluation is one
-round, sends and receives 8 (R + 1) k bytes a worker, and reads 2 n R b / W; a certificate is three rounds with 8 n k
-bytes each way. Seconds = evaluations (2 n R b / (W B) + h) + certificates 3 (n R b / (W B) + h + 8 n k / network). A
-worker keeps n R b / W and its raw rows, the client about {VECTORS} numbers a sample. *Measured*: the rounds of
-[cluster.md](cluster.md) and the passes of [gpu_mnist.md](gpu_mnist.md) that read what is stored, with their own counts
-and their own bandwidth in the model. *Computing features*: to keep them, and anew, in double precision, for the final
-certificate: about {SWEEPS} sweeps at {RATE / 1e6:.0f} million a core and second; measured: all of the fit that is not
-in the rounds above. *On paper*: {EVALUATIONS} evaluations and {CERTIFICATES} certificates, about what was
+memory at B bytes per second, b bytes per number, k columns, h = {1e3 * OVERHEAD:.0f} ms of overhead: an evaluation is
+one round, sends and receives 8 (R + 1) k bytes per worker, and reads 2 n R b / W; a certificate is three rounds with
+8 n k bytes each way. Seconds = evaluations (2 n R b / (W B) + h) + certificates 3 (n R b / (W B) + h + 8 n k /
+network). A worker keeps n R b / W and its raw rows, the client about {VECTORS} numbers per sample. *Measured*: the
+rounds of [cluster.md](cluster.md) and the passes of [gpu_mnist.md](gpu_mnist.md) that read what is stored, with their
+own counts and their own bandwidth in the model. *Computing features*: to keep them, and again, in double precision, for
+the final certificate: about {SWEEPS} sweeps at {RATE / 1e6:.0f} million per core and second; measured: all of the fit
+that is not in the rounds above. *On paper*: {EVALUATIONS} evaluations and {CERTIFICATES} certificates, about what was
 measured; workers of 16 cores that read 100 GB/s, a network of 1 GB/s at the client.
 """
 

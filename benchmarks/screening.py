@@ -17,7 +17,7 @@ one, 0 for the hinge).  Then:
 3. *The rule.*  ``sqrt(s_j(beta*)) <= sqrt(s_j(beta_d)) + sqrt(l_j) r``, l_j the largest eigenvalue of K_j relative to
    M, on vectors that sum to zero (both points do).  Kernel j is out where the right hand side is below the threshold.
 
-*Generous*: l_j itself, an eigenproblem a kernel and an iteration; nobody would do it, but no rule from this ball with
+*Generous*: l_j itself, one eigenproblem per kernel and iteration: too expensive to use, but no rule from this ball with
 the triangle inequality can prove more.  Where M is singular to rounding (hinge), eigenvalues below 1e-12 of the largest
 are lifted to that, which makes l_j smaller than it is and the rule only more generous.
 *Cheap*: ``lmax(K_j) / (lmin(K_d) + mu)``, lmax once and for all.

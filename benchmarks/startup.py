@@ -100,7 +100,7 @@ def bound_by_permissions() -> None:
 
 
 def read_only_copy(folder: Path) -> Path:
-    """The package without its caches, in a folder that nobody may write to."""
+    """The package without its caches, in a folder that cannot be written to."""
     site = folder / "site"
     source = Path(kernelweave.__path__[0])
     shutil.copytree(source, site / "kernelweave", ignore=shutil.ignore_patterns("__pycache__"))

@@ -27,7 +27,7 @@ TEST = 20_000
 SGD_EPOCHS = 5
 SIZES = (250_000, 500_000, 1_000_000)
 NOTE = f"""Rows of N(0, I_{VIEWS * COLUMNS}) in a Parquet file (float32, row groups of {GROUP} rows), {VIEWS} views of
-{COLUMNS} columns, {FEATURES} random Fourier features of a Gaussian of width {WIDTH:g} each, computed anew in every
+{COLUMNS} columns, {FEATURES} random Fourier features of a Gaussian of width {WIDTH:g} each, computed again in every
 sweep: {VIEWS * FEATURES} features in double precision, which would be 16 GB at a million rows. `y = sign(x1 +
 .5 x4 x5 + sin(2 x7) + .5 noise)`: the first three views count. Logistic loss, p = {P:g}, C = {C:g}, no intercept, trace
 normalisation, to a certified relative gap of {TOL:g}: `MKLClassifier(views, loss="logistic", norm={P:g},

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import os
 
-# One thread for everybody, and before anything loads a BLAS.
+# One thread for every program, and before anything loads a BLAS.
 for _name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"):
     os.environ[_name] = "1"
 

@@ -20,6 +20,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         displays,
         distributed,
         estimators,
+        evidence,
         exceptions,
         experiments,
         inspection,
@@ -31,6 +32,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         report,
         similarity,
         solvers,
+        views,
     )
     from .estimators import (
         AlignmentClassifier,
@@ -45,6 +47,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         MKLClassifier,
         MKLClassifierCV,
         MKLRegressor,
+        MKLRegressorCV,
         NoisyLabelMKLClassifier,
         Shift,
         SimilarityClassifier,
@@ -53,6 +56,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         held_similarities,
         mkl_path,
     )
+    from .views import Views, ViewScaler
 
 __version__ = "0.1.0"
 
@@ -66,6 +70,7 @@ __all__ = [
     "MKLClassifier",
     "MKLClassifierCV",
     "MKLRegressor",
+    "MKLRegressorCV",
     "MeanKernelClassifier",
     "MeanKernelRidgeClassifier",
     "MeanKernelRidgeRegressor",
@@ -74,6 +79,8 @@ __all__ = [
     "SimilarityClassifier",
     "SimilarityFeatures",
     "Square",
+    "ViewScaler",
+    "Views",
     "__version__",
     "banks",
     "crowd",
@@ -81,6 +88,7 @@ __all__ = [
     "displays",
     "distributed",
     "estimators",
+    "evidence",
     "exceptions",
     "experiments",
     "held_similarities",
@@ -94,6 +102,7 @@ __all__ = [
     "report",
     "similarity",
     "solvers",
+    "views",
 ]
 
 
@@ -104,7 +113,8 @@ if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ou
         if name in __all__:
             if find_spec(f"kernelweave.{name}") is not None:
                 return import_module(f"kernelweave.{name}")
-            return getattr(import_module("kernelweave.estimators"), name)
+            home = "views" if name in ("Views", "ViewScaler") else "estimators"
+            return getattr(import_module(f"kernelweave.{home}"), name)
         raise AttributeError(f"module 'kernelweave' has no attribute {name!r}")
 
 

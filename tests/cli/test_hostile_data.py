@@ -23,6 +23,8 @@ from kernelweave.cli import main
 from kernelweave.cli._files import TRACEBACK, without_formulas, write_table
 from kernelweave.persistence import about, load, save
 
+from .commands import call
+
 CLIPBOARD = "\x1b]52;c;cm0gLXJmIC8\x07"
 NAMES = [f"a{CLIPBOARD}", "b\x1b[2J\x9b31m", "c\u202ed\nError: all is well", "d\x7f"]
 
@@ -36,14 +38,6 @@ def folder(tmp_path, monkeypatch):
     frame["y"] = np.where(frame["a"] > 0, "up", "down")
     frame.to_csv("data.csv", index=False)
     return tmp_path
-
-
-def call(*arguments, code=0):
-    done = CliRunner().invoke(main, [str(a) for a in arguments])
-    if done.exception is not None and not isinstance(done.exception, SystemExit):
-        raise done.exception
-    assert done.exit_code == code, done.output
-    return done
 
 
 FIT = ("fit", "data.csv", "--target", "y", "--C", "1", "--quiet")

@@ -734,7 +734,7 @@ def refit(model: Any, probe: Any) -> None:
 
 
 class Loader:
-    """The other process, started anew where it died or hung."""
+    """The other process, started again where it died or hung."""
 
     def __init__(self) -> None:
         self.process: Any = None

@@ -64,6 +64,15 @@ MODELS = {
         FRAME.assign(row=np.arange(150)),
         Y,
     ),
+    "groups": (
+        MKLClassifier(
+            kw.from_groups({"sepal": [0, 1], "petal": [2, 3]}, kw.linear()),
+            loss="logistic",
+            solver="block_descent",
+        ),
+        X,
+        Y,
+    ),
     "nothing to learn from": (MKLClassifier(kw.gaussian(1.0)), np.ones((150, 2)), Y == 1),
     "boosted matrices": (LPBetaClassifier("precomputed"), STACK, Y),
     "sparse": (MKLClassifier(), sp.csr_matrix(X), Y),

@@ -18,8 +18,8 @@ from .compiled import njit
 from .svrg import unit_coefficient
 
 __all__ = [
-    "FIXED_STEP", "MULTICLASS", "STRONGLY_CONVEX", "UFO", "Coefficients", "Features", "Norms", "Steps", "block_factors",
-    "feature_steps", "kernel_steps", "read_features",
+    "FIXED_STEP", "MULTICLASS", "STRONGLY_CONVEX", "UFO", "Coefficients", "Features", "Norms", "Steps", "Work",
+    "block_factors", "feature_steps", "kernel_steps", "read_features",
 ]  # fmt: skip
 
 Array = np.ndarray[Any, np.dtype[np.float64]]
@@ -56,6 +56,19 @@ class Steps(NamedTuple):
     eta: float
     radius: float
     cut: float
+
+
+class Work(NamedTuple):
+    """All but the order of the samples and their products: the last arguments of the steps, in their order.
+
+    ``share (n,)`` are the weights of the samples in the mean loss, ``loss`` is a ``Derivative``.
+    """
+
+    share: Array
+    coefficients: Coefficients
+    norms: Norms
+    steps: Steps
+    loss: Any
 
 
 class Features(NamedTuple):

@@ -12,8 +12,9 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import njit
+from .copying import copy_table, copy_vector
 from .row_newton import free_directions
-from .row_sets import bounds_at, move_into_set
+from .row_sets import bounds_at, move_into_set, row_shift
 
 __all__ = ["ascend", "ascend_to"]
 
@@ -33,29 +34,8 @@ def _row_gap(scores, beta, own, c):
 @njit(cache=True)
 def _best_row(target, own, c, order, out):
     """Project ``target`` on rows that sum to zero, at most c at ``own`` and zero elsewhere."""
-    k = target.size
-    for a in range(k):  # insertion sort by the breakpoints target - upper
-        order[a] = a
-        here = target[a] - (c if a == own else 0.0)
-        p = a
-        while p > 0:
-            q = order[p - 1]
-            if target[q] - (c if q == own else 0.0) <= here:
-                break
-            order[p] = q
-            p -= 1
-        order[p] = a
-    free, held, h = 0.0, c, 0.0
-    for a in range(k):
-        j = order[a]
-        upper = c if j == own else 0.0
-        here = target[j] - upper
-        if a > 0 and free + held - a * here < 0.0:
-            break
-        free += target[j]
-        held -= upper
-        h = (free + held) / (a + 1)
-    for j in range(k):
+    h, _ = row_shift(target, own, c, order)
+    for j in range(target.size):
         out[j] = min(c if j == own else 0.0, target[j] - h)
 
 
@@ -73,7 +53,7 @@ def _shuffle(rows, state):
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
 def _add_row(product, column, change):
-    # a row changes in a few classes: two or three of ten, as it turns out
+    # a step changes few classes: measured, two or three of ten
     for k in range(change.size):
         x, out = change[k], product[k]
         if x != 0.0:
@@ -106,7 +86,7 @@ def ascend(K, own, c, beta, product, b, rho, goal, max_epochs, seed):
     K : array of shape (n, n), float32 or float64
         Symmetric.
     product : array of shape (k, n)
-        ``(K beta)'`` throughout: a class a row, because what changes are a few classes of all samples.
+        ``(K beta)'`` throughout, one row per class: a step changes a few classes of all samples.
     own, c : arrays of shape (n,)
         Class and upper bound of every row.
     b, rho : array of shape (k,), float
@@ -201,12 +181,14 @@ def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, a
         if intercept:
             for y in range(b.size):
                 multipliers[y] += penalty * np.sum(rows[:, y])
-            its_b[:] = multipliers
+            copy_vector(multipliers, its_b)
         move_into_set(K, own, c, intercept, inside, its_scores)
         upper, lower = bounds_at(own, c, intercept, inside, its_scores, its_b)
         gap = (upper - lower) / max(abs(upper), abs(lower), 1e-300)
         if gap < gaps[attempt]:
-            beta[:], product[:], b[:] = inside, its_scores, its_b
+            copy_table(inside, beta)
+            copy_table(its_scores, product)
+            copy_vector(its_b, b)
             primal, dual = upper, lower
         gaps[attempt + 1] = min(gap, gaps[attempt])
         if gaps[attempt + 1] <= target or moved == 0:

@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import njit
-from .row_sets import add_products
+from .row_sets import add_products, row_shift
 
 __all__ = ["free_directions", "newton_round"]
 
@@ -42,28 +42,7 @@ def _respond(product, i, own, c, b, centre, hold, t, order, out):
         for y in range(k):
             out[y] = 0.0
         return
-    # h from the targets below it, smallest first: first without the own class, then with it
-    for a in range(k):
-        order[a] = a
-        here = t[a] - c if a == own else t[a]
-        p = a
-        while p > 0:
-            q = order[p - 1]
-            if (t[q] - c if q == own else t[q]) <= here:
-                break
-            order[p] = q
-            p -= 1
-        order[p] = a
-    free, held, h = 0.0, c, 0.0
-    for a in range(k):
-        j = order[a]
-        here = t[j] - c if j == own else t[j]
-        if a > 0 and free + held - a * here < 0.0:
-            break
-        free += t[j]
-        if j == own:
-            held = 0.0
-        h = (free + held) / (a + 1)
+    h, held = row_shift(t, own, c, order)
     total = 0.0
     for y in range(k):
         if y != own:
@@ -193,7 +172,8 @@ def _direction(K, where, Q, rest, off, hold, stay, intercept, shift):
     shift[:] = 0.0
     if f == 0:
         if intercept:
-            shift[:] = -off / stay
+            for y in range(k):
+                shift[y] = -off[y] / stay
         return moves
     L = _factor(K, where, Q, hold)
     right = np.zeros((1, f))
@@ -210,11 +190,12 @@ def _direction(K, where, Q, rest, off, hold, stay, intercept, shift):
         for y in range(k):
             right[0, p] += pull[y] * Q[p, y]
     _forward(L, right)
+    z = right[0]
     if intercept:
         normals = Q.T.copy()
         _forward(L, normals)
         bends, axes = np.linalg.eigh(np.dot(normals, normals.T))
-        asked = np.dot(normals, right[0]) - off
+        asked = np.dot(normals, z) - off
         most = bends[k - 1] + stay
         for a in range(k):
             bend = max(bends[a], 0.0) + stay
@@ -224,8 +205,7 @@ def _direction(K, where, Q, rest, off, hold, stay, intercept, shift):
                     along += axes[y, a] * asked[y]
                 for y in range(k):
                     shift[y] += axes[y, a] * along / bend
-        right[0] -= np.dot(shift, normals)
-    z = right[0]
+        z -= np.dot(shift, normals)
     _backward(L, z)
     for p in range(f):
         for y in range(k):

@@ -10,7 +10,39 @@ import numpy as np
 from .best_shift import settle
 from .compiled import njit
 
-__all__ = ["add_products", "bounds_at", "hand_over", "move_into_set"]
+__all__ = ["add_products", "bounds_at", "hand_over", "move_into_set", "row_shift"]
+
+
+@njit(cache=True)
+def row_shift(target, own, c, order):
+    """Shift h for which ``min(target - h, upper)`` sums to zero, upper being c at ``own`` and 0 elsewhere.
+
+    Returns h and the sum of the entries that are at their bounds; ``order`` is overwritten.
+    """
+    k = target.size
+    for a in range(k):  # insertion sort by the breakpoints target - upper
+        order[a] = a
+        here = target[a] - c if a == own else target[a]
+        p = a
+        while p > 0:
+            q = order[p - 1]
+            if (target[q] - c if q == own else target[q]) <= here:
+                break
+            order[p] = q
+            p -= 1
+        order[p] = a
+    # from the targets below h, smallest first
+    free, held, h = 0.0, c, 0.0
+    for a in range(k):
+        j = order[a]
+        here = target[j] - c if j == own else target[j]
+        if a > 0 and free + held - a * here < 0.0:
+            break
+        free += target[j]
+        if j == own:
+            held = 0.0
+        h = (free + held) / (a + 1)
+    return h, held
 
 
 @njit(cache=True)

@@ -3,6 +3,8 @@
 from ._base import Array, Bank, Index, support
 from .bound import BoundKernels, PrecomputedKernels
 from .build import build_bank, check_kernels, learn_blockwise
+from .completed import CompletedKernels, completed_bank, completed_matrices
+from .completion import Completion, check_missing
 from .composite import CompositeBank
 from .function import KernelFunction, PredictingKernels, Term
 from .lazy import LazyBank
@@ -23,6 +25,8 @@ __all__ = [
     "Bank",
     "BoundKernels",
     "Chain",
+    "CompletedKernels",
+    "Completion",
     "CompositeBank",
     "FeatureBank",
     "Index",
@@ -45,8 +49,11 @@ __all__ = [
     "as_stack",
     "build_bank",
     "check_kernels",
+    "check_missing",
     "check_storage",
     "check_training_stack",
+    "completed_bank",
+    "completed_matrices",
     "find_chains",
     "learn_blockwise",
     "packed_offsets",

@@ -75,7 +75,7 @@ class BoundKernels:
     def cross(self, new: Any) -> Array:
         """Normalised kernels between new rows and the samples, ``(m, n_new, n)``."""
         out = np.empty((len(self.kernels), n_samples(new), n_samples(self.samples)))
-        self._visit(new, lambda j, entries: out.__setitem__(j, entries))
+        self.visit(new, lambda j, entries: out.__setitem__(j, entries))
         return out
 
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
@@ -107,7 +107,7 @@ class BoundKernels:
             part = slice(top, min(rows, top + height))
             sums = _Accumulator(weights, coef.astype(dtype), out[part])
             block = new if rows <= height else take(new, np.arange(part.start, part.stop))
-            rest._visit(block, sums.add, dtype)
+            rest.visit(block, sums.add, dtype)
             sums.finish()
         return out
 
@@ -142,8 +142,8 @@ class BoundKernels:
         direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
         out += np.asarray(others @ direction, dtype=float)
 
-    def _visit(self, new: Any, use: Callable[[int, Array], None], dtype: Any = np.float64) -> None:
-        """Hand every normalised kernel matrix on ``new`` to ``use``; a base is computed once a family."""
+    def visit(self, new: Any, use: Callable[[int, Array], None], dtype: Any = np.float64) -> None:
+        """Hand every normalised kernel matrix on ``new`` to ``use``; a base is computed once per family."""
         cosine = self.normaliser.diagonal is not None
         for group in base_groups(self.kernels, range(len(self.kernels))):
             base = self.kernels[group[0]].base(new, self.samples)

@@ -3,7 +3,7 @@
 Storage, for ``storage=``:
 
 - ``"family"``: one packed matrix for each chain of powers (Gaussians of doubling widths, polynomial degrees);
-- ``"dense"``: one packed matrix a kernel;
+- ``"dense"``: one packed matrix per kernel;
 - ``"lowrank"``: explicit features, for kernels that have them;
 - ``"lazy"``: nothing, every pass computes its entries;
 - ``"stream"``: explicit features that are computed block by block in every pass, see ``streaming``;
@@ -25,12 +25,12 @@ from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Array, Bank, Index
 from .composite import CompositeBank
 from .lazy import LazyBank, base_groups
-from .lowrank import LowRankBank
+from .lowrank import LowRankBank, suits_blocks
 from .memory import parse_bytes, refuse
 from .normalise import Normaliser
 from .power import Chain, PowerBank, find_chains, packed_offsets
 from .storages import check_storage
-from .streaming import streaming_bank
+from .streaming import StreamingBank, streaming_bank
 
 __all__ = ["build_bank", "check_kernels", "learn_blockwise", "row_means"]
 
@@ -49,8 +49,11 @@ def build_bank(
     memory_budget: int | float | str | None = None,
     threads: int = 1,
     mixing: bool = True,
+    blocks: bool = False,
 ) -> tuple[Bank, Normaliser]:
     """Bind resolved kernels to training samples; ``mixing`` says whether the mixed kernel will be wanted.
+
+    ``blocks``: it will not be where there are many samples, and explicit features of all kernels that fit.
 
     Returns
     -------
@@ -68,10 +71,14 @@ def build_bank(
         return streaming_bank(kernels, samples, normaliser, dtype, threads), normaliser
     check_kernels(kernels, samples)
     ranks = [_rank(kernel, samples) for kernel in kernels]
+    if blocks and storage in ("auto", "lowrank") and suits_blocks(n, ranks):
+        everyone = np.arange(len(kernels))
+        mixing = _feature_bytes(kernels, samples, ranks, everyone) > parse_bytes(memory_budget)
     explicit = _explicit(kernels, ranks, n, storage, mixing)
     stored = np.setdiff1d(np.arange(len(kernels)), explicit)
     chains = _chains(kernels, stored, storage != "dense" and normaliser.keeps_powers())
-    features = _feature_bytes(kernels, samples, ranks, explicit)
+    single = dtype == np.float32 and not mixing and normaliser.keeps_powers() and _is_table(samples)
+    features = _feature_bytes(kernels, samples, ranks, explicit) // (2 if single else 1)
     storage = _fit_budget(n, features, len(chains), dtype, storage, parse_bytes(memory_budget), mixing)
     if storage == "stream":
         return streaming_bank(kernels, samples, normaliser, dtype, threads), normaliser
@@ -79,7 +86,8 @@ def build_bank(
     parts: list[Bank] = []
     members: list[Index] = []
     if explicit.size:
-        parts.append(_explicit_bank([kernels[j] for j in explicit], explicit, samples, normaliser))
+        build = _single_bank if single else _explicit_bank
+        parts.append(build([kernels[j] for j in explicit], explicit, samples, normaliser))
         members.append(explicit)
     if stored.size and storage == "lazy":
         learn_blockwise(kernels, stored, samples, n, normaliser)
@@ -218,6 +226,31 @@ def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser
         blocks.append(z)
     features = sp.hstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.hstack(blocks)
     return LowRankBank(features, starts, normaliser.scale[index])
+
+
+def _is_table(samples: Any) -> bool:
+    return len(getattr(samples, "shape", ())) == 2
+
+
+def _single_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser) -> Bank:
+    """Store explicit features in single precision, block of rows by block of rows; traces are learnt in double."""
+    precise = StreamingBank(kernels, samples)
+    parts: list[Any] = []
+    features = None
+    sums = np.zeros(int(precise.starts[-1]) + 1)
+    for rows, Z in precise.blocks():
+        squares = Z.multiply(Z).sum(axis=0) if sp.issparse(Z) else np.einsum("ij,ij->j", Z, Z)
+        sums[:-1] += np.asarray(squares, dtype=float).ravel()
+        if sp.issparse(Z):
+            parts.append(Z.astype(np.float32))
+            continue
+        features = np.empty((precise.n, Z.shape[1]), dtype=np.float32) if features is None else features
+        features[rows] = Z
+    means = np.add.reduceat(sums, precise.starts[:-1]) * (precise.ranks > 0) / precise.n
+    normaliser.learn_traces(index, means)
+    precise.scale = normaliser.scale[index].copy()
+    stored = sp.vstack(parts, format="csr") if features is None else features
+    return LowRankBank(stored, precise.starts, normaliser.scale[index], precise)
 
 
 def _row_blocks(n: int, kernel: Kernel) -> Iterator[tuple[int, int]]:

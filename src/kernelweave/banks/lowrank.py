@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,26 @@ import scipy.sparse as sp
 from .._numerics.sparse_format import check_sparse
 from ._base import Array, Bank, Index, support
 
-__all__ = ["FeatureBank", "LowRankBank", "SweptBank"]
+__all__ = ["FeatureBank", "LowRankBank", "SweptBank", "suits_blocks"]
+
+#: samples from which steps on blocks of features beat those on the mixed kernel, whatever the ranks
+MANY_SAMPLES = 1000
 
 #: entries of the mixed kernel that a solver may still ask for where features are swept
 MIXED_ENTRIES = 400_000_000
+
+
+def suits_blocks(n: int, ranks: Sequence[int | None]) -> bool:
+    """Whether kernels of these ranks, on n samples, are better served by their features than by a mixed kernel."""
+    known = [rank for rank in ranks if rank is not None]
+    if n < MANY_SAMPLES or len(known) < len(ranks):
+        return False
+    return max(known) <= n and not _thin(n, len(known), max(known))
+
+
+def _thin(n: int, m: int, rank: int) -> bool:
+    """Whether there are more kernels than samples, all of small rank: one per term of a text."""
+    return m > n and 4 * rank <= n
 
 
 class FeatureBank(Bank):
@@ -38,9 +55,17 @@ class FeatureBank(Bank):
         super().__init__(n, self.starts.size - 1)
         self.scale = np.ones(self.m) if scale is None else np.asarray(scale, dtype=float)
         self.ranks = np.diff(self.starts)
+        #: what a solver wants to find again in the next fit on these features, by kernel
+        self.notes: dict[int, Any] = {}
 
     def factors(self, tol: float = 1e-12) -> FeatureBank:
         return self
+
+    def rescaled(self, times: Array) -> FeatureBank:
+        """Return the bank of the same features with other factors; storage is shared."""
+        other = copy(self)
+        other.scale, other.passes, other.notes = self.scale * times, 0.0, {}
+        return other
 
     @abstractmethod
     def forward(self, w: Array) -> Array:
@@ -53,6 +78,13 @@ class FeatureBank(Bank):
     @abstractmethod
     def features_of(self, rows: Index) -> Any:
         """Features of some rows, in double precision."""
+
+    def block_features(self, j: int) -> Any:
+        """Features of kernel j in all rows, without its factor."""
+        raise ValueError(
+            "this solver needs explicit features in memory, all rows of a kernel at a time: use solver='lbfgs' or "
+            "'svrg' with features that are streamed, on a device or on a cluster"
+        )
 
     @abstractmethod
     def lengths(self, mixing: Array) -> Array:
@@ -161,13 +193,26 @@ class LowRankBank(FeatureBank):
         Block j is ``features[:, starts[j]:starts[j + 1]]``.
     scale : array of shape (m,), optional
         Factor of every kernel (trace normalisation).
+    precise : Bank, optional
+        The same kernels in double precision, where the features are stored in single precision.
     """
 
-    def __init__(self, features: Any, starts: Sequence[int] | Index, scale: Array | None = None) -> None:
+    def __init__(
+        self,
+        features: Any,
+        starts: Sequence[int] | Index,
+        scale: Array | None = None,
+        precise: Bank | None = None,
+    ) -> None:
         super().__init__(features.shape[0], starts, scale)
         if sp.issparse(features):
             check_sparse(features, "features")  # compiled steps write where the indices say
         self.features = features
+        self._precise = precise
+        self._by_column: Any = None
+
+    def exact(self) -> Bank | None:
+        return self if self.features.dtype == np.float64 else self._precise
 
     @property
     def nbytes(self) -> int:
@@ -178,20 +223,33 @@ class LowRankBank(FeatureBank):
 
     @property
     def thin(self) -> bool:
-        return self.m > self.n and 4 * int(self.ranks.max()) <= self.n
+        return _thin(self.n, self.m, int(self.ranks.max()))
+
+    @property
+    def suits_blocks(self) -> bool:
+        return suits_blocks(self.n, self.ranks.tolist())
 
     @property
     def low_rank(self) -> bool:
         return int(self.ranks.max()) <= 2
 
     def features_of(self, rows: Index) -> Any:
-        return self.features[rows]
+        return self.features[rows].astype(np.float64, copy=False)
+
+    def block_features(self, j: int) -> Any:
+        mine = slice(self.starts[j], self.starts[j + 1])
+        if not sp.issparse(self.features):
+            return self.features[:, mine]
+        if self._by_column is None:
+            self._by_column = self.features.tocsc()
+        return self._by_column[:, mine]
 
     def forward(self, w: Array) -> Array:
-        return np.asarray(self.features @ w, dtype=float)
+        # of the features' own precision: numpy would make a copy of all of them in the other's
+        return np.asarray(self.features @ w.astype(self.features.dtype, copy=False), dtype=float)
 
     def adjoint(self, a: Array) -> Array:
-        return np.asarray(self.features.T @ a, dtype=float)
+        return np.asarray(self.features.T @ a.astype(self.features.dtype, copy=False), dtype=float)
 
     def lengths(self, mixing: Array) -> Array:
         from .._numerics.svrg import row_lengths
@@ -214,7 +272,7 @@ class LowRankBank(FeatureBank):
     def _coordinates(self, a: Array) -> Array:
         """``Z' a``: the feature-space vector of every block, ``(R[, k])``."""
         used = support(a)
-        if used.size == self.n:  # no copy of the features
+        if 2 * used.size > self.n:  # zeros cost less than a copy of the rows that are used
             return self.adjoint(a)
         return np.asarray(self.features[used].T @ a[used], dtype=float)
 
@@ -260,6 +318,20 @@ class LowRankBank(FeatureBank):
 
     def diag(self) -> Array:
         z = self.features
-        squares = _dense(z.multiply(z)) if sp.issparse(z) else np.asarray(z, dtype=float) ** 2
-        padded = np.hstack([squares, np.zeros((self.n, 1))])
-        return np.add.reduceat(padded, self.starts[:-1], axis=1).T * ((self.ranks > 0) * self.scale)[:, None]
+        if not sp.issparse(z):
+            out = np.empty((self.m, self.n))
+            for j in range(self.m):
+                mine = z[:, self.starts[j] : self.starts[j + 1]]
+                out[j] = np.einsum("ij,ij->i", mine, mine, dtype=float)
+            return out * self.scale[:, None]
+        # the sums of a block's columns, as a product with who belongs to whom
+        belongs = sp.csr_matrix(
+            (
+                np.ones(self.starts[-1]),
+                np.repeat(np.arange(self.m), self.ranks),
+                np.arange(self.starts[-1] + 1),
+            ),
+            shape=(int(self.starts[-1]), self.m),
+        )
+        squares = z.multiply(z).astype(float) @ belongs
+        return _dense(squares).T * self.scale[:, None]

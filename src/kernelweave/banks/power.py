@@ -1,8 +1,8 @@
 """Stored matrices and their elementwise powers: the dense, the packed and the Gaussian-family bank in one.
 
-A dense bank keeps one base matrix a kernel.  A family such as Gaussians of doubling widths, or polynomials of degree 1,
-2, 3, keeps one base matrix for the whole family and raises it on the fly (``_numerics.passes``): a tenth of the memory
-for ten widths, and quicker than reading a stored stack.
+A dense bank keeps one base matrix per kernel.  A family such as Gaussians of doubling widths, or polynomials of degree
+1, 2, 3, keeps one base matrix for the whole family and raises it on the fly (``_numerics.passes``): a tenth of the
+memory for ten widths, and quicker than reading a stored stack.
 """
 
 from __future__ import annotations
@@ -254,7 +254,7 @@ class PowerBank(Bank):
 
 
 def in_threads(run: Any, items: Index, threads: int, triangular: bool = False) -> None:
-    """Call ``run`` on parts of ``items``, one a thread; ``triangular``: later items cost more, so parts shrink."""
+    """Call ``run`` on parts of ``items``, one per thread; ``triangular``: later items cost more, so parts shrink."""
     threads = min(threads, items.size)
     if threads <= 1:
         run(items)

@@ -127,7 +127,7 @@ def _annotated(file: Any, origin: str) -> Table:
 
 
 def _proteins(file: Any, origin: str) -> Table:
-    """Square similarities, one a view, with superfamilies as labels and identifiers."""
+    """Return square similarities, one per view, with superfamilies as labels and identifiers."""
     names = [name for name in file.files if name not in ("superfamily", "ids")]
     views = {name: np.asarray(file[name], dtype=float) for name in names}
     ids = [str(id_) for id_ in file["ids"]]

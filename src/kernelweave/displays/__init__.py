@@ -4,6 +4,7 @@ matplotlib is imported when something is drawn, not before.
 """
 
 from .convergence import ConvergenceDisplay
+from .groups import GroupsDisplay
 from .kernel_matrix import KernelMatrixDisplay
 from .noise import NoiseDisplay
 from .path import PathDisplay
@@ -12,6 +13,7 @@ from .weights import WeightsDisplay
 
 __all__ = [
     "ConvergenceDisplay",
+    "GroupsDisplay",
     "KernelMatrixDisplay",
     "NoiseDisplay",
     "PathDisplay",

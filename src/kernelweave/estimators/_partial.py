@@ -78,6 +78,10 @@ class LearnsOnline(BaseMKL):
         self._check_classes(y, classes, first=stream is None)
         codes: Codes = np.searchsorted(self.classes_, y)  # type: ignore[assignment]
         plan = self._plan(self.classes_.size)
+        if plan.bank.missing != "error":
+            raise ValueError(
+                "partial_fit completes no views: use missing='error', or fit all samples at once"
+            )
         if self.center or self.normalize == "cosine" or self.kernels == "precomputed":
             raise ValueError(
                 "partial_fit needs kernels it can evaluate, center=False and normalize='trace' or None"

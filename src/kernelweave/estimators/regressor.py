@@ -7,12 +7,16 @@ from typing import Self
 import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils import Tags
 
-from .._estimating import one_fit, weigh_samples
+from .._estimating import checked_targets, one_fit, weigh_samples
 from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
+from ..views import join_on
 from ._base import BaseMKL
+from ._inputs import Training
+from ._parameters import keep_parameters
+from ._plan import Plan
 from ._structure import plan_for_kernels
 from ._tasks import Task
 from ._types import (
@@ -29,7 +33,9 @@ from ._types import (
     SolverLike,
 )
 
-__all__ = ["MKLRegressor"]
+__all__ = ["MULTI_OUTPUT", "MKLRegressor"]
+
+MULTI_OUTPUT = ("shared", "each")
 
 
 class MKLRegressor(RegressorMixin, BaseMKL):
@@ -41,14 +47,21 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         As for ``MKLClassifier``.
     loss : str or Loss, default="squared"
         ``squared`` or ``epsilon_insensitive`` (``losses.EpsilonInsensitive(epsilon)`` for another tube).
+    multi_output : {"shared", "each"}, default="shared"
+        What is learnt for several targets ``(n, t)``: one set of kernel weights for all, in one convex problem, the sum
+        of the targets' objectives; or one problem and one set of weights per target.  Shared weights listen most to
+        the targets that vary most: bring them to one scale (``TransformedTargetRegressor(transformer=
+        StandardScaler())``) unless their units are the same.  With the squared loss the cost of shared weights does not
+        grow with the number of targets beyond n.
     norm, C, solver, tol, fit_intercept, normalize, center, max_iter, max_seconds, storage, dtype, memory_budget, \
-warm_start, checkpoint, callback, n_jobs, verbose, device :
+warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         As for ``MKLClassifier``.
 
     Attributes
     ----------
     weights_, kernel_names_, dual_coef_, intercept_, certificate_, trace_, n_passes_, n_iter_, solver_, status_ :
-        As for ``MKLClassifier``.
+        As for ``MKLClassifier``; for t targets ``dual_coef_`` is ``(n, t)``, ``intercept_`` ``(t,)`` and ``weights_``
+        ``(m,)`` where shared, ``(t, m)`` where each target has its own.
 
     Examples
     --------
@@ -61,6 +74,8 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
     """
 
     _task = "regression"
+
+    multi_output: str
 
     def __init__(
         self,
@@ -85,29 +100,10 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         n_jobs: int | None = None,
         verbose: int = 0,
         device: Device = None,
+        missing: str = "error",
+        multi_output: str = "shared",
     ) -> None:
-        super().__init__(
-            kernels,
-            loss=loss,
-            norm=norm,
-            C=C,
-            solver=solver,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            normalize=normalize,
-            center=center,
-            max_iter=max_iter,
-            max_seconds=max_seconds,
-            storage=storage,
-            dtype=dtype,
-            memory_budget=memory_budget,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            callback=callback,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            device=device,
-        )
+        keep_parameters(self, locals())
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None) -> Self:
@@ -117,8 +113,8 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         ----------
         X : samples
             As for ``MKLClassifier.fit``.
-        y : array of shape (n,)
-            Targets.
+        y : array of shape (n,) or (n, t)
+            Targets; with ``multi_output="each"`` an entry of several may be missing (NaN).
         sample_weight : array of shape (n,), optional
             Factors of C by sample.
 
@@ -126,19 +122,51 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         -------
         self
         """
+        self._fit(*self._prepared(X, y, sample_weight))
+        return self
+
+    def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
+        """Check parameters and input; return samples, plan and what there is to solve."""
         plan = self._plan()
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        y = column_or_1d(
-            check_array(on_host(in_memory(y)), ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
-        )
+        X, y = join_on(X, y), self._targets(y)
         training = self._training(X, plan.bank, len(y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
         plan = plan_for_kernels(plan, training)
-        self._fit(training, plan, [Task(y, weight, "y", plan.loss, plan.norm, plan.C)])
-        return self
+        return training, plan, self._tasks(y, weight, plan)
+
+    def _targets(self, y: Column) -> Array:
+        """Return checked targets, ``(n,)`` or ``(n, t)``; a single column is one target, with a warning."""
+        if self.multi_output not in MULTI_OUTPUT:
+            raise ValueError(
+                f"multi_output must be one of {', '.join(MULTI_OUTPUT)}, got {self.multi_output!r}"
+            )
+        return checked_targets(on_host(in_memory(y)), missing=self.multi_output == "each")
+
+    def _tasks(self, y: Array, weight: Array, plan: Plan) -> list[Task]:
+        """Return one task for targets that share their weights, else one per target."""
+        if y.ndim == 1 or self.multi_output == "shared":
+            return [Task(y, weight, "y", plan.loss, plan.norm, plan.C)]
+        known = np.isfinite(y)
+        return [
+            Task(
+                np.where(known[:, k], y[:, k], 0.0),
+                weight * known[:, k],
+                k,
+                plan.loss,
+                plan.norm,
+                plan.C,
+                of="target",
+            )
+            for k in range(y.shape[1])
+        ]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
 
     @lazily
     def predict(self, X: Samples) -> Array:

@@ -10,7 +10,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from ._study import Part, Study
+    from ._study import Part as Part
+    from ._study import Study as Study
 
 __all__ = ["STUDIES", "load_study"]
 

@@ -2,8 +2,10 @@
 
 from ..similarity import Agreement, Indefiniteness, agreement, indefiniteness
 from .explain import Contributions, contributions, feature_weights
+from .groups import group_table
 from .permutation import view_p_values
 from .stability import WeightStability, weight_stability
+from .subsets import WithoutView, drop_view, view_subsets
 from .views import final_estimator, kernel_families, kernel_views
 
 __all__ = [
@@ -11,13 +13,17 @@ __all__ = [
     "Contributions",
     "Indefiniteness",
     "WeightStability",
+    "WithoutView",
     "agreement",
     "contributions",
+    "drop_view",
     "feature_weights",
     "final_estimator",
+    "group_table",
     "indefiniteness",
     "kernel_families",
     "kernel_views",
     "view_p_values",
+    "view_subsets",
     "weight_stability",
 ]

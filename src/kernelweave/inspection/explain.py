@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from ..estimators.fitted import function_of, samples_for
+from ..views import Views
 from .views import final_estimator, kernel_views, transformed
 
 __all__ = ["Contributions", "contributions", "feature_weights"]
@@ -170,14 +171,15 @@ def feature_weights(model: Any) -> Any:
         raise ValueError(
             "normalize='cosine' divides by the length of a row: its linear kernels are not linear"
         )
-    names, views = _feature_names(model, estimator), kernel_views(model)
+    names, views = feature_names(model, estimator), kernel_views(model)
     tables = []
     for term in terms:
         j, normaliser = int(term.index[0]), term.kernels.normaliser
         columns = term.kernels.kernels[0].linear_columns(len(names))
         if columns is None:
             continue
-        rows = term.kernels.samples[:, columns]
+        samples = term.kernels.samples
+        rows = samples.select_columns(columns) if isinstance(samples, Views) else samples[:, columns]
         values = np.asarray(rows.toarray() if hasattr(rows, "tocsr") else rows, dtype=float)
         if normaliser.center:
             values = values - values.mean(axis=0)
@@ -192,7 +194,8 @@ def feature_weights(model: Any) -> Any:
     return pd.concat(tables, ignore_index=True)
 
 
-def _feature_names(model: Any, estimator: Any) -> list[str]:
+def feature_names(model: Any, estimator: Any) -> list[str]:
+    """Return the names of the columns that the last step of a model gets."""
     if isinstance(model, Pipeline) and len(model.steps) > 1:
         try:
             return [str(name) for name in model[:-1].get_feature_names_out()]

@@ -28,10 +28,12 @@ from .families import per_feature, per_view
 from .fixed import constant
 from .fourier import random_fourier
 from .functions import function
+from .groups import from_gmt, from_groups
 from .histogram import chi2, intersection, tanimoto
 from .holder import held
 from .papers import default_bank, preset, presets
 from .stationary import gaussian, laplacian
+from .view_columns import column_groups
 
 __all__ = [
     "Kernel",
@@ -43,6 +45,7 @@ __all__ = [
     "as_spec",
     "chi2",
     "clip_spectrum",
+    "column_groups",
     "constant",
     "cosine",
     "default_bank",
@@ -50,6 +53,8 @@ __all__ = [
     "expand_kernels",
     "flip_spectrum",
     "from_distance",
+    "from_gmt",
+    "from_groups",
     "function",
     "gaussian",
     "held",

@@ -142,6 +142,8 @@ def multiplied(left: Any, right: Any) -> KernelSpec:
 def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
     """Expand a spec to its kernels and check them: at least one, all names different, all columns there.
 
+    Where the samples have views, kernels that choose no columns are put on every one of them.
+
     >>> from kernelweave import kernels as kw
     >>> [kernel.name for kernel in expand_kernels(kw.per_feature(kw.linear()), Schema(2, ("age", "dose")))]
     ['linear on age', 'linear on dose']
@@ -149,6 +151,10 @@ def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
     kernels = as_spec(spec).expand(schema)
     if not kernels:
         raise ValueError(f"the bank is empty: {spec!r} has no kernel in it; give at least one")
+    if schema.views is not None:
+        from .families import on_every_view
+
+        kernels = on_every_view(kernels, schema.views)
     counts = Counter(kernel.name for kernel in kernels)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:

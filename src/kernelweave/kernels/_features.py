@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..views import Views
 from ._helpers import refuse_non_finite
 from ._kernel import Kernel
 
@@ -53,6 +54,8 @@ def stack_features(kernels: Sequence[Kernel], A: Any) -> tuple[Any, np.ndarray]:
 
 
 def _columns(A: Any, columns: np.ndarray) -> Any:
+    if isinstance(A, Views):
+        A, columns = A.select_columns(columns), np.arange(columns.size)
     if sparse.issparse(A):
         part = sparse.csr_matrix(sparse.csc_matrix(A)[:, columns], dtype=np.float64)
         refuse_non_finite(part.data, "features")

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._components import Component, Registry
+from ..views import Views
 from ._helpers import identity, n_samples, power, take
 
 __all__ = ["Kernel", "KernelSpec", "Schema", "n_samples", "registry", "take"]
@@ -22,11 +23,13 @@ __all__ = ["Kernel", "KernelSpec", "Schema", "n_samples", "registry", "take"]
 class Schema(NamedTuple):
     """What a bank of kernels may know about the samples before it sees them.
 
-    ``n_features`` is None for lists of objects, ``feature_names`` unless the samples are a data frame.
+    ``n_features`` is None for lists of objects, ``feature_names`` unless the samples are a data frame, ``views`` (the
+    columns of every view by its name) unless the samples are ``Views``.
     """
 
     n_features: int | None = None
     feature_names: tuple[str, ...] | None = None
+    views: dict[str, tuple[int, ...]] | None = None
 
     @classmethod
     def of(cls, samples: Any) -> Schema:
@@ -34,8 +37,10 @@ class Schema(NamedTuple):
 
         >>> import numpy as np
         >>> Schema.of(np.zeros((5, 3)))
-        Schema(n_features=3, feature_names=None)
+        Schema(n_features=3, feature_names=None, views=None)
         """
+        if isinstance(samples, Views):
+            return cls(samples.shape[1], samples.feature_names, samples.groups)
         shape: Any = getattr(samples, "shape", ())
         if len(shape) != 2:
             return cls(None, None)
@@ -171,6 +176,10 @@ class Kernel(KernelSpec):
     def features(self, A: Any) -> Any:
         """Return Z (dense or sparse) with ``K(A, B) = features(A) @ features(B).T`` exactly, or None."""
         return None
+
+    def looks_at(self, n_columns: int) -> frozenset[int]:
+        """Return the columns, of so many, that the kernel depends on; asked of expanded kernels."""
+        return frozenset(range(n_columns))
 
     def linear_columns(self, n_columns: int) -> np.ndarray | None:
         """Return the columns that the kernel is an inner product of, up to their origin; None where it is not one."""

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from ..views import Views
 from ._kernel import Schema
 
 __all__ = ["describe", "pick", "plain_columns", "select"]
@@ -44,6 +45,8 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     """
     columns = plain_columns(columns)
     n = schema.n_features
+    if schema.views is not None and isinstance(columns, str) and columns in schema.views:
+        return schema.views[columns], len(schema.views[columns]) == 1
     if n is None:
         raise ValueError(
             f"columns {columns!r} were asked for, but the samples are a list of objects without columns"
@@ -61,6 +64,7 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
             raise ValueError(f"a mask of {len(columns)} columns for samples with {n} features")
         positions = tuple(j for j in range(n) if columns[j])
     else:
+        columns = _without_views(columns, schema)
         _check_known(columns, schema)
         positions = tuple(_position(column, schema) for column in columns)
     if not positions:
@@ -70,12 +74,26 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     return positions, False
 
 
+def _without_views(columns: tuple[Any, ...], schema: Schema) -> tuple[Any, ...]:
+    """Put the columns of a view in the place of its name."""
+    if schema.views is None:
+        return columns
+    known = schema.views
+    return tuple(
+        position
+        for column in columns
+        for position in (known[column] if isinstance(column, str) and column in known else (column,))
+    )
+
+
 def _check_known(columns: tuple[Any, ...], schema: Schema) -> None:
     """Refuse names that are no column, all at once, each with the nearest one that is."""
     names = schema.feature_names
     wanted = [column for column in columns if isinstance(column, str)]
     if not wanted:
         return
+    if names is None and schema.views is not None:
+        raise ValueError(f"there is no view {wanted[0]!r}; views: {', '.join(schema.views)}")
     if names is None:
         raise ValueError(
             f"columns by name ({wanted[0]!r}) need a data frame with named columns; give positions"
@@ -91,7 +109,7 @@ def _check_known(columns: tuple[Any, ...], schema: Schema) -> None:
 
 
 def _position(column: Any, schema: Schema) -> int:
-    n, names = schema
+    n, names = schema.n_features, schema.feature_names
     if isinstance(column, str):
         _check_known((column,), schema)
         return names.index(column)  # type: ignore[union-attr]
@@ -104,7 +122,9 @@ def _position(column: Any, schema: Schema) -> int:
 
 def select(A: Any, positions: tuple[int, ...], as_objects: bool, single: bool) -> Any:
     """Return the samples cut to some columns; for objects a single column becomes a one-dimensional array."""
-    if hasattr(A, "iloc"):
+    if isinstance(A, Views):
+        A = A.select_columns(positions)
+    elif hasattr(A, "iloc"):
         A = A.iloc[:, list(positions)].to_numpy(dtype=object if as_objects else None)
     elif sparse.issparse(A):
         A = A[:, list(positions)] if A.format in ("csr", "csc") else A.tocsc()[:, list(positions)]

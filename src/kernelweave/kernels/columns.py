@@ -58,6 +58,10 @@ class Wrapper(Kernel):
         """The exponent of the kernel inside."""
         return self.kernel.exponent
 
+    def looks_at(self, n_columns: int) -> frozenset[int]:
+        """Return the columns of the kernel inside."""
+        return self.kernel.looks_at(n_columns)
+
 
 class Named(Wrapper):
     """A kernel under a display name of its own: what ``kernel.named("...")`` gives."""
@@ -129,7 +133,8 @@ class OnColumns(Wrapper):
     ----------
     kernel : Kernel
     columns : int, str, slice, or a sequence of int, str or bool
-        After :meth:`expand` always a tuple of positions.
+        A text is the name of a view where the samples have views, else that of a column.  After :meth:`expand` always
+        a tuple of positions.
     label : str or None
         How the columns are called in the kernel's name.
     single : bool
@@ -178,6 +183,10 @@ class OnColumns(Wrapper):
         """Return the features of the chosen columns."""
         return self.kernel.features(self._picked(A))
 
+    def looks_at(self, n_columns: int) -> frozenset[int]:
+        """Return the chosen columns."""
+        return frozenset(pick(self.columns, Schema(n_columns))[0])
+
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
         """Return those of the chosen columns that the kernel inside uses as they are."""
         return self._among_chosen(self.kernel.feature_columns)
@@ -215,9 +224,15 @@ class OnColumns(Wrapper):
     def expand(self, schema: Schema) -> list[Kernel]:
         """Return the kernel with its columns as positions; columns that are not there are named."""
         positions, single = pick(self.columns, schema)
-        label = self.label or describe(positions, schema.feature_names)
+        label = self.label or self._view_names(schema) or describe(positions, schema.feature_names)
         names = schema.feature_names
         inner = Schema(len(positions), None if names is None else tuple(names[j] for j in positions))
         return [
             OnColumns(kernel, positions, label, self.single or single) for kernel in self.kernel.expand(inner)
         ]
+
+    def _view_names(self, schema: Schema) -> str | None:
+        """Return the names of the views that were asked for, where nothing but views was."""
+        wanted = self.columns if isinstance(self.columns, tuple) else (self.columns,)
+        known = schema.views or {}
+        return ", ".join(wanted) if all(isinstance(c, str) and c in known for c in wanted) else None

@@ -53,6 +53,10 @@ class _Combined(Kernel):
         """Settle all parts."""
         return self._with(tuple(kernel.resolve(A, shared) for kernel in self.kernels))
 
+    def looks_at(self, n_columns: int) -> frozenset[int]:
+        """Return the columns of all parts together."""
+        return frozenset().union(*(kernel.looks_at(n_columns) for kernel in self.kernels))
+
     def _ranks(self, n_columns: int) -> list[int] | None:
         ranks = [kernel.rank(n_columns) for kernel in self.kernels]
         return None if None in ranks else ranks

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
+from itertools import groupby
 from typing import Any
 
 from ._algebra import Stack, as_spec
@@ -10,10 +11,11 @@ from ._kernel import Kernel, KernelSpec, Schema
 from ._selection import describe, pick, plain_columns
 from .columns import OnColumns
 
-__all__ = ["PerFeature", "PerView", "per_feature", "per_view"]
+__all__ = ["PerFeature", "PerView", "kernels_without_columns", "on_every_view", "per_feature", "per_view"]
 
 
-def _without_columns(families: tuple[Any, ...], schema: Schema, what: str) -> list[Kernel]:
+def kernels_without_columns(families: tuple[Any, ...], schema: Schema, what: str) -> list[Kernel]:
+    """Return the kernels of some families, none of them on columns already."""
     kernels = Stack(families).expand(schema)
     placed = [kernel.name for kernel in kernels if kernel._picks_columns]
     if placed:
@@ -36,7 +38,7 @@ class PerFeature(KernelSpec):
             )
         chosen = slice(None) if self.columns is None else self.columns
         one_column = Schema(1, None)
-        kernels = _without_columns(self.families, one_column, "per_feature")
+        kernels = kernels_without_columns(self.families, one_column, "per_feature")
         return [
             OnColumns(kernel, (j,), describe((j,), schema.feature_names), single=True)
             for j in pick(chosen, schema)[0]
@@ -65,13 +67,29 @@ class PerView(KernelSpec):
                 positions, single = pick(columns, schema)
             except ValueError as error:
                 raise ValueError(f"view {view!r}: {error}") from error
-            inside = _without_columns(self.families, Schema(len(positions), None), "per_view")
+            inside = kernels_without_columns(self.families, Schema(len(positions), None), "per_view")
             kernels += [OnColumns(kernel, positions, str(view), single) for kernel in inside]
         return kernels
 
     def on(self, columns: Any) -> KernelSpec:
         """Refuse: the views are the columns here."""
         raise ValueError("per_view places its kernels itself: choose columns in its views")
+
+
+def on_every_view(kernels: Sequence[Kernel], views: Mapping[str, tuple[int, ...]]) -> list[Kernel]:
+    """Put kernels that choose no columns on every view, all of the first view first; leave the others."""
+    placed: list[Kernel] = []
+    for chooses, run in groupby(kernels, key=lambda kernel: kernel._picks_columns):
+        together = list(run)
+        if chooses:
+            placed += together
+            continue
+        placed += [
+            OnColumns(kernel, positions, view, single=len(positions) == 1)
+            for view, positions in views.items()
+            for kernel in together
+        ]
+    return placed
 
 
 def per_feature(*families: Any, columns: Any = None) -> PerFeature:

@@ -40,8 +40,7 @@ class AtMost(Norm, registered_as="at_most"):
         return f"at most {self.k}"
 
     def check(self, m: int) -> None:
-        whole = isinstance(self.k, int | np.integer) and not isinstance(self.k, bool)
-        if not (whole and self.k >= 1):
+        if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 1:
             raise ValueError(f"AtMost needs a whole number k >= 1 of kernels, got {self.k!r}")
 
     def for_kernels(self, m: int) -> Norm:

@@ -9,19 +9,28 @@ from functools import cache
 __all__ = ["allowed_objects", "allowed_parts", "is_estimator"]
 
 #: rooms whose components (kernels, losses, norms, solvers) are parameters of a model
-ROOMS = ("kernels", "losses", "norms", "solvers", "estimators", "similarity")
+ROOMS = ("views", "kernels", "losses", "norms", "solvers", "estimators", "similarity")
 #: what an estimator keeps beside components
 KEPT = (
     "kernelweave.banks.bound.BoundKernels",
     "kernelweave.banks.bound.PrecomputedKernels",
+    "kernelweave.banks.completed.CompletedKernels",
+    "kernelweave.banks.completion.Completion",
     "kernelweave.banks.function.KernelFunction",
     "kernelweave.banks.function.Term",
     "kernelweave.banks.normalise.Normaliser",
+    "kernelweave.banks.parts.MatrixPart",
+    "kernelweave.banks.parts.MeanScale",
+    "kernelweave.banks.parts.SampledPart",
     "kernelweave.banks.streaming.StreamedKernels",
     "kernelweave.cluster.workers.ClusterCost",
     "kernelweave.crowd.CrowdLabels",
     "kernelweave.persistence._tables.SavedTable",
     "kernelweave.problems.certificate.Certificate",
+    "kernelweave.views.holder.Views",
+    "kernelweave.views.known.KnownViews",
+    "kernelweave.views.layout.ViewLayout",
+    "kernelweave.views.missingness.MissingRates",
     "kernelweave.similarity.fits.SimilarityFit",
     "kernelweave.similarity.inputs.FunctionSource",
     "kernelweave.similarity.inputs.HeldSource",

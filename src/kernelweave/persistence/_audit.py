@@ -30,7 +30,7 @@ class Finding(NamedTuple):
         return f"{self.where} is {self.what}" + (f", {self.why}" if self.why else "")
 
     def for_the_author(self) -> str:
-        """Say it to somebody who saves a model of their own."""
+        """Return the message for saving a model."""
         if self.code:
             return f"{self.where} is the function {self.what}"
         return f"{self.where} is a {self.what}, which is not on the list of types" if self.why else str(self)

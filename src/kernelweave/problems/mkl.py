@@ -116,6 +116,11 @@ class MKLProblem:
         """Passes over the bank so far."""
         return self.bank.passes
 
+    @property
+    def columns_alike(self) -> bool:
+        """Whether all columns of targets have the squared loss and the same weights: one factorisation serves all."""
+        return self.loss.least_squares and bool(np.all(self.c == self.c[:, :1]))
+
     def _rounding(self) -> float:
         """What rounding alone makes of the objective where a regression fits its targets exactly."""
         if "regression" not in self.loss.tasks:

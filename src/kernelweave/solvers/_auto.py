@@ -20,7 +20,8 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     next to nothing, so first-order steps win.  Kernels of a feature or two under the l1 norm and a hinge make an
     objective of planes, which the level method describes best.  The maximum norm is left to alternation, at most k
     kernels to programs over subsets.  Where the mixed kernel of all samples would take too much memory, one on a
-    working set of them is mixed instead (lp and elastic norms, fixed weights).
+    working set of them is mixed instead (lp and elastic norms, fixed weights).  Explicit features of many samples, with
+    a smooth loss, never need it: there, steps go over one kernel's features at a time.
     Wherever the loss and the norm allow it, features that are streamed go with stochastic steps, those on a cluster
     or a device with L-BFGS, which asks for nothing but sums over samples.
     """
@@ -30,6 +31,9 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
             suited = registry[name]()
             if suited.serves(loss, norm):
                 return suited
+    blocks = registry["block_descent"]()
+    if bank.suits_blocks and blocks.serves(loss, norm):
+        return blocks
     working_set = registry["working_set"]()
     if 8 * bank.n**2 > default_budget() // 4 and working_set.serves(loss, norm):
         return working_set

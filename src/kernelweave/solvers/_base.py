@@ -87,7 +87,7 @@ def fitting_solvers(loss: Loss, norm: Norm, fit_intercept: bool = False) -> list
 
 
 def _other_reading(loss: Loss) -> str:
-    """Way out for solvers that know no softmax."""
+    """Name the other loss for several classes, which more solvers serve."""
     if loss.joint and loss.smoothness is not None:
         return (
             ". With multi_class='shared' logistic losses are added up, each class against the rest: more solvers "

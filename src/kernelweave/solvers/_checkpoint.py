@@ -74,7 +74,7 @@ class Checkpoint:
                 contents = {name: archive[name] for name in names}
         except FileNotFoundError:
             return None
-        except Exception as error:  # what a damaged archive makes its readers raise is anybody's guess
+        except Exception as error:  # a damaged archive can make its readers raise anything
             raise self._damaged(str(error) or type(error).__name__) from error
         self._check_form(contents)
         if not (str(contents["fingerprint"]) == self.fingerprint and self._same_kernels(contents["sample"])):

@@ -1,16 +1,20 @@
-"""The cutting-plane model of J on the simplex, shared by the methods that build one."""
+"""The cutting-plane model of J on the simplex, and what the methods that build one share."""
 
 from __future__ import annotations
+
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.optimize import linprog
 
-from ..problems import MKLProblem, Oracle
+from ..problems import MKLProblem, Oracle, Point, relative_gap
+from ._base import Solver
+from ._start import begin, inner_target
 
 Array = NDArray[np.float64]
 
-__all__ = ["Cuts"]
+__all__ = ["Cuts", "CuttingPlanes", "State"]
 
 
 class Cuts:
@@ -60,3 +64,49 @@ class Cuts:
         """Combine the coefficients: a point whose dual value is at least the model's minimum (Jensen)."""
         used = np.flatnonzero(multipliers)
         return np.asarray(sum(multipliers[k] * self.betas[k] for k in used))
+
+
+@dataclass
+class State:
+    """The model, the last and the best inner solution, and coefficients for the lower bound."""
+
+    cuts: Cuts
+    last: Oracle
+    best: Oracle
+    tol: float
+    dual_beta: Array | None = None
+
+
+class CuttingPlanes(Solver):
+    """A method that minimises the model, solves at weights of its choice (``choose``), and adds the cut there."""
+
+    needs = ("simplex",)
+
+    def choose(self, cuts: Cuts, lowest: Array, last: Array, lower: float, upper: float) -> Array:
+        """Return the weights to solve at.
+
+        ``lowest`` are those where the model has its minimum ``lower``, ``last`` those of the last cut; ``upper`` is the
+        best value so far.
+        """
+        raise NotImplementedError
+
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> State:
+        weights, inner = begin(problem, start)
+        oracle = problem.oracle(weights, inner, inner_target(1.0, tol))
+        cuts = Cuts(problem)
+        cuts.add(oracle)
+        return State(cuts, oracle, oracle, tol)
+
+    def step(self, problem: MKLProblem, state: State) -> State:
+        cuts, upper = state.cuts, state.best.inner.primal
+        lower, lowest, multipliers = cuts.minimise()
+        weights = self.choose(cuts, lowest, state.last.weights, lower, upper)
+        target = inner_target(relative_gap(upper, lower), state.tol)
+        oracle = problem.oracle(weights, state.last.inner, target)
+        cuts.add(oracle)
+        best = oracle if oracle.inner.primal < upper else state.best
+        return State(cuts, oracle, best, state.tol, cuts.dual_beta(np.append(multipliers, 0.0)))
+
+    def point(self, state: State) -> Point:
+        p = state.best.point
+        return Point(p.beta, p.weights, p.quad, p.decision, state.dual_beta)

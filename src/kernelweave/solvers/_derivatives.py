@@ -11,7 +11,14 @@ from ..losses import Loss
 
 Array = NDArray[np.float64]
 
-__all__ = ["Derivative", "columns_of", "derivative_of", "has_bounded_steps", "has_simple_derivative"]
+__all__ = [
+    "Derivative",
+    "columns_of",
+    "derivative_of",
+    "has_block_steps",
+    "has_bounded_steps",
+    "has_simple_derivative",
+]
 
 
 class Derivative(NamedTuple):
@@ -60,6 +67,11 @@ def has_simple_derivative(loss: Loss) -> bool:
         return True
     quadratic = loss.quadratic_dual(np.ones(1))
     return quadratic is not None and quadratic.kink == 0.0 and quadratic.ridge > 0.0
+
+
+def has_block_steps(loss: Loss) -> bool:
+    """Whether steps on whole blocks serve: a compiled derivative, or a softmax."""
+    return has_simple_derivative(loss) or (loss.joint and loss.smoothness is not None)
 
 
 def has_bounded_steps(loss: Loss) -> bool:

@@ -18,7 +18,7 @@ Array = NDArray[np.float64]
 
 __all__ = ["SampledHessian", "sample_rows"]
 
-#: rows a feature in the sample, the fewest rows, and how many sweeps a factorisation may cost
+#: rows per feature in the sample, the fewest rows, and how many sweeps a factorisation may cost
 ROWS_A_FEATURE, FEWEST, WORTH = 4, 1000, 400
 #: half of the distance over which gradients are compared: the hinges have no second derivative of their own
 REACH = 0.5

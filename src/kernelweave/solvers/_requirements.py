@@ -10,7 +10,7 @@ import numpy as np
 from .. import losses, norms
 from ..losses import Loss
 from ..norms import Norm
-from ._derivatives import has_bounded_steps, has_simple_derivative
+from ._derivatives import has_block_steps, has_bounded_steps, has_simple_derivative
 
 __all__ = ["REQUIREMENTS", "Requirement"]
 
@@ -76,6 +76,15 @@ REQUIREMENTS = {
     "smooth loss": Requirement("loss", "a smooth loss", lambda loss: loss.smoothness is not None),
     "simple derivative": Requirement(
         "loss", "a smooth loss whose derivative is compiled", has_simple_derivative
+    ),
+    "block loss": Requirement(
+        "loss", "a smooth loss whose derivative is compiled, or a softmax", has_block_steps
+    ),
+    "block exponent": Requirement(
+        "norm",
+        "a (2, r) block norm with 1 <= r <= 2",
+        lambda norm: norm.r is not None and 1.0 <= norm.r <= 2.0 and norm.l1_term is None,
+        "a number p >= 1",
     ),
     "joint loss": Requirement(
         "loss",

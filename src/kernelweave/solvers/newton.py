@@ -122,7 +122,7 @@ class Newton(Solver, registered_as="newton"):
         else:
             moved = proposal.weights - state.centre.weights
             length = float(moved @ moved)
-            # a fall that is promised, and nowhere to go: the bounds contradict each other
+            # the model promises a decrease that no step attains: the bounds contradict each other
             following.finished = length == 0.0
             if length > 0.0:
                 following.damping = max(4.0 * state.damping, 0.1 * proposal.decrease / length)

@@ -13,7 +13,7 @@ from ._start import begin, inner_target
 
 __all__ = ["Subgradient"]
 
-#: relative gap of an inner solve beyond which doubles know no more
+#: relative gap of an inner solve below which double precision has no more digits
 FINEST = 1e-15
 
 

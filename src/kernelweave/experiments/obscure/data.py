@@ -27,7 +27,7 @@ C_GRID = (1.0, 10.0, 100.0, 1000.0)
 ONE_WIDTH = float(np.sqrt(0.5))
 #: images to train on in MNIST
 IMAGES = 60_000
-#: for banks with several kernels a view, in typical distances
+#: for banks with several kernels per view, in typical distances
 WIDTHS = (0.125, 0.25, 0.5, 1.0, 2.0, 4.0)
 MFEAT = (
     "mfeat, six views of 2,000 handwritten digits (in place of Oxford flowers and Caltech-101, whose kernels are not "
@@ -59,7 +59,7 @@ def one_per_view() -> Any:
 
 
 def several_per_view() -> Any:
-    """36 kernels: Gaussians of six widths a view, most of them poor or redundant, as Caltech's 39 are."""
+    """36 kernels: Gaussians of six widths per view, most of them poor or redundant, as Caltech's 39 are."""
     return kw.per_view(mfeat_views(), kw.gaussian(WIDTHS, relative=True))
 
 

@@ -80,7 +80,7 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     radii = [line["R"] for line in table]
     falls = all(later <= earlier for of in (updates, radii) for earlier, later in pairwise(of[1:]))
     note = (
-        f"{MFEAT}; {N} to train on. Random choices among 36 kernels (Gaussians of six widths a view), "
+        f"{MFEAT}; {N} to train on. Random choices among 36 kernels (Gaussians of six widths per view), "
         f"{int(rows['seed'].nunique())} of every size, nested; p = {P:g}, C = {C:g}, eta = 2. The online stage runs "
         f"until an epoch without updates, at most {ONLINE} epochs; {EPOCHS} in all. An empty cell: not reached by all. "
         "The paper's claim (more kernels, fewer updates and a smaller R) holds here from 3 kernels on: "

@@ -82,9 +82,9 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
         sizes = {f"n = {n}": mean_sd(1.0 - part["error"]) for n, part in these.groupby("n")}
         table.append({"method": method, "kernels": kernels, **sizes})
     note = (
-        f"Accuracy in %. {MFEAT}, {splits_of(rows)}. Of the Gaussians of six widths a view, the one "
+        f"Accuracy in %. {MFEAT}, {splits_of(rows)}. Of the Gaussians of six widths per view, the one "
         "with the smallest leave-one-out error of an LS-SVM (in closed form, its regularisation by the same errors) is "
-        f"kept: one a family, as in the paper. p = {P:g}, C = {C:g}, no intercept; OBSCURE {EPOCHS} epochs."
+        f"kept: one per family, as in the paper. p = {P:g}, C = {C:g}, no intercept; OBSCURE {EPOCHS} epochs."
     )
     report.table(table, note, "Kernels preselected by leave-one-out")
     return []

@@ -55,7 +55,7 @@ def work(key: Key) -> list[Row]:
 
 
 def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
-    """Seconds an epoch, and the exponent of n."""
+    """Return the seconds per epoch, and the exponent of n."""
     targets, table = Targets(), []
     for method, these in rows.groupby("method", sort=False):
         # a busy machine only ever adds to a time

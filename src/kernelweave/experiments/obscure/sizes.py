@@ -130,7 +130,7 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
         table.append({"method": method, **accuracy, f"seconds at n = {sizes[-1]}": float(last)})
     best = max(table, key=lambda line: float(str(line[f"n = {sizes[-1]}"]).split(" ")[0]))
     note = (
-        f"Accuracy in % on the other samples. {MFEAT}; Gaussians of six widths a view (36 kernels, many of them poor "
+        f"Accuracy in % on the other samples. {MFEAT}; Gaussians of six widths per view (36 kernels, many of them poor "
         f"or redundant, as Caltech's 39), {splits_of(rows)}. C of 1, 10, 100, 1000 and for the "
         f"joint problem p of {', '.join(f'{p:g}' for p in EXPONENTS)} by {FOLDS}-fold cross-validation on the "
         "training part; LP-beta: every kernel's C and nu by five folds; best kernel: by closed-form leave-one-out; "

@@ -1,4 +1,4 @@
-"""Crowd labels that nobody simulated: music genres, 44 workers, almost half of their labels wrong."""
+"""Real crowd labels: music genres, 44 workers, almost half of their labels wrong."""
 
 from __future__ import annotations
 

@@ -13,10 +13,9 @@ from ...banks import LowRankBank
 from ...banks.memory import default_budget, refuse
 from ...losses import own_class
 from ...problems import MKLProblem
-from .._derivatives import Derivative
 
 if TYPE_CHECKING:  # with numba, which is imported where something is compiled
-    from ..._numerics.online import Coefficients, Norms, Steps
+    from ..._numerics.online import Work
     from ..._numerics.online_ascent import Rows
 
 Array = NDArray[np.float64]
@@ -50,15 +49,7 @@ class Products:
         """Parts of ``order`` with where their rows are found, and the rows."""
         raise NotImplementedError
 
-    def epoch(
-        self,
-        order: Index,
-        share: Array,
-        coefficients: Coefficients,
-        norms: Norms,
-        steps: Steps,
-        loss: Derivative,
-    ) -> None:
+    def epoch(self, order: Index, work: Work) -> None:
         """Run online steps on the samples in order; coefficients and norms change in place."""
         raise NotImplementedError
 
@@ -114,24 +105,14 @@ class KernelProducts(Products):
             part = order[first : first + size]
             yield part, np.arange(part.size), self.problem.bank.rows(part)
 
-    def epoch(
-        self,
-        order: Index,
-        share: Array,
-        coefficients: Coefficients,
-        norms: Norms,
-        steps: Steps,
-        loss: Derivative,
-    ) -> None:
+    def epoch(self, order: Index, work: Work) -> None:
         from ..._numerics.online import UPDATES, kernel_steps
 
-        before = norms.scalars[UPDATES]
+        before = work.norms.scalars[UPDATES]
         for part, where, kernels in self.chunks(order):
-            kernel_steps(
-                part, where, kernels, self.stored, self.diag, share, coefficients, norms, steps, loss
-            )
+            kernel_steps(part, where, kernels, self.stored, self.diag, *work)
         if self.stack is not None:
-            self.count(norms.scalars[UPDATES] - before)
+            self.count(work.norms.scalars[UPDATES] - before)
 
     def ascend(self, order: Index, rows: Rows) -> int:
         from ..._numerics.online_ascent import ascend_kernel
@@ -176,22 +157,12 @@ class FeatureProducts(Products):
             dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
             yield part, np.arange(part.size), np.ascontiguousarray(dense)
 
-    def epoch(
-        self,
-        order: Index,
-        share: Array,
-        coefficients: Coefficients,
-        norms: Norms,
-        steps: Steps,
-        loss: Derivative,
-    ) -> None:
+    def epoch(self, order: Index, work: Work) -> None:
         from ..._numerics.online import Features, feature_steps
 
         for part, where, Z in self.chunks(order):
             features = Features(Z, self.starts, self.factors.scale)
-            feature_steps(
-                part, where, features, self.stored, self.diag, share, coefficients, norms, steps, loss
-            )
+            feature_steps(part, where, features, self.stored, self.diag, *work)
         self.count(order.size)
 
     def ascend(self, order: Index, rows: Rows) -> int:

@@ -56,13 +56,13 @@ class OnlineRun:
 
     def visit(self, order: Any, rule: int, eta: float, radius: float, cut: float) -> int:
         """Visit these samples in this order."""
-        from ..._numerics.online import UPDATES, Coefficients, Norms, Steps
+        from ..._numerics.online import UPDATES, Coefficients, Norms, Steps, Work
 
         before = self.scalars[UPDATES]
         coefficients = Coefficients(self.A, self.H, self.window)
         norms = Norms(self.sq, self.factors, self.scalars)
         steps = Steps(rule, self.q, self.lam, float(eta), float(radius), float(cut))
-        self.products.epoch(order, self.share, coefficients, norms, steps, self.derivative)
+        self.products.epoch(order, Work(self.share, coefficients, norms, steps, self.derivative))
         self.epochs += 1
         self.visits += 1
         if self.epochs % REFRESH == 0:

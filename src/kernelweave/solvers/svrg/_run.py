@@ -32,7 +32,7 @@ NEAREST = 1e-3
 WILD = 3.0
 #: ... and after so many epochs without a better gap (which is far from monotone)
 PATIENCE = 100
-#: a step that was halved this often is not the trouble: nothing more is expected
+#: after so many halvings the step is not what hinders: nothing more is expected
 SHORTEST = 2.0**-10
 
 
@@ -57,7 +57,7 @@ class State:
     outer: float = np.inf  # what other weights could gain: the gap is the sum of both, at most
     best: State | None = None
     idle: int = 0
-    reach: float = 1.0  # share of the way to new weights that was borne the last time
+    reach: float = 1.0  # share of the way to new weights that was accepted the last time
 
     @property
     def gap(self) -> float:
@@ -108,7 +108,7 @@ class Run:
         return np.add.reduceat(squares, starts[:-1]) * (self.factors.ranks > 0) * self.factors.scale
 
     def first(self, start: Point | None, step: float) -> State:
-        """Nothing, or the coefficients and weights that were found before."""
+        """Return the state of zero, or of the coefficients and weights of ``start``."""
         n, width = self.problem.n, self.block_of.size
         a, b = np.zeros((n, self.c.shape[1])), np.zeros(self.c.shape[1])
         u, d = np.zeros((width, self.c.shape[1])), self.problem.norm.start(self.problem.m)

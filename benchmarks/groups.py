@@ -1,0 +1,231 @@
+"""Sparse multiple kernel learning on explicit features, beside group lassos: seconds to a gap of 1e-3 on our objective.
+
+Run ``python benchmarks/groups.py`` where the extra ``rivals`` is installed (a missing rival is listed as such);
+``--quick`` takes the small problems, one run each, and writes nothing.
+"""
+
+from __future__ import annotations
+
+import argparse
+import gc
+import importlib.util
+import statistics
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from _groups_cases import CASES, Case
+from _report import RESULTS, machine, show, write_table
+from _targets import Targets
+from _threads import pin
+from kernelweave.problems import MKLProblem
+from kernelweave.solvers import Stop, make_solver, solve, without_caches
+
+TOL = 1e-3
+#: seconds after which one run is enough, and after which a rival gets no tighter tolerance
+LONG, ENOUGH = 5.0, 120.0
+TOLERANCES = (1e-3, 1e-4, 1e-5, 1e-6)
+NOTE = """Groups of columns, each with random Fourier features of a Gaussian kernel, mean diagonal one; five groups make
+the target. *independent*: columns of standard normals; *correlated*: 64 % of the variance from 8 common factors;
+*overlapping*: 12 columns out of 60 for every group; *several widths*: five Gaussians on each of ten groups.
+
+kernelweave: `block_descent`, l1 norm, an intercept, stopped at a relative gap of {tol:g}; *gap* is recomputed in double
+precision from the coefficients and weights that predict. The rivals solve the group lasso, whose penalty was set from
+our solution so that both optima are the same function; their intercepts are refitted, and *gap* is that of their
+function on our objective, against our lower bound. A rival's own tolerance is another thing: every one of {tolerances}
+is tried in turn until the gap is at most {tol:g}, and the seconds are those of that last run alone (*not reached*: the
+next one would have taken too long, or there is none). One thread, after compilation, processor seconds, medians of
+{repeats} runs (of one where that took more than {long:g} s), {machine}.
+
+{targets}"""
+
+
+def gap_of(problem: MKLProblem, w: np.ndarray, lower: float) -> float:
+    """Relative gap of a function in feature space on our objective, its intercept refitted."""
+    bank = problem.bank
+    f = bank.forward(w)
+    b = problem.loss.best_intercept(problem.y, f, problem.c)
+    blocks = np.sqrt(np.add.reduceat(w**2, bank.starts[:-1]))
+    upper = problem.norm.half_square(blocks) + problem.loss.total(problem.y, f + b, problem.c)
+    return (upper - lower) / upper
+
+
+def penalty_of(problem: MKLProblem, blocks: np.ndarray, C: float) -> float:
+    """Factor of the sum of block norms for which a mean loss has our optimum: ``s u_j = Z_j'beta`` on both sides."""
+    halved = 2.0 if problem.loss.registered_as == "squared" else 1.0  # theirs is half a mean square
+    return float(np.sum(blocks)) / (halved * C * problem.n)
+
+
+def celer(problem: MKLProblem, alpha: float, width: int) -> Callable[[float], np.ndarray]:
+    """Group lasso of celer."""
+    from celer import GroupLasso
+
+    X = np.asfortranarray(problem.bank.features)
+
+    def run(tol: float) -> np.ndarray:
+        model = GroupLasso(groups=width, alpha=alpha, tol=tol, fit_intercept=True, max_iter=1000)
+        return model.fit(X, problem.y).coef_
+
+    return run
+
+
+def skglm(problem: MKLProblem, alpha: float, width: int) -> Callable[[float], np.ndarray]:
+    """Group lasso and its logistic sister of skglm."""
+    from skglm import GeneralizedLinearEstimator
+    from skglm.datafits import LogisticGroup, QuadraticGroup
+    from skglm.penalties import WeightedGroupL2
+    from skglm.solvers import GroupBCD, GroupProxNewton
+    from skglm.utils.data import grp_converter
+
+    X = np.asfortranarray(problem.bank.features)
+    indices, pointer = grp_converter(width, X.shape[1])
+    squared = problem.loss.registered_as == "squared"
+    datafit = (QuadraticGroup if squared else LogisticGroup)(pointer, indices)
+    penalty = WeightedGroupL2(alpha, np.ones(X.shape[1] // width), pointer, indices)
+
+    def run(tol: float) -> np.ndarray:
+        solver = (GroupBCD if squared else GroupProxNewton)(tol=tol, fit_intercept=True, max_iter=500)
+        return GeneralizedLinearEstimator(datafit, penalty, solver).fit(X, problem.y).coef_.ravel()
+
+    return run
+
+
+RIVALS = {"celer": celer, "skglm": skglm}
+
+
+def once(function: Callable[[], Any]) -> tuple[float, Any]:
+    """Seconds of the processor, and what came of them."""
+    gc.collect()
+    began = time.process_time()
+    result = function()
+    return time.process_time() - began, result
+
+
+def medians(function: Callable[[], Any], repeats: int) -> tuple[float, Any]:
+    """Median seconds of several runs, or of one that took long."""
+    seconds, result = once(function)
+    runs = [seconds]
+    while len(runs) < repeats and runs[0] <= LONG:
+        runs.append(once(function)[0])
+    return statistics.median(runs), result
+
+
+def ours(problem: MKLProblem, repeats: int) -> tuple[dict[str, Any], float, np.ndarray]:
+    """Line of the table, lower bound and block norms."""
+    solver = make_solver("block_descent", problem.loss, problem.norm)
+    seconds, solution = medians(lambda: solve(problem, solver, Stop(tol=TOL)), repeats)
+    judged = problem.certificate(without_caches(solution.point))
+    lower = problem.dual(solution.certificate.dual_point)
+    gap = (judged.primal - lower) / judged.primal
+    quad = problem.bank.quad(solution.point.beta)
+    blocks = solution.point.weights * np.sqrt(quad)
+    row = {"seconds": seconds, "gap": gap, "active": int(np.count_nonzero(solution.point.weights))}
+    return row | {"passes": solution.passes}, lower, blocks
+
+
+def theirs(
+    name: str, problem: MKLProblem, case: Case, lower: float, blocks: np.ndarray, repeats: int
+) -> dict[str, Any]:
+    """Line of the table: the loosest tolerance with the gap."""
+    if importlib.util.find_spec(name) is None:
+        return {"seconds": "not installed", "gap": "", "active": "", "passes": ""}
+    run = RIVALS[name](problem, penalty_of(problem, blocks, case.C), case.width)
+    run(0.5)  # compiles
+    for tol in TOLERANCES:
+        seconds, w = once(lambda tol=tol: run(tol))
+        gap = gap_of(problem, w, lower)
+        if gap <= TOL:
+            seconds = seconds if seconds > LONG else medians(lambda tol=tol: run(tol), repeats)[0]
+            break
+        if seconds > ENOUGH:
+            break
+    active = int(np.count_nonzero(np.add.reduceat(w**2, problem.bank.starts[:-1])))
+    return {"seconds": seconds, "gap": gap, "active": active, "passes": "" if gap <= TOL else "not reached"}
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--resume", action="store_true", help="keep the rows of docs/results/groups.csv")
+    options = parser.parse_args()
+    pin()
+    warnings.simplefilter("ignore")
+    rows: list[dict[str, Any]] = []
+    if options.resume and (RESULTS / "groups.csv").exists():
+        rows = kept_rows()
+    for case in [one for one in CASES if one.quick or not options.quick]:
+        head = {"problem": case.title, "loss": case.loss, "C": case.C}
+        if any(all(row[key] == value for key, value in head.items()) for row in rows):
+            continue
+        problem = case.problem()
+        solver = make_solver("block_descent", problem.loss, problem.norm)
+        solve(Case(case.kind, 200, 10, 10, case.loss, 1.0).problem(), solver)  # compiles
+        row, lower, blocks = ours(problem, 1 if options.quick else options.repeats)
+        rows.append(head | {"program": "kernelweave"} | row | {"times ours": 1.0})
+        for name in case.rivals:
+            other = theirs(name, problem, case, lower, blocks, 1 if options.quick else options.repeats)
+            ratio = other["seconds"] / row["seconds"] if isinstance(other["seconds"], float) else ""
+            rows.append(head | {"program": name} | other | {"times ours": ratio})
+        show(rows[-1 - len(case.rivals) :])
+        del problem
+        gc.collect()
+        if not options.quick:
+            written(rows, options.repeats)
+    targets_of(rows)
+
+
+def written(rows: list[dict[str, Any]], repeats: int) -> None:
+    """Write the table of what is known so far."""
+    note = NOTE.format(
+        tol=TOL, tolerances=", ".join(f"{t:g}" for t in TOLERANCES), repeats=repeats, long=LONG,
+        machine=machine(), targets=targets_of(rows).text(),
+    )  # fmt: skip
+    write_table("groups", rows, "python benchmarks/groups.py", note)
+
+
+def kept_rows() -> list[dict[str, Any]]:
+    """Return the rows of an earlier run."""
+    import pandas as pd
+
+    table = pd.read_csv(RESULTS / "groups.csv", keep_default_na=False)
+    numbers = ("C", "seconds", "gap", "times ours")
+    return [
+        {key: float(value) if key in numbers and value != "" else value for key, value in row.items()}
+        for row in table.to_dict("records")
+    ]
+
+
+def targets_of(rows: list[dict[str, Any]]) -> Targets:
+    """Say which of the project's own targets were met."""
+    targets = Targets()
+
+    def of(column: str, program: str, *words: str) -> list[float]:
+        return [
+            row[column]
+            for row in rows
+            if row["program"] == program
+            and all(word in f"{row['problem']}; {row['loss']};" for word in words)
+            and isinstance(row[column], float)
+        ]
+
+    targets.at_most("largest gap, recomputed", max(of("gap", "kernelweave")), TOL)
+    for what, limit in (("n = 10,000", 1.0), ("n = 50,000", 5.0)):
+        for loss in ("squared", "logistic"):
+            if seconds := of("seconds", "kernelweave", what, f"; {loss};"):
+                targets.at_most(f"{what}, 50 x 100, {loss}: seconds", max(seconds), limit)
+    if seconds := of("seconds", "kernelweave", "500 x 50"):
+        targets.at_most("n = 5,000, 500 x 50: seconds", max(seconds), 1.5)
+    for kind, times in (("independent", 8.0), ("correlated", 3.0)):
+        if ratios := of("times ours", "celer", kind):
+            targets.at_least(f"celer, {kind} groups: times our seconds", min(ratios), times)
+    if ratios := of("times ours", "skglm", "; logistic;"):
+        targets.at_least("skglm, logistic: times our seconds", min(ratios), 20.0)
+    return targets
+
+
+if __name__ == "__main__":
+    main()

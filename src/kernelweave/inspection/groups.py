@@ -1,0 +1,177 @@
+"""One row per group of columns: what it weighs, what it explains, how sure that is, and who is in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
+from .explain import Contributions, contributions, feature_names
+from .permutation import view_p_values
+from .stability import weight_stability
+from .views import final_estimator, kernel_views, learnt_weights, transformed
+
+__all__ = ["group_table"]
+
+Array = NDArray[np.float64]
+
+
+def group_table(
+    model: Any,
+    X: Any,
+    y: Any = None,
+    *,
+    n_refits: int = 0,
+    n_permutations: int = 0,
+    top: int = 5,
+    views: Any = None,
+    random_state: Any = 0,
+) -> Any:
+    """Return a table with one row per group of columns (view, gene set), the heaviest first.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+        Fitted.
+    X : samples
+        By which the decision's variance is split; the training samples, or new ones.
+    y : targets, optional
+        For refits and permutations, which need X and y of the training.
+    n_refits : int, default=0
+        Refits on folds that count how often a group is selected (:func:`weight_stability`); 0 for none.
+    n_permutations : int, default=0
+        Permutations of every group's rows behind its p-value (:func:`view_p_values`); 0 for none.
+    top : int, default=5
+        Members of a group that are named.
+    views : sequence or function, optional
+        As for :func:`kernel_views`.
+    random_state : int or RandomState, default=0
+
+    Returns
+    -------
+    DataFrame
+        ``group``; ``weight``, the share of its kernels; ``variance``, its share of the variance of the decision values,
+        ``cov(f_g, f) / var(f)``, which add up to one (and can be negative); ``selected``, the share of refits that gave
+        it weight; ``p_value`` and ``p_holm``; ``size``, its columns, and ``kernels``; ``top_members``, the columns that
+        are most correlated with what the group adds to the decisions.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import MKLClassifier, kernels as kw
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(100, 6))
+    >>> y = X[:, 0] + X[:, 1] > 0
+    >>> bank = kw.from_groups({"signal": [0, 1, 2], "noise": [3, 4, 5]}, kw.linear())
+    >>> table = group_table(MKLClassifier(bank, loss="logistic").fit(X, y), X)
+    >>> table["group"].tolist(), table["top_members"][0].split(", ")[2]
+    (['signal', 'noise'], 'feature 2')
+    """
+    import pandas as pd
+
+    estimator = final_estimator(model)
+    check_is_fitted(estimator, "kernel_names_")
+    _check(y, n_refits, n_permutations, top)
+    parts = contributions(model, X, views=views)
+    of_kernel = kernel_views(model, views)
+    names = parts.view_names
+    weights = learnt_weights(model)
+    columns = [_columns(estimator, np.flatnonzero(of_kernel == name)) for name in names]
+    members = _members(model, estimator, transformed(model, X), parts, columns, top)
+    table = pd.DataFrame(
+        {
+            "group": names,
+            "weight": [float(weights[of_kernel == name].sum()) for name in names],
+            "variance": _variance_shares(parts),
+            "kernels": [int(np.sum(of_kernel == name)) for name in names],
+            "size": [len(found) for found in columns],
+            "top_members": members,
+        }
+    )
+    if n_refits:
+        stability = weight_stability(
+            model, X, y, n_refits=n_refits, views=views, random_state=random_state
+        ).by_view()
+        table.insert(3, "selected", stability.set_index("view")["selected"].reindex(names).to_numpy())
+    if n_permutations:
+        tested = view_p_values(
+            model, X, y, n_permutations=n_permutations, views=views, random_state=random_state
+        ).set_index("view")
+        for place, column in enumerate(("p_value", "p_holm"), start=4 if n_refits else 3):
+            table.insert(place, column, tested[column].reindex(names).to_numpy())
+    return table.sort_values("weight", ascending=False, kind="stable").reset_index(drop=True)
+
+
+def _check(y: Any, n_refits: int, n_permutations: int, top: int) -> None:
+    for name, number in (("n_refits", n_refits), ("n_permutations", n_permutations), ("top", top)):
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
+            raise ValueError(f"{name} must be a whole number >= 0, got {number!r}")
+    if y is None and (n_refits or n_permutations):
+        raise ValueError("refits and permutations need y: group_table(model, X, y, ...)")
+
+
+def _variance_shares(parts: Contributions) -> Array:
+    """``cov(f_g, f) / var(f)`` by group, variances of several functions added up."""
+    by_view = parts.by_view()
+    total = by_view.sum(axis=1)
+    centred = total - total.mean(axis=0)
+    whole = float(np.sum(centred**2))
+    if whole == 0.0:
+        return np.zeros(by_view.shape[1])
+    each = by_view - by_view.mean(axis=0)
+    along = np.einsum("ig...,i...->g", each, centred)
+    return np.asarray(along / whole)
+
+
+def _columns(estimator: Any, kernels: NDArray[np.intp]) -> list[int]:
+    """Columns that some kernels look at, in order; all of them where a kernel is on none."""
+    everyone = range(int(getattr(estimator, "n_features_in_", 0)))
+    settled = getattr(estimator, "kernels_", None)
+    if settled is None:
+        return []
+    found: set[int] = set()
+    for j in kernels:
+        columns = getattr(settled[j], "columns", None)
+        found.update(everyone if columns is None else columns)
+    return sorted(found)
+
+
+def _members(
+    model: Any, estimator: Any, samples: Any, parts: Contributions, columns: list[list[int]], top: int
+) -> list[str]:
+    """Names of the columns that go most with what their group adds."""
+    names = _column_names(model, estimator)
+    by_view = parts.by_view()
+    said = []
+    for g, mine in enumerate(columns):
+        f = by_view[:, g].reshape(by_view.shape[0], -1)
+        f = f - f.mean(axis=0)
+        if not mine or not np.any(f) or len(getattr(samples, "shape", ())) != 2:
+            said.append("")
+            continue
+        values = _table(samples, mine)
+        values = values - values.mean(axis=0)
+        length = np.sqrt(np.sum(values**2, axis=0))
+        # the squared multiple of one column: over several functions, their explained squares added up
+        explained = np.sum((values.T @ f) ** 2, axis=1)
+        explained = np.divide(explained, length**2, out=np.zeros_like(length), where=length > 0)
+        order = np.argsort(-explained, kind="stable")[:top]
+        said.append(", ".join(names[mine[k]] for k in order if explained[k] > 0))
+    return said
+
+
+def _table(samples: Any, columns: list[int]) -> Array:
+    if hasattr(samples, "iloc"):
+        return np.asarray(samples.iloc[:, columns].to_numpy(dtype=float))
+    part = samples[:, columns]
+    return np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float)
+
+
+def _column_names(model: Any, estimator: Any) -> list[str]:
+    """Names that the groups came with, else those of the table."""
+    called = getattr(getattr(estimator, "kernels", None), "columns", None)
+    if isinstance(called, tuple) and all(isinstance(name, str) for name in called):
+        return list(called)
+    return feature_names(model, estimator)

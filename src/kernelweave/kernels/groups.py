@@ -1,0 +1,292 @@
+"""Kernels on named groups of columns that come from elsewhere: gene sets, pathways, any table of groups."""
+
+from __future__ import annotations
+
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from ..exceptions import KernelWeaveWarning
+from ._algebra import as_spec
+from ._group_files import read_gmt, read_groups
+from ._kernel import Kernel, KernelSpec, Schema
+from ._selection import plain_columns
+from .columns import OnColumns
+from .families import kernels_without_columns
+
+__all__ = ["Coverage", "Groups", "from_gmt", "from_groups"]
+
+MISSING = ("drop", "error")
+RESIDUAL = "in no group"
+
+
+@dataclass(frozen=True)
+class Coverage:
+    """What a table has of the groups' columns.
+
+    Attributes
+    ----------
+    positions : dict
+        Columns of every group that is kept, by position.
+    missing : dict
+        Names of every group that the table does not have.
+    small : dict
+        Columns in the table of the groups that have too few of them.
+    residual : tuple of int
+        Columns in no kept group.
+    """
+
+    positions: dict[str, tuple[int, ...]]
+    missing: dict[str, tuple[str, ...]]
+    small: dict[str, int]
+    residual: tuple[int, ...]
+
+    @property
+    def n_missing(self) -> int:
+        """Number of different names that the table does not have."""
+        return len({name for names in self.missing.values() for name in names})
+
+    def __str__(self) -> str:
+        """Say what was left out; nothing where all was found."""
+        said = []
+        if self.missing:
+            some = next(iter(self.missing.values()))[0]
+            said.append(
+                f"{self.n_missing} names in {len(self.missing)} groups are no column and were left out ({some!r}, ...)"
+            )
+        if self.small:
+            said.append(
+                f"{len(self.small)} groups have too few columns in the table and were left out: "
+                f"{_listed(list(self.small))}"
+            )
+        return "; ".join(said)
+
+
+class Groups(KernelSpec):
+    """Every kernel of some families on every group of columns; see :func:`from_groups`.
+
+    Parameters
+    ----------
+    groups : mapping from a name to columns
+    families : tuple of kernels
+    missing_columns : {"drop", "error"}
+    min_size : int
+    residual : bool or str
+    columns : sequence of str or None
+    """
+
+    def __init__(
+        self,
+        groups: Any,
+        families: Any = (),
+        missing_columns: str = "drop",
+        min_size: int = 1,
+        residual: bool | str = False,
+        columns: Any = None,
+    ) -> None:
+        self.groups = groups
+        self.families = families
+        self.missing_columns = missing_columns
+        self.min_size = min_size
+        self.residual = residual
+        self.columns = columns
+
+    def coverage(self, table: Any) -> Coverage:
+        """Return which columns of a table (or a schema) every group has, and which it lacks.
+
+        Parameters
+        ----------
+        table : array, data frame or Schema
+        """
+        schema = table if isinstance(table, Schema) else Schema.of(table)
+        if schema.n_features is None:
+            raise ValueError("groups of columns need a table: an array, a sparse matrix or a data frame")
+        names = self._names(schema)
+        place = {name: j for j, name in enumerate(names)} if names is not None else {}
+        positions: dict[str, tuple[int, ...]] = {}
+        missing: dict[str, tuple[str, ...]] = {}
+        small: dict[str, int] = {}
+        for group, members in self.groups.items():
+            found, lost = _located(members, place, schema.n_features)
+            if lost:
+                missing[group] = lost
+            if len(found) < self.min_size:
+                small[group] = len(found)
+            else:
+                positions[group] = found
+        used = {j for found in positions.values() for j in found}
+        residual = tuple(j for j in range(schema.n_features) if j not in used)
+        return Coverage(positions, missing, small, residual)
+
+    def checked(self, table: Any) -> Coverage:
+        """Return the coverage, or raise where it does not do: names that must not miss, or nothing left.
+
+        Parameters
+        ----------
+        table : array, data frame or Schema
+        """
+        schema = table if isinstance(table, Schema) else Schema.of(table)
+        found = self.coverage(schema)
+        self._check(found, schema)
+        return found
+
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return all kernels of the first group, then of the second, and so on; say what was left out."""
+        found = self.checked(schema)
+        chosen = dict(found.positions)
+        if self.residual and found.residual:
+            chosen[RESIDUAL if self.residual is True else str(self.residual)] = found.residual
+        if said := str(found):
+            warnings.warn(f"{said}. groups.coverage(X) has the lists.", KernelWeaveWarning, stacklevel=2)
+        kernels: list[Kernel] = []
+        for group, positions in chosen.items():
+            inside = kernels_without_columns(self.families, Schema(len(positions), None), "from_groups")
+            kernels += [OnColumns(kernel, positions, group) for kernel in inside]
+        return kernels
+
+    def on(self, columns: Any) -> KernelSpec:
+        """Refuse: the groups are the columns here."""
+        raise ValueError("from_groups places its kernels itself: choose columns in its groups")
+
+    def _names(self, schema: Schema) -> Sequence[str] | None:
+        if self.columns is None:
+            return schema.feature_names
+        if len(self.columns) != schema.n_features:
+            raise ValueError(
+                f"columns has {len(self.columns)} names for a table of {schema.n_features} columns"
+            )
+        return list(self.columns)
+
+    def _check(self, found: Coverage, schema: Schema) -> None:
+        by_name = any(isinstance(member, str) for members in self.groups.values() for member in members)
+        names = self._names(schema)
+        if by_name and names is None:
+            raise ValueError(
+                "groups name their columns, but the samples have no names: pass a data frame, or "
+                "from_groups(..., columns=[...]) with the names in order"
+            )
+        if found.missing and self.missing_columns == "error":
+            group, lost = next(iter(found.missing.items()))
+            raise ValueError(
+                f"{found.n_missing} names in {len(found.missing)} groups are no column of the table; group {group!r} "
+                f"lacks {_listed(list(lost))}. Use missing_columns='drop' to leave them out"
+            )
+        if not found.positions:
+            example = next(member for members in self.groups.values() for member in members)
+            columns = f"; the groups name {example!r}, the table has {names[0]!r}" if names else ""
+            raise ValueError(
+                f"none of the {len(self.groups)} groups has {self.min_size} columns in the table{columns}: check that "
+                "both use the same identifiers (symbols, Ensembl), or lower min_size"
+            )
+
+
+def _located(
+    members: Sequence[Any], place: Mapping[str, int], n_columns: int
+) -> tuple[tuple[int, ...], tuple[str, ...]]:
+    """Positions of those members that are columns, and what the others are called."""
+    found: dict[int, None] = {}
+    lost: list[str] = []
+    for member in members:
+        at = place.get(member) if isinstance(member, str) else member
+        if at is None or not 0 <= at < n_columns:
+            lost.append(str(member))
+        else:
+            found[int(at)] = None
+    return tuple(found), tuple(lost)
+
+
+def _listed(names: list[str]) -> str:
+    return ", ".join(map(repr, names[:5])) + (", ..." if len(names) > 5 else "")
+
+
+def from_groups(
+    groups: Mapping[str, Any] | str | Path,
+    *families: Any,
+    missing_columns: str = "drop",
+    min_size: int = 1,
+    residual: bool | str = False,
+    columns: Sequence[str] | None = None,
+) -> Groups:
+    """Return every kernel of these families on every group of columns; groups may overlap.
+
+    Unlike :func:`per_view`, a group may name columns that the table does not have, as gene sets do.
+
+    Parameters
+    ----------
+    groups : mapping from a name to columns, or path
+        Names or positions of columns; or a CSV file with the columns ``column`` and ``group``.
+    *families : Kernel, Stack or function of two samples
+    missing_columns : {"drop", "error"}, default="drop"
+        Whether names that are no column are left out, with a warning that counts them, or refused.
+    min_size : int, default=1
+        Groups with fewer columns in the table are left out.
+    residual : bool or str, default=False
+        Whether all columns that are in no group make one more, and how it is called.
+    columns : sequence of str, optional
+        Names of the columns, for tables without names (arrays, sparse matrices).
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import kernels as kw
+    >>> sets = {"growth": ["MYC", "EGFR"], "repair": ["TP53", "EGFR"]}
+    >>> spec = kw.from_groups(sets, kw.linear(), residual=True, columns=["MYC", "EGFR", "TP53", "ACTB"])
+    >>> [kernel.name for kernel in spec.expand(kw.Schema(4))]
+    ['linear on growth', 'linear on repair', 'linear on in no group']
+    """
+    made = read_groups(groups) if isinstance(groups, (str, Path)) else groups
+    if not isinstance(made, Mapping) or not made:
+        raise ValueError(
+            'from_groups needs a mapping from names to columns: from_groups({"growth": ["MYC", "EGFR"]}, ...)'
+        )
+    if not families:
+        raise ValueError("from_groups needs at least one family, for example from_groups(groups, linear())")
+    if missing_columns not in MISSING:
+        raise ValueError(f"missing_columns must be 'drop' or 'error', got {missing_columns!r}")
+    if isinstance(min_size, bool) or not isinstance(min_size, int) or min_size < 1:
+        raise ValueError(f"min_size must be a whole number >= 1, got {min_size!r}")
+    members = {str(group): _members(str(group), names) for group, names in made.items()}
+    if len(members) < len(made):
+        raise ValueError("groups of the same name: their names must differ as text")
+    called = None if columns is None else tuple(map(str, columns))
+    return Groups(members, tuple(map(as_spec, families)), missing_columns, min_size, residual, called)
+
+
+def _members(group: str, names: Any) -> tuple[Any, ...]:
+    plain = plain_columns(names)
+    members = plain if isinstance(plain, tuple) else (plain,)
+    if not members or not all(type(member) in (int, str) for member in members):
+        raise ValueError(
+            f"group {group!r}: a group is a list of names or positions of columns, got {names!r}"
+        )
+    return members
+
+
+def from_gmt(
+    path: str | Path,
+    *families: Any,
+    missing_columns: str = "drop",
+    min_size: int = 1,
+    residual: bool | str = False,
+    columns: Sequence[str] | None = None,
+) -> Groups:
+    """Return every kernel of these families on every gene set of a GMT file.
+
+    Parameters
+    ----------
+    path : str or Path
+        Gene sets, one to a line: name, description and genes, separated by tabs; plain or ``.gz``.
+    *families : Kernel, Stack or function of two samples
+    missing_columns, min_size, residual, columns
+        As for :func:`from_groups`.
+    """
+    return from_groups(
+        read_gmt(path),
+        *families,
+        missing_columns=missing_columns,
+        min_size=min_size,
+        residual=residual,
+        columns=columns,
+    )

@@ -1,0 +1,77 @@
+"""Both bounds of the optimum from a function in feature space, and a dual point that was improved on purpose."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...problems import relative_gap
+from ._iterate import Iterate
+
+Array = NDArray[np.float64]
+
+__all__ = ["Bounds", "DualPoint", "directions", "dual_point", "polished"]
+
+
+@dataclass
+class DualPoint:
+    """Coefficients ``(n, k)`` in the dual set, ``Z'beta``, ``beta'K_j beta`` and the lower bound they prove."""
+
+    beta: Array
+    image: Array
+    quad: Array
+    value: float
+
+
+@dataclass
+class Bounds:
+    """Objective at the coordinates, and the best dual point so far."""
+
+    upper: float
+    lower: DualPoint
+    tiny: float
+
+    @property
+    def gap(self) -> float:
+        """Relative gap of the function in feature space."""
+        return relative_gap(self.upper, self.lower.value, self.tiny)
+
+
+def dual_point(at: Iterate, beta: Array) -> DualPoint:
+    """Move coefficients into the dual set, and see what they prove: one read of all features."""
+    problem = at.problem
+    inside = problem.repair(beta.reshape(problem.y.shape))
+    beta = inside.reshape(beta.shape)
+    image = at.features.adjoint_all(beta)
+    quad = at.features.norms(image) ** 2
+    return DualPoint(beta, image, quad, problem.gain(inside) - problem.norm.conjugate(quad))
+
+
+def directions(at: Iterate) -> Array:
+    """Decision values ``(n, k, active)`` of the active blocks, each of length one: they sum to those of the iterate."""
+    active = at.active
+    V = np.empty((*at.f.shape, active.size))
+    for column, j in enumerate(active):
+        V[:, :, column] = at.features.forward(int(j), at.w[at.features.place(j)] / at.t[j])
+    return V
+
+
+def polished(at: Iterate, here: DualPoint, V: Array) -> DualPoint:
+    """Make the images of all active blocks equally long, to first order, at the least cost: the gap's main part.
+
+    The lower bound pays for the longest image; at the optimum all active ones are as long.  Moving the decision values
+    along ``V c``, the active blocks' own directions, changes the coefficients by ``-HVc`` and the lengths by
+    ``-V'HVc``.
+    """
+    active = at.active
+    bend = at.loss.hessian(at.f)
+    HV = np.stack([bend(V[:, :, column]) for column in range(active.size)], axis=2)
+    flat = HV.reshape(-1, active.size)
+    system = V.reshape(flat.shape).T @ flat
+    system[np.diag_indices_from(system)] += 1e-10 * float(np.trace(system)) + np.finfo(float).tiny
+    lengths = np.sqrt(here.quad[active])
+    shares = at.t[active] / float(np.sum(at.t[active]))
+    c = np.linalg.solve(system, lengths - float(shares @ lengths))
+    return dual_point(at, at.beta - HV @ c)

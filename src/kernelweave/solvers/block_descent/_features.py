@@ -1,0 +1,214 @@
+"""Features block by block, their factors folded in, and a quadratic model of the loss for every block."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import eigh
+
+from ..._numerics.deadline import check_time
+from ...problems import MKLProblem
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+__all__ = ["BlockFeatures", "BlockModel"]
+
+#: rows whose weighted copy is multiplied at once: it stays in the cache
+ROWS = 1024
+#: widths from which only the leading directions of a block are told apart
+WIDE = 400
+#: leading directions of a wide block, and how many more are looked for to find them
+LEADING, SPARE = 100, 10
+
+
+@dataclass
+class BlockModel:
+    """``A = Q diag(bend) Q' + rest (I - QQ')``, the curvature of the loss along a block, intercept eliminated.
+
+    ``rest`` is None where Q is square.  ``means`` are the features' weighted means: how the intercept follows.
+    """
+
+    Q: Array
+    bend: Array
+    rest: float | None
+    means: Array
+    total: float  # sum of the curvatures
+    age: int = 0
+    stiffness: float = 1.0
+
+    def times(self, total: float) -> BlockModel:
+        """Return the model for curvatures with another sum, alike but for that."""
+        share = total / self.total
+        rest = None if self.rest is None else share * self.rest
+        return BlockModel(self.Q, share * self.bend, rest, self.means, total)
+
+    def solve(self, x: Array, ridge: float, u: Array, along: float) -> Array:
+        """``(A + ridge I + along u u')^-1 x`` for a direction u of length one."""
+
+        def plain(z: Array) -> Array:
+            inner = self.Q.T @ z
+            if self.rest is None:
+                return np.asarray(self.Q @ (inner / (self.bend + ridge)[:, None]))
+            off = 1.0 / (self.rest + ridge)
+            return np.asarray(self.Q @ ((1.0 / (self.bend + ridge) - off)[:, None] * inner) + off * z)
+
+        if along == 0.0:
+            return plain(x)
+        y, z = plain(x), plain(u)
+        bottom = 1.0 + along * float(np.sum(u * z))
+        return y - along * float(np.sum(u * y)) / bottom * z if bottom > 1e-12 else y
+
+
+@dataclass
+class _Noted:
+    """A model that waits for the next fit, for weights that sum to one, and the weights that it was made for."""
+
+    h: Array
+    centred: bool
+    model: BlockModel
+
+    def unlike(self, h: Array) -> float:
+        """Relative difference of the weights, factors aside: from 0 to 2."""
+        return float(np.sum(np.abs(h / np.sum(h) - self.h / np.sum(self.h))))
+
+
+class BlockFeatures:
+    """Products with single blocks of the features."""
+
+    def __init__(self, problem: MKLProblem) -> None:
+        self.bank = problem.bank
+        self.factors = problem.bank.factors()
+        self.n, self.m = problem.n, problem.m
+        self.starts, self.ranks = self.factors.starts, self.factors.ranks
+        # a kernel that may have no weight has no features
+        self.root = np.sqrt(self.factors.scale) * (problem.norm.start(problem.m) > 0)
+        self.block_of = np.repeat(np.arange(self.m), self.ranks)
+        self.width = int(self.starts[-1])
+        self._kept: dict[int, Any] = {}
+
+    def place(self, j: int) -> slice:
+        """Columns of block j."""
+        return slice(int(self.starts[j]), int(self.starts[j + 1]))
+
+    def count(self, width: float) -> None:
+        """Count a product with so many columns; forth and back over all of them are one pass."""
+        self.bank.count(0.5 * self.m * float(self.n) ** 2 * width / max(self.width, 1))
+
+    def block(self, j: int) -> Any:
+        """Features of block j, without its factor."""
+        if j not in self._kept:
+            self._kept[j] = self.factors.block_features(j)
+        return self._kept[j]
+
+    def adjoint(self, j: int, a: Array) -> Array:
+        """``Z_j' a``."""
+        self.count(float(self.ranks[j]))
+        Z = self.block(j)
+        return self.root[j] * np.asarray(Z.T @ a.astype(Z.dtype, copy=False), dtype=float)
+
+    def forward(self, j: int, v: Array) -> Array:
+        """``Z_j v``."""
+        self.count(float(self.ranks[j]))
+        Z = self.block(j)
+        return np.asarray(Z @ (self.root[j] * v).astype(Z.dtype, copy=False), dtype=float)
+
+    def adjoint_all(self, a: Array) -> Array:
+        """``Z' a`` over all blocks."""
+        self.count(float(self.width))
+        return np.asarray(self.root[self.block_of][:, None] * self.factors.adjoint(a))
+
+    def forward_of(self, w: Array, active: Index) -> Array:
+        """``sum_j Z_j w_j`` over some blocks."""
+        if active.size == self.m:
+            self.count(float(self.width))
+            return np.asarray(self.factors.forward(self.root[self.block_of][:, None] * w))
+        f = np.zeros((self.n, w.shape[1]))
+        for j in active:
+            f += self.forward(int(j), w[self.place(j)])
+        return f
+
+    def adjoint_of(self, a: Array, active: Index) -> Array:
+        """``Z_j' a`` of some blocks, zeros elsewhere."""
+        if active.size == self.m:
+            return self.adjoint_all(a)
+        out = np.zeros((self.width, a.shape[1]))
+        for j in active:
+            out[self.place(j)] = self.adjoint(int(j), a)
+        return out
+
+    def norms(self, w: Array) -> Array:
+        """Lengths of the blocks of a vector ``(R, k)``."""
+        squares = np.append(np.einsum("ik,ik->i", w, w), 0.0)
+        return np.sqrt(np.add.reduceat(squares, self.starts[:-1]) * (self.ranks > 0))
+
+    def model(self, j: int, h: Array, centred: bool, likeness: float) -> BlockModel:
+        """Curvature ``Z_j' diag(h) Z_j`` of block j, centred by the weights h where there is an intercept.
+
+        One that was made in an earlier fit serves where its weights were as alike, but for a factor.
+        """
+        noted = self.factors.notes.get(j)
+        if isinstance(noted, _Noted) and noted.centred == centred and noted.unlike(h) <= likeness:
+            return noted.model.times(float(np.sum(h)))
+        model = self._made(j, h, centred)
+        if model.total > 0.0:
+            self.factors.notes[j] = _Noted(h, centred, model.times(1.0))
+        return model
+
+    def _made(self, j: int, h: Array, centred: bool) -> BlockModel:
+        check_time()
+        Z, root = self.block(j), float(self.root[j])
+        total = float(np.sum(h))
+        if centred and total > 0.0:
+            means = root * np.asarray(Z.T @ h, dtype=float).ravel() / total
+        else:
+            means = np.zeros(int(self.ranks[j]))
+        self.count(float(self.ranks[j]))
+        if self.ranks[j] > WIDE:
+            return self._wide_model(Z, root, h, means, total)
+        gram = root**2 * _weighted_gram(Z, h) - total * np.outer(means, means)
+        bend, Q = eigh(gram, driver="evd", check_finite=False, overwrite_a=True)
+        return BlockModel(Q, np.maximum(bend, 0.0), None, means, total)
+
+    def _wide_model(self, Z: Any, root: float, h: Array, means: Array, total: float) -> BlockModel:
+        """Leading directions by a randomised range finder; the next one bounds the rest."""
+
+        def curved(x: Array) -> Array:
+            along = h[:, None] * np.asarray(Z @ x, dtype=float)
+            return root**2 * np.asarray(Z.T @ along, dtype=float) - total * np.outer(means, means @ x)
+
+        basis = np.linalg.qr(np.random.default_rng(0).normal(size=(means.size, LEADING + SPARE)))[0]
+        for _ in range(3):
+            basis = np.linalg.qr(curved(basis))[0]
+        bend, turn = eigh(basis.T @ curved(basis))
+        # what is left is no longer than the shortest of the directions found, and a little
+        kept = slice(SPARE, None)
+        return BlockModel(
+            basis @ turn[:, kept],
+            np.maximum(bend[kept], 0.0),
+            max(1.2 * float(bend[SPARE]), 0.0),
+            means,
+            total,
+        )
+
+
+def _weighted_gram(Z: Any, h: Array) -> Array:
+    """``Z' diag(h) Z`` in double precision."""
+    level = float(h[0])
+    even = bool(np.all(h == level))
+    if sp.issparse(Z):
+        return np.asarray(
+            (Z.T @ (Z * level if even else Z.multiply(h[:, None]).tocsc())).todense(), dtype=float
+        )
+    if even:
+        return level * np.asarray(Z.T @ Z, dtype=float)
+    root = np.sqrt(h)[:, None].astype(Z.dtype)
+    gram = np.zeros((Z.shape[1], Z.shape[1]))
+    for top in range(0, Z.shape[0], ROWS):
+        part = Z[top : top + ROWS] * root[top : top + ROWS]
+        gram += part.T @ part
+    return gram

@@ -1,0 +1,165 @@
+"""Newton's method on the blocks that are not zero, by conjugate gradients, and what it says of shared coefficients."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ..._numerics.deadline import check_time
+from ._iterate import Iterate, Place
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+__all__ = ["Exchange", "exchanges", "newton_step"]
+
+
+@dataclass
+class _System:
+    """``(Z'HZ + regulariser) v = -g`` on the active blocks, with a preconditioner of one block at a time."""
+
+    at: Iterate
+    active: Index
+    bend: Callable[[Array], Array]
+    ridge: Array  # of every block: factor of the identity
+    along: Array  # of every block: factor of uu'
+    joint: float  # factor of aa', a as below
+    u: Array  # directions of the blocks
+    a: Array
+
+    def product(self, v: Array) -> tuple[Array, Array, Array]:
+        """Return the system's product with v, ``Zv`` and ``HZv``."""
+        features = self.at.features
+        moved = features.forward_of(v, self.active)
+        bent = self.bend(moved)
+        out = features.adjoint_of(bent, self.active) + self.regulariser(v)
+        return out, moved, bent
+
+    def regulariser(self, v: Array) -> Array:
+        spread = self.at.features.block_of
+        out = self.ridge[spread][:, None] * v
+        if np.any(self.along):
+            inner = _block_sums(self.at, self.u * v)
+            out += (self.along * inner)[spread][:, None] * self.u
+        if self.joint:
+            out += self.joint * float(np.sum(self.a * v)) * self.a
+        return out
+
+    def precondition(self, x: Array) -> Array:
+        out = np.zeros_like(x)
+        for j in self.active:
+            place = self.at.features.place(j)
+            model = self.at.model(int(j))
+            # the block's own part of what joins the blocks belongs to its diagonal
+            own = self.along[j] + self.joint * float(np.sum(self.a[place] ** 2))
+            out[place] = model.solve(x[place], self.ridge[j], self.u[place], own)
+        return out
+
+
+def _block_sums(at: Iterate, values: Array) -> Array:
+    sums = np.append(np.sum(values, axis=1), 0.0)
+    return np.add.reduceat(sums, at.features.starts[:-1]) * (at.features.ranks > 0)
+
+
+def _directions(at: Iterate) -> Array:
+    length = np.where(at.t > 0, at.t, 1.0)
+    return at.w / length[at.features.block_of][:, None]
+
+
+def _iterations(system: _System, residual: Array, most: int) -> Iterator[tuple[Array, Array, Array, Array]]:
+    """Conjugate gradients from zero: v, the residual, ``Zv`` and ``HZv`` after every iteration."""
+    n, k = system.at.f.shape
+    v, moved, bent = np.zeros_like(residual), np.zeros((n, k)), np.zeros((n, k))
+    z = system.precondition(residual)
+    p, size = z, float(np.sum(residual * z))
+    for _ in range(most):
+        check_time()
+        image, forth, back = system.product(p)
+        curvature = float(np.sum(p * image))
+        if not curvature > 0.0 or not size > 0.0:
+            return
+        step = size / curvature
+        v, residual = v + step * p, residual - step * image
+        moved, bent = moved + step * forth, bent + step * back
+        yield v, residual, moved, bent
+        z = system.precondition(residual)
+        before, size = size, float(np.sum(residual * z))
+        p = z + size / before * p
+
+
+def newton_step(at: Iterate, most: int = 20, share: float = 0.1) -> bool:
+    """Take one Newton step among the blocks that are not zero, as long as it lowers the objective.
+
+    With ``s = |t|_r`` and ``a_j = t_j^(r-2) w_j`` the regulariser has the gradient ``s^(2-r) a`` and the Hessian
+    ``(2-r) s^(2-2r) aa' + s^(2-r) t_j^(r-2) (I - (2-r) u_j u_j')``.
+    """
+    active = at.active
+    if active.size == 0:
+        return False
+    r, t = at.r, at.t
+    size = float(np.sum(t[active] ** r)) ** (1.0 / r)
+    ridge = np.zeros_like(t)
+    ridge[active] = size ** (2.0 - r) * t[active] ** (r - 2.0)
+    factor = np.zeros_like(t)
+    factor[active] = t[active] ** (r - 2.0)
+    spread = at.features.block_of
+    a = factor[spread][:, None] * at.w
+    system = _System(
+        at, active, at.loss.hessian(at.f), ridge, -(2.0 - r) * ridge,
+        (2.0 - r) * size ** (2.0 - 2.0 * r), _directions(at), a,
+    )  # fmt: skip
+    gradient = at.features.adjoint_of(at.beta, active) - size ** (2.0 - r) * a
+    goal = share * float(np.sqrt(np.sum(gradient**2)))
+    v, moved = None, None
+    for v, residual, moved, _ in _iterations(system, gradient, most):  # noqa: B007
+        if float(np.sqrt(np.sum(residual**2))) <= goal:
+            break
+    if v is None or moved is None:
+        return False
+    for _ in range(6):
+        if at.try_place(Place(at.w + v, at.b, at.f + moved)):
+            return True
+        v, moved = 0.3 * v, 0.3 * moved
+    return False
+
+
+@dataclass
+class Exchange:
+    """Coefficients shared by all kernels, with their image ``Z'beta`` on the active blocks and zeros elsewhere."""
+
+    beta: Array
+    image: Array
+
+
+def exchanges(at: Iterate, beta: Array, image: Array, weights: Array, most: int) -> Iterator[Exchange]:
+    """Coefficients whose function, with the weights at hand, comes closer and closer to that of the coordinates.
+
+    What predicts is ``w_j = d_j Z_j'beta``.  With ``beta = -c l'(f)`` that is a gradient step of length one from w, far
+    too long where C is large.  ``beta - HZv`` gives ``w + v + d r`` with r the residual of Newton's system for fixed
+    weights: solved exactly it is the Newton point, a better one than w.
+
+    Parameters
+    ----------
+    at : Iterate
+    beta, image : arrays of shape (n, k) and (R, k)
+        Coefficients to begin with, and ``Z'beta``.
+    weights : array of shape (m,)
+    most : int
+        Iterations.
+    """
+    active = np.flatnonzero(weights)
+    ridge = np.zeros_like(weights)
+    ridge[active] = 1.0 / weights[active]
+    nothing = np.zeros_like(weights)
+    system = _System(
+        at, active, at.loss.hessian(at.f), ridge, nothing, 0.0, _directions(at), np.zeros((0, 0))
+    )
+    spread = at.features.block_of
+    image = np.where((weights > 0)[spread][:, None], image, 0.0)
+    residual = image - ridge[spread][:, None] * at.w
+    for v, left, _, bent in _iterations(system, residual, most):
+        # Z'(beta - HZv) = image - Z'HZv, and Z'HZv = residual - left - v / d
+        yield Exchange(beta - bent, image - (residual - left - ridge[spread][:, None] * v))

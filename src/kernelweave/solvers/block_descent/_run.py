@@ -1,0 +1,164 @@
+"""One fit by block descent: which blocks, for how long, and what is handed to the judge."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...problems import MKLProblem, Point, relative_gap
+from ._acceleration import Anderson
+from ._bounds import Bounds, DualPoint, directions, dual_point, polished
+from ._features import BlockFeatures
+from ._iterate import Iterate
+from ._loss import LossModel
+from ._newton import exchanges, newton_step
+
+Array = NDArray[np.float64]
+Index = NDArray[np.intp]
+
+__all__ = ["Run"]
+
+#: blocks that join the active ones, at least
+JOINING = 10
+#: a gap that fell by less than this with the same active blocks calls for a Newton step
+SLOW = 0.7
+#: relative gap above which no dual point is polished
+ROUGH = 0.3
+#: active blocks beyond which a system of their number is not solved
+MOST_POLISHED = 600
+#: decision values are computed again with every so many looks
+AFRESH = 5
+#: iterations of an exchange for shared coefficients
+MOST_EXCHANGES = 60
+
+
+@dataclass
+class Run:
+    """A run; it is its own state."""
+
+    problem: MKLProblem
+    tol: float
+    epochs: int
+    memory: int
+    at: Iterate = field(init=False)
+    bounds: Bounds = field(init=False)
+    here: DualPoint = field(init=False)
+    shared: Point = field(init=False)
+    looks: int = 0
+    finished: bool = False
+
+    def __post_init__(self) -> None:
+        features = BlockFeatures(self.problem)
+        self.at = Iterate(self.problem, features, LossModel(self.problem))
+        self.anderson = Anderson(self.memory)
+
+    def begin(self, start: Point | None) -> Run:
+        """Nothing, or the function of coefficients and weights that were found before."""
+        at = self.at
+        if start is not None:
+            beta = start.beta.reshape(at.f.shape)
+            d = self.problem.norm.scaled(start.weights)[at.features.block_of]
+            at.w = d[:, None] * at.features.adjoint_all(beta)
+            at.t = at.features.norms(at.w)
+            at.recompute()
+            at.rescale()
+            at.refresh()
+        self._look()
+        return self
+
+    # ---- a round ---------------------------------------------------------------------------------------------
+
+    def round(self) -> Run:
+        """Epochs on a working set, and a look at all blocks; a Newton step where epochs do too little."""
+        at, before, active = self.at, self.bounds.gap, self.at.active
+        working = self._working_set()
+        if working.size == 0:
+            self.finished = True
+            return self
+        for _ in range(self.epochs):
+            at.epoch(working)
+            self.anderson.push(at)
+        at.rescale()
+        self._look()
+        same = np.array_equal(active, at.active)
+        if not same:
+            self.anderson.forget()
+        if same and self.bounds.gap > max(SLOW * before, self.tol) and newton_step(at):
+            self._look()
+        return self
+
+    def _working_set(self) -> Index:
+        """Active blocks, and those with the longest images beyond what the norm allows a block of zero."""
+        at, lengths = self.at, np.sqrt(self.here.quad)
+        if self.problem.norm.simplex:
+            others = np.flatnonzero((at.t == 0.0) & (lengths > 0.999 * float(np.sum(at.t))))
+        else:
+            others = np.flatnonzero((at.t == 0.0) & (lengths > 0.0))
+        most = max(JOINING, 2 * at.active.size) if self.problem.norm.simplex else others.size
+        joining = others[np.argsort(-lengths[others], kind="stable")[:most]]
+        return np.concatenate([at.active, joining])
+
+    # ---- looking ---------------------------------------------------------------------------------------------
+
+    def _look(self) -> None:
+        """Both bounds here, and the point with shared coefficients that comes with them."""
+        at, problem = self.at, self.problem
+        self.looks += 1
+        if self.looks % AFRESH == 0:
+            at.recompute()
+        at.refresh()
+        here = dual_point(at, at.beta)
+        if self._worth_polishing(here):
+            V = directions(at)
+            at.move(V @ at.t[at.active])
+            better = polished(at, here, V)
+            here = better if better.value > here.value else here
+        kept = here if self.looks == 1 or here.value >= self.bounds.lower.value else self.bounds.lower
+        self.here, self.bounds = here, Bounds(at.objective, kept, problem.tiny)
+        self.shared = self._shared(here)
+
+    def _worth_polishing(self, here: DualPoint) -> bool:
+        """Whether the norm's dual has corners, and the bounds are near enough for first-order corrections."""
+        active = self.at.active.size
+        gap = relative_gap(self.at.objective, here.value, self.problem.tiny)
+        return self.problem.norm.simplex and 1 < active <= MOST_POLISHED and ROUGH > gap > 0.1 * self.tol
+
+    def _shared(self, here: DualPoint) -> Point:
+        at, problem = self.at, self.problem
+        weights = problem.norm.weights_of_blocks(at.t)
+        if not np.any(at.t):
+            zero = np.zeros_like(at.f)
+            return self._point(zero, np.zeros_like(at.w), weights)
+        point = self._point(here.beta, here.image, weights)
+        if self.bounds.gap > 0.9 * self.tol:
+            return point
+        best, value = point, problem.primal(point)[0]
+        goal = self.bounds.lower.value + 0.9 * self.tol * abs(self.bounds.upper)
+        for exchange in exchanges(at, here.beta, here.image, weights, MOST_EXCHANGES):
+            if value <= goal:
+                break
+            point = self._point(exchange.beta, exchange.image, weights)
+            now = problem.primal(point)[0]
+            if now < value:
+                best, value = point, now
+        return best
+
+    def _point(self, beta: Array, image: Array, weights: Array) -> Point:
+        at, shape = self.at, self.problem.y.shape
+        w = weights[at.features.block_of][:, None] * image
+        f = at.features.forward_of(w, at.active)
+        lower = self.bounds.lower
+        return Point(
+            beta.reshape(shape),
+            weights,
+            at.features.norms(image) ** 2,
+            f.reshape(shape),
+            lower.beta.reshape(shape),
+            lower.quad,
+        )
+
+    def point(self) -> Point:
+        """Return the point with shared coefficients."""
+        return self.shared

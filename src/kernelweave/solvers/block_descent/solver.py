@@ -1,0 +1,41 @@
+"""Block descent on explicit features: exact steps, one kernel at a time."""
+
+from __future__ import annotations
+
+from ...problems import MKLProblem, Point
+from .._base import Solver
+from ._run import Run
+
+__all__ = ["BlockDescent"]
+
+
+class BlockDescent(Solver, registered_as="block_descent"):
+    """Minimise ``1/2 |w|_{2,r}^2 + sum c l(y, Z w + b)`` over the features of one kernel at a time, exactly.
+
+    Kernels without explicit features are factorised once (m eigendecompositions).
+
+    Parameters
+    ----------
+    epochs : int, default=3
+        Steps on every block of the working set between two looks at all blocks.
+    memory : int, default=5
+        Iterates that Anderson acceleration remembers.
+    """
+
+    needs = ("block loss", "block exponent")
+    default_max_iter = 500
+    summary = "exact steps on one kernel's features at a time"
+    mixes = False
+
+    def __init__(self, epochs: int = 3, memory: int = 5) -> None:
+        self.epochs = epochs
+        self.memory = memory
+
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> Run:
+        return Run(problem, tol, self.epochs, self.memory).begin(start)
+
+    def step(self, problem: MKLProblem, state: Run) -> Run:
+        return state.round()
+
+    def point(self, state: Run) -> Point:
+        return state.point()

@@ -1,0 +1,144 @@
+"""One table of any kind as a block of values with the names of its columns and of its rows."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from .._numerics.sparse_format import check_sparse, without_duplicates
+
+__all__ = ["Block", "absent_rows", "is_table", "read_block", "take_rows"]
+
+
+class Block(NamedTuple):
+    """Values ``(n, width)`` (numbers, sparse numbers or objects), names of the columns, and of the rows if any."""
+
+    values: Any
+    columns: tuple[str, ...] | None
+    samples: np.ndarray | None
+
+
+def is_table(what: Any) -> bool:
+    """Whether something has rows and columns: an array, a sparse matrix, a pandas, polars or Arrow table."""
+    return len(getattr(what, "shape", ())) == 2 or _is_arrow(what)
+
+
+def _module(what: Any) -> str:
+    return type(what).__module__.partition(".")[0]
+
+
+def _is_arrow(what: Any) -> bool:
+    return _module(what) == "pyarrow" and hasattr(what, "num_rows") and hasattr(what, "column_names")
+
+
+def read_block(table: Any, view: str, identity: str | None = None) -> Block:
+    """Read the table of one view; ``identity`` is the column with the names of the samples, where there is one."""
+    if sparse.issparse(table):
+        check_sparse(table, f"view {view!r}")
+        return Block(without_duplicates(sparse.csr_matrix(table, dtype=np.float64)), None, None)
+    if _is_arrow(table):
+        columns = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
+        return _named_block(columns, None, view, identity)
+    if _module(table) == "polars":
+        if len(table.shape) == 1:
+            table = table.to_frame()
+        return _named_block({name: table[name].to_numpy() for name in table.columns}, None, view, identity)
+    if hasattr(table, "iloc"):
+        return _pandas_block(table, view, identity)
+    if _module(table) in ("torch", "dask"):
+        raise ValueError(
+            f"view {view!r} is a {type(table).__name__} of {_module(table)}: views are tables in memory; pass a NumPy "
+            "array, or one table with columns by view"
+        )
+    return Block(_as_values(table, view), None, None)
+
+
+def _pandas_block(table: Any, view: str, identity: str | None) -> Block:
+    import pandas as pd
+
+    if table.ndim == 1:
+        table = table.to_frame()
+    index = table.index
+    if identity is not None and identity in table.columns:
+        index, table = table[identity], table.drop(columns=identity)
+    elif identity is not None and index.name != identity:
+        raise ValueError(f"view {view!r} has no column {identity!r} with the names of its samples")
+    counted = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
+    names = tuple(map(str, table.columns)) if all(isinstance(c, str) for c in table.columns) else None
+    numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes)
+    values = table.to_numpy(dtype=float, na_value=np.nan) if numeric else table.to_numpy(dtype=object)
+    return Block(values, names, None if counted else np.asarray(index))
+
+
+def _named_block(
+    columns: dict[str, np.ndarray], index: np.ndarray | None, view: str, identity: str | None
+) -> Block:
+    """Put columns side by side, those with the names of the samples apart."""
+    if identity is not None:
+        if identity not in columns:
+            raise ValueError(f"view {view!r} has no column {identity!r} with the names of its samples")
+        index = np.asarray(columns.pop(identity))
+    if not columns:
+        raise ValueError(f"view {view!r} has no column")
+    numeric = all(values.dtype.kind in "fiub" for values in columns.values())
+    kind = np.float64 if numeric else object
+    values = np.column_stack([np.asarray(values, dtype=kind) for values in columns.values()])
+    return Block(values, tuple(columns), index)
+
+
+def _as_values(table: Any, view: str) -> np.ndarray:
+    """Return an array of numbers, or of objects where there are others; one dimension is one column."""
+    values = np.asarray(table)
+    if values.dtype.kind in "fiub":
+        values = np.asarray(values, dtype=np.float64)
+    elif values.dtype.kind in "OUS":
+        values = values.astype(object)
+    else:
+        raise ValueError(f"view {view!r} holds {values.dtype}, neither numbers nor objects")
+    values = values.reshape(-1, 1) if values.ndim == 1 else values
+    if values.ndim != 2:
+        raise ValueError(
+            f"view {view!r} has {values.ndim} dimensions: a view is a table, one row for each sample"
+        )
+    if values.shape[1] == 0:
+        raise ValueError(f"view {view!r} has no column")
+    return values
+
+
+def missing_entries(values: Any) -> np.ndarray:
+    """Where a dense block has no value: NaN, or None among objects."""
+    if values.dtype != object:
+        return np.isnan(values)
+    import pandas as pd
+
+    return np.asarray(pd.isna(values))
+
+
+def absent_rows(values: Any) -> np.ndarray:
+    """Rows of which no entry is there."""
+    if sparse.issparse(values):
+        stored = np.diff(values.indptr)
+        gone = np.bincount(np.repeat(np.arange(stored.size), stored), np.isnan(values.data), stored.size)
+        return np.asarray(np.equal(gone, values.shape[1]))
+    return np.asarray(missing_entries(values).all(axis=1))
+
+
+def take_rows(values: Any, rows: np.ndarray) -> Any:
+    """Return rows of a block by number; -1 gives a row without values."""
+    if np.all(rows >= 0):
+        return values[rows]
+    taken = values[np.maximum(rows, 0)]
+    if sparse.issparse(values):
+        keep = sparse.diags_array((rows >= 0).astype(float))
+        return sparse.csr_matrix(keep @ taken)
+    taken[rows < 0] = None if values.dtype == object else np.nan
+    return taken
+
+
+def unlike(names: Sequence[Any] | np.ndarray, most: int = 3) -> str:
+    """List a few names for a message."""
+    listed = ", ".join(repr(getattr(name, "item", lambda name=name: name)()) for name in names[:most])
+    return listed + (", ..." if len(names) > most else "")

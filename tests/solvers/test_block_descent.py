@@ -1,0 +1,186 @@
+"""Block descent: steps against their definition, blocks of every kind, and optima against the conic solver."""
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+import scipy.sparse as sp
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.optimize import brentq
+
+import references as ref
+from kernelweave import MKLClassifier, MKLRegressor
+from kernelweave import kernels as kw
+from kernelweave._numerics.block_steps import block_length
+from kernelweave.banks import LowRankBank, StreamingBank
+from kernelweave.losses import make_loss
+from kernelweave.norms import make_norm
+from kernelweave.problems import MKLProblem, Point
+from kernelweave.solvers import Stop, make_solver, solve, without_caches
+from kernelweave.solvers.block_descent import _features
+
+WIDTHS = [1, 3, 7, 20, 2]
+STARTS = np.concatenate([[0], np.cumsum(WIDTHS)])
+
+
+def features(n=40, seed=0):
+    """Columns with many zeros; the second and the fourth block matter."""
+    rng = np.random.default_rng(seed)
+    Z = rng.normal(size=(n, STARTS[-1])) * (rng.random((n, STARTS[-1])) < 0.4)
+    signal = Z[:, 1:4] @ [1.0, -2.0, 0.5] + 0.4 * Z[:, 11:20].sum(axis=1) + 0.3 * rng.normal(size=n)
+    return Z, signal
+
+
+def problem_of(Z, y, loss="logistic", norm="l1", C=2.0, **options) -> MKLProblem:
+    return MKLProblem(LowRankBank(Z, STARTS), make_loss(loss), make_norm(norm), y, C, **options)
+
+
+def run(problem, tol=1e-7, **options):
+    return solve(problem, make_solver("block_descent", problem.loss, problem.norm), Stop(tol=tol), **options)
+
+
+def recomputed(problem, solution):
+    return problem.certificate(without_caches(solution.point))
+
+
+# ---- the step ------------------------------------------------------------------------------------------------------
+
+
+@settings(max_examples=40, deadline=None)
+@given(
+    st.lists(st.tuples(st.floats(1e-3, 1e3), st.floats(0.0, 1e4)), min_size=1, max_size=6),
+    st.floats(0.0, 50.0),
+    st.sampled_from([1.0, 1.05, 4 / 3, 1.7, 2.0]),
+)
+def test_the_length_of_a_block_solves_its_equation(entries, others, r):
+    q, bend = np.array(entries).T
+
+    def pull(t):
+        return (others + t**r) ** (2 / r - 1) * t ** (r - 1)
+
+    def left(t):
+        return np.sum((q / (bend * t + pull(t))) ** 2) - 1.0
+
+    t = block_length(q**2, bend, others, r)
+    if r == 1.0 and np.linalg.norm(q) <= others:
+        assert t == 0.0
+    elif t > 1e-250:
+        assert t == pytest.approx(brentq(left, 1e-3 * t, 1e3 * t, xtol=1e-300, rtol=1e-12), rel=1e-9)
+
+
+# ---- optima --------------------------------------------------------------------------------------------------------
+
+LOSSES = {
+    "squared": ref.SQUARED,
+    "logistic": ref.LOGISTIC,
+    "squared_hinge": ref.SQUARED_HINGE,
+    "huber_hinge": ref.huber_hinge(1.0),
+}
+
+
+@pytest.mark.parametrize("norm", ["l1", "lp-1.3", "lp-2"])
+@pytest.mark.parametrize("loss", LOSSES)
+def test_the_conic_solver_finds_the_same_optimum(loss, norm):
+    Z, signal = features()
+    y = signal if loss == "squared" else np.where(signal > 0, 1.0, -1.0)
+    weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.0], size=y.size)
+    charge = ref.l1_norm() if norm == "l1" else ref.lp_norm(float(norm[3:]))
+    Ks = np.array([Z[:, a:b] @ Z[:, a:b].T for a, b in pairwise(STARTS)])
+    conic = ref.conic_optimum(Ks, y, 2.0 * weight, LOSSES[loss], charge, True)
+    problem = MKLProblem(LowRankBank(Z, STARTS), make_loss(loss), charge.make(), y, 2.0, weight)
+    solution = run(problem)
+    assert solution.converged
+    assert solution.certificate.primal == pytest.approx(conic.value, rel=1e-6)
+    again = recomputed(problem, solution)
+    assert again.primal == pytest.approx(solution.certificate.primal, rel=1e-10)
+    assert problem.dual(solution.certificate.dual_point) == pytest.approx(solution.certificate.dual, rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", ["sparse", "single precision", "wide blocks", "sparse wide blocks"])
+def test_blocks_of_every_kind_lead_to_the_same_function(kind, monkeypatch):
+    Z, signal = features(300)
+    y = np.where(signal > 0, 1.0, -1.0)
+    plain = run(problem_of(Z, y), 1e-5)
+    if "wide" in kind:  # only the leading directions of such a block are told apart
+        monkeypatch.setattr(_features, "WIDE", 5)
+        monkeypatch.setattr(_features, "LEADING", 2)
+        monkeypatch.setattr(_features, "SPARE", 3)
+    stored = sp.csr_matrix(Z) if "sparse" in kind else Z.astype(np.float32) if "single" in kind else Z
+    other = run(problem_of(stored, y), 1e-5)
+    assert other.converged
+    exact = recomputed(problem_of(Z, y), other)
+    assert exact.primal == pytest.approx(plain.certificate.primal, rel=3e-5)
+    assert set(np.flatnonzero(other.point.weights > 0.01)) == set(np.flatnonzero(plain.point.weights > 0.01))
+
+
+@pytest.mark.parametrize("loss", ["multinomial", "logistic", "squared"])
+@pytest.mark.parametrize("norm", ["l1", 1.5])
+def test_several_columns_share_their_weights(loss, norm):
+    Z, signal = features(150)
+    label = np.digitize(signal, [-1.0, 1.0])
+    y = np.where(label[:, None] == np.arange(3), 1.0, -1.0)
+    problem = problem_of(Z, y, loss, norm)
+    solution = run(problem, 1e-6)
+    assert solution.converged
+    assert recomputed(problem, solution).primal == pytest.approx(solution.certificate.primal, rel=1e-9)
+    other = solve(problem, make_solver("newton", problem.loss, problem.norm), Stop(tol=1e-6))
+    assert solution.certificate.primal == pytest.approx(other.certificate.primal, rel=3e-6)
+
+
+# ---- how it gets there ---------------------------------------------------------------------------------------------
+
+
+def grouped(n=3000, groups=12, seed=0):
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, 2 * groups))
+    y = np.where(X[:, 0] + X[:, 2] * X[:, 3] + 0.5 * rng.normal(size=n) > 0, 1, 0)
+    return X, y, {f"set {j}": [2 * j, 2 * j + 1] for j in range(groups)}
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32"])
+def test_many_samples_without_a_matrix_of_their_size(dtype, monkeypatch):
+    X, y, sets = grouped()
+
+    def never(*_):
+        raise AssertionError("a kernel matrix of all samples")
+
+    monkeypatch.setattr(LowRankBank, "combine", never)
+    monkeypatch.setattr(LowRankBank, "block", never)
+    bank = kw.per_view(sets, kw.random_fourier(2.0, n_features=40))
+    model = MKLClassifier(bank, loss="logistic", solver="block_descent", C=0.3, dtype=dtype).fit(X, y)
+    assert model.status_ == "converged"
+    assert model.certificate_.relative_gap <= 1e-3
+    assert {0, 1} == set(np.flatnonzero(model.weights_ > 0.02))
+    assert model.n_passes_ < 60
+    assert model.bank_bytes_ == 3000 * 12 * 40 * np.dtype(dtype).itemsize
+
+
+def test_a_warm_start_is_where_it_begins():
+    Z, signal = features(200)
+    cold = run(problem_of(Z, signal, "squared"), 1e-5)
+    near = problem_of(Z, signal, "squared", C=2.02)
+    warm = run(near, 1e-5, start=Point(cold.point.beta, cold.point.weights))
+    fresh = run(problem_of(Z, signal, "squared", C=2.02), 1e-5)
+    assert warm.certificate.primal == pytest.approx(fresh.certificate.primal, rel=2e-5)
+    assert warm.passes < fresh.passes
+
+
+def test_regression_and_linear_views():
+    X, _, sets = grouped(400)
+    target = X[:, 0] - 2.0 * X[:, 2]
+    model = MKLRegressor(kw.per_view(sets, kw.linear()), loss="squared", solver="block_descent", tol=1e-6)
+    model.fit(X, target)
+    assert {0, 1} == set(np.flatnonzero(model.weights_ > 1e-3))
+    other = MKLRegressor(kw.per_view(sets, kw.linear()), loss="squared", solver="newton", tol=1e-6)
+    assert model.certificate_.primal == pytest.approx(other.fit(X, target).certificate_.primal, rel=2e-6)
+
+
+def test_features_that_are_streamed_are_refused_with_a_way_out():
+    X, y, _ = grouped(50, 2)
+    kernels = [kw.random_fourier(2.0, n_features=4).resolve(X)]
+    problem = MKLProblem(
+        StreamingBank(kernels, X), make_loss("logistic"), make_norm("l1"), np.where(y > 0, 1.0, -1.0)
+    )
+    with pytest.raises(ValueError, match=r"features in memory.*lbfgs"):
+        run(problem)

@@ -1,0 +1,183 @@
+"""Views: tables of all kinds in, cut like an array, missing samples known."""
+
+import numpy as np
+import pandas as pd
+import pytest
+import scipy.sparse as sp
+from sklearn.model_selection import train_test_split
+from sklearn.utils import _safe_indexing
+from sklearn.utils.validation import _num_samples
+
+from kernelweave import kernels as kw
+from kernelweave.kernels import Schema, expand_kernels
+from kernelweave.views import ViewLayout, Views, ViewScaler, is_views
+
+pa = pytest.importorskip("pyarrow")
+A = np.arange(12.0).reshape(4, 3)
+B = np.arange(8.0).reshape(4, 2) - 3.0
+
+
+class FakePolars:
+    """What of a polars frame is used: columns by name, each an array."""
+
+    def __init__(self, columns):
+        self._columns = columns
+
+    shape = property(lambda self: (len(next(iter(self._columns.values()))), len(self._columns)))
+    columns = property(lambda self: list(self._columns))
+
+    def __getitem__(self, name):
+        return pd.Series(self._columns[name])
+
+
+FakePolars.__module__ = "polars.dataframe.frame"
+
+
+def test_every_kind_of_table_becomes_the_same_views():
+    named = pd.DataFrame(B, columns=["x", "y"])
+    kinds = [B, named, pa.Table.from_pandas(named), FakePolars({"x": B[:, 0], "y": B[:, 1]}), B.tolist()]
+    for table in kinds:
+        views = Views({"a": A, "b": table})
+        np.testing.assert_array_equal(views["b"], B)
+        assert views.shape == (4, 5)
+        assert views.present.all()
+    assert sp.issparse(Views({"b": sp.csr_array(B)})["b"])
+    assert Views([A, B]).names == ("view 0", "view 1")
+
+
+def test_tables_with_names_are_joined_by_them():
+    first = pd.DataFrame(A, index=list("pqrs"))
+    second = pd.DataFrame(B[:3], index=["s", "q", "z"], columns=["x", "y"])
+    views = Views({"a": first, "b": second})
+    assert list(views.index) == ["p", "q", "r", "s", "z"]
+    assert views.matched == {"a": 4, "b": 3}
+    np.testing.assert_array_equal(views.present, [[1, 0], [1, 1], [1, 0], [1, 1], [0, 1]])
+    np.testing.assert_array_equal(views["b"][[3, 1, 4]], B[:3])
+    wanted = Views({"a": first, "b": second}, index=["r", "s"])
+    assert wanted.matched == {"a": 2, "b": 1}
+    np.testing.assert_array_equal(wanted["a"], A[2:])
+    by_column = Views(
+        {"a": first.rename_axis("who"), "b": pa.table({"who": ["s", "q"], "x": [1.0, 2.0]})}, id="who"
+    )
+    assert by_column.matched == {"a": 4, "b": 2}
+
+
+def test_what_cannot_be_joined_is_refused():
+    with pytest.raises(ValueError, match=r"'a' 4, 'b' 3.*index"):
+        Views({"a": A, "b": B[:3]})
+    with pytest.raises(ValueError, match=r"two rows named 'p'"):
+        Views({"a": pd.DataFrame(A, index=list("ppqr"))})
+    with pytest.raises(ValueError, match="named like a sample"):
+        Views(
+            {"a": pd.DataFrame(A, index=list("pqrs")), "b": pd.DataFrame(B, index=list("wxyz"))},
+            index=list("pq"),
+        )
+    with pytest.raises(ValueError, match="rows without names"):
+        Views({"a": pd.DataFrame(A, index=list("pqrs")), "b": B[:2]})
+    with pytest.raises(ValueError, match="has no column 'who'"):
+        Views({"a": pa.table({"x": [1.0]})}, id="who")
+
+
+def test_absent_is_a_row_of_nan_a_row_that_is_not_there_or_no_view_at_all():
+    lacking = B.copy()
+    lacking[1] = np.nan
+    views = Views({"a": A, "b": lacking})
+    np.testing.assert_array_equal(views.present[:, 1], [1, 0, 1, 1])
+    assert views.lacking() == {"b": 1}
+    views.check_values()
+    new = ViewLayout.of(views).bring({"a": A[:2]})
+    np.testing.assert_array_equal(new.present, [[1, 0], [1, 0]])
+    assert new.shape == (2, 5)
+    sparse = Views({"a": pd.DataFrame(A, index=list("pqrs")), "b": sp.csr_matrix(B)})
+    assert sparse.complete
+    full = sp.csr_matrix(np.where(np.arange(4)[:, None] == 2, np.nan, B))
+    np.testing.assert_array_equal(Views({"b": full}).present[:, 0], [1, 1, 0, 1])
+
+
+def test_gaps_inside_a_view_and_samples_without_any_are_refused():
+    gap = B.copy()
+    gap[2, 1] = np.nan
+    with pytest.raises(ValueError, match=r"view 'b' contains NaN.*1 sample that has other.*row 2.*impute"):
+        Views({"a": A, "b": gap}).check_values()
+    nothing = np.where(np.arange(4)[:, None] == 3, np.nan, 1.0)
+    with pytest.raises(ValueError, match="row 3 has none of the views"):
+        Views({"a": A * nothing, "b": B * nothing}).check_values()
+
+
+def test_columns_of_new_samples_are_found_by_name():
+    layout = ViewLayout.of(Views({"a": A, "b": pd.DataFrame(B, columns=["x", "y"])}))
+    turned = pd.DataFrame(B[:, ::-1], columns=["y", "x"])
+    np.testing.assert_array_equal(layout.bring({"b": turned, "a": A})["b"], B)
+    with pytest.raises(ValueError, match="no column 'y'"):
+        layout.bring({"b": turned[["x"]]})
+    with pytest.raises(ValueError, match=r"view 'a' has 2 columns.*3"):
+        layout.bring({"a": B})
+    with pytest.raises(ValueError, match=r"no view 'bb'.*'b'"):
+        layout.bring({"bb": B})
+    with pytest.raises(ValueError, match="a dict"):
+        layout.bring([A])
+
+
+def test_views_are_cut_like_an_array():
+    views = Views({"a": A, "b": sp.csr_matrix(B)})
+    for rows in ([2, 0], np.array([True, False, True, False]), slice(1, 3), np.array([3])):
+        cut = _safe_indexing(views, rows) if not isinstance(rows, slice) else views[rows]
+        np.testing.assert_array_equal(cut["a"], A[rows])
+        np.testing.assert_array_equal(cut["b"].toarray(), B[rows])
+    assert _num_samples(views) == len(views) == 4
+    train, test = train_test_split(views, test_size=1, random_state=0)
+    assert (len(train), len(test)) == (3, 1)
+    assert list(views) == ["a", "b"]
+    with pytest.raises(IndexError, match="by samples"):
+        views[:, [0]]
+
+
+def test_what_counts_as_views():
+    assert is_views({"a": A})
+    assert is_views([A, B], 4)
+    assert not is_views([A, A], 2)  # two samples that are matrices
+    assert not is_views([A, B])
+    assert not is_views([[1.0, 2.0], [3.0, 4.0]])
+    assert not is_views(A)
+
+
+def test_columns_are_read_from_their_own_view():
+    poisoned = Views({"a": A, "b": np.full((4, 2), np.nan)})
+    np.testing.assert_array_equal(poisoned.select_columns((2, 0)), A[:, [2, 0]])
+    np.testing.assert_array_equal(
+        Views({"a": A, "b": B}).select_columns((0, 4)), np.column_stack([A[:, 0], B[:, 1]])
+    )
+
+
+def test_kernels_find_views_by_name_and_go_on_every_view_by_default():
+    views = Views({"a": A, "b": pd.DataFrame(B, columns=["x", "y"])})
+    schema = Schema.of(views)
+    names = [kernel.name for kernel in expand_kernels(kw.linear() + kw.gaussian(2.0).on("b"), schema)]
+    assert names == ["linear on a", "linear on b", "gaussian(width=2) on b"]
+    both = expand_kernels(kw.linear().on(["a", "b"]), schema)[0]
+    assert both.name == "linear on a, b"
+    np.testing.assert_allclose(both(views), A @ A.T + B @ B.T)
+    product = expand_kernels(kw.linear().on("a") * kw.linear().on("b"), schema)[0]
+    assert product.looks_at(5) == frozenset(range(5))
+    assert expand_kernels(kw.linear().on("b"), schema)[0].looks_at(5) == {3, 4}
+    with pytest.raises(ValueError, match="no view 'c'"):
+        expand_kernels(kw.linear().on("c"), schema)
+
+
+def test_views_of_objects_reach_kernels_of_objects():
+    views = Views({"a": A, "word": np.array(["aa", "ab", "b", "aa"], dtype=object)})
+    kernel = expand_kernels(kw.function(lambda s, t: float(s == t)).on("word"), Schema.of(views))[0]
+    np.testing.assert_array_equal(kernel(views)[0], [1, 0, 0, 1])
+
+
+def test_the_scaler_standardises_what_is_there():
+    lacking = np.where(np.arange(4)[:, None] == 1, np.nan, A)
+    scaled = ViewScaler().fit_transform({"a": lacking, "b": B, "s": sp.csr_matrix(A)})
+    here = [0, 2, 3]
+    np.testing.assert_allclose(scaled["a"][here].mean(axis=0), 0.0, atol=1e-12)
+    np.testing.assert_allclose(scaled["a"][here].std(axis=0), 1.0)
+    assert np.isnan(scaled["a"][1]).all()
+    np.testing.assert_array_equal(scaled.present[:, 0], [1, 0, 1, 1])
+    np.testing.assert_allclose(scaled["s"].toarray(), A / A.std(axis=0))
+    equal = ViewScaler(equal_views=True).fit_transform({"a": A, "b": B})
+    np.testing.assert_allclose([equal["a"].var(axis=0).sum(), equal["b"].var(axis=0).sum()], 1.0)
