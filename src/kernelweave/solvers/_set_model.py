@@ -55,7 +55,7 @@ class SetModel(CutModel):
         left = fall.copy()
         for _ in range(ASKED):
             left[self.norm.weights(left) > 0] = 0.0
-            if not np.any(left > 0):
+            if np.count_nonzero(left) <= max(left.size - ALL, 0):  # enough for once
                 break
         return np.flatnonzero((left == 0.0) & (fall > 0))
 
