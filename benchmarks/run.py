@@ -28,6 +28,7 @@ BENCHMARKS = (
     "prediction",
     "path",
     "multiclass",
+    "structure",
     "scaling",
     "engines",
     "candidates",
@@ -37,12 +38,14 @@ BENCHMARKS = (
     "streaming",
     "missing",
     "agreement",
+    "targets",
     "rivals",
 )
 #: a module without which a benchmark cannot run
-NEEDS = {"rivals": "MKLpy", "agreement": "cvxpy", "streaming": "pyarrow"}
+NEEDS = {"rivals": "MKLpy", "targets": "himalaya", "agreement": "cvxpy", "streaming": "pyarrow"}
 EXTRAS = {
     "MKLpy": "pip install 'kernelweave[rivals]', or --rivals-python",
+    "himalaya": "pip install 'kernelweave[rivals]', or --rivals-python",
     "cvxpy": "pip install 'kernelweave[test]'",
     "pyarrow": "pip install 'kernelweave[parquet]'",
 }
@@ -126,7 +129,7 @@ def main() -> int:
     print(machine(), end="\n\n")
     outcomes = {}
     for name in [name for name in BENCHMARKS if name in (options.names or BENCHMARKS)]:
-        python = options.rivals_python if name == "rivals" else sys.executable
+        python = options.rivals_python if name in ("rivals", "targets") else sys.executable
         outcomes[name] = run(name, options.quick, python)
     ran = {name: outcome for name, outcome in outcomes.items() if outcome.status is not None}
     rows = [row for outcome in ran.values() for row in outcome.rows]

@@ -214,7 +214,7 @@ def test_views_from_files(folder):
     said = call(
         "fit", "labels.csv", "--target", "diagnosis", "--views", "files.toml", "--json", code=1
     ).output
-    assert "nuclei.csv has no row with patient = 'P5' (85 are missing)" in said
+    assert "nuclei.csv has no row with patient = 'P5' (85 of 90 are missing)" in said
 
 
 def test_regression_noise_and_chosen_C(folder):
@@ -253,6 +253,24 @@ def test_report_of_a_saved_model(folder):
     assert "diagnosis from data.csv" in (folder / "report.html").read_text()
     pd.read_csv("data.csv").iloc[:20].to_csv("few.csv", index=False)
     assert "few.csv has 20 rows" in call("report", "model.skops", "few.csv", "-o", "r2.html", code=1).output
+
+
+def test_a_norm_with_parameters(folder):
+    grouped = (
+        "--views",
+        "views.toml",
+        "--C",
+        "1",
+        "--norm",
+        "grouped:l1,1.5",
+        "--model",
+        "g.skops",
+        "--json",
+    )
+    facts = json.loads(call(*FIT, *grouped).output)
+    assert "inner=1.5" in str(facts["norm"])
+    said = call(*FIT, "--C", "1", "--norm", "at_most:1,2,3", "--model", "x.skops", code=1).output
+    assert "at_most does not take 3 parameters" in said
 
 
 def test_json_of_inspect(folder):

@@ -19,7 +19,9 @@ PAGES = [
     *sorted((ROOT / "docs").glob("*.md")),
 ]
 #: one page a paper
-METHODS = ["groups.md", "multiclass.md", "noisy_labels.md", "similarities.md", "smkl.md", "svrg.md"]
+METHODS = [
+    "groups.md", "many_targets.md", "multiclass.md", "noisy_labels.md", "similarities.md", "smkl.md", "svrg.md",
+]  # fmt: skip
 
 
 def blocks(page: str) -> list[str]:

@@ -15,6 +15,7 @@ from kernelweave import (
     MKLClassifier,
     MKLClassifierCV,
     MKLRegressor,
+    MKLRegressorCV,
     NoisyLabelMKLClassifier,
 )
 from kernelweave import kernels as kw
@@ -30,6 +31,7 @@ ESTIMATORS = [
     MKLClassifier(),
     MKLRegressor(),
     MKLClassifierCV(Cs=[0.1, 1.0], cv=2),
+    MKLRegressorCV(criterion="reml"),
     MeanKernelClassifier(),
     BestKernelClassifier(),
     AlignmentClassifier(),

@@ -407,17 +407,18 @@ def test_partial_fit_says_what_is_wrong():
         MKLClassifier(BANK, center=True, **OPTIONS).partial_fit(X, y, classes=["red", "rose", "white"])
 
 
-def test_the_elastic_norm_is_left_to_ufo():
+def test_ufo_and_newton_agree_on_the_elastic_norm():
     X, y = wine()
-    clf = MKLClassifier(BANK, norm=Elastic(0.1), C=0.1, fit_intercept=False, tol=0.05).fit(X, y)
-    assert clf.solver_ == "ufo"
-    assert clf.certificate_.relative_gap <= 0.05
-    with pytest.raises(
-        ValueError, match=r"with norm='elastic\(0.1\)' and an intercept: with fit_intercept=False .*'ufo'"
-    ):
-        MKLClassifier(BANK, norm=Elastic(0.1)).fit(X, y)
-    with pytest.raises(ValueError, match="choose another loss or norm"):
-        MKLClassifier(BANK, norm=Elastic(0.1), loss="squared").fit(X, y)
+    options = {"norm": Elastic(0.1), "C": 0.1, "fit_intercept": False}
+    clf = MKLClassifier(BANK, solver="ufo", tol=0.05, **options).fit(X, y)
+    exact = MKLClassifier(BANK, tol=1e-4, **options).fit(X, y)
+    assert exact.solver_ == "newton"
+    assert exact.certificate_.dual <= clf.certificate_.primal * (1 + 1e-9)
+    assert clf.certificate_.primal <= 1.06 * exact.certificate_.primal
+    # with an intercept there is newton alone
+    assert MKLClassifier(BANK, norm=Elastic(0.1), C=0.1).fit(X, y).status_ == "converged"
+    with pytest.raises(ValueError, match="'ufo' has no intercept"):
+        MKLClassifier(BANK, solver="ufo", norm=Elastic(0.1)).fit(X, y)
 
 
 def test_working_sets_need_a_loss_that_leaves_samples_out():

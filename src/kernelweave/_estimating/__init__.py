@@ -3,11 +3,19 @@
 from .decisions import finite_decision
 from .one_fit import TimeShares, one_call, one_fit
 from .refusal import unchanged_where_it_raises
-from .targets import check_two_classes, class_columns, encode_classes, weigh_classes, weigh_samples
+from .targets import (
+    check_two_classes,
+    checked_targets,
+    class_columns,
+    encode_classes,
+    weigh_classes,
+    weigh_samples,
+)
 
 __all__ = [
     "TimeShares",
     "check_two_classes",
+    "checked_targets",
     "class_columns",
     "encode_classes",
     "finite_decision",

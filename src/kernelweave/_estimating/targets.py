@@ -5,11 +5,18 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from sklearn.utils import compute_class_weight
+from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
-__all__ = ["check_two_classes", "class_columns", "encode_classes", "weigh_classes", "weigh_samples"]
+__all__ = [
+    "check_two_classes",
+    "checked_targets",
+    "class_columns",
+    "encode_classes",
+    "weigh_classes",
+    "weigh_samples",
+]
 
 
 def encode_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -81,3 +88,37 @@ def class_columns(codes: np.ndarray, k: int) -> np.ndarray:
            [-1., -1.,  1.]])
     """
     return np.where(codes[:, None] == np.arange(k), 1.0, -1.0)
+
+
+def checked_targets(y: Any, missing: bool = False) -> np.ndarray:
+    """Return the targets of a regression as numbers, ``(n,)`` or ``(n, t)``; ``missing`` allows NaN among several.
+
+    A table of one column is one target, with scikit-learn's warning.
+
+    >>> checked_targets([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    targets = check_array(
+        y,
+        ensure_2d=False,
+        dtype=np.float64,
+        input_name="y",
+        ensure_min_features=0,
+        ensure_all_finite="allow-nan",
+    )
+    if targets.ndim == 2 and targets.shape[1] == 0:
+        raise ValueError(f"y has no targets: its shape is {targets.shape}")
+    several = targets.ndim == 2 and targets.shape[1] > 1
+    if not (several and missing):
+        assert_all_finite(targets, input_name="y")
+    if not several:
+        return column_or_1d(targets, warn=True)
+    unknown = np.flatnonzero(np.all(np.isnan(targets), axis=0))
+    if unknown.size:
+        raise ValueError(
+            f"target {unknown[0]} has no value at all ({unknown.size} such): leave them out of y"
+        )
+    return targets

@@ -78,6 +78,14 @@ class BoundKernels:
         self.visit(new, lambda j, entries: out.__setitem__(j, entries))
         return out
 
+    def diagonal(self, new: Any) -> Array:
+        """Normalised ``k_j(x, x)`` of new rows, ``(m, n_new)``."""
+        out = np.empty((len(self.kernels), n_samples(new)))
+        for j, kernel in enumerate(self.kernels):
+            entries = kernel.of_base(kernel.base(new, self.samples)) if self.normaliser.center else None
+            out[j] = self.normaliser.new_diagonal(j, kernel.diag(new), entries)
+        return out
+
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
         """``sum_j weights_j K_j(new, samples) coef`` in blocks of rows; ``(n_new,)`` or ``(n_new, k)``.
 

@@ -9,7 +9,15 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from ._columns import check_columns, column_kinds, column_transformer, views_and_kernels
+from ._columns import (
+    blank_absent,
+    check_columns,
+    column_kinds,
+    column_transformer,
+    refuse_absent,
+    view_steps,
+    views_and_kernels,
+)
 from ._files import matrix_names, read_matrices, read_table
 from ._note import Note
 from ._views import View, join_files, read_views, views_of_groups, views_of_options
@@ -51,6 +59,7 @@ class Options:
     identity: str | None = None
     tol: float = 1e-3
     verbose: int = 0
+    missing: str = "error"
     gmt: Path | None = None
     groups: Path | None = None
     min_size: int = 1
@@ -74,12 +83,14 @@ def train(options: Options) -> Trained:
     frame = read_table(options.data)
     views, identity = _views(options)
     identity = options.identity or identity
-    frame = join_files(frame, views, identity)
+    if options.missing != "error" and not views:
+        raise ValueError("--missing is about views: name them with --view or --views")
+    frame = join_files(frame, views, identity, options.missing)
     y, task = _target(frame, options)
     if identity is not None and identity not in frame:
         raise ValueError(f"{options.data} has no column {identity!r} for --id")
     ids = [str(value) for value in (frame[identity] if identity else range(len(frame)))]
-    note = Note(options.data.name, options.target, task, identity, len(frame))
+    note = Note(options.data.name, options.target, task, identity, len(frame), missing=options.missing)
     steps: list[Any] = []
     notes: list[str] = []
     if options.gram:
@@ -182,14 +193,18 @@ def _columns(
     used = list(dict.fromkeys(column for view in views for column in view.picked))
     kinds = column_kinds(frame, used)
     table = check_columns(frame, kinds)
+    note.views = {view.name: view.picked for view in views} if named else {}
+    note.columns = kinds
+    if options.missing != "error":
+        transformer, kernels = view_steps(table, kinds, views)
+        return blank_absent(frame, table, note.views), [("columns", transformer)], kernels
+    refuse_absent(frame, note.views)
     transformer, starts = column_transformer(table, kinds, views)
     if named:
         kernels = views_and_kernels(views, starts)
     else:
         default = options.kernels in (None, "default")
         kernels = kw.default_bank() if default else kw.preset(str(options.kernels))
-    note.views = {view.name: view.picked for view in views} if named else {}
-    note.columns = kinds
     return table, [("columns", transformer)], kernels
 
 
@@ -233,6 +248,10 @@ def _estimator(kernels: Any, task: str, options: Options, y: Any) -> Any:
     from .. import MKLClassifier, MKLClassifierCV, MKLRegressor, NoisyLabelMKLClassifier
 
     settings: dict[str, Any] = {"tol": options.tol, "verbose": options.verbose}
+    if options.noise_rate is not None and options.missing != "error":
+        raise ValueError(
+            "--noise-rate and --missing do not go together: complete or leave out one of the two"
+        )
     if options.noise_rate is not None:
         if task == "regression":
             raise ValueError("--noise-rate is about wrong labels: the target here is a number")
@@ -242,7 +261,7 @@ def _estimator(kernels: Any, task: str, options: Options, y: Any) -> Any:
             else _number("--noise-rate", options.noise_rate)
         )
         return NoisyLabelMKLClassifier(kernels, noise_rate=rate, **settings)
-    settings["norm"] = _number_or_name(options.norm)
+    settings |= {"norm": _norm(options.norm), "missing": options.missing}
     if options.loss is not None:
         settings["loss"] = options.loss
     if task == "regression":
@@ -289,7 +308,12 @@ def _number(option: str, text: str) -> float:
         raise ValueError(f"{option} takes a number, got {text!r}") from None
 
 
-def _number_or_name(text: str) -> float | str:
+def _norm(text: str) -> Any:
+    """A number, a name, or a norm where parameters follow the name."""
+    from ..norms import norm_from_text
+
+    if ":" in text:
+        return norm_from_text(text)
     try:
         return float(text)
     except ValueError:
@@ -301,6 +325,7 @@ def new_samples_for(
     data: Path | None,
     views_file: Path | None = None,
     gram: Sequence[Path] = (),
+    view_files: Sequence[str] = (),
 ) -> tuple[Any, Any]:
     """Samples for a model from a new table or from rows of kernel matrices; and the table, if there is one."""
     frame = None if data is None else read_table(data)
@@ -318,8 +343,14 @@ def new_samples_for(
         raise ValueError("give a table of new samples")
     if views_file is not None:
         views, identity = read_views(views_file)
-        frame = join_files(frame, views, identity)
-    return check_columns(frame, note.columns), frame
+        frame = join_files(frame, views, identity, note.missing)
+    frame = join_files(frame, views_of_options(view_files), note.id, note.missing)
+    if note.missing == "error":
+        return check_columns(frame, note.columns), frame
+    for columns in note.views.values():  # a view of which there is no column is missing for everybody
+        if not any(column in frame for column in columns):
+            frame = frame.assign(**dict.fromkeys(columns, float("nan")))
+    return blank_absent(frame, check_columns(frame, note.columns), note.views), frame
 
 
 def progress_bar(what: str, quiet: bool) -> Any:

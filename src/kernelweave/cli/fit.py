@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 __all__ = ["fit"]
 
@@ -39,8 +40,15 @@ class ListOptions(click.Command):
     "--view",
     "views",
     multiple=True,
-    metavar="NAME=COLUMNS",
-    help="A view without a file: names and patterns, separated by commas.",
+    metavar="NAME=COLUMNS|FILE",
+    help="A view: names and patterns of columns, separated by commas, or a file of its own, joined by --id.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "mean", "predict"]),
+    default="error",
+    show_default=True,
+    help="Rows that lack a whole view: refused, or completed by its mean or by what the other views predict.",
 )
 @click.option("--gmt", type=FILE, help="Gene sets in GMT: a linear kernel for every set of columns.")
 @click.option(
@@ -63,7 +71,11 @@ class ListOptions(click.Command):
     "--C", "C", default="cv", show_default=True, help="Weight of the loss; 'cv' picks it by cross-validation."
 )
 @click.option(
-    "--norm", default="l1", show_default=True, help="l1 (sparse), a number p, entropy, max or uniform."
+    "--norm",
+    default="l1",
+    show_default=True,
+    help="l1 (sparse), a number p, or a name of `kernelweave methods`, with parameters as in elastic_net:0.3, "
+    "at_most:5 or grouped:l1,2 (groups are the views).",
 )
 @click.option(
     "--loss",
@@ -94,8 +106,8 @@ class ListOptions(click.Command):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option("--quiet", is_flag=True, help="No progress bars.")
 def fit(
-    data: Path, target: str, views_file: Path | None, views: tuple[str, ...], gmt: Path | None,
-    groups: Path | None, min_size: int, kernels: str | None,
+    data: Path, target: str, views_file: Path | None, views: tuple[str, ...], missing: str,
+    gmt: Path | None, groups: Path | None, min_size: int, kernels: str | None,
     gram: tuple[Path, ...], C: str, norm: str, loss: str | None, noise_rate: str | None, task: str,
     drop: tuple[str, ...], identity: str | None, tol: float, model: Path | None, report_to: Path | None,
     folds: int, force: bool, as_json: bool, quiet: bool,
@@ -106,6 +118,8 @@ def fit(
     kernelweave fit data.csv --target label --model model.skops
     kernelweave fit data.csv --target label --views views.toml --model model.skops --report report.html
     kernelweave fit data.csv --target label --view genes='gene_*' --view clinic=age,stage --model model.skops
+    kernelweave fit labels.csv --target label --id patient --view rna=rna.csv --view protein=proteins.csv \
+        --missing predict --model model.skops
     kernelweave fit labels.csv --target label --gram k1.npy k2.npy --C 10 --model model.skops
     kernelweave fit data.parquet --target label --noise-rate estimate --report report.html
 
@@ -124,7 +138,8 @@ def fit(
     if model is None and report_to is None and not as_json:
         raise click.UsageError("nothing to do: give --model, --report or --json")
     read = (*gram, *(path for path in (gmt, groups) if path is not None))
-    check_outputs({"--model": model, "--report": report_to}, input_files(data, views_file, read), force)
+    inputs = input_files(data, views_file, read, views=views)
+    check_outputs({"--model": model, "--report": report_to}, inputs, force)
     from .. import __version__
     from .._numerics.interrupts import one_interrupt
     from ..persistence import save
@@ -134,7 +149,8 @@ def fit(
     quiet = quiet or as_json
     options = Options(
         data, target, views_file, views, kernels, gram, C, norm, loss, noise_rate, task, drop, identity, tol,
-        verbose=int(not quiet and sys.stderr.isatty()), gmt=gmt, groups=groups, min_size=min_size,
+        verbose=int(not quiet and sys.stderr.isatty()), missing=missing,
+        gmt=gmt, groups=groups, min_size=min_size,
     )  # fmt: skip
     with plain_errors(), one_interrupt() as work:
         trained = train(options)
@@ -206,11 +222,11 @@ def _command() -> str:
         value = context.params.get(str(parameter.name))
         if isinstance(parameter, click.Argument):
             words.append(str(value))
-        elif isinstance(parameter, click.Option) and value != parameter.get_default(context):
+        elif context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
             option = max(parameter.opts, key=len)
             if option in ("--json", "--quiet", "--force"):
                 continue
             values = value if isinstance(value, tuple) else (value,)
             for given in values:
-                words += [option] if parameter.is_flag else [option, str(given)]
+                words += [option] if getattr(parameter, "is_flag", False) else [option, str(given)]
     return shlex.join(words)

@@ -9,6 +9,7 @@ from .kernel_matrix import KernelMatrixDisplay
 from .noise import NoiseDisplay
 from .path import PathDisplay
 from .spectrum import SpectrumDisplay
+from .variance import VarianceDisplay
 from .weights import WeightsDisplay
 
 __all__ = [
@@ -18,5 +19,6 @@ __all__ = [
     "NoiseDisplay",
     "PathDisplay",
     "SpectrumDisplay",
+    "VarianceDisplay",
     "WeightsDisplay",
 ]

@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import replace
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -14,11 +12,10 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import BaseCrossValidator, check_cv
 
 from .._estimating import TimeShares, one_fit
-from ..exceptions import KernelWeaveConvergenceWarning
 from ..norms import make_norm
 from ._bind import bind
-from ._plan import Plan
-from ._search import Search
+from ._parameters import keep_parameters
+from ._search import SEARCH, Search, norm_plans, refuse_centred_cosine
 from ._types import (
     Array,
     Bytes,
@@ -36,13 +33,7 @@ from ._types import (
 from .classifier import Labelled, MKLClassifier, labels_of
 from .path import checked_Cs
 
-if TYPE_CHECKING:
-    import pandas as pd
-
 __all__ = ["MKLClassifierCV"]
-
-#: share of ``max_seconds`` for the search; the rest is for the fit with what was chosen
-SEARCH = 0.75
 
 
 class MKLClassifierCV(MKLClassifier):
@@ -87,6 +78,11 @@ class MKLClassifierCV(MKLClassifier):
     True
     """
 
+    Cs: ArrayLike
+    norms: Sequence[NormLike] | None
+    cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None
+    scoring: str | Callable[..., float] | None
+
     def __init__(
         self,
         kernels: KernelsLike = None,
@@ -115,34 +111,9 @@ class MKLClassifierCV(MKLClassifier):
         callback: Callback | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        missing: str = "error",
     ) -> None:
-        super().__init__(
-            kernels,
-            loss=loss,
-            norm=norm,
-            C=C,
-            solver=solver,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            normalize=normalize,
-            center=center,
-            multi_class=multi_class,
-            class_weight=class_weight,
-            max_iter=max_iter,
-            max_seconds=max_seconds,
-            storage=storage,
-            dtype=dtype,
-            memory_budget=memory_budget,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            callback=callback,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        self.Cs = Cs
-        self.norms = norms
-        self.cv = cv
-        self.scoring = scoring
+        keep_parameters(self, locals())
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None, groups: Column = None) -> Self:
@@ -160,14 +131,10 @@ class MKLClassifierCV(MKLClassifier):
         self
         """
         Cs = checked_Cs(self.Cs)
-        if self.center and self.normalize == "cosine":
-            raise ValueError(
-                "MKLClassifierCV cannot share a bank that is centred and cosine-normalised: use normalize='trace', or "
-                "GridSearchCV over MKLClassifier"
-            )
         labelled = self._checked(X, y, sample_weight)
         plan, tasks = labelled.plan, labelled.tasks()
-        plans = self._plans(plan)
+        refuse_centred_cosine(plan, "MKLClassifier")
+        plans = norm_plans(plan, self.norms, labelled.training)
         splits = self._splits(labelled, groups)
         search = Search(
             bind(labelled.training, plan.bank),
@@ -178,30 +145,11 @@ class MKLClassifierCV(MKLClassifier):
             lambda values, held_out: self._score_of(values, labelled.codes[held_out]),
             TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH),
         )
-        table = search.run()
-        means = self._judged(table, len(splits), search.size).groupby(["choice", "C"])["score"].mean()
-        # ties go to the first norm and the smallest C, the most regularised
-        place, C = best = means[means == means.max()].index[0]
-        self.cv_results_ = table.drop(columns="choice")
-        self.best_score_ = float(means.max())
-        self.norm_ = plans[place].norm
-        # cut short, there may be no time for more than a look at where the search ended
-        starts = search.points[best] if search.stops.used_up else [None] * len(tasks)
-        chosen = [
-            replace(task, norm=self.norm_, C=float(C), start=start)
-            for task, start in zip(tasks, starts, strict=True)
-        ]
-        self._solve(search.bound, plans[place], chosen)
+        chosen = search.choose()
+        self.cv_results_, self.best_score_ = chosen.table, chosen.score
+        self.norm_ = make_norm(self.norm if self.norms is None else self.norms[chosen.place])
+        self._solve(search.bound, chosen.plan, chosen.tasks)
         return self
-
-    def _plans(self, plan: Plan) -> list[Plan]:
-        """Return the plan with every norm to try, each checked to fit the loss and the solver."""
-        if self.norms is None:
-            return [plan]
-        norms = [make_norm(norm) for norm in self.norms]
-        if not norms:
-            raise ValueError("norms is empty: give at least one norm, or None for `norm` alone")
-        return [plan.with_norm(norm) for norm in norms]
 
     def _splits(self, labelled: Labelled, groups: Column) -> list[tuple[Codes, Codes]]:
         """Return the folds; each must have training samples of every class."""
@@ -214,19 +162,6 @@ class MKLClassifierCV(MKLClassifier):
                     f"fold {fold} has training samples of some classes only: use fewer folds, or stratify"
                 )
         return splits
-
-    def _judged(self, table: pd.DataFrame, folds: int, pairs: int) -> pd.DataFrame:
-        """Return the part of the table to choose by: the complete folds where the search was cut short after one."""
-        complete = int((table.groupby("fold").size() == pairs).sum())
-        if complete == folds:
-            return table
-        warnings.warn(
-            f"the search was cut short after {len(table)} of {folds * pairs} fits, {complete} of {folds} folds: C and "
-            "norm were chosen by what was known then",
-            KernelWeaveConvergenceWarning,
-            stacklevel=4,
-        )
-        return table[table["fold"] < complete] if complete else table
 
     def _score_of(self, values: Array, codes: Codes) -> float:
         known = _KnownDecisions(values, self.classes_)

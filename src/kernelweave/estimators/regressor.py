@@ -7,12 +7,19 @@ from typing import Self
 import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils import Tags
+from sklearn.utils.validation import check_is_fitted
 
-from .._estimating import one_fit, weigh_samples
+from .._estimating import checked_targets, one_fit, weigh_samples
 from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
+from ..views import join_on
 from ._base import BaseMKL
+from ._deviation import Spread, deviations
+from ._inputs import Training, new_samples
+from ._parameters import keep_parameters
+from ._plan import Plan
+from ._structure import plan_for_kernels
 from ._tasks import Task
 from ._types import (
     Array,
@@ -28,7 +35,9 @@ from ._types import (
     SolverLike,
 )
 
-__all__ = ["MKLRegressor"]
+__all__ = ["MULTI_OUTPUT", "MKLRegressor"]
+
+MULTI_OUTPUT = ("shared", "each")
 
 
 class MKLRegressor(RegressorMixin, BaseMKL):
@@ -40,14 +49,21 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         As for ``MKLClassifier``.
     loss : str or Loss, default="squared"
         ``squared`` or ``epsilon_insensitive`` (``losses.EpsilonInsensitive(epsilon)`` for another tube).
+    multi_output : {"shared", "each"}, default="shared"
+        What is learnt for several targets ``(n, t)``: one set of kernel weights for all, in one convex problem, the sum
+        of the targets' objectives; or one problem and one set of weights per target.  Shared weights listen most to
+        the targets that vary most: bring them to one scale (``TransformedTargetRegressor(transformer=
+        StandardScaler())``) unless their units are the same.  With the squared loss the cost of shared weights does not
+        grow with the number of targets beyond n.
     norm, C, solver, tol, fit_intercept, normalize, center, max_iter, max_seconds, storage, dtype, memory_budget, \
-warm_start, checkpoint, callback, n_jobs, verbose, device :
+warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         As for ``MKLClassifier``.
 
     Attributes
     ----------
     weights_, kernel_names_, dual_coef_, intercept_, certificate_, trace_, n_passes_, n_iter_, solver_, status_ :
-        As for ``MKLClassifier``.
+        As for ``MKLClassifier``; for t targets ``dual_coef_`` is ``(n, t)``, ``intercept_`` ``(t,)`` and ``weights_``
+        ``(m,)`` where shared, ``(t, m)`` where each target has its own.
 
     Examples
     --------
@@ -60,6 +76,8 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
     """
 
     _task = "regression"
+
+    multi_output: str
 
     def __init__(
         self,
@@ -84,29 +102,10 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         n_jobs: int | None = None,
         verbose: int = 0,
         device: Device = None,
+        missing: str = "error",
+        multi_output: str = "shared",
     ) -> None:
-        super().__init__(
-            kernels,
-            loss=loss,
-            norm=norm,
-            C=C,
-            solver=solver,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            normalize=normalize,
-            center=center,
-            max_iter=max_iter,
-            max_seconds=max_seconds,
-            storage=storage,
-            dtype=dtype,
-            memory_budget=memory_budget,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            callback=callback,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            device=device,
-        )
+        keep_parameters(self, locals())
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None) -> Self:
@@ -116,8 +115,8 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         ----------
         X : samples
             As for ``MKLClassifier.fit``.
-        y : array of shape (n,)
-            Targets.
+        y : array of shape (n,) or (n, t)
+            Targets; with ``multi_output="each"`` an entry of several may be missing (NaN).
         sample_weight : array of shape (n,), optional
             Factors of C by sample.
 
@@ -125,20 +124,89 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         -------
         self
         """
+        training, plan, tasks = self._prepared(X, y, sample_weight)
+        self._fit(training, plan, tasks)
+        self._keep_spread(tasks, plan)
+        return self
+
+    def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
+        """Check parameters and input; return samples, plan and what there is to solve."""
         plan = self._plan()
-        if y is None:
-            raise ValueError("requires y to be passed, but the target y is None")
-        y = column_or_1d(
-            check_array(on_host(in_memory(y)), ensure_2d=False, dtype=np.float64, input_name="y"), warn=True
-        )
+        X, y = join_on(X, y), self._targets(y)
         training = self._training(X, plan.bank, len(y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
-        self._fit(training, plan, [Task(y, weight, "y", plan.loss, plan.norm, plan.C)])
-        return self
+        plan = plan_for_kernels(plan, training)
+        return training, plan, self._tasks(y, weight, plan)
+
+    def _keep_spread(self, tasks: list[Task], plan: Plan) -> None:
+        """Keep what standard deviations of predictions need, where the loss has a Gaussian noise to it."""
+        spread, weight = None, tasks[0].weight
+        complete = all(np.array_equal(task.weight, weight) for task in tasks)
+        if plan.loss.least_squares and complete:
+            y = np.column_stack([task.y for task in tasks])
+            table, beta = (values.reshape(len(y), -1) for values in (y, self.dual_coef_))
+            C = np.broadcast_to(np.asarray(self.C_, dtype=float), (table.shape[1],))
+            spread = Spread.of(table, beta, C, weight, plan.fit_intercept)
+        self._keep_where_there("_spread", spread)
+
+    def _targets(self, y: Column) -> Array:
+        """Return checked targets, ``(n,)`` or ``(n, t)``; a single column is one target, with a warning."""
+        if self.multi_output not in MULTI_OUTPUT:
+            raise ValueError(
+                f"multi_output must be one of {', '.join(MULTI_OUTPUT)}, got {self.multi_output!r}"
+            )
+        return checked_targets(on_host(in_memory(y)), missing=self.multi_output == "each")
+
+    def _tasks(self, y: Array, weight: Array, plan: Plan) -> list[Task]:
+        """Return one task for targets that share their weights, else one per target."""
+        if y.ndim == 1 or self.multi_output == "shared":
+            return [Task(y, weight, "y", plan.loss, plan.norm, plan.C)]
+        known = np.isfinite(y)
+        return [
+            Task(
+                np.where(known[:, k], y[:, k], 0.0),
+                weight * known[:, k],
+                k,
+                plan.loss,
+                plan.norm,
+                plan.C,
+                of="target",
+            )
+            for k in range(y.shape[1])
+        ]
+
+    def __sklearn_tags__(self) -> Tags:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.multi_output = True
+        tags.target_tags.single_output = True
+        return tags
 
     @lazily
-    def predict(self, X: Samples) -> Array:
-        """Return predicted values."""
+    def _predictions(self, X: Samples) -> Array:
         return self._decision(X)
+
+    def predict(self, X: Samples, return_std: bool = False) -> Array | tuple[Array, Array]:
+        """Return predicted values.
+
+        Parameters
+        ----------
+        X : samples
+            As for ``fit``.
+        return_std : bool, default=False
+            Whether to return standard deviations of new observations too, for the squared loss: those of a Gaussian
+            process with the learnt kernel, intercept and noise.  That the kernel was learnt is not in them.
+
+        Returns
+        -------
+        array of shape (n_new,) or (n_new, t), or two of them
+        """
+        if not return_std:
+            return self._predictions(X)
+        check_is_fitted(self, "dual_coef_")
+        if not hasattr(self, "_spread"):
+            raise ValueError("return_std=True needs loss='squared' and targets without missing entries")
+        values = self._decision(X)
+        spread = deviations(self._function, self._spread, new_samples(self, X, self._kind))
+        return values, spread.reshape(values.shape)

@@ -5,21 +5,30 @@ from .explain import Contributions, contributions, feature_weights
 from .groups import group_table
 from .permutation import view_p_values
 from .stability import WeightStability, weight_stability
+from .subsets import WithoutView, drop_view, view_subsets
+from .variance import VarianceSplit, r2_split, split_r2, variance_shares
 from .views import final_estimator, kernel_families, kernel_views
 
 __all__ = [
     "Agreement",
     "Contributions",
     "Indefiniteness",
+    "VarianceSplit",
     "WeightStability",
+    "WithoutView",
     "agreement",
     "contributions",
+    "drop_view",
     "feature_weights",
     "final_estimator",
     "group_table",
     "indefiniteness",
     "kernel_families",
     "kernel_views",
+    "r2_split",
+    "split_r2",
+    "variance_shares",
     "view_p_values",
+    "view_subsets",
     "weight_stability",
 ]

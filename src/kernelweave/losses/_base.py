@@ -69,6 +69,8 @@ class Loss(Component):
     #: whether a row ``(k,)`` of f is judged as a whole: ``value`` and ``conjugate`` are then one number per row, and
     #: the dual set ties the row's coefficients together
     joint: ClassVar[bool] = False
+    #: whether this is the squared loss: columns of targets then share one factorisation, and can be rotated together
+    least_squares: ClassVar[bool] = False
 
     @property
     def has_quadratic_dual(self) -> bool:

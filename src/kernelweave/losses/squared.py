@@ -15,6 +15,7 @@ class Squared(Loss, registered_as="squared"):
     tasks = frozenset({"classification", "regression"})
     smoothness = 2.0
     has_curvature = True
+    least_squares = True
 
     def value(self, y: Array, f: Array) -> Array:
         return (y - f) ** 2
@@ -34,6 +35,16 @@ class Squared(Loss, registered_as="squared"):
     def quadratic_dual(self, y: Array) -> QuadraticDual:
         return QuadraticDual(y, 0.0, 0.5, *self.bounds(y))
 
-    def _intercept(self, y: Array, f: Array, c: Array) -> float:
-        total = float(np.sum(c))
-        return float(np.sum(c * (y - f))) / total if total > 0 else 0.0
+    def project(self, y: Array, beta: Array, c: Array, zero_sum: bool) -> Array:
+        """Coefficients are free: what has no weight is zero, and the mean of the rest is taken off."""
+        used = c > 0
+        inside = np.where(used, beta, 0.0)
+        if not zero_sum:
+            return inside
+        return np.asarray(inside - used * (inside.sum(axis=0) / np.maximum(used.sum(axis=0), 1)))
+
+    def best_intercept(self, y: Array, f: Array, c: Array) -> float | Array:
+        """Return the weighted mean of the residuals, of every column."""
+        total = c.sum(axis=0)
+        mean = np.sum(c * (y - f), axis=0) / np.where(total > 0, total, 1.0)
+        return float(mean) if f.ndim == 1 else np.asarray(mean)

@@ -7,26 +7,57 @@ from typing import Any
 import numpy as np
 
 from ._base import Norm, registry
+from .at_most import AtMost
 from .elastic import Elastic
+from .elastic_net import ElasticNet
 from .entropy import Entropy
 from .fixed import Fixed, Uniform
+from .fixed_parts import FixedParts
+from .grouped import Grouped
 from .l1 import L1
 from .lp import Block, Lp
 from .maximum import Maximum
 
 __all__ = [
     "L1",
+    "AtMost",
     "Block",
     "Elastic",
+    "ElasticNet",
     "Entropy",
     "Fixed",
+    "FixedParts",
+    "Grouped",
     "Lp",
     "Maximum",
     "Norm",
     "Uniform",
     "make_norm",
+    "norm_from_text",
     "registry",
 ]
+
+
+def norm_from_text(text: str) -> Norm:
+    """Return the norm that a name with its first parameters stands for, as the command line takes it.
+
+    >>> norm_from_text("at_most:5"), norm_from_text("grouped:l1,1.5")
+    (AtMost(k=5), Grouped(inner=1.5))
+    """
+    name, _, values = text.partition(":")
+    given = [_number(value.strip()) for value in values.split(",")]
+    try:
+        return registry[name](*given)
+    except TypeError as error:
+        raise ValueError(f"{text!r}: {name} does not take {len(given)} parameters") from error
+
+
+def _number(text: str) -> float | str:
+    try:
+        value = float(text)
+    except ValueError:
+        return text
+    return int(value) if value.is_integer() and text.lstrip("+-").isdigit() else value
 
 
 def make_norm(norm: Any) -> Norm:

@@ -57,6 +57,9 @@ class Curvature:
             self._later = partial(_root_by_steps, block, loose, products, problem.fit_intercept)
         elif problem.loss.joint:
             self._parts = [_gather_rows(problem, K, inner.beta, rows, products)]
+        elif problem.y.ndim == 2 and problem.columns_alike:
+            block = K if whole else _square(K, rows)
+            self._later = partial(_least_squares_root, problem, block, inner, rows, products)
         elif problem.y.ndim == 1:
             self._parts = [_gather(problem, K, inner.beta, problem.y, problem.c, rows, products)]
         else:
@@ -216,6 +219,27 @@ def _root_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: 
 def _root_of_hessian(H: Array) -> Array:
     values, axes = np.linalg.eigh(0.5 * (H + H.T))
     return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T)
+
+
+def _least_squares_root(
+    problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
+) -> Array:
+    """The root for columns of targets under the squared loss: one factor serves all of them.
+
+    ``H_jk = sum over columns of V_j'M V_k``, M the inverse of ``K + 1 / (2c)``, deflated by the ones of an intercept.
+    """
+    c = problem.c[rows, 0]
+    m, n, _ = products.shape
+    block = np.array(K, dtype=float)
+    block.flat[:: n + 1] += problem.loss.dual_curvature(problem.y[rows, 0], inner.beta[rows, 0] / c) / c
+    lower = _stable_cholesky(block, 1e-15)
+    columns = np.moveaxis(products, 0, 1).reshape(n, -1)
+    solved = solve_triangular(lower, columns, lower=True, check_finite=False)
+    if problem.fit_intercept:
+        ones = solve_triangular(lower, np.ones(n), lower=True, check_finite=False)
+        solved -= np.multiply.outer(ones, (ones @ solved) / (ones @ ones))
+    by_kernel = np.moveaxis(solved.reshape(n, m, -1), 1, 0).reshape(m, -1)
+    return _root_of_hessian(by_kernel @ by_kernel.T)
 
 
 def _softmax_root(

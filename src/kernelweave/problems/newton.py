@@ -11,56 +11,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .._numerics.deadline import time_left
-from ..losses import Loss
 from .certificate import Array
-from .fixed import FixedSolution, assess
+from .fixed import FixedSolution, Inner
 
-__all__ = ["Inner", "System", "descend", "solve_newton"]
+__all__ = ["System", "descend", "solve_newton"]
 
 #: iterations at most, and in a row without progress: then rounding has taken over
 MOST, IDLE = 100, 6
 #: shortest step that is tried, and share of the slope that a step has to gain
 SHORTEST, ENOUGH = 1e-10, 1e-4
-
-
-@dataclass(frozen=True)
-class Inner:
-    """The inner problem; the fields are the arguments of ``solve_fixed``."""
-
-    K: Array
-    loss: Loss
-    y: Array
-    c: Array
-    fit_intercept: bool
-
-    def with_intercept(self, decision: Array) -> Array:
-        """Decision values with the best intercept."""
-        b: Any = self.loss.best_intercept(self.y, decision, self.c) if self.fit_intercept else 0.0
-        return np.asarray(decision + b)
-
-    def gradient(self, f: Array) -> Array:
-        """Derivative of the loss in the decision values, intercept included."""
-        return np.asarray(self.c * self.loss.gradient(self.y, f))
-
-    def objective(self, beta: Array, decision: Array, f: Array) -> float:
-        """Primal objective at coefficients, their product with K and the decision values."""
-        # a quadratic form below zero is rounding, and following it down would lead nowhere
-        return 0.5 * max(float(np.vdot(beta, decision)), 0.0) + self.loss.total(self.y, f, self.c)
-
-    def project(self, beta: Array) -> Array:
-        """Nearest coefficients of the dual set."""
-        return self.loss.project(self.y, beta, self.c, self.fit_intercept)
-
-    def assess(self, beta: Array, product: Array, iterations: int) -> FixedSolution:
-        """Bounds at coefficients of the dual set."""
-        return assess(self.loss, self.y, self.c, beta, product, self.fit_intercept, iterations)
 
 
 class System:
@@ -157,8 +121,8 @@ def _length(
 
 
 def solve_newton(inner: Inner, target: float, start: FixedSolution | None) -> FixedSolution:
-    """Solve an inner problem of one column."""
-    beta = decision = np.zeros(inner.y.size)
+    """Solve an inner problem of one column, or of several that have the same curvature: the squared loss."""
+    beta = decision = np.zeros(inner.y.shape)
     if start is not None:
         decision = inner.K @ start.beta
         factor = _shrunk_start(inner, start.beta, decision)
@@ -169,7 +133,8 @@ def solve_newton(inner: Inner, target: float, start: FixedSolution | None) -> Fi
 class _Column(System):
     """``(K + W^-1) step + shift of b = -W^-1 (beta + g)``, W the curvatures and g the gradients of the loss.
 
-    It is solved in the form ``W^1/2 (I + W^1/2 K W^1/2)^-1 W^1/2`` that stays well conditioned where curvatures vanish.
+    Columns of targets under the squared loss share W, and so the factor.  The system is solved in the form
+    ``W^1/2 (I + W^1/2 K W^1/2)^-1 W^1/2`` that stays well conditioned where curvatures vanish.
     """
 
     def __init__(self, inner: Inner) -> None:
@@ -184,14 +149,17 @@ class _Column(System):
     def direction(self, beta: Array, f: Array, gradient: Array) -> Array:
         inner = self.inner
         began = time.perf_counter()
-        root = np.sqrt(np.maximum(inner.c * inner.loss.curvature(inner.y, f), self.floor))
+        curvature = inner.c * inner.loss.curvature(inner.y, f)
+        root = np.sqrt(np.maximum(curvature.reshape(len(curvature), -1)[:, 0], self.floor))
+        column = root.reshape(-1, *(1,) * (beta.ndim - 1))
         solve = _inverse((root[:, None] * inner.K) * root[None, :])
         self.factorising = time.perf_counter() - began
         # from the residual, not for the new point: its rounding shrinks with it
-        direction = -root * solve((beta + gradient) / root)
+        direction = -column * solve((beta + gradient) / column)
         if inner.fit_intercept:
             ones = root * solve(root)
-            direction = direction - ones * (np.sum(beta + direction) / np.sum(ones))
+            shift = np.sum(beta + direction, axis=0) / np.sum(ones)
+            direction = direction - np.multiply.outer(ones, shift)
         return np.asarray(direction)
 
 

@@ -73,7 +73,7 @@ def _chosen(split: Any, seed: int) -> tuple[float, float]:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KernelWeaveConvergenceWarning)
         search.fit(split.X, split.y)
-    return float(search.norm_.r), float(search.C_)
+    return float(search.norm_.r or 1.0), float(search.C_)
 
 
 def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:

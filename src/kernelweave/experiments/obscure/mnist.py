@@ -82,7 +82,7 @@ def chosen(n: int) -> tuple[int, float, float, float, float, float]:
         search = MKLClassifierCV(kernels, norms=[Block(p) for p in EXPONENTS], **options).fit(some.X, some.y)
         mean = MKLClassifierCV(kernels, norm="uniform", **options).fit(some.X, some.y)
     seconds = time.process_time() - began
-    return degree, width, float(search.norm_.r), float(search.C_), float(mean.C_), seconds
+    return degree, width, float(search.norm_.r or 1.0), float(search.C_), float(mean.C_), seconds
 
 
 def work(key: Key) -> list[Row]:

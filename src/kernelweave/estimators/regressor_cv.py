@@ -1,0 +1,329 @@
+"""MKLRegressorCV: weights and ridge of every target by evidence, or C and norm by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
+from typing import TYPE_CHECKING, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.metrics import check_scoring, r2_score
+from sklearn.model_selection import BaseCrossValidator, check_cv
+
+from .._estimating import TimeShares, one_fit, weigh_samples
+from ..banks import KernelFunction, support
+from ..cluster import in_memory
+from ._bind import Bound, bind
+from ._deviation import Spread
+from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of
+from ._parameters import keep_parameters
+from ._plan import Plan
+from ._search import SEARCH, Search, norm_plans, refuse_centred_cosine
+from ._types import (
+    Array,
+    Bytes,
+    Callback,
+    Codes,
+    Column,
+    FileName,
+    KernelsLike,
+    LossLike,
+    NormLike,
+    Samples,
+    SolverLike,
+)
+from .path import checked_Cs
+from .regressor import MKLRegressor
+
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["MKLRegressorCV"]
+
+CRITERIA = ("convex", *EVIDENCE)
+
+
+class MKLRegressorCV(MKLRegressor):
+    """Multiple kernel regression with the strength of regularisation chosen from the data, for every target by itself.
+
+    With ``criterion="convex"`` C, and if wanted the norm, are chosen by cross-validation along warm-started paths on
+    one bank, and every fit is certified.  The other criteria choose one weight per kernel and target together with the
+    ridge: more flexible and quicker for many targets, but the criterion is not convex, so that a choice is known to be
+    stationary and not known to be the best.  :doc:`/many_targets` says which to take when.
+
+    Parameters
+    ----------
+    kernels : kernels
+        As for ``MKLClassifier``.
+    criterion : {"convex", "reml", "loo", "folds"}, default="convex"
+        What the choice is made by: cross-validated scores of the convex problem; the restricted marginal likelihood;
+        squared errors of samples that are left out one by one, or fold by fold.
+    Cs, norms, scoring :
+        For the convex criterion, as for ``MKLClassifierCV``; None is R2.
+    cv : int, splitter or iterable, default=None
+        Folds of ``convex`` and ``folds``, as in scikit-learn.  For blocks of time take ``KFold(shuffle=False)``.
+    targets_in_batch : int, optional
+        Targets that the criteria by evidence work on together; by default as many as go well with memory.  The answer
+        does not depend on it.
+    multi_output : {"each", "shared"}, default="each"
+        Whether the convex criterion chooses for every target by itself.
+    **others
+        As for ``MKLRegressor``; its ``C`` is not used.  Kernels are centred by default.
+
+    Attributes
+    ----------
+    weights_ : array of shape (m,) or (t, m)
+        They sum to one, or are all zero where no kernel helps.
+    alpha_, C_ : float or array of shape (t,)
+        The ridge beside the mixed kernel, and ``C = 1 / (2 alpha)``.
+    criterion_ : str
+    scores_ : float or array of shape (t,)
+        R2 of held-out samples by the folds (``convex``, ``folds``) or one by one; the choice has seen them.
+    targets_ : DataFrame
+        One row per target: the criterion's value, score, alpha, kernels with weight, ``slope`` (the largest derivative
+        of the criterion's logarithm in the logarithm of a weight), ``relative_gap`` (of the problem solved for given
+        choices) and ``status``.  ``certified``: the convex problem is proved to be solved to ``tol``; ``stationary``:
+        the ridge regression is, and no step of the weights promises a gain worth having; ``max_steps``: some might;
+        ``constant``: there is nothing to learn.
+    certificate_ :
+        Of the convex problems, or of the ridge regressions with the chosen weights.
+    cv_results_, norm_ :
+        Of the convex criterion, as for ``MKLClassifierCV``; for several targets a column ``target``, and a list.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import MKLRegressorCV, kernels as kw
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(80, 6))
+    >>> Y = np.column_stack([X[:, 0], X[:, 4] - X[:, 5]]) + 0.1 * rng.normal(size=(80, 2))
+    >>> views = kw.per_view({"first": slice(0, 3), "last": slice(3, 6)}, kw.linear())
+    >>> MKLRegressorCV(views, criterion="reml").fit(X, Y).weights_.round(1).tolist()
+    [[1.0, 0.0], [0.0, 1.0]]
+    """
+
+    criterion: str
+    Cs: ArrayLike
+    norms: Sequence[NormLike] | None
+    cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None
+    scoring: str | Callable[..., float] | None
+    targets_in_batch: int | None
+
+    def __init__(
+        self,
+        kernels: KernelsLike = None,
+        *,
+        criterion: str = "convex",
+        Cs: ArrayLike = 10,
+        norms: Sequence[NormLike] | None = None,
+        cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None = None,
+        scoring: str | Callable[..., float] | None = None,
+        targets_in_batch: int | None = None,
+        loss: LossLike = "squared",
+        norm: NormLike = "l1",
+        C: float = 1.0,
+        solver: SolverLike = "auto",
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        normalize: str | None = "trace",
+        center: bool = True,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        storage: str = "auto",
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
+        warm_start: bool = False,
+        checkpoint: FileName | None = None,
+        callback: Callback | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        multi_output: str = "each",
+    ) -> None:
+        keep_parameters(self, locals())
+
+    @one_fit
+    def fit(self, X: Samples, y: Column, sample_weight: Column = None, groups: Column = None) -> Self:
+        """Choose by the criterion, and fit all samples with what was chosen.
+
+        Parameters
+        ----------
+        X, y, sample_weight :
+            As for ``MKLRegressor.fit``; missing entries of y go with the convex criterion alone.
+        groups : array of shape (n,), optional
+            For group-aware splitters.
+
+        Returns
+        -------
+        self
+        """
+        plan = self._plan()
+        self._check_options(plan, groups)
+        Y = self._targets(y)
+        training = self._training(X, plan.bank, len(Y))
+        weight = weigh_samples(in_memory(sample_weight), training.n)
+        if not np.any(weight > 0):
+            raise ValueError("all sample weights are zero")
+        self.criterion_ = self.criterion
+
+        def splits() -> list[tuple[Codes, Codes]]:
+            # folds of a regression do not depend on the targets
+            return list(check_cv(self.cv, np.zeros(len(Y))).split(np.zeros((len(Y), 1)), None, groups))
+
+        if self.criterion == "convex":
+            self._fit_convex(bind(training, plan.bank), plan, Y, weight, splits())
+            self._keep_spread(self._tasks(Y, weight, plan), plan)
+            return self
+        if not np.all(np.isfinite(Y)):
+            raise ValueError(
+                "missing entries of y go with criterion='convex' alone: impute them, or fit such targets apart"
+            )
+        criterion = criterion_of(self.criterion, splits, weight)
+        bound = bind(training, plan.bank)
+        table = Y if Y.ndim == 2 else Y[:, None]
+        evidence = by_evidence(bound.bank, plan, table, weight, criterion, self.targets_in_batch)
+        self._keep_evidence(bound, plan, evidence, Y.ndim == 2)
+        self._spread = Spread(evidence.noise, evidence.alpha, weight, self.support_, plan.fit_intercept)
+        return self
+
+    def _check_options(self, plan: Plan, groups: Column) -> None:
+        if self.criterion not in CRITERIA:
+            raise ValueError(f"criterion must be one of {', '.join(CRITERIA)}, got {self.criterion!r}")
+        if self.targets_in_batch is not None and not (
+            isinstance(self.targets_in_batch, Integral) and self.targets_in_batch >= 1
+        ):
+            raise ValueError(
+                f"targets_in_batch must be a whole number >= 1 or None, got {self.targets_in_batch!r}"
+            )
+        if self.criterion == "convex":
+            refuse_centred_cosine(plan, "MKLRegressor")
+            return
+        if not plan.loss.least_squares:
+            raise ValueError(f"criterion={self.criterion!r} is for loss='squared': take criterion='convex'")
+        if self.norms is not None:
+            raise ValueError(
+                f"norms are for criterion='convex'; {self.criterion!r} chooses weights without a norm"
+            )
+        if self.multi_output == "shared":
+            raise ValueError(f"shared weights go with criterion='convex', not {self.criterion!r}")
+        if groups is not None and self.criterion != "folds":
+            raise ValueError(f"groups are for criterion='folds' or 'convex', {self.criterion!r} has no folds")
+
+    # ---- certified fits, C and norm by cross-validation --------------------------------------------------------
+
+    def _fit_convex(
+        self, bound: Bound, plan: Plan, Y: Array, weight: Array, splits: list[tuple[Codes, Codes]]
+    ) -> None:
+        import pandas as pd
+
+        Cs, plans = checked_Cs(self.Cs), norm_plans(plan, self.norms, bound.training)
+        tasks = self._tasks(Y, weight, plan)
+        stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
+        chosen = []
+        for task in tasks:
+            known = task.weight > 0
+
+            def score(values: Array, held_out: Codes, y: Array = task.y, known: Array = known) -> float:
+                there = known[held_out]
+                return self._score_of(values[there], y[held_out][there])
+
+            chosen.append(Search(bound, [task], plans, Cs, splits, score, stops).choose())
+        several = len(tasks) > 1
+        tables = [
+            one.table.assign(target=task.label) if several else one.table
+            for one, task in zip(chosen, tasks, strict=True)
+        ]
+        self.cv_results_ = pd.concat(tables, ignore_index=True)
+        scores = np.array([one.score for one in chosen])
+        self.scores_ = scores if several else float(scores[0])
+        self.best_score_ = float(scores.mean())
+        self.norm_ = [one.plan.norm for one in chosen] if several else chosen[0].plan.norm
+        self._solve(bound, chosen[0].plan, [one.tasks[0] for one in chosen])
+        C = np.array([one.C for one in chosen])
+        self.C_ = C if several else float(C[0])
+        self.alpha_ = 0.5 / self.C_
+        gaps = np.array([one.relative_gap for one in self.certificates_])
+        status = np.where(gaps <= plan.stop.tol, "certified", "not certified").astype(object)
+        self.targets_ = self._table(
+            scores, scores, 0.5 / C, np.atleast_2d(self.weights_), np.nan, gaps, status
+        )
+
+    def _score_of(self, values: Array, y: Array) -> float:
+        if self.scoring is None:
+            return float(r2_score(y, values))
+        known = _KnownPredictions(values)
+        return float(check_scoring(known, self.scoring)(known, np.zeros((len(y), 1)), y))
+
+    # ---- weights by evidence -----------------------------------------------------------------------------------
+
+    def _keep_evidence(self, bound: Bound, plan: Plan, evidence: Evidence, several: bool) -> None:
+        """Keep what prediction and inspection need; of a single target its own numbers."""
+
+        def shown(values: Array) -> Array:
+            return values if several else values[..., 0]
+
+        choice = evidence.choice
+        self.weights_ = evidence.weights if several else evidence.weights[0]
+        self.dual_coef_, self.intercept_ = shown(evidence.beta), shown(evidence.intercept)
+        self.C_, self.alpha_ = shown(evidence.C), shown(evidence.alpha)
+        self.scores_, self.best_score_ = shown(choice.score), float(np.mean(choice.score))
+        self.certificate_, self.loss_ = evidence.certificate, plan.loss
+        self.targets_ = self._table(
+            choice.value,
+            choice.score,
+            evidence.alpha,
+            evidence.weights,
+            choice.slope,
+            evidence.gaps,
+            choice.status,
+        )
+        self.status_ = "stationary" if set(choice.status) <= {"stationary", "constant"} else "max_steps"
+        self.solver_, self.n_iter_ = self.criterion, choice.factorisations
+        self.n_passes_ = bound.bank.passes
+        self.support_ = support(self.dual_coef_)
+        self._keep_bound(bound)
+        self._function = KernelFunction.mixture(
+            bound.kernels, self.weights_, self.dual_coef_, self.intercept_
+        )
+        for stale in ("cv_results_", "norm_", "trace_", "certificates_"):
+            self._keep_where_there(stale, None)
+
+    def _table(
+        self,
+        value: Array,
+        score: Array,
+        alpha: Array,
+        weights: Array,
+        slope: Array | float,
+        gap: Array,
+        status: Array,
+    ) -> pd.DataFrame:
+        import pandas as pd
+
+        return pd.DataFrame(
+            {
+                self.criterion: value,
+                "score": score,
+                "alpha": alpha,
+                "active_kernels": np.count_nonzero(weights, axis=1),
+                "slope": slope,
+                "relative_gap": gap,
+                "status": status,
+            }
+        )
+
+
+class _KnownPredictions(RegressorMixin, BaseEstimator):
+    """A regressor whose predictions are known already, for scorers."""
+
+    def __init__(self, values: Array | None = None) -> None:
+        self.values = values
+
+    def fit(self, X: Samples, y: Column) -> Self:
+        """Nothing to learn."""
+        return self
+
+    def predict(self, X: Samples) -> Array | None:
+        """Return the known values."""
+        return self.values

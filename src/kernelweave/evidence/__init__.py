@@ -1,0 +1,18 @@
+"""Weights of kernels chosen by evidence, for every target by itself: marginal likelihood, samples left out, folds."""
+
+from .choice import Choice, choose_weights
+from .criteria import Criterion, Folds, LeaveOneOut, Look, Reml, log_likelihood
+from .design import Design, Points
+
+__all__ = [
+    "Choice",
+    "Criterion",
+    "Design",
+    "Folds",
+    "LeaveOneOut",
+    "Look",
+    "Points",
+    "Reml",
+    "choose_weights",
+    "log_likelihood",
+]

@@ -1,0 +1,143 @@
+"""Kernel weights for every target: a scan over scales, then steps, batch by batch of targets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .criteria import Criterion
+from .descent import Lattice, descend
+from .design import Array, Design
+from .spectrum import Spectrum
+
+__all__ = ["Choice", "choose_weights"]
+
+#: sums of the weights that the scan tries
+FACTORS = np.exp(np.arange(-4.0, 7.0))
+#: bytes of the products of kernels with the coefficients of a batch
+BATCH = 2**28
+#: targets that vary less than this, relative to their size, are constant
+CONSTANT = 1e-12
+
+
+@dataclass
+class Choice:
+    """Weights chosen for t targets; they refer to the kernels of the design.
+
+    Attributes
+    ----------
+    weights : array of shape (t, m)
+        The ridge is in them: the mixed kernel stands beside the identity.
+    coef : array of shape (n, t)
+        ``a = (I + sum_j d_j K_j)^-1 y`` for the targets of the design.
+    value : array of shape (t,)
+        The criterion.
+    score : array of shape (t,)
+        R2 of held-out samples: each by itself for REML and leave-one-out, by folds for folds.  The weights have seen
+        these samples, so that it flatters a little.
+    slope : array of shape (t,)
+        Largest derivative of the criterion's logarithm in the logarithm of a weight.
+    status : array of shape (t,)
+        ``"stationary"``, ``"max_steps"`` or ``"constant"``.
+    factorisations : int
+        How many mixtures were factorised.
+    """
+
+    weights: Array
+    coef: Array
+    value: Array
+    score: Array
+    slope: Array
+    status: NDArray[np.object_]
+    factorisations: int
+
+
+def batch_size(design: Design) -> int:
+    """Targets whose products with all kernels fit into the memory that is meant for them."""
+    return max(1, BATCH // (8 * design.m * design.n))
+
+
+def choose_weights(
+    design: Design,
+    Y: Array,
+    criterion: Criterion,
+    targets_in_batch: int | None = None,
+    progress: Callable[[int], object] | None = None,
+) -> Choice:
+    """Choose weights for the targets ``(n, t)``, each by itself.
+
+    Parameters
+    ----------
+    design : Design
+    Y : array of shape (n, t)
+        As they are: weighted and projected here.
+    criterion : Criterion
+    targets_in_batch : int, optional
+        Targets that are worked on together; more share more factorisations and need more memory.  What is chosen does
+        not depend on it.
+    progress : callable, optional
+        Called with the number of targets that were finished.
+    """
+    t = Y.shape[1]
+    size = batch_size(design) if targets_in_batch is None else targets_in_batch
+    parts = []
+    for first in range(0, t, size):
+        part = Y[:, first : first + size]
+        parts.append(_choose_batch(design, part, criterion))
+        if progress is not None:
+            progress(part.shape[1])
+    return Choice(
+        np.concatenate([part.weights for part in parts]),
+        np.concatenate([part.coef for part in parts], axis=1),
+        *(
+            np.concatenate([getattr(part, name) for part in parts])
+            for name in ("value", "score", "slope", "status")
+        ),
+        sum(part.factorisations for part in parts),
+    )
+
+
+def _choose_batch(design: Design, Y: Array, criterion: Criterion) -> Choice:
+    centred = design.targets(Y)
+    total = np.sum(centred**2, axis=0)
+    varies = total > (CONSTANT * design.root @ np.abs(Y)) ** 2
+    t, m = Y.shape[1], design.m
+    out = Choice(
+        np.zeros((t, m)), centred * ~varies, np.zeros(t), np.zeros(t), np.zeros(t),
+        np.where(varies, "max_steps", "constant").astype(object), 0,
+    )  # fmt: skip
+    at = np.flatnonzero(varies)
+    if at.size == 0:
+        return out
+    # of one scale, so that sums of squares neither overflow nor vanish
+    sizes = np.sqrt(total[at] / design.freedom)
+    targets = np.asfortranarray(centred[:, at] / sizes)
+    state = descend(design, criterion, targets, starts(design, criterion, targets))
+    weights = Lattice.weights(state.levels)
+    out.weights[at], out.coef[:, at] = weights, state.look.coef * sizes
+    out.value[at] = state.look.value * sizes**2
+    out.score[at] = 1.0 - state.look.missed / design.freedom
+    out.slope[at] = np.max(np.abs(weights * state.look.gradient), axis=1)
+    out.status[at[state.stationary]] = "stationary"
+    out.factorisations = state.factorisations
+    return out
+
+
+def starts(design: Design, criterion: Criterion, Y: Array) -> NDArray[np.int64]:
+    """Levels to begin with: the best multiple of equal weights or of a single kernel, or nothing at all."""
+    t, m = Y.shape[1], design.m
+    present = design.scale > 0
+    best, levels = np.full(t, np.inf), np.full((t, m), Lattice.OFF, dtype=np.int64)
+    mixtures = [np.eye(m)[j] for j in np.flatnonzero(present)]
+    if len(mixtures) != 1:
+        mixtures.insert(0, present / max(np.count_nonzero(present), 1))
+    for weights in mixtures:
+        spectrum = Spectrum(design, weights, Y)
+        for factor in (0.0, *FACTORS):
+            value = criterion.scan(spectrum, float(factor))
+            better = value < best
+            best[better], levels[better] = value[better], Lattice.levels(factor * weights)
+    return levels

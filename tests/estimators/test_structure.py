@@ -1,0 +1,109 @@
+"""Groups of kernels, kernels that always count and at most k kernels, through the estimators."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from kernelweave import BestKernelClassifier, MKLClassifier, MKLClassifierCV, MKLRegressor, mkl_path, norms
+from kernelweave import kernels as kw
+from kernelweave.inspection import weight_stability
+from kernelweave.persistence import load, save
+
+VIEWS = {"signal": [0, 1], "noise": [2, 3], "more": [4, 5]}
+BANK = kw.per_view(VIEWS, kw.gaussian([1.0, 2.0]))
+
+
+@pytest.fixture(scope="module")
+def data():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 6))
+    return X, np.where(X[:, 0] + X[:, 1] + 0.3 * rng.normal(size=60) > 0, "yes", "no")
+
+
+def test_groups_are_the_views_of_the_bank(data):
+    X, y = data
+    model = MKLClassifier(BANK, norm=norms.Grouped("l1", 2)).fit(X, y)
+    assert model.status_ == "converged"
+    assert list(model.view_weights_) == list(VIEWS)
+    assert max(model.view_weights_, key=model.view_weights_.get) == "signal"
+    pairs = model.weights_.reshape(3, 2)
+    np.testing.assert_allclose(list(model.view_weights_.values()), np.sqrt((pairs**2).sum(axis=1)))
+    # a view comes with all of its kernels or not at all
+    assert np.all((pairs > 0).all(axis=1) | (pairs == 0).all(axis=1))
+    table = weight_stability(model, X, y, n_refits=2, random_state=0).by_view()
+    assert table["view"].tolist() == list(VIEWS)
+    # with another norm there are none
+    assert not hasattr(model.set_params(norm="l1").fit(X, y), "view_weights_")
+
+
+def test_groups_by_name_and_one_against_the_rest(data):
+    X, _ = data
+    y = np.digitize(X[:, 0], [-0.5, 0.5])
+    names = [kernel.name for kernel in BANK.expand(kw.Schema(6))]
+    norm = norms.Grouped(2, "l1", {"narrow": names[::2], "wide": names[1::2]})
+    model = MKLClassifier(BANK, norm=norm, multi_class="ovr").fit(X, y)
+    assert {name: weight.shape for name, weight in model.view_weights_.items()} == {
+        "narrow": (3,),
+        "wide": (3,),
+    }
+    with pytest.raises(ValueError, match=r"Did you mean"):
+        MKLClassifier(BANK, norm=norms.Grouped(groups={"a": [names[0] + "x"]})).fit(X, y)
+    with pytest.raises(ValueError, match="only matrices"):
+        MKLClassifier("precomputed", norm=norms.Grouped()).fit(np.stack([np.eye(60)] * 2), y)
+
+
+def test_a_kernel_that_always_counts(data, tmp_path):
+    X, y = data
+    bank = kw.always(kw.linear().on([2, 3]), weight=3.0) + BANK
+    model = MKLClassifier(bank, tol=1e-5).fit(X, y)
+    assert model.weights_[0] == 3.0
+    assert model.weights_[1:].sum() == pytest.approx(1.0)
+    # the same objective with the weights as they are: nothing about the fixed part was lost
+    given = MKLClassifier(bank.parts[0].kernel + BANK, norm=norms.Fixed(model.weights_), tol=1e-6).fit(X, y)
+    assert given.certificate_.primal == pytest.approx(model.certificate_.primal, rel=1e-4)
+    save(model, tmp_path / "model.kw")
+    loaded = load(tmp_path / "model.kw")
+    np.testing.assert_allclose(loaded.decision_function(X), model.decision_function(X))
+    assert clone(model).fit(X, y).weights_[0] == 3.0
+
+
+def test_a_large_weight_is_a_covariate_without_a_penalty(data):
+    X, _ = data
+    target = 2.0 * X[:, 2] - X[:, 3]
+    bank = kw.always(kw.linear().on([2, 3]), weight=1e5) + kw.gaussian(1.0).on([4, 5])
+    model = MKLRegressor(bank, C=0.01).fit(X, target)
+    np.testing.assert_allclose(model.predict(X), target, atol=0.02)
+
+
+@pytest.mark.parametrize(
+    ("make", "words"),
+    [
+        (lambda bank: BestKernelClassifier(bank), "takes the weights of all kernels from a rule"),
+        (lambda bank: MKLClassifier(bank, solver="level"), r"needs norm='l1'.*'newton'"),
+        (lambda bank: MKLClassifier(kw.always(kw.linear())), "nothing is left to learn"),
+    ],
+)
+def test_refusals_come_before_any_work(data, make, words):
+    with pytest.raises(ValueError, match=words):
+        make(kw.always(kw.linear()) + BANK).fit(*data)
+
+
+def test_at_most_k_kernels(data, tmp_path):
+    X, y = data
+    model = MKLClassifier(BANK, norm=norms.AtMost(2)).fit(X, y)
+    assert model.solver_ == "outer_approximation"
+    assert model.status_ == "converged"
+    assert sorted(model.weights_)[-3:] == [0.0, 0.5, 0.5]
+    save(model, tmp_path / "model.kw")
+    assert load(tmp_path / "model.kw").certificate_.dual == model.certificate_.dual
+
+
+def test_searches_and_paths_take_them(data):
+    X, y = data
+    tried = ["l1", norms.Grouped(), norms.ElasticNet(0.5), norms.AtMost(1)]
+    search = MKLClassifierCV(BANK, norms=tried, Cs=[0.1, 1.0], cv=2, tol=1e-2).fit(X, y)
+    assert set(search.cv_results_["norm"]) == {"l1", "grouped(1, 2)", "elastic net(0.5)", "at most 1"}
+    path = mkl_path(X, y, kw.always(kw.linear()) + BANK, norm=norms.Grouped(), Cs=[0.1, 1.0])
+    assert max(certificate.relative_gap for certificate in path.certificates) <= 1e-3

@@ -1,0 +1,77 @@
+"""Weights chosen per target: near the best of many starts, the same for any batches, sane where nothing is to learn."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy.optimize import minimize
+
+from kernelweave.evidence import Design, Folds, LeaveOneOut, Points, Reml, choose_weights
+
+N, M, T = 60, 4, 12
+
+
+def data() -> tuple[np.ndarray, np.ndarray]:
+    rng = np.random.default_rng(0)
+    views = [rng.normal(size=(N, 6)) for _ in range(M)]
+    Y = np.empty((N, T))
+    for k in range(T):
+        used = rng.choice(M, size=1 + k % 2, replace=False)
+        Y[:, k] = sum(views[j] @ rng.normal(size=6) for j in used) + 2.0 * rng.normal(size=N) + k
+    return np.array([X @ X.T for X in views]), Y
+
+
+def value(design: Design, d: np.ndarray, y: np.ndarray) -> float:
+    return float(Reml().look(Points(design, d[None]), design.targets(y[:, None]), [np.arange(1)]).value[0])
+
+
+def test_reml_is_near_the_best_of_many_starts() -> None:
+    kernels, Y = data()
+    design = Design.of(kernels)
+    choice = choose_weights(design, Y, Reml())
+    assert set(choice.status) == {"stationary"}
+    rng = np.random.default_rng(1)
+    for k in range(0, T, 4):
+        best = min(
+            minimize(
+                lambda log_d, k=k: np.log(value(design, np.exp(log_d), Y[:, k])),
+                rng.normal(size=M), bounds=[(-9.0, 6.0)] * M,
+            ).fun
+            for _ in range(3)
+        )  # fmt: skip
+        np.testing.assert_allclose(choice.value[k], value(design, choice.weights[k], Y[:, k]), rtol=1e-10)
+        # a kernel enters only where it earns more than chance, and weights are on a lattice
+        assert np.log(choice.value[k]) <= best + 6.0 / N
+
+
+@pytest.mark.parametrize(
+    "criterion", [Reml(), LeaveOneOut(), Folds(np.array_split(np.arange(N), 3))], ids=lambda one: one.name
+)
+def test_batches_change_nothing(criterion: Reml) -> None:
+    kernels, Y = data()
+    design = Design.of(kernels)
+    finished: list[int] = []
+    whole = choose_weights(design, Y, criterion)
+    parts = choose_weights(design, Y, criterion, targets_in_batch=5, progress=finished.append)
+    assert finished == [5, 5, 2]
+    np.testing.assert_array_equal(whole.weights, parts.weights)
+    np.testing.assert_allclose(whole.coef, parts.coef, atol=1e-10)
+    # the coefficients are those of the weights
+    G = np.eye(N) + np.tensordot(whole.weights[3], design.kernels, axes=1)
+    np.testing.assert_allclose(G @ whole.coef[:, 3], design.targets(Y)[:, 3], atol=1e-9)
+    # what is chosen does not depend on the units of a target
+    scaled = choose_weights(design, Y * 1e6, criterion)
+    np.testing.assert_array_equal(whole.weights, scaled.weights)
+
+
+def test_constant_targets_and_noise() -> None:
+    kernels, _ = data()
+    design = Design.of(kernels)
+    noise = np.random.default_rng(5).normal(size=(N, 40))
+    choice = choose_weights(design, np.column_stack([np.full(N, 7.0), np.zeros(N), noise]), Reml())
+    assert list(choice.status[:2]) == ["constant", "constant"]
+    assert not choice.weights[:2].any()
+    # nothing to predict: nearly all of the variance is left to the noise
+    assert np.median(choice.weights[2:].sum(axis=1)) < 0.15
+    assert np.any(~choice.weights[2:].any(axis=1))
+    assert np.all(np.isfinite(choice.coef))
