@@ -18,10 +18,6 @@ class Anderson:
         self.memory = memory
         self.places: list[Place] = []
 
-    def forget(self) -> None:
-        """Begin again, where the blocks at work have changed."""
-        self.places.clear()
-
     def push(self, at: Iterate) -> None:
         """Note where the iterate is, and go to the extrapolated place where that is lower."""
         self.places.append(at.place())

@@ -30,8 +30,9 @@ ROUGH = 0.3
 MOST_POLISHED = 600
 #: decision values are computed again with every so many looks
 AFRESH = 5
-#: iterations of an exchange for shared coefficients
-MOST_EXCHANGES = 60
+#: iterations of an exchange for shared coefficients after which their function is looked at; what is not good enough
+#: after the last will be, once the coordinates are better
+EXCHANGES = (1, 2, 3, 5, 8, 12, 16, 20)
 
 
 @dataclass
@@ -47,6 +48,7 @@ class Run:
     here: DualPoint = field(init=False)
     shared: Point = field(init=False)
     looks: int = 0
+    settled: bool = False
     finished: bool = False
 
     def __post_init__(self) -> None:
@@ -77,14 +79,14 @@ class Run:
         if working.size == 0:
             self.finished = True
             return self
-        for _ in range(self.epochs):
+        # a look at all blocks is dear where few of them are at work: more epochs, once it is known which
+        for _ in range(2 * self.epochs if self.settled else self.epochs):
             at.epoch(working)
             self.anderson.push(at)
         at.rescale()
         self._look()
         same = np.array_equal(active, at.active)
-        if not same:
-            self.anderson.forget()
+        self.settled = np.setxor1d(active, at.active).size <= 0.1 * active.size
         if same and self.bounds.gap > max(SLOW * before, self.tol) and newton_step(at):
             self._look()
         return self
@@ -136,9 +138,13 @@ class Run:
             return point
         best, value = point, problem.primal(point)[0]
         goal = self.bounds.lower.value + 0.9 * self.tol * abs(self.bounds.upper)
-        for exchange in exchanges(at, here.beta, here.image, weights, MOST_EXCHANGES):
+        for done, exchange in enumerate(
+            exchanges(at, here.beta, here.image, weights, EXCHANGES[-1]), start=1
+        ):
             if value <= goal:
                 break
+            if done not in EXCHANGES:
+                continue
             point = self._point(exchange.beta, exchange.image, weights)
             now = problem.primal(point)[0]
             if now < value:
