@@ -35,6 +35,8 @@ class Elastic(Norm, registered_as="elastic"):
 
     analytic = True
     smooth_conjugate = True
+    #: where most blocks are well above the threshold, which is worth a try: a first step without a Hessian is cheap
+    update_rate = 0.5
 
     def __init__(self, alpha: float = 1.0, r: float | None = None) -> None:
         self.alpha = alpha
