@@ -104,6 +104,7 @@ class MKLRegressorCV(MKLRegressor):
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
+    fits_subsets = False  # its choices are not those of one mixture
     criterion: str
     Cs: ArrayLike
     norms: Sequence[NormLike] | None
