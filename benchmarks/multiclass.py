@@ -302,7 +302,7 @@ def kept(part: str) -> list[dict[str, Any]]:
     """Rows of a part that is not measured this time."""
     path = RESULTS / "multiclass.csv"
     table = pd.read_csv(path, dtype={"at": str}) if path.exists() else pd.DataFrame({"what": []})
-    table = table.assign(at=table.get("at", ""))
+    table = table.assign(at=table["at"].fillna("") if "at" in table.columns else "")
     return table[table["what"] == part].to_dict("records")
 
 

@@ -57,6 +57,7 @@ numpydoc_xref_param_type = False
 GALLERY = [
     "plot_multiview_digits.py",
     "plot_encoding_model.py",
+    "plot_missing_views.py",
     "plot_stability.py",
     "plot_noisy_labels.py",
     "plot_text_many_kernels.py",

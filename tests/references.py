@@ -200,6 +200,8 @@ class RefNorm:
     conjugate: Callable[[np.ndarray], float]
     make: Callable[[], Any]
     parameter: float | None = None
+    #: (modelling language, blocks of the function, their norms) -> regulariser and constraints, for a conic solver
+    conic: Callable[[Any, Any, Any], tuple[Any, list[Any]]] | None = None
 
 
 def l1_norm() -> RefNorm:
@@ -275,6 +277,125 @@ def entropy_norm(lam: float, smoothing: float = 0.1) -> RefNorm:
 def entropy_joint(t, d, lam):
     """``1/2 sum t^2 / d + lam/2 sum d ln(m d)`` of weights on the simplex."""
     return np.sum(t**2 / d) / 2 + lam / 2 * (np.sum(_a_ln_a(d)) + np.log(d.size))
+
+
+# ---- norms with structure: the conic solver is given the set of weights, the values are those on the blocks ---------
+
+
+def elastic_norm(alpha: float, r: float) -> RefNorm:
+    """``1/2 |t|_r^2 + alpha sum t``."""
+    q = r / (r - 1)
+
+    def make():
+        from kernelweave.norms import Elastic
+
+        return Elastic(alpha, r)
+
+    return RefNorm(
+        f"elastic-{alpha:g}-{r:g}",
+        lambda t: np.sum(t**r) ** (2 / r) / 2 + alpha * np.sum(t),
+        lambda s: np.sum(np.maximum(np.sqrt(s) - alpha, 0.0) ** q) ** (2 / q) / 2,
+        make,
+        conic=lambda cp, w, t: (cp.square(cp.pnorm(t, r)) / 2 + alpha * cp.sum(t), []),
+    )
+
+
+def _squares_over(cp, w, d):
+    return sum(cp.quad_over_lin(cp.vec(v, order="F"), d[j]) for j, v in enumerate(w)) / 2
+
+
+def elastic_net_norm(mix: float) -> RefNorm:
+    """Weights in ``mix sum d + (1 - mix) sum d^2 <= 1``; both values by bisection for the multiplier."""
+
+    def charge(d):
+        return mix * np.sum(d) + (1 - mix) * np.sum(d**2)
+
+    def largest(weights, low, high):  # weights grow with the price, which is found in a logarithmic scale
+        for _ in range(55):
+            middle = (low + high) / 2
+            low, high = (middle, high) if charge(weights(np.exp(middle))) < 1 else (low, middle)
+        return weights(np.exp(low))
+
+    def half_square(t):
+        def weights(price):  # the cubic d^2 (mix + 2 (1 - mix) d) = price t^2, by bisection
+            low, high = np.zeros(t.shape), np.full(t.shape, 10.0 + price * np.max(t) ** 2)
+            for _ in range(55):
+                middle = (low + high) / 2
+                below = middle**2 * (mix + 2 * (1 - mix) * middle) < price * t**2
+                low, high = np.where(below, middle, low), np.where(below, high, middle)
+            return high
+
+        d = largest(weights, -40.0, 40.0)
+        return np.sum(np.where(t > 0, t**2 / np.where(t > 0, d, 1.0), 0.0)) / 2
+
+    def conjugate(s):
+        def weights(price):
+            return np.maximum(price * s - mix, 0) / (2 * (1 - mix))
+
+        return np.sum(largest(weights, -40.0, 40.0) * s) / 2
+
+    def conic(cp, w, t):
+        d = cp.Variable(len(w), nonneg=True)
+        return _squares_over(cp, w, d), [mix * cp.sum(d) + (1 - mix) * cp.sum_squares(d) <= 1]
+
+    def make():
+        from kernelweave.norms import ElasticNet
+
+        return ElasticNet(mix)
+
+    return RefNorm(f"elastic_net-{mix:g}", half_square, conjugate, make, conic=conic)
+
+
+def grouped_norm(p: float, q: float, labels: str) -> RefNorm:
+    """``sum_g (sum_{j in g} d_j^q)^(p/q) <= 1``; on the blocks a norm of norms with exponents ``2p / (p + 1)``."""
+    groups = [[j for j, label in enumerate(labels) if label == name] for name in sorted(set(labels))]
+    outer, inner = 2 * p / (p + 1), 2 * q / (q + 1)
+
+    def dual(values, exponent):  # the dual of an lp norm
+        return (
+            np.max(values)
+            if exponent == 1
+            else np.sum(values ** (exponent / (exponent - 1))) ** ((exponent - 1) / exponent)
+        )
+
+    def half_square(t):
+        sizes = np.array([np.sum(t[g] ** inner) ** (1 / inner) for g in groups])
+        return np.sum(sizes**outer) ** (2 / outer) / 2
+
+    def conic(cp, w, t):
+        d = cp.Variable(len(w), nonneg=True)
+        size = sum(cp.power(cp.pnorm(d[g], q), p) for g in groups)
+        return _squares_over(cp, w, d), [size <= 1]
+
+    def make():
+        from kernelweave.norms import Grouped
+
+        return Grouped(p, q, list(labels))
+
+    return RefNorm(
+        f"grouped-{p:g}-{q:.3g}",
+        half_square,
+        lambda s: dual(np.array([dual(s[g], q) for g in groups]), p) / 2,
+        make,
+        conic=conic,
+    )
+
+
+def with_fixed_part(norm: RefNorm, weight: float) -> RefNorm:
+    """The last kernel has a given weight and costs ``|f_0|^2 / (2 weight)``; the others have a norm."""
+
+    def conic(cp, w, t):
+        inside = (cp.square(cp.sum(t[:-1])) / 2, []) if norm.conic is None else norm.conic(cp, w[:-1], t[:-1])
+        return inside[0] + cp.sum_squares(w[-1]) / (2 * weight), inside[1]
+
+    return RefNorm(
+        f"{norm.label}+fixed-{weight:g}",
+        lambda t: norm.half_square(t[:-1]) + t[-1] ** 2 / (2 * weight),
+        lambda s: norm.conjugate(s[:-1]) + weight * s[-1] / 2,
+        norm.make,
+        weight,
+        conic,
+    )
 
 
 def _library_norm(name):
@@ -437,6 +558,9 @@ def _conic_attempts(Ks, y, c, loss, norm, fit_intercept, rank_tol, options):
         constraints.append(cp.sum(d) == 1)
         squares = sum(cp.quad_over_lin(cp.vec(v, order="F"), d[j]) for j, v in enumerate(w))
         regulariser = squares / 2 - norm.parameter / 2 * (cp.sum(cp.entr(d)) - np.log(len(Z)))
+    elif norm.conic is not None:
+        regulariser, more = norm.conic(cp, w, t)
+        constraints += more
     else:
         regulariser = _conic_norm(cp, t, w, norm)
     charge = _conic_total(cp, y, f, c, loss)

@@ -18,6 +18,7 @@ from collections.abc import Iterator, Mapping
 from inspect import signature
 from typing import Any, ClassVar, Generic, TypeVar
 
+import numpy as np
 from sklearn.base import BaseEstimator
 
 __all__ = ["Component", "Registry", "fill_in_parameters", "nearest"]
@@ -56,6 +57,22 @@ def fill_in_parameters(restored: BaseEstimator) -> None:
     for name, parameter in signature(type(restored).__init__).parameters.items():
         if parameter.default is not parameter.empty:
             restored.__dict__.setdefault(name, parameter.default)
+
+
+def same_component(left: Any, right: Any) -> bool:
+    """Return whether two components, or parameters of components, are equal in every number."""
+    if left is right:
+        return True
+    if type(left) is not type(right):
+        return False
+    if isinstance(left, Component):
+        mine, other = left.get_params(deep=False), right.get_params(deep=False)
+        return all(same_component(mine[name], other[name]) for name in mine)
+    if isinstance(left, np.ndarray):
+        return left.dtype != object and np.array_equal(left, right)
+    if isinstance(left, (tuple, list)):
+        return len(left) == len(right) and all(map(same_component, left, right))
+    return isinstance(left, (bool, int, float, str)) and left == right
 
 
 def nearest(word: str, known: Iterator[str] | list[str]) -> str:

@@ -214,7 +214,7 @@ def test_views_from_files(folder):
     said = call(
         "fit", "labels.csv", "--target", "diagnosis", "--views", "files.toml", "--json", code=1
     ).output
-    assert "nuclei.csv has no row with patient = 'P5' (85 are missing)" in said
+    assert "nuclei.csv has no row with patient = 'P5' (85 of 90 are missing)" in said
 
 
 def test_regression_noise_and_chosen_C(folder):

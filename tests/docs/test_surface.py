@@ -15,7 +15,7 @@ from .test_pages import ROOT, blocks, run
 def test_examples(tmp_path):
     # in one process, which is quicker; each example is run in a namespace of its own
     code = ["import contextlib, io"]
-    for page in ("index.md", "start.md", "inspection.md", "saved_models.md"):
+    for page in ("index.md", "start.md", "inspection.md", "saved_models.md", "incomplete_views.md"):
         (example,) = blocks(f"docs/{page}")
         code.append(f"with contextlib.redirect_stdout(io.StringIO()) as said: exec({example!r}, {{}})")
         code.append(f"assert said.getvalue().strip(), {page!r}")

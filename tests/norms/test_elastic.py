@@ -50,6 +50,44 @@ def test_conjugate_is_the_supremum_over_blocks(norm):
         assert norm.conjugate(root**2) == pytest.approx(-found.fun, rel=1e-5, abs=1e-6)
 
 
+@every
+@given(s=nonnegative, seed=st.integers(0, 10**6))
+def test_the_conjugate_is_the_maximum_over_weights(norm, s, seed):
+    d = norm.weights(s)
+    assert d @ s / 2 - norm.penalty(d) == pytest.approx(norm.conjugate(s), rel=1e-8, abs=1e-9)
+    other = norm.scaled(np.random.default_rng(seed).gamma(0.5, size=4))
+    assert other @ s / 2 - norm.penalty(other) <= norm.conjugate(s) + 1e-9 * (1 + norm.conjugate(s))
+
+
+@every
+@given(t=nonnegative, seed=st.integers(0, 10**6))
+def test_weights_of_blocks_attain_the_charge(norm, t, seed):
+    def with_weights(d):
+        used = t > 0
+        return np.sum(t[used] ** 2 / d[used]) / 2 + norm.penalty(d)
+
+    assert with_weights(norm.weights_of_blocks(t)) == pytest.approx(charge(norm, t), rel=1e-8, abs=1e-9)
+    other = norm.scaled(np.random.default_rng(seed).gamma(0.5, size=4) + 1e-9)
+    assert with_weights(other) >= charge(norm, t) - 1e-9
+
+
+@every
+@given(t=nonnegative, mu=st.sampled_from([0.0, 1e-3, 0.3, 40.0]), seed=st.integers(0, 10**6))
+def test_prox_inequality(norm, t, mu, seed):
+    x = norm.prox(t, mu)
+    here = np.sum((x - t) ** 2) / 2 + mu * norm.half_square(x)
+    rng = np.random.default_rng(seed)
+    for z in (*rng.uniform(0, 20, size=(5, 4)), *np.maximum(x + 1e-2 * rng.normal(size=(5, 4)), 0)):
+        there = np.sum((z - t) ** 2) / 2 + mu * norm.half_square(z)
+        assert there >= here + np.sum((z - x) ** 2) / 2 - 1e-8 * (1 + here)
+
+
+def test_the_penalty_ends_where_the_weights_do():
+    assert Elastic(0.5, 2.0).penalty(np.array([0.5, 1.0])) == np.inf
+    assert Elastic(0.5, 1.5).penalty(np.zeros(3)) == 0.0
+    assert Elastic(0.0, 1.5).penalty(Block(1.5).weights(np.array([3.0, 1.0]))) == 0.0
+
+
 def test_without_the_l1_term_it_is_the_block_norm():
     s = np.array([3.0, 0.5, 1.0])
     np.testing.assert_allclose(Elastic(0.0, 1.4).weights(s), Block(1.4).weights(s), rtol=1e-10)

@@ -8,6 +8,7 @@ import numpy as np
 
 import references as ref
 from kernelweave.banks import precomputed_bank
+from kernelweave.norms import FixedParts
 from kernelweave.problems import MKLProblem
 
 #: label -> reference norm, of every registered norm that a conic solver knows (a test says so); the entropy's strength
@@ -20,6 +21,22 @@ NORMS = {
     "uniform": ref.uniform_norm,
     "max": ref.max_norm,
     "entropy": lambda: ref.entropy_norm(1.0, smoothing=0.2),
+}
+
+#: norms with structure, for the five kernels of a case: run with fewer losses and solvers (test_structure.py)
+STRUCTURED = {
+    "elastic-weak": lambda: ref.elastic_norm(0.3, 2.0),
+    "elastic-strong": lambda: ref.elastic_norm(1.5, 2.0),
+    "elastic-ufo": lambda: ref.elastic_norm(0.5, 1.3),
+    "elastic_net-0.2": lambda: ref.elastic_net_norm(0.2),
+    "elastic_net-0.5": lambda: ref.elastic_net_norm(0.5),
+    "elastic_net-0.9": lambda: ref.elastic_net_norm(0.9),
+    "grouped-1-2": lambda: ref.grouped_norm(1.0, 2.0, "aabbc"),
+    "grouped-2-1": lambda: ref.grouped_norm(2.0, 1.0, "aabbc"),
+    "grouped-1-4/3": lambda: ref.grouped_norm(1.0, 4 / 3, "aabbc"),
+    "grouped-1.5-3": lambda: ref.grouped_norm(1.5, 3.0, "aabbc"),
+    "l1-fixed": lambda: ref.with_fixed_part(ref.l1_norm(), 0.4),
+    "grouped-fixed": lambda: ref.with_fixed_part(ref.grouped_norm(1.0, 2.0, "aabb"), 20.0),
 }
 
 
@@ -66,8 +83,11 @@ def make_case(
     weight = np.ones(y.shape) if sample_weight is None else sample_weight
     c = C * (weight if weight.ndim == y.ndim else np.repeat(weight[:, None], y.shape[1], axis=1))
     bank, _ = precomputed_bank(Ks, normalize=None)
-    reference = NORMS[norm]()
-    problem = MKLProblem(bank, loss.make(), reference.make(), y, C, sample_weight, fit_intercept)
+    reference = (NORMS | STRUCTURED)[norm]()
+    made = reference.make()
+    if "fixed" in norm:
+        made = FixedParts(made, {m - 1: reference.parameter})
+    problem = MKLProblem(bank, loss.make(), made, y, C, sample_weight, fit_intercept)
     if (
         norm == "entropy"
     ):  # the reference gets the strength that the problem settled on, checked in a test of its own

@@ -9,16 +9,16 @@ import references as ref
 from kernelweave.norms import registry
 from kernelweave.solvers import Stop, choose_solver, solve, without_caches
 
-from .making import NORMS, Case, make_case
+from .making import NORMS, STRUCTURED, Case, make_case
 
 with_and_without = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
 every_loss = pytest.mark.parametrize("loss", ref.LOSSES, ids=lambda loss: loss.label)
 
 
 def test_every_registered_norm_is_here():
-    known = {type(make().make()) for make in NORMS.values()}
-    # with an l1 term beside the square a norm has tests of its own, with the solver that knows it
-    assert {registry[name] for name in registry if registry[name]().l1_term is None} <= known
+    known = {type(make().make()) for make in (NORMS | STRUCTURED).values()}
+    # a choice among subsets is not convex: it is compared with the enumeration of all of them (test_at_most.py)
+    assert {registry[name] for name in registry if not registry[name]().combinatorial} <= known
 
 
 def check_optimum(case: Case) -> None:

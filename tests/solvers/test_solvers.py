@@ -286,10 +286,7 @@ def test_a_path_on_other_samples_begins_at_the_weights_that_are_known():
         arguments = (problem.bank, problem.loss, problem.norm, solver, case.y, Cs, Stop(tol=TOL))
         return [one for _, _, one in follow_path(*arguments, sample_weight=weight, known=known)]
 
-    known: dict[float, np.ndarray] = {}
-    before = follow(known, weight=None)
-    for C, one in zip(Cs, before, strict=True):
-        np.testing.assert_array_equal(known[C], one.point.weights)
+    known = {C: one.point.weights for C, one in zip(Cs, follow(weight=None), strict=True)}
     fresh, led = follow(), follow(known)
     misled = follow({C: np.eye(8)[0] for C in Cs})
     for one, other, third in zip(fresh, led, misled, strict=True):

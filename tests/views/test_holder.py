@@ -136,6 +136,7 @@ def test_what_counts_as_views():
     assert is_views({"a": A})
     assert is_views([A, B], 4)
     assert not is_views([A, A], 2)  # two samples that are matrices
+    assert not is_views([A, B])
     assert not is_views([[1.0, 2.0], [3.0, 4.0]])
     assert not is_views(A)
 

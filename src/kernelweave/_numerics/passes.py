@@ -17,6 +17,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import njit
+from .copying import copy_vector
 
 __all__ = ["chain_block", "mirror", "mix_lower", "pack_rows", "products", "quadratic_forms", "unpack_block"]
 
@@ -162,7 +163,7 @@ def quadratic_forms(store, offsets, rate, first, squarings, times_base, index, g
                 buffer, base = buffer_all[:size], base_all[:size]
                 _load(row, start, index, gathered, rate[v], buffer)
                 if keep_base:
-                    base[:] = buffer
+                    copy_vector(buffer, base)
                 piece = a[start : start + size]
                 # the diagonal entry is half as much: it has no mirror image
                 half = 0.5 * a[p] if start + size == p + 1 else 0.0
@@ -198,7 +199,7 @@ def products(store, offsets, rate, first, squarings, times_base, index, gathered
                 buffer, base = buffer_all[:size], base_all[:size]
                 _load(row, start, index, gathered, rate[v], buffer)
                 if keep_base:
-                    base[:] = buffer
+                    copy_vector(buffer, base)
                 piece = a[start : start + size]
                 # entry (p, j) serves row p and, mirrored, row j; on the diagonal the second must not count
                 mirrored = a[p] if start + size == p + 1 else 0.0
@@ -250,7 +251,7 @@ def mix_lower(store, offsets, rate, first, squarings, times_base, weights, views
                 row = store[v, offsets[i] : offsets[i] + i + 1]
                 _load(row, start, index, False, rate[v], buffer)
                 if keep_base[v]:
-                    base[:] = buffer
+                    copy_vector(buffer, base)
                 k = first[v]
                 while k < ends[v]:
                     if _three_fourths(squarings, times_base, k, ends[v]):
@@ -283,7 +284,7 @@ def chain_block(base, squarings, times_base, out):
     current = base.copy()
     for k in range(squarings.size):
         _advance(current, base, squarings[k], times_base[k])
-        out[k, :] = current
+        copy_vector(current, out[k])
 
 
 @njit(cache=True, nogil=True)

@@ -12,6 +12,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import njit
+from .copying import copy_table, copy_vector
 from .row_newton import free_directions
 from .row_sets import bounds_at, move_into_set, row_shift
 
@@ -180,12 +181,14 @@ def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, a
         if intercept:
             for y in range(b.size):
                 multipliers[y] += penalty * np.sum(rows[:, y])
-            its_b[:] = multipliers
+            copy_vector(multipliers, its_b)
         move_into_set(K, own, c, intercept, inside, its_scores)
         upper, lower = bounds_at(own, c, intercept, inside, its_scores, its_b)
         gap = (upper - lower) / max(abs(upper), abs(lower), 1e-300)
         if gap < gaps[attempt]:
-            beta[:], product[:], b[:] = inside, its_scores, its_b
+            copy_table(inside, beta)
+            copy_table(its_scores, product)
+            copy_vector(its_b, b)
             primal, dual = upper, lower
         gaps[attempt + 1] = min(gap, gaps[attempt])
         if gaps[attempt + 1] <= target or moved == 0:

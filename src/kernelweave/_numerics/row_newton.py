@@ -172,7 +172,8 @@ def _direction(K, where, Q, rest, off, hold, stay, intercept, shift):
     shift[:] = 0.0
     if f == 0:
         if intercept:
-            shift[:] = -off / stay
+            for y in range(k):
+                shift[y] = -off[y] / stay
         return moves
     L = _factor(K, where, Q, hold)
     right = np.zeros((1, f))
@@ -189,11 +190,12 @@ def _direction(K, where, Q, rest, off, hold, stay, intercept, shift):
         for y in range(k):
             right[0, p] += pull[y] * Q[p, y]
     _forward(L, right)
+    z = right[0]
     if intercept:
         normals = Q.T.copy()
         _forward(L, normals)
         bends, axes = np.linalg.eigh(np.dot(normals, normals.T))
-        asked = np.dot(normals, right[0]) - off
+        asked = np.dot(normals, z) - off
         most = bends[k - 1] + stay
         for a in range(k):
             bend = max(bends[a], 0.0) + stay
@@ -203,8 +205,7 @@ def _direction(K, where, Q, rest, off, hold, stay, intercept, shift):
                     along += axes[y, a] * asked[y]
                 for y in range(k):
                     shift[y] += axes[y, a] * along / bend
-        right[0] -= np.dot(shift, normals)
-    z = right[0]
+        z -= np.dot(shift, normals)
     _backward(L, z)
     for p in range(f):
         for y in range(k):

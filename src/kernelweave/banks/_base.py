@@ -78,6 +78,11 @@ class Bank(ABC):
         return False
 
     @property
+    def suits_blocks(self) -> bool:
+        """Whether explicit features of all kernels are in memory, of so many samples that n x n numbers cost more."""
+        return False
+
+    @property
     def low_rank(self) -> bool:
         """Whether every kernel is a feature or two, so that sparse mixtures of them are singular."""
         return False

@@ -25,7 +25,7 @@ from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Array, Bank, Index
 from .composite import CompositeBank
 from .lazy import LazyBank, base_groups
-from .lowrank import LowRankBank
+from .lowrank import LowRankBank, suits_blocks
 from .memory import parse_bytes, refuse
 from .normalise import Normaliser
 from .power import Chain, PowerBank, find_chains, packed_offsets
@@ -49,8 +49,11 @@ def build_bank(
     memory_budget: int | float | str | None = None,
     threads: int = 1,
     mixing: bool = True,
+    blocks: bool = False,
 ) -> tuple[Bank, Normaliser]:
     """Bind resolved kernels to training samples; ``mixing`` says whether the mixed kernel will be wanted.
+
+    ``blocks``: it will not be where there are many samples, and explicit features of all kernels that fit.
 
     Returns
     -------
@@ -68,6 +71,9 @@ def build_bank(
         return streaming_bank(kernels, samples, normaliser, dtype, threads), normaliser
     check_kernels(kernels, samples)
     ranks = [_rank(kernel, samples) for kernel in kernels]
+    if blocks and storage in ("auto", "lowrank") and suits_blocks(n, ranks):
+        everyone = np.arange(len(kernels))
+        mixing = _feature_bytes(kernels, samples, ranks, everyone) > parse_bytes(memory_budget)
     explicit = _explicit(kernels, ranks, n, storage, mixing)
     stored = np.setdiff1d(np.arange(len(kernels)), explicit)
     chains = _chains(kernels, stored, storage != "dense" and normaliser.keeps_powers())

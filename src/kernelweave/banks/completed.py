@@ -9,13 +9,12 @@ part are never read.
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
-from ..kernels import Kernel
-from ..kernels._helpers import take
+from ..kernels import Kernel, take
 from ..views import Views
 from ._base import Array, Index
 from .completion import Completion, Fill, Mask
@@ -55,6 +54,50 @@ class CompletedKernels:
 
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "means": None}
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """Settled kernels in the order of the weights; none where the user computes them."""
+        placed = {
+            j: kernel
+            for part in self.parts
+            for j, kernel in zip(part.members, part.kernels, strict=False)
+            if j >= 0
+        }
+        return [placed[j] for j in sorted(placed)] if len(placed) == self.m else []
+
+    @property
+    def samples(self) -> None:
+        """Every part has samples of its own."""
+        return None
+
+    @property
+    def normaliser(self) -> Normaliser:
+        """Factors of the kernels, each learnt on the samples that have it."""
+        first = self.parts[0].normaliser
+        made = Normaliser(first.mode, first.center, np.ones(self.m), names=[""] * self.m)
+        for part in self.parts:
+            for k, j in enumerate(part.members):
+                if j >= 0:
+                    made.scale[j] = part.normaliser.scale[k]
+                    made.names[j] = part.normaliser.names[k]
+        return made
+
+    def alone(self, j: int) -> CompletedKernels:
+        """Return one of the kernels by itself."""
+        return replace(self, parts=[part.keep(np.array([j])) for part in self.parts], m=1)
+
+    def told(self) -> tuple[dict[str, float], Any]:
+        """Return the R2 of every part from the others, and a table of the patterns that lack something."""
+        import pandas as pd
+
+        names, learnt = [part.name for part in self.parts], self.completion
+        table = pd.DataFrame(learnt.patterns, columns=names).assign(samples=learnt.counts)
+        for p, name in enumerate(names):
+            if np.any(~learnt.patterns[:, p]):
+                table[f"R2 of {name}"] = learnt.r2[:, p]
+        table = table.sort_values("samples", ascending=False, kind="stable", ignore_index=True)
+        return dict(zip(names, learnt.predictability.tolist(), strict=True)), table
 
     def present(self, new: Any) -> Mask:
         """Return which parts new samples have, ``(n_new, parts)``."""
@@ -152,11 +195,10 @@ class CompletedKernels:
 
 def parts_of(kernels: Sequence[Kernel], views: Views) -> dict[tuple[int, ...], list[int]]:
     """Group kernels by the views that a sample must have for them."""
-    starts, width = views.starts, views.shape[1]
     groups: dict[tuple[int, ...], list[int]] = {}
     for j, kernel in enumerate(kernels):
-        columns = np.fromiter(kernel.looks_at(width), dtype=np.intp)
-        needs = np.unique(np.searchsorted(starts, columns, side="right") - 1)
+        columns = np.fromiter(kernel.looks_at(views.shape[1]), dtype=np.intp)
+        needs = np.unique(views.view_of(columns))
         groups.setdefault(tuple(needs.tolist()), []).append(j)
     return groups
 
@@ -207,9 +249,11 @@ def completed_matrices(
     center: bool = False,
     memory_budget: int | float | str | None = None,
     threads: int = 1,
+    train: Index | None = None,
 ) -> tuple[PowerBank, CompletedKernels]:
     """Do the same for precomputed matrices, in which samples that lack one have rows and columns of NaN."""
     m, n = len(matrices), matrices[0].shape[0]
+    train = np.arange(n) if train is None else np.sort(train)
     _check_budget(n, m, m, memory_budget)
     if normalize == "cosine":
         raise ValueError(
@@ -217,13 +261,13 @@ def completed_matrices(
         )
     parts: list[Part] = []
     for j, matrix in enumerate(matrices):
-        rows = np.flatnonzero(~np.isnan(matrix).all(axis=1))
+        rows = train[~np.isnan(matrix[train]).all(axis=1)]
         name = f"kernel {j}"
-        _refuse_few(name, rows.size, n)
+        _refuse_few(name, rows.size, train.size)
         normaliser = Normaliser.empty(normalize, center, 1, rows.size, [name])
         own = np.array(matrix[np.ix_(rows, rows)], dtype=float)
         parts.append(MatrixPart(name, (j,), [j], own, rows, normaliser))
-    return _build(parts, matrices, how, np.arange(n), m, threads)
+    return _build(parts, matrices, how, train, m, threads)
 
 
 def _refuse_few(name: str, have: int, n: int) -> None:

@@ -19,7 +19,9 @@ __all__ = ["KernelFunction", "PredictingKernels", "Term", "active_kernels"]
 class PredictingKernels(Protocol):
     """Kernels bound to training samples, wherever those are: in memory, in a file, on a cluster, with the user."""
 
-    normaliser: Normaliser
+    @property
+    def normaliser(self) -> Normaliser:
+        """Factors and centres, learnt on the training samples."""
 
     @property
     def kernels(self) -> list[Kernel]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from typing import Any
 
 import numpy as np
@@ -12,10 +13,26 @@ import scipy.sparse as sp
 from .._numerics.sparse_format import check_sparse
 from ._base import Array, Bank, Index, support
 
-__all__ = ["FeatureBank", "LowRankBank", "SweptBank"]
+__all__ = ["FeatureBank", "LowRankBank", "SweptBank", "suits_blocks"]
+
+#: samples from which steps on blocks of features beat those on the mixed kernel, whatever the ranks
+MANY_SAMPLES = 1000
 
 #: entries of the mixed kernel that a solver may still ask for where features are swept
 MIXED_ENTRIES = 400_000_000
+
+
+def suits_blocks(n: int, ranks: Sequence[int | None]) -> bool:
+    """Whether kernels of these ranks, on n samples, are better served by their features than by a mixed kernel."""
+    known = [rank for rank in ranks if rank is not None]
+    if n < MANY_SAMPLES or len(known) < len(ranks):
+        return False
+    return max(known) <= n and not _thin(n, len(known), max(known))
+
+
+def _thin(n: int, m: int, rank: int) -> bool:
+    """Whether there are more kernels than samples, all of small rank: one per term of a text."""
+    return m > n and 4 * rank <= n
 
 
 class FeatureBank(Bank):
@@ -38,9 +55,17 @@ class FeatureBank(Bank):
         super().__init__(n, self.starts.size - 1)
         self.scale = np.ones(self.m) if scale is None else np.asarray(scale, dtype=float)
         self.ranks = np.diff(self.starts)
+        #: what a solver wants to find again in the next fit on these features, by kernel
+        self.notes: dict[int, Any] = {}
 
     def factors(self, tol: float = 1e-12) -> FeatureBank:
         return self
+
+    def rescaled(self, times: Array) -> FeatureBank:
+        """Return the bank of the same features with other factors; storage is shared."""
+        other = copy(self)
+        other.scale, other.passes, other.notes = self.scale * times, 0.0, {}
+        return other
 
     @abstractmethod
     def forward(self, w: Array) -> Array:
@@ -198,7 +223,11 @@ class LowRankBank(FeatureBank):
 
     @property
     def thin(self) -> bool:
-        return self.m > self.n and 4 * int(self.ranks.max()) <= self.n
+        return _thin(self.n, self.m, int(self.ranks.max()))
+
+    @property
+    def suits_blocks(self) -> bool:
+        return suits_blocks(self.n, self.ranks.tolist())
 
     @property
     def low_rank(self) -> bool:
@@ -243,7 +272,7 @@ class LowRankBank(FeatureBank):
     def _coordinates(self, a: Array) -> Array:
         """``Z' a``: the feature-space vector of every block, ``(R[, k])``."""
         used = support(a)
-        if used.size == self.n:  # no copy of the features
+        if 2 * used.size > self.n:  # zeros cost less than a copy of the rows that are used
             return self.adjoint(a)
         return np.asarray(self.features[used].T @ a[used], dtype=float)
 
@@ -289,6 +318,20 @@ class LowRankBank(FeatureBank):
 
     def diag(self) -> Array:
         z = self.features
-        squares = _dense(z.multiply(z)) if sp.issparse(z) else np.asarray(z, dtype=float) ** 2
-        padded = np.hstack([squares, np.zeros((self.n, 1))])
-        return np.add.reduceat(padded, self.starts[:-1], axis=1).T * ((self.ranks > 0) * self.scale)[:, None]
+        if not sp.issparse(z):
+            out = np.empty((self.m, self.n))
+            for j in range(self.m):
+                mine = z[:, self.starts[j] : self.starts[j + 1]]
+                out[j] = np.einsum("ij,ij->i", mine, mine, dtype=float)
+            return out * self.scale[:, None]
+        # the sums of a block's columns, as a product with who belongs to whom
+        belongs = sp.csr_matrix(
+            (
+                np.ones(self.starts[-1]),
+                np.repeat(np.arange(self.m), self.ranks),
+                np.arange(self.starts[-1] + 1),
+            ),
+            shape=(int(self.starts[-1]), self.m),
+        )
+        squares = z.multiply(z).astype(float) @ belongs
+        return _dense(squares).T * self.scale[:, None]

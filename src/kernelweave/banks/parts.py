@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 
@@ -107,6 +107,11 @@ class SampledPart:
         """What was learnt about the kernels."""
         return self.bound.normaliser
 
+    @property
+    def kernels(self) -> list[Kernel]:
+        """Settled kernels, in the order of ``members``."""
+        return self.bound.kernels
+
     def present(self, new: Any) -> np.ndarray:
         """Return which new samples have the part."""
         return np.asarray(new.present[:, list(self.needs)].all(axis=1))
@@ -160,9 +165,12 @@ class MatrixPart:
     normaliser: Normaliser
     scale: MeanScale | None = None
 
+    kernels: ClassVar[tuple[Kernel, ...]] = ()
+
     def raw(self, samples: Any) -> Iterator[tuple[int, Array]]:
-        """Yield the matrix of all training samples that have the part, which are the only samples it knows."""
-        yield 0, self.matrix.copy()
+        """Yield the matrix among samples that have the part, from their rows."""
+        entries = np.asarray(samples[self.needs[0]], dtype=float)
+        yield 0, np.array(entries[:, ~np.isnan(entries).all(axis=0)])
 
     def present(self, new: Any) -> np.ndarray:
         """Return which new rows have entries for the training samples that have the part."""

@@ -15,8 +15,11 @@ from .power import Chain, PowerBank, packed_offsets
 __all__ = ["as_stack", "check_training_stack", "precomputed_bank"]
 
 
-def as_stack(kernels: Any, what: str = "kernels") -> np.ndarray | list[np.ndarray]:
-    """Return an ``(m, a, b)`` float array (no copy where it is one), or a list of equally shaped matrices."""
+def as_stack(kernels: Any, what: str = "kernels", gaps: bool = False) -> np.ndarray | list[np.ndarray]:
+    """Return an ``(m, a, b)`` float array (no copy where it is one), or a list of equally shaped matrices.
+
+    ``gaps`` lets NaN pass, which marks samples that lack a kernel.
+    """
     if isinstance(kernels, np.ndarray) and kernels.dtype != object:
         stack = kernels[None] if kernels.ndim == 2 else kernels
         if stack.ndim != 3:
@@ -36,7 +39,7 @@ def as_stack(kernels: Any, what: str = "kernels") -> np.ndarray | list[np.ndarra
     for j, matrix in enumerate(matrices):
         if matrix.dtype.kind not in "fiub":
             raise ValueError(f"precomputed kernel {j} is not numeric (dtype {matrix.dtype})")
-        if not np.all(np.isfinite(matrix)):
+        if not np.all(np.isfinite(matrix) | np.isnan(matrix) if gaps else np.isfinite(matrix)):
             raise ValueError(f"precomputed kernel {j} contains NaN or infinite entries")
     return matrices
 
@@ -58,9 +61,21 @@ def check_training_stack(
         )
     for j, matrix in enumerate(matrices):
         name = names[j] if names else f"precomputed kernel {j}"
+        matrix = _of_those_who_have_it(matrix, name)
         check_symmetric(matrix, name)
         if check_psd:
             check_semidefinite(matrix, name)
+
+
+def _of_those_who_have_it(matrix: np.ndarray, name: str) -> np.ndarray:
+    """Return the part of samples that have a kernel; the others have NaN in their rows and columns."""
+    gone = np.isnan(np.diagonal(matrix))
+    if not gone.any():
+        return matrix
+    if not (np.isnan(matrix[gone]).all() and np.isnan(matrix[:, gone]).all()):
+        raise ValueError(f"{name}: samples that lack it must have NaN in their whole row and column")
+    here = np.flatnonzero(~gone)
+    return matrix[np.ix_(here, here)]
 
 
 def precomputed_bank(

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from .._numerics.namespace import namespace
 from ._base import Array, Bank, Index
+
+if TYPE_CHECKING:
+    from .lowrank import FeatureBank
 
 __all__ = ["Recentred", "Rescaled", "Selection"]
 
@@ -19,6 +22,7 @@ class Rescaled(Bank):
         super().__init__(bank.n, bank.m)
         self.bank = bank
         self.times = np.asarray(factors, dtype=float)
+        self._factors: FeatureBank | None = None
 
     @property
     def nbytes(self) -> int:
@@ -31,6 +35,15 @@ class Rescaled(Bank):
     @property
     def low_rank(self) -> bool:
         return self.bank.low_rank
+
+    @property
+    def suits_blocks(self) -> bool:
+        return self.bank.suits_blocks
+
+    def factors(self, tol: float = 1e-12) -> FeatureBank:
+        if self._factors is None:
+            self._factors = self.bank.factors(tol).rescaled(self.times)
+        return self._factors
 
     def _read(self, answer: Array, before: float, kernels: Index | None) -> Array:
         """Scale an answer of the bank behind, and count what it read."""

@@ -7,7 +7,16 @@ from typing import Any
 
 from ._views import View
 
-__all__ = ["MOST_CATEGORIES", "check_columns", "column_kinds", "column_transformer", "views_and_kernels"]
+__all__ = [
+    "MOST_CATEGORIES",
+    "blank_absent",
+    "check_columns",
+    "column_kinds",
+    "column_transformer",
+    "refuse_absent",
+    "view_steps",
+    "views_and_kernels",
+]
 
 #: more distinct texts than this in a column are names or notes, not categories
 MOST_CATEGORIES = 30
@@ -96,6 +105,38 @@ def column_transformer(table: Any, kinds: dict[str, str], views: Sequence[View])
             size += sum(map(len, categories))
         starts.append(starts[-1] + size)
     return ColumnTransformer(parts, sparse_threshold=0.0, verbose_feature_names_out=False), starts
+
+
+def refuse_absent(frame: Any, views: dict[str, list[str]]) -> None:
+    """Raise where a row has no value in any column of a view: filling all of them would be inventing a sample."""
+    for name, columns in views.items():
+        gone = int(frame[columns].isna().all(axis=1).sum())
+        if gone:
+            raise ValueError(
+                f"view {name!r} is missing for {gone} of {len(frame)} rows: --missing predict completes it from the "
+                "other views, --missing mean puts its mean there; or leave the view or these rows out"
+            )
+
+
+def blank_absent(frame: Any, table: Any, views: dict[str, list[str]]) -> Any:
+    """Return the checked table with nothing at all where a row has no value in any column of a view."""
+    table = table.copy()
+    for columns in views.values():
+        gone = frame[columns].isna().all(axis=1).to_numpy()
+        for column in columns:
+            nothing = float("nan") if table[column].dtype.kind == "f" else None
+            table[column] = table[column].astype(object).where(~gone, nothing).astype(table[column].dtype)
+    return table
+
+
+def view_steps(table: Any, kinds: dict[str, str], views: Sequence[View]) -> tuple[Any, Any]:
+    """Return a transformer that makes views of the table, some of which rows may lack, and the kernels on them."""
+    from .. import kernels as kw
+    from ..views import ViewColumns
+
+    parts = [(view.name, column_transformer(table, kinds, [view])[0], list(view.picked)) for view in views]
+    specs = [kw.per_view({view.name: view.name}, view.spec()) for view in views]
+    return ViewColumns(parts), sum(specs[1:], start=specs[0])
 
 
 def views_and_kernels(views: Sequence[View], starts: list[int]) -> Any:

@@ -35,6 +35,8 @@ class Note:
         What every column holds, numbers or categories; empty for matrices.
     gram : list of str
         Names of the kernel matrices; empty for columns.
+    missing : str
+        What became of rows that lack a view.
     command : str or None
         The command that was typed.
     C : float or None
@@ -49,6 +51,7 @@ class Note:
     views: dict[str, list[str]] = field(default_factory=dict)
     columns: dict[str, str] = field(default_factory=dict)
     gram: list[str] = field(default_factory=list)
+    missing: str = "error"
     command: str | None = None
     C: float | None = None
 

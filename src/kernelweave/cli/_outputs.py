@@ -19,9 +19,11 @@ def input_files(
     views_file: Path | None = None,
     gram: Iterable[Path] = (),
     model: Path | None = None,
+    views: Iterable[str] = (),
 ) -> list[Path]:
-    """Return every file that a command reads, those included that ``views.toml`` names."""
+    """Return every file that a command reads, those included that ``views.toml`` and ``--view`` name."""
     files = [path for path in (model, data, views_file, *gram) if path is not None]
+    files += [Path(option.partition("=")[2]) for option in views]  # columns are no file that is there
     if views_file is not None:
         from ._views import read_views
 

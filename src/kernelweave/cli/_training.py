@@ -7,12 +7,23 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from ._columns import check_columns, column_kinds, column_transformer, views_and_kernels
+from ._columns import (
+    blank_absent,
+    check_columns,
+    column_kinds,
+    column_transformer,
+    refuse_absent,
+    view_steps,
+    views_and_kernels,
+)
 from ._files import matrix_names, read_matrices, read_table
 from ._note import Note
-from ._views import View, join_files, read_views, views_of_options
+from ._views import View, join_files, read_views, views_of_groups, views_of_options
+
+if TYPE_CHECKING:
+    from ..kernels.groups import Groups
 
 __all__ = [
     "Options",
@@ -48,6 +59,10 @@ class Options:
     identity: str | None = None
     tol: float = 1e-3
     verbose: int = 0
+    missing: str = "error"
+    gmt: Path | None = None
+    groups: Path | None = None
+    min_size: int = 1
 
 
 @dataclass
@@ -60,6 +75,7 @@ class Trained:
     note: Note
     ids: list[str] = field(default_factory=list)
     warnings: list[str] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
 
 
 def train(options: Options) -> Trained:
@@ -67,18 +83,21 @@ def train(options: Options) -> Trained:
     frame = read_table(options.data)
     views, identity = _views(options)
     identity = options.identity or identity
-    frame = join_files(frame, views, identity)
+    if options.missing != "error" and not views:
+        raise ValueError("--missing is about views: name them with --view or --views")
+    frame = join_files(frame, views, identity, options.missing)
     y, task = _target(frame, options)
     if identity is not None and identity not in frame:
         raise ValueError(f"{options.data} has no column {identity!r} for --id")
     ids = [str(value) for value in (frame[identity] if identity else range(len(frame)))]
-    note = Note(options.data.name, options.target, task, identity, len(frame))
+    note = Note(options.data.name, options.target, task, identity, len(frame), missing=options.missing)
     steps: list[Any] = []
+    notes: list[str] = []
     if options.gram:
         X, note.gram = gram_matrices(options.gram, len(frame), options.data)
         kernels = "precomputed"
     else:
-        X, steps, kernels = _columns(frame, views, options, identity, note)
+        X, steps, kernels = _columns(frame, views, options, identity, note, notes)
     last = _estimator(kernels, task, options, y)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
@@ -90,7 +109,7 @@ def train(options: Options) -> Trained:
         _last(model).kernel_names_[:] = note.gram
     # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
     said = [str(warning.message) for warning in caught if "kernelweave" in warning.category.__module__]
-    return Trained(model, X, y, note, ids, list(dict.fromkeys(said)))
+    return Trained(model, X, y, note, ids, list(dict.fromkeys(said)), notes)
 
 
 def _joined(steps: list[Any], last: Any) -> Any:
@@ -109,6 +128,7 @@ def _views(options: Options) -> tuple[list[View], str | None]:
         for name, value in (
             ("--views", options.views_file), ("--view", options.views),
             ("--kernels", options.kernels), ("--gram", options.gram),
+            ("--gmt", options.gmt), ("--groups", options.groups),
         ) if value
     ]  # fmt: skip
     if len(given) > 1:
@@ -151,7 +171,7 @@ def _target(frame: Any, options: Options) -> tuple[Any, str]:
 
 
 def _columns(
-    frame: Any, views: list[View], options: Options, identity: str | None, note: Note
+    frame: Any, views: list[View], options: Options, identity: str | None, note: Note, notes: list[str]
 ) -> tuple[Any, list[Any], Any]:
     """Return the samples, the steps before the model, and the kernels on the columns that these steps produce."""
     from .. import kernels as kw
@@ -163,6 +183,9 @@ def _columns(
     columns = [column for column in frame.columns if column not in left_out]
     if not columns:
         raise ValueError(f"{options.data} has no column beside the target to learn from")
+    if (spec := _groups(options)) is not None:
+        views, left_out_of_groups = views_of_groups(spec, columns)
+        notes += [left_out_of_groups] if left_out_of_groups else []
     named = bool(views)
     views = views or [View("all features")]
     for view in views:
@@ -170,15 +193,30 @@ def _columns(
     used = list(dict.fromkeys(column for view in views for column in view.picked))
     kinds = column_kinds(frame, used)
     table = check_columns(frame, kinds)
+    note.views = {view.name: view.picked for view in views} if named else {}
+    note.columns = kinds
+    if options.missing != "error":
+        transformer, kernels = view_steps(table, kinds, views)
+        return blank_absent(frame, table, note.views), [("columns", transformer)], kernels
+    refuse_absent(frame, note.views)
     transformer, starts = column_transformer(table, kinds, views)
     if named:
         kernels = views_and_kernels(views, starts)
     else:
         default = options.kernels in (None, "default")
         kernels = kw.default_bank() if default else kw.preset(str(options.kernels))
-    note.views = {view.name: view.picked for view in views} if named else {}
-    note.columns = kinds
     return table, [("columns", transformer)], kernels
+
+
+def _groups(options: Options) -> Groups | None:
+    """Return the groups of columns that a file names, None where there is none."""
+    from .. import kernels as kw
+
+    if options.gmt is not None:
+        return kw.from_gmt(options.gmt, kw.linear(), min_size=options.min_size)
+    if options.groups is not None:
+        return kw.from_groups(options.groups, kw.linear(), min_size=options.min_size)
+    return None
 
 
 def gram_matrices(paths: Sequence[Path], n: int, data: Path) -> tuple[Any, list[str]]:
@@ -210,6 +248,10 @@ def _estimator(kernels: Any, task: str, options: Options, y: Any) -> Any:
     from .. import MKLClassifier, MKLClassifierCV, MKLRegressor, NoisyLabelMKLClassifier
 
     settings: dict[str, Any] = {"tol": options.tol, "verbose": options.verbose}
+    if options.noise_rate is not None and options.missing != "error":
+        raise ValueError(
+            "--noise-rate and --missing do not go together: complete or leave out one of the two"
+        )
     if options.noise_rate is not None:
         if task == "regression":
             raise ValueError("--noise-rate is about wrong labels: the target here is a number")
@@ -219,7 +261,7 @@ def _estimator(kernels: Any, task: str, options: Options, y: Any) -> Any:
             else _number("--noise-rate", options.noise_rate)
         )
         return NoisyLabelMKLClassifier(kernels, noise_rate=rate, **settings)
-    settings["norm"] = _number_or_name(options.norm)
+    settings |= {"norm": _number_or_name(options.norm), "missing": options.missing}
     if options.loss is not None:
         settings["loss"] = options.loss
     if task == "regression":
@@ -278,6 +320,7 @@ def new_samples_for(
     data: Path | None,
     views_file: Path | None = None,
     gram: Sequence[Path] = (),
+    view_files: Sequence[str] = (),
 ) -> tuple[Any, Any]:
     """Samples for a model from a new table or from rows of kernel matrices; and the table, if there is one."""
     frame = None if data is None else read_table(data)
@@ -295,8 +338,14 @@ def new_samples_for(
         raise ValueError("give a table of new samples")
     if views_file is not None:
         views, identity = read_views(views_file)
-        frame = join_files(frame, views, identity)
-    return check_columns(frame, note.columns), frame
+        frame = join_files(frame, views, identity, note.missing)
+    frame = join_files(frame, views_of_options(view_files), note.id, note.missing)
+    if note.missing == "error":
+        return check_columns(frame, note.columns), frame
+    for columns in note.views.values():  # a view of which there is no column is missing for everybody
+        if not any(column in frame for column in columns):
+            frame = frame.assign(**dict.fromkeys(columns, float("nan")))
+    return blank_absent(frame, check_columns(frame, note.columns), note.views), frame
 
 
 def progress_bar(what: str, quiet: bool) -> Any:

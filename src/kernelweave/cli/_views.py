@@ -7,9 +7,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from inspect import signature
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-__all__ = ["EXAMPLE", "View", "join_files", "read_views", "views_of_options"]
+if TYPE_CHECKING:
+    from ..kernels.groups import Groups
+
+__all__ = ["EXAMPLE", "View", "join_files", "read_views", "views_of_groups", "views_of_options"]
 
 EXAMPLE = """\
 id = "patient"                  # only where views come from files of their own: the column that joins them
@@ -122,30 +125,50 @@ def _view(name: str, table: Any, path: Path) -> View:
 
 
 def views_of_options(options: Sequence[str]) -> list[View]:
-    """Read ``--view NAME=PATTERN,PATTERN``.
+    """Read ``--view NAME=PATTERN,PATTERN`` and ``--view NAME=FILE``.
 
-    >>> [(view.name, view.columns) for view in views_of_options(["clinical=age,stage_*"])]
-    [('clinical', ('age', 'stage_*'))]
+    >>> [(view.name, view.columns, view.file) for view in views_of_options(["clinical=age,stage_*", "rna=rna.csv"])]
+    [('clinical', ('age', 'stage_*'), None), ('rna', ('*',), 'rna.csv')]
     """
+    from ._files import READABLE
+
     views = []
     for option in options:
         name, equals, patterns = option.partition("=")
         columns = tuple(pattern.strip() for pattern in patterns.split(",") if pattern.strip())
         if not (equals and name.strip() and columns):
-            raise ValueError(f"--view takes NAME=COLUMN,COLUMN,..., got {option!r}")
-        views.append(View(name.strip(), columns))
+            raise ValueError(f"--view takes NAME=COLUMN,COLUMN,... or NAME=FILE, got {option!r}")
+        from_file = len(columns) == 1 and Path(columns[0]).suffix.lower() in READABLE
+        views.append(View(name.strip(), file=columns[0]) if from_file else View(name.strip(), columns))
     names = [view.name for view in views]
     if len(set(names)) < len(names):
         raise ValueError(f"two views are called {max(names, key=names.count)!r}")
     return views
 
 
-def join_files(frame: Any, views: Sequence[View], identity: str | None) -> Any:
-    """Put the columns of views with files of their own beside those of the table, row by row of the same id."""
+def views_of_groups(spec: Groups, columns: Sequence[str]) -> tuple[list[View], str]:
+    """Return a view with a linear kernel for every group that the table has columns of, and what was left out."""
+    from ..kernels import Schema
+
+    found = spec.checked(Schema(len(columns), tuple(columns)))
+    views = [
+        View(group, tuple(columns[j] for j in positions), ("linear",))
+        for group, positions in found.positions.items()
+    ]
+    return views, str(found)
+
+
+def join_files(frame: Any, views: Sequence[View], identity: str | None, missing: str = "error") -> Any:
+    """Put the columns of views with files of their own beside those of the table, row by row of the same id.
+
+    Rows that a file does not have are refused, or empty where ``missing`` says that they will be completed.
+    """
     from ._files import read_table
 
     if not any(view.file for view in views):
         return frame
+    if identity is None:
+        raise ValueError("views with a file need the column that joins them: --id COLUMN")
     if identity not in frame:
         raise ValueError(f"the table has no column {identity!r}, by which the views' files are joined")
     for view in views:
@@ -158,17 +181,18 @@ def join_files(frame: Any, views: Sequence[View], identity: str | None) -> Any:
             twice = other[identity][other[identity].duplicated()].iloc[0]
             raise ValueError(f"{view.file} has two rows with {identity} = {twice!r}")
         other = other.set_index(identity)
-        missing = frame[identity][~frame[identity].isin(other.index)]
-        if len(missing):
+        absent = frame[identity][~frame[identity].isin(other.index)]
+        if len(absent) and (missing == "error" or len(absent) == len(frame)):
             raise ValueError(
-                f"{view.file} has no row with {identity} = {missing.iloc[0]!r} ({len(missing)} are missing)"
+                f"{view.file} has no row with {identity} = {absent.iloc[0]!r} ({len(absent)} of {len(frame)} are "
+                "missing): --missing predict completes the view from the others"
             )
         both = [column for column in other.columns if column in frame]
         if both:
             raise ValueError(f"the column {both[0]!r} is in {view.file} and elsewhere too: rename one")
         # without patterns a view with a file is all of it
         view.columns = tuple(other.columns) if view.columns == ("*",) else view.columns
-        aligned = other.loc[frame[identity]].reset_index(drop=True)
+        aligned = other.reindex(frame[identity]).reset_index(drop=True)
         import pandas as pd
 
         frame = pd.concat([frame.reset_index(drop=True), aligned], axis=1)

@@ -39,8 +39,26 @@ class ListOptions(click.Command):
     "--view",
     "views",
     multiple=True,
-    metavar="NAME=COLUMNS",
-    help="A view without a file: names and patterns, separated by commas.",
+    metavar="NAME=COLUMNS|FILE",
+    help="A view: names and patterns of columns, separated by commas, or a file of its own, joined by --id.",
+)
+@click.option(
+    "--missing",
+    type=click.Choice(["error", "mean", "predict"]),
+    default="error",
+    show_default=True,
+    help="Rows that lack a whole view: refused, or completed by its mean or by what the other views predict.",
+)
+@click.option("--gmt", type=FILE, help="Gene sets in GMT: a linear kernel for every set of columns.")
+@click.option(
+    "--groups", type=FILE, help="CSV with the columns 'column' and 'group': a linear kernel for every group."
+)
+@click.option(
+    "--min-size",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Columns that a group of --gmt or --groups must have in the table.",
 )
 @click.option(
     "--kernels", default=None, help="'default', or a preset: smkl, stpmkl, simplemkl, obscure_mnist."
@@ -83,7 +101,8 @@ class ListOptions(click.Command):
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option("--quiet", is_flag=True, help="No progress bars.")
 def fit(
-    data: Path, target: str, views_file: Path | None, views: tuple[str, ...], kernels: str | None,
+    data: Path, target: str, views_file: Path | None, views: tuple[str, ...], missing: str,
+    gmt: Path | None, groups: Path | None, min_size: int, kernels: str | None,
     gram: tuple[Path, ...], C: str, norm: str, loss: str | None, noise_rate: str | None, task: str,
     drop: tuple[str, ...], identity: str | None, tol: float, model: Path | None, report_to: Path | None,
     folds: int, force: bool, as_json: bool, quiet: bool,
@@ -94,6 +113,8 @@ def fit(
     kernelweave fit data.csv --target label --model model.skops
     kernelweave fit data.csv --target label --views views.toml --model model.skops --report report.html
     kernelweave fit data.csv --target label --view genes='gene_*' --view clinic=age,stage --model model.skops
+    kernelweave fit labels.csv --target label --id patient --view rna=rna.csv --view protein=proteins.csv \
+        --missing predict --model model.skops
     kernelweave fit labels.csv --target label --gram k1.npy k2.npy --C 10 --model model.skops
     kernelweave fit data.parquet --target label --noise-rate estimate --report report.html
 
@@ -111,7 +132,9 @@ def fit(
 
     if model is None and report_to is None and not as_json:
         raise click.UsageError("nothing to do: give --model, --report or --json")
-    check_outputs({"--model": model, "--report": report_to}, input_files(data, views_file, gram), force)
+    read = (*gram, *(path for path in (gmt, groups) if path is not None))
+    inputs = input_files(data, views_file, read, views=views)
+    check_outputs({"--model": model, "--report": report_to}, inputs, force)
     from .. import __version__
     from .._numerics.interrupts import one_interrupt
     from ..persistence import save
@@ -121,7 +144,8 @@ def fit(
     quiet = quiet or as_json
     options = Options(
         data, target, views_file, views, kernels, gram, C, norm, loss, noise_rate, task, drop, identity, tol,
-        verbose=int(not quiet and sys.stderr.isatty()),
+        verbose=int(not quiet and sys.stderr.isatty()), missing=missing,
+        gmt=gmt, groups=groups, min_size=min_size,
     )  # fmt: skip
     with plain_errors(), one_interrupt() as work:
         trained = train(options)
@@ -145,7 +169,7 @@ def fit(
             facts["written"]["report"] = str(report_to)
         except click.ClickException as error:
             failed = facts["report_error"] = error.message
-    _say(facts, trained.warnings, as_json)
+    _say(facts | {"notes": trained.notes}, trained.warnings, as_json)
     if failed is not None:
         raise click.ClickException(f"there is no report ({kept}): {failed}")
     if trained.warnings:
@@ -177,6 +201,8 @@ def _say(facts: dict[str, Any], warnings: list[str], as_json: bool) -> None:
         for what, path in facts["written"].items():
             if path:
                 say(f"{what} written to {path}")
+    for note in facts["notes"]:
+        say(f"note: {note}", err=True)
     for warning in warnings:
         say(f"warning: {warning}", err=True)
 

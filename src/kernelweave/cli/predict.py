@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from pathlib import Path
 from typing import Any
 
@@ -21,6 +22,13 @@ __all__ = ["predict"]
 )
 @click.option("--views", "views_file", type=FILE, help="TOML file, where views come from files of their own.")
 @click.option(
+    "--view",
+    "views",
+    multiple=True,
+    metavar="NAME=FILE",
+    help="File of a view, joined by the column that the model was fitted with as --id.",
+)
+@click.option(
     "--gram",
     multiple=True,
     type=FILE,
@@ -32,14 +40,15 @@ __all__ = ["predict"]
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def predict(
-    model: Path, data: Path | None, output: Path, views_file: Path | None, gram: tuple[Path, ...], force: bool,
-    spreadsheet: bool, as_json: bool,
+    model: Path, data: Path | None, output: Path, views_file: Path | None, views: tuple[str, ...],
+    gram: tuple[Path, ...], force: bool, spreadsheet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Predict the rows of DATA with a saved MODEL.
 
     \b
     kernelweave predict model.skops new.csv -o predictions.csv
     kernelweave predict model.skops new.parquet -o predictions.parquet
+    kernelweave predict model.skops new.csv --view rna=new_rna.csv -o predictions.csv
     kernelweave predict model.skops --gram new1.npy new2.npy -o predictions.csv
 
     The output has a row for each row of DATA, in its order: the column that names the rows (where the model was fitted
@@ -50,15 +59,20 @@ def predict(
     from ._outputs import check_outputs, input_files
     from ._terminal import say, say_json
 
-    check_outputs({"--output": output}, input_files(data, views_file, gram, model), force)
+    check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
     check_writable(output)
     from ._training import new_samples_for
 
     with plain_errors():
         fitted, label = open_model(model)
         note = checked_note(label, model)
-        X, frame = new_samples_for(note, data, views_file, gram)
-        table = _predictions(fitted, X, frame, note)
+        X, frame = new_samples_for(note, data, views_file, gram, views)
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always")
+            table = _predictions(fitted, X, frame, note)
+        said = [str(warning.message) for warning in caught if "kernelweave" in warning.category.__module__]
+        for sentence in dict.fromkeys(said):
+            say(f"warning: {sentence}", err=True)
         write_table(table, output, spreadsheet)
     if as_json:
         say_json({"rows": len(table), "columns": list(table.columns), "written": str(output)}, indent=None)

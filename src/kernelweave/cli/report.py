@@ -17,12 +17,13 @@ __all__ = ["report"]
 @click.option("--output", "-o", type=FILE, required=True, help="Where the report goes, e.g. report.html.")
 @click.option("--views", "views_file", type=FILE, help="TOML file, where views come from files of their own.")
 @click.option("--gram", multiple=True, type=FILE, help="For a model on kernel matrices: those of the fit.")
+@click.option("--view", "views", multiple=True, metavar="NAME=FILE", help="File of a view, joined by --id.")
 @click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds to refit on.")
 @click.option("--force", is_flag=True, help="Write over an existing --output.")
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def report(
-    model: Path, data: Path, output: Path, views_file: Path | None, gram: tuple[Path, ...], folds: int,
-    force: bool, quiet: bool,
+    model: Path, data: Path, output: Path, views_file: Path | None, views: tuple[str, ...], gram: tuple[Path, ...],
+    folds: int, force: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Write a self-contained HTML report of a saved MODEL and the table DATA that it was fitted on.
 
@@ -36,7 +37,7 @@ def report(
     from ._outputs import check_outputs, input_files
     from ._terminal import say
 
-    check_outputs({"--output": output}, input_files(data, views_file, gram, model), force)
+    check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
     from .._output import write_whole
     from ..persistence import cleared
     from ..report import make_report
@@ -51,7 +52,7 @@ def report(
         if note.gram:
             X, _ = gram_matrices(gram, rows, data)
         else:
-            X, _ = new_samples_for(note, data, views_file)
+            X, _ = new_samples_for(note, data, views_file, view_files=views)
         # what the file says about files, processes and memory is not for this machine
         again, samples = cut_into_folds(fitted, X, note)
         page = make_report(

@@ -1,14 +1,9 @@
 """scikit-learn faces."""
 
-from ..similarity import (
-    Denoise,
-    Flip,
-    Shift,
-    SimilarityClassifier,
-    SimilarityFeatures,
-    Square,
-    held_similarities,
-)
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
 from .baselines import (
     AlignmentClassifier,
     BestKernelClassifier,
@@ -24,6 +19,17 @@ from .noisy import NoisyLabelMKLClassifier
 from .path import MKLPath, mkl_path
 from .regressor import MKLRegressor
 from .regressor_cv import MKLRegressorCV
+
+if TYPE_CHECKING:
+    from ..similarity import (
+        Denoise,
+        Flip,
+        Shift,
+        SimilarityClassifier,
+        SimilarityFeatures,
+        Square,
+        held_similarities,
+    )
 
 __all__ = [
     "AlignmentClassifier",
@@ -48,3 +54,14 @@ __all__ = [
     "held_similarities",
     "mkl_path",
 ]
+
+
+if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ours
+
+    def __getattr__(name: str) -> Any:
+        # the room of similarities is opened when somebody wants something from it
+        if name in __all__:
+            from .. import similarity
+
+            return getattr(similarity, name)
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

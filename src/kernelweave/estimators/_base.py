@@ -13,21 +13,23 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._components import fill_in_parameters
 from .._estimating import finite_decision
-from ..banks import Bank, KernelFunction, support
+from ..banks import Bank, CompletedKernels, KernelFunction, support
 from ..banks.device_decision import prediction_device
 from ..losses import Loss, make_loss
 from ..problems import Point
 from ._bind import Bound, bind
-from ._fitting import fit_tasks
+from ._fitting import Answer, fit_tasks, group_weights, trace_of
 from ._html import FitSummary
 from ._inputs import Training, new_samples, training_inputs
 from ._old_models import function_of_parts
 from ._plan import BankPlan, Plan, dtype_name
+from ._structure import refuse_fixed_parts
 from ._tasks import Task
 from ._types import (
     Array,
     Bytes,
     Callback,
+    Column,
     Device,
     FileName,
     KernelsLike,
@@ -44,51 +46,31 @@ class BaseMKL(FitSummary, BaseEstimator):
     """Base of the estimators; see ``MKLClassifier`` for the parameters."""
 
     _task = "classification"
+    #: whether the fit is one mixture of kernels, so that it can be repeated on some of them
+    fits_subsets = True
 
-    def __init__(
-        self,
-        kernels: KernelsLike = None,
-        *,
-        loss: LossLike = "hinge",
-        norm: NormLike = "l1",
-        C: float = 1.0,
-        solver: SolverLike = "auto",
-        tol: float = 1e-3,
-        fit_intercept: bool = True,
-        normalize: str | None = "trace",
-        center: bool = False,
-        max_iter: int | None = None,
-        max_seconds: float | None = None,
-        storage: str = "auto",
-        dtype: DTypeLike = "float64",
-        memory_budget: Bytes = None,
-        warm_start: bool = False,
-        checkpoint: FileName | None = None,
-        callback: Callback | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        device: Device = None,
-    ) -> None:
-        self.kernels = kernels
-        self.loss = loss
-        self.norm = norm
-        self.C = C
-        self.solver = solver
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.center = center
-        self.max_iter = max_iter
-        self.max_seconds = max_seconds
-        self.storage = storage
-        self.dtype = dtype
-        self.memory_budget = memory_budget
-        self.warm_start = warm_start
-        self.checkpoint = checkpoint
-        self.callback = callback
-        self.n_jobs = n_jobs
-        self.verbose = verbose
-        self.device = device
+    kernels: KernelsLike
+    loss: LossLike
+    norm: NormLike
+    C: float
+    solver: SolverLike
+    tol: float
+    fit_intercept: bool
+    normalize: str | None
+    center: bool
+    max_iter: int | None
+    max_seconds: float | None
+    storage: str
+    dtype: DTypeLike
+    memory_budget: Bytes
+    n_jobs: int | None
+    verbose: int
+    # not every estimator has a choice here
+    warm_start: bool = False
+    checkpoint: FileName | None = None
+    callback: Callback | None = None
+    device: Device = None
+    missing: str = "error"
 
     # ---- before any work ------------------------------------------------------------------------------------
 
@@ -109,6 +91,7 @@ class BaseMKL(FitSummary, BaseEstimator):
             self.memory_budget,
             self.n_jobs,
             self.device,
+            self.missing,
         )
 
     def _training(self, X: Samples, plan: BankPlan, n_targets: int) -> Training:
@@ -122,11 +105,17 @@ class BaseMKL(FitSummary, BaseEstimator):
             )
         return training
 
+    def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
+        """Check parameters and input; return samples, plan and what there is to solve."""
+        raise NotImplementedError
+
     # ---- the work -------------------------------------------------------------------------------------------
 
     def _fit(self, training: Training, plan: Plan, tasks: list[Task]) -> None:
         """Build the bank and solve the tasks on it."""
         plan.norm.check(len(training.names))
+        if type(self)._by_rule is not BaseMKL._by_rule:
+            refuse_fixed_parts(plan.norm, len(training.names), type(self).__name__)
         bound = bind(training, plan.bank)
         self._solve(bound, plan, self._by_rule(tasks, bound.bank, plan))
 
@@ -136,20 +125,22 @@ class BaseMKL(FitSummary, BaseEstimator):
 
     def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> None:
         """Solve the tasks, and keep what prediction and inspection need."""
-        fits = fit_tasks(bound, plan, self._warm_started(tasks, bound.bank))
-        self.weights_, self.dual_coef_, self.C_ = fits.weights, fits.beta, fits.C
-        self.certificate_, self.certificates_ = fits.certificate, fits.certificates
+        fits, self.n_passes_ = fit_tasks(bound, plan, self._warm_started(tasks, bound.bank))
+        answer = Answer.of(tasks, fits)
+        self.weights_, self.dual_coef_, self.C_ = answer.weights, answer.beta, answer.C
+        self.certificate_, self.status_ = answer.certificate, answer.status
+        self.certificates_ = [fit.certificate for fit in fits]
         self.intercept_ = self.certificate_.intercept
-        self.loss_ = fits.fits[0].loss
-        self.trace_, self.status_, self.solver_ = fits.trace, fits.status, fits.solver
-        self.n_iter_ = max(fit.solution.n_iter for fit in fits.fits)
-        self.n_passes_ = fits.passes
+        self.loss_, self.solver_ = fits[0].loss, fits[-1].solver
+        self.trace_ = trace_of(tasks, fits)
+        self.n_iter_ = max(fit.solution.n_iter for fit in fits)
         self.support_ = support(self.dual_coef_)
         self._keep_bound(bound)
         self._function = KernelFunction.mixture(
             bound.kernels, self.weights_, self.dual_coef_, self.intercept_
         )
-        self._keep_where_there("lam_", fits.strength)
+        self._keep_where_there("lam_", answer.strength)
+        self._keep_where_there("view_weights_", group_weights(fits))
         self._keep_where_there("cluster_", bound.bank.cluster_cost)
 
     def _keep_bound(self, bound: Bound) -> None:
@@ -158,6 +149,9 @@ class BaseMKL(FitSummary, BaseEstimator):
         self.bank_bytes_ = bound.bank.nbytes
         self._kind = bound.training.kind
         self._keep_where_there("kernels_", bound.kernels.kernels or None)
+        told = bound.kernels.told() if isinstance(bound.kernels, CompletedKernels) else (None, None)
+        self._keep_where_there("view_predictability_", told[0])
+        self._keep_where_there("missing_patterns_", told[1])
 
     def _keep_where_there(self, name: str, value: object) -> None:
         """Set an attribute that not every fit has; an earlier fit's is forgotten."""

@@ -2,24 +2,33 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 
+import numpy as np
+
+from .._components import same_component
 from ..banks import (
     Bank,
     BoundKernels,
     PrecomputedKernels,
     PredictingKernels,
+    Recentred,
+    Rescaled,
     StreamedKernels,
     StreamingBank,
     build_bank,
+    completed_bank,
+    completed_matrices,
     precomputed_bank,
 )
 from ..banks.rows import spread_rows
-from ..kernels import resolve_kernels
+from ..kernels import resolve_kernels, take
 from ._inputs import Training
 from ._plan import BankPlan
+from ._types import Codes
 
-__all__ = ["Bound", "bind"]
+__all__ = ["Bound", "bind", "completed", "fold_bank"]
 
 
 @dataclass(frozen=True)
@@ -44,7 +53,50 @@ def bind(training: Training, plan: BankPlan) -> Bound:
     return Bound(*_bind_here(training, plan), training)
 
 
+def completed(
+    training: Training, plan: BankPlan, train: Codes | None = None
+) -> tuple[Bank, PredictingKernels]:
+    """Build a bank of kernels that samples may lack, everything learnt on the samples ``train``."""
+    complete = (
+        partial(completed_matrices, training.samples)
+        if training.kernels is None
+        else partial(completed_bank, training.kernels, training.samples)
+    )
+    return complete(
+        how=plan.missing,
+        normalize=plan.normalize,
+        center=plan.center,
+        memory_budget=plan.memory_budget,
+        threads=plan.threads,
+        train=train,
+    )
+
+
+def fold_bank(bound: Bound, plan: BankPlan, train: Codes) -> Bank:
+    """Return a bank of all samples of which everything that was learnt was learnt on the samples of a fold."""
+    bank, training = bound.bank, bound.training
+    if plan.missing != "error":
+        return completed(training, plan, train)[0]
+    if training.kernels is not None:
+        resolved = resolve_kernels(training.kernels, take(training.samples, train))
+        settled = bound.kernels.kernels or training.kernels
+        if any(
+            new is not given and not same_component(new, old)
+            for new, given, old in zip(resolved, training.kernels, settled, strict=True)
+        ):
+            bank = bind(replace(training, kernels=resolved), plan).bank
+    if plan.center:
+        bank = Recentred(bank, train)
+    if plan.normalize != "trace":
+        return bank
+    means = bank.diag()[:, train].mean(axis=1)
+    # a kernel that vanishes on the fold stays at zero, as it does where it vanishes on all samples
+    return Rescaled(bank, np.divide(1.0, means, out=np.zeros_like(means), where=means > 0))
+
+
 def _bind_here(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
+    if plan.missing != "error":
+        return completed(training, plan)
     if training.kernels is None:
         given, normaliser = precomputed_bank(
             training.samples,
@@ -73,6 +125,7 @@ def _bind_here(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKern
         memory_budget=plan.memory_budget,
         threads=plan.threads,
         mixing=plan.mixing,
+        blocks=plan.blocks_suffice,
     )
     if isinstance(bank, StreamingBank):
         return bank, StreamedKernels(resolved, training.samples, normaliser, bank)

@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 #: relative error of a bank's products from which a certificate of exact kernels may say something else
 COARSE = 1e-5
 
-__all__ = ["Fit", "Fits", "fit_tasks", "run"]
+__all__ = ["Answer", "Fit", "fit_tasks", "group_weights", "plain", "run", "trace_of"]
 
 
 @dataclass(frozen=True)
@@ -42,87 +42,75 @@ class Fit:
     status: str
     loss: Loss
     norm: Norm
+    solver: str | None
 
 
 @dataclass(frozen=True)
-class Fits:
-    """The fits of all tasks, as one answer: of a single task its own numbers, of several theirs side by side."""
+class Answer:
+    """What the fits of all tasks come to: of a single task its own numbers, of several theirs side by side.
 
-    tasks: list[Task]
-    fits: list[Fit]
-    passes: float
-    solver: str | None
+    Objectives of independent problems add up, and so do their bounds; ``status`` is the first that is not
+    ``converged``, if there is one.
+    """
 
-    @property
-    def _single(self) -> bool:
-        return len(self.fits) == 1
+    weights: Array
+    beta: Array
+    certificate: Certificate
+    status: str
+    C: float | Array
+    #: of the norm's own term, where it has one
+    strength: float | Array | None
 
-    @property
-    def weights(self) -> Array:
-        """Kernel weights, ``(m,)`` or ``(k, m)``."""
-        return self.fits[0].weights if self._single else np.stack([fit.weights for fit in self.fits])
-
-    @property
-    def beta(self) -> Array:
-        """Coefficients, ``(n,)`` or ``(n, k)``."""
-        return self.fits[0].beta if self._single else np.stack([fit.beta for fit in self.fits], axis=1)
-
-    @property
-    def C(self) -> float | Array:
-        """One value, or one per task where they differ."""
-        values = [task.C for task in self.tasks]
-        return values[0] if len(set(values)) == 1 else np.array(values)
-
-    @property
-    def strength(self) -> float | Array | None:
-        """Strength of the norm's own term, where it has one."""
-        if self.fits[0].norm.strength is None:
-            return None
-        return (
-            self.fits[0].norm.strength if self._single else np.array([fit.norm.strength for fit in self.fits])
+    @classmethod
+    def of(cls, tasks: list[Task], fits: list[Fit]) -> Answer:
+        """Put fits together."""
+        first, each = fits[0], [fit.certificate for fit in fits]
+        status = next((fit.status for fit in fits if fit.status != "converged"), "converged")
+        if len(fits) == 1:
+            return cls(first.weights, first.beta, each[0], status, tasks[0].C, first.norm.strength)
+        total = Certificate(
+            primal=sum(certificate.primal for certificate in each),
+            dual=sum(certificate.dual for certificate in each),
+            dual_point=np.stack([certificate.dual_point for certificate in each], axis=1),
+            intercept=np.array([certificate.intercept for certificate in each]),
+            margin=min(certificate.margin for certificate in each),
+        )
+        Cs = np.array([task.C for task in tasks])
+        return cls(
+            np.stack([fit.weights for fit in fits]),
+            np.stack([fit.beta for fit in fits], axis=1),
+            total,
+            status,
+            tasks[0].C if np.ptp(Cs) == 0.0 else Cs,
+            None if first.norm.strength is None else np.array([fit.norm.strength for fit in fits]),
         )
 
-    @property
-    def certificates(self) -> list[Certificate]:
-        """One per task."""
-        return [fit.certificate for fit in self.fits]
 
-    @property
-    def certificate(self) -> Certificate:
-        """One for independent problems: their objectives add up, and so do their bounds."""
-        each = self.certificates
-        if self._single:
-            return each[0]
-        return Certificate(
-            primal=sum(one.primal for one in each),
-            dual=sum(one.dual for one in each),
-            dual_point=np.stack([one.dual_point for one in each], axis=1),
-            intercept=np.array([one.intercept for one in each]),
-            margin=min(one.margin for one in each),
-        )
-
-    @property
-    def status(self) -> str:
-        """The first that is not ``converged``, if there is one."""
-        return next((fit.status for fit in self.fits if fit.status != "converged"), "converged")
-
-    @property
-    def trace(self) -> pd.DataFrame:
-        """The traces as one table; with several problems a first column says which."""
-        import pandas as pd
-
-        tables = []
-        for fit, task in zip(self.fits, self.tasks, strict=True):
-            table = pd.DataFrame(fit.solution.trace, columns=list(TRACE_COLUMNS))
-            table = table.astype({"iteration": int, "active_kernels": int})
-            if not self._single:
-                table.insert(0, "problem", task.label)
-            tables.append(table)
-        return pd.concat(tables, ignore_index=True)
+def group_weights(fits: list[Fit]) -> dict[str, float | Array] | None:
+    """Weights of groups of kernels by name, where the norm has groups; arrays where there are several tasks."""
+    names = fits[0].norm.group_names
+    if not names:
+        return None
+    each = np.array([fit.norm.group_weights(fit.weights) for fit in fits])
+    return {name: float(each[0, g]) if len(fits) == 1 else each[:, g] for g, name in enumerate(names)}
 
 
-def fit_tasks(bound: Bound, plan: Plan, tasks: list[Task]) -> Fits:
-    """Solve every task on one bank; they share the seconds of the fit."""
+def trace_of(tasks: list[Task], fits: list[Fit]) -> pd.DataFrame:
+    """Return the traces as one table; with several problems a first column says which."""
+    import pandas as pd
+
+    tables = []
+    for fit, task in zip(fits, tasks, strict=True):
+        table = pd.DataFrame(fit.solution.trace, columns=list(TRACE_COLUMNS))
+        table = table.astype({"iteration": int, "active_kernels": int})
+        if len(fits) > 1:
+            table.insert(0, "problem", task.label)
+        tables.append(table)
+    return pd.concat(tables, ignore_index=True)
+
+
+def fit_tasks(bound: Bound, plan: Plan, tasks: list[Task]) -> tuple[list[Fit], float]:
+    """Solve every task on one bank, sharing the seconds of the fit; return the fits and the passes they took."""
     stops = TimeShares(plan.stop, len(tasks))
     judge = _exact_bank(bound, plan)
     fits: list[Fit] = []
@@ -148,7 +136,7 @@ def fit_tasks(bound: Bound, plan: Plan, tasks: list[Task]) -> Fits:
                 raise
             fits.append(attempt())
     passes = bound.bank.passes + (judge.passes if judge is not bound.bank else 0.0)
-    return Fits(tasks, fits, passes, solver.registered_as)
+    return fits, passes
 
 
 def _run_task(
@@ -218,8 +206,9 @@ def run(
     if status != "converged":
         _warn(status, label, certificate, stop, solution, solver)
     return Fit(
-        solution.point.beta, solution.point.weights, certificate, solution, status, problem.loss, problem.norm
-    )
+        solution.point.beta, solution.point.weights, certificate, solution, status, problem.loss, problem.norm,
+        solver.registered_as,
+    )  # fmt: skip
 
 
 def _closer_looks(stored: Bank, exact: Bank, tol: float) -> list[tuple[Bank, float]]:

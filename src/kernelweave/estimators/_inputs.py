@@ -15,9 +15,11 @@ from ..banks import Rows, as_stack, check_training_stack
 from ..banks.devices import device_of, on_host
 from ..cluster import ClusterSamples, cluster_samples
 from ..kernels import Kernel, KernelSpec, Schema, as_spec, default_bank, expand_kernels, n_samples
+from ..views import is_views
 from ._on_cluster import features_suffice, gathered
 from ._plan import BankPlan
 from ._types import Device, KernelsLike, Samples
+from ._view_inputs import cut_into_views, expand_on_views, matrices_with_gaps
 
 __all__ = ["Training", "new_samples", "training_inputs"]
 
@@ -29,7 +31,7 @@ class Training:
     """Checked training input: kernels (None where matrices were given), samples, their number and what they are.
 
     ``kind`` is ``numbers`` (rows of them), ``rows`` (of numbers, read as they are needed), ``table`` (columns of any
-    kind), ``objects`` or ``matrices``.  ``device`` and ``client`` say where the bank is to be.
+    kind), ``views``, ``objects`` or ``matrices``.  ``device`` and ``client`` say where the bank is to be.
     """
 
     kernels: list[Kernel] | None
@@ -56,11 +58,14 @@ def training_inputs(
     device: Device = None,
 ) -> Training:
     """Check X against the kernels and return both, ready to be bound."""
+    vars(estimator).pop("_views", None)
     given = cluster_samples(X)
     if given is not None:
         return _cluster_inputs(estimator, given, kernels, plan, n_targets, device)
     place = device_of(device, X)
-    return replace(_host_inputs(estimator, on_host(X), kernels, n_targets), device=place)
+    if place is not None and plan.missing != "error":
+        raise ValueError(f"missing={plan.missing!r} completes kernels in memory: pass X as an array of NumPy")
+    return replace(_host_inputs(estimator, on_host(X), kernels, n_targets, plan.missing), device=place)
 
 
 def _cluster_inputs(
@@ -78,6 +83,10 @@ def _cluster_inputs(
         raise ValueError(
             "kernels='precomputed' takes matrices in memory, not on a cluster: there kernels are computed from samples"
         )
+    if plan.missing != "error":
+        raise ValueError(
+            f"missing={plan.missing!r} completes kernels in memory, not on a cluster: gather X first"
+        )
     rows = features_suffice(plan, given, default_bank() if kernels is None else as_spec(kernels))
     training = _host_inputs(estimator, gathered(given) if rows is None else rows, kernels, n_targets)
     return replace(training, client=given.client)
@@ -88,16 +97,23 @@ def _is_precomputed(kernels: KernelsLike) -> bool:
 
 
 def _host_inputs(
-    estimator: BaseEstimator, X: Samples, kernels: KernelsLike, n_targets: int | None
+    estimator: BaseEstimator, X: Samples, kernels: KernelsLike, n_targets: int | None, missing: str = "error"
 ) -> Training:
     if _is_precomputed(kernels):
-        matrices = as_stack(X)
+        matrices = as_stack(X, gaps=missing != "error")
         names = [f"kernel {j}" for j in range(len(matrices))]
+        if missing != "error":
+            matrices_with_gaps(matrices, "precomputed kernels")
         check_training_stack(matrices, n_targets, names=names)
         _forget_features(estimator)
         return Training(None, matrices, matrices[0].shape[0], names, "matrices")
     spec = default_bank() if kernels is None else as_spec(kernels)
     kind = "numbers"
+    if is_views(X, n_targets):
+        expanded, X = expand_on_views(estimator, X, spec, missing)
+        return Training(expanded, X, n_samples(X), [kernel.name for kernel in expanded], "views")
+    if missing != "error":
+        return _table_with_gaps(estimator, X, spec, missing)
     if isinstance(X, Rows):
         kind = "rows"
         _forget_features(estimator)
@@ -121,11 +137,28 @@ def _host_inputs(
     return Training(expanded, X, n_samples(X), [kernel.name for kernel in expanded], kind)
 
 
+def _table_with_gaps(estimator: BaseEstimator, X: Samples, spec: KernelSpec, missing: str) -> Training:
+    """One table of numbers, cut into the views that the kernels look at."""
+    if isinstance(X, Rows) or _is_object_list(X):
+        raise ValueError(f"missing={missing!r} needs views: a dict of tables, or one table in memory")
+    schema = Schema.of(X)
+    X = _numeric(estimator, X, reset=True, gaps=True)
+    expanded = expand_kernels(spec, schema if schema.n_features is not None else Schema.of(X))
+    views = cut_into_views(estimator, X, expanded, missing)
+    return Training(expanded, views, len(views), [kernel.name for kernel in expanded], "views")
+
+
 def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
     """Check new rows against what an estimator was fitted on."""
     X = on_host(X)
+    if kind == "views":
+        known = estimator._views
+        return known.samples(X if known.groups is None else _numeric(estimator, X, reset=False, gaps=True))
     if kind == "matrices":
-        matrices = as_stack(X, "rows of new samples")
+        gaps = vars(estimator).get("view_predictability_") is not None
+        matrices = as_stack(X, "rows of new samples", gaps)
+        if gaps:
+            matrices_with_gaps(matrices, "rows of new samples")
         expected = (len(estimator.kernel_names_), len(estimator.dual_coef_))
         shape = (len(matrices), *matrices[0].shape)
         if (shape[0], shape[2]) != expected:
@@ -220,7 +253,8 @@ def _columns(estimator: BaseEstimator, X: Samples, reset: bool) -> Samples:
     return X
 
 
-def _numeric(estimator: BaseEstimator, X: Samples, reset: bool) -> Samples:
+def _numeric(estimator: BaseEstimator, X: Samples, reset: bool, gaps: bool = False) -> Samples:
+    """Check a table of numbers; ``gaps`` lets NaN pass."""
     if getattr(X, "ndim", 0) == 3:
         raise ValueError(
             f"Found array with dim 3, of shape {X.shape}: kernel matrices need kernels='precomputed', or inside "
@@ -229,6 +263,12 @@ def _numeric(estimator: BaseEstimator, X: Samples, reset: bool) -> Samples:
     if sp.issparse(X):
         check_sparse(X)  # before any compiled code, scikit-learn's conversions included, reads its indices
     X = validate_data(
-        estimator, X, accept_sparse="csr", dtype=np.float64, reset=reset, ensure_min_samples=2 if reset else 1
+        estimator,
+        X,
+        accept_sparse="csr",
+        dtype=np.float64,
+        reset=reset,
+        ensure_min_samples=2 if reset else 1,
+        ensure_all_finite="allow-nan" if gaps else True,
     )
     return without_duplicates(X) if sp.issparse(X) else X

@@ -79,8 +79,10 @@ def _solve(
     cost = np.concatenate([np.zeros(m), [-1.0], weight / (nu * np.sum(weight))])
     total = sp.csc_array(np.concatenate([np.ones(m), np.zeros(n + 1)])[None, :])
     bounds = np.array([(0.0, np.inf)] * m + [(-np.inf, np.inf)] + [(0.0, np.inf)] * n)
-    found = linprog(cost, A_ub=A, b_ub=np.zeros(count), A_eq=total, b_eq=[1.0], bounds=bounds, method="highs")
-    if found.status != 0:
-        raise ArithmeticError(f"the linear program of LP-beta was not solved: {found.message}")
-    beta = np.maximum(found.x[:m], 0.0)
-    return beta / beta.sum(), float(found.x[m]), found.x[m + 1 :], -float(found.fun)
+    program = linprog(
+        cost, A_ub=A, b_ub=np.zeros(count), A_eq=total, b_eq=[1.0], bounds=bounds, method="highs"
+    )
+    if program.status != 0:
+        raise ArithmeticError(f"the linear program of LP-beta was not solved: {program.message}")
+    beta = np.maximum(program.x[:m], 0.0)
+    return beta / beta.sum(), float(program.x[m]), program.x[m + 1 :], -float(program.fun)

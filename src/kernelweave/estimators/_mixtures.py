@@ -33,10 +33,10 @@ def kernel_groups(kernels: Sequence[Any] | None, m: int) -> dict[str, np.ndarray
             return {"all kernels": np.arange(m)}
         return {f"kernel {j}": np.array([j]) for j in range(m)}
     widths = [-1 if kernel.columns is None else np.size(kernel.columns) for kernel in kernels]
-    found = {width: np.flatnonzero(np.array(widths) == width) for width in dict.fromkeys(widths)}
-    if len(found) > MOST_GROUPS:
+    by_width = {width: np.flatnonzero(np.array(widths) == width) for width in dict.fromkeys(widths)}
+    if len(by_width) > MOST_GROUPS:
         return {"all kernels": np.arange(m)}
-    return {_title(width): index for width, index in found.items()}
+    return {_title(width): index for width, index in by_width.items()}
 
 
 def _title(width: int) -> str:

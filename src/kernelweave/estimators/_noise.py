@@ -110,12 +110,12 @@ def _deviation(rate: float, size: int) -> float:
     return float(np.sqrt(p * (1.0 - p) / (size + 4.0)))
 
 
-def _class_rate(sure: Array, wrong: NDArray[np.bool_], mine: NDArray[np.bool_], overall: float) -> float:
+def _class_rate(sure: Array, wrong: NDArray[np.bool_], of_class: NDArray[np.bool_], overall: float) -> float:
     """Disagreement among the confident half of what is predicted as one class; few samples lean on the overall rate."""
-    if not mine.any():
+    if not of_class.any():
         return overall
-    half = _most_sure(sure[mine], CONFIDENT)
-    return float((wrong[mine][half].sum() + 4.0 * overall) / (half.size + 4.0))
+    half = _most_sure(sure[of_class], CONFIDENT)
+    return float((wrong[of_class][half].sum() + 4.0 * overall) / (half.size + 4.0))
 
 
 def _calibrated(scores: Array, codes: NDArray[np.intp], n_classes: int) -> Array:

@@ -17,6 +17,7 @@ from ..losses import BudgetedHinge, Hinge, Loss, Squared, budget_from_noise_rate
 from ..losses.corrected import CorrectedLogistic, CorrectedSquared
 from ..norms import Fixed
 from ._mixtures import kernel_groups, mixtures
+from ._structure import refuse_fixed_parts
 from ._tasks import Task
 from ._types import Array
 from .ridge import leave_one_out
@@ -85,6 +86,7 @@ class Auto(NoiseMethod):
         """Noisy labels make the mixture of smallest error a lottery: choosing it freely costs more than it gains."""
         y = tasks[0].y if len(tasks) == 1 else np.stack([task.y for task in tasks], axis=1)
         weight = tasks[0].weight
+        refuse_fixed_parts(tasks[0].norm, bank.m, "this method for wrong labels")
         choices = mixtures(kernel_groups(kernels, bank.m))
         left_out = [
             leave_one_out(bank.combine(mixture.weights), y, intercept=self.fit_intercept, weight=weight)

@@ -1,4 +1,4 @@
-"""Parameters of a parent class that are no choice in its child."""
+"""Parameters of estimators: kept as given, and settled where they are no choice."""
 
 from __future__ import annotations
 
@@ -8,9 +8,19 @@ from functools import wraps
 from inspect import signature
 from typing import TypeVar
 
-__all__ = ["settled"]
+__all__ = ["keep_parameters", "settled"]
 
 Estimator = TypeVar("Estimator", bound=type)
+
+
+def keep_parameters(estimator: object, given: dict[str, object]) -> None:
+    """Keep what a constructor was given, each under its own name: scikit-learn's rule, in one line.
+
+    ``given`` are the ``locals()`` of the constructor.
+    """
+    for name, value in given.items():
+        if name not in ("self", "__class__"):
+            setattr(estimator, name, value)
 
 
 def settled(**values: object) -> Callable[[Estimator], Estimator]:

@@ -16,6 +16,7 @@ from ..solvers.online import Obscure, Stream
 from ._base import BaseMKL
 from ._inputs import Training, new_samples
 from ._plan import Plan
+from ._structure import plan_for_kernels
 from ._tasks import Task, class_tasks
 from ._types import Array, Codes, Column, Samples
 
@@ -77,6 +78,10 @@ class LearnsOnline(BaseMKL):
         self._check_classes(y, classes, first=stream is None)
         codes: Codes = np.searchsorted(self.classes_, y)  # type: ignore[assignment]
         plan = self._plan(self.classes_.size)
+        if plan.bank.missing != "error":
+            raise ValueError(
+                "partial_fit completes no views: use missing='error', or fit all samples at once"
+            )
         if self.center or self.normalize == "cosine" or self.kernels == "precomputed":
             raise ValueError(
                 "partial_fit needs kernels it can evaluate, center=False and normalize='trace' or None"
@@ -120,6 +125,9 @@ class LearnsOnline(BaseMKL):
     def _begin(self, training: Training, task: Task, plan: Plan) -> Stream:
         """Settle kernels and their normalisation on the first batch."""
         m = len(training.names)
+        plan_for_kernels(
+            plan, training
+        )  # raises where a kernel has a given weight, which online steps do not know
         task.norm.check(m)
         assert isinstance(plan.solver, Obscure)
         assert training.kernels is not None

@@ -11,7 +11,7 @@ import numpy as np
 from joblib import effective_n_jobs
 from numpy.typing import DTypeLike
 
-from ..banks import Bank, check_storage
+from ..banks import Bank, check_missing, check_storage
 from ..banks.devices import DTYPES, device_of
 from ..banks.memory import parse_bytes
 from ..banks.normalise import check_normalise
@@ -32,7 +32,8 @@ class BankPlan:
     """How the bank is to be built, wherever the samples say that it goes.
 
     ``mixing`` says whether the solver works on the mixed kernel, and ``features_suffice`` whether all that the fit
-    needs are explicit features, of kernels that have them.
+    needs are explicit features, of kernels that have them; ``blocks_suffice`` that a solver that is still to be chosen
+    can work on blocks of them, where the samples are many.  ``missing`` says what becomes of samples that lack a view.
     """
 
     normalize: str | None
@@ -43,6 +44,8 @@ class BankPlan:
     threads: int = 1
     mixing: bool = True
     features_suffice: bool = False
+    missing: str = "error"
+    blocks_suffice: bool = False
 
     @classmethod
     def checked(
@@ -54,6 +57,7 @@ class BankPlan:
         memory_budget: Bytes,
         n_jobs: int | None = None,
         device: Device = None,
+        missing: str = "error",
     ) -> BankPlan:
         """Return the plan, or raise where an option is not one, before anything is computed."""
         check_switch("center", center)
@@ -65,15 +69,27 @@ class BankPlan:
         if dtype_name(dtype) not in DTYPES:
             raise ValueError(f"dtype must be one of {', '.join(DTYPES)} with a device, got {dtype!r}")
         parse_bytes(memory_budget)
+        if check_missing(missing) != "error":
+            _check_completion(missing, storage, dtype, device)
         return cls(
-            check_normalise(normalize), bool(center), storage, dtype, memory_budget, effective_n_jobs(n_jobs)
+            check_normalise(normalize),
+            bool(center),
+            storage,
+            dtype,
+            memory_budget,
+            effective_n_jobs(n_jobs),
+            missing=missing,
         )
 
     def served_by(self, solver: Solver | None, loss: Loss, norm: Norm) -> BankPlan:
         """Return the plan of a bank for a solver; one that is left open is L-BFGS where features suffice."""
         if solver is not None:
             return replace(self, mixing=solver.mixes, features_suffice=not solver.mixes)
-        return replace(self, features_suffice=registry["lbfgs"].serves(loss, norm))
+        return replace(
+            self,
+            features_suffice=registry["lbfgs"].serves(loss, norm),
+            blocks_suffice=registry["block_descent"].serves(loss, norm),
+        )
 
 
 @dataclass(frozen=True)
@@ -149,6 +165,18 @@ class Plan:
             return self.checkpoint
         path = Path(self.checkpoint)
         return path.with_name(f"{path.stem}-{problem}{path.suffix}")
+
+
+def _check_completion(missing: str, storage: str, dtype: DTypeLike, device: Device) -> None:
+    """Raise where completed kernels cannot be kept as asked: they are matrices in memory, in double precision."""
+    if device is not None:
+        raise ValueError(f"missing={missing!r} completes kernels in memory: use device=None")
+    if storage not in ("auto", "dense"):
+        raise ValueError(f"missing={missing!r} keeps completed matrices: use storage='auto', not {storage!r}")
+    if dtype_name(dtype) != "float64":
+        raise ValueError(
+            f"missing={missing!r} keeps completed kernels in double precision: use dtype='float64'"
+        )
 
 
 def _solver(solver: object, loss: Loss, norm: Norm, fit_intercept: bool) -> Solver | None:

@@ -11,13 +11,15 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._estimating import TimeShares
-from ..banks import Bank, Recentred, Rescaled
+from ..banks import Bank
 from ..exceptions import KernelWeaveConvergenceWarning
-from ..kernels import resolve_kernels, take
 from ..norms import make_norm
-from ..problems import Point
-from ._bind import Bound, bind
+from ..problems import MKLProblem, Point
+from ..solvers import Solution
+from ._bind import Bound, fold_bank
+from ._inputs import Training
 from ._plan import Plan
+from ._structure import norm_of_kernels
 from ._tasks import Task, path_of
 from ._types import Array, Codes, NormLike
 
@@ -42,9 +44,10 @@ class _Tried:
 
 @dataclass(frozen=True)
 class Chosen:
-    """What a search chose: the plan with its norm, C, the tasks to solve with them, and why."""
+    """What a search chose: the plan, its place among those tried, C, the tasks to solve with them, and why."""
 
     plan: Plan
+    place: int
     C: float
     tasks: list[Task]
     score: float
@@ -113,7 +116,9 @@ class Search:
             replace(task, norm=self.plans[place].norm, C=float(C), start=start)
             for task, start in zip(self.tasks, starts, strict=True)
         ]
-        return Chosen(self.plans[place], float(C), tasks, float(means.max()), table.drop(columns="choice"))
+        return Chosen(
+            self.plans[place], int(place), float(C), tasks, float(means.max()), table.drop(columns="choice")
+        )
 
     def _judged(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the part of the table to choose by: the complete folds where the search was cut short after one."""
@@ -137,40 +142,30 @@ class Search:
     def _on_fold(self, fold: int) -> Iterator[tuple[int, _Tried]]:
         """Follow the path of every plan on one fold; yield each C with the place of its plan."""
         train, _ = self.splits[fold]
-        bank = self._fold_bank(train)
+        bank = fold_bank(self.bound, self.plans[0].bank, train)
         in_fold = np.zeros(bank.n)
         in_fold[train] = 1.0
         for place, plan in enumerate(self.plans):
             tasks = [replace(task, weight=task.weight * in_fold, norm=plan.norm) for task in self.tasks]
-            for tried in self._follow(tasks, bank, plan):
+            for tried in self._follow(tasks, bank, place):
                 yield place, tried
 
-    def _fold_bank(self, train: Codes) -> Bank:
-        """Return a bank of all samples of which everything that was learnt was learnt on the fold."""
-        bank, training, plan = self.bound.bank, self.bound.training, self.plans[0].bank
-        if training.kernels is not None:
-            resolved = resolve_kernels(training.kernels, take(training.samples, train))
-            if any(new is not old for new, old in zip(resolved, training.kernels, strict=True)):
-                bank = bind(replace(training, kernels=resolved), plan).bank
-        if plan.center:
-            bank = Recentred(bank, train)
-        if plan.normalize != "trace":
-            return bank
-        means = bank.diag()[:, train].mean(axis=1)
-        # a kernel that vanishes on the fold stays at zero, as it does where it vanishes on all samples
-        return Rescaled(bank, np.divide(1.0, means, out=np.zeros_like(means), where=means > 0))
-
-    def _follow(self, tasks: list[Task], bank: Bank, plan: Plan) -> Iterator[_Tried]:
+    def _follow(self, tasks: list[Task], bank: Bank, place: int) -> Iterator[_Tried]:
         """Yield the fits along the path; those that were interrupted do not count."""
-        paths = [path_of(task, bank, plan, self.Cs, self.stops) for task in tasks]
+        # the weights of the fold before: those of this one are near
+        known = [
+            {C: points[number].weights for (plan, C), points in self.points.items() if plan == place}
+            for number in range(len(tasks))
+        ]
+        paths = [
+            path_of(task, bank, self.plans[place], self.Cs, self.stops, weights)
+            for task, weights in zip(tasks, known, strict=True)
+        ]
         for steps in zip(*paths, strict=True):
             fits = [solution for _, _, solution in steps]
             if any(fit.status == "interrupted" for fit in fits):
                 return
-            values = [
-                problem.bank.mix_product(fit.point.weights, fit.point.beta) + fit.certificate.intercept
-                for _, problem, fit in steps
-            ]
+            values = [_values(problem, fit) for _, problem, fit in steps]
             yield _Tried(
                 C=steps[0][0],
                 values=values[0] if len(values) == 1 else np.stack(values, axis=1),
@@ -184,14 +179,22 @@ class Search:
             )
 
 
-def norm_plans(plan: Plan, norms: Sequence[NormLike] | None) -> list[Plan]:
-    """Return the plan with every norm to try, each checked to fit the loss and the solver."""
+def _values(problem: MKLProblem, fit: Solution) -> Array:
+    """Decision values of all samples, held out or not."""
+    point = fit.point
+    known = point.decision is not None and point.blocks is None
+    decision = point.decision if known else problem.bank.mix_product(point.weights, point.beta)
+    return np.asarray(decision + fit.certificate.intercept)
+
+
+def norm_plans(plan: Plan, norms: Sequence[NormLike] | None, training: Training) -> list[Plan]:
+    """Return the plan with every norm to try, each bound to the kernels and checked to fit the loss and the solver."""
     if norms is None:
         return [plan]
     made = [make_norm(norm) for norm in norms]
     if not made:
         raise ValueError("norms is empty: give at least one norm, or None for `norm` alone")
-    return [plan.with_norm(norm) for norm in made]
+    return [plan.with_norm(norm_of_kernels(norm, training)) for norm in made]
 
 
 def refuse_centred_cosine(plan: Plan, name: str) -> None:

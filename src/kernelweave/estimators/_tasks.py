@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 
 import numpy as np
@@ -68,9 +68,14 @@ def class_tasks(codes: Codes, weight: Array, classes: Array, each: bool, plan: P
 
 
 def path_of(
-    task: Task, bank: Bank, plan: Plan, Cs: Array, stops: TimeShares
+    task: Task,
+    bank: Bank,
+    plan: Plan,
+    Cs: Array,
+    stops: TimeShares,
+    known: Mapping[float, Array] | None = None,
 ) -> Iterator[tuple[float, MKLProblem, Solution]]:
-    """Follow a task over values of C, smallest first."""
+    """Follow a task over values of C, smallest first; ``known``: weights to begin with, by C."""
     return follow_path(
         bank,
         task.loss,
@@ -83,4 +88,5 @@ def path_of(
         fit_intercept=plan.fit_intercept,
         callback=plan.callback,
         verbose=plan.verbose,
+        known=known,
     )

@@ -14,9 +14,12 @@ from .._estimating import check_two_classes, encode_classes, one_fit, weigh_clas
 from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..losses import Logistic, Loss, make_loss
+from ..views import join_on, warn_of_classes
 from ._inputs import Training
+from ._parameters import keep_parameters
 from ._partial import LearnsOnline
 from ._plan import Plan
+from ._structure import plan_for_kernels
 from ._tasks import Task, class_tasks
 from ._types import (
     Array,
@@ -88,7 +91,8 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         ``multinomial`` by name makes two classes a joint problem as well.
     norm : float, str or Norm, default="l1"
         A number is Kloft's p on the weights; ``"l1"`` is sparse, ``"uniform"`` the mean kernel, ``"entropy"`` in
-        between, ``"max"`` the least sparse.
+        between, ``"max"`` the least sparse.  For structure in the weights: ``norms.ElasticNet``, ``norms.Elastic``,
+        ``norms.Grouped`` (groups of kernels), ``norms.AtMost(k)`` (the best k kernels, proved).
     C : float, default=1.0
         Weight of the loss.
     solver : str or Solver, default="auto"
@@ -132,6 +136,10 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
     device : {"cuda", "cpu", "mps"} or None, default=None
         Where torch keeps the bank and solves; None is NumPy, unless X is a torch tensor.  There ``dtype`` may also be
         ``"float16"`` or ``"bfloat16"``, and ``storage`` is ``auto``, ``dense`` or ``lazy``.
+    missing : {"error", "mean", "predict"}, default="error"
+        What becomes of samples that lack a whole view (a row of NaN, no row, or no table at all): refused, or completed
+        in feature space by the mean of the samples that have it, or by what the views at hand predict
+        (docs/incomplete_views.md).  Views are those of a dict of tables, or the groups of columns that kernels are on.
 
     Attributes
     ----------
@@ -150,6 +158,8 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         The loss that was minimised: of several classes it may be another than ``loss`` names.
     lam_ : float or array of shape (k,)
         With ``norm="entropy"``: the strength of the entropy term, as settled on the data.
+    view_weights_ : dict
+        With ``norms.Grouped``: the weight of every group by name; arrays of shape (k,) where problems have their own.
     trace_ : DataFrame
         iteration, seconds, passes, primal, dual, relative_gap, active_kernels.
     n_passes_, n_iter_ : float, int
@@ -157,6 +167,11 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
     solver_, status_ : str
         What was run; and ``"converged"`` where ``certificate_.relative_gap <= tol`` (of every certificate), else why it
         stopped before that.
+    view_predictability_ : dict
+        With ``missing``: leave-one-out R2 of every view's features from the other views.
+    missing_patterns_ : DataFrame
+        With ``missing``: patterns of views among the training samples, their numbers, and how well what each lacks is
+        predicted.
     classes_, support_, n_features_in_ : as in scikit-learn
 
     Examples
@@ -172,6 +187,9 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
     >>> int((clf.weights_ > 0).sum()) < 30
     True
     """
+
+    multi_class: str
+    class_weight: ClassWeights
 
     def __init__(
         self,
@@ -198,31 +216,9 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         n_jobs: int | None = None,
         verbose: int = 0,
         device: Device = None,
+        missing: str = "error",
     ) -> None:
-        super().__init__(
-            kernels,
-            loss=loss,
-            norm=norm,
-            C=C,
-            solver=solver,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            normalize=normalize,
-            center=center,
-            max_iter=max_iter,
-            max_seconds=max_seconds,
-            storage=storage,
-            dtype=dtype,
-            memory_budget=memory_budget,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            callback=callback,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            device=device,
-        )
-        self.multi_class = multi_class
-        self.class_weight = class_weight
+        keep_parameters(self, locals())
 
     def _loss(self, n_classes: int) -> Loss:
         loss = make_loss(self.loss)
@@ -240,7 +236,8 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         Parameters
         ----------
         X : samples
-            Array, sparse matrix, data frame, list of objects, sample indices or kernel matrices, as ``kernels`` asks.
+            Array, sparse matrix, data frame, list of objects, sample indices or kernel matrices, as ``kernels`` asks;
+            a dict or list of tables, or ``Views``, of which kernels find their view by name.
         y : array of shape (n,)
             Class labels.
         sample_weight : array of shape (n,), optional
@@ -251,20 +248,28 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         self
         """
         self.__dict__.pop("_stream", None)
-        labelled = self._checked(X, y, sample_weight)
-        self._fit(labelled.training, labelled.plan, labelled.tasks())
+        self._fit(*self._prepared(X, y, sample_weight))
         return self
+
+    def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
+        """Check parameters and input; return samples, plan and what there is to solve."""
+        labelled = self._checked(X, y, sample_weight)
+        return labelled.training, labelled.plan, labelled.tasks()
 
     def _checked(self, X: Samples, y: Column, sample_weight: Column) -> Labelled:
         """Check parameters and input, before any work."""
         if self.multi_class not in MULTI_CLASS:
             raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
         device_of(self.device, X, y)
+        X = join_on(X, y)
         self.classes_, codes = encode_classes(on_host(in_memory(y)))
         plan = self._plan(self.classes_.size)
         training = self._training(X, plan.bank, len(codes))
+        if training.kind == "views" and plan.bank.missing != "error":
+            warn_of_classes(training.samples, codes, self.classes_)
         weight = self._sample_weights(sample_weight, codes)
         check_two_classes(self.classes_, codes, weight)
+        plan = plan_for_kernels(plan, training)
         return Labelled(training, plan, codes, weight, self.classes_, self.multi_class == "ovr")
 
     def _sample_weights(self, sample_weight: Column, codes: Codes) -> Array:

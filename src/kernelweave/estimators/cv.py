@@ -12,7 +12,9 @@ from sklearn.metrics import check_scoring
 from sklearn.model_selection import BaseCrossValidator, check_cv
 
 from .._estimating import TimeShares, one_fit
+from ..norms import make_norm
 from ._bind import bind
+from ._parameters import keep_parameters
 from ._search import SEARCH, Search, norm_plans, refuse_centred_cosine
 from ._types import (
     Array,
@@ -76,6 +78,11 @@ class MKLClassifierCV(MKLClassifier):
     True
     """
 
+    Cs: ArrayLike
+    norms: Sequence[NormLike] | None
+    cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None
+    scoring: str | Callable[..., float] | None
+
     def __init__(
         self,
         kernels: KernelsLike = None,
@@ -104,34 +111,9 @@ class MKLClassifierCV(MKLClassifier):
         callback: Callback | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        missing: str = "error",
     ) -> None:
-        super().__init__(
-            kernels,
-            loss=loss,
-            norm=norm,
-            C=C,
-            solver=solver,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            normalize=normalize,
-            center=center,
-            multi_class=multi_class,
-            class_weight=class_weight,
-            max_iter=max_iter,
-            max_seconds=max_seconds,
-            storage=storage,
-            dtype=dtype,
-            memory_budget=memory_budget,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            callback=callback,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        self.Cs = Cs
-        self.norms = norms
-        self.cv = cv
-        self.scoring = scoring
+        keep_parameters(self, locals())
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None, groups: Column = None) -> Self:
@@ -152,7 +134,7 @@ class MKLClassifierCV(MKLClassifier):
         labelled = self._checked(X, y, sample_weight)
         plan, tasks = labelled.plan, labelled.tasks()
         refuse_centred_cosine(plan, "MKLClassifier")
-        plans = norm_plans(plan, self.norms)
+        plans = norm_plans(plan, self.norms, labelled.training)
         splits = self._splits(labelled, groups)
         search = Search(
             bind(labelled.training, plan.bank),
@@ -165,7 +147,7 @@ class MKLClassifierCV(MKLClassifier):
         )
         chosen = search.choose()
         self.cv_results_, self.best_score_ = chosen.table, chosen.score
-        self.norm_ = chosen.plan.norm
+        self.norm_ = make_norm(self.norm if self.norms is None else self.norms[chosen.place])
         self._solve(search.bound, chosen.plan, chosen.tasks)
         return self
 

@@ -6,10 +6,11 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
 from ..banks import KernelFunction
+from ..views import KnownViews, Views
 from ._inputs import new_samples
 from ._types import Samples
 
-__all__ = ["function_of", "has_function", "samples_for"]
+__all__ = ["function_of", "has_function", "samples_for", "views_for"]
 
 
 def has_function(estimator: BaseEstimator) -> bool:
@@ -24,6 +25,12 @@ def function_of(estimator: BaseEstimator) -> KernelFunction:
         raise ValueError(f"the decisions of {type(estimator).__name__} are no sum over kernels")
     function: KernelFunction = estimator._function
     return function
+
+
+def views_for(estimator: BaseEstimator, X: Samples) -> Views | None:
+    """Return new samples as the views that the estimator was fitted on; None where it knows of none."""
+    known: KnownViews | None = vars(estimator).get("_views")
+    return None if known is None else known.bring(X)
 
 
 def samples_for(estimator: BaseEstimator, X: Samples) -> Samples:

@@ -17,6 +17,7 @@ from ..solvers import Stop
 from ._bind import Bound
 from ._fitting import plain
 from ._margin_lp import largest_margin
+from ._parameters import keep_parameters
 from ._plan import Plan, check_positive, check_switch
 from ._rules import only
 from ._tasks import Task
@@ -83,7 +84,12 @@ class LPBetaClassifier(MKLClassifier):
     """
 
     # what MKLClassifier has a choice of and this model has not
-    loss, multi_class, device = "hinge", "shared", None
+    loss, multi_class = "hinge", "shared"
+
+    nu: float | Sequence[float]
+    n_folds: int
+
+    fits_subsets = False
 
     def __init__(
         self,
@@ -102,19 +108,7 @@ class LPBetaClassifier(MKLClassifier):
         memory_budget: Bytes = None,
         n_jobs: int | None = None,
     ) -> None:
-        self.kernels = kernels
-        self.C = C  # type: ignore[assignment]
-        self.nu = nu
-        self.n_folds = n_folds
-        self.tol = tol
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.center = center
-        self.class_weight = class_weight
-        self.storage = storage
-        self.dtype = dtype
-        self.memory_budget = memory_budget
-        self.n_jobs = n_jobs
+        keep_parameters(self, locals())
 
     # ---- checks ---------------------------------------------------------------------------------------------
 

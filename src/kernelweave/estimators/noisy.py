@@ -18,6 +18,7 @@ from ..losses import Loss
 from ._bind import Bound, bind
 from ._noise import NoiseEstimate, estimate_noise
 from ._noise_methods import CORRECTED, Auto, Corrected, Noise, NoiseMethod, Ramp, Stochastic, Trimmed
+from ._parameters import keep_parameters
 from ._plan import Plan
 from ._tasks import Task
 from ._types import (
@@ -121,8 +122,16 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     True
     """
 
-    # parameters of MKLClassifier that make no sense over several rounds
-    warm_start, checkpoint, callback = False, None, None
+    method: str
+    noise_rate: float | Mapping[Any, float] | str
+    confidence: float
+    budget: float | None
+    exact_set: bool
+    crowd: str
+    crowd_rounds: int
+    max_rounds: int
+
+    fits_subsets = False
 
     def __init__(
         self,
@@ -154,34 +163,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
     ) -> None:
-        super().__init__(
-            kernels,
-            loss=loss,
-            norm=norm,
-            C=C,
-            solver=solver,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            normalize=normalize,
-            center=center,
-            multi_class=multi_class,
-            class_weight=class_weight,
-            max_iter=max_iter,
-            max_seconds=max_seconds,
-            storage=storage,
-            dtype=dtype,
-            memory_budget=memory_budget,
-            n_jobs=n_jobs,
-            verbose=verbose,
-        )
-        self.method = method
-        self.noise_rate = noise_rate
-        self.confidence = confidence
-        self.budget = budget
-        self.exact_set = exact_set
-        self.crowd = crowd
-        self.crowd_rounds = crowd_rounds
-        self.max_rounds = max_rounds
+        keep_parameters(self, locals())
 
     # ---- fitting --------------------------------------------------------------------------------------------
 

@@ -13,10 +13,13 @@ from sklearn.utils.validation import check_is_fitted
 from .._estimating import checked_targets, one_fit, weigh_samples
 from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
+from ..views import join_on
 from ._base import BaseMKL
 from ._deviation import Spread, deviations
-from ._inputs import new_samples
+from ._inputs import Training, new_samples
+from ._parameters import keep_parameters
 from ._plan import Plan
+from ._structure import plan_for_kernels
 from ._tasks import Task
 from ._types import (
     Array,
@@ -53,7 +56,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         StandardScaler())``) unless their units are the same.  With the squared loss the cost of shared weights does not
         grow with the number of targets beyond n.
     norm, C, solver, tol, fit_intercept, normalize, center, max_iter, max_seconds, storage, dtype, memory_budget, \
-warm_start, checkpoint, callback, n_jobs, verbose, device :
+warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         As for ``MKLClassifier``.
 
     Attributes
@@ -73,6 +76,8 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
     """
 
     _task = "regression"
+
+    multi_output: str
 
     def __init__(
         self,
@@ -97,31 +102,10 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         n_jobs: int | None = None,
         verbose: int = 0,
         device: Device = None,
+        missing: str = "error",
         multi_output: str = "shared",
     ) -> None:
-        super().__init__(
-            kernels,
-            loss=loss,
-            norm=norm,
-            C=C,
-            solver=solver,
-            tol=tol,
-            fit_intercept=fit_intercept,
-            normalize=normalize,
-            center=center,
-            max_iter=max_iter,
-            max_seconds=max_seconds,
-            storage=storage,
-            dtype=dtype,
-            memory_budget=memory_budget,
-            warm_start=warm_start,
-            checkpoint=checkpoint,
-            callback=callback,
-            n_jobs=n_jobs,
-            verbose=verbose,
-            device=device,
-        )
-        self.multi_output = multi_output
+        keep_parameters(self, locals())
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None) -> Self:
@@ -140,22 +124,29 @@ warm_start, checkpoint, callback, n_jobs, verbose, device :
         -------
         self
         """
+        training, plan, tasks = self._prepared(X, y, sample_weight)
+        self._fit(training, plan, tasks)
+        self._keep_spread(tasks, plan)
+        return self
+
+    def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
+        """Check parameters and input; return samples, plan and what there is to solve."""
         plan = self._plan()
-        y = self._targets(y)
+        X, y = join_on(X, y), self._targets(y)
         training = self._training(X, plan.bank, len(y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
-        self._fit(training, plan, self._tasks(y, weight, plan))
-        self._keep_spread(y, weight, plan)
-        return self
+        plan = plan_for_kernels(plan, training)
+        return training, plan, self._tasks(y, weight, plan)
 
-    def _keep_spread(self, y: Array, weight: Array, plan: Plan) -> None:
+    def _keep_spread(self, tasks: list[Task], plan: Plan) -> None:
         """Keep what standard deviations of predictions need, where the loss has a Gaussian noise to it."""
-        spread = None
-        if plan.loss.least_squares and np.all(np.isfinite(y)):
-            table, beta = (values.reshape(len(y), -1) for values in (y, self.dual_coef_))
+        spread, weight = None, tasks[0].weight
+        if plan.loss.least_squares and all(np.array_equal(task.weight, weight) for task in tasks):
+            table = np.column_stack([task.y for task in tasks])
             C = np.broadcast_to(np.asarray(self.C_, dtype=float), (table.shape[1],))
+            beta = self.dual_coef_.reshape(len(table), -1)
             spread = Spread.of(table, beta, C, weight, plan.fit_intercept)
         self._keep_where_there("_spread", spread)
 

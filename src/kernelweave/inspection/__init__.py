@@ -5,6 +5,7 @@ from .explain import Contributions, contributions, feature_weights
 from .groups import group_table
 from .permutation import view_p_values
 from .stability import WeightStability, weight_stability
+from .subsets import WithoutView, drop_view, view_subsets
 from .variance import VarianceSplit, r2_split, split_r2, variance_shares
 from .views import final_estimator, kernel_families, kernel_views
 
@@ -14,8 +15,10 @@ __all__ = [
     "Indefiniteness",
     "VarianceSplit",
     "WeightStability",
+    "WithoutView",
     "agreement",
     "contributions",
+    "drop_view",
     "feature_weights",
     "final_estimator",
     "group_table",
@@ -26,5 +29,6 @@ __all__ = [
     "split_r2",
     "variance_shares",
     "view_p_values",
+    "view_subsets",
     "weight_stability",
 ]

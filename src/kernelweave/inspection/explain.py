@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
 from ..estimators.fitted import function_of, samples_for
+from ..views import Views
 from .views import final_estimator, kernel_views, transformed
 
 __all__ = ["Contributions", "contributions", "feature_weights"]
@@ -177,7 +178,8 @@ def feature_weights(model: Any) -> Any:
         columns = term.kernels.kernels[0].linear_columns(len(names))
         if columns is None:
             continue
-        rows = term.kernels.samples[:, columns]
+        samples = term.kernels.samples
+        rows = samples.select_columns(columns) if isinstance(samples, Views) else samples[:, columns]
         values = np.asarray(rows.toarray() if hasattr(rows, "tocsr") else rows, dtype=float)
         if normaliser.center:
             values = values - values.mean(axis=0)

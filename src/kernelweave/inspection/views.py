@@ -9,10 +9,9 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-__all__ = ["final_estimator", "kernel_families", "kernel_views", "learnt_weights", "transformed"]
+from ..kernels import view_of
 
-ALL = "all features"
-SEVERAL = "several views"
+__all__ = ["final_estimator", "kernel_families", "kernel_views", "learnt_weights", "transformed"]
 
 
 def final_estimator(model: Any) -> Any:
@@ -73,28 +72,7 @@ def kernel_views(model: Any, views: Sequence[str] | Callable[[str], str] | None 
     kernels = getattr(estimator, "kernels_", None)
     if not isinstance(kernels, list):
         return np.array(names, dtype=object)
-    return np.array([_view(kernel) for kernel in kernels], dtype=object)
-
-
-def _view(kernel: Any) -> str:
-    if kernel.family == "held":
-        return str(kernel.name)
-    labels = set(_labels(kernel))
-    return ALL if not labels else labels.pop() if len(labels) == 1 else SEVERAL
-
-
-def _labels(kernel: Any) -> list[str]:
-    """Labels of the columns that a kernel, or a kernel inside it, is on."""
-    from ..kernels import describe_columns
-    from ..kernels.columns import OnColumns
-
-    if isinstance(kernel, OnColumns):
-        return [str(kernel.label or describe_columns(kernel.columns))]
-    inside = list(getattr(kernel, "kernels", ()) or ())
-    if hasattr(kernel, "kernel"):
-        inside.append(kernel.kernel)
-    labels_ = [labels for part in inside for labels in (_labels(part) or [ALL])]
-    return labels_ if set(labels_) != {ALL} else []
+    return np.array([view_of(kernel) for kernel in kernels], dtype=object)
 
 
 def kernel_families(model: Any) -> np.ndarray:

@@ -18,6 +18,8 @@ from ._helpers import n_samples, take
 from ._kernel import Kernel, KernelSpec, Schema, registry
 from ._numeric import NumericKernel
 from ._selection import describe as describe_columns
+from ._views import view_of
+from .always import always
 from .approximate import nystroem
 from .combined import summed
 from .distance import from_distance
@@ -31,6 +33,7 @@ from .histogram import chi2, intersection, tanimoto
 from .holder import held
 from .papers import default_bank, preset, presets
 from .stationary import gaussian, laplacian
+from .view_columns import column_groups
 
 __all__ = [
     "Kernel",
@@ -38,9 +41,11 @@ __all__ = [
     "NumericKernel",
     "Schema",
     "Stack",
+    "always",
     "as_spec",
     "chi2",
     "clip_spectrum",
+    "column_groups",
     "constant",
     "cosine",
     "default_bank",
@@ -71,4 +76,5 @@ __all__ = [
     "summed",
     "take",
     "tanimoto",
+    "view_of",
 ]

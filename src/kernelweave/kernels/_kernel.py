@@ -116,6 +116,8 @@ class Kernel(KernelSpec):
     sure : bool
         Whether every matrix of this kernel is positive semi-definite by construction; a user's function may be wrong
         about that, so its training matrix is checked.
+    always : float or None
+        Weight that is given, outside the norm (``kernels.always``); None where the weight is learnt.
     """
 
     components = registry
@@ -127,6 +129,7 @@ class Kernel(KernelSpec):
     takes_indices: bool = False
     for_tables: bool = False
     sure: bool = True
+    always: float | None = None
 
     def __init_subclass__(cls, registered_as: str | None = None, **options: Any) -> None:
         super().__init_subclass__(registered_as=registered_as, **options)

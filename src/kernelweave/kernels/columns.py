@@ -49,6 +49,11 @@ class Wrapper(Kernel):
         return self.kernel.takes_indices
 
     @property
+    def always(self) -> float | None:  # type: ignore[override]
+        """The given weight of the kernel inside, if it has one."""
+        return self.kernel.always
+
+    @property
     def exponent(self) -> float:
         """The exponent of the kernel inside."""
         return self.kernel.exponent

@@ -204,13 +204,21 @@ class SumOf(KernelSpec):
 def _checked_sum(kernels: Sequence[Kernel], weights: Any) -> Summed:
     if not kernels:
         raise ValueError("summed needs at least one kernel")
+    _refuse_always(kernels)
     result = Summed(tuple(kernels), weights)
     result._checked_weights()
     return result
 
 
+def _refuse_always(kernels: Sequence[Kernel]) -> None:
+    """Raise where a part has a weight of its own: that is one of whole kernels."""
+    if any(kernel.always is not None for kernel in kernels):
+        raise ValueError("always(...) gives a whole kernel its weight: put it around the product or the sum")
+
+
 def product(left: Kernel, right: Kernel) -> Product:
     """Return the product of two kernels, flat where they are products themselves."""
+    _refuse_always((left, right))
     return Product(
         tuple(
             part

@@ -120,10 +120,21 @@ class Groups(KernelSpec):
         residual = tuple(j for j in range(schema.n_features) if j not in used)
         return Coverage(positions, missing, small, residual)
 
-    def expand(self, schema: Schema) -> list[Kernel]:
-        """Return all kernels of the first group, then of the second, and so on; say what was left out."""
+    def checked(self, table: Any) -> Coverage:
+        """Return the coverage, or raise where it does not do: names that must not miss, or nothing left.
+
+        Parameters
+        ----------
+        table : array, data frame or Schema
+        """
+        schema = table if isinstance(table, Schema) else Schema.of(table)
         found = self.coverage(schema)
         self._check(found, schema)
+        return found
+
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return all kernels of the first group, then of the second, and so on; say what was left out."""
+        found = self.checked(schema)
         chosen = dict(found.positions)
         if self.residual and found.residual:
             chosen[RESIDUAL if self.residual is True else str(self.residual)] = found.residual

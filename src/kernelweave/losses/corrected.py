@@ -87,6 +87,7 @@ class CorrectedSquared(_Rates, Squared):
     """
 
     tasks = frozenset({"classification"})
+    least_squares = False  # its targets are not y
 
     def __init__(self, positive_rate: float = 0.0, negative_rate: float = 0.0) -> None:
         self.positive_rate = positive_rate
@@ -108,5 +109,5 @@ class CorrectedSquared(_Rates, Squared):
     def quadratic_dual(self, y: Array):  # type: ignore[no-untyped-def]
         return super().quadratic_dual(self._target(y))
 
-    def _intercept(self, y: Array, f: Array, c: Array) -> float:
-        return super()._intercept(self._target(y), f, c)
+    def best_intercept(self, y: Array, f: Array, c: Array) -> float | Array:
+        return super().best_intercept(self._target(y), f, c)

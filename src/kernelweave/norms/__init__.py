@@ -7,19 +7,27 @@ from typing import Any
 import numpy as np
 
 from ._base import Norm, registry
+from .at_most import AtMost
 from .elastic import Elastic
+from .elastic_net import ElasticNet
 from .entropy import Entropy
 from .fixed import Fixed, Uniform
+from .fixed_parts import FixedParts
+from .grouped import Grouped
 from .l1 import L1
 from .lp import Block, Lp
 from .maximum import Maximum
 
 __all__ = [
     "L1",
+    "AtMost",
     "Block",
     "Elastic",
+    "ElasticNet",
     "Entropy",
     "Fixed",
+    "FixedParts",
+    "Grouped",
     "Lp",
     "Maximum",
     "Norm",

@@ -7,20 +7,28 @@ maximum over d).  With ``s_j = beta' K_j beta`` the dual pays ``conjugate(s) = m
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ClassVar
+from collections.abc import Callable, Sequence
+from typing import ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._components import Component, Registry
+from .._numerics.barrier import Boundary
 
 Array = NDArray[np.float64]
 
-__all__ = ["Array", "Norm", "registry"]
+__all__ = ["Array", "Lowest", "Norm", "registry"]
 
 
 registry: Registry[Norm] = Registry("norm", "kernelweave.norms")
+
+
+class Lowest(NamedTuple):
+    """A lower bound of a model of J over the weights, and weights that attain it; None where there was no time."""
+
+    bound: float
+    weights: Array | None
 
 
 class Norm(Component):
@@ -37,6 +45,12 @@ class Norm(Component):
     update_rate: float = 1.0
     #: the weights live on the simplex and nothing else is charged
     simplex: ClassVar[bool] = False
+    #: the weights are described by ``boundary``, nothing else is charged, and the maximiser in the conjugate may
+    #: be one of many: models of J are minimised on the set itself
+    constrained: ClassVar[bool] = False
+
+    #: the weights are a choice among subsets: only many cuts together prove a point best (``lowest_of_cuts``)
+    combinatorial: ClassVar[bool] = False
 
     #: ``conjugate`` has a Lipschitz gradient in the coefficients, so gradient methods on the dual apply
     smooth_conjugate: ClassVar[bool] = False
@@ -57,16 +71,67 @@ class Norm(Component):
         """Short name for tables and messages."""
         return str(self.registered_as)
 
+    @property
+    def has_prox(self) -> bool:
+        """Whether ``prox`` is defined."""
+        return type(self).prox is not Norm.prox
+
+    @property
+    def has_projection(self) -> bool:
+        """Whether ``project`` is defined."""
+        return type(self).project is not Norm.project
+
+    @property
+    def learnt_norm(self) -> Norm:
+        """Norm of the weights that are learnt: itself, but for a norm that holds some weights fixed."""
+        return self
+
+    def learnt(self, m: int) -> NDArray[np.intp]:
+        """Numbers of the kernels whose weights are learnt."""
+        return np.arange(m)
+
     def check(self, m: int) -> None:
         """Raise ValueError where a parameter is out of range for m kernels."""
+
+    #: names of groups of kernels, where the norm has them
+    group_names: tuple[str, ...] = ()
+
+    def group_weights(self, weights: Array) -> Array:
+        """Weights of the groups, in the order of ``group_names``."""
+        raise NotImplementedError
+
+    def with_names(self, names: Sequence[str], views: Sequence[str] | None) -> Norm:
+        """Return a norm that knows what the kernels are called, and the view of each; None for bare matrices."""
+        return self
 
     def for_kernels(self, m: int) -> Norm:
         """Return a norm whose parameters that depend on the number of kernels are fixed."""
         return self
 
+    def restricted(self, kernels: NDArray[np.intp]) -> Norm:
+        """Return the norm of some kernels where the others have no weight."""
+        return self
+
     def settle(self, mean_kernel_value: Callable[[], float]) -> Norm:
         """Return a norm whose data-dependent parameters are fixed; the value is computed only if asked for."""
         return self
+
+    def boundary(self, place: Array) -> Boundary:
+        """Convex functions that are <= 0 on the set alone, at positive weights and what ``inside`` puts behind them."""
+        raise NotImplementedError
+
+    def inside(self, weights: Array) -> Array:
+        """A point strictly inside near positive weights; numbers that help to describe the set follow the weights."""
+        return 0.9 * self.scaled(weights)
+
+    def lowest_of_cuts(
+        self, gains: Array, quads: Array, whole: bool = True, gap: float = 1e-6, seconds: float = np.inf
+    ) -> Lowest:
+        """Minimise ``max_i gains_i - d'quads_i / 2`` over the weights of a combinatorial norm.
+
+        Without ``whole`` over their convex hull; a bound that is left at ``gap`` or after ``seconds`` is valid, too.
+        """
+        raise NotImplementedError
 
     def half_square(self, t: Array) -> float:
         """``Omega(t)^2 / 2`` of block norms ``t >= 0``."""

@@ -16,8 +16,9 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from ..banks import BoundKernels, KernelFunction, PrecomputedKernels, Term
+from ..banks import BoundKernels, CompletedKernels, Completion, KernelFunction, PrecomputedKernels, Term
 from ..banks.normalise import Normaliser
+from ..banks.parts import MatrixPart, MeanScale, SampledPart
 from ..estimators.fitted import has_function
 from ..kernels import Kernel, n_samples, take
 from ..solvers.online import Stream
@@ -119,13 +120,35 @@ def _check_function(part: KernelFunction) -> None:
         raise ValueError("the function of the model is none")
     for term in part.terms:
         _positions("kernels with weight", term.index, part.m)
-        if not isinstance(term.kernels, BoundKernels | PrecomputedKernels):
+        if not isinstance(term.kernels, BoundKernels | PrecomputedKernels | CompletedKernels):
             raise ValueError("the function of the model stands on no kernels")
         count = term.index.size
         _numbers("weights of the function", term.weights, (count,), (None, count))
         _numbers("coefficients of the function", term.coef, (None,), (None, None))
         if term.kernels.normaliser.scale.size != count:
             raise ValueError("the function of the model has other kernels than weights")
+
+
+def _check_completed(part: CompletedKernels) -> None:
+    learnt, parts = part.completion, part.parts
+    if not (isinstance(parts, list) and all(isinstance(one, SampledPart | MatrixPart) for one in parts)):
+        raise ValueError("the completed kernels of the model have no parts")
+    if not isinstance(learnt, Completion) or type(part.n) is not int or type(part.m) is not int:
+        raise ValueError("the model does not know how kernels were completed")
+    _numbers("patterns of the model", learnt.patterns, (None, len(parts)))
+    _numbers("penalties of the model", learnt.penalties, (len(learnt.patterns), len(parts)))
+    if learnt.patterns.dtype != bool or len(learnt.rows) != len(parts):
+        raise ValueError("the patterns of the model are not those of its parts")
+    for one, rows in zip(parts, learnt.rows, strict=True):
+        _positions("samples of a part", rows, part.n)
+        members = np.asarray(one.members)
+        if members.ndim != 1 or members.dtype.kind != "i" or not np.all((members >= -1) & (members < part.m)):
+            raise ValueError("kernels of a part are not those of the model")
+        if not isinstance(one.scale, MeanScale) or not isinstance(one.normaliser, Normaliser):
+            raise ValueError("a part of the model was not normalised")
+        _numbers("means of a part", one.scale.row_means, (rows.size,))
+        if len(one.normaliser.scale) != members.size:
+            raise ValueError("the normalisation of a part is not that of its kernels")
 
 
 def _check_encoder(part: Any) -> None:
@@ -185,6 +208,7 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "Normaliser": _check_normaliser,
     "BoundKernels": _check_bound,
     "PrecomputedKernels": _check_precomputed,
+    "CompletedKernels": _check_completed,
     "KernelFunction": _check_function,
     "Stream": _check_stream,
     "BaseMKL": _check_estimator,

@@ -16,9 +16,9 @@ from dataclasses import dataclass
 import numpy as np
 
 from .._numerics.deadline import out_of_time
-from ..losses import DualBudget, Loss
+from ..losses import DualBudget
 from .certificate import Array
-from .fixed import FixedSolution, assess, finer
+from .fixed import FixedSolution, Inner, finer
 
 __all__ = ["solve_budgeted"]
 
@@ -35,26 +35,19 @@ class _Spending:
 
 
 def solve_budgeted(
-    K: Array,
-    loss: Loss,
-    y: Array,
-    c: Array,
-    fit_intercept: bool,
-    target: float,
-    start: FixedSolution | None,
-    keep_product: bool,
+    inner: Inner, target: float, start: FixedSolution | None, keep_product: bool
 ) -> FixedSolution:
-    """Solve the inner problem of one column with a budget; the arguments are those of ``solve_fixed``."""
-    budget = loss.dual_budget(y, c)
+    """Solve the inner problem of one column with a budget; ``solve_fixed`` says what the arguments are."""
+    budget = inner.loss.dual_budget(inner.y, inner.c)
     assert budget is not None
-    direct = not fit_intercept and not np.any(budget.free)
-    inner = (_Spent if direct else _Priced)(K, y, c, budget, fit_intercept)
+    direct = not inner.fit_intercept and not np.any(budget.free)
+    ways = (_Spent if direct else _Priced)(inner, budget)
     spending: _Spending | None = None
     binding, price = False, 0.0
     if start is not None:
-        inside = loss.project(y, start.beta, c, fit_intercept)
-        product = start.decision if keep_product and np.array_equal(inside, start.beta) else K @ inside
-        spending = _Spending(inside, product, inner.spend(inside), 0.0, True)
+        inside = inner.project(start.beta)
+        product = start.decision if keep_product and np.array_equal(inside, start.beta) else inner.K @ inside
+        spending = _Spending(inside, product, ways.spend(inside), 0.0, True)
         # whether the budget bound the last time is the best guess for this time
         binding, price = 0.0 < budget.limit * (1.0 - 1e-9) <= spending.spent, 1.0 - start.margin
     tolerance = min(1e-2, 10 * target)
@@ -62,20 +55,20 @@ def solve_budgeted(
     while True:
         known = binding
         if not binding:
-            spending = inner.at_price(0.0, tolerance, spending)
+            spending = ways.at_price(0.0, tolerance, spending)
             binding = spending.spent > budget.limit
             if binding:  # where no coefficient is at a bound, what is spent is proportional to 1 - price
                 price = max(price, 1.0 - budget.limit / spending.spent)
         if binding:
             # half of what the gap may be is left to the search for the price
-            spending = inner.at_limit(tolerance, spending, price, 0.5 * target)
+            spending = ways.at_limit(tolerance, spending, price, 0.5 * target)
             binding, price = not known or spending.price > 0, spending.price
         assert spending is not None
         beta, product = spending.beta, spending.product
         if spending.spent > budget.limit * (1.0 + 1e-12):
-            beta = loss.project(y, beta, c, fit_intercept)
-            product = K @ beta
-        solution = assess(loss, y, c, beta, product, fit_intercept, inner.iterations)
+            beta = inner.project(beta)
+            product = inner.K @ beta
+        solution = inner.assess(beta, product, ways.iterations)
         if best is None or solution.relative_gap < best.relative_gap:
             best = solution
         if best.relative_gap <= target or not spending.converged or tolerance < 1e-14 or out_of_time():
@@ -83,12 +76,12 @@ def solve_budgeted(
         tolerance = finer(tolerance, target, solution.relative_gap)
 
 
-class _Inner:
+class _Ways:
     """What both ways share: the box and the plain solution at a given price."""
 
-    def __init__(self, K: Array, y: Array, c: Array, budget: DualBudget, fit_intercept: bool) -> None:
-        self.K, self.y, self.c, self.budget = K, y, c, budget
-        self.fit_intercept = fit_intercept
+    def __init__(self, inner: Inner, budget: DualBudget) -> None:
+        self.K, self.y, self.c, self.budget = inner.K, inner.y, inner.c, budget
+        self.fit_intercept = inner.fit_intercept
         self.iterations = 0
 
     def spend(self, beta: Array) -> float:
@@ -127,7 +120,7 @@ class _Inner:
         return _Spending(both, solved.product[:n], self.spend(both), price, solved.converged)
 
 
-class _Spent(_Inner):
+class _Spent(_Ways):
     """The budget as the engine's equality: ``a = share c + x`` with ``sum x = 0``, the price its multiplier."""
 
     def at_limit(self, tolerance: float, near: _Spending | None, price: float, target: float) -> _Spending:
@@ -150,7 +143,7 @@ class _Spent(_Inner):
         return _Spending(y * a, product, self.spend(y * a), solved.intercept, solved.converged)
 
 
-class _Priced(_Inner):
+class _Priced(_Ways):
     """The price by a search for the root of what is spent too much."""
 
     #: how fast spending falls with the price, once two prices were tried

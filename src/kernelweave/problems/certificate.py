@@ -40,6 +40,10 @@ class Point:
         Block norms of a function whose blocks have coefficients of their own; its values are ``decision``, and it is
         what the upper bound is computed from.  ``beta`` and ``weights`` are the point with shared coefficients that it
         can be exchanged for, and all that prediction knows.
+    cuts : array of shape (c, n) or (c, n, k), optional
+        Coefficients whose cuts prove a lower bound together, where the weights are a choice among subsets.
+    cuts_bound : float, optional
+        That bound, where the solver has it already.
     """
 
     beta: Array
@@ -49,6 +53,8 @@ class Point:
     dual_beta: Array | None = None
     dual_quad: Array | None = None
     blocks: Array | None = None
+    cuts: Array | None = None
+    cuts_bound: float | None = None
 
 
 @dataclass(frozen=True)
@@ -70,6 +76,9 @@ class Certificate:
         and their ratio would mean nothing.
     margin : float
         Size of the decision values that matter (``Loss.margin``); 1 but for a budgeted loss whose budget binds.
+    cuts : array of shape (c, n) or (c, n, k), optional
+        Where ``dual`` takes more than one dual point (at most k kernels): coefficients whose cuts, notation (10), have
+        no subset below ``dual``.
     """
 
     primal: float
@@ -78,6 +87,7 @@ class Certificate:
     intercept: Any = 0.0
     tiny: float = TINY
     margin: float = 1.0
+    cuts: Array | None = None
 
     @property
     def gap(self) -> float:
@@ -92,7 +102,7 @@ class Certificate:
     def with_dual_of(self, other: Certificate) -> Certificate:
         """Return this primal value with the better of the two dual bounds."""
         if other.dual > self.dual:
-            return replace(self, dual=other.dual, dual_point=other.dual_point)
+            return replace(self, dual=other.dual, dual_point=other.dual_point, cuts=other.cuts)
         return self
 
     def __repr__(self) -> str:

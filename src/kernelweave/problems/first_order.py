@@ -20,7 +20,7 @@ from .._numerics.namespace import as_like, cast, namespace, to_numpy
 from .._numerics.row_simplex import balance_rows, project_rows
 from ..losses import Loss
 from .certificate import Array
-from .fixed import FixedSolution, assess
+from .fixed import FixedSolution, Inner
 
 __all__ = ["fits_first_order", "solve_first_order"]
 
@@ -89,6 +89,7 @@ class _Dual:
 
     def __init__(self, K: Any, loss: Loss, y: Array, c: Array, fit_intercept: bool) -> None:
         self.K, self.loss, self.y, self.c, self.fit_intercept = K, loss, y, c, fit_intercept
+        self.inner = Inner(K, loss, y, c, fit_intercept)
         xp = namespace(K)
         device = getattr(K, "device", None)
         # Apple's devices have no double precision
@@ -131,7 +132,7 @@ class _Dual:
         """Bounds, on the host and in double precision."""
         inside = to_numpy(beta).astype(float).reshape(self.y.shape)
         decision = to_numpy(product).astype(float).reshape(self.y.shape)
-        return assess(self.loss, self.y, self.c, inside, decision, self.fit_intercept, used)
+        return self.inner.assess(inside, decision, used)
 
     def project(self, v: Any) -> Any:
         """Nearest coefficients in the dual set."""

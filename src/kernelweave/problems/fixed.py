@@ -18,7 +18,7 @@ from .._numerics.namespace import to_numpy
 from ..losses import Loss
 from .certificate import Array, relative_gap
 
-__all__ = ["FixedSolution", "assess", "finer", "solve_fixed"]
+__all__ = ["FixedSolution", "Inner", "finer", "solve_fixed"]
 
 
 @dataclass(frozen=True)
@@ -46,6 +46,44 @@ class FixedSolution:
     def relative_gap(self) -> float:
         """Relative gap of the inner problem, in units of the margin."""
         return relative_gap(self.primal, self.dual) / self.margin
+
+
+@dataclass(frozen=True)
+class Inner:
+    """The inner problem; the fields are the arguments of ``solve_fixed``."""
+
+    K: Array
+    loss: Loss
+    y: Array
+    c: Array
+    fit_intercept: bool
+
+    def with_intercept(self, decision: Array) -> Array:
+        """Decision values with the best intercept."""
+        b: Any = self.loss.best_intercept(self.y, decision, self.c) if self.fit_intercept else 0.0
+        return np.asarray(decision + b)
+
+    def gradient(self, f: Array) -> Array:
+        """Derivative of the loss in the decision values, intercept included."""
+        return np.asarray(self.c * self.loss.gradient(self.y, f))
+
+    def objective(self, beta: Array, decision: Array, f: Array) -> float:
+        """Primal objective at coefficients, their product with K and the decision values."""
+        # a quadratic form below zero is rounding, and following it down would lead nowhere
+        return 0.5 * max(float(np.vdot(beta, decision)), 0.0) + self.loss.total(self.y, f, self.c)
+
+    def project(self, beta: Array) -> Array:
+        """Nearest coefficients of the dual set."""
+        return self.loss.project(self.y, beta, self.c, self.fit_intercept)
+
+    def assess(self, beta: Array, product: Array, iterations: int) -> FixedSolution:
+        """Primal with the best intercept, and dual, of coefficients in the dual set; ``product`` is ``K beta``."""
+        loss, y, c = self.loss, self.y, self.c
+        half = 0.5 * float(np.vdot(beta, product))
+        b = loss.best_intercept(y, product, c) if self.fit_intercept else 0.0
+        f = product + b
+        primal, dual = half + loss.total(y, f, c), loss.gain(y, beta, c) - half
+        return FixedSolution(beta, product, b, primal, dual, iterations, loss.margin(y, f, c))
 
 
 def solve_fixed(
@@ -81,66 +119,51 @@ def solve_fixed(
         if fits_first_order(loss, y, c):
             return solve_first_order(K, loss, y, c, fit_intercept, target, start)
         K = to_numpy(K).astype(float)
+    inner = Inner(K, loss, y, c, fit_intercept)
     if loss.joint and loss.has_curvature:
-        from .newton import Inner
         from .softmax import solve_softmax
 
-        return solve_softmax(Inner(K, loss, y, c, fit_intercept), target, start)
+        return solve_softmax(inner, target, start)
     if loss.joint:
         from .joint import solve_joint
 
-        return solve_joint(K, loss, y, c, fit_intercept, target, start, keep_product)
+        return solve_joint(inner, target, start, keep_product)
     together = y.ndim == 1 or (loss.least_squares and bool(np.all(c == c[:, :1])))
     if not together:
-        return _solve_columns(K, loss, y, c, fit_intercept, target, start, keep_product)
+        return _solve_columns(inner, target, start, keep_product)
     if loss.has_curvature:
-        from .newton import Inner, solve_newton
+        from .newton import solve_newton
 
-        return solve_newton(Inner(K, loss, y, c, fit_intercept), target, start)
+        return solve_newton(inner, target, start)
     if loss.dual_budget(y, c) is not None:
         from .budgeted import solve_budgeted
 
-        return solve_budgeted(K, loss, y, c, fit_intercept, target, start, keep_product)
-    return _smo(K, loss, y, c, fit_intercept, target, start, keep_product)
+        return solve_budgeted(inner, target, start, keep_product)
+    return _smo(inner, target, start, keep_product)
 
 
 def _solve_columns(
-    K: Array,
-    loss: Loss,
-    y: Array,
-    c: Array,
-    fit_intercept: bool,
-    target: float,
-    start: FixedSolution | None,
-    keep_product: bool,
+    inner: Inner, target: float, start: FixedSolution | None, keep_product: bool
 ) -> FixedSolution:
     solved = []
-    for k in range(y.shape[1]):
-        mine = start
+    for k in range(inner.y.shape[1]):
+        column = start
         if start is not None:
             beta, decision = start.beta[:, k], start.decision[:, k]
-            mine = FixedSolution(beta, decision, 0.0, start.primal, start.dual, 0, start.margin)
-        solved.append(solve_fixed(K, loss, y[:, k], c[:, k], fit_intercept, target, mine, keep_product))
+            column = FixedSolution(beta, decision, 0.0, start.primal, start.dual, 0, start.margin)
+        y, c = inner.y[:, k], inner.c[:, k]
+        solved.append(
+            solve_fixed(inner.K, inner.loss, y, c, inner.fit_intercept, target, column, keep_product)
+        )
     return FixedSolution(
-        beta=np.stack([one.beta for one in solved], axis=1),
-        decision=np.stack([one.decision for one in solved], axis=1),
-        intercept=np.array([one.intercept for one in solved]),
-        primal=sum(one.primal for one in solved),
-        dual=sum(one.dual for one in solved),
-        iterations=sum(one.iterations for one in solved),
-        margin=min(one.margin for one in solved),
+        beta=np.stack([solution.beta for solution in solved], axis=1),
+        decision=np.stack([solution.decision for solution in solved], axis=1),
+        intercept=np.array([solution.intercept for solution in solved]),
+        primal=sum(solution.primal for solution in solved),
+        dual=sum(solution.dual for solution in solved),
+        iterations=sum(solution.iterations for solution in solved),
+        margin=min(solution.margin for solution in solved),
     )
-
-
-def assess(
-    loss: Loss, y: Array, c: Array, beta: Array, decision: Array, fit_intercept: bool, iterations: int
-) -> FixedSolution:
-    """Primal with the best intercept, and dual, of coefficients in the dual set."""
-    half = 0.5 * float(np.vdot(beta, decision))
-    b = loss.best_intercept(y, decision, c) if fit_intercept else 0.0
-    f = decision + b
-    primal, dual = half + loss.total(y, f, c), loss.gain(y, beta, c) - half
-    return FixedSolution(beta, decision, b, primal, dual, iterations, loss.margin(y, f, c))
 
 
 def finer(tolerance: float, target: float, gap: float) -> float:
@@ -148,22 +171,16 @@ def finer(tolerance: float, target: float, gap: float) -> float:
     return min(0.3 * tolerance, max(0.5 * tolerance * target / gap, 1e-3 * tolerance))
 
 
-def _smo(
-    K: Array,
-    loss: Loss,
-    y: Array,
-    c: Array,
-    fit_intercept: bool,
-    target: float,
-    start: FixedSolution | None,
-    keep_product: bool,
-) -> FixedSolution:
+def _smo(inner: Inner, target: float, start: FixedSolution | None, keep_product: bool) -> FixedSolution:
     from .._numerics.smo import solve_box_qp
 
-    quadratic = loss.quadratic_dual(y)
+    y, c = inner.y, inner.c
+    quadratic = inner.loss.quadratic_dual(y)
     if quadratic is None:
-        raise TypeError(f"{loss!r} has neither curvature nor a quadratic dual: no inner solver knows it")
-    lower, upper = loss.box(y, c)
+        raise TypeError(
+            f"{inner.loss!r} has neither curvature nor a quadratic dual: no inner solver knows it"
+        )
+    lower, upper = inner.loss.box(y, c)
     with np.errstate(divide="ignore"):
         ridge = np.where(c > 0, quadratic.ridge / c, 0.0) if quadratic.ridge else None
     kink = np.full(y.shape, quadratic.kink) if quadratic.kink else None
@@ -172,16 +189,16 @@ def _smo(
     tolerance, iterations = min(1e-2, 10 * target), 0
     best: FixedSolution | None = None
     while True:
-        found = solve_box_qp(
-            K, quadratic.linear, lower, upper,
-            ridge=ridge, kink=kink, equality=fit_intercept, tol=tolerance, beta=beta, product=product,
+        solved = solve_box_qp(
+            inner.K, quadratic.linear, lower, upper,
+            ridge=ridge, kink=kink, equality=inner.fit_intercept, tol=tolerance, beta=beta, product=product,
         )  # fmt: skip
-        iterations += int(found.iterations)
-        solution = assess(loss, y, c, found.beta, found.product, fit_intercept, iterations)
+        iterations += int(solved.iterations)
+        beta, product = solved.beta, solved.product
+        solution = inner.assess(beta, product, iterations)
         if best is None or solution.relative_gap < best.relative_gap:
             best = solution
         # the engine's tolerance is on the gradient; what is wanted is the gap
-        if best.relative_gap <= target or not found.converged or tolerance < 1e-12 or out_of_time():
+        if best.relative_gap <= target or not solved.converged or tolerance < 1e-12 or out_of_time():
             return best
         tolerance = finer(tolerance, target, solution.relative_gap)
-        beta, product = found.beta, found.product

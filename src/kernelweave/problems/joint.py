@@ -22,9 +22,9 @@ from typing import Any
 import numpy as np
 
 from .._numerics.deadline import out_of_time
-from ..losses import Loss, own_class
+from ..losses import own_class
 from .certificate import Array
-from .fixed import FixedSolution
+from .fixed import FixedSolution, Inner
 
 __all__ = ["solve_joint"]
 
@@ -47,17 +47,10 @@ AT_ONCE, STAGE, STAGE_GAP = 100.0, 10.0, 3e-2
 
 
 def solve_joint(
-    K: Array,
-    loss: Loss,
-    y: Array,
-    c: Array,
-    fit_intercept: bool,
-    target: float,
-    start: FixedSolution | None,
-    keep_product: bool,
+    inner: Inner, target: float, start: FixedSolution | None, keep_product: bool
 ) -> FixedSolution:
-    """Solve the inner problem; the arguments are those of ``solve_fixed``."""
-    rows = _Rows(K, loss, y, c, fit_intercept)
+    """Solve the inner problem; ``solve_fixed`` says what the arguments are."""
+    rows, y = _Rows(inner), inner.y
     if start is not None:
         product = np.array(start.decision.T, dtype=float, order="C") if keep_product else None
         b = np.array(start.intercept, dtype=float) if np.ndim(start.intercept) else np.zeros(y.shape[1])
@@ -74,8 +67,9 @@ def solve_joint(
 class _Rows:
     """Coefficients, their product with K and the intercepts, on the way to the optimum."""
 
-    def __init__(self, K: Array, loss: Loss, y: Array, c: Array, fit_intercept: bool) -> None:
-        self.K, self.loss, self.y, self.c, self.fit_intercept = K, loss, y, c, fit_intercept
+    def __init__(self, inner: Inner) -> None:
+        K, y, c, fit_intercept = inner.K, inner.y, inner.c, inner.fit_intercept
+        self.K, self.loss, self.y, self.c, self.fit_intercept = K, inner.loss, y, c, fit_intercept
         self.own = np.ascontiguousarray(own_class(y), dtype=np.int64)
         self.bound = np.ascontiguousarray(c[:, 0], dtype=float)
         self.size = _spread(K, fit_intercept)

@@ -14,7 +14,7 @@ from typing import Any
 
 import numpy as np
 
-from .._numerics.deadline import check_time
+from .._numerics.deadline import check_time, time_left
 from ..banks import Bank, support
 from ..banks.memory import default_budget, refuse
 from ..losses import Loss
@@ -25,6 +25,8 @@ from .fixed import FixedSolution, solve_fixed
 
 __all__ = ["MKLProblem", "Oracle"]
 
+#: seconds that the program over all cuts may take where the time is over, for the certificate of what is returned
+LAST_PROGRAM = 2.0
 #: bytes of a mixed kernel that fit anywhere
 SMALL = 2**26
 
@@ -183,7 +185,22 @@ class MKLProblem:
         if not dual >= self.zero_bound:
             dual, beta = self.zero_bound, np.zeros_like(beta)
         margin = self.loss.margin(self.y, decision + intercept, self.c)
-        return Certificate(primal, dual, beta, intercept, self.tiny, margin)
+        judged = Certificate(primal, dual, beta, intercept, self.tiny, margin)
+        return judged if point.cuts is None else self._with_cuts(judged, point.cuts, point.cuts_bound)
+
+    def _with_cuts(self, judged: Certificate, cuts: Array, bound: float | None) -> Certificate:
+        """The better of a single dual point's bound and that of many cuts, recomputed unless it is known."""
+        bound = self.bound_of_cuts(cuts) if bound is None else bound
+        return replace(judged, dual=bound, cuts=cuts) if bound > judged.dual else judged
+
+    def bound_of_cuts(self, betas: Array) -> float:
+        """Lower bound that coefficients prove together, for weights that are a choice among subsets."""
+        repaired = [self.repair(beta) for beta in betas]
+        gains = np.array([self.gain(beta) for beta in repaired])
+        quads = np.array([self.bank.quad(beta) for beta in repaired])
+        relaxed = self.norm.lowest_of_cuts(gains, quads, whole=False).bound
+        seconds = max(time_left(), LAST_PROGRAM)
+        return max(relaxed, self.norm.lowest_of_cuts(gains, quads, seconds=seconds).bound)
 
     def _lower_bound(self, beta: Array, quad: Array | None) -> tuple[float, Array]:
         """Dual value at the repaired coefficients; ``quad`` is used only where the repair changed nothing."""

@@ -11,56 +11,20 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
 from scipy.linalg import cho_factor, cho_solve
 
 from .._numerics.deadline import time_left
-from ..losses import Loss
 from .certificate import Array
-from .fixed import FixedSolution, assess
+from .fixed import FixedSolution, Inner
 
-__all__ = ["Inner", "System", "descend", "solve_newton"]
+__all__ = ["System", "descend", "solve_newton"]
 
 #: iterations at most, and in a row without progress: then rounding has taken over
 MOST, IDLE = 100, 6
 #: shortest step that is tried, and share of the slope that a step has to gain
 SHORTEST, ENOUGH = 1e-10, 1e-4
-
-
-@dataclass(frozen=True)
-class Inner:
-    """The inner problem; the fields are the arguments of ``solve_fixed``."""
-
-    K: Array
-    loss: Loss
-    y: Array
-    c: Array
-    fit_intercept: bool
-
-    def with_intercept(self, decision: Array) -> Array:
-        """Decision values with the best intercept."""
-        b: Any = self.loss.best_intercept(self.y, decision, self.c) if self.fit_intercept else 0.0
-        return np.asarray(decision + b)
-
-    def gradient(self, f: Array) -> Array:
-        """Derivative of the loss in the decision values, intercept included."""
-        return np.asarray(self.c * self.loss.gradient(self.y, f))
-
-    def objective(self, beta: Array, decision: Array, f: Array) -> float:
-        """Primal objective at coefficients, their product with K and the decision values."""
-        # a quadratic form below zero is rounding, and following it down would lead nowhere
-        return 0.5 * max(float(np.vdot(beta, decision)), 0.0) + self.loss.total(self.y, f, self.c)
-
-    def project(self, beta: Array) -> Array:
-        """Nearest coefficients of the dual set."""
-        return self.loss.project(self.y, beta, self.c, self.fit_intercept)
-
-    def assess(self, beta: Array, product: Array, iterations: int) -> FixedSolution:
-        """Bounds at coefficients of the dual set."""
-        return assess(self.loss, self.y, self.c, beta, product, self.fit_intercept, iterations)
 
 
 class System:

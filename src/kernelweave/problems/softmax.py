@@ -24,8 +24,8 @@ from scipy.linalg import cho_factor, cho_solve
 from .._numerics.deadline import out_of_time
 from .._numerics.softmax import probabilities
 from .certificate import Array
-from .fixed import FixedSolution
-from .newton import Inner, System, descend
+from .fixed import FixedSolution, Inner
+from .newton import System, descend
 
 __all__ = ["SoftmaxSystem", "solve_softmax"]
 

@@ -62,6 +62,8 @@ class Findings:
     measure: str
     folds: int
     repeats: int
+    held_out: Array
+    """Score of every sample on the fold of the first round that left it out: right or wrong, or the squared error."""
 
 
 def gather(
@@ -95,8 +97,8 @@ def gather(
                 weights.append(learnt_weights(other))
                 if number < first_round:
                     parts.append((contributions(other, held_out, views=views), y[test]))
+                    predicted[test] = other.predict(held_out)
                     if classify:
-                        predicted[test] = other.predict(held_out)
                         margins[test] = _margins(other, held_out, y[test])
         if progress is not None:
             progress(number + 1, len(splits))
@@ -110,6 +112,7 @@ def gather(
         ],
         _p_values(parts, random_state, classify), suspects, origin,
         "accuracy" if classify else "R²", first_round, n_repeats,
+        np.asarray(predicted == y if classify else (predicted - y) ** 2, dtype=float),
     )  # fmt: skip
 
 
@@ -133,7 +136,7 @@ def _baselines(model: Any, fitted: Any, classify: bool) -> list[tuple[str, str, 
     C = float(np.mean(fitted.C_))
     if not classify:
         mean = clone(last).set_params(norm="uniform", solver="auto")
-        ridge = MeanKernelRidgeRegressor(last.kernels)
+        ridge = MeanKernelRidgeRegressor(last.kernels, missing=getattr(last, "missing", "error"))
         return [
             ("mean kernel", "all kernels with the same weight, at the same C", _ending_in(model, mean)),
             ("ridge on the mean kernel", "C by leave-one-out", _ending_in(model, ridge)),
@@ -147,7 +150,7 @@ def _baselines(model: Any, fitted: Any, classify: bool) -> list[tuple[str, str, 
     else:
         mean = clone(last).set_params(norm="uniform", solver="auto")
         about = "all kernels weighted alike, at the same C"
-    best = BestKernelClassifier(last.kernels, C=C)
+    best = BestKernelClassifier(last.kernels, C=C, missing=getattr(last, "missing", "error"))
     return [
         ("mean kernel", about, _ending_in(model, mean)),
         (

@@ -13,9 +13,11 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..inspection import final_estimator
+from ..views import as_views, is_views, join_on
 from . import _pictures
 from ._gather import Findings, gather
 from ._html import document, figure, number, percent, table
+from ._subsets import missing_section, subsets_section
 
 __all__ = ["make_report"]
 
@@ -78,6 +80,8 @@ def make_report(
     """
     estimator = final_estimator(model)
     check_is_fitted(estimator, "weights_")
+    if is_views(X, len(y)) and refit is None:
+        X = as_views(join_on(X, y))
     y = np.asarray(y)
     names = [str(i) for i in range(len(y))] if row_names is None else [str(name) for name in row_names]
     if len(names) != len(y):
@@ -91,7 +95,9 @@ def make_report(
     sections = [
         _summary(estimator, y, findings),
         _views(findings),
+        subsets_section(model, X, y, findings, random_state),
         _accuracy(findings),
+        missing_section(model, X, findings),
         _convergence(estimator),
         _suspects(estimator, findings, names),
         _settings(model, estimator, y, findings, note or {}, random_state),

@@ -18,9 +18,10 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     fewest passes over the bank; unless every kernel has a rank far below n and there are more of them than samples, as
     with one kernel per term of a text: sparse mixtures of them are singular, the curvature misleads, and a pass costs
     next to nothing, so first-order steps win.  Kernels of a feature or two under the l1 norm and a hinge make an
-    objective of planes, which the level method describes best.  The maximum norm is left to alternation.  Where the
-    mixed kernel of all samples would take too much memory, one on a working set of them is mixed instead (lp norms,
-    fixed weights).
+    objective of planes, which the level method describes best.  The maximum norm is left to alternation, at most k
+    kernels to programs over subsets.  Where the mixed kernel of all samples would take too much memory, one on a
+    working set of them is mixed instead (lp and elastic norms, fixed weights).  Explicit features of many samples, with
+    a smooth loss, never need it: there, steps go over one kernel's features at a time.
     Wherever the loss and the norm allow it, features that are streamed go with stochastic steps, those on a cluster
     or a device with L-BFGS, which asks for nothing but sums over samples.
     """
@@ -30,6 +31,9 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
             suited = registry[name]()
             if suited.serves(loss, norm):
                 return suited
+    blocks = registry["block_descent"]()
+    if bank.suits_blocks and blocks.serves(loss, norm):
+        return blocks
     working_set = registry["working_set"]()
     if 8 * bank.n**2 > default_budget() // 4 and working_set.serves(loss, norm):
         return working_set
@@ -41,8 +45,7 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     # J is polyhedral, or nearly: planes describe it, and its curvature does not
     if norm.simplex and bank.low_rank and not (loss.dual_is_curved or loss.joint):
         return registry["level"]()
-    # UFO alone knows the norm with an l1 term of its own
-    for name in ("newton", "lp_analytic", "ufo"):
+    for name in ("newton", "lp_analytic", "outer_approximation"):
         solver = registry[name]()
         if solver.serves(loss, norm):
             return solver

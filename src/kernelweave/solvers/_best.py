@@ -77,4 +77,6 @@ class Best:
 
 def without_caches(point: Point) -> Point:
     """Return the bare point, so that a certificate of it is computed from the bank alone."""
-    return replace(point, quad=None, decision=None, dual_beta=None, dual_quad=None, blocks=None)
+    return replace(
+        point, quad=None, decision=None, dual_beta=None, dual_quad=None, blocks=None, cuts_bound=None
+    )

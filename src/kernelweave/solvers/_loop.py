@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -142,6 +142,6 @@ def _solution(run: Run, status: str) -> Solution:
         raise NotFiniteError(BROKEN.format(run.solver.registered_as))
     # blocks may have had the gap that the coefficients that predict have not
     status = final_status(status, best.gap, run.stop.tol)
-    return Solution(
-        best.point, best.certificate, status, best.trace, len(best.trace), run.seconds, run.passes
-    )
+    # what proves the bound goes with the point, so that it can be proved again
+    point = replace(best.point, cuts=best.certificate.cuts, cuts_bound=None)
+    return Solution(point, best.certificate, status, best.trace, len(best.trace), run.seconds, run.passes)

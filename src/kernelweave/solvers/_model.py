@@ -17,7 +17,7 @@ Array = NDArray[np.float64]
 #: kernels that a model starts from, and how many of them whatever their weights are
 WORKING_SET, STEEPEST = 400, 20
 
-__all__ = ["Cut", "Proposal", "SimplexModel", "minimise_smooth_model"]
+__all__ = ["Cut", "CutModel", "Proposal", "SimplexModel", "minimise_smooth_model"]
 
 
 class Cut(NamedTuple):
@@ -42,37 +42,44 @@ class Proposal(NamedTuple):
     bound: float = -np.inf
 
 
-class SimplexModel:
-    """``max over cuts + (z - d)'(A'A + damping I)(z - d) / 2`` on the simplex, minimised on a working set of kernels.
+class CutModel:
+    """``max over cuts + (z - d)'(A'A + damping I)(z - d) / 2`` on a set of weights.
 
     The cut at the centre is always in the model.  Other cuts enter only where they lie above the model's value at its
     minimiser: near a smooth optimum the curvature already accounts for them, and counting both would shorten the
-    Newton steps.
+    Newton steps.  Weights that the norm holds fixed take no part: the model is one of the others.
     """
 
-    def __init__(self, centre: Oracle, cuts: list[Cut], curved: bool = True, damping: float = 0.0) -> None:
+    def __init__(
+        self, centre: Oracle, cuts: list[Cut], norm: Norm, curved: bool = True, damping: float = 0.0
+    ) -> None:
+        self.norm = norm.learnt_norm
+        self.learnt = norm.learnt(centre.weights.size)
+        held = centre.weights.copy()
+        held[self.learnt] = 0.0
+        self.held = held
         self.cuts = cuts
-        self.d = centre.weights
+        self.d = centre.weights[self.learnt]
         root = centre.root if curved else None
-        self.root = np.zeros((0, self.d.size)) if root is None else root
-        self.gains = np.array([cut.gain for cut in cuts])
-        self.slopes = -0.5 * np.array([cut.quad for cut in cuts])
+        self.root = np.zeros((0, self.d.size)) if root is None else root[:, self.learnt]
+        self.gains = np.array([cut.gain - 0.5 * float(held @ cut.quad) for cut in cuts])
+        self.slopes = -0.5 * np.array([cut.quad[self.learnt] for cut in cuts])
         # the value at the centre, from its own coefficients
-        self.centre_slope = -0.5 * centre.quad
-        self.centre_gain = centre.inner.dual + float(0.5 * centre.quad @ centre.weights)
+        quad = centre.quad[self.learnt]
+        self.centre_slope = -0.5 * quad
+        self.centre_gain = centre.inner.dual + float(0.5 * quad @ self.d)
         self.centre_beta = centre.inner.beta
         # a trace of damping makes the minimiser unique where kernels coincide
-        self.damping = damping + 1e-9 * float(np.mean(centre.quad))
+        self.damping = damping + 1e-9 * float(np.mean(quad))
 
     def minimise(self) -> Proposal:
         """Minimise the model; see ``Proposal``."""
         rows = np.zeros((1, self.d.size)) + self.centre_slope
         gains = np.array([self.centre_gain])
         included: list[int] = []
-        working = self._first_working_set()
         z, multipliers, value = self.d, np.ones(1), 0.0
         for _ in range(30):
-            z, multipliers, working = self._on_working_sets(rows, gains, working)
+            z, multipliers = self._minimise_with(rows, gains)
             shift = z - self.d
             bend = 0.5 * float(np.sum((self.root @ shift) ** 2)) + 0.5 * self.damping * float(shift @ shift)
             value = float(np.max(gains + rows @ z)) + bend
@@ -85,17 +92,34 @@ class SimplexModel:
             rows = np.vstack([rows, self.slopes[above]])
             gains = np.concatenate([gains, self.gains[above]])
         decrease = float(self.centre_gain + self.centre_slope @ self.d) - value
+        weights = self.held.copy()
+        weights[self.learnt] = z
         if not included:
-            return Proposal(z, decrease)
+            return Proposal(weights, decrease)
         multipliers = multipliers[: gains.size]
         betas = [self.centre_beta, *(self.cuts[k].beta for k in included)][: multipliers.size]
         beta = np.asarray(
             sum(share * beta_of_cut for share, beta_of_cut in zip(multipliers, betas, strict=True))
         )
-        bound = float(
-            multipliers @ gains[: multipliers.size] + np.min(multipliers @ rows[: multipliers.size])
-        )
-        return Proposal(z, decrease, beta, bound)
+        combined = multipliers @ rows[: multipliers.size]
+        bound = float(multipliers @ gains[: multipliers.size]) - self.norm.conjugate(-2.0 * combined)
+        return Proposal(weights, decrease, beta, bound)
+
+    def _minimise_with(self, rows: Array, gains: Array) -> tuple[Array, Array]:
+        """Minimise with these cuts; return the weights that are learnt and the multipliers of the cuts."""
+        raise NotImplementedError
+
+
+class SimplexModel(CutModel):
+    """The model on the simplex, minimised on a working set of kernels."""
+
+    working: NDArray[np.intp] | None = None
+
+    def _minimise_with(self, rows: Array, gains: Array) -> tuple[Array, Array]:
+        if self.working is None:
+            self.working = self._first_working_set()
+        z, multipliers, self.working = self._on_working_sets(rows, gains, self.working)
+        return z, multipliers
 
     def _first_working_set(self) -> NDArray[np.intp]:
         """The kernels in use and the steepest others; of very many in use (a uniform start) only the steepest."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, MutableMapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -33,13 +33,13 @@ def follow_path(
     fit_intercept: bool = True,
     callback: Any = None,
     verbose: int = 0,
-    known: MutableMapping[float, Array] | None = None,
+    known: Mapping[float, Array] | None = None,
 ) -> Iterator[tuple[float, MKLProblem, Solution]]:
     """Solve for every C in turn, smallest first, and yield each with its problem.
 
     The weights and coefficients of one C are the start of the next; coefficients at their bound move with it.  ``stop``
-    may be asked for every C.  ``known`` has the weights that the path on nearly the same samples ended with, by C: on
-    the next fold they are a better start than those of the last C.  It is brought up to date as the path goes on.
+    may be asked for every C.  ``known`` has the weights that were found on nearly the same samples, by C: on the next
+    fold they are a better start than those of the last C.
     """
     start: Point | None = None
     last: MKLProblem | None = None
@@ -55,7 +55,6 @@ def follow_path(
         own_stop = stop if isinstance(stop, Stop) else stop()
         solution = solve(problem, solver, own_stop, start=start, callback=callback, verbose=verbose)
         start, last = solution.point, problem
-        known[C] = solution.point.weights
         yield C, problem, solution
 
 

@@ -55,7 +55,7 @@ REQUIREMENTS = {
     "projection": Requirement(
         "norm",
         "a norm whose weights can be projected",
-        lambda norm: norm.convex_in_weights and type(norm).project is not Norm.project,
+        lambda norm: norm.convex_in_weights and norm.has_projection,
     ),
     "analytic weights": Requirement("norm", "a norm with closed-form weights", lambda norm: norm.analytic),
     "fixed weights": Requirement("norm", "", lambda norm: norm.fixed, "kernelweave.norms.Fixed(weights)"),
@@ -71,7 +71,7 @@ REQUIREMENTS = {
     "prox": Requirement(
         "norm",
         "a norm with a proximal operator",
-        lambda norm: type(norm).prox is not Norm.prox and (norm.convex_in_weights or norm.fixed),
+        lambda norm: norm.has_prox and (norm.convex_in_weights or norm.fixed),
     ),
     "smooth loss": Requirement("loss", "a smooth loss", lambda loss: loss.smoothness is not None),
     "simple derivative": Requirement(
@@ -104,6 +104,7 @@ REQUIREMENTS = {
         lambda norm: norm.l1_term is not None,
         "kernelweave.norms.Elastic(alpha, r)",
     ),
+    "choice of subsets": Requirement("norm", "", lambda norm: norm.combinatorial),
     "sparse dual": Requirement(
         "loss", "a loss that leaves samples without coefficients", _leaves_samples_out
     ),

@@ -50,7 +50,8 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
         oracle, norm = state.oracle, problem.norm
-        gap = relative_gap(oracle.inner.primal, problem.dual(oracle.inner.beta, oracle.quad))
+        upper = oracle.inner.primal + norm.penalty(oracle.weights)
+        gap = relative_gap(upper, problem.dual(oracle.inner.beta, oracle.quad))
         # where the gap does not fall, weights of kernels with next to no part follow the rounding of their forms
         share = state.share if gap < 0.9 * state.gap else max(0.3 * state.share, 1e-3)
         target = inner_target(gap, state.tol, share)

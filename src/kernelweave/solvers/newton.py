@@ -19,6 +19,7 @@ from numpy.typing import NDArray
 from ..problems import MKLProblem, Oracle, Point, relative_gap
 from ._base import Solver
 from ._model import Cut, SimplexModel, minimise_smooth_model
+from ._set_model import SetModel
 from ._start import begin, inner_target
 
 Array = NDArray[np.float64]
@@ -79,8 +80,9 @@ class Newton(Solver, registered_as="newton"):
         return Cut(problem.gain(oracle.inner.beta), oracle.quad, oracle.inner.beta)
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
-        if problem.norm.simplex:
-            return self._simplex_step(problem, state)
+        learnt = problem.norm.learnt_norm
+        if learnt.simplex or learnt.constrained:
+            return self._cut_step(problem, state)
         return self._smooth_step(problem, state)
 
     def _target(self, problem: MKLProblem, state: _State) -> float:
@@ -90,8 +92,10 @@ class Newton(Solver, registered_as="newton"):
         """Whether one more step of quadratic convergence should reach the tolerance with something to spare."""
         return self._gap(problem, state) ** 2 <= 0.1 * state.tol
 
-    def _simplex_step(self, problem: MKLProblem, state: _State) -> _State:
-        model = SimplexModel(state.centre, state.cuts, state.curved, state.damping)
+    def _cut_step(self, problem: MKLProblem, state: _State) -> _State:
+        """Minimise the model with its cuts on the set of weights; a worse point adds a cut."""
+        kind = SimplexModel if problem.norm.learnt_norm.simplex else SetModel
+        model = kind(state.centre, state.cuts, problem.norm, state.curved, state.damping)
         proposal = model.minimise()
         upper = state.centre.inner.primal
         # the new value must be known better than it is expected to differ from the old one; SMO, unlike Newton's method

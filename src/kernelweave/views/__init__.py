@@ -2,11 +2,13 @@
 
 from .columns import ViewColumns
 from .holder import Views, as_views, is_views
+from .known import KnownViews, join_on
 from .layout import ViewLayout
 from .missingness import MissingRates, pattern_table, refuse_missing, warn_of_classes
 from .scaler import ViewScaler
 
 __all__ = [
+    "KnownViews",
     "MissingRates",
     "ViewColumns",
     "ViewLayout",
@@ -14,6 +16,7 @@ __all__ = [
     "Views",
     "as_views",
     "is_views",
+    "join_on",
     "pattern_table",
     "refuse_missing",
     "warn_of_classes",

@@ -6,6 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 from scipy import sparse
 
 from ._join import align
@@ -42,6 +43,9 @@ class Views:
     index : array of shape (n,) or None
     matched : dict
         How many samples were found in the table of each view.
+    order : int array or None
+        Where the columns of the table that the views were cut from are now, -1 for those in no view; None where columns
+        are numbered through the views.
 
     Examples
     --------
@@ -57,6 +61,7 @@ class Views:
     """
 
     ndim = 2
+    order: np.ndarray | None = None
 
     def __init__(self, views: Any, *, index: Any = None, id: str | None = None) -> None:
         if isinstance(views, Views):
@@ -74,7 +79,7 @@ class Views:
 
     @classmethod
     def of_table(cls, table: Any, groups: Mapping[str, Sequence[int]]) -> Views:
-        """Cut one table into views by positions of columns."""
+        """Cut one table into views by positions of columns; columns keep their numbers, some may be in no view."""
         block = read_block(table, "X")
         made = cls.__new__(cls)
         made.names = tuple(groups)
@@ -86,6 +91,10 @@ class Views:
         made.present = ~np.stack([_absent(values) for values in made.blocks], axis=1)
         made.index = None
         made.matched = {name: len(made) for name in made.names}
+        made.order = np.full(block.values.shape[1], -1, dtype=np.intp)
+        made.order[np.concatenate([np.asarray(columns) for columns in groups.values()])] = np.arange(
+            sum(len(columns) for columns in groups.values())
+        )
         return made
 
     def _with(self, **changes: Any) -> Views:
@@ -101,7 +110,8 @@ class Views:
     @property
     def shape(self) -> tuple[int, int]:
         """Samples, and columns of all views together."""
-        return len(self), sum(int(block.shape[1]) for block in self.blocks)
+        width = sum(int(block.shape[1]) for block in self.blocks) if self.order is None else self.order.size
+        return len(self), int(width)
 
     def __getitem__(self, key: Any) -> Any:
         """Return some samples (numbers, a mask, a slice), or the table of one view by its name."""
@@ -159,13 +169,25 @@ class Views:
     @property
     def groups(self) -> dict[str, tuple[int, ...]]:
         """Columns of every view, by name."""
-        starts = self.starts.tolist()
-        return {name: tuple(range(starts[k], starts[k + 1])) for k, name in enumerate(self.names)}
+        view = self.view_of(np.arange(self.shape[1]))
+        return {name: tuple(np.flatnonzero(view == k).tolist()) for k, name in enumerate(self.names)}
+
+    def view_of(self, columns: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Return the number of the view of every column, -1 for columns in no view."""
+        return np.where(self._placed(columns) < 0, -1, self._at(self._placed(columns)))
+
+    def _placed(self, columns: Sequence[int] | np.ndarray) -> np.ndarray:
+        """Columns as they are numbered through the views."""
+        wanted = np.asarray(columns, dtype=np.intp)
+        return wanted if self.order is None else self.order[wanted]
+
+    def _at(self, placed: np.ndarray) -> np.ndarray:
+        return np.searchsorted(self.starts, placed, side="right") - 1
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
         """Names of all columns, where all have one and no two the same."""
-        if any(columns is None for columns in self.columns):
+        if self.order is not None or any(columns is None for columns in self.columns):
             return None
         names = tuple(name for columns in self.columns for name in columns or ())
         return names if len(set(names)) == len(names) else None
@@ -182,8 +204,8 @@ class Views:
 
     def select_columns(self, positions: Sequence[int] | np.ndarray) -> Any:
         """Return some columns as one plain table, from no other view than theirs."""
-        wanted = np.asarray(positions, dtype=np.intp)
-        view = np.searchsorted(self.starts, wanted, side="right") - 1
+        wanted = self._placed(positions)
+        view = self._at(wanted)
         parts = []
         for run in np.split(np.arange(wanted.size), np.flatnonzero(np.diff(view)) + 1):
             parts.append(_cut(self.blocks[view[run[0]]], wanted[run] - self.starts[view[run[0]]]))
@@ -215,7 +237,7 @@ class Views:
 
     def bare(self) -> Views:
         """Return the views without the names of their samples and columns, as models keep them."""
-        return self._with(index=None, columns=(None,) * len(self.names), matched={})
+        return self._with(index=None, columns=(None,) * len(self.names), matched=dict.fromkeys(self.names, 0))
 
     def check_values(self) -> None:
         """Raise where a view that is there has gaps or infinite numbers, or a sample has no view at all."""
@@ -247,17 +269,18 @@ class Views:
 
 
 def is_views(X: Any, n_targets: int | None = None) -> bool:
-    """Whether X is several views: a holder, a mapping, or a list of tables that is no list of samples.
+    """Whether X is several views: a holder, a mapping, or a list of tables; without y a list may be one of samples.
 
     >>> is_views({"a": np.zeros((3, 2))}), is_views([np.zeros((3, 2)), np.zeros((3, 4))], 3), is_views(np.zeros((3, 2)))
     (True, True, False)
     """
     if isinstance(X, Views | Mapping):
-        return True
-    if not isinstance(X, list | tuple) or not len(X) or not all(is_table(table) for table in X):
+        return not sp.issparse(X)  # scipy's matrices by keys are dictionaries, too
+    if n_targets is None or not isinstance(X, list | tuple) or not len(X):
         return False
-    lengths = {int(table.shape[0]) for table in X}
-    return n_targets is None or len(X) != n_targets or lengths == {n_targets}
+    if not all(is_table(table) for table in X):
+        return False
+    return len(X) != n_targets or {int(table.shape[0]) for table in X} == {n_targets}
 
 
 def as_views(X: Any, index: Any = None) -> Views:

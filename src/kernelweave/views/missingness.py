@@ -80,24 +80,24 @@ class MissingRates:
         return cls(list(views.names), np.count_nonzero(~views.present, axis=0), len(views))
 
     def warn_of_change(self, new: Views) -> None:
-        """Warn where new samples lack views far more or less often than the training samples did."""
+        """Warn where new samples lack views far more often than the training samples did."""
         if len(new) < FEW:
             return
         gone = np.count_nonzero(~new.present, axis=0)
+        before = [int(self.missing[self.names.index(name)]) for name in new.names]
         p_values = [
-            _p_value(np.array([before, now]), np.array([self.n, len(new)]))
-            for before, now in zip(self.missing, gone, strict=True)
+            _p_value(np.array(pair), np.array([self.n, len(new)])) for pair in zip(before, gone, strict=True)
         ]
         for k, p_value in enumerate(holm(np.array(p_values))):
-            before, now = self.missing[k] / self.n, gone[k] / len(new)
+            then, now = before[k] / self.n, gone[k] / len(new)
             if gone[k] == len(new):
                 advice = "a model refitted without it is better: inspection.drop_view"
-                said = f"none of the {len(new)} new samples has view {self.names[k]!r}"
-            elif p_value <= LARGEST_P and abs(now - before) >= LEAST_DIFFERENCE:
+                said = f"none of the {len(new)} new samples has view {new.names[k]!r}"
+            elif p_value <= LARGEST_P and now - then >= LEAST_DIFFERENCE:
                 advice = "its accuracy in training says little about these samples"
                 said = (
-                    f"view {self.names[k]!r} is missing for {100 * now:.0f} % of the new samples and was missing for "
-                    f"{100 * before:.0f} % of the training samples"
+                    f"view {new.names[k]!r} is missing for {100 * now:.0f} % of the new samples and was missing for "
+                    f"{100 * then:.0f} % of the training samples"
                 )
             else:
                 continue

@@ -19,7 +19,7 @@ class Anderson:
         self.places: list[Place] = []
 
     def forget(self) -> None:
-        """Begin anew, where the blocks at work have changed."""
+        """Begin again, where the blocks at work have changed."""
         self.places.clear()
 
     def push(self, at: Iterate) -> None:

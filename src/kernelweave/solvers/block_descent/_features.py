@@ -41,12 +41,11 @@ class BlockModel:
     age: int = 0
     stiffness: float = 1.0
 
-    def product(self, w: Array) -> Array:
-        """``A w``."""
-        inner = self.Q.T @ w
-        if self.rest is None:
-            return np.asarray(self.Q @ (self.bend[:, None] * inner))
-        return np.asarray(self.Q @ ((self.bend - self.rest)[:, None] * inner) + self.rest * w)
+    def times(self, total: float) -> BlockModel:
+        """Return the model for curvatures with another sum, alike but for that."""
+        share = total / self.total
+        rest = None if self.rest is None else share * self.rest
+        return BlockModel(self.Q, share * self.bend, rest, self.means, total)
 
     def solve(self, x: Array, ridge: float, u: Array, along: float) -> Array:
         """``(A + ridge I + along u u')^-1 x`` for a direction u of length one."""
@@ -63,6 +62,19 @@ class BlockModel:
         y, z = plain(x), plain(u)
         bottom = 1.0 + along * float(np.sum(u * z))
         return y - along * float(np.sum(u * y)) / bottom * z if bottom > 1e-12 else y
+
+
+@dataclass
+class _Noted:
+    """A model that waits for the next fit, for weights that sum to one, and the weights that it was made for."""
+
+    h: Array
+    centred: bool
+    model: BlockModel
+
+    def unlike(self, h: Array) -> float:
+        """Relative difference of the weights, factors aside: from 0 to 2."""
+        return float(np.sum(np.abs(h / np.sum(h) - self.h / np.sum(self.h))))
 
 
 class BlockFeatures:
@@ -134,8 +146,20 @@ class BlockFeatures:
         squares = np.append(np.einsum("ik,ik->i", w, w), 0.0)
         return np.sqrt(np.add.reduceat(squares, self.starts[:-1]) * (self.ranks > 0))
 
-    def model(self, j: int, h: Array, centred: bool) -> BlockModel:
-        """Curvature ``Z_j' diag(h) Z_j`` of block j, centred by the weights h where there is an intercept."""
+    def model(self, j: int, h: Array, centred: bool, likeness: float) -> BlockModel:
+        """Curvature ``Z_j' diag(h) Z_j`` of block j, centred by the weights h where there is an intercept.
+
+        One that was made in an earlier fit serves where its weights were as alike, but for a factor.
+        """
+        noted = self.factors.notes.get(j)
+        if isinstance(noted, _Noted) and noted.centred == centred and noted.unlike(h) <= likeness:
+            return noted.model.times(float(np.sum(h)))
+        model = self._made(j, h, centred)
+        if model.total > 0.0:
+            self.factors.notes[j] = _Noted(h, centred, model.times(1.0))
+        return model
+
+    def _made(self, j: int, h: Array, centred: bool) -> BlockModel:
         check_time()
         Z, root = self.block(j), float(self.root[j])
         total = float(np.sum(h))

@@ -22,8 +22,8 @@ RETRIES = 8
 STIFFER = 3.0
 #: relative rise of the objective that is put down to rounding
 ROUNDING = 1e-14
-#: relative change of the curvatures from which a block's model is made again
-STALE = 0.25
+#: relative change of the curvatures from which a block's model is made again: of a quadratic loss for next to any
+STALE, EXACTLY = 0.25, 1e-9
 
 
 @dataclass
@@ -95,7 +95,8 @@ class Iterate:
         """Return the quadratic model of block j, made for curvatures near those here."""
         found = self.models.get(j)
         if found is None or found.age < self.age:
-            found = self.features.model(j, self.h, self.problem.fit_intercept)
+            likeness = EXACTLY if self.loss.constant else STALE
+            found = self.features.model(j, self.h, self.problem.fit_intercept, likeness)
             found.age = self.age
             self.models[j] = found
         return found

@@ -1,0 +1,205 @@
+"""Groups of kernels: one norm between the groups, another within each."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from copy import copy
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._numerics.barrier import Boundary
+from .._numerics.grouped import grouped_boundary, prox_grouped
+from ._base import Array, Norm
+from ._groups import group_labels
+from .l1 import L1
+from .lp import Lp
+
+__all__ = ["Grouped"]
+
+
+class Grouped(Norm, registered_as="grouped"):
+    """Weights in ``sum_g (sum_{j in g} d_j^q)^(p/q) <= 1``: p (outer) chooses groups, q (inner) kernels in a group.
+
+    ``outer="l1", inner=2`` keeps few groups and all kernels of those; ``outer=2, inner="l1"`` keeps every group and few
+    kernels of each.  Kernels that belong to two groups are put into the bank twice, once for each.
+
+    Parameters
+    ----------
+    outer, inner : number >= 1 or "l1"
+        Kloft's exponents p between the groups and q within them.
+    groups : "views", mapping or sequence
+        ``"views"``: kernels on the same columns are a group.  A mapping from a group's name to its kernels, by name or
+        number; kernels that it leaves out are groups of their own.  A sequence: the group of every kernel.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> norm = Grouped(outer="l1", inner=2, groups=["a", "a", "b"]).for_kernels(3)
+    >>> norm.weights(np.array([3.0, 4.0, 4.5]))  # the first group has |(3, 4)| = 5, the other 4.5
+    array([0.6, 0.8, 0. ])
+    """
+
+    def __init__(self, outer: Any = "l1", inner: Any = 2, groups: Any = "views") -> None:
+        self.outer = outer
+        self.inner = inner
+        self.groups = groups
+        self.labels: NDArray[np.intp] | None = None
+        self.group_names: tuple[str, ...] = ()
+
+    # ---- what it can do depends on the exponents ------------------------------------------------------------
+
+    @property
+    def analytic(self) -> bool:  # type: ignore[override]
+        return self._p > 1.0 and self._q > 1.0
+
+    smooth_conjugate = smooth_on_blocks = analytic  # type: ignore[assignment]
+
+    @property
+    def constrained(self) -> bool:  # type: ignore[override]
+        return not self.analytic
+
+    @property
+    def update_rate(self) -> float:  # type: ignore[override]
+        return max(1.0 if norm.simplex else norm.update_rate for norm in (self._outer, self._inner))
+
+    @property
+    def label(self) -> str:
+        return f"grouped({self._p:.3g}, {self._q:.3g})"
+
+    @property
+    def _p(self) -> float:
+        return _exponent(self.outer)
+
+    @property
+    def _q(self) -> float:
+        return _exponent(self.inner)
+
+    @property
+    def _outer(self) -> Norm:
+        return _of_exponent(self._p)
+
+    @property
+    def _inner(self) -> Norm:
+        return _of_exponent(self._q)
+
+    # ---- binding --------------------------------------------------------------------------------------------
+
+    def check(self, m: int) -> None:
+        for name, value in (("outer", self.outer), ("inner", self.inner)):
+            if not 1.0 <= _exponent(value) < np.inf:
+                raise ValueError(
+                    f"{name} of Grouped must be 'l1' or a finite number >= 1, Kloft's exponent on the weights, got "
+                    f"{value!r}; for equal weights in a group add its kernels up to one"
+                )
+        self.for_kernels(m)
+
+    def with_names(self, names: Sequence[str], views: Sequence[str] | None) -> Norm:
+        return self._bound(group_labels(self.groups, names, views))
+
+    def for_kernels(self, m: int) -> Norm:
+        if self.labels is None:
+            return self._bound(group_labels(self.groups, [f"kernel {j}" for j in range(m)], None))
+        if self.labels.size != m:
+            raise ValueError(f"the groups are of {self.labels.size} kernels, the bank has {m}")
+        return self
+
+    def restricted(self, kernels: NDArray[np.intp]) -> Norm:
+        if self.labels is None:
+            raise ValueError("groups are not bound to kernels yet")
+        return self._bound([self.group_names[g] for g in self.labels[kernels]])
+
+    def _bound(self, groups: Sequence[str]) -> Grouped:
+        bound = copy(self)
+        names = tuple(dict.fromkeys(groups))
+        number = {name: g for g, name in enumerate(names)}
+        bound.group_names, bound.labels = names, np.array([number[name] for name in groups], dtype=np.intp)
+        return bound
+
+    def _members(self, m: int) -> list[NDArray[np.intp]]:
+        settled = self.for_kernels(m)
+        assert isinstance(settled, Grouped)
+        assert settled.labels is not None
+        return [np.flatnonzero(settled.labels == g) for g in range(len(settled.group_names))]
+
+    # ---- values: the inner norm's value in a group is what the outer norm charges ---------------------------
+
+    def _sizes(self, values: Array) -> Array:
+        """``|d_g|_q`` by group."""
+        q, top = self._q, float(np.max(values, initial=0.0)) or 1.0
+        return np.array(
+            [top * float(np.sum((values[at] / top) ** q)) ** (1.0 / q) for at in self._members(values.size)]
+        )
+
+    def _blocks(self, t: Array) -> Array:
+        return np.array([np.sqrt(2.0 * self._inner.half_square(t[at])) for at in self._members(t.size)])
+
+    def half_square(self, t: Array) -> float:
+        return self._outer.half_square(self._blocks(t))
+
+    def block_gradient(self, t: Array) -> Array:
+        sizes, gradient = self._blocks(t), np.zeros_like(t)
+        for at, size, pull in zip(
+            self._members(t.size), sizes, self._outer.block_gradient(sizes), strict=True
+        ):
+            if size > 0:
+                gradient[at] = self._inner.block_gradient(t[at]) * (pull / size)
+        return gradient
+
+    def conjugate(self, s: Array) -> float:
+        return self._outer.conjugate(self._forms(s))
+
+    def _forms(self, s: Array) -> Array:
+        return np.array([2.0 * self._inner.conjugate(s[at]) for at in self._members(s.size)])
+
+    def weights(self, s: Array) -> Array:
+        d = np.zeros_like(s)
+        for at, share in zip(self._members(s.size), self._outer.weights(self._forms(s)), strict=True):
+            d[at] = share * self._inner.weights(s[at])
+        return d
+
+    def weights_of_blocks(self, t: Array) -> Array:
+        d = np.zeros_like(t)
+        shares = self._outer.weights_of_blocks(self._blocks(t))
+        for at, share in zip(self._members(t.size), shares, strict=True):
+            d[at] = share * self._inner.weights_of_blocks(t[at])
+        return d
+
+    # ---- the set --------------------------------------------------------------------------------------------
+
+    def inside(self, weights: Array) -> Array:
+        inner = 0.8 * self.scaled(weights)
+        return np.concatenate([inner, 1.1 * self._sizes(inner)])
+
+    def boundary(self, place: Array) -> Boundary:
+        # with the sizes of the groups as numbers of their own a group may vanish without a corner
+        groups = self._members(place.size - len(self.group_names))
+        return grouped_boundary(place, groups, self._p, self._q)
+
+    def scaled(self, weights: Array) -> Array:
+        sizes = self._sizes(weights)
+        top = float(np.max(sizes))
+        return weights / (top * float(np.sum((sizes / top) ** self._p)) ** (1.0 / self._p))
+
+    def start(self, m: int) -> Array:
+        return self.scaled(np.ones(m))
+
+    def prox(self, t: Array, mu: float) -> Array:
+        p, q = (2.0 * exponent / (exponent + 1.0) for exponent in (self._p, self._q))
+        return prox_grouped(t, mu, self._members(t.size), p, q)
+
+    def group_weights(self, weights: Array) -> Array:
+        """Weight of every group, ``|d_g|_q``, in the order of ``group_names``."""
+        return self._sizes(weights)
+
+
+def _exponent(value: Any) -> float:
+    if isinstance(value, str):
+        return 1.0 if value == "l1" else np.nan
+    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
+    return float(value) if number else np.nan
+
+
+def _of_exponent(p: float) -> Norm:
+    return L1() if p == 1.0 else Lp(p)

@@ -1,0 +1,62 @@
+"""Views in files of their own, with rows that one of them does not have."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from .commands import call
+
+
+@pytest.fixture
+def study(tmp_path):
+    rng = np.random.default_rng(0)
+    n = 60
+    patients = [f"p{i}" for i in range(n)]
+    ill = rng.integers(0, 2, n)
+    rna = pd.DataFrame(rng.normal(size=(n, 4)) + ill[:, None], columns=[f"g{j}" for j in range(4)])
+    protein = pd.DataFrame(rng.normal(size=(n, 3)) + ill[:, None], columns=list("xyz"))
+    protein["site"] = rng.choice(["left", "right"], n)
+    rna.insert(0, "patient", patients)
+    protein.insert(0, "patient", patients)
+    pd.DataFrame({"patient": patients, "ill": np.where(ill, "yes", "no")}).to_csv(
+        tmp_path / "labels.csv", index=False
+    )
+    rna.sample(frac=1.0, random_state=0).to_csv(tmp_path / "rna.csv", index=False)
+    protein[::3].to_csv(tmp_path / "few.csv", index=False)
+    protein[rng.random(n) > 0.3].to_csv(tmp_path / "protein.csv", index=False)
+    return tmp_path
+
+
+def options(study, protein="protein.csv"):
+    return [
+        "fit", str(study / "labels.csv"), "--target", "ill", "--id", "patient", "--view", f"rna={study / 'rna.csv'}",
+        "--view", f"protein={study / protein}", "--C", "1", "--norm", "2", "--model", str(study / "model.skops"),
+        "--force",
+    ]  # fmt: skip
+
+
+def test_two_files_with_incomplete_ids(study):
+    refused = call(*options(study), code=1)
+    assert "are missing): --missing predict" in refused.output
+    call(*options(study), "--missing", "predict")
+    new = [str(study / "model.skops"), str(study / "labels.csv"), "-o", str(study / "out.csv"), "--force"]
+    call("predict", *new, "--view", f"rna={study / 'rna.csv'}", "--view", f"protein={study / 'protein.csv'}")
+    out = pd.read_csv(study / "out.csv")
+    truth = pd.read_csv(study / "labels.csv")
+    assert list(out["patient"]) == list(truth["patient"])
+    assert np.mean(out["predicted ill"] == truth["ill"]) > 0.8
+    alone = call("predict", *new, "--view", f"rna={study / 'rna.csv'}")
+    assert "none of the 60 new samples has view 'protein'" in alone.output
+
+
+def test_rows_without_any_value_of_a_view_are_not_filled_in(study):
+    labels, rna = pd.read_csv(study / "labels.csv"), pd.read_csv(study / "rna.csv")
+    wide = labels.merge(rna, on="patient").merge(pd.read_csv(study / "protein.csv"), on="patient", how="left")
+    wide.to_csv(study / "wide.csv", index=False)
+    command = [
+        "fit", str(study / "wide.csv"), "--target", "ill", "--id", "patient", "--view", "rna=g*", "--view",
+        "protein=x,y,z,site", "--C", "1", "--norm", "2", "--model", str(study / "model.skops"), "--force",
+    ]  # fmt: skip
+    refused = call(*command, code=1)
+    assert "view 'protein' is missing for" in refused.output
+    call(*command, "--missing", "mean")
