@@ -15,12 +15,14 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from .._estimating import TimeShares, one_fit, weigh_samples
 from ..banks import KernelFunction, support
 from ..cluster import in_memory
+from ..views import join_on
 from ._bind import Bound, bind
 from ._deviation import Spread
 from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of
 from ._parameters import keep_parameters
 from ._plan import Plan
 from ._search import SEARCH, Search, norm_plans, refuse_centred_cosine
+from ._structure import norm_of_kernels, refuse_fixed_parts
 from ._types import (
     Array,
     Bytes,
@@ -161,7 +163,7 @@ class MKLRegressorCV(MKLRegressor):
         """
         plan = self._plan()
         self._check_options(plan, groups)
-        Y = self._targets(y)
+        X, Y = join_on(X, y), self._targets(y)
         training = self._training(X, plan.bank, len(Y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
@@ -174,12 +176,18 @@ class MKLRegressorCV(MKLRegressor):
 
         if self.criterion == "convex":
             self._fit_convex(bind(training, plan.bank), plan, Y, weight, splits())
+<<<<<<< HEAD
             self._keep_spread(self._tasks(Y, weight, plan), plan)
+=======
+>>>>>>> targets
             return self
         if not np.all(np.isfinite(Y)):
             raise ValueError(
                 "missing entries of y go with criterion='convex' alone: impute them, or fit such targets apart"
             )
+        refuse_fixed_parts(
+            norm_of_kernels(plan.norm, training), len(training.names), f"criterion={self.criterion!r}"
+        )
         criterion = criterion_of(self.criterion, splits, weight)
         bound = bind(training, plan.bank)
         table = Y if Y.ndim == 2 else Y[:, None]
@@ -240,9 +248,11 @@ class MKLRegressorCV(MKLRegressor):
         self.scores_ = scores if several else float(scores[0])
         self.best_score_ = float(scores.mean())
         self.norm_ = [one.plan.norm for one in chosen] if several else chosen[0].plan.norm
-        self._solve(bound, chosen[0].plan, [one.tasks[0] for one in chosen])
+        solved = [one.tasks[0] for one in chosen]
+        self._solve(bound, chosen[0].plan, solved)
         C = np.array([one.C for one in chosen])
         self.C_ = C if several else float(C[0])
+        self._keep_spread(solved, plan)
         self.alpha_ = 0.5 / self.C_
         gaps = np.array([one.relative_gap for one in self.certificates_])
         status = np.where(gaps <= plan.stop.tol, "certified", "not certified").astype(object)
