@@ -56,14 +56,9 @@ numpydoc_xref_param_type = False
 #: in the order in which to read them; a name without plot_ is shown and not run
 GALLERY = [
     "plot_multiview_digits.py",
-<<<<<<< HEAD
     "plot_missing_views.py",
     "plot_gene_sets.py",
     "plot_encoding_model.py",
-=======
-    "plot_encoding_model.py",
-    "plot_missing_views.py",
->>>>>>> targets
     "plot_stability.py",
     "plot_noisy_labels.py",
     "plot_text_many_kernels.py",

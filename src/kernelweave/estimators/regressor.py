@@ -143,15 +143,8 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
     def _keep_spread(self, tasks: list[Task], plan: Plan) -> None:
         """Keep what standard deviations of predictions need, where the loss has a Gaussian noise to it."""
         spread, weight = None, tasks[0].weight
-<<<<<<< HEAD
-        complete = all(np.array_equal(task.weight, weight) for task in tasks)
-        if plan.loss.least_squares and complete:
-            y = np.column_stack([task.y for task in tasks])
-            table, beta = (values.reshape(len(y), -1) for values in (y, self.dual_coef_))
-=======
         if plan.loss.least_squares and all(np.array_equal(task.weight, weight) for task in tasks):
             table = np.column_stack([task.y for task in tasks])
->>>>>>> targets
             C = np.broadcast_to(np.asarray(self.C_, dtype=float), (table.shape[1],))
             beta = self.dual_coef_.reshape(len(table), -1)
             spread = Spread.of(table, beta, C, weight, plan.fit_intercept)

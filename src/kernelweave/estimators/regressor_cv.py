@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring, r2_score
 from sklearn.model_selection import BaseCrossValidator, check_cv
@@ -176,10 +176,6 @@ class MKLRegressorCV(MKLRegressor):
 
         if self.criterion == "convex":
             self._fit_convex(bind(training, plan.bank), plan, Y, weight, splits())
-<<<<<<< HEAD
-            self._keep_spread(self._tasks(Y, weight, plan), plan)
-=======
->>>>>>> targets
             return self
         if not np.all(np.isfinite(Y)):
             raise ValueError(
@@ -233,7 +229,9 @@ class MKLRegressorCV(MKLRegressor):
         for task in tasks:
             known = task.weight > 0
 
-            def score(values: Array, held_out: Codes, y: Array = task.y, known: Array = known) -> float:
+            def score(
+                values: Array, held_out: Codes, y: Array = task.y, known: NDArray[np.bool_] = known
+            ) -> float:
                 there = known[held_out]
                 return self._score_of(values[there], y[held_out][there])
 
@@ -308,7 +306,7 @@ class MKLRegressorCV(MKLRegressor):
         weights: Array,
         slope: Array | float,
         gap: Array,
-        status: Array,
+        status: NDArray[Any],
     ) -> pd.DataFrame:
         import pandas as pd
 
