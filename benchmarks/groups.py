@@ -192,9 +192,14 @@ def kept_rows() -> list[dict[str, Any]]:
     import pandas as pd
 
     table = pd.read_csv(RESULTS / "groups.csv", keep_default_na=False)
-    numbers = ("C", "seconds", "gap", "times ours")
+    numbers = ("C", "seconds", "gap", "passes", "times ours")
     return [
-        {key: float(value) if key in numbers and value != "" else value for key, value in row.items()}
+        {
+            key: float(value)
+            if key in numbers and value not in ("", "not reached", "not installed")
+            else value
+            for key, value in row.items()
+        }
         for row in table.to_dict("records")
     ]
 
