@@ -193,15 +193,12 @@ def kept_rows() -> list[dict[str, Any]]:
 
     table = pd.read_csv(RESULTS / "groups.csv", keep_default_na=False)
     numbers = ("C", "seconds", "gap", "passes", "times ours")
-    return [
-        {
-            key: float(value)
-            if key in numbers and value not in ("", "not reached", "not installed")
-            else value
-            for key, value in row.items()
-        }
-        for row in table.to_dict("records")
-    ]
+    words = ("", "not reached", "not installed")
+
+    def read(key: str, value: Any) -> Any:
+        return float(value) if key in numbers and value not in words else value
+
+    return [{key: read(key, value) for key, value in row.items()} for row in table.to_dict("records")]
 
 
 def targets_of(rows: list[dict[str, Any]]) -> Targets:
