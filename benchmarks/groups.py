@@ -192,11 +192,13 @@ def kept_rows() -> list[dict[str, Any]]:
     import pandas as pd
 
     table = pd.read_csv(RESULTS / "groups.csv", keep_default_na=False)
-    numbers = ("C", "seconds", "gap", "times ours")
-    return [
-        {key: float(value) if key in numbers and value != "" else value for key, value in row.items()}
-        for row in table.to_dict("records")
-    ]
+    numbers = ("C", "seconds", "gap", "passes", "times ours")
+    words = ("", "not reached", "not installed")
+
+    def read(key: str, value: Any) -> Any:
+        return float(value) if key in numbers and value not in words else value
+
+    return [{key: read(key, value) for key, value in row.items()} for row in table.to_dict("records")]
 
 
 def targets_of(rows: list[dict[str, Any]]) -> Targets:
