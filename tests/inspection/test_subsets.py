@@ -11,6 +11,7 @@ from sklearn.pipeline import make_pipeline
 from kernelweave import MKLClassifier, MKLRegressor, Views, ViewScaler
 from kernelweave import kernels as kw
 from kernelweave.inspection import drop_view, view_subsets
+from kernelweave.norms import Grouped
 
 KERNELS = kw.gaussian([1.0, 2.0], relative=True)
 
@@ -79,3 +80,18 @@ def test_all_subsets_of_three_views_are_quick():
     began = time.process_time()
     view_subsets(model, X, y)
     assert time.process_time() - began < 5.0
+
+
+def test_groups_of_kernels_are_those_of_the_subset():
+    """A norm with groups is bound to the kernels of every subset, and a fixed part stays outside of it."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 6))
+    y = X[:, 0] + X[:, 2] > 0
+    bank = kw.per_view({"a": [0, 1], "b": [2, 3], "c": [4, 5]}, kw.linear(), kw.gaussian(2.0))
+    model = MKLClassifier(bank, norm=Grouped(groups="views")).fit(X, y)
+    without = drop_view(model, X, y, "c").model
+    assert set(without.view_weights_) == {"a", "b"}
+    straight = MKLClassifier(
+        kw.per_view({"a": [0, 1], "b": [2, 3]}, kw.linear(), kw.gaussian(2.0)), norm=Grouped(groups="views")
+    ).fit(X, y)
+    np.testing.assert_allclose(without.decision_function(X), straight.decision_function(X), atol=1e-2)

@@ -14,10 +14,14 @@ from sklearn.metrics import r2_score
 from .._estimating import one_call
 from ..banks import Bank, Index
 from ..kernels import Stack
+from ..norms import Norm, make_norm
 from ..views import KnownViews
 from ._bind import Bound, bind, completed, fold_bank
 from ._fitting import fit_tasks
 from ._inputs import Training
+from ._plan import Plan
+from ._structure import norm_of_kernels
+from ._tasks import Task
 from ._types import Array, Codes, Column, Samples
 from .classifier import labels_of
 
@@ -47,11 +51,11 @@ class SubsetFits:
         self.y = np.asarray(y)
         self.estimator: BaseMKL = clone(fitted)
         self.training, plan, tasks = self.estimator._prepared(X, y, None)
-        C, norm = np.atleast_1d(fitted.C_), getattr(fitted, "norm_", plan.norm)
-        self.plan = plan.with_norm(norm)
-        self.tasks = [
-            replace(task, C=float(C[min(k, C.size - 1)]), norm=norm) for k, task in enumerate(tasks)
-        ]
+        C = np.atleast_1d(fitted.C_)
+        self.plan = plan
+        #: as it was given or chosen: every subset makes its own groups of it
+        self.norm: Norm = make_norm(getattr(fitted, "norm_", fitted.norm))
+        self.tasks = [replace(task, C=float(C[min(k, C.size - 1)])) for k, task in enumerate(tasks)]
         self._bound: Bound | None = None
 
     @property
@@ -83,11 +87,17 @@ class SubsetFits:
             bank: Bank = (
                 completed(some, self.plan.bank, train)[0] if shared is None else shared.select(kernels)
             )
-            ruled = self.estimator._by_rule(tasks, bank, self.plan)
-            fits, _ = fit_tasks(Bound(bank, self.bound.kernels, some), self.plan, ruled)
+            plan, some_tasks = self._on(some, tasks)
+            ruled = self.estimator._by_rule(some_tasks, bank, plan)
+            fits, _ = fit_tasks(Bound(bank, self.bound.kernels, some), plan, ruled)
             values = [bank.mix_product(fit.weights, fit.beta) + fit.certificate.intercept for fit in fits]
             spent = time.perf_counter() - began
             yield values[0] if len(values) == 1 else np.stack(values, axis=1), spent
+
+    def _on(self, some: Training, tasks: list[Task]) -> tuple[Plan, list[Task]]:
+        """Return plan and tasks with the norm that some of the kernels make."""
+        plan = self.plan.with_norm(norm_of_kernels(self.norm, some))
+        return plan, [replace(task, norm=plan.norm) for task in tasks]
 
     def _training(self, kernels: Index) -> Training:
         names = [self.training.names[j] for j in kernels]
@@ -118,5 +128,6 @@ class SubsetFits:
         else:
             kept, _ = self.bound.kernels.restrict(kernels, np.ones(self.training.n))
             bound = Bound(self.bound.bank.select(kernels), kept, some)
-        model._solve(bound, self.plan, model._by_rule(self.tasks, bound.bank, self.plan))
+        plan, tasks = self._on(some, self.tasks)
+        model._solve(bound, plan, model._by_rule(tasks, bound.bank, plan))
         return model
