@@ -7,7 +7,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring, r2_score
 from sklearn.model_selection import BaseCrossValidator, check_cv
@@ -228,7 +228,9 @@ class MKLRegressorCV(MKLRegressor):
         for task in tasks:
             known = task.weight > 0
 
-            def score(values: Array, held_out: Codes, y: Array = task.y, known: Array = known) -> float:
+            def score(
+                values: Array, held_out: Codes, y: Array = task.y, known: NDArray[np.bool_] = known
+            ) -> float:
                 there = known[held_out]
                 return self._score_of(values[there], y[held_out][there])
 
@@ -303,7 +305,7 @@ class MKLRegressorCV(MKLRegressor):
         weights: Array,
         slope: Array | float,
         gap: Array,
-        status: Array,
+        status: NDArray[np.object_],
     ) -> pd.DataFrame:
         import pandas as pd
 

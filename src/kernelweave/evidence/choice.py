@@ -92,10 +92,10 @@ def choose_weights(
     return Choice(
         np.concatenate([part.weights for part in parts]),
         np.concatenate([part.coef for part in parts], axis=1),
-        *(
-            np.concatenate([getattr(part, name) for part in parts])
-            for name in ("value", "score", "slope", "status")
-        ),
+        np.concatenate([part.value for part in parts]),
+        np.concatenate([part.score for part in parts]),
+        np.concatenate([part.slope for part in parts]),
+        np.concatenate([part.status for part in parts]),
         sum(part.factorisations for part in parts),
     )
 
@@ -133,7 +133,7 @@ def starts(design: Design, criterion: Criterion, Y: Array) -> NDArray[np.int64]:
     best, levels = np.full(t, np.inf), np.full((t, m), Lattice.OFF, dtype=np.int64)
     mixtures = [np.eye(m)[j] for j in np.flatnonzero(present)]
     if len(mixtures) != 1:
-        mixtures.insert(0, present / max(np.count_nonzero(present), 1))
+        mixtures.insert(0, present / max(int(np.count_nonzero(present)), 1))
     for weights in mixtures:
         spectrum = Spectrum(design, weights, Y)
         for factor in (0.0, *FACTORS):
