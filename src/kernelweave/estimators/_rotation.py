@@ -44,7 +44,8 @@ class Rotated:
 
 def _quad(problem: MKLProblem, beta: Array) -> Array:
     """Quadratic forms of more columns than rows: those of a square factor of their Gram matrix."""
-    return problem.bank.quad(np.asarray(np.linalg.qr(beta.T, mode="r")).T)
+    triangle: Array = np.asarray(np.linalg.qr(beta.T, mode="r"))
+    return problem.bank.quad(triangle.T)
 
 
 def rotated(task: Task) -> Rotated | None:

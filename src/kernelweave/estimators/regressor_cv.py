@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -306,7 +306,7 @@ class MKLRegressorCV(MKLRegressor):
         weights: Array,
         slope: Array | float,
         gap: Array,
-        status: NDArray[Any],
+        status: NDArray[np.object_],
     ) -> pd.DataFrame:
         import pandas as pd
 
