@@ -250,7 +250,10 @@ def test_many_samples_need_no_matrix_of_all_pairs():
     clf = MKLClassifier(bank, loss="logistic", solver="svrg", **options).fit(X, y)
     assert clf.certificate_.relative_gap <= 1e-3
     with pytest.raises(Exception, match=r"solver='svrg'"):
-        MKLClassifier(bank, loss="logistic", **options).fit(X, y)
+        MKLClassifier(bank, loss="logistic", solver="newton", **options).fit(X, y)
+    chosen = MKLClassifier(bank, loss="logistic", **options).fit(X, y)  # which knows a solver that needs none
+    assert chosen.solver_ == "block_descent"
+    assert chosen.certificate_.relative_gap <= 1e-3
 
 
 def test_l1_and_the_hinge_are_refused_with_the_solvers_that_fit():

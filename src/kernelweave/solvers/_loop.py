@@ -142,6 +142,9 @@ def _solution(run: Run, status: str) -> Solution:
         raise NotFiniteError(BROKEN.format(run.solver.registered_as))
     # blocks may have had the gap that the coefficients that predict have not
     status = final_status(status, best.gap, run.stop.tol)
-    # what proves the bound goes with the point, so that it can be proved again
-    point = replace(best.point, cuts=best.certificate.cuts, cuts_bound=None)
+    point = best.point
+    if (
+        best.certificate.cuts is not None
+    ):  # what proves the bound goes with the point, so that it can be proved again
+        point = replace(point, cuts=best.certificate.cuts, cuts_bound=None)
     return Solution(point, best.certificate, status, best.trace, len(best.trace), run.seconds, run.passes)
