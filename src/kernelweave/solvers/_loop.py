@@ -111,7 +111,7 @@ def _complete(run: Run, callback: Callback | None, progress: Progress) -> str:
     finally:
         fit.winding_up = True
         progress.close()
-        run.save(force=True)
+        run.end()
     return status
 
 

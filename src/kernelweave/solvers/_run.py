@@ -65,6 +65,7 @@ class Run:
         self._passes_before = problem.passes
         spent = self._resume()
         self._began = time.perf_counter() - spent
+        self._ended: float | None = None
         first = int(self.best.trace[-1][0]) + 1 if self.best.trace else 1
         max_iter = solver.default_max_iter if stop.max_iter is None else stop.max_iter
         self.iterations = range(first, first + max_iter)
@@ -75,7 +76,7 @@ class Run:
     @property
     def seconds(self) -> float:
         """Seconds of the run so far, those before a resumption included."""
-        return time.perf_counter() - self._began
+        return (time.perf_counter() if self._ended is None else self._ended) - self._began
 
     @property
     def passes(self) -> float:
@@ -94,6 +95,11 @@ class Run:
         self._passes_before -= saved.trace[-1][2] if saved.trace else 0.0
         self.deadline.ends -= saved.seconds  # what went before the resumption counts
         return saved.seconds
+
+    def end(self) -> None:
+        """Stop the clock and save: what a file says of the time is what the solution says of it."""
+        self._ended = time.perf_counter()
+        self.save(force=True)
 
     def save(self, force: bool = False) -> None:
         """Write the best point to the checkpoint, if there are both; not more often than it allows unless forced."""
