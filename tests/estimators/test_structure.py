@@ -6,7 +6,16 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from kernelweave import BestKernelClassifier, MKLClassifier, MKLClassifierCV, MKLRegressor, mkl_path, norms
+from kernelweave import (
+    BestKernelClassifier,
+    LPBetaClassifier,
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressor,
+    MKLRegressorCV,
+    mkl_path,
+    norms,
+)
 from kernelweave import kernels as kw
 from kernelweave.inspection import weight_stability
 from kernelweave.persistence import load, save
@@ -107,3 +116,16 @@ def test_searches_and_paths_take_them(data):
     assert set(search.cv_results_["norm"]) == {"l1", "grouped(1, 2)", "elastic net(0.5)", "at most 1"}
     path = mkl_path(X, y, kw.always(kw.linear()) + BANK, norm=norms.Grouped(), Cs=[0.1, 1.0])
     assert max(certificate.relative_gap for certificate in path.certificates) <= 1e-3
+
+
+def test_a_kernel_that_always_counts_does_so_in_a_search_too_and_is_refused_where_a_rule_weighs():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = X[:, 0] + 0.1 * rng.normal(size=40)
+    bank = kw.gaussian([1.0, 2.0]) + kw.always(kw.linear(), 0.7)
+    search = MKLRegressorCV(bank, Cs=[0.1, 1.0], cv=2).fit(X, y)
+    straight = MKLRegressor(bank, C=search.C_, center=True).fit(X, y)
+    assert search.weights_[-1] == straight.weights_[-1] == 0.7
+    np.testing.assert_allclose(search.weights_, straight.weights_, atol=1e-2)
+    with pytest.raises(ValueError, match=r"LPBetaClassifier takes the weights .* kernels.always"):
+        LPBetaClassifier(bank, n_folds=2).fit(X, y > 0)

@@ -28,3 +28,11 @@ def test_a_model_of_0_1_0(name, tmp_path):
         np.testing.assert_allclose(parts.decision, VALUES[name], rtol=1e-9, atol=1e-11)
     # parameters that came later are there, at their defaults
     assert type(model)(**model.get_params(deep=False)).get_params(deep=False).keys()
+
+
+def test_a_baseline_of_0_1_0_is_the_same_baseline_when_it_is_fitted_again():
+    """Its norm was a parameter then, which it ignored; in the file it is l1."""
+    model = load(MODELS / "mean.skops")
+    X = np.random.default_rng(1).normal(size=(20, 3))
+    model.fit(X, X[:, 0] > 0)
+    np.testing.assert_allclose(model.weights_, np.full(4, 0.25))

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -48,6 +48,8 @@ class BaseMKL(FitSummary, BaseEstimator):
     _task = "classification"
     #: whether the fit is one mixture of kernels, so that it can be repeated on some of them
     fits_subsets = True
+    #: parameters that are no choice here, by name: see ``_parameters.settled``
+    _settled: ClassVar[dict[str, object]] = {}
 
     kernels: KernelsLike
     loss: LossLike
@@ -188,6 +190,7 @@ class BaseMKL(FitSummary, BaseEstimator):
         """Read models of earlier versions too: 0.1.0 kept the parts of its function by themselves."""
         super().__setstate__(state)
         fill_in_parameters(self)
+        self.__dict__.update(self._settled)  # it was a parameter once, without effect
         if "_bound" in state:
             self._function = function_of_parts(self.__dict__)
 

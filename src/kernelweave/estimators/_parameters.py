@@ -53,6 +53,7 @@ def settled(**values: object) -> Callable[[Estimator], Estimator]:
         chosen = [part for name, part in whole.parameters.items() if name not in values]
         __init__.__signature__ = whole.replace(parameters=chosen)  # type: ignore[attr-defined]
         cls.__init__ = __init__  # type: ignore[misc]
+        cls._settled = values  # type: ignore[attr-defined]
         return cls
 
     return decorate

@@ -20,6 +20,7 @@ from ._margin_lp import largest_margin
 from ._parameters import keep_parameters
 from ._plan import Plan, check_positive, check_switch
 from ._rules import only
+from ._structure import refuse_fixed_parts
 from ._tasks import Task
 from ._types import Array, Bytes, ClassWeights, Codes, Column, KernelsLike, Samples
 from .classifier import Labelled, MKLClassifier
@@ -143,6 +144,7 @@ class LPBetaClassifier(MKLClassifier):
 
     def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> None:
         bank, y, weight = bound.bank, tasks[0].y, tasks[0].weight
+        refuse_fixed_parts(tasks[0].norm, bank.m, type(self).__name__)
         splits, fold_of = self._folds(y, weight)
         Cs = _several("C", self.C)
         outputs = np.zeros((*y.shape, bank.m))

@@ -22,7 +22,7 @@ from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of
 from ._parameters import keep_parameters
 from ._plan import Plan
 from ._search import SEARCH, Search, norm_plans, refuse_centred_cosine
-from ._structure import norm_of_kernels, refuse_fixed_parts
+from ._structure import plan_for_kernels, refuse_fixed_parts
 from ._types import (
     Array,
     Bytes,
@@ -168,6 +168,7 @@ class MKLRegressorCV(MKLRegressor):
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
+        plan = plan_for_kernels(plan, training)
         self.criterion_ = self.criterion
 
         def splits() -> list[tuple[Codes, Codes]]:
@@ -181,9 +182,7 @@ class MKLRegressorCV(MKLRegressor):
             raise ValueError(
                 "missing entries of y go with criterion='convex' alone: impute them, or fit such targets apart"
             )
-        refuse_fixed_parts(
-            norm_of_kernels(plan.norm, training), len(training.names), f"criterion={self.criterion!r}"
-        )
+        refuse_fixed_parts(plan.norm, len(training.names), f"criterion={self.criterion!r}")
         criterion = criterion_of(self.criterion, splits, weight)
         bound = bind(training, plan.bank)
         table = Y if Y.ndim == 2 else Y[:, None]
