@@ -28,10 +28,10 @@ def project_rows(v: Any, upper: Any) -> Any:
     breaks = xp.take_along_axis(distance, order, axis=1)
     free = xp.take_along_axis(v, order, axis=1).cumsum(axis=1)
     held = upper.sum(axis=1)[:, None] - xp.take_along_axis(upper, order, axis=1).cumsum(axis=1)
-    count = as_like(np.arange(1, v.shape[1] + 1), v)
+    count = xp.ones_like(v[:1]).cumsum(axis=1)  # made where v is: nothing is copied there in between
     # as many entries are free as there are breakpoints at which the sum is still not negative
     most = (free - count * breaks + held >= 0).sum(axis=1)
-    most = xp.where(most > 1, most, 1)[:, None] - 1
+    most = xp.maximum(most, xp.ones_like(most))[:, None] - 1
     h = xp.take_along_axis(free + held, most, axis=1) / (most + 1)
     return xp.minimum(upper, v - h)
 

@@ -16,7 +16,7 @@ from ..kernels.columns import Named, OnColumns
 from ..kernels.dotproduct import Linear, Polynomial
 from ..kernels.stationary import Gaussian, Laplacian
 from ._base import Array, Index
-from .devices import load_torch
+from .devices import load_torch, wide_dtype
 from .lazy import base_groups
 from .normalise import Normaliser
 
@@ -35,10 +35,13 @@ class DeviceKernels:
         self.device, self.dtype = device, dtype
         self.m = len(kernels)
         self._bases: dict[Any, Base] = {}
+        self._placed: Any = None
 
     def with_dtype(self, dtype: Any) -> DeviceKernels:
         """Return the same kernels computed in another precision."""
-        return DeviceKernels(self.kernels, self.samples, self.n, self.normaliser, self.device, dtype)
+        other = DeviceKernels(self.kernels, self.samples, self.n, self.normaliser, self.device, dtype)
+        other._placed = self._placed
+        return other
 
     def visit(self, rows: Index, cols: Index, which: Index) -> Iterator[tuple[int, Any]]:
         """Yield (kernel, its entries at rows x cols), kernels of a family one after the other."""
@@ -96,7 +99,7 @@ class DeviceKernels:
             and self.samples.dtype.kind in "fiub"
         )
         if plain and type(inside) in (Gaussian, Laplacian, Linear, Polynomial):
-            X = np.asarray(self.samples if columns is None else self.samples[:, columns], dtype=float)
+            X = self._columns(columns)
             if isinstance(inside, Gaussian):
                 return self._squared_distances(X)
             if isinstance(inside, Laplacian):
@@ -107,10 +110,17 @@ class DeviceKernels:
             kernel.base(take(self.samples, rows), take(self.samples, cols))
         )
 
-    def _squared_distances(self, X: Array) -> Base:
+    def _columns(self, columns: list[int] | None) -> Any:
+        """Some columns of the samples on the device, in its best precision; picked there, which hosts do slowly."""
+        if self._placed is None:
+            wide = wide_dtype(self.device)
+            self._placed = load_torch().as_tensor(self.samples, device=self.device).to(wide)
+        return self._placed if columns is None else self._placed[:, columns]
+
+    def _squared_distances(self, X: Any) -> Base:
         torch = load_torch()
-        X = X - X.mean(axis=0)  # distances do not change with the origin, but the digits lost do
-        norms, X = self._tensor(np.einsum("ij,ij->i", X, X)), self._tensor(X)
+        X = X - X.mean(dim=0)  # distances do not change with the origin, but the digits lost do
+        norms, X = (X * X).sum(dim=1).to(self.dtype), X.to(self.dtype)
 
         def base(rows: Index, cols: Index) -> Any:
             r, c = self._index(rows), self._index(cols)
@@ -121,13 +131,13 @@ class DeviceKernels:
 
         return base
 
-    def _city_block(self, X: Array) -> Base:
+    def _city_block(self, X: Any) -> Base:
         torch = load_torch()
-        X = self._tensor(X)
+        X = X.to(self.dtype)
         return lambda rows, cols: torch.cdist(X[self._index(rows)], X[self._index(cols)], p=1.0)
 
-    def _inner_products(self, X: Array, gamma: float, coef0: float) -> Base:
-        X = self._tensor(X)
+    def _inner_products(self, X: Any, gamma: float, coef0: float) -> Base:
+        X = X.to(self.dtype)
 
         def base(rows: Index, cols: Index) -> Any:
             products = X[self._index(rows)] @ X[self._index(cols)].T

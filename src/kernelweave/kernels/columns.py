@@ -101,6 +101,10 @@ class Named(Wrapper):
         """Return the features of the kernel inside."""
         return self.kernel.features(A)
 
+    def portable_features(self, A: Any) -> Any:
+        """Return the features of the kernel inside."""
+        return self.kernel.portable_features(A)
+
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
         """Return the columns of the kernel inside."""
         return self.kernel.feature_columns(n_columns)
@@ -182,6 +186,10 @@ class OnColumns(Wrapper):
     def features(self, A: Any) -> Any:
         """Return the features of the chosen columns."""
         return self.kernel.features(self._picked(A))
+
+    def portable_features(self, A: Any) -> Any:
+        """Return the features of the chosen columns."""
+        return self.kernel.portable_features(A[:, list(pick(self.columns, Schema(A.shape[1]))[0])])
 
     def looks_at(self, n_columns: int) -> frozenset[int]:
         """Return the chosen columns."""

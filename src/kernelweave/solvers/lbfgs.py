@@ -181,8 +181,10 @@ class PrimalObjective:
     def point(self, x: Array) -> Point:
         """Coefficients from the gradient of the loss at the best intercept, weights from the block norms."""
         problem = self.problem
-        w, _ = self._unpack(x)
+        w, b = self._unpack(x)
         f = self._forward(w)
+        if problem.fit_intercept:
+            f = f + (b[0] if f.ndim == 1 else b)  # near the best one already, which is then found in few steps
         b = problem.loss.best_intercept(problem.y, f, problem.c) if problem.fit_intercept else 0.0
         beta = problem.repair(-problem.c * problem.loss.gradient(problem.y, f + b))
         return Point(beta, problem.norm.weights_of_blocks(self._blocks(w)))
