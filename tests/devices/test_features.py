@@ -59,16 +59,24 @@ def test_sweeps_agree_with_the_host(dtype, made):
         kernels += settled(X, kw.nystroem(kw.gaussian(2.0), rank=7))
     host = StreamingBank(kernels, X)
     normaliser = Normaliser.empty("trace", False, len(kernels), len(X), [k.name for k in kernels])
-    bank = torch_feature_bank(kernels, X, normaliser, torch.device("cpu"), dtype=dtype, memory_budget=None, threads=1)
+    bank = torch_feature_bank(
+        kernels, X, normaliser, torch.device("cpu"), dtype=dtype, memory_budget=None, threads=1
+    )
     assert (bank.computed is not None) == (made == "there")
     near = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
-    w, b, y = rng.normal(size=(bank.starts[-1], 1)), np.array([0.3]), np.where(rng.random(200) > 0.5, 1.0, -1.0)
+    w, b, y = (
+        rng.normal(size=(bank.starts[-1], 1)),
+        np.array([0.3]),
+        np.where(rng.random(200) > 0.5, 1.0, -1.0),
+    )
     c = rng.random(200)
     size = np.abs(host.forward(w)).max()
     np.testing.assert_allclose(bank.forward(w), host.forward(w), atol=near * size)
     np.testing.assert_allclose(bank.adjoint(y), host.adjoint(y), atol=50 * near)
     for told, expected in zip(
-        bank.loss_sweep(w, b, losses.Logistic(), y, c), host.loss_sweep(w, b, losses.Logistic(), y, c), strict=True
+        bank.loss_sweep(w, b, losses.Logistic(), y, c),
+        host.loss_sweep(w, b, losses.Logistic(), y, c),
+        strict=True,
     ):
         np.testing.assert_allclose(told, expected, rtol=near, atol=50 * near)
     # what certifies is in double precision, whatever is kept
@@ -81,7 +89,7 @@ def test_fit_with_features_on_a_device_is_certified_in_double(dtype):
     X = samples(400)
     y = np.where(np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] > 0, 1, -1)
     kernels = [kw.random_fourier(width, n_features=40).on([0, 1]) for width in (0.5, 1.0, 2.0)]
-    settings = dict(loss="logistic", norm=1.5, tol=1e-3, storage="lowrank", solver="lbfgs")
+    settings = {"loss": "logistic", "norm": 1.5, "tol": 1e-3, "storage": "lowrank", "solver": "lbfgs"}
     there = MKLClassifier(kernels, device="cpu", dtype=dtype, **settings).fit(X, y)
     host = MKLClassifier(kernels, **settings).fit(X, y)
     assert there.certificate_.relative_gap <= 1e-3
@@ -92,7 +100,13 @@ def test_features_that_half_precision_cannot_hold_are_refused():
     X = samples() * 1e6
     y = np.where(X[:, 0] > 0, 1, -1)
     model = MKLClassifier(
-        [kw.linear()], loss="logistic", norm=2.0, device="cpu", dtype="float16", storage="lowrank", solver="lbfgs"
+        [kw.linear()],
+        loss="logistic",
+        norm=2.0,
+        device="cpu",
+        dtype="float16",
+        storage="lowrank",
+        solver="lbfgs",
     )
-    with pytest.raises(ValueError, match="too large for dtype='float16'.*bfloat16"):
+    with pytest.raises(ValueError, match=r"too large for dtype='float16'.*bfloat16"):
         model.fit(X, y)

@@ -1,4 +1,4 @@
-"""Recorded sequences of GPU kernels: for steps of many small parts, of which launching each takes longer than it does."""
+"""Recorded sequences of GPU kernels, for steps whose many small parts take longer to launch than to run."""
 
 from __future__ import annotations
 

@@ -35,7 +35,11 @@ def cast(array: Any, dtype: Any) -> Any:
 
 def softplus(x: Any) -> Any:
     """``log(1 + exp(x))``, without overflow."""
-    return np.logaddexp(0.0, x) if isinstance(x, np.ndarray | np.generic | float) else x.new_zeros(()).logaddexp(x)
+    return (
+        np.logaddexp(0.0, x)
+        if isinstance(x, np.ndarray | np.generic | float)
+        else x.new_zeros(()).logaddexp(x)
+    )
 
 
 def expit(x: Any) -> Any:

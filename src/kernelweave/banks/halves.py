@@ -29,7 +29,9 @@ class Factor:
         if not self.half or not self.on_gpu:
             self.a = a.to(storage if not self.half else torch.float32)
             return
-        self.size = a.abs().max().clamp(min=torch.finfo(torch.float32).tiny)  # on the device: nobody waits for it
+        self.size = (
+            a.abs().max().clamp(min=torch.finfo(torch.float32).tiny)
+        )  # on the device: nobody waits for it
         unit = a / self.size
         high = unit.to(storage)
         low = ((unit - high.to(unit.dtype)) * LOW).to(storage)
@@ -41,7 +43,9 @@ class Factor:
         torch = load_torch()
         wide = wide_dtype(matrix.device)
         if not self.half:
-            if self.k == 1:  # a product with a vector reads memory at full speed, one with a thin matrix does not
+            if (
+                self.k == 1
+            ):  # a product with a vector reads memory at full speed, one with a thin matrix does not
                 return (matrix.T @ self.a[0, part])[None].to(wide)
             return (self.a[:, part] @ matrix).to(wide)
         if self.on_gpu:

@@ -25,8 +25,8 @@ from .streaming import StreamingBank
 
 __all__ = ["TorchFeatureBank", "torch_feature_bank"]
 
-#: rows of a block, which keep a device busy
-BLOCK_ROWS = 1 << 16
+#: rows of a block that is made, and of one that is only read; both keep a device busy
+BLOCK_ROWS, READ_ROWS = 1 << 16, 1 << 18
 
 
 class DeviceSweeps(SweptBank):
@@ -48,8 +48,12 @@ class DeviceSweeps(SweptBank):
         self._placed: list[tuple[Array, Any]] = []
 
     @abstractmethod
-    def blocks(self) -> Iterator[tuple[slice, Any]]:
+    def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
         """All rows in order, as (rows, features on the device)."""
+
+    def _slices(self, height: int) -> Iterator[slice]:
+        for top in range(0, self.n, height):
+            yield slice(top, min(self.n, top + height))
 
     def _tensor(self, values: Any) -> Any:
         return load_torch().as_tensor(np.ascontiguousarray(values), dtype=self.wide, device=self.device)
@@ -68,15 +72,17 @@ class DeviceSweeps(SweptBank):
     def _decision(self, w: Any) -> Any:
         out = load_torch().empty((self.n, w.shape[1]), dtype=self.wide, device=self.device)
         factor = None
-        for rows, Z in self.blocks():
+        for rows, Z in self.blocks(READ_ROWS):
             factor = factor or Factor(w.T, Z.dtype, self.device)
             out[rows] = factor.times(Z.T, slice(None)).T
         return out
 
     def adjoint(self, a: Array) -> Array:
         columns = self._tensor(a).reshape(self.n, -1)
-        out = load_torch().zeros((int(self.starts[-1]), columns.shape[1]), dtype=self.wide, device=self.device)
-        for rows, Z in self.blocks():
+        out = load_torch().zeros(
+            (int(self.starts[-1]), columns.shape[1]), dtype=self.wide, device=self.device
+        )
+        for rows, Z in self.blocks(READ_ROWS):
             out += Factor(columns[rows].T, Z.dtype, self.device).times(Z, slice(None)).T
         return to_numpy(out).reshape(-1, *a.shape[1:])
 
@@ -90,7 +96,7 @@ class DeviceSweeps(SweptBank):
         sums = torch.zeros(b.shape, dtype=self.wide, device=self.device)
         factor = None
         columns = self._tensor(w).T
-        for rows, Z in self.blocks():
+        for rows, Z in self.blocks(READ_ROWS):
             factor = factor or Factor(columns, Z.dtype, self.device)
             f = (factor.times(Z.T, slice(None)).T + shift).reshape(targets[rows].shape)
             value += (charges[rows] * loss.value(targets[rows], f)).sum()
@@ -139,10 +145,9 @@ class ComputedFeatures(DeviceSweeps):
         super().__init__(source, device)
         self.samples = self._tensor(source.source[slice(0, source.n)])
 
-    def blocks(self) -> Iterator[tuple[slice, Any]]:
+    def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
         torch = load_torch()
-        for top in range(0, self.n, BLOCK_ROWS):
-            rows = slice(top, min(self.n, top + BLOCK_ROWS))
+        for rows in self._slices(min(height, BLOCK_ROWS)):
             raw = self.samples[rows]
             yield rows, torch.cat([kernel.portable_features(raw) for kernel in self.source.kernels], dim=1)
 
@@ -182,9 +187,8 @@ class TorchFeatureBank(DeviceSweeps):
         self.computed.scale = self.scale
         return self.computed
 
-    def blocks(self) -> Iterator[tuple[slice, Any]]:
-        for top in range(0, self.n, BLOCK_ROWS):
-            rows = slice(top, min(self.n, top + BLOCK_ROWS))
+    def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
+        for rows in self._slices(height):
             yield rows, self.kept[rows]
 
 
