@@ -45,8 +45,9 @@ class DeviceKernels:
 
     def visit(self, rows: Index, cols: Index, which: Index) -> Iterator[tuple[int, Any]]:
         """Yield (kernel, its entries at rows x cols), kernels of a family one after the other."""
+        where = self._index(rows), self._index(cols)
         for group in base_groups(self.kernels, np.unique(which)):
-            base = self._base(group[0])(rows, cols)
+            base = self._base(group[0])(*where)
             for place, j in enumerate(group):
                 entries = base if place == len(group) - 1 else base.clone()
                 yield j, self.normalised(j, self._of_base(self.kernels[j], entries), rows, cols)
@@ -107,7 +108,7 @@ class DeviceKernels:
             gamma, coef0 = inside._checked() if isinstance(inside, Polynomial) else (1.0, 0.0)
             return self._inner_products(X, gamma, coef0)
         return lambda rows, cols: self._tensor(
-            kernel.base(take(self.samples, rows), take(self.samples, cols))
+            kernel.base(take(self.samples, self._on_host(rows)), take(self.samples, self._on_host(cols)))
         )
 
     def _columns(self, columns: list[int] | None) -> Any:
@@ -122,25 +123,24 @@ class DeviceKernels:
         X = X - X.mean(dim=0)  # distances do not change with the origin, but the digits lost do
         norms, X = (X * X).sum(dim=1).to(self.dtype), X.to(self.dtype)
 
-        def base(rows: Index, cols: Index) -> Any:
-            r, c = self._index(rows), self._index(cols)
-            squares = torch.addmm(norms[c][None, :], X[r], X[c].T, alpha=-2.0)
-            squares += norms[r][:, None]
+        def base(rows: Any, cols: Any) -> Any:
+            squares = torch.addmm(norms[cols][None, :], X[rows], X[cols].T, alpha=-2.0)
+            squares += norms[rows][:, None]
             squares.clamp_(min=0.0)
-            return _zero_where_equal(squares, r, c)
+            return _zero_where_equal(squares, rows, cols)
 
         return base
 
     def _city_block(self, X: Any) -> Base:
         torch = load_torch()
         X = X.to(self.dtype)
-        return lambda rows, cols: torch.cdist(X[self._index(rows)], X[self._index(cols)], p=1.0)
+        return lambda rows, cols: torch.cdist(X[rows], X[cols], p=1.0)
 
     def _inner_products(self, X: Any, gamma: float, coef0: float) -> Base:
         X = X.to(self.dtype)
 
-        def base(rows: Index, cols: Index) -> Any:
-            products = X[self._index(rows)] @ X[self._index(cols)].T
+        def base(rows: Any, cols: Any) -> Any:
+            products = X[rows] @ X[cols].T
             if gamma != 1.0:
                 products *= gamma
             if coef0 != 0.0:
@@ -154,6 +154,9 @@ class DeviceKernels:
         if at.size and at[-1] - at[0] == at.size - 1 and (at.size < 2 or np.all(np.diff(at) == 1)):
             return slice(int(at[0]), int(at[-1]) + 1)
         return load_torch().as_tensor(at, device=self.device)
+
+    def _on_host(self, at: Any) -> Index:
+        return np.arange(at.start, at.stop) if isinstance(at, slice) else at.cpu().numpy()
 
 
 class GivenMatrices(DeviceKernels):

@@ -220,6 +220,8 @@ class OnColumns(Wrapper):
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OnColumns:
         """Settle the kernel inside on the chosen columns; what it shares is kept apart from other columns."""
+        if type(self.kernel).resolve is Kernel.resolve:  # nothing to settle: no columns are cut out
+            return self
         aside = None if shared is None else shared.setdefault(("columns", repr(self.columns)), {})
         inside = self.kernel.resolve(self._picked(A), aside)
         return self if inside is self.kernel else OnColumns(inside, self.columns, self.label, self.single)

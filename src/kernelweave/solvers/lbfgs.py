@@ -186,7 +186,9 @@ class PrimalObjective:
         f = self._forward(w)
         b: Any = 0.0
         if problem.fit_intercept:
-            f += shift[0] if f.ndim == 1 else shift  # near the best one already, which is then found in few steps
+            f += (
+                shift[0] if f.ndim == 1 else shift
+            )  # near the best one already, which is then found in few steps
             b = problem.loss.best_intercept(problem.y, f, problem.c)
         beta = problem.repair(-problem.c * problem.loss.gradient(problem.y, f + b))
         return Point(beta, problem.norm.weights_of_blocks(self._blocks(w)))
