@@ -15,7 +15,7 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from .._estimating import TimeShares, one_fit, weigh_samples
 from ..banks import KernelFunction, support
 from ..cluster import in_memory
-from ..views import join_on
+from ..views import samples_and_targets
 from ._bind import Bound, bind
 from ._deviation import Spread
 from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of
@@ -163,7 +163,8 @@ class MKLRegressorCV(MKLRegressor):
         """
         plan = self._plan()
         self._check_options(plan, groups)
-        X, Y = join_on(X, y), self._targets(y)
+        X, y = samples_and_targets(X, y)
+        Y = self._targets(y)
         training = self._training(X, plan.bank, len(Y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):

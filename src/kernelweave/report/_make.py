@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..inspection import final_estimator
-from ..views import as_views, is_views, join_on
+from ..views import as_views, is_views, samples_and_targets
 from ._html import document
 from ._refits import refit as refit_on_folds
 from ._subject import Subject
@@ -76,8 +76,9 @@ def make_report(
     """
     estimator = final_estimator(model)
     check_is_fitted(estimator, "weights_")
+    X, y = samples_and_targets(X, y)
     if is_views(X, len(y)) and refit is None:
-        X = as_views(join_on(X, y))
+        X = as_views(X)
     y = np.asarray(y)
     names = [str(i) for i in range(len(y))] if row_names is None else [str(name) for name in row_names]
     if len(names) != len(y):
