@@ -345,12 +345,13 @@ def _normalised(normaliser: Normaliser, j: int, entries: Array, train: Index) ->
 
 def _complete(stored: Array, offsets: Index, here: Index, train: Index, fill: Fill) -> None:
     """Put ``P K P'`` in the place of a kernel that is zero for samples that lack it."""
-    from .._numerics.passes import pack_rows, unpack_block
+    from .._numerics.passes import mirror, pack_rows
 
     n = offsets.size
-    everyone = np.arange(n)
     full = np.empty((n, n))
-    unpack_block(stored, offsets, 0.0, everyone, everyone, full)
+    for i, start in enumerate(offsets):
+        full[i, : i + 1] = stored[start : start + i + 1]
+    mirror(full)
     cross = fill.weights @ full[np.ix_(train, here)]
     full[np.ix_(fill.rows, here)] = cross
     full[np.ix_(here, fill.rows)] = cross.T
