@@ -18,6 +18,7 @@ from ..kernels import Kernel, take
 from ..views import Views
 from ._base import Array, Index
 from .completion import Completion, Fill, Mask
+from .function import WhoLacksWhat
 from .memory import parse_bytes, refuse
 from .normalise import Normaliser
 from .parts import MatrixPart, MeanScale, SampledPart
@@ -87,7 +88,7 @@ class CompletedKernels:
         """Return one of the kernels by itself."""
         return replace(self, parts=[part.keep(np.array([j])) for part in self.parts], m=1)
 
-    def told(self) -> tuple[dict[str, float], Any]:
+    def who_lacks_what(self) -> WhoLacksWhat:
         """Return the R2 of every part from the others, and a table of the patterns that lack something."""
         import pandas as pd
 
@@ -97,7 +98,7 @@ class CompletedKernels:
             if np.any(~learnt.patterns[:, p]):
                 table[f"R2 of {name}"] = learnt.r2[:, p]
         table = table.sort_values("samples", ascending=False, kind="stable", ignore_index=True)
-        return dict(zip(names, learnt.predictability.tolist(), strict=True)), table
+        return WhoLacksWhat(dict(zip(names, learnt.predictability.tolist(), strict=True)), table)
 
     def present(self, new: Any) -> Mask:
         """Return which parts new samples have, ``(n_new, parts)``."""

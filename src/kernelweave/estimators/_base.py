@@ -13,7 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._components import fill_in_parameters
 from .._estimating import finite_decision
-from ..banks import Bank, CompletedKernels, KernelFunction, support
+from ..banks import Bank, KernelFunction, support
 from ..banks.device_decision import prediction_device
 from ..losses import Loss, make_loss
 from ..problems import Point
@@ -151,9 +151,9 @@ class BaseMKL(FitSummary, BaseEstimator):
         self.bank_bytes_ = bound.bank.nbytes
         self._kind = bound.training.kind
         self._keep_where_there("kernels_", bound.kernels.kernels or None)
-        told = bound.kernels.told() if isinstance(bound.kernels, CompletedKernels) else (None, None)
-        self._keep_where_there("view_predictability_", told[0])
-        self._keep_where_there("missing_patterns_", told[1])
+        lacking = bound.kernels.who_lacks_what()
+        self._keep_where_there("view_predictability_", lacking.predictability)
+        self._keep_where_there("missing_patterns_", lacking.patterns)
 
     def _keep_where_there(self, name: str, value: object) -> None:
         """Set an attribute that not every fit has; an earlier fit's is forgotten."""

@@ -80,8 +80,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         the methods for noise are those of two classes.
     max_rounds : int, default=20
         For ``trimmed`` and ``ramp``: most choices of samples.
-    max_iter, max_seconds, storage, dtype, memory_budget, n_jobs, verbose :
-        As for ``MKLClassifier``.
+    max_iter, max_seconds, storage, dtype, memory_budget, n_jobs, verbose, missing :
+        As for ``MKLClassifier``; views are completed before anything is said of the labels, and without them.
 
     Attributes
     ----------
@@ -162,6 +162,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         memory_budget: Bytes = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        missing: str = "error",
     ) -> None:
         keep_parameters(self, locals())
 

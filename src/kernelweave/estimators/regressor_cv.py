@@ -72,7 +72,8 @@ class MKLRegressorCV(MKLRegressor):
     multi_output : {"each", "shared"}, default="each"
         Whether the convex criterion chooses for every target by itself.
     **others
-        As for ``MKLRegressor``; its ``C`` is not used.  Kernels are centred by default.
+        As for ``MKLRegressor``; its ``C`` is not used.  Kernels are centred by default.  ``missing`` goes with the
+        criteria ``convex``, whose folds are completed by their own training samples, and ``reml``.
 
     Attributes
     ----------
@@ -142,6 +143,7 @@ class MKLRegressorCV(MKLRegressor):
         callback: Callback | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        missing: str = "error",
         multi_output: str = "each",
     ) -> None:
         keep_parameters(self, locals())
@@ -203,6 +205,11 @@ class MKLRegressorCV(MKLRegressor):
         if self.criterion == "convex":
             refuse_centred_cosine(plan, "MKLRegressor")
             return
+        if plan.bank.missing != "error" and self.criterion != "reml":
+            raise ValueError(
+                f"criterion={self.criterion!r} leaves samples out of kernels that are completed with all of them: with "
+                f"missing={plan.bank.missing!r} take criterion='convex', which completes every fold by itself, or 'reml'"
+            )
         if not plan.loss.least_squares:
             raise ValueError(f"criterion={self.criterion!r} is for loss='squared': take criterion='convex'")
         if self.norms is not None:

@@ -50,7 +50,7 @@ class KnownViews:
         looked_at = views.only(self.used)
         looked_at.check_values()
         if self.missing == "error":
-            refuse_missing(looked_at)
+            refuse_missing(looked_at, fitted=True)
             return views.table()
         self.rates.warn_of_change(looked_at)
         return views
