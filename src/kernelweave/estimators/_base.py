@@ -17,10 +17,11 @@ from ..banks import Bank, KernelFunction, support
 from ..banks.device_decision import prediction_device
 from ..losses import Loss, make_loss
 from ..problems import Point
+from ..views import join_on
 from ._bind import Bound, bind
 from ._fitting import Answer, fit_tasks, group_weights, trace_of
 from ._html import FitSummary
-from ._inputs import Training, new_samples, training_inputs
+from ._inputs import Training, is_precomputed, new_samples, training_inputs
 from ._old_models import function_of_parts
 from ._plan import BankPlan, Plan, dtype_name
 from ._structure import refuse_fixed_parts
@@ -95,6 +96,10 @@ class BaseMKL(FitSummary, BaseEstimator):
             self.device,
             self.missing,
         )
+
+    def _joined(self, X: Samples, y: Column) -> Samples:
+        """Return samples in the order of the targets, where both have names."""
+        return X if is_precomputed(self.kernels) else join_on(X, y)
 
     def _training(self, X: Samples, plan: BankPlan, n_targets: int) -> Training:
         """Check the samples, and that there are as many as targets."""

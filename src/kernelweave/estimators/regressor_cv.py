@@ -15,7 +15,6 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from .._estimating import TimeShares, one_fit, weigh_samples
 from ..banks import KernelFunction, support
 from ..cluster import in_memory
-from ..views import join_on
 from ._bind import Bound, bind
 from ._deviation import Spread
 from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of
@@ -165,7 +164,7 @@ class MKLRegressorCV(MKLRegressor):
         """
         plan = self._plan()
         self._check_options(plan, groups)
-        X, Y = join_on(X, y), self._targets(y)
+        X, Y = self._joined(X, y), self._targets(y)
         training = self._training(X, plan.bank, len(Y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
@@ -208,7 +207,7 @@ class MKLRegressorCV(MKLRegressor):
         if plan.bank.missing != "error" and self.criterion != "reml":
             raise ValueError(
                 f"criterion={self.criterion!r} leaves samples out of kernels that are completed with all of them: with "
-                f"missing={plan.bank.missing!r} take criterion='convex', which completes every fold by itself, or 'reml'"
+                f"missing={plan.bank.missing!r} take 'reml', or 'convex', which completes every fold by itself"
             )
         if not plan.loss.least_squares:
             raise ValueError(f"criterion={self.criterion!r} is for loss='squared': take criterion='convex'")

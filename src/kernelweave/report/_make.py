@@ -13,7 +13,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..inspection import final_estimator
-from ..views import as_views, is_views, join_on
+from ..inspection.views import paired
+from ..views import Views
 from . import _pictures
 from ._gather import Findings, gather
 from ._html import document, figure, number, percent, table
@@ -80,9 +81,9 @@ def make_report(
     """
     estimator = final_estimator(model)
     check_is_fitted(estimator, "weights_")
-    if is_views(X, len(y)) and refit is None:
-        X = as_views(join_on(X, y))
-    y = np.asarray(y)
+    X, y = paired(model, X, y) if refit is None else (X, np.asarray(y))
+    if row_names is None and isinstance(X, Views):
+        row_names = X.index
     names = [str(i) for i in range(len(y))] if row_names is None else [str(name) for name in row_names]
     if len(names) != len(y):
         raise ValueError(f"{len(names)} row names were given for {len(y)} samples")
