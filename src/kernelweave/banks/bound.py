@@ -10,6 +10,7 @@ import numpy as np
 
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Array, Index, support
+from .function import WhoLacksWhat
 from .lazy import base_groups
 from .normalise import Normaliser
 
@@ -162,6 +163,10 @@ class BoundKernels:
                 diagonal = self.kernels[j].diag(new) if cosine else None
                 use(j, self.normaliser.cross_block(j, entries, diagonal, slice(None)))
 
+    def who_lacks_what(self) -> WhoLacksWhat:
+        """Nobody lacks anything."""
+        return WhoLacksWhat()
+
 
 @dataclass
 class PrecomputedKernels:
@@ -204,3 +209,7 @@ class PrecomputedKernels:
             sums.add(j, self.normaliser.cross_block(j, entries, None, used))
         sums.finish()
         return out
+
+    def who_lacks_what(self) -> WhoLacksWhat:
+        """Nobody lacks anything."""
+        return WhoLacksWhat()

@@ -21,7 +21,7 @@ from ._plan import BankPlan
 from ._types import Device, KernelsLike, Samples
 from ._view_inputs import cut_into_views, expand_on_views, matrices_with_gaps
 
-__all__ = ["Training", "new_samples", "training_inputs"]
+__all__ = ["Training", "is_precomputed", "new_samples", "training_inputs"]
 
 PRECOMPUTED = "precomputed"
 
@@ -79,7 +79,7 @@ def _cluster_inputs(
     """Rows that stay on the cluster where their features are enough, or samples in memory, and the client."""
     if device is not None:
         raise ValueError("a device and a cluster do not go together: use device=None, or X in memory")
-    if _is_precomputed(kernels):
+    if is_precomputed(kernels):
         raise ValueError(
             "kernels='precomputed' takes matrices in memory, not on a cluster: there kernels are computed from samples"
         )
@@ -92,14 +92,15 @@ def _cluster_inputs(
     return replace(training, client=given.client)
 
 
-def _is_precomputed(kernels: KernelsLike) -> bool:
+def is_precomputed(kernels: KernelsLike) -> bool:
+    """Whether X is to be kernel matrices."""
     return isinstance(kernels, str) and kernels == PRECOMPUTED
 
 
 def _host_inputs(
     estimator: BaseEstimator, X: Samples, kernels: KernelsLike, n_targets: int | None, missing: str = "error"
 ) -> Training:
-    if _is_precomputed(kernels):
+    if is_precomputed(kernels):
         matrices = as_stack(X, gaps=missing != "error")
         names = [f"kernel {j}" for j in range(len(matrices))]
         if missing != "error":

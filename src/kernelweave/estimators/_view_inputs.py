@@ -26,7 +26,7 @@ def expand_on_views(
     used = [views.names[k] for k in np.unique(views.view_of(sorted(looked_at)))]
     views.only(used).check_values()
     if missing == "error":
-        refuse_missing(views.only(used))
+        refuse_missing(views.only(used), completes=hasattr(estimator, "missing"))
     estimator.n_features_in_ = views.shape[1]
     vars(estimator).pop("feature_names_in_", None)
     if views.feature_names is not None:

@@ -14,7 +14,7 @@ from .._estimating import check_two_classes, encode_classes, one_fit, weigh_clas
 from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..losses import Logistic, Loss, make_loss
-from ..views import samples_and_targets, warn_of_classes
+from ..views import warn_of_classes
 from ._inputs import Training
 from ._parameters import keep_parameters
 from ._partial import LearnsOnline
@@ -261,7 +261,7 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         if self.multi_class not in MULTI_CLASS:
             raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
         device_of(self.device, X, y)
-        X, y = samples_and_targets(X, y)
+        X, y = self._joined(X, y)
         self.classes_, codes = encode_classes(on_host(in_memory(y)))
         plan = self._plan(self.classes_.size)
         training = self._training(X, plan.bank, len(codes))
@@ -293,9 +293,20 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         return labels_of(self._margins(X), self.classes_)
 
     def score(self, X: Samples, y: Column, sample_weight: Column = None) -> float:
-        """Return the accuracy on some samples; X and y as for ``fit``."""
-        X, y = samples_and_targets(X, y)
-        return float(super().score(X, y, sample_weight))
+        """Return the mean accuracy.
+
+        Parameters
+        ----------
+        X : samples
+            As for ``fit``: views with names are brought into the order of y.
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(*self._joined(X, y), sample_weight))
 
     @available_if(_has_probabilities)
     @lazily

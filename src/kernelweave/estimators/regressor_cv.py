@@ -15,7 +15,6 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from .._estimating import TimeShares, one_fit, weigh_samples
 from ..banks import KernelFunction, support
 from ..cluster import in_memory
-from ..views import samples_and_targets
 from ._bind import Bound, bind
 from ._deviation import Spread
 from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of
@@ -72,7 +71,8 @@ class MKLRegressorCV(MKLRegressor):
     multi_output : {"each", "shared"}, default="each"
         Whether the convex criterion chooses for every target by itself.
     **others
-        As for ``MKLRegressor``; its ``C`` is not used.  Kernels are centred by default.
+        As for ``MKLRegressor``; its ``C`` is not used.  Kernels are centred by default.  ``missing`` goes with the
+        criteria ``convex``, whose folds are completed by their own training samples, and ``reml``.
 
     Attributes
     ----------
@@ -142,6 +142,7 @@ class MKLRegressorCV(MKLRegressor):
         callback: Callback | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        missing: str = "error",
         multi_output: str = "each",
     ) -> None:
         keep_parameters(self, locals())
@@ -163,7 +164,7 @@ class MKLRegressorCV(MKLRegressor):
         """
         plan = self._plan()
         self._check_options(plan, groups)
-        X, y = samples_and_targets(X, y)
+        X, y = self._joined(X, y)
         Y = self._targets(y)
         training = self._training(X, plan.bank, len(Y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
@@ -204,6 +205,11 @@ class MKLRegressorCV(MKLRegressor):
         if self.criterion == "convex":
             refuse_centred_cosine(plan, "MKLRegressor")
             return
+        if plan.bank.missing != "error" and self.criterion != "reml":
+            raise ValueError(
+                f"criterion={self.criterion!r} leaves samples out of kernels that are completed with all of them: with "
+                f"missing={plan.bank.missing!r} take 'reml', or 'convex', which completes every fold by itself"
+            )
         if not plan.loss.least_squares:
             raise ValueError(f"criterion={self.criterion!r} is for loss='squared': take criterion='convex'")
         if self.norms is not None:

@@ -21,6 +21,7 @@ from ._selection import describe as describe_columns
 from ._views import view_of
 from .always import always
 from .approximate import nystroem
+from .chosen import Chosen
 from .combined import summed
 from .distance import from_distance
 from .dotproduct import cosine, linear, polynomial
@@ -36,6 +37,7 @@ from .stationary import gaussian, laplacian
 from .view_columns import column_groups
 
 __all__ = [
+    "Chosen",
     "Kernel",
     "KernelSpec",
     "NumericKernel",

@@ -22,18 +22,30 @@ LARGEST_P = 1e-3
 FEW = 20
 
 
-def refuse_missing(views: Views) -> None:
-    """Raise where a sample lacks a view, naming the view, how many lack it and what to write."""
+def refuse_missing(views: Views, completes: bool = True, fitted: bool = False) -> None:
+    """Raise where a sample lacks a view, naming the view, how many lack it and what to write.
+
+    ``completes`` says whether the estimator has a parameter ``missing``, ``fitted`` that the samples are new ones.
+    """
     lacking = views.lacking()
     if not lacking:
         return
     name, count = max(lacking.items(), key=lambda item: item[1])
     others = f" ({len(lacking)} views are missing for some)" if len(lacking) > 1 else ""
-    raise ValueError(
-        f"view {name!r} is missing for {count} of {len(views)} samples{others}: write missing='predict' to complete it "
-        "from the views that are there, missing='mean' to put the mean in its place, or leave the view or these "
-        "samples out; at prediction the model must have been fitted so"
-    )
+    said = f"view {name!r} is missing for {count} of {len(views)} samples{others}: "
+    if not completes:
+        raise ValueError(
+            said
+            + "this estimator needs all views of every sample; leave out the view or these samples, or take "
+            "MKLClassifier or MKLRegressor with missing='predict'"
+        )
+    ways = "missing='predict' to complete it from the views that are there, or missing='mean' to put its mean there"
+    if fitted:
+        raise ValueError(
+            said + f"fit the model with {ways}; where all new samples lack it, fit without it "
+            "(inspection.drop_view)"
+        )
+    raise ValueError(said + f"write {ways}; or leave out the view or these samples")
 
 
 def warn_of_classes(views: Views, codes: NDArray[np.intp], classes: Any) -> None:
