@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .._components import nearest
-from .._estimating import TimeShares, one_fit
+from .._estimating import TimeShares, one_fit, warn_of_findings
 from ..banks import Bank
 from ..crowd import METHODS as CROWD_METHODS
 from ..crowd import CrowdLabels, aggregate, as_long
@@ -205,6 +205,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         else:
             self._solve(bound, labelled.plan, tasks)
         self.picked_ = method.in_words(self.norm, noise)
+        warn_of_findings(self.findings_)
         return self
 
     def _method(self) -> NoiseMethod:
