@@ -119,15 +119,6 @@ def test_several_classes():
         assert NoisyLabelMKLClassifier(BANK, method=method).fit(scale(X), noisy).score(scale(X), y) > 0.85
 
 
-def test_errors_that_follow_the_features_are_within_the_interval(cancer):
-    """The labels of a whole region are wrong: a classifier learns that, and must not call it noise-free."""
-    X, y = cancer
-    noisy = np.where(X[:, 1] > 0.6, 1, y)
-    wrong = np.mean(noisy != y)
-    low, high = NoisyLabelMKLClassifier(BANK).fit(X, noisy).noise_rate_interval_
-    assert low <= wrong <= high + 0.1
-
-
 def test_annotators_decide_the_rate_where_there_are_several(cancer):
     X, y = cancer
     rng = np.random.default_rng(0)
