@@ -15,7 +15,7 @@ from .._numerics.significance import corrected_t_test
 from ..estimators.subsets import SubsetFits
 from .views import final_estimator, kernel_views, transformed
 
-__all__ = ["WithoutView", "drop_view", "view_subsets"]
+__all__ = ["WithoutView", "drop_view", "folds_of", "view_subsets", "views_in_order"]
 
 #: views of which all subsets are tried
 MOST_VIEWS = 5
@@ -82,14 +82,14 @@ def drop_view(
     >>> less.score_without > 0.9, less.model.predict({"petal": X[:2, 2:]}).tolist()
     (True, [0, 0])
     """
-    of_kernel, names = _views(model)
+    of_kernel, names = views_in_order(model)
     if view not in names:
         raise ValueError(f"the model has no view {view!r}; views: {', '.join(names)}")
     keep = np.flatnonzero(of_kernel != view)
     if keep.size == 0:
         raise ValueError(f"{view!r} is the only view of the model")
     fits = SubsetFits(final_estimator(model), transformed(model, X), y)
-    splits = _folds(final_estimator(model), y, n_folds, random_state)
+    splits = folds_of(final_estimator(model), y, n_folds, random_state)
     scores, _ = fits.scores([np.arange(of_kernel.size), keep], splits)
     p_value = corrected_t_test(scores[0], scores[1], len(splits[0][1]) / len(splits[0][0]))
     reduced: Any = fits.model(keep, [name for name in names if name != view])
@@ -118,13 +118,13 @@ def view_subsets(model: Any, X: Any, y: Any, *, n_folds: int = 5, random_state: 
     """
     import pandas as pd
 
-    of_kernel, names = _views(model)
+    of_kernel, names = views_in_order(model)
     if len(names) > MOST_VIEWS:
         raise ValueError(f"{len(names)} views have {2 ** len(names) - 1} subsets: at most {MOST_VIEWS} views")
     chosen = list(chain.from_iterable(combinations(names, k) for k in range(1, len(names) + 1)))
     subsets = [np.flatnonzero(np.isin(of_kernel, subset)) for subset in chosen]
     fits = SubsetFits(final_estimator(model), transformed(model, X), y)
-    scores, seconds = fits.scores(subsets, _folds(final_estimator(model), y, n_folds, random_state))
+    scores, seconds = fits.scores(subsets, folds_of(final_estimator(model), y, n_folds, random_state))
     table = pd.DataFrame(
         {
             "views": [", ".join(subset) for subset in chosen],
@@ -137,13 +137,14 @@ def view_subsets(model: Any, X: Any, y: Any, *, n_folds: int = 5, random_state: 
     return table.sort_values(["score", "kernels"], ascending=[False, True], ignore_index=True)
 
 
-def _views(model: Any) -> tuple[np.ndarray, list[str]]:
-    """View of every kernel, and the views in order."""
+def views_in_order(model: Any) -> tuple[np.ndarray, list[str]]:
+    """Return the view of every kernel, and the views in order."""
     of_kernel = np.array([str(view) for view in kernel_views(model)], dtype=object)
     return of_kernel, list(dict.fromkeys(of_kernel.tolist()))
 
 
-def _folds(estimator: Any, y: Any, n_folds: int, seed: int) -> list[Any]:
+def folds_of(estimator: Any, y: Any, n_folds: int, seed: int) -> list[Any]:
+    """Return folds, stratified where there are classes; fewer where a class has fewer samples."""
     labels = np.asarray(y)
     if not is_classifier(estimator):
         return list(KFold(n_folds, shuffle=True, random_state=seed).split(labels))
