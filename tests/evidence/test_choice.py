@@ -22,7 +22,7 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 
 def value(design: Design, d: np.ndarray, y: np.ndarray) -> float:
-    return float(Reml().look(Points(design, d[None]), design.targets(y[:, None]), [np.arange(1)]).value[0])
+    return float(Reml().look(Points(design, d[None], np.array([1])), design.targets(y[:, None])).value[0])
 
 
 def test_reml_is_near_the_best_of_many_starts() -> None:

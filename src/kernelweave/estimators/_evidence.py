@@ -113,7 +113,7 @@ def by_evidence(
     stack = _matrices(bank, used, plan)
     if criterion.name == "loo":
         _warn_of_repeated_rows(stack)
-    design = Design.of(stack, weight[used], plan.fit_intercept)
+    design = Design.of(stack, weight[used], plan.fit_intercept, single=True)
     targets = Y[used]
     with _progress(plan.verbose, Y.shape[1]) as progress:
         choice = choose_weights(design, targets, criterion, targets_in_batch, progress)

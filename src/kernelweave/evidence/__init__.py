@@ -2,7 +2,8 @@
 
 from .choice import Choice, choose_weights
 from .criteria import Criterion, Folds, LeaveOneOut, Look, Reml, log_likelihood
-from .design import Design, Points
+from .design import Design
+from .points import Points
 
 __all__ = [
     "Choice",
