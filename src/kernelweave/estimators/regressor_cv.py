@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Self
 
@@ -14,6 +15,7 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 
 from .._estimating import TimeShares, one_fit, weigh_samples
 from ..banks import KernelFunction, support
+from ..banks.devices import device_of
 from ..cluster import in_memory
 from ..views import join_on
 from ._bind import Bound, bind
@@ -29,6 +31,7 @@ from ._types import (
     Callback,
     Codes,
     Column,
+    Device,
     FileName,
     KernelsLike,
     LossLike,
@@ -69,6 +72,8 @@ class MKLRegressorCV(MKLRegressor):
     targets_in_batch : int, optional
         Targets that the criteria by evidence work on together; by default as many as go well with memory.  The answer
         does not depend on it.
+    device : {"cuda", "cpu"}, optional
+        Where torch chooses weights by evidence; None is NumPy in memory, which answers the same.
     multi_output : {"each", "shared"}, default="each"
         Whether the convex criterion chooses for every target by itself.
     **others
@@ -142,6 +147,7 @@ class MKLRegressorCV(MKLRegressor):
         callback: Callback | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        device: Device = None,
         multi_output: str = "each",
     ) -> None:
         keep_parameters(self, locals())
@@ -184,9 +190,11 @@ class MKLRegressorCV(MKLRegressor):
             )
         refuse_fixed_parts(plan.norm, len(training.names), f"criterion={self.criterion!r}")
         criterion = criterion_of(self.criterion, splits, weight)
-        bound = bind(training, plan.bank)
+        bound = bind(replace(training, device=None), plan.bank)  # kernels go to the device from memory
         table = Y if Y.ndim == 2 else Y[:, None]
-        evidence = by_evidence(bound.bank, plan, table, weight, criterion, self.targets_in_batch)
+        evidence = by_evidence(
+            bound.bank, plan, table, weight, criterion, self.targets_in_batch, training.device
+        )
         self._keep_evidence(bound, plan, evidence, Y.ndim == 2)
         self._spread = Spread(evidence.noise, evidence.alpha, weight, self.support_, plan.fit_intercept)
         return self
@@ -202,7 +210,15 @@ class MKLRegressorCV(MKLRegressor):
             )
         if self.criterion == "convex":
             refuse_centred_cosine(plan, "MKLRegressor")
+            if self.device is not None:
+                raise ValueError(
+                    "a device goes with the criteria by evidence; for convex problems take MKLRegressor(device=...)"
+                )
             return
+        if self.device is not None and device_of(self.device).type == "mps":
+            raise ValueError(
+                "weights by evidence need double precision, which 'mps' has not: use device=None"
+            )
         if not plan.loss.least_squares:
             raise ValueError(f"criterion={self.criterion!r} is for loss='squared': take criterion='convex'")
         if self.norms is not None:
@@ -287,7 +303,7 @@ class MKLRegressorCV(MKLRegressor):
             choice.status,
         )
         self.status_ = "stationary" if set(choice.status) <= {"stationary", "constant"} else "max_steps"
-        self.solver_, self.n_iter_ = self.criterion, choice.factorisations
+        self.solver_, self.n_iter_ = self.criterion, int(choice.factorisations[0])
         self.n_passes_ = bound.bank.passes
         self.support_ = support(self.dual_coef_)
         self._keep_bound(bound)

@@ -46,8 +46,8 @@ class Choice:
         Largest derivative of the criterion's logarithm in the logarithm of a weight.
     status : array of shape (t,)
         ``"stationary"``, ``"max_steps"`` or ``"constant"``.
-    factorisations : int
-        How many mixtures were factorised.
+    factorisations : array of shape (1,)
+        How many mixtures were inverted.
     """
 
     weights: Array
@@ -56,7 +56,22 @@ class Choice:
     score: Array
     slope: Array
     status: NDArray[np.object_]
-    factorisations: int
+    factorisations: NDArray[np.int64]
+
+    @classmethod
+    def empty(cls, design: Design, t: int) -> Choice:
+        """Return one to be filled in: no weights, and constants."""
+        return cls(
+            np.zeros((t, design.m)), np.empty((design.n, t)), np.zeros(t), np.zeros(t), np.zeros(t),
+            np.full(t, "constant", dtype=object), np.zeros(1, dtype=np.int64),
+        )  # fmt: skip
+
+    def batch(self, at: slice) -> Choice:
+        """Return the part of some targets, which writes through."""
+        return Choice(
+            self.weights[at], self.coef[:, at], self.value[at], self.score[at], self.slope[at], self.status[at],
+            self.factorisations,
+        )  # fmt: skip
 
 
 def batch_size(design: Design) -> int:
@@ -83,51 +98,42 @@ def choose_weights(
         Targets that are worked on together; more share more factorisations and need more memory.  What is chosen does
         not depend on it.
     progress : callable, optional
-        Called with the number of targets that were finished.
+        Called with numbers of targets that were finished.
     """
     t = Y.shape[1]
     size = batch_size(design) if targets_in_batch is None else targets_in_batch
-    parts = []
+    out = Choice.empty(design, t)
     for first in range(0, t, size):
-        part = Y[:, first : first + size]
-        parts.append(_choose_batch(design, part, criterion))
-        if progress is not None:
-            progress(part.shape[1])
-    return Choice(
-        np.concatenate([part.weights for part in parts]),
-        np.concatenate([part.coef for part in parts], axis=1),
-        np.concatenate([part.value for part in parts]),
-        np.concatenate([part.score for part in parts]),
-        np.concatenate([part.slope for part in parts]),
-        np.concatenate([part.status for part in parts]),
-        sum(part.factorisations for part in parts),
-    )
+        batch = slice(first, min(first + size, t))
+        _choose_batch(design, Y[:, batch], criterion, out.batch(batch), progress)
+    return out
 
 
-def _choose_batch(design: Design, Y: Array, criterion: Criterion) -> Choice:
+def _choose_batch(
+    design: Design, Y: Array, criterion: Criterion, out: Choice, progress: Callable[[int], object] | None
+) -> None:
+    """Choose for some targets, and write it where it belongs."""
     centred = design.targets(Y)
     total = np.sum(centred**2, axis=0)
     varies = total > (CONSTANT * design.root @ np.abs(Y)) ** 2
-    t, m = Y.shape[1], design.m
-    out = Choice(
-        np.zeros((t, m)), centred * ~varies, np.zeros(t), np.zeros(t), np.zeros(t),
-        np.where(varies, "max_steps", "constant").astype(object), 0,
-    )  # fmt: skip
+    out.status[:] = np.where(varies, "max_steps", "constant")
+    out.coef[:, ~varies] = centred[:, ~varies]
     at = np.flatnonzero(varies)
+    tell = progress or (lambda count: None)
+    tell(Y.shape[1] - at.size)
     if at.size == 0:
-        return out
+        return
     # of one scale, so that sums of squares neither overflow nor vanish
     sizes = np.sqrt(total[at] / design.freedom)
     targets = design.store(np.ascontiguousarray(centred[:, at] / sizes))
-    state = descend(design, criterion, targets, starts(design, criterion, targets))
+    state = descend(design, criterion, targets, starts(design, criterion, targets), tell)
     weights = state.weights
     out.weights[at], out.coef[:, at] = weights, finished(design, targets, weights, state.look.coef) * sizes
     out.value[at] = state.look.value * sizes**2
     out.score[at] = 1.0 - state.look.missed / design.freedom
     out.slope[at] = np.max(np.abs(weights * state.look.gradient), axis=1)
     out.status[at[state.stationary]] = "stationary"
-    out.factorisations = state.factorisations
-    return out
+    out.factorisations[0] += state.factorisations
 
 
 def finished(design: Design, Y: Stored, weights: Array, coef: Stored) -> Array:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import ClassVar
 
@@ -122,8 +122,14 @@ def _chunks(single: NDArray[np.bool_], size: int) -> Iterator[tuple[int, int]]:
             yield first, min(first + size, end)
 
 
-def descend(design: Design, criterion: Criterion, Y: Stored, levels: NDArray[np.int64]) -> State:
-    """Improve the weights of every target from where they are."""
+def descend(
+    design: Design,
+    criterion: Criterion,
+    Y: Stored,
+    levels: NDArray[np.int64],
+    progress: Callable[[int], object],
+) -> State:
+    """Improve the weights of every target from where they are; ``progress`` is told how many are done."""
     lattice = Lattice.of(design.m)
     look, factorisations = look_at(design, criterion, Y, lattice.weights(levels))
     t, by_chance = Y.shape[1], chance(design.m) / design.n
@@ -136,6 +142,7 @@ def descend(design: Design, criterion: Criterion, Y: Stored, levels: NDArray[np.
         trial, entering, promised = _proposed(state, open_, damping[open_], may_enter[open_], by_chance)
         moved = np.any(trial != state.levels[open_], axis=1) & (promised > WORTH / design.n)
         state.stationary[open_[~moved]] = True
+        progress(int(np.count_nonzero(~moved)))
         trial, entering, open_ = trial[moved], entering[moved], open_[moved]
         if open_.size == 0:
             break
@@ -150,6 +157,7 @@ def descend(design: Design, criterion: Criterion, Y: Stored, levels: NDArray[np.
         kept = np.flatnonzero(good)
         state.levels[open_[kept]] = trial[kept]
         state.look.put(open_[kept], new.some(kept))
+    progress(int(np.count_nonzero(~state.stationary)))
     return state
 
 
