@@ -21,11 +21,11 @@ with uninterrupted():  # half of numba cannot be imported again
     import numpy.ma  # noqa: F401  (numba imports it with the first call)
     from llvmlite import ir
     from numba import types
-    from numba.extending import intrinsic
+    from numba.extending import intrinsic, overload
 
 settings: Any = numba.config  # module attributes that numba makes when it is imported
 
-__all__ = ["intrinsic", "ir", "njit", "private_folder", "types"]
+__all__ = ["intrinsic", "ir", "njit", "overload", "private_folder", "types"]
 
 
 def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:

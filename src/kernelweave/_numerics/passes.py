@@ -19,9 +19,29 @@ import numpy as np
 from .compiled import njit
 from .copying import copy_vector
 
-__all__ = ["chain_block", "mirror", "mix_lower", "pack_rows", "products", "quadratic_forms", "unpack_block"]
+__all__ = [
+    "above",
+    "chain_block",
+    "mirror",
+    "mix_lower",
+    "mix_three",
+    "next_power",
+    "pack_rows",
+    "products",
+    "quadratic_forms",
+    "unpack_block",
+]
 
 PIECE = 1024  # entries: buffer, base copy, vector and one output row stay in a 32 KiB cache
+#: smaller entries count as zero where their fourth power is taken: numbers near the end of the range are many times as
+#: slow to multiply on some processors, and a narrow kernel has plenty of them
+LEAST = 1e-77
+
+
+@njit(cache=True, nogil=True, inline="always")
+def above(x, least):
+    """Return x, or zero where its size is not above ``least``."""
+    return x if abs(x) > least else x - x
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
@@ -47,7 +67,8 @@ def _advance(buffer, base, squarings, times_base):
     left = squarings
     while left >= 2:
         for j in range(size):
-            e = buffer[j] * buffer[j]
+            e = above(buffer[j], LEAST)
+            e = e * e
             buffer[j] = e * e
         left -= 2
     if left == 1:
@@ -90,12 +111,15 @@ def _dot_three(x, a):
     """Dot products of ``a`` with ``x^4``, ``x^16`` and ``x^64``; the last is left in x."""
     first, second, third = 0.0, 0.0, 0.0
     for j in range(x.size):
-        e = x[j] * x[j]
+        e = above(x[j], LEAST)
+        e = e * e
         e = e * e
         first += e * a[j]
+        e = above(e, LEAST)
         e = e * e
         e = e * e
         second += e * a[j]
+        e = above(e, LEAST)
         e = e * e
         e = e * e
         third += e * a[j]
@@ -108,14 +132,17 @@ def _dot_axpy_three(x, a, scale, out1, out2, out3):
     """``_dot_axpy`` for ``x^4``, ``x^16`` and ``x^64``; the last is left in x."""
     first, second, third = 0.0, 0.0, 0.0
     for j in range(x.size):
-        e = x[j] * x[j]
+        e = above(x[j], LEAST)
+        e = e * e
         e = e * e
         first += e * a[j]
         out1[j] += scale * e
+        e = above(e, LEAST)
         e = e * e
         e = e * e
         second += e * a[j]
         out2[j] += scale * e
+        e = above(e, LEAST)
         e = e * e
         e = e * e
         third += e * a[j]
@@ -125,15 +152,18 @@ def _dot_axpy_three(x, a, scale, out1, out2, out3):
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def _mix_three(x, w1, w2, w3, out):
+def mix_three(x, w1, w2, w3, least, out):
     """Add ``w1 x^4 + w2 x^16 + w3 x^64`` to ``out``; the last power is left in x."""
     for j in range(x.size):
-        e = x[j] * x[j]
+        e = above(x[j], least)
+        e = e * e
         e = e * e
         total = w1 * e
+        e = above(e, least)
         e = e * e
         e = e * e
         total += w2 * e
+        e = above(e, least)
         e = e * e
         e = e * e
         total += w3 * e
@@ -255,7 +285,7 @@ def mix_lower(store, offsets, rate, first, squarings, times_base, weights, views
                 k = first[v]
                 while k < ends[v]:
                     if _three_fourths(squarings, times_base, k, ends[v]):
-                        _mix_three(buffer, weights[k], weights[k + 1], weights[k + 2], target)
+                        mix_three(buffer, weights[k], weights[k + 1], weights[k + 2], LEAST, target)
                         k += 3
                         continue
                     _advance(buffer, base, squarings[k], times_base[k])
