@@ -37,6 +37,12 @@ def by_definition(known, new, weights, coef):
     return total
 
 
+@pytest.fixture(autouse=True)
+def compiled(monkeypatch):
+    """However few the values are."""
+    monkeypatch.setattr(bound, "FEW_VALUES", 0)
+
+
 @pytest.fixture
 def data():
     random = np.random.default_rng(3)
@@ -117,6 +123,16 @@ def test_far_away_is_zero_and_nothing_is_lost(data):
     far = np.array([[1e200] * 5, [40.0] * 5])
     with np.errstate(over="ignore"):
         assert np.array_equal(known.decision(far, np.ones(4), np.ones(90)), [0.0, 0.0])
+
+
+def test_few_values_are_left_to_numpy(data, monkeypatch):
+    X, new, random = data
+    known = bound_kernels(BANKS["every column"], X)
+    coef, weights = random.normal(size=90), random.random(len(known.kernels))
+    values = known.decision(new, weights, coef)
+    monkeypatch.setattr(bound, "FEW_VALUES", 1e9)
+    monkeypatch.setattr(bound, "Exponentials", None)
+    np.testing.assert_allclose(known.decision(new, weights, coef), values, rtol=1e-11)
 
 
 def test_links_do_not_square_too_often():

@@ -12,7 +12,7 @@ import math
 
 import numpy as np
 
-from .compiled import intrinsic, ir, njit, overload, types
+from .compiled import inner, intrinsic, ir, njit, overload, types
 from .passes import above, mix_three
 
 __all__ = ["mix_given", "mix_tables", "squared_distances"]
@@ -87,7 +87,7 @@ def _decay_in_its_precision(distances, rate, out):
     return single if out.dtype == types.float32 else double
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner(nogil=True, inline="always")
 def _three_fourths(rates, squarings, k, end):
     """Whether the links k, k + 1 and k + 2 are each the fourth power of the one before."""
     if k + 3 > end or rates[k] + rates[k + 1] + rates[k + 2] > 0.0:
@@ -95,7 +95,7 @@ def _three_fourths(rates, squarings, k, end):
     return squarings[k] == 2 and squarings[k + 1] == 2 and squarings[k + 2] == 2
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _add_links(distances, rates, squarings, weights, first, end, least, power, target):
     """Add the weighted kernels of the links ``first .. end - 1`` to ``target``, for one piece of a row.
 
@@ -126,7 +126,7 @@ def _add_links(distances, rates, squarings, weights, first, end, least, power, t
         k += 1
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _distances(row, table, start, first, end, out):
     """Squared distances of one row to a piece of the training samples; four columns at a time keep sums in registers."""
     stop = start + out.size
@@ -166,9 +166,7 @@ def mix_tables(new, table, columns, rates, squarings, weights, links, least, mix
             target = mixed[i, start:stop]
             for f in range(columns.size - 1):
                 _distances(new[i], table, start, columns[f], columns[f + 1], distances)
-                _add_links(
-                    distances, rates, squarings, weights, links[f], links[f + 1], least, power, target
-                )
+                _add_links(distances, rates, squarings, weights, links[f], links[f + 1], least, power, target)
 
 
 @njit(cache=True, nogil=True)

@@ -29,6 +29,8 @@ LARGE = 4000
 #: put back what it found, the last would put back the limit of another one.  Only the holder of this lock sets it.
 _setting = threading.Lock()
 
+#: what is allowed inside of a part
+DIVIDED = 0
 _allowed: ContextVar[int] = ContextVar("kernelweave_threads", default=1)
 
 
@@ -70,17 +72,19 @@ def allowed_threads(n_jobs: int | None) -> Iterator[int]:
 
 def threads() -> int:
     """Return how many threads may be used here: 1 unless ``allowed_threads`` says more."""
-    return _allowed.get()
+    return max(1, _allowed.get())
 
 
-def in_threads(run: Callable[[Part], Result], parts: Sequence[Part], limit: int | None = None) -> list[Result]:
-    """Return ``run`` of every part, in the order of the parts; up to ``threads()`` of them at a time.
+def in_threads(
+    run: Callable[[Part], Result], parts: Sequence[Part], limit: int | None = None
+) -> list[Result]:
+    """Return ``run`` of every part, in the order of the parts; up to ``threads()`` of them at a time, or ``limit``.
 
     Threads take the next part when they are done with one, so long parts should come first.  Inside ``run`` nothing is
     divided again.
     """
     count = min(threads() if limit is None else limit, len(parts))
-    if count <= 1:
+    if count <= 1 or _allowed.get() == DIVIDED:
         return [run(part) for part in parts]
     results: list[Any] = [None] * len(parts)
     waiting = iter(range(len(parts)))
@@ -88,7 +92,7 @@ def in_threads(run: Callable[[Part], Result], parts: Sequence[Part], limit: int 
     failed: list[BaseException] = []
 
     def work() -> None:
-        _allowed.set(1)
+        _allowed.set(DIVIDED)
         while not failed:
             with taking:
                 at = next(waiting, None)

@@ -21,6 +21,8 @@ Adding = Callable[[Any, Array], None]
 
 #: blocks of rows that a thread takes at a time: preparing them costs a little per block
 BLOCKS_AT_ONCE = 8
+#: kernel values up to which NumPy is done before compiled code would be loaded, let alone compiled
+FEW_VALUES = 30_000_000
 
 
 class _Accumulator:
@@ -112,7 +114,8 @@ class BoundKernels:
         if matrices.size == 0:
             return out
         dtype = np.dtype(self._prediction_dtype(dtype, weights, coef))
-        terms = list(self._terms(matrices, weights, coef, dtype))
+        worth_compiling = float(rows) * n_samples(self.samples) * matrices.size > FEW_VALUES
+        terms = list(self._terms(matrices, weights, coef, dtype, worth_compiling))
         parts = row_slices(rows, n_samples(self.samples), BLOCKS_AT_ONCE * BLOCK_ENTRIES)
 
         def run(part: slice) -> None:
@@ -127,10 +130,15 @@ class BoundKernels:
                 in_threads(run, parts)
         return out
 
-    def _terms(self, which: Index, weights: Array, coef: Array, dtype: np.dtype) -> Iterator[Adding]:
+    def _terms(
+        self, which: Index, weights: Array, coef: Array, dtype: np.dtype, compiled: bool
+    ) -> Iterator[Adding]:
         """Yield functions that add parts of the values at a block of new rows."""
-        decaying = self.normaliser.keeps_powers() & np.array([self.kernels[j].decay for j in which])
-        if weights.ndim == 2:  # every column has kernels and a support of its own: distances are cheap, functions not
+        powers = compiled and self.normaliser.keeps_powers()
+        decaying = powers & np.array([self.kernels[j].decay for j in which])
+        if (
+            weights.ndim == 2
+        ):  # every column has kernels and a support of its own: distances are cheap, functions not
             decaying &= np.array([self.kernels[j].quick for j in which])
         factors = weights * self.normaliser.scale
         quick, rest = which[decaying], which[~decaying]
@@ -143,7 +151,9 @@ class BoundKernels:
         if rest.size:
             yield self._others(rest, weights, coef, dtype)
 
-    def _column(self, column: int, which: Index, factors: Array, coef: Array, dtype: np.dtype) -> Iterator[Adding]:
+    def _column(
+        self, column: int, which: Index, factors: Array, coef: Array, dtype: np.dtype
+    ) -> Iterator[Adding]:
         """Yield the mixture of one column of the coefficients, on its own support."""
         used = support(coef)
         if not (used.size and which.size):

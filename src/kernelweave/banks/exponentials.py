@@ -104,7 +104,9 @@ class Exponentials:
         """Add the values at new rows to ``out``, ``(n_new,)`` or ``(n_new, k)``."""
         from .._numerics.decays import mix_given, mix_tables
 
-        rows = np.hstack([self._narrow_points(kernel, new) for kernel in self.narrow]) if self.narrow else None
+        rows = (
+            np.hstack([self._narrow_points(kernel, new) for kernel in self.narrow]) if self.narrow else None
+        )
         whole = n_samples(new)
         parts = row_slices(whole, self.coef.shape[0], MIXED_ENTRIES)
         buffer = np.empty((parts[0].stop if parts else 0, self.coef.shape[0]), dtype=self.dtype)
@@ -112,9 +114,7 @@ class Exponentials:
             mixed = buffer[: part.stop - part.start]
             mixed.fill(0.0)
             if rows is not None:
-                mix_tables(
-                    rows[part], self.table, self.columns, *self.links, self.ends, self.least, mixed
-                )
+                mix_tables(rows[part], self.table, self.columns, *self.links, self.ends, self.least, mixed)
             for distances, mixing in self.given:
                 block = new if part == slice(0, whole) else take(new, np.arange(part.start, part.stop))
                 mix_given(distances(block), *mixing, self.least, mixed)
@@ -131,6 +131,7 @@ class Exponentials:
 
 def _distances(kernel: Kernel, samples: Any, points: Array | None) -> Distances:
     """Return a function from new rows to their distances; what the training samples give to it is computed once."""
+
     def asked(new: Any) -> Array:
         return np.asarray(kernel.base(new, samples), dtype=float)
 

@@ -82,7 +82,9 @@ def noted(label: dict[str, Any]) -> dict[str, Any] | None:
     Reading them takes no model, and so no second to import what builds one.
     """
     facts = label["note"].get(FACTS)
-    if not isinstance(facts, dict) or any(not isinstance(facts.get(key), kind) for key, kind in KINDS.items()):
+    if not isinstance(facts, dict) or any(
+        not isinstance(facts.get(key), kind) for key, kind in KINDS.items()
+    ):
         return None
     try:
         tell(facts)

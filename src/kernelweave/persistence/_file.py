@@ -12,8 +12,8 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import __version__
-from .._output import write_whole
 from .._numerics.memory import default_budget
+from .._output import write_whole
 from ._archive import Archive, ModelFileError, open_archive, read_bytes
 
 __all__ = ["Loaded", "ModelFileError", "about", "load", "loaded", "save"]
