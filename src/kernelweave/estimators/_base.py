@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._components import fill_in_parameters
 from .._estimating import finite_decision
+from .._numerics.threads import allowed_threads
 from ..banks import Bank, KernelFunction, support
 from ..banks.device_decision import prediction_device
 from ..losses import Loss, make_loss
@@ -192,7 +193,8 @@ class BaseMKL(FitSummary, BaseEstimator):
         check_is_fitted(self, "dual_coef_")
         # half precision is for storing a bank: prediction computes in single precision then
         dtype = "float32" if dtype_name(self.dtype) in ("float16", "bfloat16") else self.dtype
-        with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence
+        quiet = np.errstate(over="ignore", invalid="ignore")  # told in a sentence
+        with quiet, allowed_threads(self.n_jobs):
             new = new_samples(self, X, self._kind)
             return finite_decision(self._function(new, np.dtype(dtype), prediction_device(self.device, X)))
 

@@ -8,10 +8,10 @@ from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import DTypeLike
 
 from .._estimating import check_switch
+from .._numerics.threads import thread_count
 from ..banks import Bank, check_missing, check_storage
 from ..banks.devices import DTYPES, device_of
 from ..banks.memory import parse_bytes
@@ -78,7 +78,7 @@ class BankPlan:
             storage,
             dtype,
             memory_budget,
-            effective_n_jobs(n_jobs),
+            thread_count(n_jobs),
             missing=missing,
         )
 
