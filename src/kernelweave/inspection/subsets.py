@@ -98,7 +98,9 @@ def drop_view(
     return WithoutView(reduced, view, float(scores[0].mean()), float(scores[1].mean()), p_value)
 
 
-def view_subsets(model: Any, X: Any, y: Any, *, n_folds: int = 5, random_state: int = 0) -> Any:
+def view_subsets(
+    model: Any, X: Any, y: Any, *, n_folds: int = 5, random_state: int = 0, splits: Any = None
+) -> Any:
     """Return how good the model is on every subset of its views, each fold on one bank.
 
     Parameters
@@ -109,6 +111,8 @@ def view_subsets(model: Any, X: Any, y: Any, *, n_folds: int = 5, random_state: 
         Those of the fit.
     n_folds : int, default=5
     random_state : int, default=0
+    splits : list of (train, held out), optional
+        Folds of your own, instead of these.
 
     Returns
     -------
@@ -124,7 +128,8 @@ def view_subsets(model: Any, X: Any, y: Any, *, n_folds: int = 5, random_state: 
     chosen = list(chain.from_iterable(combinations(names, k) for k in range(1, len(names) + 1)))
     subsets = [np.flatnonzero(np.isin(of_kernel, subset)) for subset in chosen]
     fits = SubsetFits(final_estimator(model), transformed(model, X), y)
-    scores, seconds = fits.scores(subsets, _folds(final_estimator(model), y, n_folds, random_state))
+    folds = _folds(final_estimator(model), y, n_folds, random_state) if splits is None else list(splits)
+    scores, seconds = fits.scores(subsets, folds)
     table = pd.DataFrame(
         {
             "views": [", ".join(subset) for subset in chosen],

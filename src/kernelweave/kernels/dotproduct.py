@@ -10,6 +10,7 @@ from typing import Any, overload
 import numpy as np
 from scipy import sparse
 
+from .._numerics.namespace import as_like
 from ._algebra import Stack
 from ._distances import inner, row_norms
 from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, readable
@@ -56,6 +57,10 @@ class Linear(NumericKernel, registered_as="linear"):
     def features(self, A: Any) -> Any:
         """Return the samples themselves."""
         return self._clean(A)
+
+    def portable_features(self, A: Any) -> Any:
+        """Return the samples themselves."""
+        return A if self.origin is None else A - as_like(self.origin, A)
 
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
         """Return all columns, unless they are counted from elsewhere."""
