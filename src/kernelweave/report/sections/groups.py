@@ -34,8 +34,8 @@ def section(subject: Subject) -> str:
     return (
         '<h2 id="groups">Which groups of columns matter</h2>'
         f"<p>{weighted} of {len(rows)} groups have weight. “Variance” is a group’s share of the variance of the "
-        "decision values (the shares of all groups add up to one), “selected” says in how many refits it had weight, and "
-        "the top members are the columns that go most with what the group adds. Where groups share columns or are "
+        "decision values (the shares of all groups add up to one), “selected” says in how many refits it had weight, "
+        "and the top members are the columns that go most with what the group adds. Where groups share columns or are "
         "correlated, a sparse fit picks one of several that would do: look at “selected” before you quote a weight.</p>"
         + (_picture(rows) if weighted else "")
         + _table(shown.head(MOST_ROWS))
