@@ -128,7 +128,7 @@ def _add_links(distances, rates, squarings, weights, first, end, least, power, t
 
 @inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _distances(row, table, start, first, end, out):
-    """Squared distances of one row to a piece of the training samples; four columns at a time keep sums in registers."""
+    """Squared distances of one row to some training samples; four columns at a time keep sums in registers."""
     stop = start + out.size
     for j in range(out.size):
         out[j] = 0.0
