@@ -120,7 +120,7 @@ class ElasticBlocks(Norm, registered_as="elastic_blocks"):
         return self.scaled(self._at_price(v, float(np.exp(nearest))))
 
     def _at_price(self, v: Array, price: float) -> Array:
-        """Solve ``(v - d) (1 - (1 - mix) d)^2 = price mix`` for d in the set by bisection; zero where v is small."""
+        """Solve ``(v - d) (1 - (1 - mix) d)^2 = price mix`` for d in the set, by bisection; zero for a small v."""
         low, high = np.zeros_like(v), np.minimum(v, 1.0 / self._rest)
         for _ in range(100):
             d = 0.5 * (low + high)
