@@ -97,7 +97,7 @@ class BaseMKL(FitSummary, BaseEstimator):
             self.missing,
         )
 
-    def _joined(self, X: Samples, y: Column) -> Samples:
+    def _in_order(self, X: Samples, y: Column) -> Samples:
         """Return samples in the order of the targets, where both have names."""
         return X if is_precomputed(self.kernels) else join_on(X, y)
 

@@ -261,12 +261,12 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         if self.multi_class not in MULTI_CLASS:
             raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
         device_of(self.device, X, y)
-        X = self._joined(X, y)
+        X = self._in_order(X, y)
         self.classes_, codes = encode_classes(on_host(in_memory(y)))
         plan = self._plan(self.classes_.size)
         training = self._training(X, plan.bank, len(codes))
-        if training.kind == "views" and plan.bank.missing != "error":
-            warn_of_classes(training.samples, codes, self.classes_)
+        if plan.bank.missing != "error":
+            warn_of_classes(training.presence(), codes, self.classes_)
         weight = self._sample_weights(sample_weight, codes)
         check_two_classes(self.classes_, codes, weight)
         plan = plan_for_kernels(plan, training)
@@ -306,7 +306,7 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         -------
         float
         """
-        return float(super().score(self._joined(X, y), y, sample_weight))
+        return float(super().score(self._in_order(X, y), y, sample_weight))
 
     @available_if(_has_probabilities)
     @lazily

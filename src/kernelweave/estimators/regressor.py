@@ -131,7 +131,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
     def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
         """Check parameters and input; return samples, plan and what there is to solve."""
         plan = self._plan()
-        X, y = self._joined(X, y), self._targets(y)
+        X, y = self._in_order(X, y), self._targets(y)
         training = self._training(X, plan.bank, len(y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
@@ -223,4 +223,4 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         -------
         float
         """
-        return float(super().score(self._joined(X, y), y, sample_weight))
+        return float(super().score(self._in_order(X, y), y, sample_weight))
