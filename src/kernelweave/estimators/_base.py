@@ -17,7 +17,7 @@ from ..banks import Bank, KernelFunction, support
 from ..banks.device_decision import prediction_device
 from ..losses import Loss, make_loss
 from ..problems import Point
-from ..views import join_on
+from ..views import samples_and_targets
 from ._bind import Bound, bind
 from ._fitting import Answer, fit_tasks, group_weights, trace_of
 from ._html import FitSummary
@@ -97,9 +97,9 @@ class BaseMKL(FitSummary, BaseEstimator):
             self.missing,
         )
 
-    def _in_order(self, X: Samples, y: Column) -> Samples:
-        """Return samples in the order of the targets, where both have names."""
-        return X if is_precomputed(self.kernels) else join_on(X, y)
+    def _joined(self, X: Samples, y: Column) -> tuple[Samples, Column]:
+        """Return samples in the order of the targets, where both have names, and the targets."""
+        return (X, y) if is_precomputed(self.kernels) else samples_and_targets(X, y)
 
     def _training(self, X: Samples, plan: BankPlan, n_targets: int) -> Training:
         """Check the samples, and that there are as many as targets."""

@@ -237,9 +237,9 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         ----------
         X : samples
             Array, sparse matrix, data frame, list of objects, sample indices or kernel matrices, as ``kernels`` asks;
-            a dict or list of tables, or ``Views``, of which kernels find their view by name.
-        y : array of shape (n,)
-            Class labels.
+            a dict or list of tables, or ``Views``, of which kernels find their view by name; AnnData or MuData.
+        y : array of shape (n,), or str
+            Class labels; with AnnData and MuData also the column of ``obs`` that has them.
         sample_weight : array of shape (n,), optional
             Factors of C by sample.
 
@@ -261,7 +261,7 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         if self.multi_class not in MULTI_CLASS:
             raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
         device_of(self.device, X, y)
-        X = self._in_order(X, y)
+        X, y = self._joined(X, y)
         self.classes_, codes = encode_classes(on_host(in_memory(y)))
         plan = self._plan(self.classes_.size)
         training = self._training(X, plan.bank, len(codes))
@@ -306,7 +306,7 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         -------
         float
         """
-        return float(super().score(self._in_order(X, y), y, sample_weight))
+        return float(super().score(*self._joined(X, y), sample_weight))
 
     @available_if(_has_probabilities)
     @lazily

@@ -187,7 +187,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         self
         """
         self._check_parameters()
-        crowd = self._joined(y)
+        crowd = self._crowd_of(y)
         labelled = self._checked(X, y if crowd is None else crowd.labels, sample_weight)
         given = self._given_rates()
         bound = bind(labelled.training, labelled.plan.bank)
@@ -244,7 +244,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         elif not isinstance(self.noise_rate, Mapping):
             _check_rate("noise_rate", self.noise_rate)
 
-    def _joined(self, y: Column) -> CrowdLabels | None:
+    def _crowd_of(self, y: Column) -> CrowdLabels | None:
         """What annotators agree on, where there are several."""
         self.__dict__.pop("annotated_", None)
         shape = np.asarray(y, dtype=object).shape

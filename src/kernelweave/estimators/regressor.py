@@ -114,8 +114,9 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         ----------
         X : samples
             As for ``MKLClassifier.fit``.
-        y : array of shape (n,) or (n, t)
-            Targets; with ``multi_output="each"`` an entry of several may be missing (NaN).
+        y : array of shape (n,) or (n, t), or str
+            Targets, or the column of AnnData's ``obs`` that has them;
+            with ``multi_output="each"`` an entry of several may be missing (NaN).
         sample_weight : array of shape (n,), optional
             Factors of C by sample.
 
@@ -131,7 +132,8 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
     def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
         """Check parameters and input; return samples, plan and what there is to solve."""
         plan = self._plan()
-        X, y = self._in_order(X, y), self._targets(y)
+        X, y = self._joined(X, y)
+        y = self._targets(y)
         training = self._training(X, plan.bank, len(y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
@@ -223,4 +225,4 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         -------
         float
         """
-        return float(super().score(self._in_order(X, y), y, sample_weight))
+        return float(super().score(*self._joined(X, y), sample_weight))

@@ -164,7 +164,8 @@ class MKLRegressorCV(MKLRegressor):
         """
         plan = self._plan()
         self._check_options(plan, groups)
-        X, Y = self._in_order(X, y), self._targets(y)
+        X, y = self._joined(X, y)
+        Y = self._targets(y)
         training = self._training(X, plan.bank, len(Y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):

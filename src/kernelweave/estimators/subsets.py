@@ -52,6 +52,7 @@ class SubsetFits:
             )
         self.y = np.asarray(y)
         self.estimator: BaseMKL = clone(fitted) if estimator is None else estimator
+        self.training: Training
         self.training, plan, tasks = self.estimator._prepared(X, y, None)
         C = np.atleast_1d(fitted.C_)
         self.plan = plan
@@ -76,6 +77,22 @@ class SubsetFits:
                 scores[place, fold] = self._score(values[test], self.y[test])
                 seconds[place, fold] = spent
         return scores, seconds
+
+    @one_call
+    def weights_along(self, Cs: Array) -> Array:
+        """Return the weights of fits on all samples and kernels at other values of C, as shares, ``(C, kernels)``.
+
+        Where each problem has weights of its own, these are their means.
+        """
+        rows = []
+        plan, tasks = self._on(self.training, self.tasks)
+        for C in np.asarray(Cs, dtype=float):
+            ruled = self.estimator._by_rule(
+                [replace(task, C=float(C)) for task in tasks], self.bound.bank, plan
+            )
+            fits, _ = fit_tasks(self.bound, plan, ruled)
+            rows.append(np.mean([_shares(fit.weights) for fit in fits], axis=0))
+        return np.stack(rows)
 
     def _on_fold(self, subsets: Sequence[Index], train: Codes) -> Iterator[tuple[Array, float]]:
         """Yield values of all samples, and the seconds of the fit, for every subset."""
@@ -135,3 +152,8 @@ class SubsetFits:
         plan, tasks = self._on(some, self.tasks)
         model._solve(bound, plan, model._by_rule(tasks, bound.bank, plan))
         return model
+
+
+def _shares(weights: Array) -> Array:
+    total = float(weights.sum())
+    return weights / total if total > 0 else weights

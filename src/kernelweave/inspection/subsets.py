@@ -18,7 +18,9 @@ __all__ = ["folds_for", "view_subsets", "views_of_kernels"]
 MOST_VIEWS = 5
 
 
-def view_subsets(model: Any, X: Any, y: Any, *, n_folds: int = 5, random_state: int = 0) -> Any:
+def view_subsets(
+    model: Any, X: Any, y: Any, *, n_folds: int = 5, random_state: int = 0, splits: Any = None
+) -> Any:
     """Return how good the model is on every subset of its views, each fold on one bank.
 
     Parameters
@@ -29,6 +31,8 @@ def view_subsets(model: Any, X: Any, y: Any, *, n_folds: int = 5, random_state: 
         Those of the fit.
     n_folds : int, default=5
     random_state : int, default=0
+    splits : list of (train, held out), optional
+        Folds of your own, instead of these.
 
     Returns
     -------
@@ -45,7 +49,8 @@ def view_subsets(model: Any, X: Any, y: Any, *, n_folds: int = 5, random_state: 
     subsets = [np.flatnonzero(np.isin(of_kernel, subset)) for subset in chosen]
     X, y = paired(model, X, y)
     fits = SubsetFits(final_estimator(model), transformed(model, X), y)
-    scores, seconds = fits.scores(subsets, folds_for(final_estimator(model), y, n_folds, random_state))
+    folds = folds_for(final_estimator(model), y, n_folds, random_state) if splits is None else list(splits)
+    scores, seconds = fits.scores(subsets, folds)
     table = pd.DataFrame(
         {
             "views": [", ".join(subset) for subset in chosen],

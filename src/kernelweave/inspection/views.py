@@ -11,7 +11,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..estimators.fitted import is_precomputed
 from ..kernels import view_of
-from ..views import as_views, is_views, join_on
+from ..views import as_views, is_views, samples_and_targets
 
 __all__ = ["final_estimator", "kernel_families", "kernel_views", "learnt_weights", "paired", "transformed"]
 
@@ -36,7 +36,10 @@ def final_estimator(model: Any) -> Any:
 def paired(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """Return samples that can be cut, in the order of their targets, and the targets: tables of views become views."""
     matrices = is_precomputed(final_estimator(model).kernels)
-    return (X if matrices or not is_views(X, len(y)) else as_views(join_on(X, y))), np.asarray(y)
+    if matrices:
+        return X, np.asarray(y)
+    X, y = samples_and_targets(X, y)
+    return (as_views(X) if is_views(X, len(y)) else X), np.asarray(y)
 
 
 def transformed(model: Any, X: Any) -> Any:

@@ -177,6 +177,10 @@ class Kernel(KernelSpec):
         """Return Z (dense or sparse) with ``K(A, B) = features(A) @ features(B).T`` exactly, or None."""
         return None
 
+    def portable_features(self, A: Any) -> Any:
+        """Return ``features`` of rows in the array library they come in, checks left out; None for NumPy's alone."""
+        return None
+
     def looks_at(self, n_columns: int) -> frozenset[int]:
         """Return the columns, of so many, that the kernel depends on; asked of expanded kernels."""
         return frozenset(range(n_columns))

@@ -101,6 +101,10 @@ class Named(Wrapper):
         """Return the features of the kernel inside."""
         return self.kernel.features(A)
 
+    def portable_features(self, A: Any) -> Any:
+        """Return the features of the kernel inside."""
+        return self.kernel.portable_features(A)
+
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
         """Return the columns of the kernel inside."""
         return self.kernel.feature_columns(n_columns)
@@ -183,6 +187,10 @@ class OnColumns(Wrapper):
         """Return the features of the chosen columns."""
         return self.kernel.features(self._picked(A))
 
+    def portable_features(self, A: Any) -> Any:
+        """Return the features of the chosen columns."""
+        return self.kernel.portable_features(A[:, list(pick(self.columns, Schema(A.shape[1]))[0])])
+
     def looks_at(self, n_columns: int) -> frozenset[int]:
         """Return the chosen columns."""
         return frozenset(pick(self.columns, Schema(n_columns))[0])
@@ -212,6 +220,8 @@ class OnColumns(Wrapper):
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OnColumns:
         """Settle the kernel inside on the chosen columns; what it shares is kept apart from other columns."""
+        if type(self.kernel).resolve is Kernel.resolve:  # nothing to settle: no columns are cut out
+            return self
         aside = None if shared is None else shared.setdefault(("columns", repr(self.columns)), {})
         inside = self.kernel.resolve(self._picked(A), aside)
         return self if inside is self.kernel else OnColumns(inside, self.columns, self.label, self.single)

@@ -80,7 +80,7 @@ def _cell(cell: Cell) -> str:
 
 def figure(svg: str, caption: str) -> str:
     """Return a picture with a caption; the picture is ours, the caption is escaped."""
-    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+    return f"<figure>{svg}<figcaption><span>{escape(caption)}</span></figcaption></figure>"
 
 
 def classes_for_styles(body: str) -> tuple[str, str]:

@@ -1,6 +1,7 @@
 """Views: several tables of the same samples, some of which may be missing for some samples."""
 
-from .by_names import join_on
+from .annotated import is_annotated, is_modality, layers_of
+from .by_names import samples_and_targets
 from .columns import ViewColumns
 from .holder import Views, as_views, is_views
 from .known import KnownViews
@@ -17,9 +18,12 @@ __all__ = [
     "ViewScaler",
     "Views",
     "as_views",
+    "is_annotated",
+    "is_modality",
     "is_views",
-    "join_on",
+    "layers_of",
     "pattern_table",
     "refuse_missing",
+    "samples_and_targets",
     "warn_of_classes",
 ]

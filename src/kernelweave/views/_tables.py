@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 from .._numerics.sparse_format import check_sparse, without_duplicates
+from .annotated import Layer, is_modality
 
 __all__ = ["Block", "absent_rows", "is_table", "read_block", "row_names", "take_rows"]
 
@@ -36,6 +37,11 @@ def _is_arrow(what: Any) -> bool:
 
 def read_block(table: Any, view: str, identity: str | None = None) -> Block:
     """Read the table of one view; ``identity`` is the column with the names of the samples, where there is one."""
+    if is_modality(table):
+        table = Layer(table)
+    if isinstance(table, Layer):
+        values, genes, samples = table.read(view)
+        return Block(read_block(values, view).values, genes, samples)
     if sparse.issparse(table):
         check_sparse(table, f"view {view!r}")
         return Block(without_duplicates(sparse.csr_matrix(table, dtype=np.float64)), None, None)

@@ -8,18 +8,33 @@ from typing import Any
 import numpy as np
 
 from ._tables import row_names, unlike
+from .annotated import annotated_target, is_annotated
 from .holder import Views, is_views
 
-__all__ = ["join_on"]
+__all__ = ["samples_and_targets"]
 
 
-def join_on(X: Any, y: Any) -> Any:
+def samples_and_targets(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return X and y joined by the names of their samples; y may be the name of a column of AnnData's ``obs``."""
+    if isinstance(y, str):
+        if not is_annotated(X):
+            raise ValueError(
+                f"y={y!r} names a column, but X is {type(X).__name__}: names go with AnnData and MuData, whose .obs "
+                f"has the column; pass the targets themselves, data.obs[{y!r}]"
+            )
+        y = annotated_target(X, y)
+    return _in_order_of(X, y), y
+
+
+def _in_order_of(X: Any, y: Any) -> Any:
     """Return several tables as views of the samples that y names, in its order; anything else as it is.
 
     Tables without names are taken by position.  Where tables have names and y has none, it is taken to be in the order
     of the first table, which must then have all samples: any other order would be a guess.
     """
     names = row_names(getattr(y, "index", None))
+    if is_annotated(X):
+        return X if names is None else Views(X, index=names)
     if isinstance(X, Views):
         return X if names is None or X.index is None else _in_order(X, names)
     tables = _tables(X, y)

@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ._join import align
 from ._tables import absent_rows, is_table, missing_entries, read_block
+from .annotated import is_annotated, layers_of
 
 __all__ = ["Views", "as_views", "is_views"]
 
@@ -24,9 +25,9 @@ class Views:
 
     Parameters
     ----------
-    views : mapping from names to tables, sequence of tables, or Views
-        Arrays, sparse matrices, pandas, polars or Arrow tables.  Tables with an index are joined by it; a sample that a
-        table does not have lacks that view, as does one whose row is all NaN.
+    views : mapping from names to tables, sequence of tables, AnnData, MuData or Views
+        Arrays, sparse matrices, pandas, polars or Arrow tables, AnnData.  Tables with an index are joined by it; a
+        sample that a table does not have lacks that view, as does one whose row is all NaN.
     index : sequence, optional
         Names of the samples wanted, in order (``y.index``, say); by default all that appear in some table.
     id : str, optional
@@ -67,6 +68,8 @@ class Views:
         if isinstance(views, Views):
             vars(self).update(vars(views))
             return
+        if index is None and is_annotated(views):
+            index = views.obs_names
         tables = _named(views)
         blocks = {name: read_block(table, name, id) for name, table in tables.items()}
         values, found, samples = align(blocks, index)
@@ -296,6 +299,8 @@ def is_views(X: Any, n_targets: int | None = None) -> bool:
     >>> is_views({"a": np.zeros((3, 2))}), is_views([np.zeros((3, 2)), np.zeros((3, 4))], 3), is_views(np.zeros((3, 2)))
     (True, True, False)
     """
+    if is_annotated(X):
+        return True
     if isinstance(X, Views | Mapping):
         return not sp.issparse(X)  # scipy's matrices by keys are dictionaries, too
     if n_targets is None or not isinstance(X, list | tuple) or not len(X):
@@ -311,6 +316,8 @@ def as_views(X: Any, index: Any = None) -> Views:
 
 
 def _named(views: Any) -> dict[str, Any]:
+    if is_annotated(views):
+        views = layers_of(views)
     if isinstance(views, Mapping):
         tables = {str(name): table for name, table in views.items()}
     elif isinstance(views, list | tuple):
