@@ -88,6 +88,7 @@ def test_a_dict_of_tables_from_fit_to_report(tmp_path):
     page = make_report(search.best_estimator_, views, y.to_numpy(), n_folds=2, n_repeats=1)
     assert "Patterns of missing views" in page
     assert "Subsets of views" in page
+    assert "the model does as well on held-out samples" in page or "Every view helps" in page
     assert "protein" in page
 
 
@@ -201,6 +202,12 @@ def test_matrices_with_a_mask():
     MKLClassifierCV("precomputed", Cs=[1.0], cv=3, missing="predict").fit(raw, y)
     with pytest.raises(ValueError, match="NaN"):
         MKLClassifier("precomputed").fit(raw, y)
+    with pytest.warns(KernelWeaveWarning, match="none of the 90 new samples has view 'kernel 2'"):
+        model.predict(np.where(np.arange(3)[:, None, None] == 2, np.nan, raw))
+    by_class = raw.copy()
+    by_class[1][(y == 0) & (np.arange(N) > 5)] = by_class[1][:, (y == 0) & (np.arange(N) > 5)] = np.nan
+    with pytest.warns(KernelWeaveWarning, match=r"'kernel 1' is missing for \d+ % of class 0"):
+        MKLClassifier("precomputed", missing="mean").fit(by_class, y)
     raw[0, 3, 5] = np.nan
     with pytest.raises(ValueError, match="single entries"):
         MKLClassifier("precomputed", missing="mean").fit(raw, y)

@@ -15,7 +15,7 @@ from ..banks import Rows, as_stack, check_training_stack
 from ..banks.devices import device_of, on_host
 from ..cluster import ClusterSamples, cluster_samples
 from ..kernels import Kernel, KernelSpec, Schema, as_spec, default_bank, expand_kernels, n_samples
-from ..views import is_views
+from ..views import MissingRates, Presence, Views, is_views
 from ._on_cluster import features_suffice, gathered
 from ._plan import BankPlan
 from ._types import Device, KernelsLike, Samples
@@ -42,6 +42,14 @@ class Training:
     device: Device = None
     client: object = None
 
+    def presence(self) -> Presence | Views:
+        """Return who has which view, or which matrix; for samples that may lack some."""
+        return (
+            matrices_with_gaps(self.samples, "precomputed kernels")
+            if self.kind == "matrices"
+            else self.samples
+        )
+
     @property
     def width(self) -> int:
         """Columns of the samples; 1 where they have none."""
@@ -58,7 +66,8 @@ def training_inputs(
     device: Device = None,
 ) -> Training:
     """Check X against the kernels and return both, ready to be bound."""
-    vars(estimator).pop("_views", None)
+    for name in ("_views", "_matrix_rates"):
+        vars(estimator).pop(name, None)
     given = cluster_samples(X)
     if given is not None:
         return _cluster_inputs(estimator, given, kernels, plan, n_targets, device)
@@ -104,7 +113,7 @@ def _host_inputs(
         matrices = as_stack(X, gaps=missing != "error")
         names = [f"kernel {j}" for j in range(len(matrices))]
         if missing != "error":
-            matrices_with_gaps(matrices, "precomputed kernels")
+            estimator._matrix_rates = MissingRates.of(matrices_with_gaps(matrices, "precomputed kernels"))
         check_training_stack(matrices, n_targets, names=names)
         _forget_features(estimator)
         return Training(None, matrices, matrices[0].shape[0], names, "matrices")
@@ -156,10 +165,10 @@ def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
         known = estimator._views
         return known.samples(X if known.groups is None else _numeric(estimator, X, reset=False, gaps=True))
     if kind == "matrices":
-        gaps = vars(estimator).get("view_predictability_") is not None
-        matrices = as_stack(X, "rows of new samples", gaps)
-        if gaps:
-            matrices_with_gaps(matrices, "rows of new samples")
+        rates: MissingRates | None = vars(estimator).get("_matrix_rates")
+        matrices = as_stack(X, "rows of new samples", rates is not None)
+        if rates is not None:
+            rates.warn_of_change(matrices_with_gaps(matrices, "rows of new samples"))
         expected = (len(estimator.kernel_names_), len(estimator.dual_coef_))
         shape = (len(matrices), *matrices[0].shape)
         if (shape[0], shape[2]) != expected:

@@ -290,8 +290,8 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         self.classes_, codes = encode_classes(on_host(in_memory(y)))
         plan = self._plan(self.classes_.size)
         training = self._training(X, plan.bank, len(codes))
-        if training.kind == "views" and plan.bank.missing != "error":
-            warn_of_classes(training.samples, codes, self.classes_)
+        if plan.bank.missing != "error":
+            warn_of_classes(training.presence(), codes, self.classes_)
         weight = self._sample_weights(sample_weight, codes)
         check_two_classes(self.classes_, codes, weight)
         plan = plan_for_kernels(plan, training)

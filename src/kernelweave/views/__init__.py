@@ -6,12 +6,13 @@ from .columns import ViewColumns
 from .holder import Views, as_views, is_views
 from .known import KnownViews
 from .layout import ViewLayout
-from .missingness import MissingRates, pattern_table, refuse_missing, warn_of_classes
+from .missingness import MissingRates, Presence, pattern_table, refuse_missing, warn_of_classes
 from .scaler import ViewScaler
 
 __all__ = [
     "KnownViews",
     "MissingRates",
+    "Presence",
     "ViewColumns",
     "ViewLayout",
     "ViewScaler",

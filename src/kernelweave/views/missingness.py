@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,13 +14,30 @@ from .._numerics.significance import holm
 from ..exceptions import KernelWeaveWarning
 from .holder import Views
 
-__all__ = ["MissingRates", "pattern_table", "refuse_missing", "warn_of_classes"]
+__all__ = ["MissingRates", "Presence", "pattern_table", "refuse_missing", "warn_of_classes"]
 
 #: warnings need a difference of shares at least this large, with a p-value at most that small
 LEAST_DIFFERENCE = 0.15
 LARGEST_P = 1e-3
 #: new samples below this number say nothing about a change
 FEW = 20
+
+
+@dataclass
+class Presence:
+    """Who has what, of anything that samples have or lack as a whole; ``Views`` say the same of themselves.
+
+    Parameters
+    ----------
+    names : sequence of str
+    present : bool array of shape (n, number of names)
+    """
+
+    names: Sequence[str]
+    present: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.present)
 
 
 def refuse_missing(views: Views, completes: bool = True, fitted: bool = False) -> None:
@@ -48,7 +66,7 @@ def refuse_missing(views: Views, completes: bool = True, fitted: bool = False) -
     raise ValueError(said + f"write {ways}; or leave out the view or these samples")
 
 
-def warn_of_classes(views: Views, codes: NDArray[np.intp], classes: Any) -> None:
+def warn_of_classes(views: Views | Presence, codes: NDArray[np.intp], classes: Any) -> None:
     """Warn where a view is missing more often in one class than in another: the pattern itself would be learnt."""
     shares = []
     p_values = []
@@ -87,11 +105,11 @@ class MissingRates:
     n: int
 
     @classmethod
-    def of(cls, views: Views) -> MissingRates:
+    def of(cls, views: Views | Presence) -> MissingRates:
         """Count on the training samples."""
         return cls(list(views.names), np.count_nonzero(~views.present, axis=0), len(views))
 
-    def warn_of_change(self, new: Views) -> None:
+    def warn_of_change(self, new: Views | Presence) -> None:
         """Warn where new samples lack views far more often than the training samples did."""
         if len(new) < FEW:
             return
