@@ -21,7 +21,7 @@ from kernelweave import kernels as kw
 GROUPS, COLUMNS, FEATURES, WIDTH, TOL = 50, 3, 100, 2.0, 1e-3
 SECONDS = 15.0
 NOTE = """Rows of N(0, I), 50 groups of 3 columns, 100 random Fourier features of a Gaussian of width 2 each;
-`y = sign(x0 + .5 x3 x4 + sin(2 x6) + .5 noise)`: three groups count. Logistic loss, l1, C = 1 / n times the C of the table, with
+`y = sign(x0 + .5 x3 x4 + sin(2 x6) + .5 noise)`: three groups count. Logistic loss, l1, C of the table over n, with
 intercept, to a certified relative gap of 1e-3, recomputed from features in double precision. *Fit* is all of it, from
 rows in the host's memory; a fit of 20,000 rows has compiled what is compiled. *Found*: whether the groups with weight
 include the three.
