@@ -355,9 +355,9 @@ def test_sorting_in_a_browser(html, tmp_path):
       const table = [...document.querySelectorAll('table.sortable')].find(t => t.caption.textContent.startsWith('Kernels'));
       const head = [...table.tHead.rows[0].cells].findIndex(c => c.textContent.trim() === 'weight');
       const column = () => [...table.tBodies[0].rows].map(r => Number(r.cells[head].dataset.v));
-      const button = table.tHead.rows[0].cells[head].querySelector('button');
+      const button = table.tHead.rows[0].cells[head].querySelector('[role=button]');
       button.click(); const down = column(); button.click(); const up = column();
-      const name = table.tHead.rows[0].cells[0].querySelector('button'); name.click(); name.click();
+      const name = table.tHead.rows[0].cells[0].querySelector('[role=button]'); name.click(); name.click();
       const names = [...table.tBodies[0].rows].map(r => r.cells[0].textContent);
       return JSON.stringify([down.join() === [...down].sort((a, b) => b - a).join(),
         up.join() === [...up].sort((a, b) => a - b).join(),

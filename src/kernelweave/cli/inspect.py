@@ -26,13 +26,17 @@ def inspect(model: Path, as_json: bool) -> None:
     with plain_errors():
         from ._describe import describe, tell
         from ._note import open_model
+        from ._remarks import Remarks
         from ._terminal import say, say_json
 
         fitted, label = open_model(model)
         facts = describe(fitted, label)
         text = tell(facts)
+        notes = [*facts.get("findings", ()), *Remarks.of(facts.get("reading", {})).lines()]
     if as_json:
         say_json(facts)
     else:
         say(text)
+        for note in notes:
+            say(f"note: {note}")
         say(f"saved by kernelweave {label['kernelweave']}, scikit-learn {label['scikit-learn']}")

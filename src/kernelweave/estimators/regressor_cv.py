@@ -106,7 +106,6 @@ class MKLRegressorCV(MKLRegressor):
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
-    fits_subsets = False  # its choices are not those of one mixture
     criterion: str
     Cs: ArrayLike
     norms: Sequence[NormLike] | None
@@ -143,8 +142,14 @@ class MKLRegressorCV(MKLRegressor):
         n_jobs: int | None = None,
         verbose: int = 0,
         multi_output: str = "each",
+        missing: str = "error",
     ) -> None:
         keep_parameters(self, locals())
+
+    @property
+    def fits_subsets(self) -> bool:  # type: ignore[override]
+        """Whether the answer is one mixture at one C, which can be fitted on some of the kernels."""
+        return self.criterion == "convex" and np.ndim(getattr(self, "C_", 0.0)) == 0
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None, groups: Column = None) -> Self:
@@ -203,6 +208,8 @@ class MKLRegressorCV(MKLRegressor):
         if self.criterion == "convex":
             refuse_centred_cosine(plan, "MKLRegressor")
             return
+        if self.missing != "error":
+            raise ValueError(f"missing={self.missing!r} goes with criterion='convex', not {self.criterion!r}")
         if not plan.loss.least_squares:
             raise ValueError(f"criterion={self.criterion!r} is for loss='squared': take criterion='convex'")
         if self.norms is not None:
