@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._components import nearest
+from ..exceptions import DegenerateModelWarning
 from ._columns import (
     MISSING,
     blank_absent,
@@ -96,7 +97,14 @@ def train(options: Options) -> Trained:
     if options.gram:
         _last(model).kernel_names_[:] = note.gram
     # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
-    said = [str(warning.message) for warning in caught if "kernelweave" in warning.category.__module__]
+    said = [
+        str(warning.message)
+        for warning in caught
+        if "kernelweave" in warning.category.__module__
+        and not issubclass(
+            warning.category, DegenerateModelWarning
+        )  # among the facts: the fit itself is sound
+    ]
     notes = [*remarks.lines(), *notes]
     return Trained(model, X, y, note, ids, groups, list(dict.fromkeys(said)), notes)
 

@@ -143,7 +143,7 @@ def select(A: Any, positions: tuple[int, ...], as_objects: bool, single: bool) -
         first, last = positions[0], positions[-1]
         consecutive = positions == tuple(range(first, last + 1))
         A = np.asarray(A)
-        A = A[:, first : last + 1] if consecutive else A[:, list(positions)]
+        A = A[:, first : last + 1] if consecutive else np.take(A, positions, axis=1)
     return A[:, 0] if as_objects and single else A
 
 
