@@ -84,6 +84,8 @@ def make_report(
     names = [str(name) for name in (range(len(y)) if called is None else called)]
     if len(names) != len(y):
         raise ValueError(f"{len(names)} row names were given for {len(y)} samples")
+    if y.ndim != 1:
+        raise ValueError(f"a report is about one target, y has shape {y.shape}: make one for each column")
     groups = None if groups is None else np.asarray(groups)
     if groups is not None and len(groups) != len(y):
         raise ValueError(f"{len(groups)} groups were given for {len(y)} samples")

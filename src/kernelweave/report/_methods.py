@@ -19,11 +19,12 @@ BASELINE = {True: "majority class", False: "mean of the targets"}
 
 @dataclass(frozen=True)
 class Method:
-    """Something to fit and score on the folds."""
+    """Something to fit and score on the folds; a blind one gets no features."""
 
     name: str
     about: str
     estimator: Any
+    blind: bool = False
 
 
 def methods_for(model: Any, fitted: Any, classify: bool) -> list[Method]:
@@ -31,7 +32,7 @@ def methods_for(model: Any, fitted: Any, classify: bool) -> list[Method]:
     dummy: Any = DummyClassifier(strategy="most_frequent") if classify else DummyRegressor()
     about = "always the most frequent class" if classify else "always the mean of the training targets"
     simpler = _for_classes(model, fitted) if classify else _for_numbers(model)
-    return [Method(MODEL, "", model), *simpler, Method(BASELINE[classify], about, dummy)]
+    return [Method(MODEL, "", model), *simpler, Method(BASELINE[classify], about, dummy, blind=True)]
 
 
 def _for_numbers(model: Any) -> list[Method]:

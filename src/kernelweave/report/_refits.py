@@ -226,8 +226,9 @@ class _Loop:
                 steps = clone(self.steps).fit(seen, self.y[train])
                 seen, held_out = steps.transform(seen), steps.transform(held_out)
             for k, method in enumerate(self.methods):
-                other = fitted_on(method.estimator, seen, self.y[train], groups)
-                self._keep(k, other, held_out, number // per_round, test)
+                known, new = (_nothing(train), _nothing(test)) if method.blind else (seen, held_out)
+                other = fitted_on(method.estimator, known, self.y[train], groups)
+                self._keep(k, other, new, number // per_round, test)
                 if k == 0:
                     self._keep_model(other, held_out, number // per_round, test)
                 done += 1
@@ -282,6 +283,11 @@ class _Loop:
                 HeldOut(method.name, method.about, self.predicted[k], self.decisions[k], shares, measures)
             )
         return made
+
+
+def _nothing(samples: NDArray[np.intp]) -> Array:
+    """Features that say nothing, for a method that looks at none."""
+    return np.zeros((len(samples), 1))
 
 
 def _p_values(parts: list[Any], seed: int, classify: bool) -> Any:

@@ -23,6 +23,8 @@ def section(subject: Subject) -> str:
 def _how(subject: Subject) -> str:
     estimator, refits = subject.estimator, subject.refits
     C = _numbers(np.unique(np.atleast_1d(estimator.C_)))
+    if getattr(estimator, "criterion", "convex") != "convex":
+        return f"C = {C} and the weights were chosen by {estimator.criterion}, again inside each fold."
     if refits.chosen_inside:
         norms = estimator.norms
         what = "C" if norms is None else "C and norm"
