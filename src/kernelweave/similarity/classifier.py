@@ -12,10 +12,9 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._components import fill_in_parameters, nearest
+from .._components import check_switch, fill_in_parameters, nearest
 from .._estimating import (
     TimeShares,
-    check_switch,
     check_two_classes,
     class_columns,
     constant_prediction,
@@ -360,7 +359,8 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted labels."""
-        return self.classes_[_codes(self.decision_function(X))]
+        values = self.decision_function(X)
+        return self.classes_[_codes(values)]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Read models of earlier versions too, which knew no ``auto``."""
