@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._components import fill_in_parameters
 from .._estimating import finite_decision
+from .._numerics.threads import allowed_threads
 from ..banks import Bank, KernelFunction, support
 from ..banks.device_decision import prediction_device
 from ..losses import Loss, make_loss
@@ -149,6 +150,11 @@ class BaseMKL(FitSummary, BaseEstimator):
         self._keep_where_there("lam_", answer.strength)
         self._keep_where_there("view_weights_", group_weights(fits))
         self._keep_where_there("cluster_", bound.bank.cluster_cost)
+        self._look_at(tasks, [fit.values for fit in fits])
+
+    def _look_at(self, tasks: list[Task], values: list[Array]) -> None:
+        """Keep what a reader must know first as ``findings_``, from the decision values of the training samples."""
+        self.findings_: tuple[str, ...] = ()
 
     def _keep_bound(self, bound: Bound) -> None:
         """Keep what is known of kernels and bank."""
@@ -187,7 +193,8 @@ class BaseMKL(FitSummary, BaseEstimator):
         check_is_fitted(self, "dual_coef_")
         # half precision is for storing a bank: prediction computes in single precision then
         dtype = "float32" if dtype_name(self.dtype) in ("float16", "bfloat16") else self.dtype
-        with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence
+        quiet = np.errstate(over="ignore", invalid="ignore")  # told in a sentence
+        with quiet, allowed_threads(self.n_jobs):
             new = new_samples(self, X, self._kind)
             return finite_decision(self._function(new, np.dtype(dtype), prediction_device(self.device, X)))
 
@@ -196,6 +203,8 @@ class BaseMKL(FitSummary, BaseEstimator):
         super().__setstate__(state)
         fill_in_parameters(self)
         self.__dict__.update(self._settled)  # it was a parameter once, without effect
+        if "dual_coef_" in state:
+            self.__dict__.setdefault("findings_", ())  # earlier versions looked for none
         if "_bound" in state:
             self._function = function_of_parts(self.__dict__)
 

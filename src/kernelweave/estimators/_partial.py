@@ -140,6 +140,7 @@ class LearnsOnline(BaseMKL):
         self.kernels_ = stream.bound.kernels
         self.solver_: str | None = plan.solver.registered_as
         self.status_, self.intercept_ = "streaming", 0.0
+        self.findings_ = ()  # what was not kept cannot be judged
         return stream
 
     def _keep_stream(self, stream: Stream, columns: int) -> None:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.model_selection import StratifiedKFold
 
+from .._estimating import check_switch
 from ..banks import Bank, KernelFunction, Term, support
 from ..losses import Hinge
 from ..norms import Uniform
@@ -18,7 +19,7 @@ from ._bind import Bound, fold_bank
 from ._fitting import plain
 from ._margin_lp import largest_margin
 from ._parameters import keep_parameters
-from ._plan import Plan, check_positive, check_switch
+from ._plan import Plan, check_positive
 from ._rules import only
 from ._structure import refuse_fixed_parts
 from ._tasks import Task
@@ -152,7 +153,8 @@ class LPBetaClassifier(MKLClassifier):
         leads = _leads(y, outputs)
         self.nu_ = self._best_nu(leads, weight, fold_of)
         self.weights_, self.rho_, _ = largest_margin(leads, self.nu_, weight)
-        self._train_all(bound, y, np.outer(chosen, weight))
+        values = self._train_all(bound, y, np.outer(chosen, weight))
+        self._look_at(tasks, [values])
         self._keep_bound(bound)
         self.n_passes_ = bank.passes
 
@@ -212,19 +214,23 @@ class LPBetaClassifier(MKLClassifier):
                 right[k] += float(weight[test] @ (np.min(leads[test] @ beta, axis=1) > 0))
         return nus[int(np.argmax(right))]
 
-    def _train_all(self, bound: Bound, y: Array, costs: Array) -> None:
-        """SVMs on all samples, for kernels with weight: a function with coefficients of its own for each."""
+    def _train_all(self, bound: Bound, y: Array, costs: Array) -> Array:
+        """Train SVMs on all samples, for kernels with weight; return the decision values of these samples."""
         m = bound.bank.m
+        values = np.zeros(y.shape)
         self.dual_coef_ = np.zeros((*y.shape, m))
         self.intercept_: Any = 0.0 if y.ndim == 1 else np.zeros(y.shape[1])
         terms = []
         for j in map(int, np.flatnonzero(self.weights_)):
-            svm = self._svm(bound.bank.combine(only(j, m)), y, costs[j])
+            K = bound.bank.combine(only(j, m))
+            svm = self._svm(K, y, costs[j])
+            values += self.weights_[j] * (K @ svm.beta + svm.intercept)
             self.dual_coef_[..., j] = svm.beta
             self.intercept_ = self.intercept_ + self.weights_[j] * svm.intercept
             terms.append(Term.of(bound.kernels, np.array([j]), self.weights_, svm.beta))
         self.support_ = support(self.dual_coef_.reshape(len(y), -1))
         self._function = KernelFunction(terms, self.intercept_, m)
+        return values
 
 
 def _banks_of_folds(

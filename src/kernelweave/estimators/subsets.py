@@ -132,6 +132,20 @@ class SubsetFits:
         return float(np.mean(labels_of(values, self.estimator.classes_) == y))
 
     @one_call
+    def weights(self, kernels: Index, factor: float = 1.0) -> Array:
+        """Return the weights of some kernels, fitted on all samples at ``factor`` times C; the mean over problems."""
+        some = self._training(kernels)
+        whole = self.plan.bank.missing == "error"
+        bound = (
+            Bound(self.bound.bank.select(kernels), self.bound.kernels, some)
+            if whole
+            else bind(some, self.plan.bank)
+        )
+        plan, tasks = self._on(some, [replace(task, C=factor * task.C) for task in self.tasks])
+        fits, _ = fit_tasks(bound, plan, self.estimator._by_rule(tasks, bound.bank, plan))
+        return np.asarray(np.mean([fit.weights for fit in fits], axis=0))
+
+    @one_call
     def model(self, kernels: Index, views: Sequence[str] = ()) -> BaseMKL:
         """Return the estimator fitted on some kernels; ``views`` are those it looks at, where they have names."""
         if self.training.kernels is None:

@@ -3,8 +3,10 @@
 from ..similarity import Agreement, Indefiniteness, agreement, indefiniteness
 from .explain import Contributions, contributions, feature_weights
 from .groups import group_table
+from .importance import ViewImportance, view_importance
 from .late_views import WithoutView, WithView, add_view, drop_view
 from .permutation import view_p_values
+from .shapley import ShapleyValues, shapley_values
 from .stability import WeightStability, weight_stability
 from .subsets import view_subsets
 from .variance import VarianceSplit, r2_split, split_r2, variance_shares
@@ -14,7 +16,9 @@ __all__ = [
     "Agreement",
     "Contributions",
     "Indefiniteness",
+    "ShapleyValues",
     "VarianceSplit",
+    "ViewImportance",
     "WeightStability",
     "WithView",
     "WithoutView",
@@ -29,8 +33,10 @@ __all__ = [
     "kernel_families",
     "kernel_views",
     "r2_split",
+    "shapley_values",
     "split_r2",
     "variance_shares",
+    "view_importance",
     "view_p_values",
     "view_subsets",
     "weight_stability",
