@@ -19,7 +19,7 @@ from inspect import signature
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
-from sklearn import get_config
+from sklearn import get_config  # type: ignore[attr-defined]  # its stub does not know it
 from sklearn.base import BaseEstimator
 
 __all__ = ["Component", "Registry", "ShownInNotebooks", "fill_in_parameters", "nearest"]

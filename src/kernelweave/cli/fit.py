@@ -143,7 +143,7 @@ def fit(
     from .. import __version__
     from .._numerics.interrupts import one_interrupt
     from ..persistence import save
-    from ._describe import describe
+    from ._describe import FACTS, describe
     from ._training import Options, train
 
     quiet = quiet or as_json
@@ -157,10 +157,10 @@ def fit(
         work.winding_up = True  # the model is written even where Ctrl-C is pressed again
         trained.note.command = _command()
         note = trained.note.as_dict()
+        facts: dict[str, Any] = describe(trained.model, {"kernelweave": __version__, "note": note})
         # before the report: one that fails, or is interrupted, does not lose the fit
         if model is not None:
-            save(trained.model, model, note=note)
-        facts: dict[str, Any] = describe(trained.model, {"kernelweave": __version__, "note": note})
+            save(trained.model, model, note=note | {FACTS: facts})
     facts["written"] = {"model": model and str(model), "report": None}
     kept = f"the model is written to {model}" if model else "nothing was written"
     failed = None

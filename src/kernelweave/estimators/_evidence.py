@@ -11,11 +11,11 @@ import numpy as np
 
 from ..banks import Bank
 from ..banks.memory import parse_bytes, refuse
-from ..evidence import Choice, Criterion, Design, Folds, LeaveOneOut, Reml, choose_weights
+from ..evidence import Choice, Criterion, Design, Folds, LeaveOneOut, Reml, batch_size, choose_weights
 from ..exceptions import KernelWeaveWarning
 from ..problems import Certificate
 from ._plan import Plan
-from ._types import Array, Codes
+from ._types import Array, Codes, Device
 
 __all__ = ["EVIDENCE", "Evidence", "by_evidence", "criterion_of"]
 
@@ -107,35 +107,57 @@ def by_evidence(
     weight: Array,
     criterion: Criterion,
     targets_in_batch: int | None,
+    device: Device = None,
 ) -> Evidence:
-    """Choose weights for the targets ``(n, t)``, and certify the ridge regressions with them."""
+    """Choose weights for the targets ``(n, t)``, on a device where one is named, and certify the ridge regressions."""
     used = np.flatnonzero(weight > 0)
+    _refuse_too_many(Y, plan)
     stack = _matrices(bank, used, plan)
     if criterion.name == "loo":
         _warn_of_repeated_rows(stack)
-    design = Design.of(stack, weight[used], plan.fit_intercept)
-    targets = Y[used]
+    design = Design.of(stack, weight[used], plan.fit_intercept, single=True)
+    targets = Y if used.size == len(Y) else Y[used]
     with _progress(plan.verbose, Y.shape[1]) as progress:
-        choice = choose_weights(design, targets, criterion, targets_in_batch, progress)
+        placed = design if device is None else design.on(device)
+        choice = choose_weights(placed, targets, criterion, targets_in_batch, progress)
     weights = choice.weights * design.scale
     total = weights.sum(axis=1)
     shares = weights / np.where(total > 0, total, 1.0)[:, None]
-    beta = np.zeros(Y.shape)
-    beta[used] = (design.root[:, None] * choice.coef) * total
-    decision = _decision(stack, shares, beta[used])
-    intercept = np.zeros(Y.shape[1])
-    if plan.fit_intercept:
-        intercept = weight[used] @ (targets - decision) / np.sum(weight)
-    noise = np.sum(design.targets(targets) * choice.coef, axis=0) / max(design.freedom, 1)
-    primal, dual = _bounds(targets, beta[used], decision, intercept, 0.5 * total, weight[used])
-    return Evidence(shares, beta, intercept, 0.5 * total, primal, dual, noise, choice)
+    t = Y.shape[1]
+    out = Evidence(
+        shares, np.zeros(Y.shape), np.zeros(t), 0.5 * total, np.zeros(t), np.zeros(t), np.zeros(t), choice
+    )
+    size = targets_in_batch or batch_size(design)
+    for at in (slice(first, first + size) for first in range(0, t, size)):
+        part = targets[:, at]
+        out.noise[at] = np.sum(design.targets(part) * choice.coef[:, at], axis=0) / max(design.freedom, 1)
+        beta = (design.root[:, None] * choice.coef[:, at]) * total[at]
+        out.beta[used, at] = beta
+        decision = _decision(stack, shares[at], beta)
+        if plan.fit_intercept:
+            out.intercept[at] = weight[used] @ (part - decision) / np.sum(weight)
+        bounds = _bounds(part, beta, decision, out.intercept[at], 0.5 * total[at], weight[used])
+        out.primal[at], out.dual[at] = bounds
+    return out
+
+
+def _refuse_too_many(Y: Array, plan: Plan) -> None:
+    """Raise where targets and their coefficients do not fit into memory, before anything is computed."""
+    # the targets, coefficients of the choice, of the model and of its function
+    needed, budget = 4 * 8 * Y.size, parse_bytes(plan.bank.memory_budget)
+    if needed > budget:
+        few = max(1, budget // (4 * 8 * len(Y)))
+        raise refuse(
+            f"{Y.shape[1]:,} targets of {len(Y):,} samples, four times over,", needed, budget,
+            [f"fits of {few:,} targets at a time, which do not depend on each other", "a larger memory_budget"],
+        )  # fmt: skip
 
 
 def _matrices(bank: Bank, used: Codes, plan: Plan) -> Array:
     """Return the kernels of the bank as an array ``(m, n, n)``, or refuse what does not fit."""
     if bank.on_device or bank.streams or bank.cluster_cost is not None:
         raise ValueError(
-            "weights by evidence need kernels in memory: leave out device and storage, or take criterion='convex'"
+            "weights by evidence need kernels in memory: leave out storage, or take criterion='convex'"
         )
     needed, budget = 3 * 8 * bank.m * used.size**2, parse_bytes(plan.bank.memory_budget)
     if needed > budget:

@@ -52,6 +52,8 @@ class Chosen:
     tasks: list[Task]
     score: float
     table: pd.DataFrame
+    #: positions of held-out samples and their decision values with the chosen pair, one pair of arrays per fold
+    held_out: list[tuple[Codes, Array]]
 
 
 @dataclass
@@ -85,6 +87,8 @@ class Search:
     rows: list[dict[str, object]] = field(default_factory=list)
     #: where each pair of plan and C ended, on the last fold that had it
     points: dict[tuple[int, float], list[Point]] = field(default_factory=dict)
+    #: what each pair said of the samples that it had not seen
+    held_out: dict[tuple[int, float], list[tuple[Codes, Array]]] = field(default_factory=dict)
 
     def run(self) -> pd.DataFrame:
         """Return a row per fit that was finished; an interrupt or the end of the time leaves what there is."""
@@ -94,7 +98,9 @@ class Search:
             for fold, (_, test) in enumerate(self.splits):
                 for place, tried in self._on_fold(fold):
                     key = {"choice": place, "norm": self.plans[place].norm.label, "C": tried.C, "fold": fold}
-                    self.rows.append({**key, "score": self.score(tried.values[test], test), **tried.facts})
+                    values = tried.values[test]
+                    self.rows.append({**key, "score": self.score(values, test), **tried.facts})
+                    self.held_out.setdefault((place, tried.C), []).append((test, values))
                     self.points[place, tried.C] = tried.points
                     if self.stops.used_up:
                         break
@@ -117,8 +123,9 @@ class Search:
             for task, start in zip(self.tasks, starts, strict=True)
         ]
         return Chosen(
-            self.plans[place], int(place), float(C), tasks, float(means.max()), table.drop(columns="choice")
-        )
+            self.plans[place], int(place), float(C), tasks, float(means.max()), table.drop(columns="choice"),
+            self.held_out[best],
+        )  # fmt: skip
 
     def _judged(self, table: pd.DataFrame) -> pd.DataFrame:
         """Return the part of the table to choose by: the complete folds where the search was cut short after one."""

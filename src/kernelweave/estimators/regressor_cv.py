@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Self
 
@@ -12,10 +13,10 @@ from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring, r2_score
 from sklearn.model_selection import BaseCrossValidator, check_cv
 
-from .._estimating import TimeShares, one_fit, weigh_samples
+from .._estimating import TimeShares, end_of_grid, one_fit, weigh_samples
 from ..banks import KernelFunction, support
+from ..banks.devices import device_of
 from ..cluster import in_memory
-from ..views import join_on
 from ._bind import Bound, bind
 from ._deviation import Spread
 from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of
@@ -29,6 +30,7 @@ from ._types import (
     Callback,
     Codes,
     Column,
+    Device,
     FileName,
     KernelsLike,
     LossLike,
@@ -69,10 +71,13 @@ class MKLRegressorCV(MKLRegressor):
     targets_in_batch : int, optional
         Targets that the criteria by evidence work on together; by default as many as go well with memory.  The answer
         does not depend on it.
+    device : {"cuda", "cpu"}, optional
+        Where torch chooses weights by evidence; None is NumPy in memory, which answers the same.
     multi_output : {"each", "shared"}, default="each"
         Whether the convex criterion chooses for every target by itself.
     **others
-        As for ``MKLRegressor``; its ``C`` is not used.  Kernels are centred by default.
+        As for ``MKLRegressor``; its ``C`` is not used.  Kernels are centred by default.  ``missing`` goes with the
+        criteria ``convex``, whose folds are completed by their own training samples, and ``reml``.
 
     Attributes
     ----------
@@ -142,6 +147,8 @@ class MKLRegressorCV(MKLRegressor):
         callback: Callback | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        device: Device = None,
+        missing: str = "error",
         multi_output: str = "each",
     ) -> None:
         keep_parameters(self, locals())
@@ -163,7 +170,8 @@ class MKLRegressorCV(MKLRegressor):
         """
         plan = self._plan()
         self._check_options(plan, groups)
-        X, Y = join_on(X, y), self._targets(y)
+        X, y = self._joined(X, y)
+        Y = self._targets(y)
         training = self._training(X, plan.bank, len(Y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
@@ -184,9 +192,11 @@ class MKLRegressorCV(MKLRegressor):
             )
         refuse_fixed_parts(plan.norm, len(training.names), f"criterion={self.criterion!r}")
         criterion = criterion_of(self.criterion, splits, weight)
-        bound = bind(training, plan.bank)
+        bound = bind(replace(training, device=None), plan.bank)  # kernels go to the device from memory
         table = Y if Y.ndim == 2 else Y[:, None]
-        evidence = by_evidence(bound.bank, plan, table, weight, criterion, self.targets_in_batch)
+        evidence = by_evidence(
+            bound.bank, plan, table, weight, criterion, self.targets_in_batch, training.device
+        )
         self._keep_evidence(bound, plan, evidence, Y.ndim == 2)
         self._spread = Spread(evidence.noise, evidence.alpha, weight, self.support_, plan.fit_intercept)
         return self
@@ -202,7 +212,20 @@ class MKLRegressorCV(MKLRegressor):
             )
         if self.criterion == "convex":
             refuse_centred_cosine(plan, "MKLRegressor")
+            if self.device is not None:
+                raise ValueError(
+                    "a device goes with the criteria by evidence; for convex problems take MKLRegressor(device=...)"
+                )
             return
+        if plan.bank.missing != "error" and self.criterion != "reml":
+            raise ValueError(
+                f"criterion={self.criterion!r} leaves samples out of kernels that are completed with all of them: with "
+                f"missing={plan.bank.missing!r} take 'reml', or 'convex', which completes every fold by itself"
+            )
+        if self.device is not None and device_of(self.device).type == "mps":
+            raise ValueError(
+                "weights by evidence need double precision, which 'mps' has not: use device=None"
+            )
         if not plan.loss.least_squares:
             raise ValueError(f"criterion={self.criterion!r} is for loss='squared': take criterion='convex'")
         if self.norms is not None:
@@ -249,6 +272,7 @@ class MKLRegressorCV(MKLRegressor):
         self._solve(bound, chosen[0].plan, solved)
         C = np.array([one.C for one in chosen])
         self.C_ = C if several else float(C[0])
+        self.findings_ = _ends_of_grid(C, Cs)
         self._keep_spread(solved, plan)
         self.alpha_ = 0.5 / self.C_
         gaps = np.array([one.relative_gap for one in self.certificates_])
@@ -287,13 +311,14 @@ class MKLRegressorCV(MKLRegressor):
             choice.status,
         )
         self.status_ = "stationary" if set(choice.status) <= {"stationary", "constant"} else "max_steps"
-        self.solver_, self.n_iter_ = self.criterion, choice.factorisations
+        self.solver_, self.n_iter_ = self.criterion, int(choice.factorisations[0])
         self.n_passes_ = bound.bank.passes
         self.support_ = support(self.dual_coef_)
         self._keep_bound(bound)
         self._function = KernelFunction.mixture(
             bound.kernels, self.weights_, self.dual_coef_, self.intercept_
         )
+        self.findings_ = ()
         for stale in ("cv_results_", "norm_", "trace_", "certificates_"):
             self._keep_where_there(stale, None)
 
@@ -320,6 +345,16 @@ class MKLRegressorCV(MKLRegressor):
                 "status": status,
             }
         )
+
+
+def _ends_of_grid(chosen: Array, Cs: Array) -> tuple[str, ...]:
+    """Say which ends of the values of C were chosen, and for how many of several targets."""
+    sentences = []
+    for C in np.unique(chosen):
+        count = int(np.count_nonzero(chosen == C))
+        of = "" if chosen.size == 1 else f" for {count} of {chosen.size} targets"
+        sentences.append(end_of_grid(float(C), Cs, of))
+    return tuple(sentence for sentence in sentences if sentence is not None)
 
 
 class _KnownPredictions(RegressorMixin, BaseEstimator):

@@ -1,8 +1,9 @@
 """Weights of kernels chosen by evidence, for every target by itself: marginal likelihood, samples left out, folds."""
 
-from .choice import Choice, choose_weights
+from .choice import Choice, batch_size, choose_weights
 from .criteria import Criterion, Folds, LeaveOneOut, Look, Reml, log_likelihood
-from .design import Design, Points
+from .design import Design
+from .points import Points
 
 __all__ = [
     "Choice",
@@ -13,6 +14,7 @@ __all__ = [
     "Look",
     "Points",
     "Reml",
+    "batch_size",
     "choose_weights",
     "log_likelihood",
 ]

@@ -21,6 +21,7 @@ from ._selection import describe as describe_columns
 from ._views import view_of
 from .always import always
 from .approximate import nystroem
+from .chosen import Chosen
 from .combined import summed
 from .covariances import matern, periodic, rational_quadratic
 from .distance import from_distance
@@ -37,6 +38,7 @@ from .stationary import gaussian, laplacian
 from .view_columns import column_groups
 
 __all__ = [
+    "Chosen",
     "Kernel",
     "KernelSpec",
     "NumericKernel",

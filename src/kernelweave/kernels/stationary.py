@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any, overload
 
 import numpy as np
+from scipy.sparse import issparse
 
 from ._algebra import Stack
 from ._distances import cityblock, sqeuclidean
@@ -88,6 +89,7 @@ class Gaussian(OfDistance, registered_as="gaussian"):
     """``exp(-|x - x'|^2 / (2 width^2))``; see :func:`gaussian`."""
 
     accepts_sparse = True
+    quick = True
 
     @property
     def exponent(self) -> float:
@@ -98,6 +100,10 @@ class Gaussian(OfDistance, registered_as="gaussian"):
     def base_key(self) -> Hashable:
         """All widths share the squared distances."""
         return "sqeuclidean", None
+
+    def points(self, A: Any) -> np.ndarray | None:
+        """Return the samples themselves, unless they are sparse."""
+        return None if issparse(A) else self._clean(A)
 
     def _base(self, A: Any, B: Any) -> np.ndarray:
         return sqeuclidean(A, B)

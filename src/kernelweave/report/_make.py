@@ -10,7 +10,8 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from ..inspection import final_estimator
-from ..views import as_views, is_views, join_on
+from ..inspection.views import paired
+from ..views import Views
 from ._html import document
 from ._refits import refit as refit_on_folds
 from ._subject import Subject
@@ -76,10 +77,9 @@ def make_report(
     """
     estimator = final_estimator(model)
     check_is_fitted(estimator, "weights_")
-    if is_views(X, len(y)) and refit is None:
-        X = as_views(join_on(X, y))
-    y = np.asarray(y)
-    names = [str(i) for i in range(len(y))] if row_names is None else [str(name) for name in row_names]
+    X, y = paired(model, X, y) if refit is None else (X, np.asarray(y))
+    called = X.index if row_names is None and isinstance(X, Views) else row_names
+    names = [str(name) for name in (range(len(y)) if called is None else called)]
     if len(names) != len(y):
         raise ValueError(f"{len(names)} row names were given for {len(y)} samples")
     groups = None if groups is None else np.asarray(groups)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +14,7 @@ from .._numerics.significance import holm
 from ..exceptions import KernelWeaveWarning
 from .holder import Views
 
-__all__ = ["MissingRates", "pattern_table", "refuse_missing", "warn_of_classes"]
+__all__ = ["MissingRates", "Presence", "pattern_table", "refuse_missing", "warn_of_classes"]
 
 #: warnings need a difference of shares at least this large, with a p-value at most that small
 LEAST_DIFFERENCE = 0.15
@@ -22,21 +23,50 @@ LARGEST_P = 1e-3
 FEW = 20
 
 
-def refuse_missing(views: Views) -> None:
-    """Raise where a sample lacks a view, naming the view, how many lack it and what to write."""
+@dataclass
+class Presence:
+    """Who has what, of anything that samples have or lack as a whole; ``Views`` say the same of themselves.
+
+    Parameters
+    ----------
+    names : sequence of str
+    present : bool array of shape (n, number of names)
+    """
+
+    names: Sequence[str]
+    present: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.present)
+
+
+def refuse_missing(views: Views, completes: bool = True, fitted: bool = False) -> None:
+    """Raise where a sample lacks a view, naming the view, how many lack it and what to write.
+
+    ``completes`` says whether the estimator has a parameter ``missing``, ``fitted`` that the samples are new ones.
+    """
     lacking = views.lacking()
     if not lacking:
         return
     name, count = max(lacking.items(), key=lambda item: item[1])
     others = f" ({len(lacking)} views are missing for some)" if len(lacking) > 1 else ""
-    raise ValueError(
-        f"view {name!r} is missing for {count} of {len(views)} samples{others}: write missing='predict' to complete it "
-        "from the views that are there, missing='mean' to put the mean in its place, or leave the view or these "
-        "samples out; at prediction the model must have been fitted so"
-    )
+    said = f"view {name!r} is missing for {count} of {len(views)} samples{others}: "
+    if not completes:
+        raise ValueError(
+            said
+            + "this estimator needs all views of every sample; leave out the view or these samples, or take "
+            "MKLClassifier or MKLRegressor with missing='predict'"
+        )
+    ways = "missing='predict' to complete it from the views that are there, or missing='mean' to put its mean there"
+    if fitted:
+        raise ValueError(
+            said + f"fit the model with {ways}; where all new samples lack it, fit without it "
+            "(inspection.drop_view)"
+        )
+    raise ValueError(said + f"write {ways}; or leave out the view or these samples")
 
 
-def warn_of_classes(views: Views, codes: NDArray[np.intp], classes: Any) -> None:
+def warn_of_classes(views: Views | Presence, codes: NDArray[np.intp], classes: Any) -> None:
     """Warn where a view is missing more often in one class than in another: the pattern itself would be learnt."""
     shares = []
     p_values = []
@@ -75,11 +105,11 @@ class MissingRates:
     n: int
 
     @classmethod
-    def of(cls, views: Views) -> MissingRates:
+    def of(cls, views: Views | Presence) -> MissingRates:
         """Count on the training samples."""
         return cls(list(views.names), np.count_nonzero(~views.present, axis=0), len(views))
 
-    def warn_of_change(self, new: Views) -> None:
+    def warn_of_change(self, new: Views | Presence) -> None:
         """Warn where new samples lack views far more often than the training samples did."""
         if len(new) < FEW:
             return

@@ -52,7 +52,7 @@ def linear_features(subject: Subject) -> list[str]:
     summed = weights.groupby(["view", "feature"], sort=False)[columns].sum().reset_index()
     sizes = summed.groupby("view", sort=False).size()
     singles = summed[summed["view"].map(sizes) == 1]
-    tables = []
+    tables: list[str] = []
     for view, share in _linear_shares(subject, set(weights["kernel"])).items():
         if sizes.get(view, 0) > 1 and len(tables) < MOST_VIEWS:
             caption = f"{view}: linear kernels have {percent(share, 0)} of its weight"
