@@ -12,9 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._components import check_switch, fill_in_parameters, nearest
+from .._components import fill_in_parameters, nearest
 from .._estimating import (
     TimeShares,
+    check_switch,
     check_two_classes,
     class_columns,
     constant_prediction,
