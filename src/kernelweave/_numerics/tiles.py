@@ -42,7 +42,7 @@ class Factor(NamedTuple):
 
 
 def factorise(matrix: Array) -> Factor:
-    """Return the lower Cholesky factor of a symmetric matrix, which is overwritten; ``LinAlgError`` where there is none.
+    """Return the lower Cholesky factor of a symmetric matrix, which is overwritten, or raise ``LinAlgError``.
 
     >>> factorise(np.array([[4.0, 2.0], [2.0, 2.0]])).lower
     array([[2., 0.],
@@ -69,7 +69,7 @@ def factorise(matrix: Array) -> Factor:
             below = tiles[k + 1 :]
             in_threads(scale, below)
             in_threads(take_off, [(i, j) for p, i in enumerate(below) for j in below[: p + 1]])
-    for k, here in enumerate(tiles):
+    for here in tiles:
         matrix[: here.start, here] = 0.0
     return Factor(matrix, inverses)
 
