@@ -39,6 +39,11 @@ class Wrapper(Kernel):
         return self.kernel.sure
 
     @property
+    def settled(self) -> bool:  # type: ignore[override]
+        """Whether the kernel inside has learnt all there is to learn."""
+        return self.kernel.settled
+
+    @property
     def quick(self) -> bool:  # type: ignore[override]
         """Whether the base of the kernel inside costs next to nothing."""
         return self.kernel.quick
@@ -225,6 +230,8 @@ class OnColumns(Wrapper):
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OnColumns:
         """Settle the kernel inside on the chosen columns; what it shares is kept apart from other columns."""
+        if self.kernel.settled:
+            return self
         aside = None if shared is None else shared.setdefault(("columns", repr(self.columns)), {})
         inside = self.kernel.resolve(self._picked(A), aside)
         return self if inside is self.kernel else OnColumns(inside, self.columns, self.label, self.single)
