@@ -187,6 +187,13 @@ class Kernel(KernelSpec):
         """Return rows of numbers whose squared distances are the base, checked; None where the base is another."""
         return None
 
+    def waves(self, n_columns: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return columns and frequencies whose cosines, then sines, are the features; None where they are not.
+
+        Every frequency gives one of each, and rows have length one.
+        """
+        return None
+
     def looks_at(self, n_columns: int) -> frozenset[int]:
         """Return the columns, of so many, that the kernel depends on; asked of expanded kernels."""
         return frozenset(range(n_columns))

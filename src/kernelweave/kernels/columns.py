@@ -39,11 +39,6 @@ class Wrapper(Kernel):
         return self.kernel.sure
 
     @property
-    def settled(self) -> bool:  # type: ignore[override]
-        """Whether the kernel inside has learnt all there is to learn."""
-        return self.kernel.settled
-
-    @property
     def quick(self) -> bool:  # type: ignore[override]
         """Whether the base of the kernel inside costs next to nothing."""
         return self.kernel.quick
@@ -95,6 +90,11 @@ class Named(Wrapper):
         return self.kernel._picks_columns
 
     @property
+    def settled(self) -> bool:  # type: ignore[override]
+        """Whether the kernel inside has learnt all there is to learn."""
+        return self.kernel.settled
+
+    @property
     def base_key(self) -> Hashable:
         """A name does not change the base matrix."""
         return self.kernel.base_key
@@ -114,6 +114,10 @@ class Named(Wrapper):
     def features(self, A: Any) -> Any:
         """Return the features of the kernel inside."""
         return self.kernel.features(A)
+
+    def waves(self, n_columns: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return those of the kernel inside."""
+        return self.kernel.waves(n_columns)
 
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
         """Return the columns of the kernel inside."""
@@ -168,6 +172,11 @@ class OnColumns(Wrapper):
         return f"{self.kernel.name} on {self.label or describe(self.columns)}"
 
     @property
+    def settled(self) -> bool:  # type: ignore[override]
+        """Whether the kernel inside has learnt all there is to learn."""
+        return self.kernel.settled
+
+    @property
     def base_key(self) -> Hashable:
         """The key of the kernel inside with these columns in the place of its None."""
         inside = self.kernel.base_key
@@ -205,6 +214,12 @@ class OnColumns(Wrapper):
         """Return the chosen columns."""
         return frozenset(pick(self.columns, Schema(n_columns))[0])
 
+    def waves(self, n_columns: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return those of the kernel inside, on the chosen columns."""
+        chosen = np.asarray(pick(self.columns, Schema(n_columns))[0], dtype=np.intp)
+        inside = self.kernel.waves(chosen.size)
+        return None if inside is None else (chosen[inside[0]], inside[1])
+
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
         """Return those of the chosen columns that the kernel inside uses as they are."""
         return self._among_chosen(self.kernel.feature_columns)
@@ -230,7 +245,7 @@ class OnColumns(Wrapper):
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OnColumns:
         """Settle the kernel inside on the chosen columns; what it shares is kept apart from other columns."""
-        if self.kernel.settled:
+        if self.settled:
             return self
         aside = None if shared is None else shared.setdefault(("columns", repr(self.columns)), {})
         inside = self.kernel.resolve(self._picked(A), aside)

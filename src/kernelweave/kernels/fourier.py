@@ -68,6 +68,10 @@ class RandomFourier(Explicit, registered_as="random_fourier"):
             )
         return _waves(A @ self.frequencies)
 
+    def waves(self, n_columns: int) -> tuple[np.ndarray, np.ndarray] | None:
+        """Return all columns, and the frequencies once they are drawn."""
+        return None if self.frequencies is None else (np.arange(len(self.frequencies)), self.frequencies)
+
     def rank(self, n_columns: int) -> int:
         """Return the number of features."""
         return int(self.n_features)

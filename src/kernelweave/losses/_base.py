@@ -98,6 +98,19 @@ class Loss(Component):
         """Derivative in f; at a corner one of the subgradients."""
         raise NotImplementedError
 
+    def on_tensors(self, y: Any, f: Any) -> tuple[Any, Any]:
+        """``value`` and ``gradient`` of torch's tensors, by methods of theirs; see ``computes_tensors``."""
+        raise NotImplementedError
+
+    @property
+    def computes_tensors(self) -> bool:
+        """Whether ``on_tensors`` says of tensors what the other methods say of arrays: they are of one class."""
+        owners = {
+            next(kind for kind in type(self).__mro__ if name in vars(kind))
+            for name in ("on_tensors", "value", "gradient")
+        }
+        return len(owners) == 1 and owners != {Loss} and type(self).total is Loss.total
+
     def curvature(self, y: Array, f: Array) -> Array:
         """Second derivative in f."""
         raise NotImplementedError

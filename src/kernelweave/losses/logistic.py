@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 from scipy.special import expit, xlog1py, xlogy
 
@@ -36,6 +38,10 @@ class Logistic(Loss, registered_as="logistic"):
 
     def gradient(self, y: Array, f: Array) -> Array:
         return -y * expit(-y * f)
+
+    def on_tensors(self, y: Any, f: Any) -> tuple[Any, Any]:
+        against = -y * f
+        return against.relu() + (-against.abs()).exp().log1p(), -y * against.sigmoid()
 
     def curvature(self, y: Array, f: Array) -> Array:
         p = expit(-np.abs(f))

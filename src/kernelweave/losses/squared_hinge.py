@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from ._base import Array, Loss, QuadraticDual
@@ -21,6 +23,10 @@ class SquaredHinge(Loss, registered_as="squared_hinge"):
 
     def gradient(self, y: Array, f: Array) -> Array:
         return -2.0 * y * np.maximum(0.0, 1.0 - y * f)
+
+    def on_tensors(self, y: Any, f: Any) -> tuple[Any, Any]:
+        room = (1.0 - y * f).relu()
+        return room * room, -2.0 * y * room
 
     def conjugate(self, y: Array, u: Array) -> Array:
         a = -y * u
