@@ -1,149 +1,112 @@
-"""Explicit features that a device computes, multiplies and charges, against those of the host."""
-
-from __future__ import annotations
+"""Explicit features on a device: the same numbers as on the host, from features made on either."""
 
 import numpy as np
 import pytest
 
+from kernelweave import MKLClassifier, losses
+from kernelweave import kernels as kw
+from kernelweave.banks.normalise import Normaliser
+from kernelweave.banks.streaming import StreamingBank
+from kernelweave.banks.torch_features import torch_feature_bank
+
 torch = pytest.importorskip("torch")
 
-from kernelweave import MKLClassifier  # noqa: E402
-from kernelweave import kernels as kw  # noqa: E402
-from kernelweave.banks import StreamingBank, torch_features  # noqa: E402
-from kernelweave.banks.device_maps import DeviceMap  # noqa: E402
-from kernelweave.kernels import stack_features  # noqa: E402
-from kernelweave.losses import make_loss, registry  # noqa: E402
-
-CPU = torch.device("cpu")
+PORTABLE = [name for name, loss in losses.registry.items() if loss.portable]
 
 
-@pytest.fixture
-def rows():
-    return np.random.default_rng(0).normal(size=(50, 6))
+def samples(n=200, columns=5, seed=0):
+    return np.random.default_rng(seed).normal(size=(n, columns))
 
 
-def settled(X):
-    spec = kw.per_view({"a": [0, 2], "b": [5, 3, 1]}, kw.random_fourier(1.5, n_features=8)) + kw.linear().on(
-        [4, 0]
+def settled(X, *kernels):
+    return [kernel.resolve(X) for kernel in kernels]
+
+
+@pytest.mark.parametrize("name", PORTABLE)
+def test_losses_give_the_same_numbers_in_torch(name):
+    loss = losses.make_loss(name)
+    f = np.concatenate([np.linspace(-40.0, 40.0, 81), [-1e4, 1e4, 1.0, -1.0]])
+    for label in (-1.0, 1.0):
+        y = np.full(f.shape, label)
+        for of in (loss.value, loss.gradient):
+            there = of(torch.as_tensor(y), torch.as_tensor(f)).numpy()
+            np.testing.assert_allclose(there, of(y, f), rtol=1e-14, atol=1e-300)
+
+
+@pytest.mark.parametrize(
+    "kernel",
+    [
+        kw.random_fourier(1.5, n_features=20),
+        kw.random_fourier(0.7, n_features=20).on([3, 1]).named("two"),
+        kw.linear(),
+        kw.linear().on([0, 4]),
+        kw.linear().recentred(samples() + 3.0),
+    ],
+)
+def test_portable_features_are_the_features(kernel):
+    X = samples()
+    (kernel,) = settled(X, kernel)
+    there = kernel.portable_features(torch.as_tensor(X)).numpy()
+    np.testing.assert_allclose(there, kernel.features(X), atol=1e-14)
+
+
+@pytest.mark.parametrize("dtype", ["float64", "float32", "float16", "bfloat16"])
+@pytest.mark.parametrize("made", ["there", "on the host"])
+def test_sweeps_agree_with_the_host(dtype, made):
+    X, rng = samples(), np.random.default_rng(1)
+    kernels = settled(X, kw.random_fourier(1.5, n_features=20), kw.linear())
+    if made == "on the host":
+        kernels += settled(X, kw.nystroem(kw.gaussian(2.0), rank=7))
+    host = StreamingBank(kernels, X)
+    normaliser = Normaliser.empty("trace", False, len(kernels), len(X), [k.name for k in kernels])
+    bank = torch_feature_bank(
+        kernels, X, normaliser, torch.device("cpu"), dtype=dtype, memory_budget=None, threads=1
     )
-    spec = spec + kw.random_fourier(2.0, n_features=6).named("all") + kw.linear()
-    return [kernel.resolve(X) for kernel in spec.expand(kw.Schema.of(X))]
+    assert (bank.computed is not None) == (made == "there")
+    near = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-3, "bfloat16": 2e-2}[dtype]
+    w, b, y = (
+        rng.normal(size=(bank.starts[-1], 1)),
+        np.array([0.3]),
+        np.where(rng.random(200) > 0.5, 1.0, -1.0),
+    )
+    c = rng.random(200)
+    size = np.abs(host.forward(w)).max()
+    np.testing.assert_allclose(bank.forward(w), host.forward(w), atol=near * size)
+    np.testing.assert_allclose(bank.adjoint(y), host.adjoint(y), atol=50 * near)
+    for told, expected in zip(
+        bank.loss_sweep(w, b, losses.Logistic(), y, c),
+        host.loss_sweep(w, b, losses.Logistic(), y, c),
+        strict=True,
+    ):
+        np.testing.assert_allclose(told, expected, rtol=near, atol=50 * near)
+    # what certifies is in double precision, whatever is kept
+    np.testing.assert_allclose(bank.exact().forward(w), host.forward(w), atol=1e-12 * size)
+    np.testing.assert_allclose(bank.mean_squares(), host.mean_squares(), rtol=near)
 
 
-@pytest.fixture(params=["float64", "float32", "float16"])
-def bank(request, rows, monkeypatch):
-    monkeypatch.setattr(torch_features, "BLOCK_ROWS", 16)
-    kernels = settled(rows)
-    source = StreamingBank(kernels, rows, np.linspace(0.5, 2.0, len(kernels)))
-    made = DeviceMap.of(kernels, rows, CPU)
-    assert made is not None
-    bank = torch_features.TorchFeatureBank(source, CPU, getattr(torch, request.param), made)
-    tolerance = {"float64": 1e-12, "float32": 1e-5, "float16": 2e-2}[request.param]
-    return bank, stack_features(kernels, rows)[0], tolerance
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_fit_with_features_on_a_device_is_certified_in_double(dtype):
+    X = samples(400)
+    y = np.where(np.sin(2 * X[:, 0]) + 0.3 * X[:, 1] > 0, 1, -1)
+    kernels = [kw.random_fourier(width, n_features=40).on([0, 1]) for width in (0.5, 1.0, 2.0)]
+    settings = {"loss": "logistic", "norm": 1.5, "tol": 1e-3, "storage": "lowrank", "solver": "lbfgs"}
+    there = MKLClassifier(kernels, device="cpu", dtype=dtype, **settings).fit(X, y)
+    host = MKLClassifier(kernels, **settings).fit(X, y)
+    assert there.certificate_.relative_gap <= 1e-3
+    assert there.certificate_.primal == pytest.approx(host.certificate_.primal, rel=2e-3)
 
 
-def test_the_device_computes_the_same_features(rows):
-    kernels = settled(rows)
-    made = DeviceMap.of(kernels, rows, CPU).block(slice(10, 30), torch.float64)
-    np.testing.assert_allclose(made.numpy(), stack_features(kernels, rows)[0][10:30], atol=1e-12)
-
-
-def test_what_the_device_cannot_compute(rows):
-    assert DeviceMap.of([kw.nystroem(kw.gaussian(1.0), 5).resolve(rows)], rows, CPU) is None
-    assert DeviceMap.of(settled(rows), rows.tolist(), CPU) is None
-    rows[3, 3] = np.nan
-    assert DeviceMap.of([kw.linear()], rows, CPU) is None
-
-
-@pytest.mark.parametrize("columns", [None, 2])
-def test_products(bank, columns):
-    bank, Z, tolerance = bank
-    random = np.random.default_rng(1)
-    shape = () if columns is None else (columns,)
-    w, a = random.normal(size=(Z.shape[1], *shape)), random.normal(size=(50, *shape))
-    np.testing.assert_allclose(bank.forward(w), Z @ w, atol=10 * tolerance)
-    np.testing.assert_allclose(bank.adjoint(a), Z.T @ a, atol=50 * tolerance)
-    mixing = random.random(Z.shape[1])
-    np.testing.assert_allclose(bank.lengths(mixing), Z**2 @ mixing, atol=50 * tolerance)
-    exact = bank.exact()
-    assert exact.nbytes == 0
-    np.testing.assert_allclose(exact.forward(w), Z @ w, atol=1e-12)
-    np.testing.assert_allclose(exact.adjoint(a), Z.T @ a, atol=1e-11)
-
-
-@pytest.mark.parametrize("name", sorted(registry))
-def test_losses_of_tensors(name):
-    loss, random = make_loss(name), np.random.default_rng(2)
-    if not loss.computes_tensors:
-        return
-    y, f = np.where(random.random(40) > 0.5, 1.0, -1.0), 5.0 * random.normal(size=40)
-    f[:2] = 800.0, -800.0
-    value, gradient = loss.on_tensors(torch.as_tensor(y), torch.as_tensor(f))
-    np.testing.assert_allclose(value.numpy(), loss.value(y, f), rtol=1e-12, atol=1e-300)
-    np.testing.assert_allclose(gradient.numpy(), loss.gradient(y, f), rtol=1e-12, atol=1e-300)
-
-
-def test_a_derived_loss_is_asked_itself():
-    class Louder(type(make_loss("logistic"))):
-        def value(self, y, f):
-            return 2.0 * super().value(y, f)
-
-    assert make_loss("logistic").computes_tensors
-    assert not Louder().computes_tensors
-    assert not make_loss("hinge").computes_tensors
-
-
-@pytest.mark.parametrize("name", ["logistic", "squared_hinge", "squared", "huber_hinge"])
-@pytest.mark.parametrize("columns", [1, 3])
-def test_losses_and_gradients(bank, name, columns):
-    bank, Z, tolerance = bank
-    loss, random = make_loss(name), np.random.default_rng(3)
-    w, b = random.normal(size=(Z.shape[1], columns)), random.normal(size=columns)
-    y = np.where(random.random((50, columns)) > 0.5, 1.0, -1.0)
-    c = random.random((50, columns))
-    if columns == 1:
-        y, c = y[:, 0], c[:, 0]
-    value, along, sums = bank.loss_sweep(w, b, loss, y, c)
-    f = Z @ w + b
-    f = f[:, 0] if columns == 1 else f
-    g = (c * loss.gradient(y, f)).reshape(50, columns)
-    assert value == pytest.approx(loss.total(y, f, c), rel=10 * tolerance)
-    np.testing.assert_allclose(along, Z.T @ g, atol=200 * tolerance)
-    np.testing.assert_allclose(sums, g.sum(axis=0), atol=200 * tolerance)
-
-
-def test_tall_products_in_pieces(monkeypatch):
-    """As on a GPU, where the product is cut into a batch."""
-    monkeypatch.setattr(torch_features, "PIECE_ROWS", 8)
-
-    class Pretending:
-        type = "cuda"
-
-    random = np.random.default_rng(4)
-    Z = torch.as_tensor(random.normal(size=(30, 5)))
-
-    class OnGPU:
-        device = Pretending()
-
-        def __getattr__(self, name):
-            return getattr(Z, name)
-
-        def __getitem__(self, at):
-            return Z[at]
-
-    for a in (torch.as_tensor(random.normal(size=30)), torch.as_tensor(random.normal(size=(30, 2)))):
-        np.testing.assert_allclose(
-            torch_features.columns_times(OnGPU(), a).numpy(), (Z.T @ a).numpy(), atol=1e-12
-        )
-
-
-def test_half_precision_is_certified_in_double():
-    random = np.random.default_rng(5)
-    X = random.normal(size=(200, 4))
-    y = np.where(X[:, 0] * X[:, 1] > 0, 1, -1)
-    bank = kw.random_fourier([1.0, 3.0], n_features=20)
-    options = {"loss": "logistic", "norm": 1.5, "tol": 1e-2, "device": "cpu", "storage": "lowrank"}
-    half, double = (MKLClassifier(bank, dtype=kind, **options).fit(X, y) for kind in ("float16", "float64"))
-    assert half.bank_bytes_ == 2 * 200 * 40
-    assert half.certificate_.relative_gap <= 1e-2
-    assert half.certificate_.primal == pytest.approx(double.certificate_.primal, rel=2e-2)
+def test_features_that_half_precision_cannot_hold_are_refused():
+    X = samples() * 1e6
+    y = np.where(X[:, 0] > 0, 1, -1)
+    model = MKLClassifier(
+        [kw.linear()],
+        loss="logistic",
+        norm=2.0,
+        device="cpu",
+        dtype="float16",
+        storage="lowrank",
+        solver="lbfgs",
+    )
+    with pytest.raises(ValueError, match=r"too large for dtype='float16'.*bfloat16"):
+        model.fit(X, y)

@@ -12,6 +12,7 @@ from .._numerics.threads import in_threads, one_blas_thread
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Array, Index, support
 from .exponentials import BLOCK_ENTRIES, Exponentials, row_slices
+from .function import WhoLacksWhat
 from .lazy import base_groups
 from .normalise import Normaliser
 
@@ -220,6 +221,10 @@ class BoundKernels:
                 diagonal = self.kernels[j].diag(new) if cosine else None
                 use(j, self.normaliser.cross_block(j, entries, diagonal, slice(None)))
 
+    def who_lacks_what(self) -> WhoLacksWhat:
+        """Nobody lacks anything."""
+        return WhoLacksWhat()
+
 
 @dataclass
 class PrecomputedKernels:
@@ -262,3 +267,7 @@ class PrecomputedKernels:
             sums.add(j, self.normaliser.cross_block(j, entries, None, used))
         sums.finish()
         return out
+
+    def who_lacks_what(self) -> WhoLacksWhat:
+        """Nobody lacks anything."""
+        return WhoLacksWhat()

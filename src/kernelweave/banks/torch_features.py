@@ -1,7 +1,12 @@
-"""Explicit features on a device of torch: computed, multiplied and charged there."""
+"""Explicit features on a device of torch: made there, kept there, and judged there.
+
+Of the size of the samples, only targets, coefficients and decision values cross the bus; of the size of the features
+nothing does.  One sweep, from the decision values to the gradient, waits for the device once.
+"""
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from collections.abc import Iterator, Sequence
 from typing import Any
 
@@ -11,148 +16,130 @@ import scipy.sparse as sp
 from .._numerics.namespace import to_numpy
 from ..kernels import Kernel
 from ._base import Array, Index
-from .device_maps import DeviceMap
 from .devices import budget_of, load_torch, wide_dtype
+from .halves import Factor
 from .lowrank import SweptBank
 from .memory import refuse
 from .normalise import Normaliser
 from .streaming import StreamingBank
 
-__all__ = ["TorchFeatureBank", "columns_times", "torch_feature_bank"]
+__all__ = ["TorchFeatureBank", "torch_feature_bank"]
 
-#: rows of a block, which keeps a device busy
-BLOCK_ROWS = 1 << 16
-#: rows of a piece of a product that sums over rows
-PIECE_ROWS = 1 << 10
+#: rows of a block that is made, and of one that is only read; both keep a device busy
+BLOCK_ROWS, READ_ROWS = 1 << 16, 1 << 18
+#: numbers of a block whose products with itself are added up
+GRAM_ENTRIES = 1 << 27
 
 
-class TorchFeatureBank(SweptBank):
-    """Features of all rows on a device, in blocks; sums over blocks are in double precision.
-
-    Where the device can compute the features itself, nothing larger than a vector of n numbers is sent either way, and
-    losses and their gradients are computed there, too.
+class DeviceSweeps(SweptBank):
+    """Features that a device goes through block by block; sums over blocks are in its best precision.
 
     Parameters
     ----------
     source : StreamingBank
-        Computes the features on the host, where the device cannot; and again, in double precision, for the certificate.
+        The same features on the host.
     device : torch.device
-    dtype : torch dtype
-        In which they are kept; products are never in less than single precision.
-    made : DeviceMap, optional
-        Computes the features on the device.
-    keep : bool, default=True
-        Whether to keep the features; else every sweep computes them again.
     """
 
     preferred_solver = "lbfgs"
-    solvers = "solver='lbfgs'"
+    solvers = "solver='lbfgs' or solver='proximal_newton'"
 
-    def __init__(
-        self, source: StreamingBank, device: Any, dtype: Any, made: DeviceMap | None = None, keep: bool = True
-    ) -> None:
+    def __init__(self, source: StreamingBank, device: Any) -> None:
         super().__init__(source.n, source.starts, source.scale)
-        self.source, self.device, self.dtype, self.made = source, device, dtype, made
-        torch = load_torch()
-        self.working = torch.float32 if dtype in (torch.float16, torch.bfloat16) else dtype
-        self.kept: list[tuple[slice, Any]] | None = None
-        self._held: dict[int, tuple[Any, Any]] = {}
-        if keep:
-            self.kept = list(self._made())
+        self.source, self.device, self.wide = source, device, wide_dtype(device)
+        self._placed: list[tuple[Array, Any]] = []
 
-    def _made(self) -> Iterator[tuple[slice, Any]]:
-        """Features of all rows in order, block by block."""
-        if self.made is None:
-            for rows, Z in self.source.blocks():
-                yield rows, self._tensor(_dense(Z), self.dtype)
-            return
-        for top in range(0, self.n, BLOCK_ROWS):
-            rows = slice(top, min(self.n, top + BLOCK_ROWS))
-            yield rows, self.made.block(rows, self.dtype)
+    @abstractmethod
+    def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
+        """All rows in order, as (rows, features on the device)."""
 
-    def _blocks(self) -> Iterator[tuple[slice, Any]]:
-        for rows, Z in self._made() if self.kept is None else self.kept:
-            yield rows, Z.to(self.working)
+    def _slices(self, height: int) -> Iterator[slice]:
+        for top in range(0, self.n, height):
+            yield slice(top, min(self.n, top + height))
 
-    @property
-    def nbytes(self) -> int:
-        return sum(int(Z.nbytes) for _, Z in self.kept or ())
+    def _tensor(self, values: Any) -> Any:
+        return load_torch().as_tensor(np.ascontiguousarray(values), dtype=self.wide, device=self.device)
 
-    def exact(self) -> SweptBank:
-        wide = wide_dtype(self.device)
-        if self.made is None or wide != load_torch().float64:
-            return self.source.exact()
-        return TorchFeatureBank(self.source, self.device, wide, self.made, keep=False)
-
-    def _tensor(self, values: Any, dtype: Any = None) -> Any:
-        return load_torch().as_tensor(
-            np.ascontiguousarray(values), dtype=dtype or self.working, device=self.device
-        )
-
-    def _wide(self, values: Any) -> Any:
-        """Numbers that many sweeps ask for, kept on the device in its most precise type."""
-        if id(values) not in self._held:
-            self._held[id(values)] = values, self._tensor(values, wide_dtype(self.device))
-        return self._held[id(values)][1]
-
-    # The host waits for the device once in each of these, when the answer is fetched.
-
-    def _forward(self, w: Any) -> Any:
-        torch = load_torch()
-        out = torch.empty((self.n, *w.shape[1:]), dtype=wide_dtype(self.device), device=self.device)
-        for rows, Z in self._blocks():
-            out[rows] = (Z @ w).to(out.dtype)
-        return out
-
-    def _adjoint(self, a: Any) -> Any:
-        torch = load_torch()
-        shape = (int(self.starts[-1]), *a.shape[1:])
-        out = torch.zeros(shape, dtype=wide_dtype(self.device), device=self.device)
-        for rows, Z in self._blocks():
-            out += columns_times(Z, a[rows]).to(out.dtype)
-        return out
+    def _once(self, values: Array) -> Any:
+        """Targets and weights of a problem, which stay the same arrays from sweep to sweep, on the device."""
+        for known, tensor in self._placed:
+            if known is values:
+                return tensor
+        self._placed = [*self._placed[-1:], (values, self._tensor(values))]
+        return self._placed[-1][1]
 
     def forward(self, w: Array) -> Array:
-        return to_numpy(self._forward(self._tensor(w))).astype(float, copy=False)
+        return to_numpy(self._decision(self._tensor(w).reshape(w.shape[0], -1))).reshape(self.n, *w.shape[1:])
+
+    def _decision(self, w: Any) -> Any:
+        out = load_torch().empty((self.n, w.shape[1]), dtype=self.wide, device=self.device)
+        factor = None
+        for rows, Z in self.blocks(READ_ROWS):
+            factor = factor or Factor(w.T, Z.dtype, self.device)
+            out[rows] = factor.times(Z.T, slice(None)).T
+        return out
 
     def adjoint(self, a: Array) -> Array:
-        return to_numpy(self._adjoint(self._tensor(a))).astype(float, copy=False)
+        columns = self._tensor(a).reshape(self.n, -1)
+        out = load_torch().zeros(
+            (int(self.starts[-1]), columns.shape[1]), dtype=self.wide, device=self.device
+        )
+        for rows, Z in self.blocks(READ_ROWS):
+            out += Factor(columns[rows].T, Z.dtype, self.device).times(Z, slice(None)).T
+        return to_numpy(out).reshape(-1, *a.shape[1:])
 
     def loss_sweep(self, w: Array, b: Array, loss: Any, y: Array, c: Array) -> tuple[float, Array, Array]:
-        if not loss.computes_tensors:
+        if not loss.portable:
             return super().loss_sweep(w, b, loss, y, c)
-        wide, torch = wide_dtype(self.device), load_torch()
-        targets, charge = (self._wide(values) for values in (y, c))
-        narrow, shift = self._tensor(w), self._tensor(b, wide)
-        total = torch.zeros((), dtype=wide, device=self.device)
-        along = torch.zeros(w.shape, dtype=wide, device=self.device)
-        sums = torch.zeros(w.shape[1], dtype=wide, device=self.device)
-        for rows, Z in self._blocks():  # from both sides while a block is near
-            f = (Z @ narrow).to(wide) + shift
-            here, weight = targets[rows].reshape(f.shape), charge[rows].reshape(f.shape)
-            value, g = loss.on_tensors(here, f)
-            g = weight * g
-            total += (weight * value).sum()
+        torch = load_torch()
+        targets, charges, shift = self._once(y), self._once(c), self._tensor(b)
+        value = torch.zeros((), dtype=self.wide, device=self.device)
+        along = torch.zeros(w.shape, dtype=self.wide, device=self.device)
+        sums = torch.zeros(b.shape, dtype=self.wide, device=self.device)
+        factor = None
+        columns = self._tensor(w).T
+        for rows, Z in self.blocks(READ_ROWS):
+            factor = factor or Factor(columns, Z.dtype, self.device)
+            f = (factor.times(Z.T, slice(None)).T + shift).reshape(targets[rows].shape)
+            value += (charges[rows] * loss.value(targets[rows], f)).sum()
+            g = (charges[rows] * loss.gradient(targets[rows], f)).reshape(-1, w.shape[1])
+            along += Factor(g.T, Z.dtype, self.device).times(Z, slice(None)).T
             sums += g.sum(dim=0)
-            along += columns_times(Z, g.to(self.working)).to(wide)
-        answer = to_numpy(torch.cat([total.reshape(1), sums, along.reshape(-1)])).astype(float, copy=False)
-        k = w.shape[1]
-        return float(answer[0]), answer[1 + k :].reshape(w.shape), answer[1 : 1 + k]
+        # one wait for all three
+        told = to_numpy(torch.cat([value[None], sums, along.reshape(-1)])).astype(float)
+        return float(told[0]), told[1 + b.size :].reshape(w.shape), told[1 : 1 + b.size]
 
     def lengths(self, mixing: Array) -> Array:
-        torch = load_torch()
-        out, weights = torch.empty(self.n, dtype=self.working, device=self.device), self._tensor(mixing)
-        for rows, Z in self._blocks():
-            out[rows] = (Z * Z) @ weights
-        return to_numpy(out).astype(float)
+        out = load_torch().empty(self.n, dtype=self.wide, device=self.device)
+        mixed = self._tensor(mixing)
+        for rows, Z in self.blocks():
+            out[rows] = (Z.to(self.wide) ** 2) @ mixed
+        return to_numpy(out)
 
     def mean_squares(self) -> Array:
         """Mean diagonals of the raw kernels."""
-        torch, wide = load_torch(), wide_dtype(self.device)
-        sums = torch.zeros(int(self.starts[-1]) + 1, dtype=wide, device=self.device)
-        for _, Z in self._blocks():
-            sums[:-1] += (Z * Z).sum(dim=0, dtype=wide)
-        return np.add.reduceat(to_numpy(sums).astype(float), self.starts[:-1]) * (self.ranks > 0) / self.n
+        sums = load_torch().zeros(int(self.starts[-1]) + 1, dtype=self.wide, device=self.device)
+        for _, Z in self.blocks():
+            sums[:-1] += (Z.to(self.wide) ** 2).sum(dim=0)
+        return np.add.reduceat(to_numpy(sums), self.starts[:-1]) * (self.ranks > 0) / self.n
+
+    def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
+        torch = load_torch()
+        at, among = (torch.as_tensor(index, device=self.device) for index in (rows, columns))
+        out = torch.zeros((columns.size + 1,) * 2, dtype=self.wide, device=self.device)
+        root = self._tensor(np.sqrt(charge))[:, None]
+        height = max(1, GRAM_ENTRIES // (columns.size + 1))
+        for top in range(0, rows.size, height):
+            part = slice(top, top + height)
+            A = torch.ones((at[part].shape[0], columns.size + 1), dtype=self.wide, device=self.device)
+            A[:, :-1] = self._rows(at[part])[:, among].to(self.wide)
+            A *= root[part]
+            out += A.T @ A
+        return to_numpy(out)
+
+    @abstractmethod
+    def _rows(self, at: Any) -> Any:
+        """Features of some rows on the device."""
 
     def features_of(self, rows: Index) -> Any:
         return self.source.features_of(rows)
@@ -164,22 +151,82 @@ class TorchFeatureBank(SweptBank):
         return self.source.shuffled(rng)
 
 
-def columns_times(Z: Any, a: Any) -> Any:
-    """``Z' a`` of a tall block: by pieces of rows in one batch, because one product of that shape leaves a GPU idle."""
-    rows, pieces = Z.shape[0], Z.shape[0] // PIECE_ROWS
-    table = a.reshape(rows, -1)
-    if Z.device.type != "cuda" or pieces < 2:
-        out = Z.T @ table
-    else:
-        whole = pieces * PIECE_ROWS
-        batch = table[:whole].reshape(pieces, PIECE_ROWS, -1).transpose(1, 2)
-        out = (batch @ Z[:whole].reshape(pieces, PIECE_ROWS, -1)).sum(dim=0).T
-        out = out + Z[whole:].T @ table[whole:]
-    return out.reshape(Z.shape[1], *a.shape[1:])
+class ComputedFeatures(DeviceSweeps):
+    """Features made on the device whenever they are needed, in its best precision.
+
+    Parameters
+    ----------
+    source : StreamingBank
+        Its samples are an array of numbers, its kernels have ``portable_features``.
+    device : torch.device
+    """
+
+    def __init__(self, source: StreamingBank, device: Any) -> None:
+        super().__init__(source, device)
+        self.samples = self._tensor(source.source[slice(0, source.n)])
+
+    def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
+        for rows in self._slices(min(height, BLOCK_ROWS)):
+            raw = self.samples[rows]
+            yield rows, self._of(raw)
+
+    def _of(self, raw: Any) -> Any:
+        return load_torch().cat([kernel.portable_features(raw) for kernel in self.source.kernels], dim=1)
+
+    def _rows(self, at: Any) -> Any:
+        return self._of(self.samples[at])
 
 
-def _dense(Z: Any) -> Any:
-    return Z.toarray() if sp.issparse(Z) else Z
+class TorchFeatureBank(DeviceSweeps):
+    """Features of all rows, kept on a device.
+
+    Parameters
+    ----------
+    source : StreamingBank
+        Makes those features on the host that the device cannot make, once; and again for the certificate.
+    device : torch.device
+    dtype : torch dtype
+        In which they are kept.  Half precision costs digits of the features alone: sums are in single precision, and
+        what is certified are features in double.
+    """
+
+    def __init__(self, source: StreamingBank, device: Any, dtype: Any) -> None:
+        super().__init__(source, device)
+        self.dtype = dtype
+        self.computed = ComputedFeatures(source, device) if _made_on_device(source) else None
+        self.kept = load_torch().empty((self.n, int(self.starts[-1])), dtype=dtype, device=device)
+        for rows, Z in (self.computed or source).blocks():
+            self.kept[rows] = Z if self.computed else self._tensor(Z.toarray() if sp.issparse(Z) else Z)
+        if dtype == load_torch().float16 and not bool(self.kept.isfinite().all()):
+            raise ValueError(
+                "some features are too large for dtype='float16': standardise the columns, or use dtype='bfloat16'"
+            )
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.kept.nbytes)
+
+    def exact(self) -> SweptBank:
+        if self.computed is None or self.wide.itemsize < 8:
+            return self.source.exact()
+        self.computed.scale = self.scale
+        return self.computed
+
+    def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
+        for rows in self._slices(height):
+            yield rows, self.kept[rows]
+
+    def _rows(self, at: Any) -> Any:
+        return self.kept[at]
+
+
+def _made_on_device(source: StreamingBank) -> bool:
+    """Whether the device can make all features: from an array of numbers, by kernels that know how."""
+    first = source.source[:1]
+    if not isinstance(first, np.ndarray) or first.ndim != 2 or first.dtype.kind not in "fiub":
+        return False
+    row = load_torch().as_tensor(np.asarray(first, dtype=float))
+    return all(kernel.portable_features(row) is not None for kernel in source.kernels)
 
 
 def torch_feature_bank(
@@ -194,19 +241,17 @@ def torch_feature_bank(
 ) -> TorchFeatureBank:
     """Count bytes, put the features on the device, and learn their traces there."""
     torch = load_torch()
-    halves = {"float16": torch.float16, "bfloat16": torch.bfloat16}
-    double = dtype == "float64" and device.type != "mps"
-    kind = torch.float64 if double else halves.get(dtype, torch.float32)
-    source = StreamingBank(kernels, samples, dtype=np.float64 if double else np.float32,
+    kind = getattr(torch, "float32" if dtype == "float64" and device.type == "mps" else dtype)
+    source = StreamingBank(kernels, samples, dtype=np.float64 if kind == torch.float64 else np.float32,
                            block_rows=BLOCK_ROWS, threads=threads)  # fmt: skip
     needed, budget = source.n * int(source.starts[-1]) * kind.itemsize, budget_of(device, memory_budget)
     if needed > budget:
+        smaller = {8: ["dtype='float32'", "dtype='float16'"], 4: ["dtype='float16'"]}.get(kind.itemsize, [])
         raise refuse(
             f"{int(source.starts[-1])} features of {source.n} samples on {device.type}", needed, budget,
-            ["device=None, where features that do not fit are computed in every pass", "raise memory_budget"]
-            + (["dtype='float32'"] if kind == torch.float64 else []),
+            ["device=None, where features that do not fit are computed in every pass", "raise memory_budget", *smaller],
         )  # fmt: skip
-    bank = TorchFeatureBank(source, device, kind, DeviceMap.of(kernels, samples, device))
+    bank = TorchFeatureBank(source, device, kind)
     if normaliser.mode == "trace":
         normaliser.learn_traces(np.arange(bank.m), bank.mean_squares())
         bank.scale = source.scale = normaliser.scale.copy()

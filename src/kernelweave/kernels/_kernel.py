@@ -183,15 +183,12 @@ class Kernel(KernelSpec):
         """Return Z (dense or sparse) with ``K(A, B) = features(A) @ features(B).T`` exactly, or None."""
         return None
 
-    def points(self, A: Any) -> np.ndarray | None:
-        """Return rows of numbers whose squared distances are the base, checked; None where the base is another."""
+    def portable_features(self, A: Any) -> Any:
+        """Return ``features`` of rows in the array library they come in, checks left out; None for NumPy's alone."""
         return None
 
-    def waves(self, n_columns: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return columns and frequencies whose cosines, then sines, are the features; None where they are not.
-
-        Every frequency gives one of each, and rows have length one.
-        """
+    def points(self, A: Any) -> np.ndarray | None:
+        """Return rows of numbers whose squared distances are the base, checked; None where the base is another."""
         return None
 
     def looks_at(self, n_columns: int) -> frozenset[int]:

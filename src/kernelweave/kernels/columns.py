@@ -115,9 +115,9 @@ class Named(Wrapper):
         """Return the features of the kernel inside."""
         return self.kernel.features(A)
 
-    def waves(self, n_columns: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return those of the kernel inside."""
-        return self.kernel.waves(n_columns)
+    def portable_features(self, A: Any) -> Any:
+        """Return the features of the kernel inside."""
+        return self.kernel.portable_features(A)
 
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
         """Return the columns of the kernel inside."""
@@ -210,15 +210,13 @@ class OnColumns(Wrapper):
         """Return the features of the chosen columns."""
         return self.kernel.features(self._picked(A))
 
+    def portable_features(self, A: Any) -> Any:
+        """Return the features of the chosen columns."""
+        return self.kernel.portable_features(A[:, list(pick(self.columns, Schema(A.shape[1]))[0])])
+
     def looks_at(self, n_columns: int) -> frozenset[int]:
         """Return the chosen columns."""
         return frozenset(pick(self.columns, Schema(n_columns))[0])
-
-    def waves(self, n_columns: int) -> tuple[np.ndarray, np.ndarray] | None:
-        """Return those of the kernel inside, on the chosen columns."""
-        chosen = np.asarray(pick(self.columns, Schema(n_columns))[0], dtype=np.intp)
-        inside = self.kernel.waves(chosen.size)
-        return None if inside is None else (chosen[inside[0]], inside[1])
 
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
         """Return those of the chosen columns that the kernel inside uses as they are."""
@@ -246,6 +244,8 @@ class OnColumns(Wrapper):
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OnColumns:
         """Settle the kernel inside on the chosen columns; what it shares is kept apart from other columns."""
         if self.settled:
+            return self
+        if type(self.kernel).resolve is Kernel.resolve:  # nothing to settle: no columns are cut out
             return self
         aside = None if shared is None else shared.setdefault(("columns", repr(self.columns)), {})
         inside = self.kernel.resolve(self._picked(A), aside)

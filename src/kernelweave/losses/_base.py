@@ -71,6 +71,8 @@ class Loss(Component):
     joint: ClassVar[bool] = False
     #: whether this is the squared loss: columns of targets then share one factorisation, and can be rotated together
     least_squares: ClassVar[bool] = False
+    #: whether ``value`` and ``gradient`` take arrays of any library, and so can be computed where features lie
+    portable: ClassVar[bool] = False
 
     @property
     def has_quadratic_dual(self) -> bool:
@@ -97,19 +99,6 @@ class Loss(Component):
     def gradient(self, y: Array, f: Array) -> Array:
         """Derivative in f; at a corner one of the subgradients."""
         raise NotImplementedError
-
-    def on_tensors(self, y: Any, f: Any) -> tuple[Any, Any]:
-        """``value`` and ``gradient`` of torch's tensors, by methods of theirs; see ``computes_tensors``."""
-        raise NotImplementedError
-
-    @property
-    def computes_tensors(self) -> bool:
-        """Whether ``on_tensors`` says of tensors what the other methods say of arrays: they are of one class."""
-        owners = {
-            next(kind for kind in type(self).__mro__ if name in vars(kind))
-            for name in ("on_tensors", "value", "gradient")
-        }
-        return len(owners) == 1 and owners != {Loss} and type(self).total is Loss.total
 
     def curvature(self, y: Array, f: Array) -> Array:
         """Second derivative in f."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from ._base import Array, Loss, QuadraticDual
@@ -18,16 +16,13 @@ class Squared(Loss, registered_as="squared"):
     smoothness = 2.0
     has_curvature = True
     least_squares = True
+    portable = True
 
     def value(self, y: Array, f: Array) -> Array:
         return (y - f) ** 2
 
     def gradient(self, y: Array, f: Array) -> Array:
         return 2.0 * (f - y)
-
-    def on_tensors(self, y: Any, f: Any) -> tuple[Any, Any]:
-        away = f - y
-        return away * away, 2.0 * away
 
     def curvature(self, y: Array, f: Array) -> Array:
         return np.full_like(f, 2.0)

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
+from .._numerics.namespace import between
 from ._base import Array, Loss, QuadraticDual
 from .hinge import margin_bounds
 
@@ -17,16 +16,13 @@ class SquaredHinge(Loss, registered_as="squared_hinge"):
 
     tasks = frozenset({"classification"})
     smoothness = 2.0
+    portable = True
 
     def value(self, y: Array, f: Array) -> Array:
-        return np.maximum(0.0, 1.0 - y * f) ** 2
+        return between(1.0 - y * f, 0.0) ** 2
 
     def gradient(self, y: Array, f: Array) -> Array:
-        return -2.0 * y * np.maximum(0.0, 1.0 - y * f)
-
-    def on_tensors(self, y: Any, f: Any) -> tuple[Any, Any]:
-        room = (1.0 - y * f).relu()
-        return room * room, -2.0 * y * room
+        return -2.0 * y * between(1.0 - y * f, 0.0)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         a = -y * u
