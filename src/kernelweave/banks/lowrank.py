@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 import scipy.sparse as sp
@@ -57,6 +57,9 @@ class FeatureBank(Bank):
         self.ranks = np.diff(self.starts)
         #: what a solver wants to find again in the next fit on these features, by kernel
         self.notes: dict[int, Any] = {}
+
+    #: whether ``block_features`` are at hand
+    has_blocks: ClassVar[bool] = True
 
     def factors(self, tol: float = 1e-12) -> FeatureBank:
         return self
@@ -148,8 +151,14 @@ class SweptBank(FeatureBank):
     Nothing of the size n x R is held here.
     """
 
+    has_blocks = False
     #: solvers that need no more than sweeps, for error messages
     solvers = "solver='svrg' or solver='lbfgs'"
+
+    @property
+    def suits_blocks(self) -> bool:
+        # whatever the number of samples: solvers that mix kernels would need n x n numbers
+        return True
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
@@ -177,7 +186,8 @@ class SweptBank(FeatureBank):
         if self.n**2 > MIXED_ENTRIES:
             raise ValueError(
                 f"this solver needs the mixed kernel, {self.n} x {self.n} numbers, which is not computed from "
-                f"features that are swept: use {self.solvers} with a smooth loss and an lp norm"
+                f"features that are swept: use {self.solvers} with a smooth loss and an lp norm, or "
+                "solver='block_descent' with norm='l1'"
             )
         return super().combine(weights)
 

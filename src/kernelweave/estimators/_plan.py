@@ -82,12 +82,12 @@ class BankPlan:
         )
 
     def served_by(self, solver: Solver | None, loss: Loss, norm: Norm) -> BankPlan:
-        """Return the plan of a bank for a solver; one that is left open is L-BFGS where features suffice."""
+        """Return the plan of a bank for a solver; one that is left open works on features where they suffice."""
         if solver is not None:
             return replace(self, mixing=solver.mixes, features_suffice=not solver.mixes)
         return replace(
             self,
-            features_suffice=registry["lbfgs"].serves(loss, norm),
+            features_suffice=any(registry[name].serves(loss, norm) for name in ("lbfgs", "block_descent")),
             blocks_suffice=registry["block_descent"].serves(loss, norm),
         )
 

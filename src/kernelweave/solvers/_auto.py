@@ -23,7 +23,8 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     working set of them is mixed instead (lp and elastic norms, fixed weights).  Explicit features of many samples, with
     a smooth loss, never need it: there, steps go over one kernel's features at a time.
     Wherever the loss and the norm allow it, features that are streamed go with stochastic steps, those on a cluster
-    or a device with L-BFGS, which asks for nothing but sums over samples.
+    or a device with L-BFGS, which asks for nothing but sums over samples; with the l1 norm all of them go with
+    proximal and Newton steps on the same sums, which block descent takes where it gets no single blocks.
     """
     if bank.preferred_solver is not None:
         # a softmax has no stochastic steps; L-BFGS asks for as little

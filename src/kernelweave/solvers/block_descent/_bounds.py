@@ -51,11 +51,7 @@ def dual_point(at: Iterate, beta: Array) -> DualPoint:
 
 def directions(at: Iterate) -> Array:
     """Decision values ``(n, k, active)`` of the active blocks, each of length one: they sum to those of the iterate."""
-    active = at.active
-    V = np.empty((*at.f.shape, active.size))
-    for column, j in enumerate(active):
-        V[:, :, column] = at.features.forward(int(j), at.w[at.features.place(j)] / at.t[j])
-    return V
+    return at.features.forward_each(at.directions, at.active)
 
 
 def polished(at: Iterate, here: DualPoint, V: Array) -> DualPoint:

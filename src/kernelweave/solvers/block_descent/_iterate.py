@@ -70,6 +70,11 @@ class Iterate:
         return np.flatnonzero(self.t)
 
     @property
+    def directions(self) -> Array:
+        """Blocks divided by their lengths; zeros stay."""
+        return self.w / np.where(self.t > 0, self.t, 1.0)[self.features.block_of][:, None]
+
+    @property
     def objective(self) -> float:
         """Regulariser and loss."""
         return self.problem.norm.half_square(self.t) + self.charged

@@ -64,11 +64,6 @@ def _block_sums(at: Iterate, values: Array) -> Array:
     return np.add.reduceat(sums, at.features.starts[:-1]) * (at.features.ranks > 0)
 
 
-def _directions(at: Iterate) -> Array:
-    length = np.where(at.t > 0, at.t, 1.0)
-    return at.w / length[at.features.block_of][:, None]
-
-
 def _iterations(system: _System, residual: Array, most: int) -> Iterator[tuple[Array, Array, Array, Array]]:
     """Conjugate gradients from zero: v, the residual, ``Zv`` and ``HZv`` after every iteration."""
     n, k = system.at.f.shape
@@ -109,7 +104,7 @@ def newton_step(at: Iterate, most: int = 20, share: float = 0.1) -> bool:
     a = factor[spread][:, None] * at.w
     system = _System(
         at, active, at.loss.hessian(at.f), ridge, -(2.0 - r) * ridge,
-        (2.0 - r) * size ** (2.0 - 2.0 * r), _directions(at), a,
+        (2.0 - r) * size ** (2.0 - 2.0 * r), at.directions, a,
     )  # fmt: skip
     gradient = at.features.adjoint_of(at.beta, active) - size ** (2.0 - r) * a
     goal = share * float(np.sqrt(np.sum(gradient**2)))
@@ -154,9 +149,7 @@ def exchanges(at: Iterate, beta: Array, image: Array, weights: Array, most: int)
     ridge = np.zeros_like(weights)
     ridge[active] = 1.0 / weights[active]
     nothing = np.zeros_like(weights)
-    system = _System(
-        at, active, at.loss.hessian(at.f), ridge, nothing, 0.0, _directions(at), np.zeros((0, 0))
-    )
+    system = _System(at, active, at.loss.hessian(at.f), ridge, nothing, 0.0, at.directions, np.zeros((0, 0)))
     spread = at.features.block_of
     image = np.where((weights > 0)[spread][:, None], image, 0.0)
     residual = image - ridge[spread][:, None] * at.w
