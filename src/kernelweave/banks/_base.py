@@ -79,7 +79,7 @@ class Bank(ABC):
 
     @property
     def suits_blocks(self) -> bool:
-        """Whether explicit features of all kernels are there, of so many samples that n x n numbers cost more."""
+        """Whether explicit features of all kernels are in memory, of so many samples that n x n numbers cost more."""
         return False
 
     @property

@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -58,9 +58,6 @@ class FeatureBank(Bank):
         #: what a solver wants to find again in the next fit on these features, by kernel
         self.notes: dict[int, Any] = {}
 
-    #: whether ``block_features`` are at hand
-    has_blocks: ClassVar[bool] = True
-
     def factors(self, tol: float = 1e-12) -> FeatureBank:
         return self
 
@@ -82,11 +79,18 @@ class FeatureBank(Bank):
     def features_of(self, rows: Index) -> Any:
         """Features of some rows, in double precision."""
 
+    def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
+        """``A' diag(charge) A``, A these columns of some rows, and a column of ones at the end."""
+        Z = self.features_of(rows)[:, columns]
+        A = np.hstack([Z.toarray() if sp.issparse(Z) else Z, np.ones((rows.size, 1))])
+        A *= np.sqrt(charge)[:, None]
+        return np.asarray(A.T @ A)
+
     def block_features(self, j: int) -> Any:
         """Features of kernel j in all rows, without its factor."""
         raise ValueError(
-            "this solver needs explicit features in memory, all rows of a kernel at a time: use solver='lbfgs' or "
-            "'svrg' with features that are streamed, on a device or on a cluster"
+            "this solver needs explicit features in memory, all rows of a kernel at a time: use 'proximal_newton', "
+            "'lbfgs' or 'svrg' with features that are streamed, on a device or on a cluster"
         )
 
     @abstractmethod
@@ -151,14 +155,8 @@ class SweptBank(FeatureBank):
     Nothing of the size n x R is held here.
     """
 
-    has_blocks = False
     #: solvers that need no more than sweeps, for error messages
-    solvers = "solver='svrg' or solver='lbfgs'"
-
-    @property
-    def suits_blocks(self) -> bool:
-        # whatever the number of samples: solvers that mix kernels would need n x n numbers
-        return True
+    solvers = "solver='svrg', 'lbfgs' or 'proximal_newton'"
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
@@ -186,8 +184,7 @@ class SweptBank(FeatureBank):
         if self.n**2 > MIXED_ENTRIES:
             raise ValueError(
                 f"this solver needs the mixed kernel, {self.n} x {self.n} numbers, which is not computed from "
-                f"features that are swept: use {self.solvers} with a smooth loss and an lp norm, or "
-                "solver='block_descent' with norm='l1'"
+                f"features that are swept: use {self.solvers} with a smooth loss and an lp norm"
             )
         return super().combine(weights)
 

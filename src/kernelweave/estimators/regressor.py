@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from .._estimating import checked_targets, one_fit, weigh_samples
 from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
-from ..views import samples_and_targets
 from ._base import BaseMKL
 from ._deviation import Spread, deviations
 from ._inputs import Training, new_samples
@@ -133,7 +132,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
     def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
         """Check parameters and input; return samples, plan and what there is to solve."""
         plan = self._plan()
-        X, y = samples_and_targets(X, y)
+        X, y = self._joined(X, y)
         y = self._targets(y)
         training = self._training(X, plan.bank, len(y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
@@ -188,11 +187,6 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
     def _predictions(self, X: Samples) -> Array:
         return self._decision(X)
 
-    def score(self, X: Samples, y: Column, sample_weight: Column = None) -> float:
-        """Return R2 on some samples; X and y as for ``fit``."""
-        X, y = samples_and_targets(X, y)
-        return float(super().score(X, y, sample_weight))
-
     def predict(self, X: Samples, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Return predicted values.
 
@@ -212,7 +206,25 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
             return self._predictions(X)
         check_is_fitted(self, "dual_coef_")
         if not hasattr(self, "_spread"):
-            raise ValueError("return_std=True needs loss='squared' and targets without missing entries")
+            raise ValueError(
+                "return_std=True needs loss='squared', targets without missing entries and no nuisance kernels"
+            )
         values = self._decision(X)
         spread = deviations(self._function, self._spread, new_samples(self, X, self._kind))
         return values, spread.reshape(values.shape)
+
+    def score(self, X: Samples, y: Column, sample_weight: Column = None) -> float:
+        """Return R2, the mean over several targets.
+
+        Parameters
+        ----------
+        X : samples
+            As for ``fit``: views with names are brought into the order of y.
+        y : array of shape (n,) or (n, t)
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(*self._joined(X, y), sample_weight))

@@ -39,6 +39,11 @@ class Wrapper(Kernel):
         return self.kernel.sure
 
     @property
+    def quick(self) -> bool:  # type: ignore[override]
+        """Whether the base of the kernel inside costs next to nothing."""
+        return self.kernel.quick
+
+    @property
     def takes_objects(self) -> bool:  # type: ignore[override]
         """Whether the kernel inside takes objects."""
         return self.kernel.takes_objects
@@ -96,6 +101,10 @@ class Named(Wrapper):
     def base_diag(self, A: Any) -> np.ndarray:
         """Return the diagonal of the base matrix of the kernel inside."""
         return self.kernel.base_diag(A)
+
+    def points(self, A: Any) -> np.ndarray | None:
+        """Return the rows of the kernel inside."""
+        return self.kernel.points(A)
 
     def features(self, A: Any) -> Any:
         """Return the features of the kernel inside."""
@@ -182,6 +191,10 @@ class OnColumns(Wrapper):
     def base_diag(self, A: Any) -> np.ndarray:
         """Return the diagonal of the base matrix of the chosen columns."""
         return self.kernel.base_diag(self._picked(A))
+
+    def points(self, A: Any) -> np.ndarray | None:
+        """Return the chosen columns, where the kernel inside compares them by their squared distances."""
+        return self.kernel.points(self._picked(A))
 
     def features(self, A: Any) -> Any:
         """Return the features of the chosen columns."""

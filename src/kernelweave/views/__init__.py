@@ -1,16 +1,18 @@
 """Views: several tables of the same samples, some of which may be missing for some samples."""
 
 from .annotated import is_annotated, is_modality, layers_of
+from .by_names import samples_and_targets
 from .columns import ViewColumns
 from .holder import Views, as_views, is_views
-from .known import KnownViews, samples_and_targets
+from .known import KnownViews
 from .layout import ViewLayout
-from .missingness import MissingRates, pattern_table, refuse_missing, warn_of_classes
+from .missingness import MissingRates, Presence, pattern_table, refuse_missing, warn_of_classes
 from .scaler import ViewScaler
 
 __all__ = [
     "KnownViews",
     "MissingRates",
+    "Presence",
     "ViewColumns",
     "ViewLayout",
     "ViewScaler",

@@ -230,6 +230,28 @@ class Views:
             matched={name: self.matched[name] for name in names},
         )
 
+    def with_view(self, name: str, table: Any) -> Views:
+        """Return the same samples with one more view: rows in their order, or joined by name where both have names."""
+        if name in self.names:
+            raise ValueError(f"there is a view {name!r} already")
+        if self.order is not None:
+            raise ValueError("these views are columns of one table: add the new columns to it")
+        added = Views({name: table}, index=self.index)
+        if self.index is None and added.index is not None:
+            raise ValueError(
+                f"view {name!r} names its rows and the other views do not: give an array in their order, or tables "
+                "with an index for all"
+            )
+        if len(added) != len(self):
+            raise ValueError(f"view {name!r} has {len(added)} rows, but there are {len(self)} samples")
+        return self._with(
+            names=(*self.names, name),
+            blocks=self.blocks + added.blocks,
+            columns=self.columns + added.columns,
+            present=np.hstack([self.present, added.present]),
+            matched=self.matched | added.matched,
+        )
+
     def with_blocks(self, blocks: Sequence[Any]) -> Views:
         """Return the same samples with other tables, view by view; names of columns stay where the widths do."""
         columns = tuple(

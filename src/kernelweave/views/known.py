@@ -7,12 +7,11 @@ from dataclasses import dataclass
 from typing import Any
 
 from ._tables import is_table
-from .annotated import annotated_target, is_annotated
 from .holder import Views, is_views
 from .layout import ViewLayout
 from .missingness import MissingRates, refuse_missing
 
-__all__ = ["KnownViews", "join_on", "samples_and_targets"]
+__all__ = ["KnownViews"]
 
 
 @dataclass
@@ -51,7 +50,7 @@ class KnownViews:
         looked_at = views.only(self.used)
         looked_at.check_values()
         if self.missing == "error":
-            refuse_missing(looked_at)
+            refuse_missing(looked_at, fitted=True)
             return views.table()
         self.rates.warn_of_change(looked_at)
         return views
@@ -73,32 +72,3 @@ class KnownViews:
         made = Views.of_table(X, cut)
         made.order = None
         return self.layout.bring(made)
-
-
-def join_on(X: Any, y: Any) -> Any:
-    """Return tables as views of the samples that y names, where both have names; else X as it is."""
-    index = getattr(y, "index", None)
-    several = is_annotated(X) or isinstance(X, Mapping)
-    if index is None or callable(index) or not several:
-        return X
-    import pandas as pd
-
-    if is_annotated(X):
-        return X if isinstance(index, pd.RangeIndex) else Views(X, index=index)
-    named = [table for table in X.values() if hasattr(table, "iloc")]
-    counted = isinstance(index, pd.RangeIndex)
-    if counted or not any(not isinstance(table.index, pd.RangeIndex) for table in named):
-        return X
-    return Views(X, index=index)
-
-
-def samples_and_targets(X: Any, y: Any) -> tuple[Any, Any]:
-    """Return X and y joined by the names of their samples; y may be the name of a column of AnnData's ``obs``."""
-    if isinstance(y, str):
-        if not is_annotated(X):
-            raise ValueError(
-                f"y={y!r} names a column, but X is {type(X).__name__}: names go with AnnData and MuData, whose .obs "
-                f"has the column; pass the targets themselves, data.obs[{y!r}]"
-            )
-        y = annotated_target(X, y)
-    return join_on(X, y), y

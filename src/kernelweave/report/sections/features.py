@@ -52,7 +52,7 @@ def linear_features(subject: Subject) -> list[str]:
     summed = weights.groupby(["view", "feature"], sort=False)[columns].sum().reset_index()
     sizes = summed.groupby("view", sort=False).size()
     singles = summed[summed["view"].map(sizes) == 1]
-    tables = []
+    tables: list[str] = []
     for view, share in _linear_shares(subject, set(weights["kernel"])).items():
         if sizes.get(view, 0) > 1 and len(tables) < MOST_VIEWS:
             caption = f"{view}: linear kernels have {percent(share, 0)} of its weight"
@@ -87,7 +87,8 @@ def single_features(subject: Subject) -> list[str]:
     estimator = subject.estimator
     kernels = getattr(estimator, "kernels_", None)
     m = len(estimator.kernel_names_)
-    if not isinstance(kernels, list) or m * len(subject.y) > MOST_ENTRIES:
+    columns_known = isinstance(kernels, list) and hasattr(estimator, "n_features_in_")
+    if not columns_known or m * len(subject.y) > MOST_ENTRIES:
         return []
     names = feature_names(subject.model, estimator)
     alone: dict[int, list[int]] = {}

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from html import escape
+from typing import Any
+
 from ...inspection import kernel_views, view_subsets
 from ...inspection.subsets import MOST_VIEWS
 from .._html import number, table
@@ -37,5 +41,24 @@ def section(subject: Subject) -> str:
         '<h2 id="subsets">Which views are worth measuring</h2><p>The same model on every subset of its views, on the '
         f"{refits.folds} folds of the first round. A subset that does as well as all views together saves the cost of "
         f"the others; differences well below the spread over folds mean nothing.{differ}</p>"
+        + f"<p>{escape(_worth(subsets, names, shown))}</p>"
         + table(head, rows, "Subsets of views, the best first")
+    )
+
+
+def _worth(subsets: Any, names: list[str], shown: Callable[[float], str]) -> str:
+    """Say whether there is a view that the model does as well without."""
+    scores = dict(zip(subsets["views"], subsets["score"], strict=True))
+    whole = scores[", ".join(names)]
+    without = {name: scores[", ".join(other for other in names if other != name)] for name in names}
+    name = max(without, key=lambda view: without[view])
+    if without[name] >= whole:
+        return (
+            f"Without {name!r} the model does as well on held-out samples ({shown(without[name])}; with all views "
+            f"{shown(whole)}): the view need not be measured for this purpose, and a refit without it "
+            f"(inspection.drop_view) no longer asks for it."
+        )
+    return (
+        f"Every view helps: {name!r} is the one whose loss costs least ({shown(without[name])} without it, "
+        f"{shown(whole)} with all views)."
     )

@@ -51,7 +51,11 @@ def dual_point(at: Iterate, beta: Array) -> DualPoint:
 
 def directions(at: Iterate) -> Array:
     """Decision values ``(n, k, active)`` of the active blocks, each of length one: they sum to those of the iterate."""
-    return at.features.forward_each(at.directions, at.active)
+    active, directions = at.active, at.directions
+    V = np.empty((*at.f.shape, active.size))
+    for column, j in enumerate(active):
+        V[:, :, column] = at.features.forward(int(j), directions[at.features.place(j)])
+    return V
 
 
 def polished(at: Iterate, here: DualPoint, V: Array) -> DualPoint:

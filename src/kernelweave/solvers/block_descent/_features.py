@@ -132,13 +132,6 @@ class BlockFeatures:
             f += self.forward(int(j), w[self.place(j)])
         return f
 
-    def forward_each(self, w: Array, active: Index) -> Array:
-        """``Z_j w_j`` of some blocks, ``(n, k, active)``."""
-        out = np.empty((self.n, w.shape[1], active.size))
-        for column, j in enumerate(active):
-            out[:, :, column] = self.forward(int(j), w[self.place(j)])
-        return out
-
     def adjoint_of(self, a: Array, active: Index) -> Array:
         """``Z_j' a`` of some blocks, zeros elsewhere."""
         if active.size == self.m:

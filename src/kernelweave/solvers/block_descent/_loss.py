@@ -55,12 +55,6 @@ class LossModel:
         b = problem.loss.best_intercept(problem.y, f.reshape(problem.y.shape), problem.c)
         return np.atleast_1d(np.asarray(b, dtype=float))
 
-    def steepest_curvature(self) -> Array:
-        """One number for every sample that bounds its curvature everywhere."""
-        if self.softmax:
-            return 0.5 * self.c[:, 0]
-        return np.asarray(np.max(self.steepest, axis=1))
-
     def common_curvature(self, f: Array) -> Array:
         """One number for every sample that bounds the curvature of all its columns: exact where there is one."""
         if self.softmax:

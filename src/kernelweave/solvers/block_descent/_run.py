@@ -14,7 +14,6 @@ from ._features import BlockFeatures
 from ._iterate import Iterate
 from ._loss import LossModel
 from ._newton import exchanges, newton_step
-from ._swept import SweptFeatures, proximal_steps
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -25,8 +24,6 @@ __all__ = ["Run"]
 JOINING = 10
 #: a gap that fell by less than this with the same active blocks calls for a Newton step
 SLOW = 0.7
-#: accelerated steps on features that are swept, before each of Newton's
-SWEEPS = 10
 #: share of the tolerance that an epoch has to win for another one to follow at once
 WON = 0.3
 #: relative gap above which no dual point is polished
@@ -55,12 +52,9 @@ class Run:
     looks: int = 0
     settled: bool = False
     finished: bool = False
-    #: of features that are swept: the largest curvature of the loss
-    steepest: float | None = None
 
     def __post_init__(self) -> None:
-        blocks = self.problem.bank.factors().has_blocks
-        features = BlockFeatures(self.problem) if blocks else SweptFeatures(self.problem)
+        features = BlockFeatures(self.problem)
         self.at = Iterate(self.problem, features, LossModel(self.problem))
         self.anderson = Anderson(self.memory)
 
@@ -97,15 +91,8 @@ class Run:
         return self
 
     def _go_down(self, working: Index) -> None:
-        """Epochs on the working set; accelerated steps on all blocks where they cannot be had one by one."""
+        """Epochs on the working set, until they win too little."""
         at = self.at
-        if isinstance(at.features, SweptFeatures):
-            if self.steepest is None:
-                self.steepest = at.features.steepest(self.problem, at.loss.steepest_curvature())
-            # few steps settle which blocks are zero; the others are Newton's business, in far fewer sweeps
-            proximal_steps(at, at.features, self.steepest, SWEEPS)
-            newton_step(at)
-            return
         # a look at all blocks is dear where few of them are at work: more epochs, once it is known which
         for _ in range(2 * self.epochs if self.settled else self.epochs):
             value = at.objective

@@ -12,8 +12,7 @@ __all__ = ["BlockDescent"]
 class BlockDescent(Solver, registered_as="block_descent"):
     """Minimise ``1/2 |w|_{2,r}^2 + sum c l(y, Z w + b)`` over the features of one kernel at a time, exactly.
 
-    Kernels without explicit features are factorised once (m eigendecompositions).  Features that are streamed, on a
-    device or on a cluster are swept: accelerated proximal steps on all blocks, and Newton's on those that are not zero.
+    Kernels without explicit features are factorised once (m eigendecompositions).
 
     Parameters
     ----------
