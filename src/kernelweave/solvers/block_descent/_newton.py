@@ -89,7 +89,8 @@ def newton_step(at: Iterate, most: int = 20, share: float = 0.1) -> bool:
     """Take one Newton step among the blocks that are not zero, as long as it lowers the objective.
 
     With ``s = |t|_r`` and ``a_j = t_j^(r-2) w_j`` the regulariser has the gradient ``s^(2-r) a`` and the Hessian
-    ``(2-r) s^(2-2r) aa' + s^(2-r) t_j^(r-2) (I - (2-r) u_j u_j')``.
+    ``(2-r) s^(2-2r) aa' + s^(2-r) t_j^(r-2) (I - (2-r) u_j u_j')``; an l1 term adds ``alpha u_j`` to the one and
+    ``alpha (I - u_j u_j') / t_j`` to the other.
     """
     active = at.active
     if active.size == 0:
@@ -98,15 +99,17 @@ def newton_step(at: Iterate, most: int = 20, share: float = 0.1) -> bool:
     size = float(np.sum(t[active] ** r)) ** (1.0 / r)
     ridge = np.zeros_like(t)
     ridge[active] = size ** (2.0 - r) * t[active] ** (r - 2.0)
+    turning = np.zeros_like(t)
+    turning[active] = at.extra / t[active]
     factor = np.zeros_like(t)
     factor[active] = t[active] ** (r - 2.0)
     spread = at.features.block_of
     a = factor[spread][:, None] * at.w
     system = _System(
-        at, active, at.loss.hessian(at.f), ridge, -(2.0 - r) * ridge,
+        at, active, at.loss.hessian(at.f), ridge + turning, -(2.0 - r) * ridge - turning,
         (2.0 - r) * size ** (2.0 - 2.0 * r), at.directions, a,
     )  # fmt: skip
-    gradient = at.features.adjoint_of(at.beta, active) - size ** (2.0 - r) * a
+    gradient = at.features.adjoint_of(at.beta, active) - size ** (2.0 - r) * a - at.extra * at.directions
     goal = share * float(np.sqrt(np.sum(gradient**2)))
     v, moved = None, None
     for v, residual, moved, _ in _iterations(system, gradient, most):  # noqa: B007

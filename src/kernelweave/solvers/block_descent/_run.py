@@ -108,7 +108,7 @@ class Run:
         if self.problem.norm.simplex:
             others = np.flatnonzero((at.t == 0.0) & (lengths > 0.999 * float(np.sum(at.t))))
         else:
-            others = np.flatnonzero((at.t == 0.0) & (lengths > 0.0))
+            others = np.flatnonzero((at.t == 0.0) & (lengths > at.extra))
         most = max(JOINING, 2 * at.active.size) if self.problem.norm.simplex else others.size
         joining = others[np.argsort(-lengths[others], kind="stable")[:most]]
         return np.concatenate([at.active, joining])
