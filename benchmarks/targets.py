@@ -7,8 +7,10 @@ writes nothing.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import gc
+import io
 import statistics
 import time
 import warnings
@@ -175,7 +177,7 @@ def main() -> None:
             if not options.quick:  # what there is so far is not lost
                 write(rows, options.repeats)
         show(here)
-    print(targets_of(rows).text())
+    targets_of(rows)
 
 
 def measured(name: str, run: Callable, case: Case, repeats: int) -> dict[str, Any]:

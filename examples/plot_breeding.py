@@ -2,10 +2,12 @@
 Breeding values from a pedigree and markers
 ===========================================
 
-Four traits of animals that share ancestors. What is inherited is described by a kernel of the pedigree and by one kernel
-of markers per chromosome; what a pen does to the animals in it is a nuisance, which is part of the model and no part of
-the prediction for an animal that will live elsewhere.
+Four traits of animals that share ancestors. What is inherited is described by a kernel of the pedigree and by one
+kernel of markers per chromosome; what a pen does to the animals in it is a nuisance, which is part of the model and no
+part of the prediction for an animal that will live elsewhere.
 """
+
+from itertools import pairwise
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -24,7 +26,7 @@ parents = np.full((n, 2), -1)
 alleles = np.empty((n, 2, p), dtype=int)
 alleles[:founders] = rng.random((founders, 2, p)) < rng.uniform(0.1, 0.9, size=p)
 generations = [np.arange(founders), np.arange(founders, founders + born), np.arange(founders + born, n)]
-for before, after in zip(generations[:-1], generations[1:], strict=True):
+for before, after in pairwise(generations):
     half = len(before) // 2
     for animal in after:
         parents[animal] = rng.choice(before[:half]), rng.choice(before[half:])
@@ -69,7 +71,7 @@ Y = breeding + standardised(rng.normal(size=(12, 4)))[pen] * np.sqrt(0.2) + nois
 traits = ["growth", "milk", "fertility", "temper"]
 
 # %%
-# The last generation has no records yet. Its breeding values are predicted from those of the others; the pen is left out.
+# The last generation has no records yet. Its breeding values are predicted from the others'; the pen is left out.
 old, young = np.concatenate(generations[:2]), generations[2]
 model = MKLRegressorCV(bank, criterion="reml", nuisance="pen").fit(X[old], Y[old])
 predicted = model.predict(X[young])
