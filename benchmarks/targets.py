@@ -224,9 +224,9 @@ def write(rows: list[dict[str, Any]], repeats: int) -> None:
     order = [case.title for case in CASES] + [case.title + OF_SETS for case in CASES]
     programs = list(PROGRAMS)
     rows = sorted(rows, key=lambda row: (order.index(row["problem"]), programs.index(row["program"])))
-    note = NOTE.format(
-        repeats=repeats, long=LONG, sets=SETS, machine=machine(), targets=targets_of(rows).text()
-    )
+    with contextlib.redirect_stdout(io.StringIO()):  # verdicts are printed once, at the end
+        targets = targets_of(rows).text()
+    note = NOTE.format(repeats=repeats, long=LONG, sets=SETS, machine=machine(), targets=targets)
     write_table("targets", rows, "python benchmarks/targets.py", note)
 
 
