@@ -18,7 +18,7 @@ from ..banks.device_decision import prediction_device
 from ..losses import Loss, make_loss
 from ..problems import Point
 from ._bind import Bound, bind
-from ._fitting import Answer, fit_tasks, group_weights, trace_of
+from ._fitting import Answer, fit_tasks, group_weights, kernel_groups, trace_of
 from ._html import FitSummary
 from ._inputs import Training, new_samples, training_inputs
 from ._old_models import function_of_parts
@@ -143,6 +143,7 @@ class BaseMKL(FitSummary, BaseEstimator):
         )
         self._keep_where_there("lam_", answer.strength)
         self._keep_where_there("view_weights_", group_weights(fits))
+        self._keep_where_there("kernel_groups_", kernel_groups(fits))
         self._keep_where_there("cluster_", bound.bank.cluster_cost)
 
     def _keep_bound(self, bound: Bound) -> None:

@@ -100,6 +100,10 @@ class Norm(Component):
         """Weights of the groups, in the order of ``group_names``."""
         raise NotImplementedError
 
+    def kernel_groups(self, m: int) -> list[str | None]:
+        """Name of every kernel's group; None for a kernel in no group."""
+        return [None] * m
+
     def with_names(self, names: Sequence[str], views: Sequence[str] | None) -> Norm:
         """Return a norm that knows what the kernels are called, and the view of each; None for bare matrices."""
         return self

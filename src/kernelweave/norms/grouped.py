@@ -105,10 +105,19 @@ class Grouped(Norm, registered_as="grouped"):
             raise ValueError(f"the groups are of {self.labels.size} kernels, the bank has {m}")
         return self
 
+    def kernel_groups(self, m: int) -> list[str | None]:
+        settled = self.for_kernels(m)
+        assert isinstance(settled, Grouped)
+        assert settled.labels is not None
+        return [settled.group_names[g] for g in settled.labels]
+
     def restricted(self, kernels: NDArray[np.intp]) -> Norm:
         if self.labels is None:
             raise ValueError("groups are not bound to kernels yet")
-        return self._bound([self.group_names[g] for g in self.labels[kernels]])
+        labels = [self.group_names[g] for g in self.labels[kernels]]
+        some = self._bound(labels)
+        some.groups = labels  # names of kernels that are not there would say nothing
+        return some
 
     def _bound(self, groups: Sequence[str]) -> Grouped:
         bound = copy(self)

@@ -14,9 +14,9 @@ from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from sklearn.pipeline import Pipeline
 
 from .._numerics.significance import corrected_t_test
-from ..inspection import WeightStability, contributions, final_estimator, kernel_families, kernel_views
+from ..inspection import WeightStability, contributions, final_estimator, kernel_families
 from ..inspection.permutation import test_views
-from ..inspection.views import learnt_weights
+from ..inspection.views import group_shares, kernel_groups, learnt_weights
 from ..kernels import take
 from ..persistence import cleared
 
@@ -85,9 +85,9 @@ def gather(
     splits = _folds(y, classify, n_folds, n_repeats, random_state)
     first_round = len(splits) // n_repeats
     scores: list[list[float]] = [[] for _ in methods]
-    weights, parts, margins = [], [], np.full(len(y), np.nan)
+    weights, by_view, parts, margins = [], [], [], np.full(len(y), np.nan)
     predicted = np.empty(len(y), dtype=object)
-    views = kernel_views(fitted)
+    views = kernel_groups(fitted)
     for number, (train, test) in enumerate(splits):
         seen, held_out = take(X, train), take(X, test)
         for k, (_, _, method) in enumerate(methods):
@@ -95,6 +95,7 @@ def gather(
             scores[k].append(float(other.score(held_out, y[test])))
             if k == 0:
                 weights.append(learnt_weights(other))
+                by_view.append(group_shares(other, views))
                 if number < first_round:
                     parts.append((contributions(other, held_out, views=views), y[test]))
                     predicted[test] = other.predict(held_out)
@@ -105,7 +106,7 @@ def gather(
     share = len(splits[0][1]) / len(splits[0][0])
     suspects, origin = _suspects(final_estimator(fitted), classify, y, margins, predicted, row_names)
     return Findings(
-        _stability(fitted, np.stack(weights), np.array(scores[0])),
+        _stability(fitted, np.stack(weights), np.stack(by_view), np.array(scores[0])),
         [
             _compared(name, about, np.array(theirs), np.array(scores[0]), share)
             for (name, about, _), theirs in zip(methods, scores, strict=True)
@@ -129,7 +130,12 @@ def _folds(y: Any, classify: bool, n_folds: int, n_repeats: int, seed: int) -> l
 
 def _baselines(model: Any, fitted: Any, classify: bool) -> list[tuple[str, str, Any]]:
     """What the model has to beat, on the same kernels."""
-    from ..estimators import BestKernelClassifier, MeanKernelClassifier, MeanKernelRidgeRegressor
+    from ..estimators import (
+        BestKernelClassifier,
+        MeanKernelClassifier,
+        MeanKernelRidgeRegressor,
+        MKLClassifier,
+    )
     from ..estimators.noisy import NoisyLabelMKLClassifier
 
     last = final_estimator(model)
@@ -137,12 +143,16 @@ def _baselines(model: Any, fitted: Any, classify: bool) -> list[tuple[str, str, 
     if not classify:
         mean = clone(last).set_params(norm="uniform", solver="auto")
         ridge = MeanKernelRidgeRegressor(last.kernels, missing=getattr(last, "missing", "error"))
-        return [
+        made = [
             ("mean kernel", "all kernels with the same weight, at the same C", _ending_in(model, mean)),
             ("ridge on the mean kernel", "C by leave-one-out", _ending_in(model, ridge)),
         ]
+        return made[:1] if _has_fixed_parts(fitted) else made
     if isinstance(last, NoisyLabelMKLClassifier):
-        mean = MeanKernelClassifier(last.kernels, C=C)
+        fixed = _has_fixed_parts(fitted)
+        mean = (
+            MKLClassifier(last.kernels, "uniform", C=C) if fixed else MeanKernelClassifier(last.kernels, C=C)
+        )
         about = f"SVM with all kernels weighted alike, at the model's C = {C:.3g}"
     elif hasattr(last, "Cs"):
         mean = clone(last).set_params(norm="uniform", norms=None, solver="auto")
@@ -150,6 +160,8 @@ def _baselines(model: Any, fitted: Any, classify: bool) -> list[tuple[str, str, 
     else:
         mean = clone(last).set_params(norm="uniform", solver="auto")
         about = "all kernels weighted alike, at the same C"
+    if _has_fixed_parts(fitted):  # a single kernel cannot stand beside those that always count
+        return [("mean kernel", about, _ending_in(model, mean))]
     best = BestKernelClassifier(last.kernels, C=C, missing=getattr(last, "missing", "error"))
     return [
         ("mean kernel", about, _ending_in(model, mean)),
@@ -161,17 +173,22 @@ def _baselines(model: Any, fitted: Any, classify: bool) -> list[tuple[str, str, 
     ]
 
 
+def _has_fixed_parts(fitted: Any) -> bool:
+    """Whether some kernels always count (``kernels.always``)."""
+    return any(kernel.always is not None for kernel in getattr(fitted, "kernels_", None) or [])
+
+
 def _ending_in(model: Any, last: Any) -> Any:
     if not isinstance(model, Pipeline):
         return last
     return Pipeline([*((name, clone(step)) for name, step in model.steps[:-1]), (model.steps[-1][0], last)])
 
 
-def _stability(fitted: Any, weights: Array, scores: Array) -> WeightStability:
-    names = np.asarray(final_estimator(fitted).kernel_names_, dtype=object)
+def _stability(fitted: Any, weights: Array, by_view: Array, scores: Array) -> WeightStability:
+    names, views = np.asarray(final_estimator(fitted).kernel_names_, dtype=object), kernel_groups(fitted)
     return WeightStability(
-        weights, learnt_weights(fitted), names, kernel_views(fitted), kernel_families(fitted), scores,
-        "folds", 0.95, 1e-3,
+        weights, learnt_weights(fitted), names, views, kernel_families(fitted), scores,
+        "folds", 0.95, 1e-3, by_view, group_shares(fitted, views),
     )  # fmt: skip
 
 
