@@ -64,6 +64,31 @@ def test_groups_by_name_and_one_against_the_rest(data):
         MKLClassifier("precomputed", norm=norms.Grouped()).fit(np.stack([np.eye(60)] * 2), y)
 
 
+@pytest.mark.parametrize(
+    ("norm", "words"),
+    [
+        (norms.Elastic("much"), "alpha of Elastic must be a finite number"),
+        (norms.ElasticBlocks(0), "mix = 0 is norm=np.inf"),
+        (norms.Grouped(groups={}), "names no group"),
+        (norms.Grouped(groups={"a": []}), "'a' has no kernels"),
+        (norms.Grouped(groups={"a": [1.5]}), "1.5, which is no kernel's name or number"),
+        (norms.Grouped(groups={"a": None}), "None, which is no kernel's name or number"),
+        (norms.Grouped(groups={"a": ["linear on features 2, 3"]}), "always counts .* leave it out of 'a'"),
+        (norms.Grouped(groups=["a", "b"]), "2 groups for 7 kernels"),
+    ],
+)
+def test_what_cannot_be_is_said_with_the_way_out(data, norm, words):
+    with pytest.raises(ValueError, match=words):
+        MKLClassifier(kw.always(kw.linear().on([2, 3])) + BANK, norm=norm).fit(*data)
+
+
+def test_numbers_of_kernels_are_those_of_the_bank(data):
+    """Kernels that always count are counted, too."""
+    norm = norms.Grouped("l1", 2, {"first": [1, 2]})
+    model = MKLClassifier(kw.always(kw.linear().on([2, 3])) + BANK, norm=norm).fit(*data)
+    assert model.kernel_groups_[:4].tolist() == ["always counts", "first", "first", model.kernel_names_[3]]
+
+
 def test_groups_by_name_are_what_inspection_shows(data):
     X, y = data
     names = [kernel.name for kernel in BANK.expand(kw.Schema(6))]

@@ -132,6 +132,7 @@ class SubsetFits:
             bound = Bound(self.bound.bank.select(kernels), kept, some)
         plan, tasks = self._on(kernels, self.tasks)
         if plan.norm.group_names:  # for fits to come: the groups as they are among these kernels
-            model.norm = plan.norm.learnt_norm
+            groups = [str(group) for group in plan.norm.kernel_groups(len(kernels))]
+            model.norm = clone(plan.norm.learnt_norm).set_params(groups=groups)
         model._solve(bound, plan, model._by_rule(tasks, bound.bank, plan))
         return model

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -106,10 +106,10 @@ class FixedParts(Norm):
             )
         self.norm.check(m - len(self.given))
 
-    def with_names(self, names: Sequence[str], views: Sequence[str] | None) -> Norm:
-        at = self.learnt(len(names))
-        own = None if views is None else [views[j] for j in at]
-        return FixedParts(self.norm.with_names([names[j] for j in at], own), self.given)
+    def with_names(
+        self, names: Sequence[str], views: Sequence[str] | None, held: Collection[int] = ()
+    ) -> Norm:
+        return FixedParts(self.norm.with_names(names, views, tuple(self.given)), self.given)
 
     @property
     def group_names(self) -> tuple[str, ...]:  # type: ignore[override]
