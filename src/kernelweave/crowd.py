@@ -6,12 +6,16 @@ crowd-kit (``pip install kernelweave[crowd]``).
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-__all__ = ["CrowdLabels", "aggregate", "as_long"]
+from ._numerics.annotators import CrowdRate, wrong_share
+from .exceptions import KernelWeaveWarning
+
+__all__ = ["CrowdLabels", "CrowdRate", "aggregate", "as_long", "disagreement"]
 
 METHODS = ("majority", "dawid_skene")
 
@@ -73,7 +77,62 @@ def as_long(annotations: Any) -> Any:
     # numbers next to gaps come as floats: 1.0 is the class 1
     if pd.api.types.is_float_dtype(labels) and (labels == labels.round()).all():
         labels = labels.astype(int)
+    _hint_at_gaps(labels)
     return table.assign(label=labels)
+
+
+def _hint_at_gaps(labels: Any) -> None:
+    """Warn where -1 stands beside classes 0, 1, ...: many programs write it for "no label"."""
+    import pandas as pd
+
+    if not pd.api.types.is_integer_dtype(labels):
+        return
+    known = np.unique(labels)
+    if known.size > 2 and known[0] == -1 and known[1] >= 0:
+        share = float(np.mean(labels == -1))
+        warnings.warn(
+            f'-1 is taken for a class, as {share:.0%} of the annotations have it; where it means "no label", use NaN: '
+            "np.where(annotations == -1, np.nan, annotations)",
+            KernelWeaveWarning,
+            stacklevel=4,
+        )
+
+
+def disagreement(annotations: Any, labels: Any) -> CrowdRate | None:
+    """Estimate how many labels made of annotations are wrong, from how often annotators contradict each other.
+
+    Parameters
+    ----------
+    annotations : array of shape (n, annotators) or data frame
+        See :func:`as_long`.
+    labels : array of shape (n,)
+        What was made of them, for example ``aggregate(annotations).labels``.
+
+    Returns
+    -------
+    CrowdRate or None
+        ``rate``, ``interval``, ``class_rates`` and ``single``, the error of one annotator; None where no sample has two
+        annotations.
+
+    Examples
+    --------
+    >>> votes = [["a", "a", "b"], ["b", "b", "b"], ["a", "a", "a"], ["b", "b", "a"]]
+    >>> round(disagreement(votes, ["a", "b", "a", "b"]).single, 2)
+    0.21
+    """
+    table = as_long(annotations)
+    given = np.asarray(labels)
+    classes, votes = np.unique(table["label"].to_numpy(), return_inverse=True)
+    unknown = np.setdiff1d(given, classes)
+    if unknown.size:
+        raise ValueError(
+            f"no annotator ever gave the label {unknown.tolist()[0]!r}: give labels made of the annotations"
+        )
+    workers = np.unique(table["worker"].to_numpy(), return_inverse=True)[1]
+    _check_tasks(table["task"].to_numpy(), given.size)
+    return wrong_share(
+        table["task"].to_numpy(), workers, votes, np.searchsorted(classes, given), classes.size
+    )
 
 
 def aggregate(annotations: Any, n_samples: int | None = None, method: str = "majority") -> CrowdLabels:

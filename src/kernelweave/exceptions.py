@@ -6,6 +6,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
     "CertificateError",
+    "DegenerateModelWarning",
     "KernelWeaveConvergenceWarning",
     "KernelWeaveWarning",
     "MemoryBudgetError",
@@ -19,6 +20,10 @@ class KernelWeaveWarning(UserWarning):
 
 class KernelWeaveConvergenceWarning(KernelWeaveWarning, ConvergenceWarning):
     """A fit stopped before its certificate reached the tolerance; the best point was kept."""
+
+
+class DegenerateModelWarning(KernelWeaveWarning):
+    """A fit is optimal and of no use: it predicts one class for nearly everything."""
 
 
 class MemoryBudgetError(MemoryError, ValueError):

@@ -68,7 +68,9 @@ def test_the_rate_is_found_where_classes_are_apart(cancer, rate):
         errors.append(clf.noise_rate_ - wrong.mean())
         low, high = clf.noise_rate_interval_
         covered += low <= wrong.mean() <= high
-        assert 0 <= low <= clf.noise_rate_ <= high <= low + 0.2
+        assert 0 <= low <= clf.noise_rate_ <= high <= 0.5
+        assert "rests on the assumption" in clf.noise_rate_basis_
+        assert clf.findings_[-1] == clf.noise_rate_basis_
     assert abs(np.mean(errors)) < 0.03
     assert covered >= 2
 
@@ -115,6 +117,24 @@ def test_several_classes():
     assert clf.score(scale(X), y) > 0.92
     for method in ("stochastic", "trimmed", "ramp", "corrected"):
         assert NoisyLabelMKLClassifier(BANK, method=method).fit(scale(X), noisy).score(scale(X), y) > 0.85
+
+
+def test_annotators_decide_the_rate_where_there_are_several(cancer):
+    X, y = cancer
+    rng = np.random.default_rng(0)
+    votes = np.where(rng.random((y.size, 3)) < 0.3, 1 - y[:, None], y[:, None]).astype(float)
+    votes[rng.random(votes.shape) < 0.2] = np.nan
+    votes[np.isnan(votes).all(axis=1), 0] = 0.0
+    clf = NoisyLabelMKLClassifier(BANK).fit(X, votes)
+    wrong = np.mean(clf.annotated_.labels != y)
+    low, high = clf.noise_rate_interval_
+    assert low <= wrong <= high
+    assert clf.noise_rate_ == pytest.approx(wrong, abs=0.06)
+    assert "annotators contradict each other" in clf.noise_rate_basis_
+    assert clf.class_noise_rates_.shape == (2,)
+    known = NoisyLabelMKLClassifier(BANK, noise_rate=0.2).fit(X, votes)
+    assert known.noise_rate_ == 0.2
+    assert known.findings_ == ()
 
 
 # ---- the methods ---------------------------------------------------------------------------------------------------

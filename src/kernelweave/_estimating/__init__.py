@@ -1,8 +1,10 @@
 """What every estimator needs, whichever room it is in: targets and weights, one call of ``fit``, finite decisions."""
 
 from .decisions import finite_decision
+from .findings import constant_prediction, end_of_grid, warn_of_findings
 from .one_fit import TimeShares, one_call, one_fit
 from .refusal import unchanged_where_it_raises
+from .switches import check_switch
 from .targets import (
     check_two_classes,
     checked_targets,
@@ -14,14 +16,18 @@ from .targets import (
 
 __all__ = [
     "TimeShares",
+    "check_switch",
     "check_two_classes",
     "checked_targets",
     "class_columns",
+    "constant_prediction",
     "encode_classes",
+    "end_of_grid",
     "finite_decision",
     "one_call",
     "one_fit",
     "unchanged_where_it_raises",
+    "warn_of_findings",
     "weigh_classes",
     "weigh_samples",
 ]

@@ -100,7 +100,7 @@ class _Sizes:
         np.maximum.at(self.top, label, v)
 
     def _sum(self, values: Array) -> Array:
-        return np.bincount(self.label, weights=values, minlength=self.top.size)
+        return np.bincount(self.label, weights=values, minlength=self.top.size).astype(float, copy=False)
 
     def solve(self) -> Array:
         """Newton's steps in ``ln N``, kept inside a bracket."""

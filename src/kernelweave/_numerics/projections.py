@@ -73,6 +73,9 @@ def project_box_sum(v: np.ndarray, lower: np.ndarray, upper: np.ndarray, total: 
     """
     if not (np.sum(lower) <= total <= np.sum(upper)):
         raise ValueError(f"no point of the box sums to {total}")
+    rounding = 1e-13 * float(np.sum(np.abs(v)))
+    if abs(float(np.sum(v)) - total) <= rounding and np.all(v >= lower) and np.all(v <= upper):
+        return v  # it is there already
 
     def clipped_sum(h: float) -> float:
         return float(np.sum(np.clip(v - h, lower, upper)))

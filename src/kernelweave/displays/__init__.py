@@ -8,6 +8,7 @@ from .groups import GroupsDisplay
 from .kernel_matrix import KernelMatrixDisplay
 from .noise import NoiseDisplay
 from .path import PathDisplay
+from .shapley import ShapleyDisplay
 from .spectrum import SpectrumDisplay
 from .variance import VarianceDisplay
 from .weights import WeightsDisplay
@@ -18,6 +19,7 @@ __all__ = [
     "KernelMatrixDisplay",
     "NoiseDisplay",
     "PathDisplay",
+    "ShapleyDisplay",
     "SpectrumDisplay",
     "VarianceDisplay",
     "WeightsDisplay",

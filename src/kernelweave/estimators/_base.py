@@ -13,14 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._components import fill_in_parameters
 from .._estimating import finite_decision
-from ..banks import Bank, CompletedKernels, KernelFunction, support
+from .._numerics.threads import allowed_threads
+from ..banks import Bank, KernelFunction, support
 from ..banks.device_decision import prediction_device
 from ..losses import Loss, make_loss
 from ..problems import Point
+from ..views import samples_and_targets
 from ._bind import Bound, bind
 from ._fitting import Answer, fit_tasks, group_weights, kernel_groups, trace_of
 from ._html import FitSummary
-from ._inputs import Training, new_samples, training_inputs
+from ._inputs import Training, is_precomputed, new_samples, training_inputs
 from ._old_models import function_of_parts
 from ._plan import BankPlan, Plan, dtype_name
 from ._structure import refuse_fixed_parts
@@ -96,6 +98,10 @@ class BaseMKL(FitSummary, BaseEstimator):
             self.missing,
         )
 
+    def _joined(self, X: Samples, y: Column) -> tuple[Samples, Column]:
+        """Return samples in the order of the targets, where both have names, and the targets."""
+        return (X, y) if is_precomputed(self.kernels) else samples_and_targets(X, y)
+
     def _training(self, X: Samples, plan: BankPlan, n_targets: int) -> Training:
         """Check the samples, and that there are as many as targets."""
         training = training_inputs(self, X, self.kernels, plan, n_targets, self.device)
@@ -145,6 +151,11 @@ class BaseMKL(FitSummary, BaseEstimator):
         self._keep_where_there("view_weights_", group_weights(fits))
         self._keep_where_there("kernel_groups_", kernel_groups(fits))
         self._keep_where_there("cluster_", bound.bank.cluster_cost)
+        self._look_at(tasks, [fit.values for fit in fits])
+
+    def _look_at(self, tasks: list[Task], values: list[Array]) -> None:
+        """Keep what a reader must know first as ``findings_``, from the decision values of the training samples."""
+        self.findings_: tuple[str, ...] = ()
 
     def _keep_bound(self, bound: Bound) -> None:
         """Keep what is known of kernels and bank."""
@@ -152,9 +163,9 @@ class BaseMKL(FitSummary, BaseEstimator):
         self.bank_bytes_ = bound.bank.nbytes
         self._kind = bound.training.kind
         self._keep_where_there("kernels_", bound.kernels.kernels or None)
-        told = bound.kernels.told() if isinstance(bound.kernels, CompletedKernels) else (None, None)
-        self._keep_where_there("view_predictability_", told[0])
-        self._keep_where_there("missing_patterns_", told[1])
+        lacking = bound.kernels.who_lacks_what()
+        self._keep_where_there("view_predictability_", lacking.predictability)
+        self._keep_where_there("missing_patterns_", lacking.patterns)
 
     def _keep_where_there(self, name: str, value: object) -> None:
         """Set an attribute that not every fit has; an earlier fit's is forgotten."""
@@ -183,7 +194,8 @@ class BaseMKL(FitSummary, BaseEstimator):
         check_is_fitted(self, "dual_coef_")
         # half precision is for storing a bank: prediction computes in single precision then
         dtype = "float32" if dtype_name(self.dtype) in ("float16", "bfloat16") else self.dtype
-        with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence
+        quiet = np.errstate(over="ignore", invalid="ignore")  # told in a sentence
+        with quiet, allowed_threads(self.n_jobs):
             new = new_samples(self, X, self._kind)
             return finite_decision(self._function(new, np.dtype(dtype), prediction_device(self.device, X)))
 
@@ -192,6 +204,8 @@ class BaseMKL(FitSummary, BaseEstimator):
         super().__setstate__(state)
         fill_in_parameters(self)
         self.__dict__.update(self._settled)  # it was a parameter once, without effect
+        if "dual_coef_" in state:
+            self.__dict__.setdefault("findings_", ())  # earlier versions looked for none
         if "_bound" in state:
             self._function = function_of_parts(self.__dict__)
 

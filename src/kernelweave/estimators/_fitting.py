@@ -47,6 +47,13 @@ class Fit:
     loss: Loss
     norm: Norm
     solver: str | None
+    #: ``sum_j d_j K_j beta`` of the training samples, without the intercept, as the certificate read it
+    decision: Array
+
+    @property
+    def values(self) -> Array:
+        """Decision values of the training samples."""
+        return np.asarray(self.decision + self.certificate.intercept)
 
 
 @dataclass(frozen=True)
@@ -164,7 +171,8 @@ def _run_task(
         fit.beta, fit.weights, fit.certificate.dual_point, task.problem(judge, fit_intercept)
     )
     status = final_status(fit.status, certificate.relative_gap, stop.tol)
-    return replace(fit, beta=beta, certificate=certificate, status=status)
+    decision = fit.decision @ narrow.axes.T
+    return replace(fit, beta=beta, certificate=certificate, status=status, decision=decision)
 
 
 def plain(label: Label) -> Label:
@@ -200,16 +208,16 @@ def run(
         problem, solver, stop, start=start, callback=callback, verbose=verbose, checkpoint=checkpoint
     )
     judge = problem.on(judge_bank)
-    certificate = final_certificate(judge, solution)
+    certificate, decision = final_certificate(judge, solution)
     for bank, tol in _closer_looks(problem.bank, judge_bank, stop.tol):
         if not solution.converged or certificate.relative_gap <= stop.tol:
             break
         further = _go_on(problem.on(bank), solver, replace(stop, tol=tol), solution)
         if bank is not problem.bank and bank is not judge_bank:
             problem.bank.passes += bank.passes
-        again = final_certificate(judge, further)
+        again, values = final_certificate(judge, further)
         if again.primal <= certificate.primal:
-            solution, certificate = further, again.with_dual_of(certificate)
+            solution, certificate, decision = further, again.with_dual_of(certificate), values
         else:  # the old point is the better one, and the way there is told all the same
             solution = replace(further, point=solution.point, certificate=solution.certificate)
             certificate = certificate.with_dual_of(again)
@@ -219,7 +227,7 @@ def run(
         _warn(status, label, certificate, stop, solution, solver)
     return Fit(
         solution.point.beta, solution.point.weights, certificate, solution, status, problem.loss, problem.norm,
-        solver.registered_as,
+        solver.registered_as, decision,
     )  # fmt: skip
 
 
@@ -264,11 +272,13 @@ def _go_on(problem: MKLProblem, solver: Solver, stop: Stop, so_far: Solution) ->
     )  # fmt: skip
 
 
-def final_certificate(problem: MKLProblem, solution: Solution) -> Certificate:
-    """Recompute both bounds without anything the solver carried along."""
-    judged = problem.certificate(without_caches(solution.point))
+def final_certificate(problem: MKLProblem, solution: Solution) -> tuple[Certificate, Array]:
+    """Recompute both bounds without anything the solver carried along; return them and the decisions they are of."""
+    point = without_caches(solution.point)
+    quad, decision = problem.bank.judged(point.weights, point.beta)
+    judged = problem.certificate(replace(point, quad=quad, decision=decision))
     if solution.certificate.dual > judged.dual:
         beta = solution.certificate.dual_point
         other = replace(judged, dual=problem.dual(beta), dual_point=beta)
         judged = judged.with_dual_of(other)
-    return judged
+    return judged, decision

@@ -2,8 +2,11 @@
 
 No label is ever used to predict itself, and the closed form makes every prediction exact and cheap.  Where a classifier
 is sure, the classes do not overlap; what disagrees with it there was flipped.  So the share of disagreement among the
-confident half estimates the noise rate.  Overlap that reaches into that half cannot be told from flips by anybody
-without an assumption: the estimate is then an upper bound, and the interval says how far below it the truth may lie.
+confident half estimates the noise rate.  That rests on an assumption which labels alone cannot test: overlap that
+reaches into that half looks like flips, and errors that follow the features (annotators who confuse the same kinds of
+sample) are learnt and look right.  The interval is wide for that reason: its upper end is the disagreement among all
+samples.
+Where several annotators gave the labels, their disagreement takes the place of the assumption.
 """
 
 from __future__ import annotations
@@ -13,6 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from .._numerics.annotators import CrowdRate
 from .ridge import leave_one_out
 
 Array = NDArray[np.float64]
@@ -25,7 +29,6 @@ CONFIDENT = 0.5
 VERY_CONFIDENT = 0.2
 #: one-sided normal quantiles of the upper and of the lower end
 UPPER, LOWER = 2.0, 3.2
-WIDEST = 0.199
 
 
 @dataclass(frozen=True)
@@ -37,7 +40,7 @@ class NoiseEstimate:
     rate : float
         Estimated share of wrong labels.
     interval : tuple of float
-        Where the true rate lies, the lower end allowing for overlap.
+        Where the true rate lies: the lower end allows for overlap, the upper one for errors that can be learnt.
     class_rates : array of shape (k,)
         Share of each true class that is labelled otherwise.
     quality : array of shape (n,)
@@ -51,10 +54,16 @@ class NoiseEstimate:
     class_rates: Array
     quality: Array
     probabilities: Array
+    #: what rate and interval rest on, as a sentence
+    basis: str = ""
 
 
 def estimate_noise(
-    K: Array, codes: NDArray[np.intp], n_classes: int, weight: Array | None = None
+    K: Array,
+    codes: NDArray[np.intp],
+    n_classes: int,
+    weight: Array | None = None,
+    crowd: CrowdRate | None = None,
 ) -> NoiseEstimate:
     """Estimate noise from a kernel matrix and labels.
 
@@ -67,6 +76,8 @@ def estimate_noise(
     n_classes : int
     weight : array of shape (n,), optional
         Sample weights of the ridge; samples of weight zero are predicted but not counted.
+    crowd : CrowdRate, optional
+        What annotators say; it decides the rates.
     """
     targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
     scores = leave_one_out(K, targets, weight=weight).predictions
@@ -75,12 +86,28 @@ def estimate_noise(
     sure = ordered[:, -1] - ordered[:, -2]
     wrong = predicted != codes
     counted = np.ones(codes.size, dtype=bool) if weight is None else weight > 0
-    rate, interval = _rate(sure[counted], wrong[counted])
-    rates = np.array([_class_rate(sure, wrong, counted & (predicted == k), rate) for k in range(n_classes)])
+    if crowd is None:
+        rate, interval = _rate(sure[counted], wrong[counted])
+        rates = np.array(
+            [_class_rate(sure, wrong, counted & (predicted == k), rate) for k in range(n_classes)]
+        )
+        basis = (
+            f"The noise rate ({rate:.0%}, {interval[0]:.0%} to {interval[1]:.0%}) rests on the assumption that classes "
+            "are apart where predictions are surest and that wrong labels do not follow the features; no label can "
+            "test it. Several annotators per sample would: give their labels, one column each."
+        )
+    else:
+        # one in two and more cannot be told from another naming of the classes
+        rate, interval = min(crowd.rate, 0.5), (min(crowd.interval[0], 0.5), min(crowd.interval[1], 0.5))
+        rates = np.minimum(crowd.class_rates, 0.5)
+        basis = (
+            f"The noise rate ({rate:.0%}, {interval[0]:.0%} to {interval[1]:.0%}) comes from how often annotators "
+            f"contradict each other, on {crowd.pairs} samples with at least two labels; one annotator alone errs in "
+            f"{crowd.single:.0%} of the cases."
+        )
     probabilities = _calibrated(scores, codes, n_classes)
-    return NoiseEstimate(
-        rate, interval, rates, _quality(probabilities, codes, max(rate, 0.02)), probabilities
-    )
+    quality = _quality(probabilities, codes, max(rate, 0.02))
+    return NoiseEstimate(rate, interval, rates, quality, probabilities, basis)
 
 
 def _most_sure(sure: Array, share: float) -> NDArray[np.intp]:
@@ -98,10 +125,10 @@ def _rate(sure: Array, wrong: NDArray[np.bool_]) -> tuple[float, tuple[float, fl
     upper = max(rate, rate + UPPER * _deviation(rate, half.size) - 0.5 * overlap)
     # overlap falls with confidence, flips do not: the very confident are the nearer to the truth, but there are few
     lower = max(min(rate, rate_few) - LOWER * _deviation(rate_few, few.size), 0.0)
-    upper = min(upper, 0.5)
-    # what is too much for an interval of use is taken off both ends, less off the bound
-    upper = max(upper - max(upper - lower - WIDEST, 0.0) / 3.0, rate)
-    return rate, (max(lower, upper - WIDEST), upper)
+    # errors that follow the features are predicted with confidence: not even all disagreement is a bound, but the least
+    everywhere = float(wrong.mean())
+    upper = min(max(upper, everywhere + UPPER * _deviation(everywhere, wrong.size)), 0.5)
+    return rate, (lower, upper)
 
 
 def _deviation(rate: float, size: int) -> float:

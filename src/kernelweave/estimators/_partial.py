@@ -73,6 +73,7 @@ class LearnsOnline(BaseMKL):
         >>> clf.score(X[1500:], y[1500:]) > 0.9
         True
         """
+        X, y = self._joined(X, y)
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
         stream: Stream | None = vars(self).get("_stream")
         self._check_classes(y, classes, first=stream is None)
@@ -139,6 +140,7 @@ class LearnsOnline(BaseMKL):
         self.kernels_ = stream.bound.kernels
         self.solver_: str | None = plan.solver.registered_as
         self.status_, self.intercept_ = "streaming", 0.0
+        self.findings_ = ()  # what was not kept cannot be judged
         return stream
 
     def _keep_stream(self, stream: Stream, columns: int) -> None:

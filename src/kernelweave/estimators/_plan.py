@@ -8,9 +8,10 @@ from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import DTypeLike
 
+from .._estimating import check_switch
+from .._numerics.threads import thread_count
 from ..banks import Bank, check_missing, check_storage
 from ..banks.devices import DTYPES, device_of
 from ..banks.memory import parse_bytes
@@ -18,13 +19,22 @@ from ..banks.normalise import check_normalise
 from ..losses import Loss
 from ..losses import registry as losses
 from ..norms import Norm, make_norm
-from ..solvers import Solver, Stop, check_place, choose_solver, fitting_solvers, make_solver, registry
+from ..solvers import (
+    ON_SUMS,
+    Solver,
+    Stop,
+    check_place,
+    choose_solver,
+    fitting_solvers,
+    make_solver,
+    registry,
+)
 from ._types import Bytes, Device, FileName
 
 if TYPE_CHECKING:
     from ._base import BaseMKL
 
-__all__ = ["BankPlan", "Plan", "check_positive", "check_switch", "dtype_name"]
+__all__ = ["BankPlan", "Plan", "check_positive", "dtype_name"]
 
 
 @dataclass(frozen=True)
@@ -77,17 +87,17 @@ class BankPlan:
             storage,
             dtype,
             memory_budget,
-            effective_n_jobs(n_jobs),
+            thread_count(n_jobs),
             missing=missing,
         )
 
     def served_by(self, solver: Solver | None, loss: Loss, norm: Norm) -> BankPlan:
-        """Return the plan of a bank for a solver; one that is left open is L-BFGS where features suffice."""
+        """Return the plan of a bank for a solver; one that is left open works on sums where features suffice."""
         if solver is not None:
             return replace(self, mixing=solver.mixes, features_suffice=not solver.mixes)
         return replace(
             self,
-            features_suffice=registry["lbfgs"].serves(loss, norm),
+            features_suffice=any(registry[name].serves(loss, norm) for name in ON_SUMS),
             blocks_suffice=registry["block_descent"].serves(loss, norm),
         )
 
@@ -205,9 +215,3 @@ def check_positive(name: str, value: object) -> None:
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not (number and np.isfinite(value) and value > 0):  # type: ignore[operator, call-overload]
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
-
-
-def check_switch(name: str, value: object) -> None:
-    """Raise where a switch is neither on nor off: ``center='no'`` would be on."""
-    if not isinstance(value, bool | np.bool_) and value not in (0, 1):
-        raise ValueError(f"{name} must be True or False, got {value!r}")

@@ -10,11 +10,19 @@ from numpy.typing import DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 
-from .._estimating import check_two_classes, encode_classes, one_fit, weigh_classes, weigh_samples
+from .._estimating import (
+    check_two_classes,
+    constant_prediction,
+    encode_classes,
+    one_fit,
+    warn_of_findings,
+    weigh_classes,
+    weigh_samples,
+)
 from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..losses import Logistic, Loss, make_loss
-from ..views import join_on, warn_of_classes
+from ..views import warn_of_classes
 from ._inputs import Training
 from ._parameters import keep_parameters
 from ._partial import LearnsOnline
@@ -69,9 +77,14 @@ class Labelled:
         return class_tasks(self.codes, self.weight, self.classes, self.each, self.plan)
 
 
+def codes_of(values: Array) -> Codes:
+    """Return the positions of the classes that decision values mean."""
+    return (values > 0).astype(np.intp) if values.ndim == 1 else np.argmax(values, axis=1)
+
+
 def labels_of(values: Array, classes: NDArray[Any]) -> NDArray[Any]:
     """Return the labels that decision values mean."""
-    return classes[(values > 0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)]
+    return classes[codes_of(values)]
 
 
 class MKLClassifier(ClassifierMixin, LearnsOnline):
@@ -174,6 +187,8 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
     missing_patterns_ : DataFrame
         With ``missing``: patterns of views among the training samples, their numbers, and how well what each lacks is
         predicted.
+    findings_ : tuple of str
+        What to know before any figure: that one class is predicted for nearly everything, which is a warning as well.
     classes_, support_, n_features_in_ : as in scikit-learn
 
     Examples
@@ -239,9 +254,9 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         ----------
         X : samples
             Array, sparse matrix, data frame, list of objects, sample indices or kernel matrices, as ``kernels`` asks;
-            a dict or list of tables, or ``Views``, of which kernels find their view by name.
-        y : array of shape (n,)
-            Class labels.
+            a dict or list of tables, or ``Views``, of which kernels find their view by name; AnnData or MuData.
+        y : array of shape (n,), or str
+            Class labels; with AnnData and MuData also the column of ``obs`` that has them.
         sample_weight : array of shape (n,), optional
             Factors of C by sample.
 
@@ -251,7 +266,17 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         """
         self.__dict__.pop("_stream", None)
         self._fit(*self._prepared(X, y, sample_weight))
+        warn_of_findings(self.findings_)
         return self
+
+    def _look_at(self, tasks: list[Task], values: list[Array]) -> None:
+        targets = [task.y for task in tasks]
+        codes, predicted = (
+            codes_of(one[0] if len(tasks) == 1 else np.stack(one, axis=1)) for one in (targets, values)
+        )
+        counted = np.any([task.weight > 0 for task in tasks], axis=0)
+        sentence = constant_prediction(predicted, codes, self.classes_, counted)
+        self.findings_ = () if sentence is None else (sentence,)
 
     def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
         """Check parameters and input; return samples, plan and what there is to solve."""
@@ -263,12 +288,12 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         if self.multi_class not in MULTI_CLASS:
             raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
         device_of(self.device, X, y)
-        X = join_on(X, y)
+        X, y = self._joined(X, y)
         self.classes_, codes = encode_classes(on_host(in_memory(y)))
         plan = self._plan(self.classes_.size)
         training = self._training(X, plan.bank, len(codes))
-        if training.kind == "views" and plan.bank.missing != "error":
-            warn_of_classes(training.samples, codes, self.classes_)
+        if plan.bank.missing != "error":
+            warn_of_classes(training.presence(), codes, self.classes_)
         weight = self._sample_weights(sample_weight, codes)
         check_two_classes(self.classes_, codes, weight)
         plan = plan_for_kernels(plan, training)
@@ -293,6 +318,22 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
     def predict(self, X: Samples) -> NDArray[Any]:
         """Return the predicted labels."""
         return labels_of(self._margins(X), self.classes_)
+
+    def score(self, X: Samples, y: Column, sample_weight: Column = None) -> float:
+        """Return the mean accuracy.
+
+        Parameters
+        ----------
+        X : samples
+            As for ``fit``: views with names are brought into the order of y.
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(*self._joined(X, y), sample_weight))
 
     @available_if(_has_probabilities)
     @lazily

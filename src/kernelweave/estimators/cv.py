@@ -11,11 +11,11 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import BaseCrossValidator, check_cv
 
-from .._estimating import TimeShares, one_fit
+from .._estimating import TimeShares, constant_prediction, end_of_grid, one_fit, warn_of_findings
 from ..norms import make_norm
 from ._bind import bind
 from ._parameters import keep_parameters
-from ._search import SEARCH, Search, norm_plans, refuse_centred_cosine
+from ._search import SEARCH, Chosen, Search, norm_plans, refuse_centred_cosine
 from ._types import (
     Array,
     Bytes,
@@ -30,7 +30,7 @@ from ._types import (
     Samples,
     SolverLike,
 )
-from .classifier import Labelled, MKLClassifier, labels_of
+from .classifier import Labelled, MKLClassifier, codes_of, labels_of
 from .path import checked_Cs
 
 __all__ = ["MKLClassifierCV"]
@@ -66,6 +66,8 @@ class MKLClassifierCV(MKLClassifier):
         norm, C, fold, score, n_iter, passes, relative_gap, active_kernels of every fit.
     best_score_ : float
         Mean score of the chosen pair.
+    findings_ : tuple of str
+        As for ``MKLClassifier``, judged by held-out samples; and that C was chosen at an end of ``Cs``.
 
     Examples
     --------
@@ -149,7 +151,20 @@ class MKLClassifierCV(MKLClassifier):
         self.cv_results_, self.best_score_ = chosen.table, chosen.score
         self.norm_ = make_norm(self.norm if self.norms is None else self.norms[chosen.place])
         self._solve(search.bound, chosen.plan, chosen.tasks)
+        self._look_at_held_out(chosen, labelled)
+        warn_of_findings(self.findings_)
+        sentence = end_of_grid(chosen.C, Cs)
+        self.findings_ += () if sentence is None else (sentence,)
         return self
+
+    def _look_at_held_out(self, chosen: Chosen, labelled: Labelled) -> None:
+        """Put what held-out samples say in the place of what training samples say: a fit may know these by heart."""
+        where = np.concatenate([held_out for held_out, _ in chosen.held_out])
+        predicted = codes_of(np.concatenate([values for _, values in chosen.held_out]))
+        counted = labelled.weight[where] > 0
+        sentence = constant_prediction(predicted, labelled.codes[where], self.classes_, counted, "held-out")
+        if sentence is not None:
+            self.findings_ = (sentence,)
 
     def _splits(self, labelled: Labelled, groups: Column) -> list[tuple[Codes, Codes]]:
         """Return the folds; each must have training samples of every class."""
@@ -157,9 +172,12 @@ class MKLClassifierCV(MKLClassifier):
         folds = check_cv(self.cv, codes, classifier=True).split(np.zeros((codes.size, 1)), codes, groups)
         splits = list(folds)
         for fold, (train, _) in enumerate(splits):
-            if np.unique(codes[train]).size < labelled.classes.size:
+            gone = np.setdiff1d(codes, codes[train])
+            if gone.size:
+                count = int(np.sum(codes == gone[0]))
                 raise ValueError(
-                    f"fold {fold} has training samples of some classes only: use fewer folds, or stratify"
+                    f"fold {fold} has no training sample of class {labelled.classes[gone[0]]!r}, which has {count}: "
+                    "leave out or merge classes of so few samples, or use other folds (stratified, or fewer)"
                 )
         return splits
 

@@ -10,10 +10,10 @@ import numpy as np
 from numpy.typing import DTypeLike
 
 from .._components import nearest
-from .._estimating import TimeShares, one_fit
+from .._estimating import TimeShares, one_fit, warn_of_findings
 from ..banks import Bank
 from ..crowd import METHODS as CROWD_METHODS
-from ..crowd import CrowdLabels, aggregate, as_long
+from ..crowd import CrowdLabels, CrowdRate, aggregate, as_long, disagreement
 from ..losses import Loss
 from ._bind import Bound, bind
 from ._noise import NoiseEstimate, estimate_noise
@@ -44,8 +44,9 @@ METHODS = ("auto", "stochastic", "trimmed", "ramp", "corrected")
 class NoisyLabelMKLClassifier(MKLClassifier):
     """Multiple kernel learning from labels of which some are wrong.
 
-    Estimates how many labels are wrong and which, from leave-one-out predictions, and fits by a method that can live
-    with them.  ``docs/noisy_labels.md`` says which method to use at which noise, and what none of them can do.
+    Estimates how many labels are wrong and which, from leave-one-out predictions (and from the disagreement of
+    annotators, where there are several), and fits by a method that can live with them.  ``docs/noisy_labels.md`` says
+    which method to use at which noise, and what none of them can do.
 
     Parameters
     ----------
@@ -80,16 +81,18 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         the methods for noise are those of two classes.
     max_rounds : int, default=20
         For ``trimmed`` and ``ramp``: most choices of samples.
-    max_iter, max_seconds, storage, dtype, memory_budget, n_jobs, verbose :
-        As for ``MKLClassifier``.
+    max_iter, max_seconds, storage, dtype, memory_budget, n_jobs, verbose, missing :
+        As for ``MKLClassifier``; views are completed before anything is said of the labels, and without them.
 
     Attributes
     ----------
     noise_rate_ : float
         Share of wrong labels that was used: as given, or estimated.
     noise_rate_interval_ : tuple of float
-        Where the rate is, by the labels alone.  Where classes overlap, flips cannot be told from overlap without an
-        assumption: the upper end is then a bound, and the lower end is below the estimate.
+        Where the rate is: by the disagreement of annotators where there are several, else by the labels alone, under an
+        assumption that they cannot test.
+    noise_rate_basis_ : str
+        What the estimate and the interval rest on, in words; among ``findings_`` where the rate was estimated.
     class_noise_rates_ : array of shape (k,)
         Share of every true class that is labelled otherwise.
     label_quality_ : array of shape (n,)
@@ -162,6 +165,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         memory_budget: Bytes = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        missing: str = "error",
     ) -> None:
         keep_parameters(self, locals())
 
@@ -186,7 +190,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         self
         """
         self._check_parameters()
-        crowd = self._joined(y)
+        crowd = self._crowd_of(y)
         labelled = self._checked(X, y if crowd is None else crowd.labels, sample_weight)
         given = self._given_rates()
         bound = bind(labelled.training, labelled.plan.bank)
@@ -196,7 +200,9 @@ class NoisyLabelMKLClassifier(MKLClassifier):
                 crowd, codes = self._ask_the_classifier(crowd, y, mean, labelled.weight)
                 labelled = replace(labelled, codes=codes, classes=self.classes_)
             labelled = replace(labelled, weight=labelled.weight * crowd.confidence)
-        estimate = estimate_noise(mean, labelled.codes, self.classes_.size, labelled.weight)
+        estimate = estimate_noise(
+            mean, labelled.codes, self.classes_.size, labelled.weight, self._crowd_rate(y, crowd)
+        )
         noise = self._keep_noise(estimate, given)
         method = self._method()
         tasks = method.tasks(labelled.tasks(), bound.bank, noise, labelled.training.kernels)
@@ -205,6 +211,9 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         else:
             self._solve(bound, labelled.plan, tasks)
         self.picked_ = method.in_words(self.norm, noise)
+        warn_of_findings(self.findings_)
+        if given is None:
+            self.findings_ += (self.noise_rate_basis_,)
         return self
 
     def _method(self) -> NoiseMethod:
@@ -243,7 +252,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         elif not isinstance(self.noise_rate, Mapping):
             _check_rate("noise_rate", self.noise_rate)
 
-    def _joined(self, y: Column) -> CrowdLabels | None:
+    def _crowd_of(self, y: Column) -> CrowdLabels | None:
         """What annotators agree on, where there are several."""
         self.__dict__.pop("annotated_", None)
         shape = np.asarray(y, dtype=object).shape
@@ -251,6 +260,15 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             return None
         self.annotated_ = aggregate(y, method=self.crowd)
         return self.annotated_
+
+    def _crowd_rate(self, annotations: Column, crowd: CrowdLabels | None) -> CrowdRate | None:
+        """What the disagreement of annotators says, where it is of the classes that are fitted."""
+        if crowd is None:
+            return None
+        rate = disagreement(annotations, crowd.labels)
+        if rate is None or np.array_equal(crowd.classes, self.classes_):
+            return rate
+        return replace(rate, class_rates=rate.class_rates[np.isin(crowd.classes, self.classes_)])
 
     def _ask_the_classifier(
         self, crowd: CrowdLabels, annotations: Column, mean: Array, weight: Array
@@ -292,7 +310,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         return float(rates.mean()), rates
 
     def _keep_noise(self, estimate: NoiseEstimate, given: tuple[float, Array] | None) -> Noise:
-        self.noise_rate_interval_ = estimate.interval
+        self.noise_rate_interval_, self.noise_rate_basis_ = estimate.interval, estimate.basis
         self.noise_rate_ = estimate.rate if given is None else given[0]
         self.class_noise_rates_ = estimate.class_rates if given is None else given[1]
         self.label_quality_ = estimate.quality

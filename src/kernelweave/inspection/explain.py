@@ -60,7 +60,10 @@ class Contributions:
         return np.stack([self.values[:, self.views == name].sum(axis=1) for name in self.view_names], axis=1)
 
     def table(self, sample: int, *, class_: Any = None) -> Any:
-        """Return what each kernel adds to one sample's decision value, the largest first.
+        """Return what each kernel adds to one sample's decision value, the largest first, and which class that is for.
+
+        Of two classes the one that a contribution speaks for: the second where it is positive, else the first.  Of more
+        the class whose decision value this is, which a negative contribution speaks against.
 
         Parameters
         ----------
@@ -72,6 +75,8 @@ class Contributions:
         import pandas as pd
 
         values = self.values[sample]
+        two = values.ndim == 1 and self.classes is not None and len(self.classes) == 2
+        label = np.where(values >= 0, self.classes[1], self.classes[0]) if two else None
         if values.ndim == 2:
             column = int(np.argmax(self.decision[sample]))
             if class_ is not None:
@@ -79,7 +84,10 @@ class Contributions:
                     raise ValueError(f"unknown class {class_!r}: there are {list(self.classes)}")
                 column = list(self.classes).index(class_)
             values = values[:, column]
+            label = None if self.classes is None else self.classes[column]
         table = pd.DataFrame({"kernel": self.kernel_names, "view": self.views, "contribution": values})
+        if label is not None:
+            table["class"] = label
         order = np.argsort(-np.abs(values), kind="stable")
         return table.iloc[order[values[order] != 0]].reset_index(drop=True)
 
@@ -150,6 +158,7 @@ def feature_weights(model: Any) -> Any:
     -------
     DataFrame
         ``kernel``, ``view``, ``feature``, ``weight``; with several functions (classes) a column ``weight of ...`` each.
+        The largest weight in absolute value first, of any class where there are several.
 
     Examples
     --------
@@ -191,7 +200,9 @@ def feature_weights(model: Any) -> Any:
         tables.append(pd.DataFrame(head | {"feature": [names[c] for c in columns]} | weights))
     if not tables:
         raise ValueError("no linear kernel of this model has any weight")
-    return pd.concat(tables, ignore_index=True)
+    table = pd.concat(tables, ignore_index=True)
+    size = table.iloc[:, 3:].abs().max(axis=1).to_numpy()
+    return table.iloc[np.argsort(-size, kind="stable")].reset_index(drop=True)
 
 
 def feature_names(model: Any, estimator: Any) -> list[str]:

@@ -2,33 +2,43 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._components import nearest
+from .._components import fill_in_parameters, nearest
 from .._estimating import (
     TimeShares,
+    check_switch,
     check_two_classes,
     class_columns,
+    constant_prediction,
     encode_classes,
     finite_decision,
     one_fit,
+    warn_of_findings,
     weigh_classes,
     weigh_samples,
 )
 from ..banks import support
 from ..problems import Certificate
 from ..solvers import TRACE_COLUMNS, Stop
+from .choice import choose_method
 from .fits import LEARNED, METHODS, SimilarityFit, Task, fit_method
-from .inputs import normalised, source_of
+from .inputs import Normalised, normalised, source_of
 from .losses import make_similarity_loss
+from .scale import poor_rule, scaled_rho
 
 __all__ = ["SimilarityClassifier"]
+
+#: parameters that mean something for learned kernels alone, and their defaults
+LEARNED_ONLY: dict[str, Any] = {"loss": "frobenius", "rho": "auto", "solver": None}
 
 
 class SimilarityClassifier(ClassifierMixin, BaseEstimator):
@@ -44,19 +54,23 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         samples, or several: X is samples of any kind, and each pair of training samples is asked for once, in one
         order.  ``held_similarities(stack)``: X is sample indices, which is how
         several matrices go through cross-validation; a single matrix can be sliced by it directly.
-    method : str, default="eskl"
+    method : str, default="auto"
+        ``auto``: ``denoise``, ``flip`` or ``features``, whichever has the smallest error in cross-validation on the
+        training block; ``method_`` and ``rule_`` say which, ``comparison_`` why.
         Learned kernels: ``eskl`` (one for all similarities), ``emkl`` (one each), ``rekl`` (new eigenvalues for each),
         ``indsvm``.  Spectrum of the mean similarity: ``denoise`` (negative eigenvalues to zero), ``flip``, ``shift``.
         ``features``: a linear SVM on the similarities as features.
     loss : str, SimilarityLoss or pair of functions, default="frobenius"
         Distance to the similarities, of ``eskl``, ``emkl`` and ``rekl``: ``l1``, ``frobenius``, ``squared``, or
         ``(value, subgradient)`` of one's own, optionally with conjugate and proximal operator.
-    rho : float, default=5.0
-        Weight of that distance; free of dimension, .5 to 50 is a sensible range, and large values are Denoise.
+    rho : float or "auto", default="auto"
+        Weight of that distance; large values are Denoise.  ``auto`` is scaled to the matrix: the SVM may then move the
+        kernel by about a tenth of its size (``rho_``; ``docs/similarities.md`` has the formula).
     C : float, default=1.0
         Weight of the hinge loss.
-    rule : {"smooth", "classical"}, default="smooth"
-        What a new row of similarities becomes; see ``docs/similarities.md``.  ``features`` has but one rule.
+    rule : {"auto", "smooth", "classical"}, default="auto"
+        What a new row of similarities becomes; see ``docs/similarities.md``.  ``auto`` is chosen together with the
+        method where that is ``auto``, and ``smooth`` otherwise.  ``features`` has but one rule.
     multi_class : {"ovr", "joint"}, default="ovr"
         More than two classes: a kernel for every class against the rest, or one for all of them.
     normalize : bool, default=True
@@ -71,9 +85,20 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
     callback : callable or None, default=None
         Called after every iteration with a row of the trace; a true answer stops.
     verbose : int, default=0
+    random_state : int, RandomState or None, default=0
+        For the folds of ``method="auto"``.
 
     Attributes
     ----------
+    method_, rule_ : str
+        What was fitted, and what new rows become.
+    comparison_ : DataFrame
+        For ``method="auto"``: method, rule, fold and error of everything that was compared.
+    rho_ : float or array of shape (k,)
+        For learned kernels: the weight that was used.
+    findings_ : tuple of str
+        What to know before any figure, also issued as warnings: that training rows are predicted far worse than by the
+        fitted kernel, or that one class is predicted for nearly everything.
     kernel_ : array of shape (n, n), or (k, n, n) for one against the rest
         Learned kernel, the mix of several where there are several.
     kernels_ : array of shape (m, n, n), or list of k such
@@ -103,7 +128,9 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
     >>> noise = rng.normal(size=S.shape)
     >>> S = S + 0.1 * (noise + noise.T)  # no kernel any more
     >>> y = np.repeat([0, 1], 30)
-    >>> clf = SimilarityClassifier(rho=5.0).fit(S, y)
+    >>> SimilarityClassifier().fit(S, y).score(S, y) > 0.9
+    True
+    >>> clf = SimilarityClassifier(method="eskl").fit(S, y)
     >>> clf.certificate_.relative_gap < 1e-2
     True
     >>> bool(np.linalg.eigvalsh(clf.kernel_)[0] > -1e-9)
@@ -116,11 +143,11 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         self,
         similarity: Any = "precomputed",
         *,
-        method: str = "eskl",
+        method: str = "auto",
         loss: Any = "frobenius",
-        rho: float = 5.0,
+        rho: float | str = "auto",
         C: float = 1.0,
-        rule: str = "smooth",
+        rule: str = "auto",
         multi_class: str = "ovr",
         normalize: bool = True,
         class_weight: Any = None,
@@ -131,6 +158,7 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         solver: Any = None,
         callback: Any = None,
         verbose: int = 0,
+        random_state: Any = 0,
     ) -> None:
         self.similarity = similarity
         self.method = method
@@ -148,6 +176,7 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         self.solver = solver
         self.callback = callback
         self.verbose = verbose
+        self.random_state = random_state
 
     @one_fit
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> SimilarityClassifier:
@@ -178,24 +207,71 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
                 "Found input variables with inconsistent numbers of samples: the similarities have "
                 f"{stack.shape[1]}, y has {codes.size}"
             )
-        given = normalised(stack, names, bool(self.normalize))
-        tasks = [self._task(target, weight, label) for target, label in self._targets(codes)]
-        self._source, self.scales_ = source, given.factors
-        self.eigenvalues_ = given.values
+        self._source = source
         self.kernel_names_ = np.array(names, dtype=object)
+        self._settle(stack, names, codes, weight)
+        given = normalised(stack, names, bool(self.normalize))
+        self.scales_, self.eigenvalues_ = given.factors, given.values
+        tasks = [self._task(target, weight, label, given) for target, label in self._targets(codes)]
         stops = TimeShares(tasks[0].stop, len(tasks))
-        self._keep([fit_method(self.method, given, replace(task, stop=stops())) for task in tasks], tasks)
+        self._keep([fit_method(self.method_, given, replace(task, stop=stops())) for task in tasks], tasks)
+        self._look_at(given, codes, weight)
+        warn_of_findings(self.findings_)
         return self
 
+    def _settle(self, stack: np.ndarray, names: list[str], codes: np.ndarray, weight: np.ndarray) -> None:
+        """Set ``method_`` and ``rule_``: as asked for, or by comparison."""
+        self.__dict__.pop("comparison_", None)
+        self.method_ = self._old_default() or self.method
+        self.rule_ = "smooth" if self.rule == "auto" else self.rule
+        if self.method_ != "auto":
+            return
+        target = self._targets(codes)[0][0]  # classes together: none of the candidates is learned
+        rules = ("smooth", "classical") if self.rule == "auto" else (self.rule,)
+        choice = choose_method(
+            stack, names, codes, self._task(target, weight, "all"), bool(self.normalize), rules,
+            check_random_state(self.random_state),
+        )  # fmt: skip
+        self.method_, self.rule_, self.comparison_ = choice.method, choice.rule, choice.table
+
+    def _old_default(self) -> str | None:
+        """Return the method that was the default, where a parameter of learned kernels is given and no method is."""
+        given = [name for name, default in LEARNED_ONLY.items() if getattr(self, name) is not default]
+        given = [name for name in given if getattr(self, name) != LEARNED_ONLY[name]]
+        if self.method != "auto" or not given:
+            return None
+        warnings.warn(
+            f"{given[0]} is for learned kernels, and method='auto' is the default now: method='eskl', the old default, "
+            "is taken. Write method='eskl' to say so; a later version will refuse this",
+            FutureWarning,
+            stacklevel=6,
+        )
+        return "eskl"
+
+    def _look_at(self, given: Normalised, codes: np.ndarray, weight: np.ndarray) -> None:
+        """Keep what a reader must know first: rows that mean something else than the kernel, a constant answer."""
+        counted = weight > 0
+        by_kernel = _side_by_side([fit.training_values for fit in self._fits])
+        by_rows = _side_by_side([fit.decision(given.stack) for fit in self._fits])
+        wrong = [int(np.count_nonzero((_codes(v) != codes)[counted])) for v in (by_kernel, by_rows)]
+        sentences = [
+            poor_rule(self.method_, self.rule_, *wrong, int(np.count_nonzero(counted))),
+            constant_prediction(_codes(by_rows), codes, self.classes_, counted),
+        ]
+        self.findings_ = tuple(sentence for sentence in sentences if sentence is not None)
+
     def _check_parameters(self) -> None:
-        if self.method not in METHODS:
+        known = ("auto", *METHODS)
+        if self.method not in known:
             raise ValueError(
-                f"unknown method {self.method!r}.{nearest(str(self.method), list(METHODS))} "
-                f"Methods: {', '.join(METHODS)}."
+                f"unknown method {self.method!r}.{nearest(str(self.method), list(known))} "
+                f"Methods: {', '.join(known)}."
             )
+        for name in ("normalize", "fit_intercept"):
+            check_switch(name, getattr(self, name))
         for name in ("C", "rho", "tol", "max_seconds"):
             value = getattr(self, name)
-            if value is None and name == "max_seconds":
+            if (value is None and name == "max_seconds") or (name == "rho" and isinstance(value, str)):
                 continue
             number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
             if not (number and np.isfinite(value) and value > 0):
@@ -203,10 +279,12 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         limit: Any = self.max_iter
         if limit is not None and not (isinstance(limit, Integral) and int(limit) >= 1):
             raise ValueError(f"max_iter must be a whole number >= 1 or None, got {limit!r}")
-        for name, known in (("rule", ("smooth", "classical")), ("multi_class", ("ovr", "joint"))):
-            if getattr(self, name) not in known:
-                raise ValueError(f"{name} must be one of {', '.join(known)}, got {getattr(self, name)!r}")
-        if self.method in LEARNED:
+        if isinstance(self.rho, str) and self.rho != "auto":
+            raise ValueError(f"rho must be 'auto' or a finite number > 0, got {self.rho!r}")
+        for name, allowed in (("rule", ("auto", "smooth", "classical")), ("multi_class", ("ovr", "joint"))):
+            if getattr(self, name) not in allowed:
+                raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
+        if self.method in ("auto", *LEARNED):
             make_similarity_loss(self.loss)
 
     def _targets(self, codes: np.ndarray) -> list[tuple[np.ndarray, Any]]:
@@ -215,19 +293,22 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
             return [(np.where(codes == 1, 1.0, -1.0), self.classes_[1])]
         columns = class_columns(codes, self.classes_.size)
         # kernels that are not learned are the same for every class
-        if self.multi_class == "joint" or self.method not in LEARNED:
+        if self.multi_class == "joint" or self.method_ not in LEARNED:
             return [(columns, "all")]
         return list(zip(columns.T.copy(), self.classes_, strict=True))
 
-    def _task(self, target: np.ndarray, weight: np.ndarray, label: Any) -> Task:
+    def _task(
+        self, target: np.ndarray, weight: np.ndarray, label: Any, given: Normalised | None = None
+    ) -> Task:
         shown = label.item() if isinstance(label, np.generic) else label
-        return Task(
+        rho = 1.0 if isinstance(self.rho, str) else float(self.rho)  # none of the others looks at it
+        task = Task(
             target,
             weight,
             float(self.C),
-            float(self.rho),
+            rho,
             self.loss,
-            self.rule,
+            self.rule_,
             self.fit_intercept,
             Stop(float(self.tol), self.max_iter, self.max_seconds),
             self.solver,
@@ -235,6 +316,9 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
             self.verbose,
             f"class {shown!r}: " if self.classes_.size > 2 else "",
         )
+        if given is not None and self.method_ in LEARNED and self.rho == "auto":
+            return replace(task, rho=scaled_rho(self.method_, given, task))
+        return task
 
     def _keep(self, fits: list[SimilarityFit], tasks: list[Task]) -> None:
         import pandas as pd
@@ -247,7 +331,7 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         ]
         self.kernel_ = mixed[0] if single else np.stack(mixed)
         self.__dict__.pop("kernels_", None)
-        if self.method in ("emkl", "rekl"):
+        if self.method_ in ("emkl", "rekl"):
             self.kernels_ = fits[0].kernels if single else [fit.kernels for fit in fits]
         self.weights_ = fits[0].weights if single else np.stack([fit.weights for fit in fits])
         self.dual_coef_ = fits[0].beta if single else np.stack([fit.beta for fit in fits], axis=1)
@@ -263,20 +347,29 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.n_passes_ = float(sum(fit.passes for fit in fits))
         self.status_ = next((fit.status for fit in fits if fit.status != "converged"), "converged")
-        self.solver_ = self.method if self.method in LEARNED else "fixed_weights"
+        self.solver_ = self.method_ if self.method_ in LEARNED else "fixed_weights"
+        self.__dict__.pop("rho_", None)
+        if self.method_ in LEARNED:
+            self.rho_ = tasks[0].rho if single else np.array([task.rho for task in tasks])
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return decision values, ``(n_new,)`` for two classes, ``(n_new, k)`` for more; each row by itself."""
         check_is_fitted(self, "dual_coef_")
         rows = self.scales_[:, None, None] * self._source.rows(self, X)
-        values = [fit.decision(rows) for fit in self._fits]
-        return finite_decision(values[0] if len(values) == 1 else np.stack(values, axis=1))
+        return finite_decision(_side_by_side([fit.decision(rows) for fit in self._fits]))
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted labels."""
         values = self.decision_function(X)
-        codes = (values > 0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
-        return self.classes_[codes]
+        return self.classes_[_codes(values)]
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        """Read models of earlier versions too, which knew no ``auto``."""
+        super().__setstate__(state)
+        fill_in_parameters(self)
+        if "dual_coef_" in state:
+            for name, value in (("method_", self.method), ("rule_", self.rule), ("findings_", ())):
+                self.__dict__.setdefault(name, value)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -285,6 +378,16 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         tags.input_tags.three_d_array = given
         tags.input_tags.string = not given
         return tags
+
+
+def _codes(values: np.ndarray) -> np.ndarray:
+    """Positions of the classes that decision values mean."""
+    return (values > 0).astype(int) if values.ndim == 1 else np.argmax(values, axis=1)
+
+
+def _side_by_side(values: list[np.ndarray]) -> np.ndarray:
+    """Decision values of one problem, or of one per class."""
+    return values[0] if len(values) == 1 else np.stack(values, axis=1)
 
 
 def _stacked(fits: list[SimilarityFit]) -> Certificate:

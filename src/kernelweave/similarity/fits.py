@@ -60,6 +60,14 @@ class SimilarityFit:
     passes: float
     loss: SimilarityLoss | None = None
 
+    @property
+    def training_values(self) -> np.ndarray:
+        """Decision values of the training samples by the fitted kernels themselves, not by rows of similarities."""
+        if len(self.kernels) == 1:
+            return np.asarray(self.kernels[0] @ self.beta + self.certificate.intercept)
+        mixed = np.tensordot(self.weights, self.kernels, axes=1)
+        return np.asarray(mixed @ self.beta + self.certificate.intercept)
+
     def decision(self, rows: np.ndarray) -> np.ndarray:
         """Decision values of normalised rows ``(m, n_new, n)``, each from its own row alone."""
         if (

@@ -125,7 +125,6 @@ def rates(rows: pd.DataFrame, report: Report) -> Sequence[str]:
         targets.at_least(
             f"{data}: trials whose interval covers the rate", float(these["covered"].mean()), 0.9
         )
-        targets.at_most(f"{data}: widest interval", float(these["width"].max()), 0.2 + 1e-9)
     note = (
         "`NoisyLabelMKLClassifier` with the study's kernels on 80 % of the data, each label flipped with probability "
         "q. Where classes overlap the estimate is an upper bound, see docs/noisy_labels.md.\n\n"

@@ -1,0 +1,223 @@
+"""How important views are, and how much of the answer is the choice of C and of the kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._numerics.significance import corrected_t_test
+from ..estimators.subsets import SubsetFits
+from .permutation import view_p_values
+from .stability import refuse_matrices
+from .subsets import folds_for, views_of_kernels
+from .views import final_estimator, paired, transformed
+
+__all__ = ["ViewImportance", "view_importance"]
+
+Array = NDArray[np.float64]
+
+#: kinds of kernels of which each is left out once
+MOST_KINDS = 12
+
+
+@dataclass(frozen=True)
+class ViewImportance:
+    """Weights of views, what becomes of them under other choices, and what the model is worth without each.
+
+    Attributes
+    ----------
+    table : DataFrame
+        One row per view: ``weight`` (share of the sum), ``low_C`` and ``high_C`` (least and most along ``along_C``),
+        ``low_bank`` and ``high_bank`` (along ``banks``), ``score`` and ``without`` (held-out accuracy, or R2, with all
+        views and without this one), ``p_drop`` (of that difference), ``p_value`` and ``p_holm`` (held-out decisions
+        with the view shuffled).
+    along_C : DataFrame
+        ``C`` and one column of weights per view.
+    banks : DataFrame
+        ``left_out``, the kind of kernel that was, and one column of weights per view; empty where all views have
+        kernels of one kind only.
+    """
+
+    table: Any
+    along_C: Any
+    banks: Any
+
+    def __str__(self) -> str:
+        lines = []
+        for row in self.table.to_dict("records"):
+            line = (
+                f"{row['view']}: weight {row['weight']:.2f} ({row['low_C']:.2f} to {row['high_C']:.2f} along C"
+                + (
+                    f", {row['low_bank']:.2f} to {row['high_bank']:.2f} with other kernels"
+                    if len(self.banks)
+                    else ""
+                )
+                + ")"
+            )
+            if np.isfinite(row["without"]):
+                line += (
+                    f"; score {row['score']:.3f}, without it {row['without']:.3f} (p = {row['p_drop']:.2g})"
+                )
+            lines.append(f"{line}; shuffled p = {row['p_value']:.2g}")
+        return "\n".join(lines)
+
+
+def view_importance(
+    model: Any,
+    X: Any,
+    y: Any,
+    *,
+    factors: Sequence[float] = (0.1, 0.3, 1.0, 3.0, 10.0),
+    n_folds: int = 5,
+    n_permutations: int = 199,
+    random_state: int = 0,
+    progress: Callable[[int, int], None] | None = None,
+) -> ViewImportance:
+    """Ask four questions about every view of a fitted model, and answer them side by side.
+
+    How much weight has it?  Would it have as much with another C, or without some of the kernels?  How much worse is
+    the model without it?  Are held-out decisions worse when the view is shuffled?  A view with a large weight whose
+    loss costs nothing repeats another one; a weight that comes and goes with C is no finding.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+        Fitted; one mixture of kernels (any ``MKLClassifier``, ``MKLClassifierCV``, ``MKLRegressor`` or baseline).
+    X, y : samples and targets
+        Those of the fit.
+    factors : sequence of float, default=(0.1, 0.3, 1.0, 3.0, 10.0)
+        Of the model's C.
+    n_folds : int, default=5
+        For the scores with and without each view, and for the shuffled decisions.
+    n_permutations : int, default=199
+    random_state : int, default=0
+    progress : callable, optional
+        Called with the number of steps done and to do.
+
+    Returns
+    -------
+    ViewImportance
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import MKLClassifier, kernels as kw
+    >>> rng = np.random.default_rng(0)
+    >>> X = rng.normal(size=(80, 4))
+    >>> y = X[:, 0] + X[:, 1] > 0
+    >>> bank = kw.per_view({"signal": [0, 1], "noise": [2, 3]}, kw.linear(), kw.gaussian(1.0))
+    >>> answer = view_importance(MKLClassifier(bank, norm=2).fit(X, y), X, y, n_permutations=49)
+    >>> answer.table["p_value"].tolist()[0]
+    0.02
+    >>> answer.banks["left_out"].tolist()
+    ['linear', 'gaussian(width=1)']
+    """
+    if not (len(factors) and all(np.isfinite(factor) and factor > 0 for factor in factors)):
+        raise ValueError(f"factors must be finite numbers > 0, got {factors!r}")
+    refuse_matrices(model)
+    of_kernel, names = views_of_kernels(model)
+    estimator = final_estimator(model)
+    X, y = paired(model, X, y)
+    fits = SubsetFits(estimator, transformed(model, X), y)
+    kinds = _kinds(estimator.kernel_names_, of_kernel)
+    steps = _Steps(progress, len(factors) + len(kinds) + 2)
+
+    def shares(kernels: NDArray[np.intp], factor: float) -> Array:
+        weights = np.zeros(of_kernel.size)
+        weights[kernels] = fits.weights(kernels, factor)
+        steps.done()
+        total = max(float(weights.sum()), np.finfo(float).tiny)
+        return np.array([weights[of_kernel == name].sum() for name in names]) / total
+
+    everything = np.arange(of_kernel.size)
+    ordered = sorted(set(factors) | {1.0})
+    along_C = np.array([shares(everything, factor) for factor in ordered])
+    banks = np.array([shares(np.flatnonzero(~left_out), 1.0) for left_out in kinds.values()])
+    weight = along_C[ordered.index(1.0)]
+    scores = _scores(fits, of_kernel, names, folds_for(estimator, y, n_folds, random_state))
+    steps.done()
+    tested = view_p_values(
+        model, X, y, cv=folds_for(estimator, y, n_folds, random_state), n_permutations=n_permutations,
+        random_state=random_state,
+    ).set_index("view")  # fmt: skip
+    steps.done()
+    return _answer(names, weight, ordered, along_C, list(kinds), banks, scores, tested, estimator.C_)
+
+
+def _kinds(kernel_names: NDArray[Any], of_kernel: NDArray[Any]) -> dict[str, NDArray[np.bool_]]:
+    """Return the kernels of every kind (name without the view) that no view needs to have any kernel at all."""
+    kinds = np.array([str(name).rsplit(" on ", 1)[0] for name in kernel_names], dtype=object)
+    out = {kind: kinds == kind for kind in dict.fromkeys(kinds.tolist())}
+    views = set(of_kernel.tolist())
+    return {
+        kind: left_out
+        for kind, left_out in list(out.items())[:MOST_KINDS]
+        if set(of_kernel[~left_out].tolist()) == views
+    }
+
+
+def _scores(fits: SubsetFits, of_kernel: NDArray[Any], names: list[str], splits: list[Any]) -> Any:
+    """Held-out scores with all views, and without each: mean, mean without, p-value; NaN for an only view."""
+    if len(names) == 1:
+        whole, _ = fits.scores([np.arange(of_kernel.size)], splits)
+        return [(float(whole.mean()), np.nan, np.nan)]
+    subsets = [np.arange(of_kernel.size), *(np.flatnonzero(of_kernel != name) for name in names)]
+    scores, _ = fits.scores(subsets, splits)
+    ratio = len(splits[0][1]) / len(splits[0][0])
+    return [
+        (float(scores[0].mean()), float(without.mean()), corrected_t_test(scores[0], without, ratio))
+        for without in scores[1:]
+    ]
+
+
+def _answer(
+    names: list[str],
+    weight: Array,
+    factors: list[float],
+    along_C: Array,
+    kinds: list[str],
+    banks: Array,
+    scores: Any,
+    tested: Any,
+    C: Any,
+) -> ViewImportance:
+    import pandas as pd
+
+    other = np.vstack([banks.reshape(-1, len(names)), weight])
+    table = pd.DataFrame(
+        {
+            "view": names,
+            "weight": weight,
+            "low_C": along_C.min(axis=0),
+            "high_C": along_C.max(axis=0),
+            "low_bank": other.min(axis=0),
+            "high_bank": other.max(axis=0),
+            "score": [score[0] for score in scores],
+            "without": [score[1] for score in scores],
+            "p_drop": [score[2] for score in scores],
+            "p_value": tested.loc[names, "p_value"].to_numpy(),
+            "p_holm": tested.loc[names, "p_holm"].to_numpy(),
+        }
+    )
+    at_C = pd.DataFrame(along_C, columns=names)
+    at_C.insert(0, "C", np.array(factors) * float(np.mean(C)))
+    without_kind = pd.DataFrame(banks.reshape(-1, len(names)), columns=names)
+    without_kind.insert(0, "left_out", kinds)
+    return ViewImportance(table, at_C, without_kind)
+
+
+class _Steps:
+    """Counts what is done, for a progress line."""
+
+    def __init__(self, progress: Callable[[int, int], None] | None, total: int) -> None:
+        self.progress, self.total, self.count = progress, total, 0
+
+    def done(self) -> None:
+        """Say that one more is done."""
+        self.count += 1
+        if self.progress is not None:
+            self.progress(min(self.count, self.total), self.total)
