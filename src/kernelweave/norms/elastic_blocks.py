@@ -32,7 +32,6 @@ class ElasticBlocks(Norm, registered_as="elastic_blocks"):
 
     analytic = True
     smooth_conjugate = True
-    smooth_on_blocks = True
     constrained = True
 
     def __init__(self, mix: float = 0.5) -> None:
