@@ -23,16 +23,14 @@ M, COLUMNS, SIGNAL, NEW = 4, 200, 0.75, 500
 RIDGES = np.logspace(-2, 3, 11)
 TIMES = 5.0
 NOTE = """As *linear* in [targets](targets.md): {m} feature spaces of {columns} columns, each target made by one to
-three
-of them, linear kernels of mean diagonal one, centred; R2 is the mean over targets on {new} new samples. kernelweave:
+three of them, linear kernels of mean diagonal one, centred; R2 is the mean over targets on {new} new samples.
+kernelweave:
 `MKLRegressorCV(criterion="reml", device=...)`, the whole fit from kernel matrices and targets in memory to a fitted
 model, certificates of the ridge regressions included; *inverses* is the number of distinct mixtures. himalaya:
 `MultipleKernelRidgeCV`, random search, 50 weightings, 3 folds, 11 ridges, torch on the processor; measured on 1,000 and
 on 2,000 targets, and continued along the line through them where that is said. Seconds on the clock.
 
-{targets}
-
-{machines}"""
+{targets}"""
 
 
 def make(n: int, t: int, seed: int = 0) -> tuple[list[np.ndarray], np.ndarray]:
@@ -100,8 +98,8 @@ def himalaya(n: int, t: int) -> dict[str, Any]:
 def place(device: str | None) -> str:
     """Return what computes."""
     if device == "cuda":
-        return f"{torch.cuda.get_device_name()}, torch {torch.__version__}; {machine()}"
-    return machine()
+        return f"{torch.cuda.get_device_name()}, torch {torch.__version__}"
+    return machine().partition(", load")[0] + f", torch {torch.__version__}"
 
 
 def main() -> None:
@@ -176,11 +174,7 @@ def write(rows: list[dict[str, Any]]) -> None:
         targets.at_least(
             f"{at:,} targets: himalaya on the processor over kernelweave on the GPU", times, TIMES
         )
-    places = dict.fromkeys((row["program"], row["machine"]) for row in rows)
-    note = NOTE.format(
-        m=M, columns=COLUMNS, new=NEW, targets=targets.text(),
-        machines="\n".join(f"- {program}: {where}" for program, where in places),
-    )  # fmt: skip
+    note = NOTE.format(m=M, columns=COLUMNS, new=NEW, targets=targets.text())
     write_table("targets_gpu", rows, "python benchmarks/targets_gpu.py", note)
 
 

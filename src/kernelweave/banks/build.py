@@ -186,7 +186,7 @@ def _fit_budget(
     ]
     if mixing:
         ways.append(
-            "a solver on explicit features (solver='svrg' or 'lbfgs', with a smooth loss and an lp norm)"
+            "a solver on explicit features (solver='svrg', 'lbfgs' or 'proximal_newton', with a smooth loss)"
         )
     if storage in ("auto", "lazy") and features + working <= budget:
         return "lazy"

@@ -206,7 +206,9 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
             return self._predictions(X)
         check_is_fitted(self, "dual_coef_")
         if not hasattr(self, "_spread"):
-            raise ValueError("return_std=True needs loss='squared' and targets without missing entries")
+            raise ValueError(
+                "return_std=True needs loss='squared', targets without missing entries and no nuisance kernels"
+            )
         values = self._decision(X)
         spread = deviations(self._function, self._spread, new_samples(self, X, self._kind))
         return values, spread.reshape(values.shape)

@@ -19,7 +19,8 @@ from ..banks.devices import device_of
 from ..cluster import in_memory
 from ._bind import Bound, bind
 from ._deviation import Spread
-from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of
+from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of, refuse_too_many
+from ._nuisance import nuisance_kernels
 from ._parameters import keep_parameters
 from ._plan import Plan
 from ._search import SEARCH, Search, norm_plans, refuse_centred_cosine
@@ -71,6 +72,10 @@ class MKLRegressorCV(MKLRegressor):
     targets_in_batch : int, optional
         Targets that the criteria by evidence work on together; by default as many as go well with memory.  The answer
         does not depend on it.
+    nuisance : str, int or sequence of them, optional
+        Kernels, by name, view or position, that explain the training samples and are left out at prediction, for the
+        criteria by evidence: what belongs to the subject, the batch or the session of a sample and not to a new one.
+        They keep their ``weights_``.
     device : {"cuda", "cpu"}, optional
         Where torch chooses weights by evidence; None is NumPy in memory, which answers the same.
     multi_output : {"each", "shared"}, default="each"
@@ -94,6 +99,10 @@ class MKLRegressorCV(MKLRegressor):
         choices) and ``status``.  ``certified``: the convex problem is proved to be solved to ``tol``; ``stationary``:
         the ridge regression is, and no step of the weights promises a gain worth having; ``max_steps``: some might;
         ``constant``: there is nothing to learn.
+    variance_components_ : DataFrame
+        Of one target by REML: variance and share of every kernel and of the noise, with standard errors from the
+        expected information; none for kernels without weight.  One target alone is fitted to where the likelihood is
+        flat, several on a lattice of weights.
     certificate_ :
         Of the convex problems, or of the ridge regressions with the chosen weights.
     cv_results_, norm_ :
@@ -117,6 +126,7 @@ class MKLRegressorCV(MKLRegressor):
     cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None
     scoring: str | Callable[..., float] | None
     targets_in_batch: int | None
+    nuisance: Sequence[str | int] | str | int | None
 
     def __init__(
         self,
@@ -128,6 +138,7 @@ class MKLRegressorCV(MKLRegressor):
         cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None = None,
         scoring: str | Callable[..., float] | None = None,
         targets_in_batch: int | None = None,
+        nuisance: Sequence[str | int] | str | int | None = None,
         loss: LossLike = "squared",
         norm: NormLike = "l1",
         C: float = 1.0,
@@ -164,7 +175,8 @@ class MKLRegressorCV(MKLRegressor):
         Parameters
         ----------
         X, y, sample_weight :
-            As for ``MKLRegressor.fit``; missing entries of y go with the convex criterion alone.
+            As for ``MKLRegressor.fit``; entries of several targets may be missing (NaN).  By evidence, targets that
+            lack the same samples are fitted together.
         groups : array of shape (n,), optional
             For group-aware splitters.
 
@@ -190,19 +202,16 @@ class MKLRegressorCV(MKLRegressor):
         if self.criterion == "convex":
             self._fit_convex(bind(training, plan.bank), plan, Y, weight, splits())
             return self
-        if not np.all(np.isfinite(Y)):
-            raise ValueError(
-                "missing entries of y go with criterion='convex' alone: impute them, or fit such targets apart"
-            )
         refuse_fixed_parts(plan.norm, len(training.names), f"criterion={self.criterion!r}")
-        criterion = criterion_of(self.criterion, splits, weight)
+        refuse_too_many(Y, plan)
+        left_out = nuisance_kernels(self.nuisance, training)
+        criterion = criterion_of(self.criterion, splits() if self.criterion == "folds" else [], training.n)
         bound = bind(replace(training, device=None), plan.bank)  # kernels go to the device from memory
-        table = Y if Y.ndim == 2 else Y[:, None]
-        evidence = by_evidence(
-            bound.bank, plan, table, weight, criterion, self.targets_in_batch, training.device
-        )
-        self._keep_evidence(bound, plan, evidence, Y.ndim == 2)
-        self._spread = Spread(evidence.noise, evidence.alpha, weight, self.support_, plan.fit_intercept)
+        evidence = by_evidence(bound.bank, plan, Y, weight, criterion, self.targets_in_batch, training.device)
+        self._keep_evidence(bound, plan, evidence, Y.ndim == 2, left_out)
+        spread = Spread(evidence.noise, evidence.alpha, weight, self.support_, plan.fit_intercept)
+        known = np.all(np.isfinite(Y)) and not np.any(left_out)
+        self._keep_where_there("_spread", spread if known else None)
         return self
 
     def _check_options(self, plan: Plan, groups: Column) -> None:
@@ -216,6 +225,8 @@ class MKLRegressorCV(MKLRegressor):
             )
         if self.criterion == "convex":
             refuse_centred_cosine(plan, "MKLRegressor")
+            if self.nuisance is not None:
+                raise ValueError("nuisance kernels go with the criteria by evidence: reml, loo or folds")
             if self.device is not None:
                 raise ValueError(
                     "a device goes with the criteria by evidence; for convex problems take MKLRegressor(device=...)"
@@ -293,7 +304,9 @@ class MKLRegressorCV(MKLRegressor):
 
     # ---- weights by evidence -----------------------------------------------------------------------------------
 
-    def _keep_evidence(self, bound: Bound, plan: Plan, evidence: Evidence, several: bool) -> None:
+    def _keep_evidence(
+        self, bound: Bound, plan: Plan, evidence: Evidence, several: bool, left_out: NDArray[np.bool_]
+    ) -> None:
         """Keep what prediction and inspection need; of a single target its own numbers."""
 
         def shown(values: Array) -> Array:
@@ -320,11 +333,28 @@ class MKLRegressorCV(MKLRegressor):
         self.support_ = support(self.dual_coef_)
         self._keep_bound(bound)
         self._function = KernelFunction.mixture(
-            bound.kernels, self.weights_, self.dual_coef_, self.intercept_
+            bound.kernels, np.where(left_out, 0.0, self.weights_), self.dual_coef_, self.intercept_
         )
         self.findings_ = ()
         for stale in ("cv_results_", "norm_", "trace_", "certificates_"):
             self._keep_where_there(stale, None)
+        self._keep_where_there("variance_components_", self._components(evidence))
+
+    def _components(self, evidence: Evidence) -> pd.DataFrame | None:
+        import pandas as pd
+
+        components = evidence.components
+        if components is None:
+            return None
+        return pd.DataFrame(
+            {
+                "variance": components.variance,
+                "standard_error": components.error,
+                "share": components.share,
+                "share_standard_error": components.share_error,
+            },
+            index=pd.Index([*self.kernel_names_, "noise"], name="component"),
+        )
 
     def _table(
         self,

@@ -60,6 +60,8 @@ class SubsetFits:
         self.norm: Norm = make_norm(getattr(fitted, "norm_", fitted.norm))
         self.tasks = [replace(task, C=float(C[min(k, C.size - 1)])) for k, task in enumerate(tasks)]
         self._bound: Bound | None = None
+        #: whether samples lack views, which every subset completes for itself
+        self._incomplete = plan.bank.missing != "error" and not self.training.presence().present.all()
 
     @property
     def bound(self) -> Bound:
@@ -99,7 +101,7 @@ class SubsetFits:
         in_fold = np.zeros(self.training.n)
         in_fold[train] = 1.0
         tasks = [replace(task, weight=task.weight * in_fold) for task in self.tasks]
-        shared = fold_bank(self.bound, self.plan.bank, train) if self.plan.bank.missing == "error" else None
+        shared = None if self._incomplete else fold_bank(self.bound, self.plan.bank, train)
         for kernels in subsets:
             began = time.perf_counter()
             some = self._training(kernels)

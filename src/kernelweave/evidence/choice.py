@@ -13,6 +13,7 @@ from .criteria import Criterion
 from .descent import Lattice, descend
 from .design import Array, Design, Stored
 from .points import Points
+from .refine import refine
 from .spectrum import Spectrum
 
 __all__ = ["Choice", "choose_weights"]
@@ -59,10 +60,10 @@ class Choice:
     factorisations: NDArray[np.int64]
 
     @classmethod
-    def empty(cls, design: Design, t: int) -> Choice:
+    def empty(cls, m: int, n: int, t: int) -> Choice:
         """Return one to be filled in: no weights, and constants."""
         return cls(
-            np.zeros((t, design.m)), np.empty((design.n, t)), np.zeros(t), np.zeros(t), np.zeros(t),
+            np.zeros((t, m)), np.empty((n, t)), np.zeros(t), np.zeros(t), np.zeros(t),
             np.full(t, "constant", dtype=object), np.zeros(1, dtype=np.int64),
         )  # fmt: skip
 
@@ -72,6 +73,12 @@ class Choice:
             self.weights[at], self.coef[:, at], self.value[at], self.score[at], self.slope[at], self.status[at],
             self.factorisations,
         )  # fmt: skip
+
+    def put(self, at: NDArray[np.intp], other: Choice) -> None:
+        """Take over what was chosen for some targets, but for the coefficients."""
+        self.weights[at], self.value[at], self.score[at] = other.weights, other.value, other.score
+        self.slope[at], self.status[at] = other.slope, other.status
+        self.factorisations += other.factorisations
 
 
 def batch_size(design: Design) -> int:
@@ -85,6 +92,7 @@ def choose_weights(
     criterion: Criterion,
     targets_in_batch: int | None = None,
     progress: Callable[[int], object] | None = None,
+    exact: bool = False,
 ) -> Choice:
     """Choose weights for the targets ``(n, t)``, each by itself.
 
@@ -99,18 +107,25 @@ def choose_weights(
         not depend on it.
     progress : callable, optional
         Called with numbers of targets that were finished.
+    exact : bool, default=False
+        Whether targets leave the lattice in the end, for where the criterion is flat: some inverses for each of them.
     """
     t = Y.shape[1]
     size = batch_size(design) if targets_in_batch is None else targets_in_batch
-    out = Choice.empty(design, t)
+    out = Choice.empty(design.m, design.n, t)
     for first in range(0, t, size):
         batch = slice(first, min(first + size, t))
-        _choose_batch(design, Y[:, batch], criterion, out.batch(batch), progress)
+        _choose_batch(design, Y[:, batch], criterion, out.batch(batch), progress, exact)
     return out
 
 
 def _choose_batch(
-    design: Design, Y: Array, criterion: Criterion, out: Choice, progress: Callable[[int], object] | None
+    design: Design,
+    Y: Array,
+    criterion: Criterion,
+    out: Choice,
+    progress: Callable[[int], object] | None,
+    exact: bool,
 ) -> None:
     """Choose for some targets, and write it where it belongs."""
     centred = design.targets(Y)
@@ -127,11 +142,14 @@ def _choose_batch(
     sizes = np.sqrt(total[at] / design.freedom)
     targets = design.store(np.ascontiguousarray(centred[:, at] / sizes))
     state = descend(design, criterion, targets, starts(design, criterion, targets), tell)
-    weights = state.weights
-    out.weights[at], out.coef[:, at] = weights, finished(design, targets, weights, state.look.coef) * sizes
-    out.value[at] = state.look.value * sizes**2
-    out.score[at] = 1.0 - state.look.missed / design.freedom
-    out.slope[at] = np.max(np.abs(weights * state.look.gradient), axis=1)
+    weights, look = state.weights, state.look
+    if exact:
+        weights, look, more = refine(design, criterion, targets, weights)
+        out.factorisations[0] += more
+    out.weights[at], out.coef[:, at] = weights, finished(design, targets, weights, look.coef) * sizes
+    out.value[at] = look.value * sizes**2
+    out.score[at] = 1.0 - look.missed / design.freedom
+    out.slope[at] = np.max(np.abs(weights * look.gradient), axis=1)
     out.status[at[state.stationary]] = "stationary"
     out.factorisations[0] += state.factorisations
 

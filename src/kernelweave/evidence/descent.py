@@ -14,7 +14,7 @@ from .criteria import Criterion, Look
 from .design import Array, Design, Stored
 from .points import Points
 
-__all__ = ["Lattice", "State", "descend", "look_at"]
+__all__ = ["Lattice", "State", "damped_step", "descend", "look_at"]
 
 #: steps at most, and the largest change of a logarithm in one
 MOST_STEPS, LONGEST = 6, 2.5
@@ -179,7 +179,7 @@ def _proposed(
     curvature = np.maximum(np.diagonal(hessian, axis1=1, axis2=2), 1e-300)
     alone = np.where(gradient < 0, gradient**2 / (2.0 * curvature), 0.0)
     entering = ~active & may_enter & (alone > by_chance)
-    step = _step(gradient, hessian, np.where(active, d, 1.0 * entering), damping)
+    step = damped_step(gradient, hessian, np.where(active, d, 1.0 * entering), damping)
     entering &= step > Lattice.LEAST
     d_new = np.where(active, d * np.exp(np.clip(step, -LONGEST, LONGEST)), 0.0)
     d_new = np.where(entering, np.minimum(step, np.exp(LONGEST)), d_new)
@@ -196,7 +196,7 @@ def _proposed(
     return trial, entering, promised
 
 
-def _step(gradient: Array, hessian: Array, scale: Array, damping: Array) -> Array:
+def damped_step(gradient: Array, hessian: Array, scale: Array, damping: Array) -> Array:
     """Damped Newton steps in variables that are ``scale`` times as long; those of scale zero stay."""
     g = gradient * scale
     H = hessian * scale[:, :, None] * scale[:, None, :]
