@@ -99,7 +99,7 @@ class ViewScaler(TransformerMixin, BaseEstimator):
         blocks = []
         for name, block in views.items():
             if sparse.issparse(block):
-                blocks.append(sparse.csr_matrix(block @ sparse.diags_array(1.0 / self.scales_[name])))
+                blocks.append(sparse.csr_matrix(block @ sparse.diags(1.0 / self.scales_[name])))
             elif block.dtype == object:
                 blocks.append(block)
             else:
