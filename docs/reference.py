@@ -55,6 +55,7 @@ PAGES = [
         "Functions that make kernels and banks of kernels: :doc:`../kernels`.",
         ("kernels",),
         behind=(
+            "Chosen",
             "Kernel",
             "KernelSpec",
             "NumericKernel",

@@ -1,6 +1,7 @@
 """Estimators on views: dicts of tables in, missing views completed, from fit to saved file."""
 
 import warnings
+from importlib.util import find_spec
 
 import numpy as np
 import pandas as pd
@@ -113,8 +114,10 @@ def test_samples_are_brought_into_the_order_of_their_labels():
 def test_labels_whose_order_is_a_guess_are_refused():
     X, y = tables(lost=0.3)
     turned = {name: X[name] for name in reversed(X)}  # the first table lacks samples
-    with pytest.raises(ValueError, match=r"y has no names, and view 'protein' has \d+ of the 90.*Series"):
-        MKLClassifier(KERNELS, missing="mean").fit(turned, y.to_numpy())
+    completing = MKLClassifier(KERNELS, missing="mean")
+    for model in (completing, make_pipeline(ViewScaler(), completing)):
+        with pytest.raises(ValueError, match=r"y has no names, and view 'protein' has \d+ of the 90.*Series"):
+            model.fit(turned, y.to_numpy())
     with pytest.raises(ValueError, match="samples that X does not have, such as 'p"):
         MKLClassifier(KERNELS, missing="mean").fit(Views(X)[np.arange(1, N)], y)
 
@@ -311,8 +314,9 @@ def test_what_does_not_go_with_missing_views_is_refused():
     X, y = arrays()
     for options, what in (
         ({"storage": "lowrank"}, "storage='auto'"),
+        ({"storage": "stream"}, "storage='auto', not 'stream'"),
         ({"dtype": "float32"}, "double precision"),
-        ({"device": "cpu"}, "device=None"),
+        *([({"device": "cpu"}, "device=None")] if find_spec("torch") else []),
     ):
         with pytest.raises(ValueError, match=what):
             MKLClassifier(KERNELS, missing="mean", **options).fit(X, y)

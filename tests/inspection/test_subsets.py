@@ -31,7 +31,7 @@ def samples(n=60, lost=0.0, seed=0):
     return Views(views), y
 
 
-@pytest.mark.parametrize(("lost", "missing"), [(0.0, "error"), (0.3, "predict")])
+@pytest.mark.parametrize(("lost", "missing"), [(0.0, "error"), (0.0, "predict"), (0.3, "predict")])
 def test_scores_are_those_of_fits_without_the_views(lost, missing):
     X, y = samples(lost=lost)
     model = MKLClassifier(KERNELS, norm=2, C=0.5, missing=missing, tol=1e-6).fit(X, y)

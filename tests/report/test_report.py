@@ -355,9 +355,9 @@ def test_sorting_in_a_browser(html, tmp_path):
       const table = [...document.querySelectorAll('table.sortable')].find(t => t.caption.textContent.startsWith('Kernels'));
       const head = [...table.tHead.rows[0].cells].findIndex(c => c.textContent.trim() === 'weight');
       const column = () => [...table.tBodies[0].rows].map(r => Number(r.cells[head].dataset.v));
-      const button = table.tHead.rows[0].cells[head].querySelector('button');
+      const button = table.tHead.rows[0].cells[head].querySelector('[role=button]');
       button.click(); const down = column(); button.click(); const up = column();
-      const name = table.tHead.rows[0].cells[0].querySelector('button'); name.click(); name.click();
+      const name = table.tHead.rows[0].cells[0].querySelector('[role=button]'); name.click(); name.click();
       const names = [...table.tBodies[0].rows].map(r => r.cells[0].textContent);
       return JSON.stringify([down.join() === [...down].sort((a, b) => b - a).join(),
         up.join() === [...up].sort((a, b) => a - b).join(),
@@ -385,3 +385,20 @@ def test_light_and_dark_in_a_browser(html, tmp_path):
 def test_nothing_is_wider_than_a_phone(html, tmp_path):
     script = "JSON.stringify([document.documentElement.scrollWidth <= innerWidth, innerWidth < 700])"
     assert in_browser(html, script, tmp_path, "--window-size=500,900") == "[true,true]"
+
+
+@browser
+def test_pictures_and_tables_can_be_taken_along(html, tmp_path):
+    """A saved picture has its colours in it, and a copied table has tabs and lines."""
+    script = """(() => {
+      const parsed = [...document.querySelectorAll('figure svg')].map((svg) => {
+        const text = alone(svg); const made = new DOMParser().parseFromString(text, 'image/svg+xml');
+        return made.documentElement.tagName === 'svg' && !text.includes('var(') && !text.includes('currentColor');
+      });
+      const table = document.querySelector('table');
+      const lines = asText(table).split('\\n');
+      return JSON.stringify([parsed.every(Boolean), parsed.length > 2, lines.length === table.rows.length,
+        lines[0].split('\\t').length === table.rows[0].cells.length,
+        document.querySelectorAll('figcaption .tool').length === parsed.length]);
+    })()"""
+    assert in_browser(html, script, tmp_path) == "[true,true,true,true,true]"

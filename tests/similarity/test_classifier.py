@@ -244,7 +244,9 @@ def test_weights_of_samples_are_samples_repeated_in_an_svm(class_weight):
 
 def test_scale_does_not_matter():
     one = fitted("eskl").decision_function(ROWS)
-    other = SimilarityClassifier(tol=3e-2).fit(BLOCK * 7.0, Y[TRAIN]).decision_function(ROWS * 7.0)
+    other = (
+        SimilarityClassifier(method="eskl", tol=3e-2).fit(BLOCK * 7.0, Y[TRAIN]).decision_function(ROWS * 7.0)
+    )
     np.testing.assert_allclose(one, other, atol=0.02)  # both within the tolerance of the same optimum
     raw = fitted("denoise", BLOCK * 7.0, normalize=False)
     np.testing.assert_array_equal(raw.scales_, 1.0)
@@ -334,7 +336,7 @@ def test_bad_rows(stack, rows, words):
 )
 def test_bad_losses(loss, words):
     with pytest.raises(ValueError, match=words):
-        SimilarityClassifier(loss=loss).fit(BLOCK, Y[TRAIN])
+        SimilarityClassifier(method="eskl", loss=loss).fit(BLOCK, Y[TRAIN])
 
 
 @pytest.mark.parametrize(

@@ -186,7 +186,7 @@ def _fit_budget(
     ]
     if mixing:
         ways.append(
-            "a solver on explicit features (solver='svrg' or 'lbfgs', with a smooth loss and an lp norm)"
+            "a solver on explicit features (solver='svrg', 'lbfgs' or 'proximal_newton', with a smooth loss)"
         )
     if storage in ("auto", "lazy") and features + working <= budget:
         return "lazy"
@@ -296,7 +296,7 @@ def _stored_bank(
     from .._numerics.passes import pack_rows
 
     offsets = packed_offsets(n)
-    if not _fits_single(kernels, chains, samples):
+    if dtype == np.float32 and not _fits_single(kernels, chains, samples):
         dtype = np.dtype(np.float64)
     store = np.empty((len(chains), n * (n + 1) // 2), dtype=dtype)
     rate = np.zeros(len(chains))
@@ -304,14 +304,18 @@ def _stored_bank(
     view_of = {head: v for v, head in enumerate(heads)}
     powers = normaliser.keeps_powers()
     blocks: list[tuple[int, list[int], Array, int, int]] = []
+    ones: list[int] = []
     for group in base_groups(kernels, range(len(kernels))):
         views = [view_of[j] for j in group if j in view_of]
         if not views:
             continue
         diagonal = kernels[group[0]].base_diag(samples)
         if powers:
+            plain = kernels[group[0]].decay and not np.any(diagonal)  # a diagonal of ones: nothing to compute
             for v in views:
-                for j in chains[v].kernels:
+                if plain:
+                    ones += chains[v].kernels
+                for j in () if plain else chains[v].kernels:
                     normaliser.learn(j, kernels[j].of_base(diagonal))
                 # a single-precision power squared many times loses digits: keep the distances instead
                 if dtype == np.float32 and kernels[heads[v]].decay:
@@ -327,6 +331,8 @@ def _stored_bank(
                 normaliser.learn(heads[v], np.diagonal(entries).copy(), np.mean(entries, axis=1))
                 normaliser.train_block(heads[v], entries, everyone, everyone)
                 pack_rows(entries, 0, offsets, store[v])
+    if ones:
+        normaliser.learn_traces(np.array(ones), np.ones(len(ones)))
 
     def fill(block: tuple[int, list[int], Array, int, int]) -> None:
         first, views, diagonal, top, bottom = block

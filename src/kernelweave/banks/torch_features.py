@@ -27,6 +27,8 @@ __all__ = ["TorchFeatureBank", "torch_feature_bank"]
 
 #: rows of a block that is made, and of one that is only read; both keep a device busy
 BLOCK_ROWS, READ_ROWS = 1 << 16, 1 << 18
+#: numbers of a block whose products with itself are added up
+GRAM_ENTRIES = 1 << 27
 
 
 class DeviceSweeps(SweptBank):
@@ -40,7 +42,7 @@ class DeviceSweeps(SweptBank):
     """
 
     preferred_solver = "lbfgs"
-    solvers = "solver='lbfgs'"
+    solvers = "solver='lbfgs' or solver='proximal_newton'"
 
     def __init__(self, source: StreamingBank, device: Any) -> None:
         super().__init__(source.n, source.starts, source.scale)
@@ -121,6 +123,24 @@ class DeviceSweeps(SweptBank):
             sums[:-1] += (Z.to(self.wide) ** 2).sum(dim=0)
         return np.add.reduceat(to_numpy(sums), self.starts[:-1]) * (self.ranks > 0) / self.n
 
+    def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
+        torch = load_torch()
+        at, among = (torch.as_tensor(index, device=self.device) for index in (rows, columns))
+        out = torch.zeros((columns.size + 1,) * 2, dtype=self.wide, device=self.device)
+        root = self._tensor(np.sqrt(charge))[:, None]
+        height = max(1, GRAM_ENTRIES // (columns.size + 1))
+        for top in range(0, rows.size, height):
+            part = slice(top, top + height)
+            A = torch.ones((at[part].shape[0], columns.size + 1), dtype=self.wide, device=self.device)
+            A[:, :-1] = self._rows(at[part])[:, among].to(self.wide)
+            A *= root[part]
+            out += A.T @ A
+        return to_numpy(out)
+
+    @abstractmethod
+    def _rows(self, at: Any) -> Any:
+        """Features of some rows on the device."""
+
     def features_of(self, rows: Index) -> Any:
         return self.source.features_of(rows)
 
@@ -146,10 +166,15 @@ class ComputedFeatures(DeviceSweeps):
         self.samples = self._tensor(source.source[slice(0, source.n)])
 
     def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
-        torch = load_torch()
         for rows in self._slices(min(height, BLOCK_ROWS)):
             raw = self.samples[rows]
-            yield rows, torch.cat([kernel.portable_features(raw) for kernel in self.source.kernels], dim=1)
+            yield rows, self._of(raw)
+
+    def _of(self, raw: Any) -> Any:
+        return load_torch().cat([kernel.portable_features(raw) for kernel in self.source.kernels], dim=1)
+
+    def _rows(self, at: Any) -> Any:
+        return self._of(self.samples[at])
 
 
 class TorchFeatureBank(DeviceSweeps):
@@ -190,6 +215,9 @@ class TorchFeatureBank(DeviceSweeps):
     def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
         for rows in self._slices(height):
             yield rows, self.kept[rows]
+
+    def _rows(self, at: Any) -> Any:
+        return self.kept[at]
 
 
 def _made_on_device(source: StreamingBank) -> bool:

@@ -51,7 +51,7 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
         "kernels": len(shares),
         "kernels_used": int(np.count_nonzero(shares)),
         "C": np.asarray(estimator.C_).tolist(),
-        "norm": _name(estimator.norm),
+        "norm": _name(estimator.norm if getattr(estimator, "norms", None) is None else estimator.norm_),
         "loss": _name(estimator.loss),
         "solver": estimator.solver_,
         "status": estimator.status_,
@@ -68,6 +68,11 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
             if shares[j] > 0
         ],
     }
+    if note.get("reading"):
+        facts["reading"] = note["reading"]
+    findings = [str(sentence) for sentence in getattr(estimator, "findings_", ())]
+    if findings:
+        facts["findings"] = findings
     if hasattr(estimator, "noise_rate_"):
         facts["noise_rate"] = float(estimator.noise_rate_)
         facts["noise_rate_interval"] = [float(end) for end in estimator.noise_rate_interval_]

@@ -29,6 +29,7 @@ def inspect(model: Path, as_json: bool) -> None:
         from ..persistence import about
         from ._describe import describe, noted, tell
         from ._note import open_model
+        from ._remarks import Remarks
         from ._terminal import say, say_json
 
         label = about(model)
@@ -37,8 +38,12 @@ def inspect(model: Path, as_json: bool) -> None:
             fitted, label = open_model(model)
             facts = describe(fitted, label)
         text = tell(facts)
+        notes = [f"finding: {sentence}" for sentence in facts.get("findings", ())]
+        notes += [f"note: {line}" for line in Remarks.of(facts.get("reading", {})).lines()]
     if as_json:
         say_json(facts)
     else:
         say(text)
+        for note in notes:
+            say(note)
         say(f"saved by kernelweave {label['kernelweave']}, scikit-learn {label['scikit-learn']}")

@@ -20,7 +20,7 @@ from ..losses import Loss, make_loss
 from ..problems import Point
 from ..views import samples_and_targets
 from ._bind import Bound, bind
-from ._fitting import Answer, fit_tasks, group_weights, trace_of
+from ._fitting import Answer, fit_tasks, group_weights, kernel_groups, trace_of
 from ._html import FitSummary
 from ._inputs import Training, is_precomputed, new_samples, training_inputs
 from ._old_models import function_of_parts
@@ -149,6 +149,7 @@ class BaseMKL(FitSummary, BaseEstimator):
         )
         self._keep_where_there("lam_", answer.strength)
         self._keep_where_there("view_weights_", group_weights(fits))
+        self._keep_where_there("kernel_groups_", kernel_groups(fits))
         self._keep_where_there("cluster_", bound.bank.cluster_cost)
         self._look_at(tasks, [fit.values for fit in fits])
 

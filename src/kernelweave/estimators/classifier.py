@@ -173,6 +173,8 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         With ``norm="entropy"``: the strength of the entropy term, as settled on the data.
     view_weights_ : dict
         With ``norms.Grouped``: the weight of every group by name; arrays of shape (k,) where problems have their own.
+    kernel_groups_ : array of shape (m,)
+        With ``norms.Grouped``: the group of every kernel.
     trace_ : DataFrame
         iteration, seconds, passes, primal, dual, relative_gap, active_kernels.
     n_passes_, n_iter_ : float, int

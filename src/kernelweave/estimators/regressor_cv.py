@@ -120,7 +120,6 @@ class MKLRegressorCV(MKLRegressor):
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
-    fits_subsets = False  # its choices are not those of one mixture
     criterion: str
     Cs: ArrayLike
     norms: Sequence[NormLike] | None
@@ -163,6 +162,11 @@ class MKLRegressorCV(MKLRegressor):
         multi_output: str = "each",
     ) -> None:
         keep_parameters(self, locals())
+
+    @property
+    def fits_subsets(self) -> bool:  # type: ignore[override]
+        """Whether the answer is one mixture at one C, which can be fitted on some of the kernels."""
+        return self.criterion == "convex" and np.ndim(getattr(self, "C_", 0.0)) == 0
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None, groups: Column = None) -> Self:

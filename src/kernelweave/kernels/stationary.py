@@ -37,6 +37,11 @@ class OfDistance(NumericKernel):
         self.scale = scale
 
     @property
+    def settled(self) -> bool:  # type: ignore[override]
+        """Whether the width is known in the units of the features."""
+        return not self.relative or self.scale is not None
+
+    @property
     def settled_width(self) -> float:
         """The width in the units of the features."""
         width = checked_number(self.width, f"the width of a {self.family} kernel")
@@ -65,7 +70,7 @@ class OfDistance(NumericKernel):
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OfDistance:
         """Return the kernel with the median distance of (at most 1000 of) the samples filled in."""
-        if not self.relative or self.scale is not None:
+        if self.settled:
             return self
         shared = {} if shared is None else shared
         key = ("median", self._distance_key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from html import escape
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from ..exceptions import DegenerateModelWarning
 from ..inspection import final_estimator
 from ..inspection.views import paired
 from ..views import Views
@@ -82,14 +84,19 @@ def make_report(
     names = [str(name) for name in (range(len(y)) if called is None else called)]
     if len(names) != len(y):
         raise ValueError(f"{len(names)} row names were given for {len(y)} samples")
+    if y.ndim != 1:
+        raise ValueError(f"a report is about one target, y has shape {y.shape}: make one for each column")
     groups = None if groups is None else np.asarray(groups)
     if groups is not None and len(groups) != len(y):
         raise ValueError(f"{len(groups)} groups were given for {len(y)} samples")
     template, samples = (model, X) if refit is None else refit
-    refits = refit_on_folds(
-        model, template, samples, y,
-        n_folds=n_folds, n_repeats=n_repeats, random_state=random_state, groups=groups, progress=progress,
-    )  # fmt: skip
+    with warnings.catch_warnings():
+        # what the fit is warned of stands first on the page; that of every refit would be said again and again
+        warnings.simplefilter("ignore", DegenerateModelWarning)
+        refits = refit_on_folds(
+            model, template, samples, y,
+            n_folds=n_folds, n_repeats=n_repeats, random_state=random_state, groups=groups, progress=progress,
+        )  # fmt: skip
     subject = Subject(model, estimator, X, y, names, refits, note or {}, random_state, groups)
     title = title or f"{type(estimator).__name__}: {len(estimator.kernel_names_)} kernels, {len(y)} samples"
     header = f'<h1>{escape(title)}</h1><p class="quiet">Report of a multiple kernel learning fit</p>'

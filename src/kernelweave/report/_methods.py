@@ -10,9 +10,7 @@ from sklearn.base import clone
 from sklearn.dummy import DummyClassifier, DummyRegressor
 from sklearn.pipeline import Pipeline
 
-from ..inspection import final_estimator
-
-__all__ = ["BASELINE", "MODEL", "Method", "methods_for"]
+__all__ = ["BASELINE", "MODEL", "Method", "methods_for", "parted"]
 
 MODEL = "this model"
 #: names of the methods that look at no feature
@@ -21,59 +19,73 @@ BASELINE = {True: "majority class", False: "mean of the targets"}
 
 @dataclass(frozen=True)
 class Method:
-    """Something to fit and score on the folds."""
+    """Something to fit and score on the folds; a blind one gets no features."""
 
     name: str
     about: str
     estimator: Any
+    blind: bool = False
 
 
 def methods_for(model: Any, fitted: Any, classify: bool) -> list[Method]:
-    """Return the model, what it has to beat, and what it has to beat by far: no features at all."""
+    """Return the model (without steps before it), simpler methods on the same kernels, and one without features."""
     dummy: Any = DummyClassifier(strategy="most_frequent") if classify else DummyRegressor()
     about = "always the most frequent class" if classify else "always the mean of the training targets"
-    simpler = _for_classes(model, fitted) if classify else _for_numbers(model)
-    return [Method(MODEL, "", model), *simpler, Method(BASELINE[classify], about, dummy)]
+    simpler = _for_classes(model, fitted) if classify else _for_numbers(model, fitted)
+    return [Method(MODEL, "", model), *simpler, Method(BASELINE[classify], about, dummy, blind=True)]
 
 
-def _for_numbers(model: Any) -> list[Method]:
+def _has_fixed_parts(fitted: Any) -> bool:
+    """Whether some kernels always count (``kernels.always``): rules that weigh all kernels refuse those."""
+    return any(kernel.always is not None for kernel in getattr(fitted, "kernels_", None) or [])
+
+
+def _for_numbers(model: Any, fitted: Any) -> list[Method]:
     from ..estimators import MeanKernelRidgeRegressor
 
-    last = final_estimator(model)
-    ridge = MeanKernelRidgeRegressor(last.kernels, missing=getattr(last, "missing", "error"))
+    if _has_fixed_parts(fitted):
+        return [_mean_kernel(model, "all kernels with the same weight")]
+    ridge = MeanKernelRidgeRegressor(model.kernels, missing=getattr(model, "missing", "error"))
     return [
         _mean_kernel(model, "all kernels with the same weight"),
-        Method("ridge on the mean kernel", "C by leave-one-out", _ending_in(model, ridge)),
+        Method("ridge on the mean kernel", "C by leave-one-out", ridge),
     ]
 
 
 def _for_classes(model: Any, fitted: Any) -> list[Method]:
-    from ..estimators import BestKernelClassifier, MeanKernelClassifier
+    from ..estimators import BestKernelClassifier, MeanKernelClassifier, MKLClassifier
     from ..estimators.noisy import NoisyLabelMKLClassifier
 
-    last = final_estimator(model)
     C = float(np.mean(fitted.C_))
-    if isinstance(last, NoisyLabelMKLClassifier):
+    fixed = _has_fixed_parts(fitted)
+    if isinstance(model, NoisyLabelMKLClassifier):
         about = f"SVM with all kernels weighted alike, at the model's C = {C:.3g}"
-        mean = Method("mean kernel", about, _ending_in(model, MeanKernelClassifier(last.kernels, C=C)))
+        options = {"C": C, "class_weight": model.class_weight}
+        plain = MKLClassifier(model.kernels, norm="uniform", **options) if fixed else None
+        mean = Method("mean kernel", about, plain or MeanKernelClassifier(model.kernels, **options))
     else:
         mean = _mean_kernel(model, "all kernels weighted alike")
-    best = BestKernelClassifier(last.kernels, C=C, missing=getattr(last, "missing", "error"))
+    if fixed:
+        return [mean]
+    best = BestKernelClassifier(
+        model.kernels, C=C, class_weight=model.class_weight, missing=getattr(model, "missing", "error")
+    )
     about = f"SVM on the kernel that does best in cross-validation, at the model's C = {C:.3g}"
-    return [mean, Method("best single kernel", about, _ending_in(model, best))]
+    return [mean, Method("best single kernel", about, best)]
 
 
 def _mean_kernel(model: Any, about: str) -> Method:
     """The same model with weights that are not learnt; it chooses C where the model does."""
-    last = clone(final_estimator(model)).set_params(norm="uniform", solver="auto")
+    last = clone(model).set_params(norm="uniform", solver="auto")
     chosen = hasattr(last, "Cs")
     if chosen:
         last.set_params(norms=None)
     how = "C chosen as for the model" if chosen else "at the same C"
-    return Method("mean kernel", f"{about}, {how}", _ending_in(model, last))
+    return Method("mean kernel", f"{about}, {how}", last)
 
 
-def _ending_in(model: Any, last: Any) -> Any:
+def parted(model: Any) -> tuple[Any, Any]:
+    """Return the steps before the model, None where there are none, and the model itself."""
     if not isinstance(model, Pipeline):
-        return last
-    return Pipeline([*((name, clone(step)) for name, step in model.steps[:-1]), (model.steps[-1][0], last)])
+        return None, model
+    return model[:-1] if len(model.steps) > 1 else None, model.steps[-1][1]

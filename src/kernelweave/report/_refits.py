@@ -9,15 +9,15 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 
-from ..inspection import WeightStability, contributions, final_estimator, kernel_families, kernel_views
+from ..inspection import WeightStability, contributions, final_estimator, kernel_families
 from ..inspection.permutation import test_views
-from ..inspection.views import learnt_weights
+from ..inspection.views import group_shares, kernel_groups, learnt_weights
 from ..kernels import take
 from ..persistence import cleared
 from ._measures import REGRESSION, Measure, Measured, classification, confusion, measured
-from ._methods import Method, methods_for
+from ._methods import Method, methods_for, parted
 from .folds import chooses_by_folds, fitted_on, folds_of
 
 __all__ = ["Choice", "HeldOut", "Refits", "refit"]
@@ -180,15 +180,15 @@ def refit(
     classes = last.classes_ if classify else None
     splits = folds_of(y, classify, n_folds, n_repeats, random_state, groups)
     kinds: Sequence[Measure] = classification(classes) if classify else REGRESSION
-    loop = _Loop(
-        methods_for(model, last, classify), kinds, X, y, splits, n_repeats, groups, kernel_views(fitted)
-    )
+    steps, bare = parted(model)
+    views = kernel_groups(fitted)
+    loop = _Loop(steps, methods_for(bare, last, classify), kinds, X, y, splits, n_repeats, groups, views)
     loop.run(progress)
     weights, scores = np.stack(loop.weights), loop.scores[0][kinds[0].name]
     names = np.asarray(last.kernel_names_, dtype=object)
     stability = WeightStability(
-        weights, learnt_weights(fitted), names, kernel_views(fitted), kernel_families(fitted), np.array(scores),
-        "folds", 0.95, 1e-3,
+        weights, learnt_weights(fitted), names, views, kernel_families(fitted), np.array(scores),
+        "folds", 0.95, 1e-3, np.stack(loop.view_weights), group_shares(fitted, views),
     )  # fmt: skip
     return Refits(
         y, splits, n_repeats, loop.outcomes(), kinds, stability, loop.choices, chooses_by_folds(model),
@@ -197,15 +197,17 @@ def refit(
 
 
 class _Loop:
-    """All methods on all folds."""
+    """All methods on all folds, behind the steps that come before the model."""
 
     def __init__(
-        self, methods: list[Method], kinds: Sequence[Measure], X: Any, y: NDArray[Any], splits: list[Any],
+        self, steps: Any, methods: list[Method], kinds: Sequence[Measure], X: Any, y: NDArray[Any], splits: list[Any],
         rounds: int, groups: Any, views: NDArray[Any],
     ) -> None:  # fmt: skip
+        self.steps = steps
         self.methods, self.kinds, self.X, self.y, self.splits = methods, kinds, X, y, splits
         self.rounds, self.groups, self.views = rounds, None if groups is None else np.asarray(groups), views
         self.weights: list[Array] = []
+        self.view_weights: list[Array] = []
         self.choices: list[Choice] = []
         self.parts: list[Any] = []
         self.scores: list[dict[str, list[float]]] = [{kind.name: [] for kind in kinds} for _ in methods]
@@ -220,9 +222,13 @@ class _Loop:
         for number, (train, test) in enumerate(self.splits):
             seen, held_out = take(self.X, train), take(self.X, test)
             groups = None if self.groups is None else self.groups[train]
+            if self.steps is not None:  # once for all methods, which see the same columns
+                steps = clone(self.steps).fit(seen, self.y[train])
+                seen, held_out = steps.transform(seen), steps.transform(held_out)
             for k, method in enumerate(self.methods):
-                other = fitted_on(method.estimator, seen, self.y[train], groups)
-                self._keep(k, other, held_out, number // per_round, test)
+                known, new = (_nothing(train), _nothing(test)) if method.blind else (seen, held_out)
+                other = fitted_on(method.estimator, known, self.y[train], groups)
+                self._keep(k, other, new, number // per_round, test)
                 if k == 0:
                     self._keep_model(other, held_out, number // per_round, test)
                 done += 1
@@ -248,6 +254,7 @@ class _Loop:
     def _keep_model(self, other: Any, held_out: Any, round_: int, test: NDArray[np.intp]) -> None:
         last = final_estimator(other)
         self.weights.append(learnt_weights(other))
+        self.view_weights.append(group_shares(other, self.views))
         norm = getattr(last, "norm_", last.norm)
         label = getattr(norm, "label", None) or str(norm)
         self.choices.append(Choice(float(np.mean(last.C_)), label))
@@ -277,6 +284,11 @@ class _Loop:
                 HeldOut(method.name, method.about, self.predicted[k], self.decisions[k], shares, measures)
             )
         return made
+
+
+def _nothing(samples: NDArray[np.intp]) -> Array:
+    """Features that say nothing, for a method that looks at none."""
+    return np.zeros((len(samples), 1))
 
 
 def _p_values(parts: list[Any], seed: int, classify: bool) -> Any:

@@ -3,10 +3,17 @@
 for (const table of document.querySelectorAll("table.sortable")) {
   const body = table.tBodies[0];
   table.querySelectorAll("thead th").forEach((head, column) => {
-    const button = document.createElement("button");
-    button.type = "button";
+    // no <button>: browsers leave those out of headings that they repeat on every printed page
+    const button = document.createElement("span");
+    button.setAttribute("role", "button");
+    button.tabIndex = 0;
     button.append(...head.childNodes);
     head.append(button);
+    button.addEventListener("keydown", (event) => {
+      if (event.key !== "Enter" && event.key !== " ") return;
+      event.preventDefault();
+      button.click();
+    });
     button.addEventListener("click", () => {
       const down = head.getAttribute("aria-sort") !== "descending";
       for (const other of table.querySelectorAll("thead th")) other.removeAttribute("aria-sort");
@@ -54,8 +61,8 @@ const copy = async (text) => {
 };
 for (const table of document.querySelectorAll("table")) {
   const button = tool("Copy", async () => { await copy(asText(table)); said(button, "Copied"); });
-  button.setAttribute("aria-label", `Copy the table: ${table.caption.textContent}`);
-  table.caption.append(button);
+  button.setAttribute("aria-label", `Copy the table: ${table.caption.textContent.trim()}`);
+  table.caption.firstElementChild.append(button);
 }
 // Pictures are saved as they look: colours come from the page and are written into the file.
 const LOOKS = ["fill", "fill-opacity", "stroke", "stroke-opacity", "stroke-width", "stroke-dasharray", "stroke-linecap",

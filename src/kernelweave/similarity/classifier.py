@@ -360,7 +360,8 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
 
     def predict(self, X: Any) -> np.ndarray:
         """Return the predicted labels."""
-        return self.classes_[_codes(self.decision_function(X))]
+        values = self.decision_function(X)
+        return self.classes_[_codes(values)]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         """Read models of earlier versions too, which knew no ``auto``."""

@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._estimating import unchanged_where_it_raises
+from .._estimating import check_switch, unchanged_where_it_raises
 from .matrices import positive_scale, symmetrised
 from .new_rows import classical, smooth, spectrum_kernel
 
@@ -165,6 +165,7 @@ class SimilarityFeatures(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
 def _checked(estimator: Any, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
     """Symmetric scaled similarity, its spectrum, and the scale."""
+    check_switch("normalize", estimator.normalize)
     X = validate_data(estimator, X, dtype=np.float64)
     S = symmetrised(X[None], ["the similarity"])[0]
     values, vectors = np.linalg.eigh(S)

@@ -147,7 +147,7 @@ def take_rows(values: Any, rows: np.ndarray) -> Any:
         return values[rows]
     taken = values[np.maximum(rows, 0)]
     if sparse.issparse(values):
-        keep = sparse.diags_array((rows >= 0).astype(float))
+        keep = sparse.diags((rows >= 0).astype(float))
         return sparse.csr_matrix(keep @ taken)
     taken[rows < 0] = None if values.dtype == object else np.nan
     return taken

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -85,7 +86,7 @@ def warn_of_classes(views: Views | Presence, codes: NDArray[np.intp], classes: A
                 f"{100 * shares[k].min():.0f} % of class {_plain(least)!r}: if new samples are not missing in the same "
                 "way, accuracy on samples like these says little about them",
                 KernelWeaveWarning,
-                stacklevel=3,
+                stacklevel=_level_of_the_caller(),
             )
 
 
@@ -121,7 +122,10 @@ class MissingRates:
         for k, p_value in enumerate(holm(np.array(p_values))):
             then, now = before[k] / self.n, gone[k] / len(new)
             if gone[k] == len(new):
-                advice = "a model refitted without it is better: inspection.drop_view"
+                advice = (
+                    "a model refitted without it is the better way, "
+                    f"inspection.drop_view(model, X, y, {new.names[k]!r}).model with the training samples X, y"
+                )
                 said = f"none of the {len(new)} new samples has view {new.names[k]!r}"
             elif p_value <= LARGEST_P and now - then >= LEAST_DIFFERENCE:
                 advice = "its accuracy in training says little about these samples"
@@ -131,7 +135,7 @@ class MissingRates:
                 )
             else:
                 continue
-            warnings.warn(f"{said}: {advice}", KernelWeaveWarning, stacklevel=3)
+            warnings.warn(f"{said}: {advice}", KernelWeaveWarning, stacklevel=_level_of_the_caller())
 
 
 def pattern_table(views: Views) -> Any:
@@ -157,6 +161,16 @@ def _p_value(missing: NDArray[Any], sizes: NDArray[Any]) -> float:
     if np.any(table.sum(axis=1) == 0) or table.shape[1] < 2:
         return 1.0
     return float(chi2_contingency(table).pvalue)
+
+
+def _level_of_the_caller() -> int:
+    """Return the level of the first frame above that is neither of this library nor of scikit-learn."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        ("kernelweave.", "sklearn.", "joblib.")
+    ):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _plain(label: Any) -> Any:

@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .by_names import samples_and_targets
 from .holder import as_views
 from .layout import ViewLayout
 
@@ -66,6 +67,22 @@ class ViewScaler(TransformerMixin, BaseEstimator):
         self.n_features_in_ = views.shape[1]
         return self
 
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Learn, and return the same views scaled, in the order of y where both have names.
+
+        Parameters
+        ----------
+        X : Views, mapping or list of tables
+        y : targets, optional
+
+        Returns
+        -------
+        Views
+        """
+        if y is not None:
+            X = samples_and_targets(X, y)[0]
+        return self.fit(X).transform(X)
+
     def transform(self, X: Any) -> Any:
         """Return the views scaled.
 
@@ -82,7 +99,7 @@ class ViewScaler(TransformerMixin, BaseEstimator):
         blocks = []
         for name, block in views.items():
             if sparse.issparse(block):
-                blocks.append(sparse.csr_matrix(block @ sparse.diags_array(1.0 / self.scales_[name])))
+                blocks.append(sparse.csr_matrix(block @ sparse.diags(1.0 / self.scales_[name])))
             elif block.dtype == object:
                 blocks.append(block)
             else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 from ...displays.colours import ACCENT, INK, tidy
@@ -39,7 +40,7 @@ def _how(subject: Subject) -> str:
 def _table(refits: Refits) -> str:
     first, *others = refits.measures
     head = ["method", first.name, "95 % interval", "p against this model"]
-    head += [kind.name for kind in others] + ["what it is"]
+    head += [kind.name for kind in others]
     rows = []
     for method in refits.methods:
         of_first = method.measures[first.name]
@@ -52,8 +53,9 @@ def _table(refits: Refits) -> str:
         for kind in others:
             value = method.measures[kind.name].mean
             row.append((value, kind.shown(value)))
-        rows.append([*row, method.about])
-    return table(head, rows, "Methods on the same folds")
+        rows.append(row)
+    known = "; ".join(f"{method.name}: {method.about}" for method in refits.methods if method.about)
+    return table(head, rows, "Methods on the same folds") + f'<p class="quiet">{escape(known)}.</p>'
 
 
 def _picture(refits: Refits) -> str:

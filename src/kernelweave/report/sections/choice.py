@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from .._html import number, table
+from .._html import number, short, table
 from .._subject import Subject
 
 __all__ = ["section"]
@@ -23,12 +23,14 @@ def section(subject: Subject) -> str:
 def _how(subject: Subject) -> str:
     estimator, refits = subject.estimator, subject.refits
     C = _numbers(np.unique(np.atleast_1d(estimator.C_)))
+    if getattr(estimator, "criterion", "convex") != "convex":
+        return f"C = {C} and the weights were chosen by {estimator.criterion}, again inside each fold."
     if refits.chosen_inside:
         norms = estimator.norms
         what = "C" if norms is None else "C and norm"
         chosen = Counter((choice.C, choice.norm) for choice in refits.choices)
         listed = ", ".join(
-            f"C = {c:.3g}"
+            f"C = {short(c)}"
             + (f" with {norm}" if norms is not None else "")
             + f" ({times} of {len(refits.choices)})"
             for (c, norm), times in chosen.most_common(4)
@@ -72,7 +74,7 @@ def _scores(estimator: Any) -> str:
     rows = [
         [
             str(row.norm),
-            (row.C, f"{row.C:.3g}"),
+            (row.C, short(row.C)),
             float(row.mean),
             (row.std, number(row.std)),
             "chosen" if is_it else "",
@@ -83,8 +85,11 @@ def _scores(estimator: Any) -> str:
         '<p class="quiet">Scores of the search on all samples; the best of them is optimistic, because it was '
         "maximised.</p>"
     )
-    return table(["norm", "C", "score", "sd over folds", ""], rows, "Cross-validation on all samples") + note
+    return (
+        table(["norm", "C", "score", "sd over folds", "choice"], rows, "Cross-validation on all samples")
+        + note
+    )
 
 
 def _numbers(values: Any) -> str:
-    return ", ".join(f"{value:.4g}" for value in values)
+    return ", ".join(short(value) for value in values)

@@ -6,13 +6,10 @@ from html import escape
 
 import numpy as np
 
-from .._html import percent
+from ..._estimating.findings import constant_prediction
 from .._subject import Subject
 
 __all__ = ["section", "warnings_of"]
-
-#: share of predictions of one class from which on a model says next to nothing
-NEARLY_ALWAYS = 0.95
 
 
 def section(subject: Subject) -> str:
@@ -52,16 +49,18 @@ def _no_better(subject: Subject) -> str:
 
 
 def _one_class(subject: Subject) -> list[str]:
-    """Name the class that is predicted nearly always, though it is not nearly always the label."""
-    table = subject.refits.confusion
-    predicted = table.sum(axis=0) / table.sum()
-    k = int(np.argmax(predicted))
-    label = float(np.mean(subject.y == subject.refits.classes[k]))  # type: ignore[index]
-    if predicted[k] < NEARLY_ALWAYS or label >= NEARLY_ALWAYS:
+    """Say where one class is predicted for nearly every held-out sample, if the fit itself has not said so."""
+    refits = subject.refits
+    assert refits.classes is not None
+    if any(
+        sentence.startswith("The model predicts class")
+        for sentence in getattr(subject.estimator, "findings_", ())
+    ):
         return []
-    name = str(subject.refits.classes[k])  # type: ignore[index]
-    return [
-        f"Held-out samples are predicted as “{name}” in {percent(float(predicted[k]))} of the cases, and "
-        f"{percent(label)} of the labels are “{name}”: look at the balanced accuracy, and try class_weight='balanced' "
-        "(--class-weight balanced), a scoring that counts classes alike (--scoring balanced_accuracy), or a larger C."
-    ]
+    codes, predicted = (
+        np.searchsorted(refits.classes, labels.astype(refits.classes.dtype))
+        for labels in (subject.y, refits.ours.predicted[0])
+    )
+    everything = np.ones(len(codes), dtype=bool)
+    sentence = constant_prediction(predicted, codes, refits.classes, everything, "held-out")
+    return [] if sentence is None else [sentence]

@@ -12,7 +12,7 @@ from ...estimators.subsets import SubsetFits
 from ...inspection import kernel_views
 from ...inspection.views import transformed
 from .._drawing import TEXT, WIDTH, drawn
-from .._html import figure, table
+from .._html import figure, short, table
 from .._subject import Subject
 
 __all__ = ["section", "weights_along_C"]
@@ -44,7 +44,7 @@ def section(subject: Subject) -> str:
     heads = [names[v] for v in order]
     rows = [
         [
-            (value, f"{value:.3g}" + (" (this fit)" if factor == 1.0 else "")),
+            (value, short(value) + (" (this fit)" if factor == 1.0 else "")),
             *(float(by_view[i, v]) for v in order),
         ]
         for i, (factor, value) in enumerate(zip(FACTORS, Cs, strict=True))
@@ -89,7 +89,7 @@ def _picture(Cs: Any, weights: Any, names: list[str], C: float) -> str:
             )
         ax.set(xscale="log", xlabel="C", ylabel="weight")
         ax.set_ylim(bottom=0.0)
-        ax.set_xticks(Cs, [f"{value:.3g}" for value in Cs])
+        ax.set_xticks(Cs, [short(value) for value in Cs])
         ax.minorticks_off()
         ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
         tidy(ax, "y")
