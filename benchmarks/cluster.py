@@ -181,7 +181,13 @@ def fit_kernels(client: Client, workers: int, n: int, m: int, bandwidth: float) 
 
 
 def fit_features(
-    client: Client, workers: int, path: Path, y: np.ndarray, bandwidth: float, kill: bool = False, norm: Any = P
+    client: Client,
+    workers: int,
+    path: Path,
+    y: np.ndarray,
+    bandwidth: float,
+    kill: bool = False,
+    norm: Any = P,
 ) -> tuple[dict[str, Any], float]:
     """A smooth loss on explicit features; return the row and the accuracy on new rows."""
     killed = []
@@ -191,7 +197,14 @@ def fit_features(
             killed.append(row["iteration"])
             os.kill(max(client.run(os.getpid).values()), signal.SIGKILL)
 
-    options = {"loss": "logistic", "norm": norm, "C": C, "tol": TOL, "dtype": "float32", "memory_budget": "5GB"}
+    options = {
+        "loss": "logistic",
+        "norm": norm,
+        "C": C,
+        "tol": TOL,
+        "dtype": "float32",
+        "memory_budget": "5GB",
+    }
     began = time.perf_counter()
     model = Watched(views(), **options, callback=killer)
     distributed.fit(client, model, ParquetRows(path), y)
