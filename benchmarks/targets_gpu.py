@@ -28,7 +28,8 @@ kernelweave:
 `MKLRegressorCV(criterion="reml", device=...)`, the whole fit from kernel matrices and targets in memory to a fitted
 model, certificates of the ridge regressions included; *inverses* is the number of distinct mixtures. himalaya:
 `MultipleKernelRidgeCV`, random search, 50 weightings, 3 folds, 11 ridges, torch on the processor; measured on
-fewer targets and continued along the line through them, or, from one measurement, taken as a lower bound. Seconds on the clock.
+fewer targets and continued along the line through them, or, from one measurement, taken as a lower bound. Seconds on
+the clock; of himalaya those of the processor, one thread.
 
 {targets}"""
 
