@@ -87,7 +87,7 @@ class SubsetFits:
         Where each problem has weights of its own, these are their means.
         """
         rows = []
-        plan, tasks = self._on(self.training, self.tasks)
+        plan, tasks = self._on(np.arange(len(self.training.names)), self.tasks)
         for C in np.asarray(Cs, dtype=float):
             ruled = self.estimator._by_rule(
                 [replace(task, C=float(C)) for task in tasks], self.bound.bank, plan
