@@ -21,7 +21,7 @@ from ._deviation import Spread
 from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of
 from ._parameters import keep_parameters
 from ._plan import Plan
-from ._search import SEARCH, Search, norm_plans, refuse_centred_cosine
+from ._search import SEARCH, Search, default_place, norm_plans, refuse_centred_cosine
 from ._structure import plan_for_kernels, refuse_fixed_parts
 from ._types import (
     Array,
@@ -33,6 +33,7 @@ from ._types import (
     KernelsLike,
     LossLike,
     NormLike,
+    RandomSeed,
     Samples,
     SolverLike,
 )
@@ -143,6 +144,7 @@ class MKLRegressorCV(MKLRegressor):
         n_jobs: int | None = None,
         verbose: int = 0,
         multi_output: str = "each",
+        random_state: RandomSeed = None,
     ) -> None:
         keep_parameters(self, locals())
 
@@ -234,7 +236,8 @@ class MKLRegressorCV(MKLRegressor):
                 there = known[held_out]
                 return self._score_of(values[there], y[held_out][there])
 
-            chosen.append(Search(bound, [task], plans, Cs, splits, score, stops).choose())
+            search = Search(bound, [task], plans, Cs, splits, score, stops, default_place(self.norm, plans))
+            chosen.append(search.choose())
         several = len(tasks) > 1
         tables = [
             one.table.assign(target=task.label) if several else one.table

@@ -1,5 +1,6 @@
 """Views: several tables of the same samples, some of which may be missing for some samples."""
 
+from ._tables import as_frame
 from .columns import ViewColumns
 from .holder import Views, as_views, is_views
 from .known import KnownViews, join_on
@@ -14,6 +15,7 @@ __all__ = [
     "ViewLayout",
     "ViewScaler",
     "Views",
+    "as_frame",
     "as_views",
     "is_views",
     "join_on",
