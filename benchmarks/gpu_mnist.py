@@ -21,6 +21,7 @@ from _targets import Targets
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.experiments.obscure.data import mnist_kernels, mnist_split
+from kernelweave.losses import Logistic
 from kernelweave.norms import Block
 from streaming import P, rows_of, views
 
@@ -30,10 +31,11 @@ blocks, pixels from 0 to 1, normalised by their trace, multiclass hinge, block n
 to a certified relative gap of 1e-2; all 10,000 test images. Width, r and C are taken over from runs with fewer images
 on a CPU. Binary: `make_classification`, 20 features, 50 Gaussians on subsets of the features, l1, C = 1, with
 intercept, to 1e-3. *Fit* holds building the bank, solving and the exact certificate (kernel values in double
-precision, computed again); the data are in the host's memory before. *Limit*: bytes of the stored bank over the
+precision, computed again); the data are in the host's memory before, and a fit of 10,000 rows has compiled what is
+compiled. *Limit*: bytes of the stored bank over the
 bandwidth of a copy on the same device. *Features*: rows and views of `benchmarks/streaming.py`, 2048 random Fourier
-features computed on the host (all its cores) and kept on the device, logistic loss, p = {P:g}, C = 1, with intercept; a
-pass is a product with them from each side, decision values and losses are the host's. *Prediction*: 10,000 images,
+features made and kept on the device, logistic loss, p = {P:g}, C = 1, with intercept; a pass goes from the weights over
+decision values and losses to the gradient, all there, and reads the features twice. *Prediction*: 10,000 images,
 1,000 rows, 20,000 rows; on the device, and by the same model on the host (one core)."""
 
 
@@ -71,8 +73,11 @@ class Timed(MKLClassifier):
         super()._solve(bound, *rest)
 
 
-def fitted(model, X, y, device):
-    """Fit; return seconds of building and of all of it."""
+def fitted(model, X, y, device, few=10_000):
+    """Fit, after a fit of few rows that compiles what is compiled; return seconds of building and of all of it."""
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X[:few], y[:few])
     began = time.perf_counter()
     with warnings.catch_warnings():
         warnings.simplefilter("always")
@@ -123,8 +128,8 @@ def mnist(options, bandwidth, targets, solver):
     show([row])
     name = f"MNIST, {len(split.y):,} images, {solver}"
     targets.at_most(f"{name}: certified relative gap", row["relative gap"], 1e-2)
-    targets.at_most(f"{name}: seconds after loading", total, 60.0)
-    targets.at_most(f"{name}: test error, %", row["test error, %"], 1.7)
+    targets.at_most(f"{name}: seconds after loading", total, 7.0 if solver == "working_set" else 60.0)
+    targets.at_most(f"{name}: test error, %", row["test error, %"], 1.5)
     if np.isfinite(row["limit, ms"]):
         targets.at_most(f"{name}: one pass over the stored bank, ms", row["pass, ms"], 1.5 * 33.0)
     return row
@@ -151,22 +156,35 @@ def binary(options, bandwidth, targets, solver):
     return row
 
 
-def features(options, bandwidth, targets, solver):
+def features(options, bandwidth, targets, solver, dtype="float32"):
     """A million rows of explicit features: the problem of ``streaming.py``, features kept on the device."""
     X, y = rows_of(options.rows, 1)
     X = X.astype(float)
     model = Timed(
-        views(), loss="logistic", norm=P, C=1.0, tol=1e-2, solver=solver, device=options.device, n_jobs=-1
+        views(),
+        loss="logistic",
+        norm=P,
+        C=1.0,
+        tol=1e-2,
+        solver=solver,
+        device=options.device,
+        dtype=dtype,
+        n_jobs=-1,
     )
     build, total = fitted(model, X, y, options.device)
     print(model.trace_.to_string(), flush=True)
     bank = model.bank_
-    w, a = np.ones(int(bank.starts[-1])), np.ones(bank.n)
-    taken = median_seconds(lambda: (bank.forward(w), bank.adjoint(a)), options.device, 3)
+    w, b, signs, costs = (
+        np.ones((int(bank.starts[-1]), 1)),
+        np.zeros(1),
+        np.where(y > 0, 1.0, -1.0),
+        np.ones(bank.n),
+    )
+    taken = median_seconds(lambda: bank.loss_sweep(w, b, Logistic(), signs, costs), options.device)
     limit = 2.0 * bank.nbytes / bandwidth
     new, labels = rows_of(20_000, 0)
     row = {
-        "problem": "features", "n": len(y), "m": bank.m, "solver": model.solver_, "bank": "float32 features",
+        "problem": "features", "n": len(y), "m": bank.m, "solver": model.solver_, "bank": f"{dtype} features",
         "bank, GB": bank.nbytes / 1e9, "building, s": build, "fit, s": total,
         "relative gap": model.certificate_.relative_gap, "objective": model.certificate_.primal,
         "passes": model.n_passes_, "iterations": model.n_iter_, "support": int(model.support_.size),
@@ -174,8 +192,16 @@ def features(options, bandwidth, targets, solver):
         "peak, GB": torch.cuda.max_memory_allocated() / 1e9 if options.device == "cuda" else float("nan"),
     } | predicted(model, new.astype(float), labels, options.device)  # fmt: skip
     show([row])
-    targets.at_most(f"features, n = {len(y):,}, {solver}: certified relative gap", row["relative gap"], 1e-2)
+    name = f"features, n = {len(y):,}, {dtype}"
+    targets.at_most(f"{name}: certified relative gap", row["relative gap"], 1e-2)
+    targets.at_most(f"{name}: seconds", total, 4.0)
+    targets.at_most(f"{name}: a pass, in times of a copy", row["ratio"], 1.3)
     return row
+
+
+def half_features(*arguments):
+    """The same in half precision, sums in single, certified in double."""
+    return features(*arguments, dtype="float16")
 
 
 def agreement(options, targets):
@@ -208,7 +234,7 @@ def main():
     bandwidth = copy_bandwidth(options.device)
     name = torch.cuda.get_device_name() if options.device == "cuda" else platform.processor() or "CPU"
     print(f"{name}, torch {torch.__version__}, copy {bandwidth / 1e12:.3g} TB/s", flush=True)
-    jobs = [(features, "lbfgs")] if options.rows else []
+    jobs = [(features, "lbfgs"), (half_features, "lbfgs")] if options.rows else []
     jobs += [(binary, solver) for solver in filter(None, options.binary.split(","))]
     jobs += [(mnist, solver) for solver in filter(None, options.solvers.split(","))]
     for job, solver in jobs:

@@ -4,12 +4,18 @@ from __future__ import annotations
 
 import os
 import re
+import sys
 import warnings
 from pathlib import Path
 
 from sphinx_gallery.sorting import ExplicitOrder
 
 import kernelweave
+
+sys.path.insert(0, str(Path(__file__).parent))
+import reference
+
+reference.write(Path(__file__).parent)
 
 project = "kernelweave"
 author = "The kernelweave developers"
@@ -40,11 +46,17 @@ suppress_warnings = ["myst.header", "config.cache"]
 html_theme = "pydata_sphinx_theme"
 html_title = f"kernelweave {release}"
 html_theme_options = {
+    "logo": {"text": "kernelweave"},
     "navigation_with_keys": False,
     "show_toc_level": 2,
     "secondary_sidebar_items": ["page-toc"],
     "header_links_before_dropdown": 6,
+    "icon_links": [
+        {"name": "Source", "url": "https://github.com/kernelweave/kernelweave", "icon": "fa-brands fa-github"}
+    ],
 }
+html_static_path = ["_static"]
+html_css_files = ["site.css"]
 html_sidebars = {page: [] for page in ("index", "start", "choosing")}  # pages without pages below
 html_show_sourcelink = False
 

@@ -346,6 +346,36 @@ def elastic_net_norm(mix: float) -> RefNorm:
     return RefNorm(f"elastic_net-{mix:g}", half_square, conjugate, make, conic=conic)
 
 
+def elastic_blocks_norm(mix: float) -> RefNorm:
+    """``(mix (sum t)^2 + (1 - mix) sum t^2) / 2``; the conjugate by bisection for the sum of the best blocks."""
+
+    def half_square(t):
+        return (mix * np.sum(t) ** 2 + (1 - mix) * np.sum(t**2)) / 2
+
+    def conjugate(s):
+        def blocks(total):
+            return np.maximum(np.sqrt(s) - mix * total, 0) / (1 - mix)
+
+        low, high = 0.0, np.sum(np.sqrt(s)) / (1 - mix)
+        for _ in range(200):
+            middle = (low + high) / 2
+            low, high = (middle, high) if np.sum(blocks(middle)) > middle else (low, middle)
+        return np.sum(blocks(high) * np.sqrt(s)) - half_square(blocks(high))
+
+    def make():
+        from kernelweave.norms import ElasticBlocks
+
+        return ElasticBlocks(mix)
+
+    return RefNorm(
+        f"elastic_blocks-{mix:g}",
+        half_square,
+        conjugate,
+        make,
+        conic=lambda cp, w, t: (mix * cp.square(cp.sum(t)) / 2 + (1 - mix) * cp.sum_squares(t) / 2, []),
+    )
+
+
 def grouped_norm(p: float, q: float, labels: str) -> RefNorm:
     """``sum_g (sum_{j in g} d_j^q)^(p/q) <= 1``; on the blocks a norm of norms with exponents ``2p / (p + 1)``."""
     groups = [[j for j, label in enumerate(labels) if label == name] for name in sorted(set(labels))]

@@ -27,6 +27,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
         kernels,
         losses,
         norms,
+        omics,
         persistence,
         problems,
         report,
@@ -58,7 +59,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
     )
     from .views import Views, ViewScaler
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 __all__ = [
     "AlignmentClassifier",
@@ -97,6 +98,7 @@ __all__ = [
     "losses",
     "mkl_path",
     "norms",
+    "omics",
     "persistence",
     "problems",
     "report",

@@ -19,14 +19,34 @@ from inspect import signature
 from typing import Any, ClassVar, Generic, TypeVar
 
 import numpy as np
+from sklearn import get_config  # type: ignore[attr-defined]  # its stub does not know it
 from sklearn.base import BaseEstimator
 
-__all__ = ["Component", "Registry", "check_switch", "fill_in_parameters", "nearest"]
+__all__ = ["Component", "Registry", "ShownInNotebooks", "check_switch", "fill_in_parameters", "nearest"]
 
 T = TypeVar("T")
 
 
-class Component(BaseEstimator):
+class ShownInNotebooks:
+    """Makes notebooks show what ``_html_repr`` returns, in every version of scikit-learn.
+
+    Later versions ask ``_html_repr`` themselves; 1.6 draws its diagram whatever a class says.
+    """
+
+    def _html_repr(self) -> str:
+        raise NotImplementedError
+
+    def _repr_html_inner(self) -> str:
+        return self._html_repr()
+
+    def _repr_mimebundle_(self, **kwargs: Any) -> dict[str, str]:
+        shown = {"text/plain": repr(self)}
+        if get_config()["display"] == "diagram":
+            shown["text/html"] = self._html_repr()
+        return shown
+
+
+class Component(ShownInNotebooks, BaseEstimator):
     """Base of the plain Python building blocks: parameters in ``__init__``, nothing learnt."""
 
     registered_as: str | None = None
@@ -58,9 +78,6 @@ class Component(BaseEstimator):
         from html import escape
 
         return f"<code>{escape(repr(self))}</code>"
-
-    def _repr_html_inner(self) -> str:
-        return self._html_repr()
 
 
 def fill_in_parameters(restored: BaseEstimator) -> None:

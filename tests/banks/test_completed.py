@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 
 from kernelweave import kernels as kw
-from kernelweave._numerics.feature_ridge import ridge_weights
+from kernelweave._numerics.feature_ridge import centred_gram, ridge_weights
 from kernelweave.banks import completed_bank, completed_matrices
 from kernelweave.kernels import Schema, expand_kernels
 from kernelweave.views import Views
@@ -55,7 +55,9 @@ def explicit_completion(views, how):
                 continue  # the mean of centred features
             others = np.hstack([features[s] for s in np.flatnonzero(row)]) / np.sqrt(row.sum())
             penalty = best_penalty(others[have], features[k][have])
-            weights = ridge_weights(others[have] @ others[have].T, penalty, others[[i]] @ others[have].T)
+            weights = ridge_weights(
+                centred_gram(others[have] @ others[have].T), penalty, others[[i]] @ others[have].T
+            )
             completed[k][i] = weights[0] @ features[k][have]
     return completed
 
@@ -70,7 +72,7 @@ def best_penalty(predictors, features):
         for i in range(n):
             rest = np.arange(n) != i
             z, x = features[rest], predictors[rest]
-            weights = ridge_weights(x @ x.T, penalty, predictors[[i]] @ x.T)[0]
+            weights = ridge_weights(centred_gram(x @ x.T), penalty, predictors[[i]] @ x.T)[0]
             errors[penalty] += np.sum((features[i] - weights @ z) ** 2)
     return min(errors, key=errors.get)
 

@@ -7,7 +7,7 @@ import os
 import pytest
 
 from faults import children
-from kernelweave.banks import _limits
+from kernelweave._numerics import memory as _limits
 from kernelweave.banks.memory import default_budget
 
 GB = 2**30

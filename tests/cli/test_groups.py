@@ -47,7 +47,6 @@ def test_groups_from_a_table(folder):
 @pytest.mark.parametrize(
     ("options", "said"),
     [
-        (("--gmt", "sets.gmt", "--groups", "groups.csv"), "--gmt and --groups both say what the kernels are"),
         (("--gmt", "nowhere.gmt"), "nowhere.gmt"),
         (("--gmt", "sets.gmt", "--min-size", "4"), "none of the 3 groups has 4 columns"),
         (("--groups", "cells.csv"), "columns 'column' and 'group'"),
@@ -56,3 +55,8 @@ def test_groups_from_a_table(folder):
 def test_what_is_refused(folder, options, said):
     done = call(*FIT, *options, "--model", "model.skops", code=1)
     assert said in done.stderr
+
+
+def test_two_kinds_of_groups_are_a_wrong_command(folder):
+    done = call(*FIT, "--gmt", "sets.gmt", "--groups", "groups.csv", "--model", "model.skops", code=2)
+    assert "--gmt and --groups both say what the kernels are" in done.stderr

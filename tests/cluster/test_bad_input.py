@@ -36,6 +36,12 @@ def test_chunks(client):
             MKLClassifier(**LOW).fit(array[:, 0], y)
         with pytest.raises(ValueError, match="X has 100 samples, y has 99"):
             MKLClassifier(**LOW).fit(array, y[:99])
+        with pytest.raises(
+            ValueError, match=r"missing='predict' completes kernels in memory, not on a cluster"
+        ):
+            MKLClassifier(**LOW, missing="predict").fit(array, y)
+        with pytest.raises(ValueError, match=r"view 'a' is a Array of dask: views are tables in memory"):
+            MKLClassifier(**LOW, missing="predict").fit({"a": array[:, :3], "b": array[:, 3:]}, y)
         X[60, 1] = np.nan
         with pytest.raises(ValueError, match="contains NaN"):
             MKLClassifier(**LOW).fit(da.from_array(X, chunks=(50, -1)), y)

@@ -140,7 +140,7 @@ def test_matrices_refused(fitted):
     unused = int(np.flatnonzero(sparse.weights_ == 0)[0])
     with pytest.raises(ValueError, match="has no weight"):
         KernelMatrixDisplay.from_estimator(sparse, X, kernel=unused)
-    with pytest.raises(ValueError, match="fitted on samples"):
+    with pytest.raises(ValueError, match="computed from samples"):
         KernelMatrixDisplay.from_estimator(MKLClassifier("precomputed").fit(X @ X.T, Y), X @ X.T)
     with pytest.raises(ValueError, match="mixture of its own"):
         KernelMatrixDisplay.from_estimator(

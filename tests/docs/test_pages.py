@@ -9,8 +9,6 @@ from pathlib import Path
 
 import pytest
 
-from kernelweave.losses import registry as losses
-from kernelweave.norms import registry as norms
 from kernelweave.solvers import registry as solvers
 
 ROOT = Path(__file__).parents[2]
@@ -18,10 +16,6 @@ PAGES = [
     *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "CHANGELOG.md")),
     *sorted((ROOT / "docs").glob("*.md")),
 ]
-#: one page a paper
-METHODS = [
-    "groups.md", "many_targets.md", "multiclass.md", "noisy_labels.md", "similarities.md", "smkl.md", "svrg.md",
-]  # fmt: skip
 
 
 def blocks(page: str) -> list[str]:
@@ -44,14 +38,6 @@ def test_readme_example(tmp_path):
     output = run(example, tmp_path)
     assert "is proved to be within" in output
     assert "gaussian(width=" in output
-
-
-@pytest.mark.parametrize("page", METHODS)
-def test_examples_of_the_methods(page, tmp_path):
-    examples = blocks(f"docs/{page}")
-    assert examples
-    for example in examples:
-        assert run(example, tmp_path).strip()  # every one shows something
 
 
 def test_a_solver_in_one_file(tmp_path):
@@ -84,14 +70,9 @@ def test_links(page):
 def test_every_solver_is_documented(name):
     page = (ROOT / "docs" / "solvers.md").read_text()
     assert f"\n## `{name}`\n" in page, f"docs/solvers.md needs a section '## `{name}`'"
-    readme = (ROOT / "README.md").read_text()
-    assert re.search(rf"^\| `{name}`", readme, flags=re.MULTILINE), f"README.md needs a row for `{name}`"
-
-
-def test_every_loss_and_norm_is_in_the_readme():
-    text = (ROOT / "README.md").read_text().lower().replace("-", "_").replace(" ", "_")
-    for name in [*losses, *(set(norms) - {"lp"})]:
-        assert name in text
+    assert re.search(rf"^\| `{name}`", page, flags=re.MULTILINE), (
+        f"the table of docs/solvers.md needs `{name}`"
+    )
 
 
 def test_papers_cited_in_the_code_are_listed():

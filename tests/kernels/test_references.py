@@ -49,6 +49,17 @@ CASES = {
     "polynomial": (kw.polynomial(3, coef0=2.0, gamma=0.5), lambda a, b: (0.5 * dot(a, b) + 2.0) ** 3),
     "chi2": (kw.chi2(0.4), lambda a, b: math.exp(-0.4 * chi2(a, b))),
     "intersection": (kw.intersection(), least),
+    "additive_chi2": (
+        kw.additive_chi2(),
+        lambda a, b: sum(2 * x * y / (x + y) if x + y > 0 else 0.0 for x, y in zip(a, b, strict=True)),
+    ),
+    "periodic": (
+        kw.periodic(3.0, width=0.8),
+        lambda a, b: math.exp(
+            -2 * sum(math.sin(math.pi * (x - y) / 3.0) ** 2 for x, y in zip(a, b, strict=True)) / 0.8**2
+        ),
+    ),
+    "sigmoid": (kw.sigmoid(0.3, coef0=-0.5), lambda a, b: math.tanh(0.3 * dot(a, b) - 0.5)),
     "tanimoto": (kw.tanimoto(), lambda a, b: least(a, b) / most(a, b) if most(a, b) else 1.0),
     "product": (kw.linear() * kw.gaussian(2.0), lambda a, b: dot(a, b) * math.exp(-l2(a, b) / 8.0)),
     "summed": (kw.summed(kw.linear(), kw.constant(3.0), weights=[2, 1]), lambda a, b: 2 * dot(a, b) + 3.0),
@@ -74,7 +85,18 @@ def test_on_columns_is_the_kernel_of_those_columns(name):
         np.testing.assert_allclose(kernel.on(columns)(A, B), kernel(A[:, cut], B[:, cut]), rtol=1e-13)
 
 
-@pytest.mark.parametrize("kernel", [kw.gaussian(2.0), kw.linear(), kw.cosine(), *kw.polynomial()], ids=str)
+SPARSE = [
+    kw.gaussian(2.0),
+    kw.matern(2.0),
+    kw.rational_quadratic(2.0),
+    kw.linear(),
+    kw.cosine(),
+    kw.sigmoid(),
+    *kw.polynomial(),
+]
+
+
+@pytest.mark.parametrize("kernel", SPARSE, ids=str)
 @pytest.mark.parametrize(
     "convert", [sparse.csr_matrix, sparse.csc_matrix, sparse.coo_matrix, sparse.csr_array]
 )

@@ -123,6 +123,54 @@ class TestTanimotoBinary(TestTanimoto):
         return (counts() > 1).astype(float)
 
 
+class TestAdditiveChi2(KernelSuite):
+    samples = staticmethod(counts)
+
+    def make(self):
+        return kw.additive_chi2()
+
+
+class TestMatern(KernelSuite):
+    unit_diagonal = True
+
+    def make(self):
+        return kw.matern(1.5, nu=2.5)
+
+
+class TestMaternRelative(TestMatern):
+    def make(self):
+        return kw.matern(0.5, nu=0.5, relative=True)
+
+
+class TestRationalQuadratic(KernelSuite):
+    unit_diagonal = True
+
+    def make(self):
+        return kw.rational_quadratic(2.0, alpha=0.7)
+
+
+class TestRationalQuadraticRelative(TestRationalQuadratic):
+    def make(self):
+        return kw.rational_quadratic(0.5, relative=True)
+
+
+class TestPeriodic(KernelSuite):
+    unit_diagonal = True
+
+    def make(self):
+        return kw.periodic(3.0, width=2.0)
+
+
+class TestSigmoid(KernelSuite):
+    def make(self):
+        return kw.sigmoid(0.1, coef0=-1.0)
+
+    def test_positive_semidefinite(self, kernel, X):
+        # it is not, and says so
+        assert np.linalg.eigvalsh(kernel(X))[0] < -1e-3
+        assert not kernel.sure
+
+
 class TestConstant(KernelSuite):
     def make(self):
         return kw.constant(2.0)

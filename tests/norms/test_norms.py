@@ -17,6 +17,7 @@ from sklearn.base import clone
 from kernelweave.norms import (
     L1,
     Block,
+    ElasticBlocks,
     ElasticNet,
     Entropy,
     Fixed,
@@ -30,6 +31,7 @@ from kernelweave.norms import (
     registry,
 )
 from references import (
+    elastic_blocks_norm,
     elastic_net_norm,
     entropy_norm,
     grouped_norm,
@@ -69,6 +71,7 @@ NORMS = {
     if squares(norm) and type(norm) is not Grouped
 } | {
     "elastic_net-0.9": ElasticNet(0.9),
+    "elastic_blocks-0.2": ElasticBlocks(0.2),
     "grouped-1-2": grouped(1.0, 2.0),
     "grouped-2-1": grouped(2.0, 1.0),
     "grouped-1.5-3": grouped(1.5, 3.0),
@@ -96,6 +99,7 @@ REFERENCES = {
     "uniform": uniform_norm(),
     "max": max_norm(),
     "elastic_net-0.9": elastic_net_norm(0.9),
+    "elastic_blocks-0.2": elastic_blocks_norm(0.2),
     "grouped-1-2": grouped_norm(1.0, 2.0, "abab"),
     "grouped-2-1": grouped_norm(2.0, 1.0, "abab"),
     "grouped-1.5-3": grouped_norm(1.5, 3.0, "abab"),
@@ -120,6 +124,9 @@ def charge(norm: Norm, d: np.ndarray) -> float:
     """What the set of weights is written with: at most one in it, one where it ends."""
     if isinstance(norm, ElasticNet):
         return norm.mix * np.sum(d) + (1 - norm.mix) * np.sum(d**2)
+    if isinstance(norm, ElasticBlocks):
+        left = 1 - (1 - norm.mix) * d
+        return norm.mix * np.sum(d / left) if np.all(left > 0) else np.inf
     if isinstance(norm, Grouped):
         return sum(np.sum(d[at] ** norm.inner) ** (norm.outer / norm.inner) for at in ([0, 2], [1, 3]))
     if isinstance(norm, Lp):
@@ -137,7 +144,7 @@ def feasible_weights(norm: Norm, rng: np.random.Generator) -> np.ndarray:
         return np.append(np.maximum(rng.dirichlet(np.full(M - 1, rng.choice([0.3, 1.0]))), 1e-300), 0.7)
     if isinstance(norm, Maximum):
         return 1.0 / rng.dirichlet(np.full(M, rng.choice([0.3, 1.0, 5.0])))
-    if isinstance(norm, Lp | ElasticNet | Grouped):
+    if isinstance(norm, Lp | ElasticNet | ElasticBlocks | Grouped):
         direction = rng.gamma(rng.choice([0.2, 1.0]), size=M) + 1e-12
         low, high = 0.0, 1e13
         for _ in range(120):  # the charge grows with the length
@@ -511,6 +518,7 @@ def test_names_and_instances():
         (Lp(1.0), 3, "p = 1 is norm='l1'"),
         (Lp("2"), 3, "Lp needs p > 1"),
         (ElasticNet(1.0), 3, "mix = 1 is norm='l1'"),
+        (ElasticBlocks(-0.1), 3, "0 < mix < 1"),
         (ElasticNet("half"), 3, "0 < mix < 1"),
         (Grouped("l2", 2, [0, 0, 1]), 3, "outer of Grouped must be 'l1' or a finite number"),
         (Grouped(1, np.inf, [0, 0, 1]), 3, "inner of Grouped.*add its kernels up to one"),

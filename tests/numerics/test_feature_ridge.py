@@ -6,6 +6,7 @@ import pytest
 from kernelweave._numerics.feature_ridge import (
     PENALTIES,
     Target,
+    _Trial,
     centred_gram,
     choose_penalty,
     leave_one_out,
@@ -38,7 +39,7 @@ def rng():
 def test_weights_are_those_of_ridge_regression_on_explicit_features(spaces, rng, penalty):
     predictors, features = spaces
     new = rng.normal(size=(7, 6))
-    weights = ridge_weights(predictors @ predictors.T, penalty, new @ predictors.T)
+    weights = ridge_weights(centred_gram(predictors @ predictors.T), penalty, new @ predictors.T)
     expected = explicit_prediction(predictors, features, new, penalty)
     np.testing.assert_allclose(weights @ features, expected, rtol=1e-11)
     np.testing.assert_allclose(weights.sum(axis=1), 1.0, rtol=1e-13)
@@ -78,7 +79,7 @@ def test_what_says_nothing_predicts_the_mean(rng):
     features = rng.normal(size=(40, 3))
     centred = centred_gram(np.ones((40, 40)))[0]
     assert np.isinf(choose_penalty(centred, Target.of(features @ features.T)).penalty)
-    assert np.allclose(ridge_weights(np.ones((4, 4)), np.inf, np.ones((2, 4))), 0.25)
+    assert np.allclose(ridge_weights(centred_gram(np.ones((4, 4))), np.inf, np.ones((2, 4))), 0.25)
 
 
 def test_a_permuted_view_cannot_be_predicted(rng):
@@ -96,3 +97,18 @@ def test_large_matrices_are_inverted_by_halves(rng):
     left = penalty * np.linalg.inv(centred + penalty * np.eye(401)) - 1 / 401
     expected = np.sum((left @ features[:, :5]) ** 2, axis=1) / np.diagonal(left) ** 2
     np.testing.assert_allclose(leave_one_out(centred, target, penalty), expected, rtol=1e-10)
+
+
+@pytest.mark.parametrize("width", [5, 60])
+def test_the_slope_of_the_error_points_downhill(rng, width):
+    """Against differences of exact errors, for roots with few columns and for square ones."""
+    predictors = rng.normal(size=(80, 12))
+    features = np.tanh(predictors @ rng.normal(size=(12, width))) + 0.5 * rng.normal(size=(80, width))
+    centred, target = centred_gram(predictors @ predictors.T)[0], Target.of(features @ features.T)
+    assert target.root.shape[1] == (5 if width == 5 else 80)
+    unit = np.trace(centred) / len(centred)
+    for rate in (1e-3, 1e-1, 1e1, 1e2):
+        around = [leave_one_out(centred, target, rate * unit * np.exp(h)).sum() for h in (-1e-4, 1e-4)]
+        slope = (around[1] - around[0]) / 2e-4
+        estimate = _Trial.of(centred, target, rate * unit).slope()
+        assert abs(estimate - slope) <= 0.5 * abs(slope) + 1e-3 * around[0]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelweave._numerics.passes import chain_block, mirror, mix_lower, pack_rows, products, quadratic_forms
+from kernelweave._numerics.passes import chain_block, mirror, mix_lower, pack_rows, sweep
 
 SQUARINGS = np.array([0, 1, 3, 0, 0, 2])
 TIMES_BASE = np.array([0, 0, 0, 1, 0, 0])
@@ -52,18 +52,20 @@ def test_quadratic_forms_and_products(n, packed, dtype, views):
         a = rng.normal(size=index.size)
         gathered = index.size < n
         sub = kernels[np.ix_(range(6), index, index)]
-        out = np.full(6, np.nan)
-        quadratic_forms(*arguments(store, offsets), index, gathered, a, np.array(views), out)
-        vectors = np.full((6, index.size), np.nan)
-        products(*arguments(store, offsets), index, gathered, a, np.array(views), vectors)
+        out, vectors = np.zeros((6, 1)), np.zeros((6, index.size))
+        cut = index.size // 3
+        for rows in ((0, cut), (cut, index.size)):
+            where = index, gathered, a, np.array(views), np.array(rows)
+            sweep(*arguments(store, offsets), *where, False, out)
+            sweep(*arguments(store, offsets), *where, True, vectors)
         touched = [k for v in views for k in range(FIRST[v], FIRST[v + 1])]
         for k in range(6):
             if k in touched:
                 np.testing.assert_allclose(vectors[k], sub[k] @ a, rtol=1e-11, atol=1e-12)
-                assert out[k] == pytest.approx(a @ sub[k] @ a, rel=1e-11, abs=1e-12)
+                assert out[k, 0] == pytest.approx(a @ sub[k] @ a, rel=1e-11, abs=1e-12)
             else:
-                assert np.isnan(out[k])
-                assert np.all(np.isnan(vectors[k]))
+                assert out[k, 0] == 0.0
+                assert not np.any(vectors[k])
 
 
 def test_rows_longer_than_a_piece():
@@ -76,11 +78,12 @@ def test_rows_longer_than_a_piece():
         head = (store, np.arange(n) * n, np.zeros(1), np.array([0, 2]), np.array([0, 1]), np.array([0, 0]))
         for index in (np.arange(n), np.arange(0, n, 2)):
             a = rng.normal(size=index.size)
-            out, vectors = np.zeros(2), np.zeros((2, index.size))
-            quadratic_forms(*head, index, index.size < n, a, np.array([0]), out)
-            products(*head, index, index.size < n, a, np.array([0]), vectors)
+            out, vectors = np.zeros((2, 1)), np.zeros((2, index.size))
+            where = index, index.size < n, a, np.array([0]), np.array([0, index.size])
+            sweep(*head, *where, False, out)
+            sweep(*head, *where, True, vectors)
             v = u[index]
-            np.testing.assert_allclose(out, [(v @ a) ** 2, (v**2 @ a) ** 2], rtol=1e-9)
+            np.testing.assert_allclose(out[:, 0], [(v @ a) ** 2, (v**2 @ a) ** 2], rtol=1e-9)
             np.testing.assert_allclose(vectors, [v * (v @ a), v**2 * (v**2 @ a)], rtol=1e-9)
         mixed = np.zeros((n, n))
         mix_lower(*head, np.array([2.0, 3.0]), np.array([0]), n, np.array([0, n]), mixed)
@@ -97,10 +100,11 @@ def test_mix_lower_and_mirror(n, packed, dtype):
         half = n // 2
         for rows in ((0, half), (half, n)):
             mix_lower(*arguments(store, offsets), weights, np.array([0, 1]), n, np.array(rows), out)
-        expected = 10.0 + np.tensordot(weights, kernels, axes=1)
+        expected = np.tensordot(weights, kernels, axes=1)
         np.testing.assert_allclose(out[np.tril_indices(n)], expected[np.tril_indices(n)], rtol=1e-11)
-        np.testing.assert_array_equal(out[np.triu_indices(n, 1)], 10.0)  # added to the lower triangle alone
-        mirror(out)
+        np.testing.assert_array_equal(out[np.triu_indices(n, 1)], 10.0)  # the lower triangle alone is written
+        for rows in ((0, half), (half, n)):
+            mirror(out, np.array(rows))
         np.testing.assert_array_equal(out, out.T)
         np.testing.assert_allclose(out, expected, rtol=1e-11)
 
@@ -109,7 +113,7 @@ def test_mix_lower_and_mirror(n, packed, dtype):
 def test_mirror_of_any_size(n):
     matrix = np.random.default_rng(3).normal(size=(n, n))
     expected = np.tril(matrix) + np.tril(matrix, -1).T
-    mirror(matrix)
+    mirror(matrix, np.array([0, n]))
     np.testing.assert_array_equal(matrix, expected)
 
 

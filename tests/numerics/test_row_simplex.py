@@ -80,3 +80,14 @@ def test_where_nothing_is_free_rows_stay_at_zero():
     v = np.random.default_rng(0).normal(size=(5, 3))
     np.testing.assert_allclose(project_rows(v, np.zeros((5, 3))), 0.0, atol=1e-15)
     np.testing.assert_allclose(project_rows_balanced(v, np.zeros((5, 3))), 0.0, atol=1e-15)
+
+
+def test_devices_compare_what_hosts_sort():
+    torch = pytest.importorskip("torch")
+    rng = np.random.default_rng(3)
+    for k in (2, 3, 10):
+        v, upper = 3.0 * rng.normal(size=(50, k)), np.zeros((50, k))
+        upper[np.arange(50), rng.integers(k, size=50)] = rng.choice([0.0, 0.5, 4.0], size=50)
+        v[:5] = np.round(v[:5])  # ties
+        there = project_rows(torch.as_tensor(v), torch.as_tensor(upper)).numpy()
+        np.testing.assert_allclose(there, project_rows(v, upper), atol=1e-14)

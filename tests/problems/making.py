@@ -31,6 +31,7 @@ STRUCTURED = {
     "elastic_net-0.2": lambda: ref.elastic_net_norm(0.2),
     "elastic_net-0.5": lambda: ref.elastic_net_norm(0.5),
     "elastic_net-0.9": lambda: ref.elastic_net_norm(0.9),
+    "elastic_blocks-0.3": lambda: ref.elastic_blocks_norm(0.3),
     "grouped-1-2": lambda: ref.grouped_norm(1.0, 2.0, "aabbc"),
     "grouped-2-1": lambda: ref.grouped_norm(2.0, 1.0, "aabbc"),
     "grouped-1-4/3": lambda: ref.grouped_norm(1.0, 4 / 3, "aabbc"),

@@ -17,6 +17,7 @@ import pytest
 from sklearn.base import clone
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
+from sklearn.metrics import balanced_accuracy_score, roc_auc_score
 from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
@@ -25,8 +26,10 @@ from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor, NoisyLabel
 from kernelweave import kernels as kw
 from kernelweave._numerics.significance import corrected_t_test
 from kernelweave.report import make_report
-from kernelweave.report._gather import gather
 from kernelweave.report._html import classes_for_styles
+from kernelweave.report._measures import auroc
+from kernelweave.report._refits import refit
+from kernelweave.report.folds import folds_of
 
 RAW, TARGET = load_breast_cancer(return_X_y=True)
 X, Y = RAW[:140], np.array(["malignant", "benign"])[TARGET[:140]]
@@ -82,40 +85,75 @@ def page(html):
 # ---- what it says -------------------------------------------------------------------------------------------
 
 
-def test_the_numbers_are_those_of_the_folds(model):
-    found = gather(
-        model,
-        model,
-        X,
-        Y,
-        n_folds=3,
-        n_repeats=2,
-        random_state=0,
-        row_names=list(map(str, range(140))),
-        progress=None,
-    )
+def refitted(model, samples, target, **options):
+    settings = {"n_folds": 3, "n_repeats": 2, "random_state": 0} | options
+    return refit(model, model, samples, target, **settings)
+
+
+@pytest.fixture(scope="module")
+def found(model):
+    return refitted(model, X, Y)
+
+
+def test_the_numbers_are_those_of_the_folds(model, found):
     folds = list(RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0).split(X, Y))
     fits = [clone(model).fit(X[train], Y[train]) for train, _ in folds]
     scores = [fit.score(X[test], Y[test]) for fit, (_, test) in zip(fits, folds, strict=True)]
-    ours, mean, _ = found.compared
-    np.testing.assert_allclose(ours.scores, scores)
+    ours, mean, _, majority = found.methods
+    np.testing.assert_allclose(ours.measures["accuracy"].scores, scores)
     np.testing.assert_allclose(found.stability.weights, [fit[-1].weights_ for fit in fits])
     uniform = make_pipeline(StandardScaler(), MKLClassifier(BANK, norm="uniform"))
     theirs = [clone(uniform).fit(X[train], Y[train]).score(X[test], Y[test]) for train, test in folds]
-    np.testing.assert_allclose(mean.scores, theirs)
+    np.testing.assert_allclose(mean.measures["accuracy"].scores, theirs)
     share = len(folds[0][1]) / len(folds[0][0])
     assert mean.p_value == pytest.approx(
         corrected_t_test(np.array(scores), np.array(theirs), share), nan_ok=True
     )
-    assert ours.low < ours.mean < ours.high <= 1.0
-    # suspects are those that a fit without them contradicts
-    wrong = {
-        str(i)
-        for fit, (_, test) in zip(fits[:3], folds[:3], strict=True)
-        for i in test
-        if fit.predict(X[[i]])[0] != Y[i]
-    }
-    assert {suspect.row for suspect in found.suspects} == wrong
+    accuracy = ours.measures["accuracy"]
+    assert accuracy.low < accuracy.mean < accuracy.high <= 1.0
+    # guessing: the share of the majority class, half of two classes, no order
+    assert majority.mean == pytest.approx(np.mean(Y == "malignant"))
+    assert majority.measures["balanced accuracy"].mean == pytest.approx(0.5)
+    assert majority.measures["AUROC"].mean == pytest.approx(0.5)
+    assert found.better_than_guessing
+
+
+def test_one_set_of_numbers(found):
+    """Measures, confusion matrix and scikit-learn agree."""
+    ours, table = found.ours, found.confusion
+    assert table.sum() == len(Y)
+    assert ours.mean == pytest.approx(np.trace(table) / len(Y))
+    assert ours.mean == pytest.approx(np.mean(found.per_sample))
+    recall = np.diag(table) / table.sum(axis=1)
+    assert ours.measures["balanced accuracy"].mean == pytest.approx(recall.mean())
+    rounds = [balanced_accuracy_score(Y, row.astype(str)) for row in ours.predicted]
+    assert ours.measures["balanced accuracy"].mean == pytest.approx(np.mean(rounds))
+    per_fold = [
+        roc_auc_score(Y[test] == "malignant", ours.decision[number // 3, test])
+        for number, (_, test) in enumerate(found.splits)
+    ]
+    np.testing.assert_allclose(ours.measures["AUROC"].scores, per_fold)
+
+
+def test_auroc_of_several_classes():
+    rng = np.random.default_rng(0)
+    labels, shares = rng.integers(0, 3, 60), rng.dirichlet(np.ones(3), 60)
+    theirs = roc_auc_score(labels, shares, multi_class="ovr", average="macro")
+    assert auroc(labels, shares, np.arange(3)) == pytest.approx(theirs)
+    assert np.isnan(auroc(labels[labels < 2], shares[labels < 2], np.arange(3)))
+
+
+def test_groups_are_held_out_together(model):
+    groups = np.arange(len(Y)) // 4
+    for train, test in folds_of(Y, True, 3, 2, 0, groups):
+        assert not set(groups[train]) & set(groups[test])
+        assert set(Y[train]) == set(Y)
+    for train, test in folds_of(np.arange(140.0), False, 3, 2, 0, groups):
+        assert not set(groups[train]) & set(groups[test])
+    with pytest.raises(ValueError, match="at least two groups"):
+        folds_of(Y, True, 3, 2, 0, np.zeros(len(Y)))
+    with pytest.raises(ValueError, match="2 groups were given for 140 samples"):
+        make_report(model, X, Y, groups=[0, 1])
 
 
 def test_everything_is_on_the_page(model, page):
@@ -210,7 +248,7 @@ def test_structure(page):
     assert all(a.get("scope") == "col" for tag, a in page.tags if tag == "th")
     assert sum(tag == "caption" for tag, _ in page.tags) == sum(tag == "table" for tag, _ in page.tags)
     pictures = [a for tag, a in page.tags if tag == "svg"]
-    assert len(pictures) == 3
+    assert [a["data-name"] for a in pictures] == ["weights", "sensitivity", "accuracy", "convergence"]
     assert all(a.get("role") == "img" and len(a.get("aria-label", "")) > 20 for a in pictures)
     targets = set(ids)
     for _, attributes in page.tags:
@@ -227,7 +265,7 @@ def luminance(colour):
 def test_contrast_in_light_and_dark():
     css = (files("kernelweave.report") / "page.css").read_text()
     themes = re.findall(r":root[^{]*\{([^}]*--paper[^}]*)\}", css)
-    assert len(themes) == 3
+    assert len(themes) == 4  # light, dark twice, paper
     assert dict(re.findall(r"--(\w+): (#\w{6})", themes[1])) == dict(
         re.findall(r"--(\w+): (#\w{6})", themes[2])
     )
@@ -248,7 +286,8 @@ def test_several_classes_and_a_chosen_C():
     text = " ".join(Page(make_report(clf, data.data, data.target, n_folds=2, n_repeats=1)).cells())
     assert "All 2 kernels look at the same features" in text
     assert "C chosen as for the model" in text
-    assert "optimistic: it was maximised" in text
+    assert "is optimistic, because it was maximised" in text
+    assert "C was chosen again inside each fold" in text
 
 
 def test_noisy_labels():
@@ -316,9 +355,9 @@ def test_sorting_in_a_browser(html, tmp_path):
       const table = [...document.querySelectorAll('table.sortable')].find(t => t.caption.textContent.startsWith('Kernels'));
       const head = [...table.tHead.rows[0].cells].findIndex(c => c.textContent.trim() === 'weight');
       const column = () => [...table.tBodies[0].rows].map(r => Number(r.cells[head].dataset.v));
-      const button = table.tHead.rows[0].cells[head].querySelector('button');
+      const button = table.tHead.rows[0].cells[head].querySelector('[role=button]');
       button.click(); const down = column(); button.click(); const up = column();
-      const name = table.tHead.rows[0].cells[0].querySelector('button'); name.click(); name.click();
+      const name = table.tHead.rows[0].cells[0].querySelector('[role=button]'); name.click(); name.click();
       const names = [...table.tBodies[0].rows].map(r => r.cells[0].textContent);
       return JSON.stringify([down.join() === [...down].sort((a, b) => b - a).join(),
         up.join() === [...up].sort((a, b) => a - b).join(),
@@ -346,3 +385,20 @@ def test_light_and_dark_in_a_browser(html, tmp_path):
 def test_nothing_is_wider_than_a_phone(html, tmp_path):
     script = "JSON.stringify([document.documentElement.scrollWidth <= innerWidth, innerWidth < 700])"
     assert in_browser(html, script, tmp_path, "--window-size=500,900") == "[true,true]"
+
+
+@browser
+def test_pictures_and_tables_can_be_taken_along(html, tmp_path):
+    """A saved picture has its colours in it, and a copied table has tabs and lines."""
+    script = """(() => {
+      const parsed = [...document.querySelectorAll('figure svg')].map((svg) => {
+        const text = alone(svg); const made = new DOMParser().parseFromString(text, 'image/svg+xml');
+        return made.documentElement.tagName === 'svg' && !text.includes('var(') && !text.includes('currentColor');
+      });
+      const table = document.querySelector('table');
+      const lines = asText(table).split('\\n');
+      return JSON.stringify([parsed.every(Boolean), parsed.length > 2, lines.length === table.rows.length,
+        lines[0].split('\\t').length === table.rows[0].cells.length,
+        document.querySelectorAll('figcaption .tool').length === parsed.length]);
+    })()"""
+    assert in_browser(html, script, tmp_path) == "[true,true,true,true,true]"

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pandas as pd
+import pyarrow as pa
 import pytest
 import scipy.sparse as sp
 from sklearn.model_selection import train_test_split
@@ -12,30 +13,19 @@ from kernelweave import kernels as kw
 from kernelweave.kernels import Schema, expand_kernels
 from kernelweave.views import ViewLayout, Views, ViewScaler, is_views
 
-pa = pytest.importorskip("pyarrow")
 A = np.arange(12.0).reshape(4, 3)
 B = np.arange(8.0).reshape(4, 2) - 3.0
 
 
-class FakePolars:
-    """What of a polars frame is used: columns by name, each an array."""
-
-    def __init__(self, columns):
-        self._columns = columns
-
-    shape = property(lambda self: (len(next(iter(self._columns.values()))), len(self._columns)))
-    columns = property(lambda self: list(self._columns))
-
-    def __getitem__(self, name):
-        return pd.Series(self._columns[name])
+@pytest.fixture
+def pl():
+    """polars is in the extra ``test``; an older environment may be without it."""
+    return pytest.importorskip("polars")
 
 
-FakePolars.__module__ = "polars.dataframe.frame"
-
-
-def test_every_kind_of_table_becomes_the_same_views():
+def test_every_kind_of_table_becomes_the_same_views(pl):
     named = pd.DataFrame(B, columns=["x", "y"])
-    kinds = [B, named, pa.Table.from_pandas(named), FakePolars({"x": B[:, 0], "y": B[:, 1]}), B.tolist()]
+    kinds = [B, named, pa.Table.from_pandas(named), pl.from_pandas(named), B.tolist()]
     for table in kinds:
         views = Views({"a": A, "b": table})
         np.testing.assert_array_equal(views["b"], B)
@@ -60,6 +50,23 @@ def test_tables_with_names_are_joined_by_them():
         {"a": first.rename_axis("who"), "b": pa.table({"who": ["s", "q"], "x": [1.0, 2.0]})}, id="who"
     )
     assert by_column.matched == {"a": 4, "b": 2}
+
+
+def test_polars_and_arrow_tables_are_joined_by_a_column(pl):
+    """Names, gaps, whole numbers, truth values and texts come through; rows in any order."""
+    arrow = pa.table({"who": ["q", "p", "s"], "x": [1.5, None, 3.0], "n": [1, None, 3]})
+    polars = pl.DataFrame({"b": [True, False, True], "who": ["s", "p", "q"], "t": ["low", "high", None]})
+    views = Views({"arrow": arrow, "polars": polars}, id="who", index=["p", "q", "r", "s"])
+    assert views.columns == (("x", "n"), ("b", "t"))
+    assert views.matched == {"arrow": 3, "polars": 3}
+    np.testing.assert_array_equal(views.present, [[0, 1], [1, 1], [0, 0], [1, 1]])  # p has nothing but gaps
+    np.testing.assert_array_equal(views["arrow"][[1, 3]], [[1.5, 1.0], [3.0, 3.0]])
+    assert views["polars"][0].tolist() == [False, "high"]
+    assert views["polars"][1].tolist()[0] is True
+    assert pd.isna(views["polars"][1, 1])
+    chunks = pa.chunked_array([["p", "q"], ["r", "s"]])
+    split = pa.table({"who": chunks, "x": pa.chunked_array([[0.0, 1.0], [2.0, 3.0]])})
+    np.testing.assert_array_equal(Views({"a": split}, id="who", index=["s", "p"])["a"].ravel(), [3.0, 0.0])
 
 
 def test_what_cannot_be_joined_is_refused():

@@ -11,6 +11,7 @@ import numpy as np
 
 from .._numerics.deadline import interrupted, time_spent
 from .._numerics.interrupts import one_interrupt
+from .._numerics.threads import allowed_threads
 from ..solvers import Stop
 from .refusal import unchanged_where_it_raises
 
@@ -32,8 +33,15 @@ def one_call(function: Method) -> Method:
 
 
 def one_fit(method: Method) -> Method:
-    """Decorate a ``fit``: one call, and one that raises leaves the old model as it was."""
-    return one_call(unchanged_where_it_raises(method))
+    """Decorate a ``fit``: one call on the threads of ``n_jobs``, and one that raises leaves the old model as it was."""
+    whole = one_call(unchanged_where_it_raises(method))
+
+    @wraps(method)
+    def fit(self, *arguments, **named):  # type: ignore[no-untyped-def]
+        with allowed_threads(getattr(self, "n_jobs", None)):
+            return whole(self, *arguments, **named)
+
+    return fit  # type: ignore[return-value]
 
 
 class TimeShares:

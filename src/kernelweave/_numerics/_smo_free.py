@@ -27,10 +27,10 @@ from ._smo_parts import (
     tag,
     untag,
 )
-from .compiled import njit
+from .compiled import inner, njit
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@inner(nogil=True, fastmath=FAST)
 def _sweep(slope, up, down, gram, i, j, step_i, step_j):
     """Subtract both rows; find the largest violation and its index in the same pass."""
     worst, tagged = -np.inf, -np.inf
@@ -43,7 +43,7 @@ def _sweep(slope, up, down, gram, i, j, step_i, step_j):
     return worst, untag(tagged)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@inner(nogil=True, fastmath=FAST)
 def _partner(slope, up, down, curvature, gram, i, slope_i):
     """The variable that adds most to the step of ``i`` alone, and whether any does.
 
@@ -61,7 +61,7 @@ def _partner(slope, up, down, curvature, gram, i, slope_i):
     return untag(tagged), tagged > 1e-280
 
 
-@njit(cache=True, nogil=True)
+@inner(nogil=True)
 def _piece(a, k, rising):
     """The interval around variable ``k`` on which its slope is smooth, and that slope."""
     b, kink = a[BETA, k], a[KINK, k]
@@ -72,12 +72,12 @@ def _piece(a, k, rising):
     return a[LOWER, k] - b, -b, a[SLOPE, k] + kink
 
 
-@njit(cache=True, nogil=True)
+@inner(nogil=True)
 def _clip(value, low, high):
     return min(max(value, low), high)
 
 
-@njit(cache=True, nogil=True)
+@inner(nogil=True)
 def _rectangle(slope_i, slope_j, q_ii, q_jj, q_ij, low_i, high_i, low_j, high_j):
     """Maximise a concave quadratic of two steps over a rectangle: inside, or on the best edge."""
     q_ii, q_jj = max(q_ii, FLOOR), max(q_jj, FLOOR)
@@ -107,7 +107,7 @@ def _rectangle(slope_i, slope_j, q_ii, q_jj, q_ij, low_i, high_i, low_j, high_j)
     return best_x, best_y, best
 
 
-@njit(cache=True, nogil=True)
+@inner(nogil=True)
 def _move(a, k, step, low, high):
     """Move variable ``k`` by ``step`` in ``[low, high]``; at an end it lands on its bound exactly."""
     old = a[BETA, k]
@@ -121,7 +121,7 @@ def _move(a, k, step, low, high):
     return new - old
 
 
-@njit(cache=True, nogil=True)
+@inner(nogil=True)
 def _step(a, gram, i, j, paired, slope_i):
     """Move ``i``, and ``j`` when it is a partner; returns both moves and the gain."""
     low_i, high_i, smooth_i = _piece(a, i, slope_i > 0.0)

@@ -25,10 +25,10 @@ from ._smo_parts import (
     tag,
     untag,
 )
-from .compiled import njit
+from .compiled import inner, njit
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@inner(nogil=True, fastmath=FAST)
 def _sweep(slope, up, down, gram, i, j, step_i, step_j):
     """Subtract both rows; find the extreme slopes and the index of the highest, in the same pass."""
     high, low, tagged = -np.inf, np.inf, -np.inf
@@ -42,7 +42,7 @@ def _sweep(slope, up, down, gram, i, j, step_i, step_j):
     return high, low, untag(tagged)
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@inner(nogil=True, fastmath=FAST)
 def _partner(slope, down, curvature, gram, i, reference):
     """Second-order partner of ``i``: the variable with which the unclipped step gains most."""
     curvature_i, tagged = curvature[i], 0.0
@@ -53,7 +53,7 @@ def _partner(slope, down, curvature, gram, i, reference):
     return untag(tagged)
 
 
-@njit(cache=True, nogil=True)
+@inner(nogil=True, inline="always")
 def _exact(slope, up, i, high):
     """The index behind ``high``: nearly always ``i``, but a tag cannot tell two slopes 2e-10 apart."""
     if slope[i] + up[i] != high:
@@ -63,7 +63,7 @@ def _exact(slope, up, i, high):
     return i
 
 
-@njit(cache=True, nogil=True)
+@inner(nogil=True, inline="always")
 def _step(a, gram, i, j):
     """Move ``i`` up and ``j`` down by the same amount; returns both moves and the gain."""
     old_i, old_j = a[BETA, i], a[BETA, j]

@@ -10,7 +10,7 @@ then have no branch, and only the variables that moved have their offsets rewrit
 
 from __future__ import annotations
 
-from .compiled import intrinsic, ir, njit, types
+from .compiled import inner, intrinsic, ir, njit, types
 
 # The rows of the matrix that holds the variables. One matrix and not nine vectors in a tuple: compiled
 # code counts references for each member of a tuple it passes on, which costs more than a short sweep.
@@ -71,7 +71,7 @@ def untag(typingctx, value):
     return types.int64(types.float64), codegen
 
 
-@njit(cache=True, nogil=True)
+@inner(nogil=True, inline="always")
 def set_offset(a, k):
     """Rewrite the offsets of variable ``k`` after it moved."""
     b = a[BETA, k]
@@ -92,14 +92,14 @@ def set_offsets(a):
         set_offset(a, k)
 
 
-@njit(cache=True, nogil=True)
+@inner(nogil=True, inline="always")
 def settle(a, k, step):
     """Account for a step of variable ``k`` in what does not involve the Gram matrix."""
     a[SLOPE, k] -= a[RIDGE, k] * step
     set_offset(a, k)
 
 
-@njit(cache=True, nogil=True)
+@inner(nogil=True, inline="always")
 def end_of(a, k, rising):
     """Where variable ``k`` must stop when it moves up or down: its bound, or a kink before it."""
     b = a[BETA, k]
@@ -108,7 +108,7 @@ def end_of(a, k, rising):
     return 0.0 if (b > 0.0 and a[KINK, k] > 0.0) else a[LOWER, k]
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@inner(nogil=True, fastmath=FAST)
 def count_kept(slope, up, down, high, low):
     """How many variables could still be chosen, were ``high`` and ``low`` to stay the extremes."""
     kept = 0

@@ -6,14 +6,28 @@ import numpy as np
 
 from ._smo_parts import BETA, DOWN, KINK, RIDGE, SLOPE, UP, add_rows, set_offsets
 from .compiled import njit
+from .threads import in_threads
+
+#: entries of a copy from which several threads share it
+MANY_ENTRIES = 1_000_000
 
 
 @njit(cache=True, nogil=True)
-def _gather(gram, keep, out):
-    for p in range(keep.size):
-        i = keep[p]
-        for q in range(keep.size):
-            out[p, q] = gram[i, keep[q]]
+def _gather(gram, rows, columns, out):
+    for p in range(rows.size):
+        i = rows[p]
+        for q in range(columns.size):
+            out[p, q] = gram[i, columns[q]]
+
+
+def gather(gram, keep, out):
+    """Copy the rows and columns ``keep`` of a matrix to ``out``."""
+    gram, height = frozen(gram), max(1, MANY_ENTRIES // max(1, keep.size))
+
+    def run(top):
+        _gather(gram, keep[top : top + height], keep, out[top : top + height])
+
+    in_threads(run, range(0, keep.size, height))
 
 
 def frozen(gram):
@@ -64,7 +78,7 @@ class Workspace:
             self._anchor[:] = a[BETA]
             self._index = keep
         sub = np.empty((keep.size, keep.size), dtype=self.gram.dtype)
-        _gather(self.sub, keep, sub)
+        gather(self.sub, keep, sub)
         self.sub, self.active = frozen(sub), np.take(a, keep, axis=1)
 
     def restore(self):

@@ -5,12 +5,12 @@
 
 from __future__ import annotations
 
-from .compiled import njit
+from .compiled import inner, njit
 
 __all__ = ["copy_table", "copy_vector"]
 
 
-@njit(cache=True, nogil=True)
+@inner(nogil=True)
 def copy_vector(values, out):
     """Fill ``out`` with the numbers of ``values``, of the same length."""
     for i in range(out.size):

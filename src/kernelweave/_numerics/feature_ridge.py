@@ -16,6 +16,7 @@ feature space at once: with K the kernel of the view to be predicted,
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +27,7 @@ Array = NDArray[np.float64]
 
 __all__ = [
     "PENALTIES",
+    "Centred",
     "PenaltyChoice",
     "Target",
     "centred_gram",
@@ -40,6 +42,8 @@ PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2)
 LEAST_LEFT = 1e-10
 #: matrices up to this size are inverted by LAPACK
 LARGEST_FACTOR = 128
+#: random directions by which the slope of the error is estimated
+PROBES = 32
 
 
 @dataclass(frozen=True)
@@ -55,7 +59,8 @@ class PenaltyChoice:
 class Target:
     """Features that are to be predicted, as a triangular root of their kernel: ``K[order][:, order] = root root'``.
 
-    A triangular root halves the work of a product, and serves every penalty and every set of predictors.
+    A triangular root halves the work of a product, and serves every penalty and every set of predictors.  It has as
+    many columns as the kernel has rank where that is a saving, and is square otherwise.
     """
 
     order: NDArray[np.intp]
@@ -67,23 +72,41 @@ class Target:
         """Factorise a positive semidefinite kernel matrix, with pivoting because it may be singular."""
         root, pivots, rank, _ = dpstrf(kernel, lower=1, tol=-1.0)
         root = np.tril(root)
-        root[:, rank:] = 0.0
+        if 2 * rank <= len(root):
+            root = root[:, : max(1, rank)]
+        else:
+            root[:, rank:] = 0.0
         spread = np.diagonal(kernel) - 2.0 * kernel.mean(axis=1) + kernel.mean()
         return cls(pivots.astype(np.intp) - 1, np.asfortranarray(root), np.maximum(spread, 0.0))
 
+    def missed(self, left: Array) -> Array:
+        """Return what a smoother leaves of the features, ``(I - H) root``."""
+        ordered = left[self.order].T  # the smoother is symmetric, and its rows lie together
+        if self.root.shape[1] < self.root.shape[0]:
+            return ordered @ self.root
+        return np.asarray(dtrmm(1.0, self.root, ordered, side=1, lower=1, overwrite_b=1))
 
-def centred_gram(gram: Array) -> tuple[Array, Array, float]:
-    """Return ``J G J``, the row means of G and their mean."""
+
+class Centred(NamedTuple):
+    """A kernel matrix ``J G J``, the row means of G and their mean."""
+
+    gram: Array
+    means: Array
+    grand: float
+
+
+def centred_gram(gram: Array) -> Centred:
+    """Centre a kernel matrix G."""
     means = gram.mean(axis=1)
     grand = float(means.mean())
     centred = gram - means[:, None]
     centred -= means[None, :]
     centred += grand
-    return centred, means, grand
+    return Centred(centred, means, grand)
 
 
 def _factor(centred: Array, penalty: float) -> Array:
-    shifted = np.array(centred, order="F")
+    shifted = np.array(centred.T, order="F")  # symmetric: the copy that keeps to the rows is the quicker one
     shifted.flat[:: shifted.shape[0] + 1] += penalty
     factor, failed = dpotrf(shifted, lower=1, overwrite_a=1)
     if failed:
@@ -127,14 +150,48 @@ def leave_one_out(centred: Array, target: Target, penalty: float) -> Array:
     n = centred.shape[0]
     if np.isinf(penalty):
         return target.spread * (n / (n - 1.0)) ** 2
-    left = np.array(centred)
-    left.flat[:: n + 1] += penalty
-    left = _inverse(left)
-    left *= penalty
-    left -= 1.0 / n
-    missed = dtrmm(1.0, target.root, np.asfortranarray(left[:, target.order]), side=1, lower=1, overwrite_b=1)
-    missed = np.einsum("ij,ij->i", missed, missed)
-    return missed / np.maximum(np.diagonal(left), LEAST_LEFT) ** 2
+    return _Trial.of(centred, target, penalty).errors
+
+
+@dataclass(frozen=True)
+class _Trial:
+    """One penalty: ``left`` is I - H, ``missed`` what it leaves of the features, ``own`` its diagonal."""
+
+    left: Array
+    missed: Array
+    own: Array
+    target: Target
+
+    @classmethod
+    def of(cls, centred: Array, target: Target, penalty: float) -> _Trial:
+        n = centred.shape[0]
+        left = np.array(centred)
+        left.flat[:: n + 1] += penalty
+        left = _inverse(left)
+        left *= penalty
+        left -= 1.0 / n
+        return cls(left, target.missed(left), np.maximum(np.diagonal(left), LEAST_LEFT), target)
+
+    @property
+    def errors(self) -> Array:
+        """Errors of leaving out, by sample."""
+        return np.einsum("ij,ij->i", self.missed, self.missed) / self.own**2
+
+    def slope(self) -> float:
+        """Estimate the derivative of the sum of the errors in the logarithm of the penalty.
+
+        With ``B = lam (Gc + lam)^-1`` it takes ``B - B^2`` of the features, a product as costly as all the rest, or of
+        a few random mixtures of them, which is next to nothing.  Only the sign is used.
+        """
+        n, width = self.missed.shape
+        probes = np.random.default_rng(0).standard_normal((width, PROBES)) / np.sqrt(PROBES)
+        missed = self.missed @ probes
+        smoothed = missed + self.target.root.mean(axis=0) @ probes  # B times the features
+        change = smoothed - self.left @ smoothed - smoothed.mean(axis=0)
+        squares = np.einsum("ij,ij->i", self.left, self.left) + 1.0 / n  # the diagonal of B^2
+        by_missed = 2.0 * np.einsum("ij,ij->i", change, missed) / self.own**2
+        by_own = 2.0 * self.errors * (np.diagonal(self.left) + 1.0 / n - squares) / self.own
+        return float(np.sum(by_missed - by_own))
 
 
 def choose_penalty(centred: Array, target: Target, near: int | None = None) -> PenaltyChoice:
@@ -147,42 +204,40 @@ def choose_penalty(centred: Array, target: Target, near: int | None = None) -> P
     nothing = float(np.sum(leave_one_out(centred, target, np.inf)))
     if not (n > 2 and unit > 0.0 and nothing > 0.0):
         return PenaltyChoice(np.inf, None, 0.0)
-    errors: dict[int, float] = {}
 
     def error(rank: int) -> float:
-        if not 0 <= rank < len(PENALTIES):
-            return np.inf
-        if rank not in errors:
-            errors[rank] = float(np.sum(leave_one_out(centred, target, PENALTIES[rank] * unit)))
-        return errors[rank]
+        return float(np.sum(leave_one_out(centred, target, PENALTIES[rank] * unit)))
 
-    best = near if near is not None else min(range(len(PENALTIES)), key=error)
-    while True:
-        step = min((best - 1, best + 1), key=error)
-        if error(step) >= error(best):
-            break
-        best = step
-    r2 = 1.0 - errors[best] / nothing
+    if near is None:
+        errors = [error(rank) for rank in range(len(PENALTIES))]
+        best = int(np.argmin(errors))
+        least = errors[best]
+    else:
+        trial = _Trial.of(centred, target, PENALTIES[near] * unit)
+        best, least = near, float(np.sum(trial.errors))
+        step = 1 if trial.slope() < 0.0 else -1
+        while 0 <= best + step < len(PENALTIES) and (further := error(best + step)) < least:
+            best, least = best + step, further
+    r2 = 1.0 - least / nothing
     return PenaltyChoice(PENALTIES[best] * unit, best, r2) if r2 > 0.0 else PenaltyChoice(np.inf, None, 0.0)
 
 
-def ridge_weights(gram: Array, penalty: float, cross: Array) -> Array:
+def ridge_weights(kernel: Centred, penalty: float, cross: Array) -> Array:
     """Weights ``c(x)`` of new rows, ``(n_new, n)``, each of sum 1.
 
     Parameters
     ----------
-    gram : array of shape (n, n)
-        G, as it is.
+    kernel : Centred
+        G among the n samples.
     penalty : float
     cross : array of shape (n_new, n)
         Rows of G between new samples and the n.
     """
-    n = gram.shape[0]
+    n = kernel.means.size
     if np.isinf(penalty):
         return np.full(cross.shape, 1.0 / n)
-    centred, means, grand = centred_gram(gram)
-    rows = cross - cross.mean(axis=1)[:, None] - means[None, :] + grand
-    solved, _ = dpotrs(_factor(centred, penalty), rows.T, lower=1)
+    rows = cross - cross.mean(axis=1)[:, None] - kernel.means[None, :] + kernel.grand
+    solved, _ = dpotrs(_factor(kernel.gram, penalty), rows.T, lower=1)
     weights = solved.T
     weights += (1.0 / n) - weights.mean(axis=1)[:, None]
     return np.ascontiguousarray(weights)

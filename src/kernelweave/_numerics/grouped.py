@@ -14,7 +14,7 @@ from .scalar import monotone_root
 Array = NDArray[np.float64]
 Groups = Sequence[NDArray[np.intp]]
 
-__all__ = ["grouped_boundary", "prox_grouped", "shrink_grouped"]
+__all__ = ["grouped_boundary", "project_grouped", "prox_grouped", "shrink_grouped"]
 
 
 def group_sizes(x: Array, groups: Groups, q: float) -> Array:
@@ -57,41 +57,109 @@ def grouped_boundary(place: Array, groups: Groups, p: float, q: float) -> Bounda
 
 
 def shrink_grouped(v: Array, price: float, groups: Groups, p: float, q: float) -> Array:
-    """``argmin over x >= 0 of |x - v|^2 / 2 + (price / p) sum_g |x_g|_q^p`` for v >= 0."""
+    """``argmin over x >= 0 of |x - v|^2 / 2 + (price / p) sum_g |x_g|_q^p`` for v >= 0.
+
+    Solves ``x_j + price N_g^(p-q) x_j^(q-1) = v_j`` with ``N_g = |x_g|_q``, all groups at once; a group is zero where
+    the price is too high (p = 1).
+    """
+    if price == 0.0:
+        return v.copy()
+    if p == q:  # the groups play no part
+        return np.maximum(v - price, 0.0) if q == 1.0 else shrink_power(v, price, q - 1.0)
+    label = np.empty(v.size, dtype=np.intp)
+    for g, at in enumerate(groups):
+        label[at] = g
+    if q == 2.0:  # x is a multiple of v in every group
+        sizes = group_sizes(v, groups, 2.0)
+        left = np.maximum(sizes - price, 0.0) if p == 1.0 else shrink_power(sizes, price, p - 1.0)
+        return v * np.divide(left, sizes, out=np.zeros_like(sizes), where=sizes > 0)[label]
+    there = np.array([_stays(v[at], price, p, q) for at in groups])
     x = np.zeros_like(v)
-    for at in groups:
-        x[at] = _shrink_group(v[at], price, p, q)
+    if np.any(there):
+        kept = there[label]
+        number = np.cumsum(there) - 1
+        x[kept] = _Sizes(v[kept], number[label[kept]], price, p, q).solve()
     return x
 
 
-def _shrink_group(v: Array, price: float, p: float, q: float) -> Array:
-    """Solve ``x_j + price N^(p-q) x_j^(q-1) = v_j`` with ``N = |x|_q``; zero where the price is too high (p = 1)."""
+def _stays(v: Array, price: float, p: float, q: float) -> bool:
+    """Whether a group is not zero: with p = 1 its dual norm must exceed the price."""
     top = float(np.max(v, initial=0.0))
-    if top <= 0.0 or price == 0.0:
-        return v.copy()
-    if p == 1.0 and _dual_size(v, q) <= price:
-        return np.zeros_like(v)
-
-    def at(size: float) -> Array:
-        if q == 1.0:
-            return np.maximum(v - price * size ** (p - 1.0), 0.0)
-        return shrink_power(v, price * size ** (p - q), q - 1.0)
-
-    def excess(log_size: float) -> float:
-        # the ratio of what the size asks for to the size falls with it
-        size = float(np.exp(log_size))
-        asked = float(np.sum((at(size) / size) ** q)) ** (1.0 / q)
-        return 1.0 - asked
-
-    return at(float(np.exp(monotone_root(excess, np.log(top)))))
-
-
-def _dual_size(v: Array, q: float) -> float:
-    if q == 1.0:
-        return float(np.max(v))
+    if top <= 0.0 or p > 1.0:
+        return top > 0.0
     dual = q / (q - 1.0)
-    top = float(np.max(v))
-    return top * float(np.sum((v / top) ** dual)) ** (1.0 / dual)
+    return top * float(np.sum((v / top) ** dual)) ** (1.0 / dual) > price
+
+
+class _Sizes:
+    """The sizes N_g of groups that do not vanish: roots of a falling function of ``ln N_g``, one for each group."""
+
+    def __init__(self, v: Array, label: NDArray[np.intp], price: float, p: float, q: float) -> None:
+        self.v, self.label, self.price, self.p, self.q = v, label, price, p, q
+        self.top = np.zeros(int(np.max(label)) + 1)
+        np.maximum.at(self.top, label, v)
+
+    def _sum(self, values: Array) -> Array:
+        return np.bincount(self.label, weights=values, minlength=self.top.size).astype(float, copy=False)
+
+    def solve(self) -> Array:
+        """Newton's steps in ``ln N``, kept inside a bracket."""
+        high = np.log(self.top) + np.log(self._sum((self.v / self.top[self.label]) ** self.q)) / self.q
+        low, step = high - 1.0, 1.0
+        for _ in range(12):  # exp(-4096) is below every double
+            below = self._excess(low)[0] <= 0.0
+            if not np.any(below):
+                break
+            step *= 2.0
+            low = np.where(below, low - step, low)
+        at = 0.5 * (low + high)
+        for _ in range(200):
+            excess, slope = self._excess(at)
+            low, high = np.where(excess > 0.0, at, low), np.where(excess > 0.0, high, at)
+            with np.errstate(divide="ignore", invalid="ignore"):
+                newton = at - excess / slope
+            moved = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
+            done = np.all(np.abs(moved - at) <= 1e-15 * (1.0 + np.abs(at)))
+            at = moved
+            if done:
+                break
+        return self._entries(at)[0]
+
+    def _entries(self, log_size: Array) -> tuple[Array, Array]:
+        """x at sizes, and the slope of ``ln x`` in ``ln`` of what each power costs."""
+        cost = self.price * np.exp((self.p - self.q) * log_size)[self.label]
+        if self.q == 1.0:
+            x = np.maximum(self.v - cost, 0.0)
+            return x, -np.divide(cost, x, out=np.zeros_like(x), where=x > 0)
+        x = shrink_power(self.v, cost, self.q - 1.0)
+        pull = cost * x ** (self.q - 1.0)
+        return x, -pull / np.maximum(x + (self.q - 1.0) * pull, np.finfo(float).tiny)
+
+    def _excess(self, log_size: Array) -> tuple[Array, Array]:
+        """``ln`` of what a size asks for over the size itself, and its slope."""
+        # sizes and costs beyond the doubles are ends of a bracket: infinite values have the right sign there
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            x, bend = self._entries(log_size)
+            shares = np.exp(self.q * (np.log(x) - log_size[self.label]))
+            total = self._sum(shares)
+            slope = (self.p - self.q) * self._sum(shares * bend) / total - 1.0
+            return np.log(total) / self.q, slope
+
+
+def project_grouped(v: Array, groups: Groups, p: float, q: float) -> Array:
+    """Nearest point to ``max(v, 0)`` in ``{x >= 0, sum_g |x_g|_q^p <= 1}``."""
+    v = np.maximum(v, 0.0)
+
+    def charge(x: Array) -> float:
+        return float(np.sum(group_sizes(x, groups, q) ** p))
+
+    if charge(v) <= 1.0:
+        return v
+
+    def at(log_price: float) -> Array:
+        return shrink_grouped(v, float(np.exp(log_price)), groups, p, q)
+
+    return at(monotone_root(lambda log_price: 1.0 - charge(at(log_price)), np.log(float(np.max(v)))))
 
 
 def prox_grouped(t: Array, mu: float, groups: Groups, p: float, q: float) -> Array:

@@ -5,8 +5,9 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from scipy import special
 
-__all__ = ["as_like", "cast", "namespace", "to_numpy"]
+__all__ = ["as_like", "between", "cast", "expit", "namespace", "softplus", "to_numpy"]
 
 
 def namespace(array: Any) -> Any:
@@ -30,6 +31,27 @@ def as_like(values: Any, array: Any) -> Any:
 def cast(array: Any, dtype: Any) -> Any:
     """Return the array in another type of its own library."""
     return array.astype(dtype, copy=False) if isinstance(array, np.ndarray) else array.to(dtype)
+
+
+def softplus(x: Any) -> Any:
+    """``log(1 + exp(x))``, without overflow."""
+    return (
+        np.logaddexp(0.0, x)
+        if isinstance(x, np.ndarray | np.generic | float)
+        else x.new_zeros(()).logaddexp(x)
+    )
+
+
+def expit(x: Any) -> Any:
+    """``1 / (1 + exp(-x))``, without overflow."""
+    return special.expit(x) if isinstance(x, np.ndarray | np.generic | float) else x.sigmoid()
+
+
+def between(x: Any, low: float, high: float | None = None) -> Any:
+    """Return x, no smaller than ``low`` and no larger than ``high``."""
+    if not isinstance(x, np.ndarray | np.generic | float):
+        return x.clamp(low, high)
+    return np.maximum(low, x) if high is None else np.clip(x, low, high)
 
 
 def to_numpy(array: Any) -> np.ndarray:

@@ -16,15 +16,34 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import njit
+from .compiled import inner, njit
 from .copying import copy_vector
 
-__all__ = ["chain_block", "mirror", "mix_lower", "pack_rows", "products", "quadratic_forms", "unpack_block"]
+__all__ = [
+    "above",
+    "chain_block",
+    "mirror",
+    "mix_lower",
+    "mix_three",
+    "next_power",
+    "pack_rows",
+    "sweep",
+    "unpack_block",
+]
 
 PIECE = 1024  # entries: buffer, base copy, vector and one output row stay in a 32 KiB cache
+#: smaller entries count as zero where their fourth power is taken: numbers near the end of the range are many times as
+#: slow to multiply on some processors, and a narrow kernel has plenty of them
+LEAST = 1e-77
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@inner(nogil=True, inline="always")
+def above(x, least):
+    """Return x, or zero where its size is not above ``least``."""
+    return x if abs(x) > least else x - x
+
+
+@inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _load(row, first, index, gathered, rate, buffer):
     """Copy a piece of a stored row into ``buffer`` as double precision, gathering and decaying where asked."""
     size = buffer.size
@@ -40,14 +59,15 @@ def _load(row, first, index, gathered, rate, buffer):
             buffer[j] = np.exp(-rate * buffer[j])
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _advance(buffer, base, squarings, times_base):
     """Move ``buffer`` one link along the chain."""
     size = buffer.size
     left = squarings
     while left >= 2:
         for j in range(size):
-            e = buffer[j] * buffer[j]
+            e = above(buffer[j], LEAST)
+            e = e * e
             buffer[j] = e * e
         left -= 2
     if left == 1:
@@ -58,7 +78,7 @@ def _advance(buffer, base, squarings, times_base):
             buffer[j] = buffer[j] * base[j]
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _dot(x, y):
     total = 0.0
     for j in range(x.size):
@@ -66,7 +86,7 @@ def _dot(x, y):
     return total
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _dot_axpy(x, a, scale, out):
     """Return ``x . a`` and add ``scale * x`` to ``out`` in the same sweep."""
     total = 0.0
@@ -77,7 +97,7 @@ def _dot_axpy(x, a, scale, out):
     return total
 
 
-@njit(cache=True, nogil=True, inline="always")
+@inner(nogil=True, inline="always")
 def _three_fourths(squarings, times_base, k, end):
     """Whether kernels k, k + 1, k + 2 are each the fourth power of the one before: Gaussians of halving widths."""
     if k + 3 > end or times_base[k] + times_base[k + 1] + times_base[k + 2] > 0:
@@ -85,17 +105,20 @@ def _three_fourths(squarings, times_base, k, end):
     return squarings[k] == 2 and squarings[k + 1] == 2 and squarings[k + 2] == 2
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _dot_three(x, a):
     """Dot products of ``a`` with ``x^4``, ``x^16`` and ``x^64``; the last is left in x."""
     first, second, third = 0.0, 0.0, 0.0
     for j in range(x.size):
-        e = x[j] * x[j]
+        e = above(x[j], LEAST)
+        e = e * e
         e = e * e
         first += e * a[j]
+        e = above(e, LEAST)
         e = e * e
         e = e * e
         second += e * a[j]
+        e = above(e, LEAST)
         e = e * e
         e = e * e
         third += e * a[j]
@@ -103,19 +126,22 @@ def _dot_three(x, a):
     return first, second, third
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _dot_axpy_three(x, a, scale, out1, out2, out3):
     """``_dot_axpy`` for ``x^4``, ``x^16`` and ``x^64``; the last is left in x."""
     first, second, third = 0.0, 0.0, 0.0
     for j in range(x.size):
-        e = x[j] * x[j]
+        e = above(x[j], LEAST)
+        e = e * e
         e = e * e
         first += e * a[j]
         out1[j] += scale * e
+        e = above(e, LEAST)
         e = e * e
         e = e * e
         second += e * a[j]
         out2[j] += scale * e
+        e = above(e, LEAST)
         e = e * e
         e = e * e
         third += e * a[j]
@@ -124,16 +150,19 @@ def _dot_axpy_three(x, a, scale, out1, out2, out3):
     return first, second, third
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def _mix_three(x, w1, w2, w3, out):
+@inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def mix_three(x, w1, w2, w3, least, out):
     """Add ``w1 x^4 + w2 x^16 + w3 x^64`` to ``out``; the last power is left in x."""
     for j in range(x.size):
-        e = x[j] * x[j]
+        e = above(x[j], least)
+        e = e * e
         e = e * e
         total = w1 * e
+        e = above(e, least)
         e = e * e
         e = e * e
         total += w2 * e
+        e = above(e, least)
         e = e * e
         e = e * e
         total += w3 * e
@@ -142,98 +171,70 @@ def _mix_three(x, w1, w2, w3, out):
 
 
 @njit(cache=True, nogil=True)
-def quadratic_forms(store, offsets, rate, first, squarings, times_base, index, gathered, a, views, out):
-    """``out[k] = a' K_k a`` over the rows and columns in ``index``, for the kernels of ``views``.
+def sweep(store, offsets, rate, first, squarings, times_base, index, gathered, a, views, rows, whole, out):
+    """Add ``K_k a`` to ``out[k]``, or ``a' K_k a`` to ``out[k, 0]`` unless ``whole``, for the kernels of ``views``.
 
-    ``a`` is aligned with ``index``.  Kernels of view v are ``first[v] .. first[v + 1] - 1``.
+    Rows and columns are those in ``index``, with which ``a`` is aligned; kernels of view v are ``first[v] ..
+    first[v + 1] - 1``.  Of the lower triangle the rows ``rows[0] .. rows[1] - 1`` are read, and mirrored: the results
+    of all rows add up to the products.
     """
     buffer_all, base_all = np.empty(PIECE), np.empty(PIECE)
     for v in views:
-        for k in range(first[v], first[v + 1]):
-            out[k] = 0.0
         keep_base = False
         for k in range(first[v], first[v + 1]):
             keep_base = keep_base or times_base[k] > 0
-        for p in range(index.size):
+        for p in range(rows[0], rows[1]):
             i = index[p]
             row = store[v, offsets[i] : offsets[i] + i + 1]
-            twice = 2.0 * a[p]
+            factor = a[p]
             for start in range(0, p + 1, PIECE):
                 size = min(PIECE, p + 1 - start)
+                stop = start + size
                 buffer, base = buffer_all[:size], base_all[:size]
                 _load(row, start, index, gathered, rate[v], buffer)
                 if keep_base:
                     copy_vector(buffer, base)
-                piece = a[start : start + size]
-                # the diagonal entry is half as much: it has no mirror image
-                half = 0.5 * a[p] if start + size == p + 1 else 0.0
+                piece = a[start:stop]
+                # entry (p, j) serves row p and, mirrored, row j; on the diagonal the second must not count
+                mirrored = factor if stop == p + 1 else 0.0
                 k, end = first[v], first[v + 1]
                 while k < end:
                     e = buffer[size - 1]
                     if _three_fourths(squarings, times_base, k, end):
-                        fourth, sixteenth, last = _dot_three(buffer, piece)
-                        out[k] += twice * (fourth - half * e**4)
-                        out[k + 1] += twice * (sixteenth - half * e**16)
-                        out[k + 2] += twice * (last - half * e**64)
+                        if whole:
+                            sums = _dot_axpy_three(
+                                buffer, piece, factor,
+                                out[k, start:stop], out[k + 1, start:stop], out[k + 2, start:stop],
+                            )  # fmt: skip
+                            at, scale, half = p, 1.0, mirrored
+                        else:
+                            sums = _dot_three(buffer, piece)
+                            at, scale, half = 0, 2.0 * factor, 0.5 * mirrored
+                        out[k, at] += scale * (sums[0] - half * e**4)
+                        out[k + 1, at] += scale * (sums[1] - half * e**16)
+                        out[k + 2, at] += scale * (sums[2] - half * e**64)
                         k += 3
-                    else:
-                        _advance(buffer, base, squarings[k], times_base[k])
-                        out[k] += twice * (_dot(buffer, piece) - half * buffer[size - 1])
-                        k += 1
-
-
-@njit(cache=True, nogil=True)
-def products(store, offsets, rate, first, squarings, times_base, index, gathered, a, views, out):
-    """``out[k] = K_k a`` over the rows and columns in ``index``, for the kernels of ``views``."""
-    buffer_all, base_all = np.empty(PIECE), np.empty(PIECE)
-    for v in views:
-        keep_base = False
-        for k in range(first[v], first[v + 1]):
-            out[k, :] = 0.0
-            keep_base = keep_base or times_base[k] > 0
-        for p in range(index.size):
-            i = index[p]
-            row = store[v, offsets[i] : offsets[i] + i + 1]
-            for start in range(0, p + 1, PIECE):
-                size = min(PIECE, p + 1 - start)
-                buffer, base = buffer_all[:size], base_all[:size]
-                _load(row, start, index, gathered, rate[v], buffer)
-                if keep_base:
-                    copy_vector(buffer, base)
-                piece = a[start : start + size]
-                # entry (p, j) serves row p and, mirrored, row j; on the diagonal the second must not count
-                mirrored = a[p] if start + size == p + 1 else 0.0
-                k, end, stop = first[v], first[v + 1], start + size
-                while k < end:
-                    e = buffer[size - 1]
-                    if _three_fourths(squarings, times_base, k, end):
-                        fourth, sixteenth, last = _dot_axpy_three(
-                            buffer,
-                            piece,
-                            a[p],
-                            out[k, start:stop],
-                            out[k + 1, start:stop],
-                            out[k + 2, start:stop],
-                        )
-                        out[k, p] += fourth - mirrored * e**4
-                        out[k + 1, p] += sixteenth - mirrored * e**16
-                        out[k + 2, p] += last - mirrored * e**64
-                        k += 3
-                    else:
-                        _advance(buffer, base, squarings[k], times_base[k])
-                        total = _dot_axpy(buffer, piece, a[p], out[k, start:stop])
+                        continue
+                    _advance(buffer, base, squarings[k], times_base[k])
+                    if whole:
+                        total = _dot_axpy(buffer, piece, factor, out[k, start:stop])
                         out[k, p] += total - mirrored * buffer[size - 1]
-                        k += 1
+                    else:
+                        out[k, 0] += 2.0 * factor * (_dot(buffer, piece) - 0.5 * mirrored * buffer[size - 1])
+                    k += 1
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def mix_lower(store, offsets, rate, first, squarings, times_base, weights, views, n, rows, out):
-    """Add ``sum_k weights[k] K_k`` to the lower triangle of ``out``, rows ``rows[0] .. rows[1] - 1``.
+    """Write ``sum_k weights[k] K_k`` to the lower triangle of ``out``, rows ``rows[0] .. rows[1] - 1``.
 
     Views run inside rows: a row of ``out`` stays in cache while all of them add to it.
     """
     buffer_all, base_all = np.empty(PIECE), np.empty(PIECE)
     index = offsets[:0]
+    gathered = (
+        index.size > 0
+    )  # no, and of the same type as in the other sweeps: one compiled `_load` serves all
     # a chain need not be followed beyond its last kernel in use
     ends = first[1:].copy()
     keep_base = np.zeros(first.size - 1, dtype=np.bool_)
@@ -247,15 +248,17 @@ def mix_lower(store, offsets, rate, first, squarings, times_base, weights, views
             size = min(PIECE, i + 1 - start)
             buffer, base = buffer_all[:size], base_all[:size]
             target = out[i, start : start + size]
+            for j in range(size):
+                target[j] = 0.0
             for v in views:
                 row = store[v, offsets[i] : offsets[i] + i + 1]
-                _load(row, start, index, False, rate[v], buffer)
+                _load(row, start, index, gathered, rate[v], buffer)
                 if keep_base[v]:
                     copy_vector(buffer, base)
                 k = first[v]
                 while k < ends[v]:
                     if _three_fourths(squarings, times_base, k, ends[v]):
-                        _mix_three(buffer, weights[k], weights[k + 1], weights[k + 2], target)
+                        mix_three(buffer, weights[k], weights[k + 1], weights[k + 2], LEAST, target)
                         k += 3
                         continue
                     _advance(buffer, base, squarings[k], times_base[k])
@@ -267,13 +270,13 @@ def mix_lower(store, offsets, rate, first, squarings, times_base, weights, views
 
 
 @njit(cache=True, nogil=True)
-def mirror(matrix):
-    """Copy the lower triangle onto the upper one, tile by tile so that both stay in cache."""
-    n = matrix.shape[0]
+def mirror(matrix, rows):
+    """Copy rows of the lower triangle, ``rows[0] .. rows[1] - 1``, onto the upper one; in tiles that stay in cache."""
     tile = 64
-    for top in range(0, n, tile):
-        for left in range(0, top + 1, tile):
-            for i in range(top, min(top + tile, n)):
+    for top in range(rows[0], rows[1], tile):
+        bottom = min(top + tile, rows[1])
+        for left in range(0, bottom, tile):
+            for i in range(top, bottom):
                 for j in range(left, min(left + tile, i)):
                     matrix[j, i] = matrix[i, j]
 

@@ -39,23 +39,30 @@ def project_lp_ball(v: np.ndarray, p: float, radius: float = 1.0) -> np.ndarray:
     return x * (radius / np.sum(x**p) ** (1.0 / p))  # rounding only: nu is at machine precision
 
 
-def shrink_power(v: np.ndarray, nu: float, power: float) -> np.ndarray:
-    """Solve ``x + nu x^power = v`` for ``0 <= x <= v`` elementwise (``power > 0``)."""
-    low, high = np.zeros_like(v), v.copy()
-    with np.errstate(divide="ignore", over="ignore"):
-        x = np.minimum(v, (v / nu) ** (1.0 / power)) if nu > 0 else v.copy()
+def shrink_power(v: np.ndarray, nu: float | np.ndarray, power: float) -> np.ndarray:
+    """Solve ``x + nu x^power = v`` for ``0 <= x <= v`` elementwise (``power > 0``); nu one for all or one for each.
+
+    In ``y = x`` for powers above one, in ``y = x^power`` below, both terms are convex: from the right of the root
+    Newton's steps are monotone.
+    """
+    if power >= 1.0:
+        return _convex_root(v, 1.0, np.asarray(nu, dtype=float), power)
+    y = _convex_root(v, np.asarray(nu, dtype=float), 1.0, 1.0 / power)
+    return np.minimum(y ** (1.0 / power), v)
+
+
+def _convex_root(v: np.ndarray, a: float | np.ndarray, b: float | np.ndarray, power: float) -> np.ndarray:
+    """Solve ``a y + b y^power = v`` for y >= 0, elementwise (``power >= 1``)."""
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        y = np.fmin(v / a, (v / b) ** (1.0 / power))
     for _ in range(200):
-        residual = x + nu * x**power - v
-        above = residual > 0
-        high, low = np.where(above, x, high), np.where(above, low, x)
-        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            newton = x - residual / (1.0 + nu * power * x ** (power - 1.0))
-        inside = (newton > low) & (newton < high)
-        moved = np.where(inside, newton, 0.5 * (low + high))
-        if np.all(np.abs(moved - x) <= 4e-16 * v):
-            return moved
-        x = moved
-    return x
+        pull = b * y ** (power - 1.0)
+        slope = a + power * pull
+        step = np.divide(a * y + pull * y - v, slope, out=np.zeros_like(y), where=slope > 0)
+        y = np.maximum(y - step, 0.0)
+        if np.all(np.abs(step) <= 4e-16 * y):
+            break
+    return y
 
 
 def project_box_sum(v: np.ndarray, lower: np.ndarray, upper: np.ndarray, total: float = 0.0) -> np.ndarray:
@@ -66,6 +73,9 @@ def project_box_sum(v: np.ndarray, lower: np.ndarray, upper: np.ndarray, total: 
     """
     if not (np.sum(lower) <= total <= np.sum(upper)):
         raise ValueError(f"no point of the box sums to {total}")
+    rounding = 1e-13 * float(np.sum(np.abs(v)))
+    if abs(float(np.sum(v)) - total) <= rounding and np.all(v >= lower) and np.all(v <= upper):
+        return v  # it is there already
 
     def clipped_sum(h: float) -> float:
         return float(np.sum(np.clip(v - h, lower, upper)))

@@ -16,24 +16,43 @@ from .namespace import as_like, namespace, to_numpy
 __all__ = ["balance_rows", "project_rows", "project_rows_balanced"]
 
 
+#: columns up to which devices compare all pairs instead of sorting
+FEW = 32
+
+
 def project_rows(v: Any, upper: Any) -> Any:
     """Project every row of ``v`` on ``{x <= upper, sum x = 0}``, ``upper >= 0``.
 
     The answer is ``min(upper, v - h)`` with one h a row: what the entries sum to falls with h, and is linear between
-    the sorted breakpoints ``v - upper``.
+    the breakpoints ``v - upper``.
     """
+    by = _shift_by_sorting if isinstance(v, np.ndarray) or v.shape[1] > FEW else _shift_by_comparing
+    return namespace(v).minimum(upper, v - by(v, upper))
+
+
+def _shift_by_comparing(v: Any, upper: Any) -> Any:
+    """The sums at all breakpoints of a row, k x k terms: devices are done before they would have sorted."""
+    xp = namespace(v)
+    breaks = v - upper
+    sums = xp.minimum(upper[:, None, :], v[:, None, :] - breaks[:, :, None]).sum(axis=2)
+    first = xp.min(breaks, axis=1, keepdims=True)
+    last = xp.max(xp.where(sums >= 0, breaks, first), axis=1, keepdims=True)
+    free = breaks <= last
+    return xp.where(free, v, upper).sum(axis=1)[:, None] / free.sum(axis=1)[:, None]
+
+
+def _shift_by_sorting(v: Any, upper: Any) -> Any:
     xp = namespace(v)
     distance = v - upper
     order = xp.argsort(distance, axis=1)
     breaks = xp.take_along_axis(distance, order, axis=1)
     free = xp.take_along_axis(v, order, axis=1).cumsum(axis=1)
     held = upper.sum(axis=1)[:, None] - xp.take_along_axis(upper, order, axis=1).cumsum(axis=1)
-    count = as_like(np.arange(1, v.shape[1] + 1), v)
+    count = xp.ones_like(v[:1]).cumsum(axis=1)  # made where v is: nothing is copied there in between
     # as many entries are free as there are breakpoints at which the sum is still not negative
     most = (free - count * breaks + held >= 0).sum(axis=1)
-    most = xp.where(most > 1, most, 1)[:, None] - 1
-    h = xp.take_along_axis(free + held, most, axis=1) / (most + 1)
-    return xp.minimum(upper, v - h)
+    most = xp.maximum(most, xp.ones_like(most))[:, None] - 1
+    return xp.take_along_axis(free + held, most, axis=1) / (most + 1)
 
 
 def project_rows_balanced(v: Any, upper: Any, totals: np.ndarray | float = 0.0) -> Any:

@@ -10,6 +10,10 @@ from scipy.optimize import brentq
 __all__ = ["minimise_piecewise_linear", "monotone_root", "smooth_root"]
 
 
+#: a step of Newton's method after which rounding alone says where the root is
+NEAR = 1e-9
+
+
 def monotone_root(function: Callable[[float], float], guess: float = 0.0, step: float = 1.0) -> float:
     """Root of an increasing function, to machine precision: widen a bracket around ``guess``, then Brent.
 
@@ -43,7 +47,8 @@ def smooth_root(
 ) -> float:
     """Root of an increasing smooth function, to machine precision: Newton's steps, kept inside a bracket.
 
-    A handful of evaluations where Newton's method works; where it does not settle, ``monotone_root`` goes on.
+    A handful of evaluations where Newton's method works; where it does not settle, ``monotone_root`` goes on.  The
+    second derivative is at most of the size of the first: a step of ``NEAR`` then ends within its square of the root.
     """
     x, low, high = float(guess), -np.inf, np.inf
     value = function(x)
@@ -55,10 +60,10 @@ def smooth_root(
         if not slope > 0 or not abs(value) < 50.0 * slope:  # where it is flat a step means nothing
             break
         following = x - value / slope
+        if abs(following - x) <= NEAR * max(1.0, abs(following)):
+            return following
         if not low < following < high:
             break
-        if abs(following - x) <= 4e-16 * abs(following):
-            return following
         x, value = following, function(following)
     return monotone_root(function, guess)
 

@@ -1,14 +1,26 @@
-"""How many threads the linear algebra may use."""
+"""How many threads the work may use: those of the caller's ``n_jobs`` for our own loops, few for the linear algebra.
+
+The number is looked up and not handed down, like time limits: ``with allowed_threads(n_jobs):`` around a fit or a
+prediction, ``in_threads(run, parts)`` wherever there are parts of work.  Parts never depend on the number of threads,
+neither does the order in which their results are put together: answers are the same to the last bit.
+"""
 
 from __future__ import annotations
 
+import contextvars
+import os
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import contextmanager
+from contextvars import ContextVar
 from functools import cache
-from typing import Any
+from typing import Any, TypeVar
 
-__all__ = ["few_blas_threads"]
+__all__ = ["allowed_threads", "few_blas_threads", "in_threads", "one_blas_thread", "thread_count", "threads"]
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
 
 #: rows from which a second thread pays for the waiting
 LARGE = 4000
@@ -16,6 +28,107 @@ LARGE = 4000
 #: The number of BLAS threads belongs to the whole process, and fits in several threads overlap in any order: if each
 #: put back what it found, the last would put back the limit of another one.  Only the holder of this lock sets it.
 _setting = threading.Lock()
+
+#: what is allowed inside of a part
+DIVIDED = 0
+_allowed: ContextVar[int] = ContextVar("kernelweave_threads", default=1)
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return the threads that ``n_jobs`` stands for, as scikit-learn reads it; in a worker of joblib at most its share.
+
+    joblib tells the workers that it starts how many threads each may use; to threads of its own it tells nothing, and
+    they take one each.
+
+    >>> thread_count(None), thread_count(3)
+    (1, 3)
+    """
+    from joblib import effective_n_jobs
+    from joblib.parallel import get_active_backend
+
+    wanted = int(effective_n_jobs(n_jobs))
+    backend, _ = get_active_backend()
+    if getattr(backend, "nesting_level", 0):
+        share = os.environ.get("OMP_NUM_THREADS", "1") if _in_worker_process() else "1"
+        wanted = min(wanted, int(share) if share.isdigit() else 1)
+    return max(1, wanted)
+
+
+def _in_worker_process() -> bool:
+    import multiprocessing
+
+    return multiprocessing.parent_process() is not None
+
+
+@contextmanager
+def allowed_threads(n_jobs: int | None) -> Iterator[int]:
+    """Let everything inside use the threads that ``n_jobs`` stands for."""
+    token = _allowed.set(thread_count(n_jobs))
+    try:
+        yield _allowed.get()
+    finally:
+        _allowed.reset(token)
+
+
+def threads() -> int:
+    """Return how many threads may be used here: 1 unless ``allowed_threads`` says more."""
+    return max(1, _allowed.get())
+
+
+def in_threads(
+    run: Callable[[Part], Result], parts: Sequence[Part], limit: int | None = None
+) -> list[Result]:
+    """Return ``run`` of every part, in the order of the parts; up to ``threads()`` of them at a time, or ``limit``.
+
+    Threads take the next part when they are done with one, so long parts should come first.  Inside ``run`` nothing is
+    divided again.
+    """
+    count = min(threads() if limit is None else limit, len(parts))
+    if count <= 1 or _allowed.get() == DIVIDED:
+        return [run(part) for part in parts]
+    results: list[Any] = [None] * len(parts)
+    waiting = iter(range(len(parts)))
+    taking = threading.Lock()
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        _allowed.set(DIVIDED)
+        while not failed:
+            with taking:
+                at = next(waiting, None)
+            if at is None:
+                return
+            try:
+                results[at] = run(parts[at])
+            except BaseException as error:
+                failed.append(error)
+
+    # every thread has the caller's time limit, and so on
+    others = [_pool(count - 1).submit(contextvars.copy_context().run, work) for _ in range(count - 1)]
+    try:
+        contextvars.copy_context().run(work)
+    except BaseException as error:  # Ctrl-C between two parts: the others end with the parts they have
+        failed.append(error)
+    wait(others)
+    if failed:
+        raise failed[0]
+    return results
+
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_making = threading.Lock()
+
+
+def _pool(size: int) -> ThreadPoolExecutor:
+    """Return threads that wait for work; starting them anew would take longer than a small sweep."""
+    with _making:
+        if size not in _pools:
+            _pools[size] = ThreadPoolExecutor(size, thread_name_prefix="kernelweave")
+        return _pools[size]
+
+
+if hasattr(os, "register_at_fork"):  # a child has the pools, and none of their threads
+    os.register_at_fork(after_in_child=_pools.clear)
 
 
 @cache
@@ -31,7 +144,17 @@ def few_blas_threads(n: int) -> Iterator[None]:
 
     Within the limit of another fit nothing is set, and nothing is put back.
     """
-    if n >= LARGE or not _setting.acquire(blocking=False):
+    if n >= LARGE:
+        yield
+        return
+    with one_blas_thread():
+        yield
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """One BLAS thread, where there are threads of our own: two kinds of them would compete for the same cores."""
+    if not _setting.acquire(blocking=False):
         yield
         return
     try:

@@ -2,20 +2,28 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
 
+from .._numerics.threads import in_threads, one_blas_thread
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Array, Index, support
+from .exponentials import BLOCK_ENTRIES, Exponentials, row_slices
+from .function import WhoLacksWhat
 from .lazy import base_groups
 from .normalise import Normaliser
 
 __all__ = ["BoundKernels", "PrecomputedKernels"]
 
-BLOCK_ENTRIES = 250_000  # a block of kernel values stays in the second-level cache
+Adding = Callable[[Any, Array], None]
+
+#: blocks of rows that a thread takes at a time: preparing them costs a little per block
+BLOCKS_AT_ONCE = 8
+#: kernel values up to which NumPy is done before compiled code would be loaded, let alone compiled
+FEW_VALUES = 30_000_000
 
 
 class _Accumulator:
@@ -89,7 +97,8 @@ class BoundKernels:
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
         """``sum_j weights_j K_j(new, samples) coef`` in blocks of rows; ``(n_new,)`` or ``(n_new, k)``.
 
-        With ``dtype=float32`` kernels that are exponentials are computed in single precision, from distances in double
+        Blocks are shared among the threads that are allowed (``_numerics.threads``), and do not depend on them.  With
+        ``dtype=float32`` kernels that are exponentials are computed in single precision, from distances in double
         precision.  Powers of inner products stay in double precision: there is no time to gain, and single precision
         overflows at 1e38.
         """
@@ -105,19 +114,69 @@ class BoundKernels:
             self._add_explicit(new, explicit, weights, coef, out)
         if matrices.size == 0:
             return out
-        rest = BoundKernels(
-            [self.kernels[j] for j in matrices], self.samples, self.normaliser.restrict(matrices)
-        )
-        dtype = self._prediction_dtype(dtype, weights, coef)
-        weights = weights[..., matrices].astype(dtype)
-        height = max(1, BLOCK_ENTRIES // max(1, n_samples(self.samples)))
-        for top in range(0, rows, height):
-            part = slice(top, min(rows, top + height))
-            sums = _Accumulator(weights, coef.astype(dtype), out[part])
-            block = new if rows <= height else take(new, np.arange(part.start, part.stop))
-            rest.visit(block, sums.add, dtype)
-            sums.finish()
+        dtype = np.dtype(self._prediction_dtype(dtype, weights, coef))
+        worth_compiling = float(rows) * n_samples(self.samples) * matrices.size > FEW_VALUES
+        terms = list(self._terms(matrices, weights, coef, dtype, worth_compiling))
+        parts = row_slices(rows, n_samples(self.samples), BLOCKS_AT_ONCE * BLOCK_ENTRIES)
+
+        def run(part: slice) -> None:
+            block = new if len(parts) == 1 else take(new, np.arange(part.start, part.stop))
+            for add in terms:
+                add(block, out[part])
+
+        if len(parts) == 1:
+            run(parts[0])
+        else:
+            with one_blas_thread():
+                in_threads(run, parts)
         return out
+
+    def _terms(
+        self, which: Index, weights: Array, coef: Array, dtype: np.dtype, compiled: bool
+    ) -> Iterator[Adding]:
+        """Yield functions that add parts of the values at a block of new rows."""
+        powers = compiled and self.normaliser.keeps_powers()
+        decaying = powers & np.array([self.kernels[j].decay for j in which])
+        if (
+            weights.ndim == 2
+        ):  # every column has kernels and a support of its own: distances are cheap, functions not
+            decaying &= np.array([self.kernels[j].quick for j in which])
+        factors = weights * self.normaliser.scale
+        quick, rest = which[decaying], which[~decaying]
+        if quick.size and weights.ndim == 1:
+            kernels = [self.kernels[j] for j in quick]
+            yield Exponentials(kernels, self.samples, factors[quick], coef, dtype).add
+        elif quick.size:
+            for column, own in enumerate(factors):
+                yield from self._column(column, quick[own[quick] != 0], own, coef[:, column], dtype)
+        if rest.size:
+            yield self._others(rest, weights, coef, dtype)
+
+    def _column(
+        self, column: int, which: Index, factors: Array, coef: Array, dtype: np.dtype
+    ) -> Iterator[Adding]:
+        """Yield the mixture of one column of the coefficients, on its own support."""
+        used = support(coef)
+        if not (used.size and which.size):
+            return
+        kernels, samples = [self.kernels[j] for j in which], take(self.samples, used)
+        mixture = Exponentials(kernels, samples, factors[which], coef[used], dtype)
+        yield lambda new, out: mixture.add(new, out[:, column])
+
+    def _others(self, which: Index, weights: Array, coef: Array, dtype: np.dtype) -> Adding:
+        """Return what adds kernels that are no exponentials, or are centred or divided by their diagonals."""
+        rest = BoundKernels([self.kernels[j] for j in which], self.samples, self.normaliser.restrict(which))
+        weights, coef = weights[..., which].astype(dtype), coef.astype(dtype)
+
+        def add(new: Any, out: Array) -> None:
+            parts = row_slices(n_samples(new), coef.shape[0])
+            for part in parts:
+                sums = _Accumulator(weights, coef, out[part])
+                block = new if len(parts) == 1 else take(new, np.arange(part.start, part.stop))
+                rest.visit(block, sums.add, dtype)
+                sums.finish()
+
+        return add
 
     def _prediction_dtype(self, dtype: Any, weights: Array, coef: Array) -> Any:
         """Single precision only for numbers that have one."""
@@ -162,6 +221,10 @@ class BoundKernels:
                 diagonal = self.kernels[j].diag(new) if cosine else None
                 use(j, self.normaliser.cross_block(j, entries, diagonal, slice(None)))
 
+    def who_lacks_what(self) -> WhoLacksWhat:
+        """Nobody lacks anything."""
+        return WhoLacksWhat()
+
 
 @dataclass
 class PrecomputedKernels:
@@ -204,3 +267,7 @@ class PrecomputedKernels:
             sums.add(j, self.normaliser.cross_block(j, entries, None, used))
         sums.finish()
         return out
+
+    def who_lacks_what(self) -> WhoLacksWhat:
+        """Nobody lacks anything."""
+        return WhoLacksWhat()

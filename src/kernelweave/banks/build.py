@@ -14,13 +14,14 @@ Storage, for ``storage=``:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._numerics.spectrum import check_semidefinite
+from .._numerics.threads import in_threads, one_blas_thread
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Array, Bank, Index
 from .composite import CompositeBank
@@ -36,6 +37,8 @@ __all__ = ["build_bank", "check_kernels", "learn_blockwise", "row_means"]
 
 BLOCK_ENTRIES = 4_000_000
 CACHED_ENTRIES = 100_000
+#: blocks from which building is divided among threads
+MANY_BLOCKS = 64
 
 
 def build_bank(
@@ -183,7 +186,7 @@ def _fit_budget(
     ]
     if mixing:
         ways.append(
-            "a solver on explicit features (solver='svrg' or 'lbfgs', with a smooth loss and an lp norm)"
+            "a solver on explicit features (solver='svrg', 'lbfgs' or 'proximal_newton', with a smooth loss)"
         )
     if storage in ("auto", "lazy") and features + working <= budget:
         return "lazy"
@@ -289,6 +292,7 @@ def _stored_bank(
     dtype: np.dtype,
     threads: int,
 ) -> PowerBank:
+    """Learn the normalisation and store a triangle for every chain, in blocks of rows that threads share."""
     from .._numerics.passes import pack_rows
 
     offsets = packed_offsets(n)
@@ -297,9 +301,11 @@ def _stored_bank(
     store = np.empty((len(chains), n * (n + 1) // 2), dtype=dtype)
     rate = np.zeros(len(chains))
     heads = [chain.kernels[0] for chain in chains]
+    view_of = {head: v for v, head in enumerate(heads)}
     powers = normaliser.keeps_powers()
+    blocks: list[tuple[int, list[int], Array, int, int]] = []
     for group in base_groups(kernels, range(len(kernels))):
-        views = [v for v, head in enumerate(heads) if head in set(group)]
+        views = [view_of[j] for j in group if j in view_of]
         if not views:
             continue
         diagonal = kernels[group[0]].base_diag(samples)
@@ -310,11 +316,9 @@ def _stored_bank(
                 # a single-precision power squared many times loses digits: keep the distances instead
                 if dtype == np.float32 and kernels[heads[v]].decay:
                     rate[v] = kernels[heads[v]].exponent
-            for top, bottom in _row_blocks(n, kernels[group[0]]):
-                base = _lower_base(kernels[group[0]], samples, top, bottom, n, diagonal)
-                for v in views:
-                    entries = base if rate[v] > 0 else kernels[heads[v]].of_base(base)
-                    pack_rows(entries, top, offsets, store[v])
+            blocks += [
+                (group[0], views, diagonal, top, bottom) for top, bottom in _row_blocks(n, kernels[group[0]])
+            ]
         else:
             base = _lower_base(kernels[group[0]], samples, 0, n, n, diagonal)
             everyone = np.arange(n)
@@ -323,12 +327,34 @@ def _stored_bank(
                 normaliser.learn(heads[v], np.diagonal(entries).copy(), np.mean(entries, axis=1))
                 normaliser.train_block(heads[v], entries, everyone, everyone)
                 pack_rows(entries, 0, offsets, store[v])
+
+    def fill(block: tuple[int, list[int], Array, int, int]) -> None:
+        first, views, diagonal, top, bottom = block
+        base = _lower_base(kernels[first], samples, top, bottom, n, diagonal)
+        for v in views:
+            entries = base if rate[v] > 0 else kernels[heads[v]].of_base(base)
+            pack_rows(entries, top, offsets, store[v])
+
+    _fill_all(fill, blocks, [kernels[block[0]].sure for block in blocks], threads)
     # kernels keep their order in this bank; where matrices are stored normalised, the scale is in them already
     order = sorted(j for chain in chains for j in chain.kernels)
     place = {j: k for k, j in enumerate(order)}
     local = [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains]
     scale = normaliser.scale[order] if powers else None
     return PowerBank(store, offsets, local, scale, rate, threads)
+
+
+def _fill_all(fill: Callable[[Any], None], blocks: list[Any], sure: list[bool], threads: int) -> None:
+    """Fill the blocks of kernels of the library in threads; functions of users are called by this one alone."""
+    if len(blocks) < MANY_BLOCKS:
+        for block in blocks:
+            fill(block)
+        return
+    with one_blas_thread():
+        in_threads(fill, [block for block, ours in zip(blocks, sure, strict=True) if ours], threads)
+    for block, ours in zip(blocks, sure, strict=True):
+        if not ours:
+            fill(block)
 
 
 def _fits_single(kernels: list[Kernel], chains: list[Chain], samples: Any) -> bool:

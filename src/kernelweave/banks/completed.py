@@ -18,6 +18,7 @@ from ..kernels import Kernel, take
 from ..views import Views
 from ._base import Array, Index
 from .completion import Completion, Fill, Mask
+from .function import WhoLacksWhat
 from .memory import parse_bytes, refuse
 from .normalise import Normaliser
 from .parts import MatrixPart, MeanScale, SampledPart
@@ -87,7 +88,7 @@ class CompletedKernels:
         """Return one of the kernels by itself."""
         return replace(self, parts=[part.keep(np.array([j])) for part in self.parts], m=1)
 
-    def told(self) -> tuple[dict[str, float], Any]:
+    def who_lacks_what(self) -> WhoLacksWhat:
         """Return the R2 of every part from the others, and a table of the patterns that lack something."""
         import pandas as pd
 
@@ -97,7 +98,7 @@ class CompletedKernels:
             if np.any(~learnt.patterns[:, p]):
                 table[f"R2 of {name}"] = learnt.r2[:, p]
         table = table.sort_values("samples", ascending=False, kind="stable", ignore_index=True)
-        return dict(zip(names, learnt.predictability.tolist(), strict=True)), table
+        return WhoLacksWhat(dict(zip(names, learnt.predictability.tolist(), strict=True)), table)
 
     def present(self, new: Any) -> Mask:
         """Return which parts new samples have, ``(n_new, parts)``."""
@@ -345,12 +346,13 @@ def _normalised(normaliser: Normaliser, j: int, entries: Array, train: Index) ->
 
 def _complete(stored: Array, offsets: Index, here: Index, train: Index, fill: Fill) -> None:
     """Put ``P K P'`` in the place of a kernel that is zero for samples that lack it."""
-    from .._numerics.passes import pack_rows, unpack_block
+    from .._numerics.passes import mirror, pack_rows
 
     n = offsets.size
-    everyone = np.arange(n)
     full = np.empty((n, n))
-    unpack_block(stored, offsets, 0.0, everyone, everyone, full)
+    for i, start in enumerate(offsets):
+        full[i, : i + 1] = stored[start : start + i + 1]
+    mirror(full)
     cross = fill.weights @ full[np.ix_(train, here)]
     full[np.ix_(fill.rows, here)] = cross
     full[np.ix_(here, fill.rows)] = cross.T

@@ -15,6 +15,7 @@ from numpy.typing import NDArray
 from .._numerics.deadline import check_time
 from .._numerics.feature_ridge import (
     PENALTIES,
+    Centred,
     PenaltyChoice,
     Target,
     centred_gram,
@@ -103,12 +104,14 @@ class Completion:
             learner.learn_pattern(q, np.flatnonzero(np.all(present == pattern, axis=1)), fills)
         return made, fills
 
-    def predictors(self, means: Array, pattern: Mask) -> Array:
+    def predictors(self, means: Array, pattern: Mask, out: Array | None = None) -> Array:
         """Return the kernel that a pattern is predicted with: the mean of its parts' mean kernels."""
-        total = np.zeros(means.shape[1:])
+        total = np.empty(means.shape[1:]) if out is None else out
+        total[:] = 0.0
         for p in np.flatnonzero(pattern):
             total += means[p]
-        return total / max(1, int(np.count_nonzero(pattern)))
+        total /= max(1, int(np.count_nonzero(pattern)))
+        return total
 
     def known(self, pattern: Mask) -> int | None:
         """Return the place of a pattern among those of the training samples, None for a new one."""
@@ -131,14 +134,15 @@ class Completion:
         """
         mine = self.rows[p]
         here = np.ix_(mine, mine)
+        own = centred_gram(gram[here])
         place = self.known(pattern)
         if place is not None:
             penalty = float(self.penalties[place, p])
         elif self.how == "mean":
             penalty = np.inf
         else:  # all penalties are tried: the answer must not depend on what came before
-            penalty = choose_penalty(centred_gram(gram[here])[0], Target.of(means[p][here])).penalty
-        return ridge_weights(gram[here], penalty, cross[:, mine])
+            penalty = choose_penalty(own.gram, Target.of(means[p][here])).penalty
+        return ridge_weights(own, penalty, cross[:, mine])
 
 
 class _Learner:
@@ -147,6 +151,7 @@ class _Learner:
     def __init__(self, completion: Completion, means: Array) -> None:
         self.completion = completion
         self.means = means
+        self.gram = np.empty(means.shape[1:])  # of the pattern at hand
         self.ranks: dict[int, dict[int, int]] = {}  # by part and number of predictors
         self.targets: dict[int, Target] = {}
 
@@ -154,8 +159,9 @@ class _Learner:
         """Predict every part from all that share no view with it."""
         for p in range(len(self.completion.rows)):
             if apart[p].any():
-                gram = self.completion.predictors(self.means, apart[p])
-                choice = self._choose(self._among(gram, p), p, int(np.count_nonzero(apart[p])))
+                gram = self.completion.predictors(self.means, apart[p], self.gram)
+                own = centred_gram(self._among(gram, p))
+                choice = self._choose(own, p, int(np.count_nonzero(apart[p])))
                 self.completion.predictability[p] = choice.r2
 
     def learn_pattern(self, q: int, members: Index, fills: list[Fill]) -> None:
@@ -163,14 +169,14 @@ class _Learner:
         known = self.completion
         pattern = known.patterns[q]
         predict = known.how == "predict"
-        gram = known.predictors(self.means, pattern) if predict else None
+        gram = known.predictors(self.means, pattern, self.gram) if predict else None
         for p in np.flatnonzero(~pattern):
             mine, at = known.rows[p], np.searchsorted(fills[p].rows, members)
             if gram is None:
                 known.penalties[q, p], known.r2[q, p] = np.inf, 0.0
                 fills[p].weights[at] = 1.0 / mine.size
                 continue
-            own = self._among(gram, int(p))
+            own = centred_gram(self._among(gram, int(p)))
             choice = self._choose(own, int(p), int(np.count_nonzero(pattern)))
             known.penalties[q, p], known.r2[q, p] = choice.penalty, choice.r2
             fills[p].weights[at] = ridge_weights(own, choice.penalty, gram[np.ix_(members, mine)])
@@ -180,7 +186,7 @@ class _Learner:
         rows = self.completion.rows[p]
         return gram[np.ix_(rows, rows)]
 
-    def _choose(self, own: Array, p: int, size: int) -> PenaltyChoice:
+    def _choose(self, own: Centred, p: int, size: int) -> PenaltyChoice:
         """Choose the penalty of a part, given its predictors' kernel among the samples that have it."""
         check_time(preparing=True)
         if p not in self.targets:
@@ -188,6 +194,6 @@ class _Learner:
         # the best penalty hardly depends on more than the number of predictors: begin where a similar walk ended
         ranks = self.ranks.setdefault(p, {})
         near = ranks[min(ranks, key=lambda other: abs(other - size))] if ranks else None
-        choice = choose_penalty(centred_gram(own)[0], self.targets[p], near)
+        choice = choose_penalty(own.gram, self.targets[p], near)
         ranks[size] = len(PENALTIES) - 1 if choice.rank is None else choice.rank
         return choice

@@ -16,7 +16,7 @@ from ..kernels.columns import Named, OnColumns
 from ..kernels.dotproduct import Linear, Polynomial
 from ..kernels.stationary import Gaussian, Laplacian
 from ._base import Array, Index
-from .devices import load_torch
+from .devices import load_torch, wide_dtype
 from .lazy import base_groups
 from .normalise import Normaliser
 
@@ -35,15 +35,19 @@ class DeviceKernels:
         self.device, self.dtype = device, dtype
         self.m = len(kernels)
         self._bases: dict[Any, Base] = {}
+        self._placed: Any = None
 
     def with_dtype(self, dtype: Any) -> DeviceKernels:
         """Return the same kernels computed in another precision."""
-        return DeviceKernels(self.kernels, self.samples, self.n, self.normaliser, self.device, dtype)
+        other = DeviceKernels(self.kernels, self.samples, self.n, self.normaliser, self.device, dtype)
+        other._placed = self._placed
+        return other
 
     def visit(self, rows: Index, cols: Index, which: Index) -> Iterator[tuple[int, Any]]:
         """Yield (kernel, its entries at rows x cols), kernels of a family one after the other."""
+        where = self._index(rows), self._index(cols)
         for group in base_groups(self.kernels, np.unique(which)):
-            base = self._base(group[0])(rows, cols)
+            base = self._base(group[0])(*where)
             for place, j in enumerate(group):
                 entries = base if place == len(group) - 1 else base.clone()
                 yield j, self.normalised(j, self._of_base(self.kernels[j], entries), rows, cols)
@@ -96,7 +100,7 @@ class DeviceKernels:
             and self.samples.dtype.kind in "fiub"
         )
         if plain and type(inside) in (Gaussian, Laplacian, Linear, Polynomial):
-            X = np.asarray(self.samples if columns is None else self.samples[:, columns], dtype=float)
+            X = self._columns(columns)
             if isinstance(inside, Gaussian):
                 return self._squared_distances(X)
             if isinstance(inside, Laplacian):
@@ -104,33 +108,39 @@ class DeviceKernels:
             gamma, coef0 = inside._checked() if isinstance(inside, Polynomial) else (1.0, 0.0)
             return self._inner_products(X, gamma, coef0)
         return lambda rows, cols: self._tensor(
-            kernel.base(take(self.samples, rows), take(self.samples, cols))
+            kernel.base(take(self.samples, self._on_host(rows)), take(self.samples, self._on_host(cols)))
         )
 
-    def _squared_distances(self, X: Array) -> Base:
-        torch = load_torch()
-        X = X - X.mean(axis=0)  # distances do not change with the origin, but the digits lost do
-        norms, X = self._tensor(np.einsum("ij,ij->i", X, X)), self._tensor(X)
+    def _columns(self, columns: list[int] | None) -> Any:
+        """Some columns of the samples on the device, in its best precision; picked there, which hosts do slowly."""
+        if self._placed is None:
+            wide = wide_dtype(self.device)
+            self._placed = load_torch().as_tensor(self.samples, device=self.device).to(wide)
+        return self._placed if columns is None else self._placed[:, columns]
 
-        def base(rows: Index, cols: Index) -> Any:
-            r, c = self._index(rows), self._index(cols)
-            squares = torch.addmm(norms[c][None, :], X[r], X[c].T, alpha=-2.0)
-            squares += norms[r][:, None]
+    def _squared_distances(self, X: Any) -> Base:
+        torch = load_torch()
+        X = X - X.mean(dim=0)  # distances do not change with the origin, but the digits lost do
+        norms, X = (X * X).sum(dim=1).to(self.dtype), X.to(self.dtype)
+
+        def base(rows: Any, cols: Any) -> Any:
+            squares = torch.addmm(norms[cols][None, :], X[rows], X[cols].T, alpha=-2.0)
+            squares += norms[rows][:, None]
             squares.clamp_(min=0.0)
-            return _zero_where_equal(squares, r, c)
+            return _zero_where_equal(squares, rows, cols)
 
         return base
 
-    def _city_block(self, X: Array) -> Base:
+    def _city_block(self, X: Any) -> Base:
         torch = load_torch()
-        X = self._tensor(X)
-        return lambda rows, cols: torch.cdist(X[self._index(rows)], X[self._index(cols)], p=1.0)
+        X = X.to(self.dtype)
+        return lambda rows, cols: torch.cdist(X[rows], X[cols], p=1.0)
 
-    def _inner_products(self, X: Array, gamma: float, coef0: float) -> Base:
-        X = self._tensor(X)
+    def _inner_products(self, X: Any, gamma: float, coef0: float) -> Base:
+        X = X.to(self.dtype)
 
-        def base(rows: Index, cols: Index) -> Any:
-            products = X[self._index(rows)] @ X[self._index(cols)].T
+        def base(rows: Any, cols: Any) -> Any:
+            products = X[rows] @ X[cols].T
             if gamma != 1.0:
                 products *= gamma
             if coef0 != 0.0:
@@ -144,6 +154,9 @@ class DeviceKernels:
         if at.size and at[-1] - at[0] == at.size - 1 and (at.size < 2 or np.all(np.diff(at) == 1)):
             return slice(int(at[0]), int(at[-1]) + 1)
         return load_torch().as_tensor(at, device=self.device)
+
+    def _on_host(self, at: Any) -> Index:
+        return np.arange(at.start, at.stop) if isinstance(at, slice) else at.cpu().numpy()
 
 
 class GivenMatrices(DeviceKernels):

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,20 @@ from ..kernels import Kernel
 from ._base import Array, Index
 from .normalise import Normaliser
 
-__all__ = ["KernelFunction", "PredictingKernels", "Term", "active_kernels"]
+if TYPE_CHECKING:
+    import pandas as pd
+
+__all__ = ["KernelFunction", "PredictingKernels", "Term", "WhoLacksWhat", "active_kernels"]
+
+
+class WhoLacksWhat(NamedTuple):
+    """What is known of training samples that lack kernels; nothing of kernels that no sample can lack.
+
+    ``predictability`` is the R2 of every part of the kernels from the others, ``patterns`` a table of who lacks what.
+    """
+
+    predictability: dict[str, float] | None = None
+    patterns: pd.DataFrame | None = None
 
 
 class PredictingKernels(Protocol):
@@ -39,6 +52,9 @@ class PredictingKernels(Protocol):
 
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
         """``sum_j weights_j K_j(new, samples) coef``."""
+
+    def who_lacks_what(self) -> WhoLacksWhat:
+        """Return what is known of training samples that lack some of the kernels."""
 
 
 def active_kernels(weights: Array) -> Index:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.threads import in_threads
 from ..kernels import Kernel, take
 from ._base import Array, Bank, Index, support
 from .normalise import Normaliser
@@ -84,17 +85,13 @@ class LazyBank(Bank):
         self, rows: Index, cols: Index, kernels: Index, use: Callable[[int, slice, Array], None]
     ) -> None:
         """Hand over all entries in pieces of rows, shared among the threads."""
-        from .power import in_threads
-
         height = max(1, PIECE // max(1, cols.size))
-        starts = np.arange(0, rows.size, height)
 
-        def run(tops: Index) -> None:
-            for top in tops:
-                part = slice(int(top), min(int(top) + height, rows.size))
-                self._each(rows[part], cols, kernels, use, part)
+        def run(top: int) -> None:
+            part = slice(top, min(top + height, rows.size))
+            self._each(rows[part], cols, kernels, use, part)
 
-        in_threads(run, starts, self.threads)
+        in_threads(run, range(0, rows.size, height), self.threads)
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         where = np.arange(self.n) if rows is None else rows

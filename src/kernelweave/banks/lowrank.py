@@ -79,11 +79,18 @@ class FeatureBank(Bank):
     def features_of(self, rows: Index) -> Any:
         """Features of some rows, in double precision."""
 
+    def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
+        """``A' diag(charge) A``, A these columns of some rows, and a column of ones at the end."""
+        Z = self.features_of(rows)[:, columns]
+        A = np.hstack([Z.toarray() if sp.issparse(Z) else Z, np.ones((rows.size, 1))])
+        A *= np.sqrt(charge)[:, None]
+        return np.asarray(A.T @ A)
+
     def block_features(self, j: int) -> Any:
         """Features of kernel j in all rows, without its factor."""
         raise ValueError(
-            "this solver needs explicit features in memory, all rows of a kernel at a time: use solver='lbfgs' or "
-            "'svrg' with features that are streamed, on a device or on a cluster"
+            "this solver needs explicit features in memory, all rows of a kernel at a time: use 'proximal_newton', "
+            "'lbfgs' or 'svrg' with features that are streamed, on a device or on a cluster"
         )
 
     @abstractmethod
@@ -149,7 +156,7 @@ class SweptBank(FeatureBank):
     """
 
     #: solvers that need no more than sweeps, for error messages
-    solvers = "solver='svrg' or solver='lbfgs'"
+    solvers = "solver='svrg', 'lbfgs' or 'proximal_newton'"
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)

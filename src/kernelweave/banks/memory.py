@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import re
 
+from .._numerics.memory import default_budget
 from ..exceptions import MemoryBudgetError
-from ._limits import usable_memory
 
 __all__ = ["default_budget", "human", "parse_bytes", "refuse"]
 
@@ -49,12 +49,6 @@ def parse_bytes(budget: int | float | str | None) -> int:
             f"memory_budget must be a positive number of bytes or a text like '2GB', got {budget!r}"
         )
     return int(budget)
-
-
-def default_budget() -> int:
-    """Half of what the process may use, containers and limits counted; 4 GB where the system does not say."""
-    usable = usable_memory()
-    return 4 * 10**9 if usable is None else usable // 2
 
 
 def refuse(what: str, needed: int, budget: int, ways: list[str]) -> MemoryBudgetError:

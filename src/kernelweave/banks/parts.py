@@ -15,7 +15,8 @@ import numpy as np
 from .._numerics.spectrum import check_semidefinite
 from ..kernels import Kernel, n_samples, resolve_kernels, take
 from ._base import Array, Index
-from .bound import BLOCK_ENTRIES, BoundKernels
+from .bound import BoundKernels
+from .exponentials import BLOCK_ENTRIES
 from .function import active_kernels
 from .lazy import base_groups
 from .normalise import Normaliser

@@ -8,11 +8,11 @@ memory for ten widths, and quicker than reading a stored stack.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import pairwise
 from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._numerics.threads import in_threads
 from ._base import Array, Bank, Index, support
 
 __all__ = ["Chain", "PowerBank", "find_chains", "packed_offsets"]
@@ -64,6 +64,10 @@ def _link(base: float, current: float, target: float, most_squarings: int) -> tu
 
 #: entries of a tile that stays in cache
 TILE = 32_768
+#: parts that a sweep over all views is cut into at most, whatever the number of threads
+MOST_PARTS = 64
+#: a triangle has a part for so many rows, so that small ones are not cut
+ROWS_TO_CUT = 500
 
 
 def packed_offsets(n: int) -> Index:
@@ -88,7 +92,7 @@ class PowerBank(Bank):
     rate : array of shape (v,), optional
         Where positive, the base is ``exp(-rate * store)``: distances are stored.
     threads : int
-        Threads for the sweeps over views.
+        Threads for the sweeps; what comes out does not depend on them.
     """
 
     def __init__(
@@ -142,18 +146,27 @@ class PowerBank(Bank):
             return np.arange(len(self.chains))
         return np.unique(self.view_of_slot[self.slot_of[kernels]])
 
-    def _sweep(self, name: str, a: Array, where: Index, views: Index, out: np.ndarray) -> None:
-        """Run a compiled sweep over the views, shared among the threads."""
-        from .._numerics import passes
+    def _sweep(self, a: Array, where: Index, views: Index, whole: bool) -> Array:
+        """Products ``(m, where)``, or quadratic forms ``(m, 1)``, by slot: parts of rows and views in threads."""
+        from .._numerics.passes import sweep
 
-        function = getattr(passes, name)
+        cuts = triangle_cuts(where.size, MOST_PARTS // max(1, views.size))
+        out = np.zeros((len(cuts) - 1, self.m, where.size if whole else 1))
         arguments = (self.offsets, self.rate, self.first, self.squarings, self.times_base, where)
-        gathered = where.size < self.n
+        gathered, values = where.size < self.n, np.ascontiguousarray(a[where])
 
-        def run(part: Index) -> None:
-            function(self.store, *arguments, gathered, np.ascontiguousarray(a[where]), part, out)
+        def run(part: tuple[Index, int]) -> None:
+            some, at = part
+            sweep(self.store, *arguments, gathered, values, some, np.array(cuts[at : at + 2]), whole, out[at])
 
-        in_threads(run, views, self.threads)
+        groups = self._shared(views)
+        in_threads(run, [(group, at) for at in reversed(range(len(out))) for group in groups], self.threads)
+        return out[0] if len(out) == 1 else out.sum(axis=0)
+
+    def _shared(self, views: Index) -> list[Index]:
+        """Views in groups for the threads, which do not change what comes out for any view."""
+        groups = 1 if self.threads == 1 else 4 * self.threads
+        return np.array_split(views, min(views.size, groups)) if views.size else []
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
         if a.ndim == 2 and a.shape[1] > 1:
@@ -163,9 +176,8 @@ class PowerBank(Bank):
         where = support(a)
         which = np.arange(self.m) if kernels is None else kernels
         self.count(float(which.size) * where.size**2)
-        out = np.zeros(self.m)
-        self._sweep("quadratic_forms", a, where, self._views(kernels), out)
-        return out[self.slot_of[which]] * self.scale[which]
+        forms = self._sweep(a, where, self._views(kernels), whole=False)[:, 0]
+        return forms[self.slot_of[which]] * self.scale[which]
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         if a.ndim == 2:
@@ -175,9 +187,7 @@ class PowerBank(Bank):
         # the sweep reads a square: the rows asked for and the columns in use
         where = np.arange(self.n) if rows is None else np.union1d(rows, used)
         self.count(float(which.size) * (self.n if rows is None else rows.size) * used.size)
-        out = np.zeros((self.m, where.size))
-        self._sweep("products", a, where, self._views(kernels), out)
-        products = out[self.slot_of[which]]
+        products = self._sweep(a, where, self._views(kernels), whole=True)[self.slot_of[which]]
         products *= self.scale[which][:, None]
         return products if rows is None else products[:, np.searchsorted(where, rows)]
 
@@ -215,7 +225,7 @@ class PowerBank(Bank):
                             np.multiply(current @ values, factor, out=out[place[slot], part])
 
         if used.size and where.size and which.size:
-            in_threads(run, self._views(kernels), self.threads)
+            in_threads(run, self._shared(self._views(kernels)), self.threads)
         return out[again]
 
     def combine(self, weights: Array) -> Array:
@@ -224,18 +234,19 @@ class PowerBank(Bank):
         self.count(float(np.count_nonzero(weights)) * self.n**2)
         by_slot = (weights * self.scale)[self.kernel_of]
         views = np.unique(self.view_of_slot[by_slot != 0])
-        out = np.zeros((self.n, self.n))
+        out = np.empty((self.n, self.n))
+        cuts = triangle_cuts(self.n, MOST_PARTS)
 
-        def run(part: Index) -> None:
-            bounds = np.array([part[0], part[-1] + 1])
+        def run(at: int) -> None:
+            bounds = np.array(cuts[at : at + 2])
             mix_lower(
                 self.store, self.offsets, self.rate, self.first, self.squarings, self.times_base,
                 by_slot, views, self.n, bounds, out,
             )  # fmt: skip
 
-        if views.size:
-            in_threads(run, np.arange(self.n), self.threads, triangular=True)
-        mirror(out)
+        parts = range(len(cuts) - 2, -1, -1)
+        in_threads(run, parts, self.threads)
+        in_threads(lambda at: mirror(out, np.array(cuts[at : at + 2])), parts, self.threads)
         return out
 
     def diag(self) -> Array:
@@ -253,15 +264,11 @@ class PowerBank(Bank):
         return out * self.scale[:, None]
 
 
-def in_threads(run: Any, items: Index, threads: int, triangular: bool = False) -> None:
-    """Call ``run`` on parts of ``items``, one per thread; ``triangular``: later items cost more, so parts shrink."""
-    threads = min(threads, items.size)
-    if threads <= 1:
-        run(items)
-        return
-    from concurrent.futures import ThreadPoolExecutor
+def triangle_cuts(n: int, parts: int) -> list[int]:
+    """Cut the rows of a lower triangle into at most so many parts of one size; small triangles stay whole.
 
-    share = np.linspace(0.0, 1.0, threads + 1)
-    cuts = np.round(items.size * (np.sqrt(share) if triangular else share)).astype(int)
-    with ThreadPoolExecutor(threads) as pool:
-        list(pool.map(run, [items[a:b] for a, b in pairwise(cuts) if b > a]))
+    >>> triangle_cuts(100, 8), triangle_cuts(4000, 4)
+    ([0, 100], [0, 2000, 2828, 3464, 4000])
+    """
+    parts = max(1, min(parts, n // ROWS_TO_CUT))
+    return [round(n * float(np.sqrt(part / parts))) for part in range(parts + 1)]

@@ -1,8 +1,7 @@
 """A bank on a device of torch: stored there in some precision, or computed again in every pass.
 
-Stored entries are divided by the largest of their kernel first, so that half precision never overflows.  In half
-precision coefficients are split into two halves, ``a = high + low / 2048``, whose products are added up in single
-precision: what is lost is lost in storing the kernel, not in multiplying with it.  Results leave in double precision.
+Stored entries are divided by the largest of their kernel first, so that half precision never overflows.  Results leave
+in double precision.
 """
 
 from __future__ import annotations
@@ -15,16 +14,15 @@ from .._numerics.namespace import to_numpy
 from ._base import Array, Bank, Index, support
 from .device_kernels import DeviceKernels
 from .devices import DTYPES, budget_of, load_torch, wide_dtype
+from .halves import HOST_BLOCK, Factor
 from .memory import refuse
 
 __all__ = ["TorchBank", "torch_bank"]
 
-#: entries of a block while it is computed, on a GPU and on a host
-GPU_BLOCK, HOST_BLOCK = 1 << 27, 1 << 22
+#: entries of a block while it is computed on a GPU
+GPU_BLOCK = 1 << 27
 #: blocks of that size that exist at once while kernels are computed
 BLOCKS_AT_ONCE = 5
-#: factor of the lower half of a coefficient
-LOW = 2048.0
 
 
 class TorchBank(Bank):
@@ -112,7 +110,7 @@ class TorchBank(Bank):
     def _stored_products(self, a: Array, used: Index, rows: Index | None, which: Index, out: Any) -> None:
         part = None if 3 * used.size >= self.n else self._index(used)
         at = None if rows is None else self._index(rows)
-        halves = _Factor(self._tensor(a if part is None else a[used]).T, self.storage, self.device)
+        halves = Factor(self._tensor(a if part is None else a[used]).T, self.storage, self.device)
         height = self.n if part is None else max(1, self.block_entries // self.n)
         for place, j in enumerate(which):
             if part is None:
@@ -207,40 +205,6 @@ class TorchBank(Bank):
 
     def diag(self) -> Array:
         return self.source.diag()
-
-
-class _Factor:
-    """Coefficients ``(k, n)`` ready to be multiplied with stored kernels from the right."""
-
-    def __init__(self, a: Any, storage: Any, device: Any) -> None:
-        torch = load_torch()
-        self.k = a.shape[0]
-        self.half = storage in (torch.float16, torch.bfloat16)
-        self.on_gpu = device.type == "cuda"
-        if not self.half or not self.on_gpu:
-            self.a = a.to(storage if not self.half else torch.float32)
-            return
-        self.size = max(float(a.abs().max()), float(torch.finfo(torch.float32).tiny))
-        unit = a / self.size
-        high = unit.to(storage)
-        low = ((unit - high.to(unit.dtype)) * LOW).to(storage)
-        pad = -2 * self.k % 8  # rows in eights are what the matrix units take
-        self.a = torch.cat([high, low, torch.zeros((pad, a.shape[1]), dtype=storage, device=a.device)])
-
-    def times(self, matrix: Any, part: slice) -> Any:
-        """``a[:, part] @ matrix``, in double precision."""
-        torch = load_torch()
-        wide = wide_dtype(matrix.device)
-        if not self.half:
-            return (self.a[:, part] @ matrix).to(wide)
-        if self.on_gpu:
-            both = torch.mm(self.a[:, part], matrix, out_dtype=torch.float32).to(wide)
-            return (both[: self.k] + both[self.k : 2 * self.k] / LOW) * self.size
-        factor, out = self.a[:, part], 0.0
-        height = max(1, HOST_BLOCK // matrix.shape[1])
-        for top in range(0, matrix.shape[0], height):  # hosts multiply in single precision
-            out = out + (factor[:, top : top + height] @ matrix[top : top + height].float()).to(wide)
-        return out
 
 
 def torch_bank(

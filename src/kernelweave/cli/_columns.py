@@ -5,9 +5,12 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
+from ._delimited import numbers_and_texts
+from ._remarks import Remarks
 from ._views import View
 
 __all__ = [
+    "MISSING",
     "MOST_CATEGORIES",
     "blank_absent",
     "check_columns",
@@ -23,11 +26,11 @@ MOST_CATEGORIES = 30
 MISSING = "missing"
 
 
-def column_kinds(frame: Any, columns: Sequence[str]) -> dict[str, str]:
+def column_kinds(frame: Any, columns: Sequence[str], remarks: Remarks) -> dict[str, str]:
     """Say of every column whether it is ``numbers`` or ``categories``; name what is neither.
 
     Numbers (and truth values): missing ones become the median.  Texts and categories: one column of zeros and ones for
-    each, a missing one being a category of its own.
+    each, a missing one being a category of its own.  Texts that are numbers but for a few are remarked.
     """
     import pandas as pd
 
@@ -39,12 +42,12 @@ def column_kinds(frame: Any, columns: Sequence[str]) -> dict[str, str]:
         if pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):
             kinds[column] = "numbers"
         elif isinstance(values.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(values.dropna()):
+            others = numbers_and_texts(values)
             distinct = values.nunique()
             if distinct > MOST_CATEGORIES:
-                raise ValueError(
-                    f"column {column!r} has {distinct} different texts, more than {MOST_CATEGORIES}: leave it out "
-                    f"with --drop {column!r}, or make numbers of it first"
-                )
+                raise ValueError(_too_many_texts(column, distinct, others))
+            if others:
+                remarks.numbers_as_categories[column] = others
             kinds[column] = "categories"
         else:
             raise ValueError(
@@ -54,15 +57,34 @@ def column_kinds(frame: Any, columns: Sequence[str]) -> dict[str, str]:
     return kinds
 
 
-def check_columns(frame: Any, kinds: dict[str, str]) -> Any:
+def _too_many_texts(column: str, distinct: int, others: dict[str, int]) -> str:
+    """Say why a column cannot be categories; where most of its texts are numbers, which ones are not."""
+    if not others:
+        return (
+            f"column {column!r} has {distinct} different texts, more than {MOST_CATEGORIES}: leave it out "
+            f"with --drop {column!r}, or make numbers of it first"
+        )
+    first = next(iter(others))
+    count = f"{sum(others.values())} of its cells are not"
+    if "," in first and all("," in text for text in others):
+        return (
+            f"column {column!r} holds numbers with commas, such as {first!r}: say with --decimal , that these are "
+            "decimals, or write thousands without commas"
+        )
+    return (
+        f"column {column!r} holds numbers, but {count}, such as {first!r}: --na {first!r} makes these missing, "
+        f"--drop {column!r} leaves the column out"
+    )
+
+
+def check_columns(
+    frame: Any, kinds: dict[str, str], remarks: Remarks, views: dict[str, list[str]] | None = None
+) -> Any:
     """Return the columns of a table that a model wants, in a form that its transformer takes; name what is wrong."""
     import numpy as np
     import pandas as pd
 
-    missing = [column for column in kinds if column not in frame]
-    if missing:
-        rest = f" ({len(missing)} columns are missing)" if len(missing) > 1 else ""
-        raise ValueError(f"the table has no column {missing[0]!r}, which the model needs{rest}")
+    _refuse_missing_columns(frame, kinds, views or {})
     table = {}
     for column, kind in kinds.items():
         values = frame[column]
@@ -70,14 +92,53 @@ def check_columns(frame: Any, kinds: dict[str, str]) -> Any:
             try:
                 numbers = pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
             except (ValueError, TypeError):
-                raise ValueError(f"column {column!r} should hold numbers, as in the training table") from None
+                raise ValueError(_not_numbers(column, values)) from None
             if np.isinf(numbers).any():
                 raise ValueError(f"column {column!r} holds infinite numbers")
             table[column] = numbers
+            _count(remarks.imputed, column, np.isnan(numbers))
         else:
-            texts = values.astype(object)
-            table[column] = texts.map(str).where(values.notna(), MISSING).to_numpy(dtype=object)
+            texts = values.astype(object).map(_as_text)
+            table[column] = texts.where(values.notna(), MISSING).to_numpy(dtype=object)
+            _count(remarks.missing_as_category, column, values.isna().to_numpy())
     return pd.DataFrame(table)
+
+
+def _refuse_missing_columns(frame: Any, kinds: dict[str, str], views: dict[str, list[str]]) -> None:
+    missing = [column for column in kinds if column not in frame]
+    if not missing:
+        return
+    for name, columns in views.items():
+        absent = [column for column in columns if column not in frame]
+        if absent:
+            raise ValueError(
+                f"the table has no column {absent[0]!r}, which the model needs for view {name!r} ({len(absent)} of its "
+                f"{len(columns)} columns are missing)"
+            )
+    rest = f" ({len(missing)} columns are missing)" if len(missing) > 1 else ""
+    raise ValueError(f"the table has no column {missing[0]!r}, which the model needs{rest}")
+
+
+def _not_numbers(column: str, values: Any) -> str:
+    import pandas as pd
+
+    wrong = values[pd.to_numeric(values, errors="coerce").isna() & values.notna()]
+    if not len(wrong):
+        return f"column {column!r} should hold numbers, as in the training table"
+    return (
+        f"column {column!r} should hold numbers, as in the training table; row {int(wrong.index[0])} has "
+        f"{str(wrong.iloc[0])!r}"
+    )
+
+
+def _as_text(value: Any) -> str:
+    """Write a category as the training table had it: a whole number without decimals."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
+
+
+def _count(counts: dict[str, int], column: str, missing: Any) -> None:
+    if missing.any():
+        counts[column] = int(missing.sum())
 
 
 def column_transformer(table: Any, kinds: dict[str, str], views: Sequence[View]) -> tuple[Any, list[int]]:
@@ -107,10 +168,16 @@ def column_transformer(table: Any, kinds: dict[str, str], views: Sequence[View])
     return ColumnTransformer(parts, sparse_threshold=0.0, verbose_feature_names_out=False), starts
 
 
-def refuse_absent(frame: Any, views: dict[str, list[str]]) -> None:
+def refuse_absent(frame: Any, views: dict[str, list[str]], fitting: bool = True) -> None:
     """Raise where a row has no value in any column of a view: filling all of them would be inventing a sample."""
     for name, columns in views.items():
         gone = int(frame[columns].isna().all(axis=1).sum())
+        if gone and not fitting:
+            whole = f" (its {len(columns)} columns are empty)" if gone == len(frame) else ""
+            raise ValueError(
+                f"view {name!r} is missing in the new table for {gone} of {len(frame)} rows{whole}: a model fitted "
+                "with --missing predict or --missing mean completes it; or leave these rows out"
+            )
         if gone:
             raise ValueError(
                 f"view {name!r} is missing for {gone} of {len(frame)} rows: --missing predict completes it from the "

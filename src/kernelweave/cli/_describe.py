@@ -4,9 +4,28 @@ from __future__ import annotations
 
 from typing import Any
 
-__all__ = ["describe", "tell"]
+__all__ = ["FACTS", "describe", "noted", "tell"]
 
 TOP = 12
+#: where ``fit`` leaves the facts in the note of a model file
+FACTS = "facts"
+NUMBER = (int, float)
+#: what a fact has to be; everything else is only passed on
+KINDS: dict[str, Any] = {
+    "model": str,
+    "training_rows": int,
+    "kernels": int,
+    "kernels_used": int,
+    "C": (int, float, list),
+    "norm": (str, int, float),
+    "loss": (str, int, float),
+    "solver": (str, type(None)),
+    "status": str,
+    "certificate": dict,
+    "certificate_in_words": str,
+    "views": dict,
+    "weights": list,
+}
 
 
 def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
@@ -32,7 +51,7 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
         "kernels": len(shares),
         "kernels_used": int(np.count_nonzero(shares)),
         "C": np.asarray(estimator.C_).tolist(),
-        "norm": _name(estimator.norm),
+        "norm": _name(estimator.norm if getattr(estimator, "norms", None) is None else estimator.norm_),
         "loss": _name(estimator.loss),
         "solver": estimator.solver_,
         "status": estimator.status_,
@@ -49,11 +68,33 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
             if shares[j] > 0
         ],
     }
+    if note.get("reading"):
+        facts["reading"] = note["reading"]
+    findings = [str(sentence) for sentence in getattr(estimator, "findings_", ())]
+    if findings:
+        facts["findings"] = findings
     if hasattr(estimator, "noise_rate_"):
         facts["noise_rate"] = float(estimator.noise_rate_)
         facts["noise_rate_interval"] = [float(end) for end in estimator.noise_rate_interval_]
     if hasattr(estimator, "best_score_"):
         facts["cross_validated_score"] = float(estimator.best_score_)
+    return facts
+
+
+def noted(label: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the facts that ``fit`` left in the label of a file; None where there are none of this shape.
+
+    Reading them takes no model, and so no second to import what builds one.
+    """
+    facts = label["note"].get(FACTS)
+    if not isinstance(facts, dict) or any(
+        not isinstance(facts.get(key), kind) for key, kind in KINDS.items()
+    ):
+        return None
+    try:
+        tell(facts)
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return None
     return facts
 
 

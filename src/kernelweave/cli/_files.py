@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -10,11 +11,17 @@ from typing import Any
 
 import click
 
-from ._terminal import say
+from ._delimited import Format, read_delimited
+from ._remarks import Remarks
+from ._terminal import say, write_out
 
-__all__ = ["plain_errors", "read_matrices", "read_table", "write_table"]
+__all__ = ["STANDARD", "is_table", "plain_errors", "read_matrices", "read_table", "write_table"]
 
-READABLE = (".csv", ".tsv", ".parquet", ".npz", ".npy")
+#: standard input or output
+STANDARD = Path("-")
+#: text tables and what separates their columns
+DELIMITED = {".csv": ",", ".tsv": "\t", ".csv.gz": ",", ".tsv.gz": "\t"}
+READABLE = (*DELIMITED, ".parquet", ".npz", ".npy")
 WRITABLE = (".csv", ".tsv", ".parquet", ".npz")
 #: a spreadsheet takes a cell that begins so for a formula
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
@@ -51,30 +58,63 @@ def plain_errors(kept: str = "nothing was written") -> Iterator[None]:
         ) from error
 
 
-def read_table(path: Path) -> Any:
-    """Return a data frame from a file; the suffix says the format.
+def suffix_of(path: Path) -> str:
+    """Return the suffix that says the format, in small letters: of a compressed text table both."""
+    last = path.suffix.lower()
+    return Path(path.stem).suffix.lower() + last if last == ".gz" else last
+
+
+def is_table(name: str) -> bool:
+    """Whether a name is that of a file that can be read as a table."""
+    return suffix_of(Path(name)) in READABLE
+
+
+def read_table(
+    path: Path, form: Format | None = None, remarks: Remarks | None = None, texts: Sequence[str] = ()
+) -> Any:
+    """Return a data frame from a file; the suffix says the format, ``-`` is a text table on the standard input.
 
     An NPZ file gives a column for each one-dimensional array, and columns ``name_0``, ``name_1``, ... for each
     two-dimensional one; a NumPy file the columns ``x0``, ``x1``, ...
-    """
-    import pandas as pd
 
-    suffix = path.suffix.lower()
-    if suffix not in READABLE:
+    Parameters
+    ----------
+    path : Path
+    form : Format, optional
+        How text tables are written, as far as it is said.
+    remarks : Remarks, optional
+        Grows by what was found out.
+    texts : sequence of str
+        Columns of text tables that are not to be made numbers of.
+    """
+    form, remarks = form or Format(), Remarks() if remarks is None else remarks
+    suffix = suffix_of(path)
+    name = "the standard input" if path == STANDARD else str(path)
+    if path != STANDARD and suffix not in READABLE:
         raise ValueError(
             f"cannot read {path}: the suffix {suffix or 'is missing, it'} is none of {', '.join(READABLE)}"
         )
     try:
-        if suffix in (".csv", ".tsv"):
-            frame = pd.read_csv(path, sep="," if suffix == ".csv" else "\t")
+        if path == STANDARD:
+            content = sys.stdin.buffer.read()
+            frame = read_delimited(content, name, separator_in(content), form, remarks, texts)
+        elif suffix in DELIMITED:
+            frame = read_delimited(path.read_bytes(), name, DELIMITED[suffix], form, remarks, texts)
         elif suffix == ".parquet":
             frame = _parquet(path)
         else:
             frame = _arrays(path)
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}") from None
-    except (UnicodeDecodeError, pd.errors.ParserError, pd.errors.EmptyDataError) as error:
-        raise ValueError(f"cannot read {path}: {error}") from error
+    return _checked(frame, name, remarks)
+
+
+def separator_in(content: bytes) -> str:
+    """Return the separator to expect where no suffix says one: tabs, where the first line has any."""
+    return "\t" if b"\t" in content.split(b"\n", 1)[0] else ","
+
+
+def _checked(frame: Any, path: str, remarks: Remarks) -> Any:
     frame.columns = [str(label) for label in frame.columns]
     broken = [label for label in frame.columns if "\0" in label]
     if broken:
@@ -84,6 +124,7 @@ def read_table(path: Path) -> Any:
         raise ValueError(f"{path} has two columns called {twice[0]!r}")
     if not len(frame):
         raise ValueError(f"{path} has no rows")
+    remarks.rows = remarks.rows or len(frame)
     return frame
 
 
@@ -183,8 +224,8 @@ def matrix_names(paths: Sequence[Path], matrices: int) -> list[str]:
 
 
 def check_writable(path: Path) -> None:
-    """Refuse a format that is not written."""
-    if path.suffix.lower() not in WRITABLE:
+    """Refuse a format that is not written; the standard output gets CSV."""
+    if path != STANDARD and path.suffix.lower() not in WRITABLE:
         raise click.UsageError(f"cannot write {path}: the suffix is none of {', '.join(WRITABLE)}")
 
 
@@ -193,6 +234,10 @@ def write_table(frame: Any, path: Path, spreadsheet: bool = False) -> None:
     from .._output import whole_file
 
     suffix = path.suffix.lower()
+    if path == STANDARD:
+        frame = without_formulas(frame) if spreadsheet else frame
+        write_out(frame.to_csv(index=False))
+        return
     with whole_file(path) as part:
         if suffix in (".csv", ".tsv"):
             frame = without_formulas(frame) if spreadsheet else frame

@@ -37,6 +37,16 @@ class Note:
         Names of the kernel matrices; empty for columns.
     missing : str
         What became of rows that lack a view.
+    fold_groups : str or None
+        Column whose rows of the same value were held out together.
+    folds : int
+        Of the cross-validation that chose C.
+    na : list of str
+        Texts that were read as missing cells.
+    categories : dict
+        Of every column of categories, those of the training table.
+    reading : dict
+        What was done to the table: ``Remarks.as_dict()``.
     command : str or None
         The command that was typed.
     C : float or None
@@ -52,6 +62,11 @@ class Note:
     columns: dict[str, str] = field(default_factory=dict)
     gram: list[str] = field(default_factory=list)
     missing: str = "error"
+    fold_groups: str | None = None
+    folds: int = 5
+    na: list[str] = field(default_factory=list)
+    categories: dict[str, list[str]] = field(default_factory=dict)
+    reading: dict[str, Any] = field(default_factory=dict)
     command: str | None = None
     C: float | None = None
 
@@ -107,6 +122,10 @@ def checked_note(label: dict[str, Any], path: Path) -> Note:
         "columns": lambda value: isinstance(value, dict) and all(kind in COLUMNS for kind in value.values()),
         "gram": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
         "id": lambda value: value is None or isinstance(value, str),
+        "fold_groups": lambda value: value is None or isinstance(value, str),
+        "na": lambda value: (
+            value is None or (isinstance(value, list) and all(isinstance(t, str) for t in value))
+        ),
         "rows": lambda value: type(value) is int and value > 0,
         "target": lambda value: isinstance(value, str),
         "task": lambda value: value in TASKS,
@@ -117,5 +136,8 @@ def checked_note(label: dict[str, Any], path: Path) -> Note:
             f"{path} does not say {wrong[0]!r} as this version needs it (it was written by kernelweave "
             f"{label['kernelweave']}): fit again, or load it in Python with kernelweave.persistence.load"
         )
-    known = {key: value for key, value in note.items() if key in Note.__dataclass_fields__}
+    known = {
+        key: value for key, value in note.items() if key in Note.__dataclass_fields__ and value is not None
+    }
+    known["id"] = note.get("id")
     return Note(**{"data": "", **known, "C": note.get("C by cross-validation")})

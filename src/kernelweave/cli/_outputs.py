@@ -11,7 +11,7 @@ import click
 
 from .._output import check_target
 
-__all__ = ["check_outputs", "input_files"]
+__all__ = ["check_outputs", "input_files", "write_page"]
 
 
 def input_files(
@@ -46,7 +46,8 @@ def check_outputs(
     force : bool
         Whether other existing files may be replaced.
     """
-    chosen = {option: path for option, path in outputs.items() if path is not None}
+    # "-" is the standard output, which cannot be destroyed
+    chosen = {option: path for option, path in outputs.items() if path is not None and str(path) != "-"}
     for option, path in chosen.items():
         if not path.absolute().parent.is_dir():
             raise click.UsageError(f"the folder {path.parent} of {option} does not exist")
@@ -62,6 +63,17 @@ def check_outputs(
             raise click.UsageError(f"{option}: {error}") from None
         if exists and not force:
             raise click.UsageError(f"{path} exists: give another {option}, or --force to write over it")
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page whole, or to the standard output for ``-``."""
+    from .._output import write_whole
+    from ._terminal import write_out
+
+    if str(path) == "-":
+        write_out(page)
+    else:
+        write_whole(path, page)
 
 
 def _same(path: Path, other: Path) -> bool:

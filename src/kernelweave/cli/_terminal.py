@@ -7,12 +7,13 @@ characters in them: it can be made to hide lines, to change its title or to fill
 from __future__ import annotations
 
 import json
+import sys
 import warnings
 from typing import Any
 
 import click
 
-__all__ = ["Commands", "on_one_line", "say", "say_json", "visible"]
+__all__ = ["Commands", "on_one_line", "say", "say_json", "visible", "write_out"]
 
 
 def visible(text: str) -> str:
@@ -47,6 +48,12 @@ def say(text: str, *, err: bool = False, nl: bool = True) -> None:
 def say_json(facts: Any, indent: int | None = 1) -> None:
     """Print one JSON object for machines; it is plain ASCII without control characters."""
     click.echo(json.dumps(facts, indent=indent).replace("\x7f", "\\u007f"))
+
+
+def write_out(text: str) -> None:
+    """Write a result, for which ``-`` was given, to the standard output as it is: programs read it, not a terminal."""
+    sys.stdout.flush()
+    sys.stdout.buffer.write(text.encode())
 
 
 class Commands(click.Group):

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
-import sys
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._components import nearest
+from ..exceptions import DegenerateModelWarning
 from ._columns import (
+    MISSING,
     blank_absent,
     check_columns,
     column_kinds,
@@ -18,8 +21,12 @@ from ._columns import (
     view_steps,
     views_and_kernels,
 )
+from ._delimited import Format
+from ._estimator import estimator_for
 from ._files import matrix_names, read_matrices, read_table
 from ._note import Note
+from ._options import Options, named_kernels
+from ._remarks import Remarks
 from ._views import View, join_files, read_views, views_of_groups, views_of_options
 
 if TYPE_CHECKING:
@@ -30,39 +37,14 @@ __all__ = [
     "Trained",
     "cut_into_folds",
     "gram_matrices",
+    "groups_of",
     "new_samples_for",
-    "progress_bar",
     "targets_of",
     "train",
 ]
 
 #: whole numbers with at most so many different values are classes
 MOST_CLASSES = 20
-
-
-@dataclass(frozen=True)
-class Options:
-    """What ``kernelweave fit`` was asked for."""
-
-    data: Path
-    target: str
-    views_file: Path | None = None
-    views: tuple[str, ...] = ()
-    kernels: str | None = None
-    gram: tuple[Path, ...] = ()
-    C: str = "cv"
-    norm: str = "l1"
-    loss: str | None = None
-    noise_rate: str | None = None
-    task: str = "auto"
-    drop: tuple[str, ...] = ()
-    identity: str | None = None
-    tol: float = 1e-3
-    verbose: int = 0
-    missing: str = "error"
-    gmt: Path | None = None
-    groups: Path | None = None
-    min_size: int = 1
 
 
 @dataclass
@@ -74,42 +56,78 @@ class Trained:
     y: Any
     note: Note
     ids: list[str] = field(default_factory=list)
+    groups: Any = None
     warnings: list[str] = field(default_factory=list)
     notes: list[str] = field(default_factory=list)
 
 
 def train(options: Options) -> Trained:
     """Read, check, build and fit."""
-    frame = read_table(options.data)
+    remarks = Remarks()
+    read = partial(read_table, form=options.form, remarks=remarks)
+    frame = read(options.data)
     views, identity = _views(options)
     identity = options.identity or identity
-    if options.missing != "error" and not views:
-        raise ValueError("--missing is about views: name them with --view or --views")
-    frame = join_files(frame, views, identity, options.missing)
+    frame = join_files(frame, views, identity, options.missing, read)
     y, task = _target(frame, options)
-    if identity is not None and identity not in frame:
-        raise ValueError(f"{options.data} has no column {identity!r} for --id")
+    for option, column in (("--id", identity), ("--fold-groups", options.fold_groups)):
+        if column is not None and column not in frame:
+            raise ValueError(
+                f"{options.data} has no column {column!r} for {option}.{nearest(column, list(frame.columns))}"
+            )
     ids = [str(value) for value in (frame[identity] if identity else range(len(frame)))]
-    note = Note(options.data.name, options.target, task, identity, len(frame), missing=options.missing)
+    note = Note(
+        options.data.name, options.target, task, identity, len(frame),
+        missing=options.missing, fold_groups=options.fold_groups, na=list(options.form.missing), folds=options.folds,
+    )  # fmt: skip
+    groups = groups_of(frame, note)
     steps: list[Any] = []
     notes: list[str] = []
     if options.gram:
         X, note.gram = gram_matrices(options.gram, len(frame), options.data)
         kernels = "precomputed"
+        remarks.only([])
     else:
-        X, steps, kernels = _columns(frame, views, options, identity, note, notes)
-    last = _estimator(kernels, task, options, y)
+        X, steps, kernels = _columns(frame, views, options, identity, note, notes, remarks)
+    note.reading = remarks.as_dict()
+    last = estimator_for(kernels, task, options, y, groups)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        if task == "regression" and options.C == "cv":
-            last.C = _best_C(*cut_into_folds(_joined(steps, last), X, note), y)
-            note.C = last.C
-        model = _joined(steps, last).fit(X, y)
+        model = _fitted(steps, last, X, y, groups)
     if options.gram:
         _last(model).kernel_names_[:] = note.gram
     # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
-    said = [str(warning.message) for warning in caught if "kernelweave" in warning.category.__module__]
-    return Trained(model, X, y, note, ids, list(dict.fromkeys(said)), notes)
+    said = [
+        str(warning.message)
+        for warning in caught
+        if "kernelweave" in warning.category.__module__
+        and not issubclass(
+            warning.category, DegenerateModelWarning
+        )  # among the facts: the fit itself is sound
+    ]
+    notes = [*remarks.lines(), *notes]
+    return Trained(model, X, y, note, ids, groups, list(dict.fromkeys(said)), notes)
+
+
+def _fitted(steps: list[Any], last: Any, X: Any, y: Any, groups: Any) -> Any:
+    """Fit the estimator behind its steps; groups reach its own folds, where it has any."""
+    model = _joined(steps, last)
+    if groups is None or not hasattr(last, "cv"):
+        return model.fit(X, y)
+    return model.fit(X, y, **{"model__groups" if steps else "groups": groups})
+
+
+def groups_of(frame: Any, note: Note) -> Any:
+    """Return what rows are held out together, None where nothing says so."""
+    if note.fold_groups is None:
+        return None
+    values = frame[note.fold_groups]
+    if values.isna().any():
+        raise ValueError(
+            f"column {note.fold_groups!r} of --fold-groups is missing in {int(values.isna().sum())} rows: give every "
+            "row a group"
+        )
+    return values.map(str).to_numpy(dtype=object)
 
 
 def _joined(steps: list[Any], last: Any) -> Any:
@@ -123,19 +141,13 @@ def _last(model: Any) -> Any:
 
 
 def _views(options: Options) -> tuple[list[View], str | None]:
-    given = [
-        name
-        for name, value in (
-            ("--views", options.views_file), ("--view", options.views),
-            ("--kernels", options.kernels), ("--gram", options.gram),
-            ("--gmt", options.gmt), ("--groups", options.groups),
-        ) if value
-    ]  # fmt: skip
-    if len(given) > 1:
-        raise ValueError(f"{given[0]} and {given[1]} both say what the kernels are: give one of them")
     if options.views_file is not None:
         return read_views(options.views_file)
-    return views_of_options(options.views), None
+    views = views_of_options(options.views)
+    if views and options.kernels is not None:
+        for view in views:
+            view.kernels = named_kernels(options.kernels)
+    return views, None
 
 
 def _target(frame: Any, options: Options) -> tuple[Any, str]:
@@ -143,8 +155,6 @@ def _target(frame: Any, options: Options) -> tuple[Any, str]:
     import pandas as pd
 
     if options.target not in frame:
-        from .._components import nearest
-
         raise ValueError(
             f"{options.data} has no column {options.target!r} for --target."
             f"{nearest(options.target, list(frame.columns))}"
@@ -171,15 +181,20 @@ def _target(frame: Any, options: Options) -> tuple[Any, str]:
 
 
 def _columns(
-    frame: Any, views: list[View], options: Options, identity: str | None, note: Note, notes: list[str]
+    frame: Any,
+    views: list[View],
+    options: Options,
+    identity: str | None,
+    note: Note,
+    notes: list[str],
+    remarks: Remarks,
 ) -> tuple[Any, list[Any], Any]:
     """Return the samples, the steps before the model, and the kernels on the columns that these steps produce."""
-    from .. import kernels as kw
 
     unknown = [name for name in options.drop if name not in frame]
     if unknown:
         raise ValueError(f"there is no column {unknown[0]!r} to --drop")
-    left_out = {options.target, identity, *options.drop}
+    left_out = {options.target, identity, options.fold_groups, *options.drop}
     columns = [column for column in frame.columns if column not in left_out]
     if not columns:
         raise ValueError(f"{options.data} has no column beside the target to learn from")
@@ -191,10 +206,12 @@ def _columns(
     for view in views:
         view.pick(columns)
     used = list(dict.fromkeys(column for view in views for column in view.picked))
-    kinds = column_kinds(frame, used)
-    table = check_columns(frame, kinds)
+    kinds = column_kinds(frame, used, remarks)
+    table = check_columns(frame, kinds, remarks)
+    remarks.only(used)
     note.views = {view.name: view.picked for view in views} if named else {}
     note.columns = kinds
+    note.categories = {c: sorted(set(table[c])) for c, kind in kinds.items() if kind == "categories"}
     if options.missing != "error":
         transformer, kernels = view_steps(table, kinds, views)
         return blank_absent(frame, table, note.views), [("columns", transformer)], kernels
@@ -203,9 +220,18 @@ def _columns(
     if named:
         kernels = views_and_kernels(views, starts)
     else:
-        default = options.kernels in (None, "default")
-        kernels = kw.default_bank() if default else kw.preset(str(options.kernels))
+        kernels = _bank(options.kernels)
     return table, [("columns", transformer)], kernels
+
+
+def _bank(text: str | None) -> Any:
+    """Return kernels on all columns: the default, kernels by name, or a preset."""
+    from .. import kernels as kw
+
+    if text in (None, "default"):
+        return kw.default_bank()
+    names = named_kernels(str(text))
+    return View("all features", kernels=names).spec() if names else kw.preset(str(text))
 
 
 def _groups(options: Options) -> Groups | None:
@@ -244,91 +270,20 @@ def cut_into_folds(model: Any, X: Any, note: Note) -> tuple[Any, Any]:
     return clone(model).set_params(kernels=kw.held(X, note.gram)), np.arange(len(X[0]))
 
 
-def _estimator(kernels: Any, task: str, options: Options, y: Any) -> Any:
-    from .. import MKLClassifier, MKLClassifierCV, MKLRegressor, NoisyLabelMKLClassifier
-
-    settings: dict[str, Any] = {"tol": options.tol, "verbose": options.verbose}
-    if options.noise_rate is not None and options.missing != "error":
-        raise ValueError(
-            "--noise-rate and --missing do not go together: complete or leave out one of the two"
-        )
-    if options.noise_rate is not None:
-        if task == "regression":
-            raise ValueError("--noise-rate is about wrong labels: the target here is a number")
-        rate = (
-            options.noise_rate
-            if options.noise_rate == "estimate"
-            else _number("--noise-rate", options.noise_rate)
-        )
-        return NoisyLabelMKLClassifier(kernels, noise_rate=rate, **settings)
-    settings |= {"norm": _norm(options.norm), "missing": options.missing}
-    if options.loss is not None:
-        settings["loss"] = options.loss
-    if task == "regression":
-        return MKLRegressor(kernels, C=1.0 if options.C == "cv" else _number("--C", options.C), **settings)
-    if options.C == "cv":
-        return MKLClassifierCV(kernels, cv=_folds(y), **settings)
-    return MKLClassifier(kernels, C=_number("--C", options.C), **settings)
-
-
-def _folds(y: Any) -> int:
-    import numpy as np
-
-    rarest = int(np.unique(y, return_counts=True)[1].min())
-    if rarest < 2:
-        raise ValueError(
-            "--C cv needs at least two rows of every class: leave the rare class out, or give a number"
-        )
-    return min(5, rarest)
-
-
-def _best_C(model: Any, X: Any, y: Any) -> float:
-    """C of a regression by five-fold cross-validation of the whole pipeline; interrupted, the best so far."""
-    import numpy as np
-    from sklearn.model_selection import cross_val_score
-
-    from .._numerics.deadline import interrupted
-
-    name = "model__C" if hasattr(model, "steps") else "C"
-    scores: dict[float, float] = {}
-    for C in np.logspace(-2, 3, 6):
-        score = cross_val_score(model.set_params(**{name: C}), X, y, cv=5, scoring="neg_mean_squared_error")
-        if interrupted():
-            break
-        scores[float(C)] = float(np.mean(score))
-    if not scores:
-        raise KeyboardInterrupt
-    return max(scores, key=lambda C: scores[C])
-
-
-def _number(option: str, text: str) -> float:
-    try:
-        return float(text)
-    except ValueError:
-        raise ValueError(f"{option} takes a number, got {text!r}") from None
-
-
-def _norm(text: str) -> Any:
-    """A number, a name, or a norm where parameters follow the name."""
-    from ..norms import norm_from_text
-
-    if ":" in text:
-        return norm_from_text(text)
-    try:
-        return float(text)
-    except ValueError:
-        return text
-
-
 def new_samples_for(
     note: Note,
     data: Path | None,
     views_file: Path | None = None,
     gram: Sequence[Path] = (),
     view_files: Sequence[str] = (),
-) -> tuple[Any, Any]:
-    """Samples for a model from a new table or from rows of kernel matrices; and the table, if there is one."""
-    frame = None if data is None else read_table(data)
+    form: Format | None = None,
+) -> tuple[Any, Any, Remarks]:
+    """Samples for a model from a new table or from rows of kernel matrices; the table, if there is one; remarks."""
+    remarks = Remarks()
+    texts = [column for column, kind in note.columns.items() if kind == "categories"]
+    form = replace(form or Format(), missing=tuple(note.na))
+    read = partial(read_table, form=form, remarks=remarks, texts=texts)
+    frame = None if data is None else read(data)
     if note.gram:
         rows = read_matrices(gram)
         if len(rows) != len(note.gram):
@@ -336,42 +291,39 @@ def new_samples_for(
                 f"the model stands on {len(note.gram)} kernel matrices ({', '.join(note.gram)}): give as many "
                 f"with --gram, new rows against the {note.rows} training samples; got {len(rows)}"
             )
-        return rows, frame
+        remarks.only([])
+        return rows, frame, remarks
     if gram:
         raise ValueError("the model was fitted on columns, not on kernel matrices: leave --gram away")
     if frame is None:
         raise ValueError("give a table of new samples")
     if views_file is not None:
         views, identity = read_views(views_file)
-        frame = join_files(frame, views, identity, note.missing)
-    frame = join_files(frame, views_of_options(view_files), note.id, note.missing)
+        frame = join_files(frame, views, identity, note.missing, read)
+    frame = join_files(frame, views_of_options(view_files), note.id, note.missing, read)
     if note.missing == "error":
-        return check_columns(frame, note.columns), frame
-    for columns in note.views.values():  # a view of which there is no column is missing for everybody
-        if not any(column in frame for column in columns):
-            frame = frame.assign(**dict.fromkeys(columns, float("nan")))
-    return blank_absent(frame, check_columns(frame, note.columns), note.views), frame
+        table = check_columns(frame, note.columns, remarks, note.views)
+        refuse_absent(frame, note.views, fitting=False)
+    else:
+        for columns in note.views.values():  # a view of which there is no column is missing for everybody
+            if not any(column in frame for column in columns):
+                frame = frame.assign(**dict.fromkeys(columns, float("nan")))
+        table = blank_absent(frame, check_columns(frame, note.columns, remarks, note.views), note.views)
+    remarks.only(note.columns)
+    for column, known in note.categories.items():
+        unknown = int((~table[column].isin([*known, MISSING]) & table[column].notna()).sum())
+        if unknown:
+            remarks.unknown_categories[column] = unknown
+    return table, frame, remarks
 
 
-def progress_bar(what: str, quiet: bool) -> Any:
-    """A function of (done, to do) that draws a bar on a terminal and nothing elsewhere."""
-    from tqdm import tqdm
-
-    bar = tqdm(desc=what, disable=quiet or not sys.stderr.isatty(), leave=False)
-
-    def step(done: int, todo: int) -> None:
-        bar.total = todo
-        bar.update(done - bar.n)
-        if done == todo:
-            bar.close()
-
-    return step
-
-
-def targets_of(data: Path, note: Note) -> tuple[Any, list[str], int]:
-    """Targets and names of the rows of the table that a model was fitted on, and their number."""
-    frame = read_table(data)
-    options = Options(data, note.target, task=note.task)
-    y, _ = _target(frame, options)
+def targets_of(data: Path, note: Note, form: Format | None = None) -> tuple[Any, list[str], Any]:
+    """Targets, names and groups of the rows of the table that a model was fitted on."""
+    form = replace(form or Format(), missing=tuple(note.na))
+    frame = read_table(data, form)
+    y, _ = _target(frame, Options(data, note.target, task=note.task))
+    for column in (note.id, note.fold_groups):
+        if column is not None and column not in frame:
+            raise ValueError(f"{data} has no column {column!r}, which the model was fitted with")
     ids = [str(value) for value in (frame[note.id] if note.id else range(len(frame)))]
-    return y, ids, len(frame)
+    return y, ids, groups_of(frame, note)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from inspect import signature
@@ -130,7 +130,7 @@ def views_of_options(options: Sequence[str]) -> list[View]:
     >>> [(view.name, view.columns, view.file) for view in views_of_options(["clinical=age,stage_*", "rna=rna.csv"])]
     [('clinical', ('age', 'stage_*'), None), ('rna', ('*',), 'rna.csv')]
     """
-    from ._files import READABLE
+    from ._files import is_table
 
     views = []
     for option in options:
@@ -138,7 +138,7 @@ def views_of_options(options: Sequence[str]) -> list[View]:
         columns = tuple(pattern.strip() for pattern in patterns.split(",") if pattern.strip())
         if not (equals and name.strip() and columns):
             raise ValueError(f"--view takes NAME=COLUMN,COLUMN,... or NAME=FILE, got {option!r}")
-        from_file = len(columns) == 1 and Path(columns[0]).suffix.lower() in READABLE
+        from_file = len(columns) == 1 and is_table(columns[0])
         views.append(View(name.strip(), file=columns[0]) if from_file else View(name.strip(), columns))
     names = [view.name for view in views]
     if len(set(names)) < len(names):
@@ -158,10 +158,17 @@ def views_of_groups(spec: Groups, columns: Sequence[str]) -> tuple[list[View], s
     return views, str(found)
 
 
-def join_files(frame: Any, views: Sequence[View], identity: str | None, missing: str = "error") -> Any:
+def join_files(
+    frame: Any,
+    views: Sequence[View],
+    identity: str | None,
+    missing: str = "error",
+    read: Callable[[Path], Any] | None = None,
+) -> Any:
     """Put the columns of views with files of their own beside those of the table, row by row of the same id.
 
-    Rows that a file does not have are refused, or empty where ``missing`` says that they will be completed.
+    Rows that a file does not have are refused, or empty where ``missing`` says that they will be completed; ``read``
+    is how files are read.
     """
     from ._files import read_table
 
@@ -174,7 +181,7 @@ def join_files(frame: Any, views: Sequence[View], identity: str | None, missing:
     for view in views:
         if view.file is None:
             continue
-        other = read_table(Path(view.file))
+        other = (read or read_table)(Path(view.file))
         if identity not in other:
             raise ValueError(f"{view.file} has no column {identity!r}")
         if other[identity].duplicated().any():

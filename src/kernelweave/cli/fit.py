@@ -17,19 +17,55 @@ FILE = click.Path(dir_okay=False, path_type=Path)
 class ListOptions(click.Command):
     """A command whose options in ``lists`` take all words up to the next option: ``--gram a.npy b.npy``."""
 
-    lists = ("--gram",)
+    lists = ("--gram", "--norms")
 
     def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
         """Write ``--gram a b`` as ``--gram a --gram b``, which is what click understands."""
         spread: list[str] = []
         current = None
         for word in args:
-            if word.startswith("-"):
+            if word.startswith("-") and word != "-":
                 current = word if word in self.lists else None
                 spread += [] if current else [word]
             else:
                 spread += [current, word] if current else [word]
         return super().parse_args(ctx, spread)
+
+
+def table_options(command: Any) -> Any:
+    """Add the options about how text tables are written."""
+    for option in reversed(
+        [
+            click.option(
+                "--separator",
+                default=None,
+                help="Of columns in text tables, e.g. ';' or tab.  [default: found out]",
+            ),
+            click.option(
+                "--encoding", default=None, help="Of text tables, e.g. latin-1.  [default: found out]"
+            ),
+            click.option(
+                "--decimal",
+                type=click.Choice([".", ","]),
+                default=None,
+                help="Decimal point or comma in text tables.  [default: found out, column by column]",
+            ),
+        ]
+    ):
+        command = option(command)
+    return command
+
+
+def format_of(
+    separator: str | None, encoding: str | None, decimal: str | None, na: tuple[str, ...] = ()
+) -> Any:
+    """Return what is said of how text tables are written."""
+    from ._delimited import Format
+
+    separator = {"tab": "\t", "\\t": "\t"}.get(separator or "", separator)
+    if separator is not None and len(separator) != 1:
+        raise click.UsageError(f"--separator takes one character, or 'tab', got {separator!r}")
+    return Format(separator, encoding, decimal, na)
 
 
 @click.command(cls=ListOptions)
@@ -62,20 +98,39 @@ class ListOptions(click.Command):
     help="Columns that a group of --gmt or --groups must have in the table.",
 )
 @click.option(
-    "--kernels", default=None, help="'default', or a preset: smkl, stpmkl, simplemkl, obscure_mnist."
+    "--kernels",
+    default=None,
+    help="Kernels by name, separated by commas (linear, gaussian or rbf, laplacian, polynomial or poly, cosine), for "
+    "all columns or every --view; or 'default', or a paper's preset: smkl, stpmkl, simplemkl, obscure_mnist.",
 )
 @click.option(
     "--gram", multiple=True, type=FILE, help="Kernel matrices of the rows: NumPy, NPZ or CSV files."
 )
 @click.option(
-    "--C", "C", default="cv", show_default=True, help="Weight of the loss; 'cv' picks it by cross-validation."
+    "--C", "C", default=None, help="Weight of the loss; 'cv' picks it by cross-validation.  [default: cv]"
 )
 @click.option(
     "--norm",
-    default="l1",
-    show_default=True,
+    default=None,
     help="l1 (sparse), a number p, or a name of `kernelweave methods`, with parameters as in elastic_net:0.3, "
-    "at_most:5 or grouped:l1,2 (groups are the views).",
+    "at_most:5 or grouped:l1,2 (groups are the views).  [default: l1]",
+)
+@click.option(
+    "--norms",
+    multiple=True,
+    metavar="NORM ...",
+    help="Norms to choose among, e.g. --norms l1 1.5 uniform.",
+)
+@click.option(
+    "--scoring",
+    default=None,
+    help="What C and norm are chosen by, a name of scikit-learn.  [default: accuracy, or r2]",
+)
+@click.option(
+    "--class-weight",
+    default=None,
+    metavar="balanced|CLASS=WEIGHT,...",
+    help="Weights of the classes in the loss.",
 )
 @click.option(
     "--loss",
@@ -92,7 +147,16 @@ class ListOptions(click.Command):
 )
 @click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
 @click.option(
+    "--na", multiple=True, metavar="TEXT", help="A text for a missing cell, e.g. '?'; may be repeated."
+)
+@click.option(
     "--id", "identity", default=None, metavar="COLUMN", help="Column that names the rows; not learnt from."
+)
+@click.option(
+    "--fold-groups",
+    default=None,
+    metavar="COLUMN",
+    help="Rows with the same value here (those of one patient) are held out together; not learnt from.",
 )
 @click.option(
     "--tol", type=float, default=1e-3, show_default=True, help="Relative duality gap at which to stop."
@@ -100,17 +164,24 @@ class ListOptions(click.Command):
 @click.option("--model", type=FILE, default=None, help="Where the model goes, e.g. model.skops.")
 @click.option("--report", "report_to", type=FILE, default=None, help="Where a report goes, e.g. report.html.")
 @click.option(
-    "--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds for the report."
+    "--folds",
+    type=click.IntRange(min=2),
+    default=5,
+    show_default=True,
+    help="Folds of the cross-validation and of the report.",
 )
+@table_options
 @click.option("--force", is_flag=True, help="Write over existing files.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 @click.option("--quiet", is_flag=True, help="No progress bars.")
 def fit(
     data: Path, target: str, views_file: Path | None, views: tuple[str, ...], missing: str,
     gmt: Path | None, groups: Path | None, min_size: int, kernels: str | None,
-    gram: tuple[Path, ...], C: str, norm: str, loss: str | None, noise_rate: str | None, task: str,
-    drop: tuple[str, ...], identity: str | None, tol: float, model: Path | None, report_to: Path | None,
-    folds: int, force: bool, as_json: bool, quiet: bool,
+    gram: tuple[Path, ...], C: str | None, norm: str | None, norms: tuple[str, ...], scoring: str | None,
+    class_weight: str | None, loss: str | None, noise_rate: str | None, task: str, drop: tuple[str, ...],
+    na: tuple[str, ...], identity: str | None, fold_groups: str | None, tol: float, model: Path | None,
+    report_to: Path | None, folds: int, separator: str | None, encoding: str | None, decimal: str | None,
+    force: bool, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Learn kernel weights and a classifier (or a regression function) from the table DATA.
 
@@ -122,10 +193,14 @@ def fit(
         --missing predict --model model.skops
     kernelweave fit labels.csv --target label --gram k1.npy k2.npy --C 10 --model model.skops
     kernelweave fit data.parquet --target label --noise-rate estimate --report report.html
+    kernelweave fit visits.csv.gz --target sick --fold-groups patient --scoring balanced_accuracy \\
+        --class-weight balanced --norms l1 2 uniform --report report.html
 
-    DATA is a CSV, TSV, Parquet, NPZ or NumPy file.  Numbers are standardised and missing ones replaced by the median;
-    texts become columns of zeros and ones, a missing one being a category of its own.  What cannot be treated so
-    (dates, texts that hardly repeat, empty columns) is refused with the column's name: --drop it.
+    DATA is a CSV, TSV (also compressed, .csv.gz), Parquet, NPZ or NumPy file, or - for a text table on the standard
+    input.  Separator, encoding and decimal commas of text tables are found out, and said where they are unusual.
+    Numbers are standardised and missing ones replaced by the median; texts become columns of zeros and ones, a missing
+    one being a category of its own.  What cannot be treated so (dates, texts that hardly repeat, empty columns) is
+    refused with the column's name: --drop it.
 
     \b
     Exit codes: 0 done; 1 the data or the model file do not fit; 2 the command is wrong;
@@ -137,30 +212,36 @@ def fit(
 
     if model is None and report_to is None and not as_json:
         raise click.UsageError("nothing to do: give --model, --report or --json")
+    if model is not None and str(model) == "-":
+        raise click.UsageError("--model is a file: a model cannot be written to the standard output")
+    if str(report_to) == "-" and as_json:
+        raise click.UsageError("--report - and --json both write to the standard output: give one a file")
     read = (*gram, *(path for path in (gmt, groups) if path is not None))
     inputs = input_files(data, views_file, read, views=views)
     check_outputs({"--model": model, "--report": report_to}, inputs, force)
     from .. import __version__
     from .._numerics.interrupts import one_interrupt
     from ..persistence import save
-    from ._describe import describe
-    from ._training import Options, train
+    from ._describe import FACTS, describe
+    from ._options import Options, check_options
+    from ._training import train
 
     quiet = quiet or as_json
     options = Options(
-        data, target, views_file, views, kernels, gram, C, norm, loss, noise_rate, task, drop, identity, tol,
-        verbose=int(not quiet and sys.stderr.isatty()), missing=missing,
-        gmt=gmt, groups=groups, min_size=min_size,
+        data, target, views_file, views, kernels, gram, C, norm, norms, loss, scoring, class_weight, noise_rate, task,
+        drop, identity, fold_groups, folds, tol, verbose=int(not quiet and sys.stderr.isatty()), missing=missing,
+        gmt=gmt, groups=groups, min_size=min_size, form=format_of(separator, encoding, decimal, na),
     )  # fmt: skip
+    check_options(options)
     with plain_errors(), one_interrupt() as work:
         trained = train(options)
         work.winding_up = True  # the model is written even where Ctrl-C is pressed again
         trained.note.command = _command()
         note = trained.note.as_dict()
+        facts: dict[str, Any] = describe(trained.model, {"kernelweave": __version__, "note": note})
         # before the report: one that fails, or is interrupted, does not lose the fit
         if model is not None:
-            save(trained.model, model, note=note)
-        facts: dict[str, Any] = describe(trained.model, {"kernelweave": __version__, "note": note})
+            save(trained.model, model, note=note | {FACTS: facts})
     facts["written"] = {"model": model and str(model), "report": None}
     kept = f"the model is written to {model}" if model else "nothing was written"
     failed = None
@@ -174,7 +255,7 @@ def fit(
             facts["written"]["report"] = str(report_to)
         except click.ClickException as error:
             failed = facts["report_error"] = error.message
-    _say(facts | {"notes": trained.notes}, trained.warnings, as_json)
+    _say(facts | {"notes": trained.notes}, trained.warnings, as_json, to_stderr=str(report_to) == "-")
     if failed is not None:
         raise click.ClickException(f"there is no report ({kept}): {failed}")
     if trained.warnings:
@@ -183,29 +264,32 @@ def fit(
 
 def _write_report(trained: Any, path: Path, folds: int, title: str, quiet: bool) -> None:
     """Refit on folds and write the page."""
-    from .._output import write_whole
     from ..report import make_report
-    from ._training import cut_into_folds, progress_bar
+    from ._outputs import write_page
+    from ._progress import progress_line
+    from ._training import cut_into_folds
 
     page = make_report(
         trained.model, trained.X, trained.y, refit=cut_into_folds(trained.model, trained.X, trained.note),
-        n_folds=folds, note=trained.note.as_dict(), row_names=trained.ids, title=title,
-        progress=progress_bar("report", quiet),
+        n_folds=folds, groups=trained.groups, note=trained.note.as_dict(), row_names=trained.ids, title=title,
+        progress=progress_line("report", quiet),
     )  # fmt: skip
-    write_whole(path, page)
+    write_page(path, page)
 
 
-def _say(facts: dict[str, Any], warnings: list[str], as_json: bool) -> None:
+def _say(facts: dict[str, Any], warnings: list[str], as_json: bool, to_stderr: bool) -> None:
     from ._describe import tell
     from ._terminal import say, say_json
 
     if as_json:
         say_json(facts | {"warnings": warnings})
     else:
-        say(tell(facts))
+        say(tell(facts), err=to_stderr)
         for what, path in facts["written"].items():
-            if path:
-                say(f"{what} written to {path}")
+            if path and path != "-":
+                say(f"{what} written to {path}", err=to_stderr)
+    for finding in facts.get("findings", ()):
+        say(f"finding: {finding}", err=True)
     for note in facts["notes"]:
         say(f"note: {note}", err=True)
     for warning in warnings:
@@ -213,20 +297,21 @@ def _say(facts: dict[str, Any], warnings: list[str], as_json: bool) -> None:
 
 
 def _command() -> str:
-    """The command that was typed, so that it can be typed again."""
+    """Return the command that was typed, so that it can be typed again."""
     import shlex
 
     context = click.get_current_context()
     words = ["kernelweave", str(context.info_name)]
     for parameter in context.command.params:
-        value = context.params.get(str(parameter.name))
+        name = str(parameter.name)
+        value = context.params.get(name)
         if isinstance(parameter, click.Argument):
             words.append(str(value))
-        elif context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE:
+        elif value is not None and context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             option = max(parameter.opts, key=len)
             if option in ("--json", "--quiet", "--force"):
                 continue
-            values = value if isinstance(value, tuple) else (value,)
-            for given in values:
+            for given in value if isinstance(value, tuple) else (value,):
                 words += [option] if getattr(parameter, "is_flag", False) else [option, str(given)]
-    return shlex.join(words)
+    typed = shlex.join(words)
+    return f"{typed}  # the table came from the standard input" if "-" in words else typed

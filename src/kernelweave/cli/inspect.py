@@ -17,6 +17,8 @@ __all__ = ["inspect"]
 def inspect(model: Path, as_json: bool) -> None:
     """Say what a saved MODEL is, which views and kernels it uses, and how close to optimal it is.
 
+    What "kernelweave fit" noted in the file is printed as it stands there; a file without such notes is loaded.
+
     \b
     kernelweave inspect model.skops
     kernelweave inspect model.skops --json
@@ -24,15 +26,24 @@ def inspect(model: Path, as_json: bool) -> None:
     from ._files import plain_errors
 
     with plain_errors():
-        from ._describe import describe, tell
+        from ..persistence import about
+        from ._describe import describe, noted, tell
         from ._note import open_model
+        from ._remarks import Remarks
         from ._terminal import say, say_json
 
-        fitted, label = open_model(model)
-        facts = describe(fitted, label)
+        label = about(model)
+        facts = noted(label)
+        if facts is None:
+            fitted, label = open_model(model)
+            facts = describe(fitted, label)
         text = tell(facts)
+        notes = [f"finding: {sentence}" for sentence in facts.get("findings", ())]
+        notes += [f"note: {line}" for line in Remarks.of(facts.get("reading", {})).lines()]
     if as_json:
         say_json(facts)
     else:
         say(text)
+        for note in notes:
+            say(note)
         say(f"saved by kernelweave {label['kernelweave']}, scikit-learn {label['scikit-learn']}")

@@ -9,7 +9,7 @@ from typing import Any
 import click
 
 from ._note import Note, checked_note, open_model
-from .fit import FILE, ListOptions
+from .fit import FILE, ListOptions, format_of, table_options
 
 __all__ = ["predict"]
 
@@ -18,7 +18,11 @@ __all__ = ["predict"]
 @click.argument("model", type=FILE)
 @click.argument("data", type=FILE, required=False)
 @click.option(
-    "--output", "-o", type=FILE, required=True, help="Where predictions go: CSV, TSV, Parquet or NPZ."
+    "--output",
+    "-o",
+    type=FILE,
+    required=True,
+    help="Where predictions go: CSV, TSV, Parquet, NPZ; - is CSV on the standard output.",
 )
 @click.option("--views", "views_file", type=FILE, help="TOML file, where views come from files of their own.")
 @click.option(
@@ -34,6 +38,7 @@ __all__ = ["predict"]
     type=FILE,
     help="For a model on kernel matrices: new rows against the training samples, in the order of the fit.",
 )
+@table_options
 @click.option("--force", is_flag=True, help="Write over an existing --output.")
 @click.option(
     "--spreadsheet", is_flag=True, help="In CSV and TSV, an apostrophe before texts that look like formulas."
@@ -41,7 +46,8 @@ __all__ = ["predict"]
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def predict(
     model: Path, data: Path | None, output: Path, views_file: Path | None, views: tuple[str, ...],
-    gram: tuple[Path, ...], force: bool, spreadsheet: bool, as_json: bool,
+    gram: tuple[Path, ...], separator: str | None, encoding: str | None, decimal: str | None, force: bool,
+    spreadsheet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Predict the rows of DATA with a saved MODEL.
 
@@ -50,6 +56,7 @@ def predict(
     kernelweave predict model.skops new.parquet -o predictions.parquet
     kernelweave predict model.skops new.csv --view rna=new_rna.csv -o predictions.csv
     kernelweave predict model.skops --gram new1.npy new2.npy -o predictions.csv
+    zcat new.csv.gz | kernelweave predict model.skops - -o - > predictions.csv
 
     The output has a row for each row of DATA, in its order: the column that names the rows (where the model was fitted
     with --id), the prediction, the decision values, and probabilities where the loss has them (logistic).  Names and
@@ -61,22 +68,28 @@ def predict(
 
     check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
     check_writable(output)
+    if str(output) == "-" and as_json:
+        raise click.UsageError("-o - and --json both write to the standard output: give -o a file")
     from ._training import new_samples_for
 
     with plain_errors():
         fitted, label = open_model(model)
         note = checked_note(label, model)
-        X, frame = new_samples_for(note, data, views_file, gram, views)
+        form = format_of(separator, encoding, decimal)
+        X, frame, remarks = new_samples_for(note, data, views_file, gram, views, form)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             table = _predictions(fitted, X, frame, note)
+        for line in remarks.lines():
+            say(f"note: {line}", err=True)
         said = [str(warning.message) for warning in caught if "kernelweave" in warning.category.__module__]
         for sentence in dict.fromkeys(said):
             say(f"warning: {sentence}", err=True)
         write_table(table, output, spreadsheet)
     if as_json:
-        say_json({"rows": len(table), "columns": list(table.columns), "written": str(output)}, indent=None)
-    else:
+        facts = {"rows": len(table), "columns": list(table.columns), "written": str(output)}
+        say_json(facts | {"reading": remarks.as_dict()}, indent=None)
+    elif str(output) != "-":
         say(f"{len(table)} predictions written to {output}")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -16,12 +17,18 @@ if TYPE_CHECKING:
 __all__ = ["reproduce"]
 
 DEFAULT = Path("kernelweave_results")
+#: after so many seconds ``--quick`` begins no run but the first of every part
+QUICK_SECONDS = 60.0
 
 
 @click.command()
 @click.argument("study", required=False)
 @click.option("--only", default=None, help="Some parts only, separated by commas; --list names them.")
-@click.option("--quick", is_flag=True, help="A few repeats of everything; a whole run goes on from there.")
+@click.option(
+    "--quick",
+    is_flag=True,
+    help="The first runs of every part, in one to two minutes; a whole run goes on from there.",
+)
 @click.option("--repeats", type=click.IntRange(min=1), default=None, help="So many repeats of every part.")
 @click.option("--jobs", type=int, default=1, show_default=True, help="Processes; -1 is one per core.")
 @click.option(
@@ -57,12 +64,15 @@ def reproduce(
 
     flags = (f" --only {only}" if only else "") + (" --quick" if quick else "")
     command = f"kernelweave reproduce {study}{flags}" + (f" --repeats {repeats}" if repeats else "")
-    for part in parts:
+    began = time.perf_counter()
+    for number, part in enumerate(parts):
         say(f"\n{part.title}")
+        # what a part leaves of its share is for those after it
+        left = max(QUICK_SECONDS - (time.perf_counter() - began), 0.0) / (len(parts) - number)
         try:
             part.run(
                 study, output, command,
-                repeats=repeats, quick=quick, n_jobs=jobs, restart=restart, say=say,
+                repeats=repeats, quick=quick, n_jobs=jobs, restart=restart, say=say, seconds=left if quick else None,
             )  # fmt: skip
         except KeyboardInterrupt:
             say(

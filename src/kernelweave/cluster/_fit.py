@@ -30,9 +30,9 @@ def fit(client: Any, estimator: Any, X: Any, y: Any, sample_weight: Any = None) 
 
     The answer is that of ``estimator.fit(X, y)``: the same problem, solver and certificate; what is read of the bank is
     read where it lies.  Kernels with explicit features stay on the workers as such where the solver needs no more (a
-    smooth loss with an lp norm: ``lbfgs``), so that n is bounded by the workers' memory alone; other kernels keep m n
-    numbers a row there, or compute them (``storage``).  ``memory_budget`` is that of one worker, half of its limit by
-    default.  ``cluster_`` says what the cluster did.
+    smooth loss: ``lbfgs``, ``proximal_newton``), so that n is bounded by the workers' memory alone; other kernels keep
+    m n numbers a row there, or compute them (``storage``).  ``memory_budget`` is that of one worker, half of its limit
+    by default.  ``cluster_`` says what the cluster did.
 
     Parameters
     ----------

@@ -187,6 +187,10 @@ class FeaturePart(_Part):
         """Features of some rows, in double precision."""
         return self.exact.features_of(rows)
 
+    def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
+        """This part's share of ``A' diag(charge) A``, A these columns of some rows and a column of ones."""
+        return self.exact.gram(rows, charge, columns)
+
     def forward(self, exact: bool, w: Array) -> Array:
         """``Z w``."""
         return self._bank(exact).forward(w)

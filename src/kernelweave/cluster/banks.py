@@ -138,7 +138,7 @@ class ClusterFeatureBank(_OnWorkers, SweptBank):
     """
 
     preferred_solver = "lbfgs"
-    solvers = "solver='lbfgs'"
+    solvers = "solver='lbfgs' or solver='proximal_newton'"
 
     def __init__(self, workers: Workers, bounds: Index, starts: Index, double: bool = True) -> None:
         super().__init__(int(bounds[-1]), starts)
@@ -154,6 +154,14 @@ class ClusterFeatureBank(_OnWorkers, SweptBank):
         blocks = self.workers.ask("features", asked)
         stacked = sp.vstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.concatenate(blocks)
         return stacked[np.argsort(np.concatenate(shares))]
+
+    def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
+        shares = _shares(self.bounds, rows)
+        asked = [
+            (rows[mine] - first, charge[mine], columns)
+            for mine, first in zip(shares, self.bounds[:-1], strict=True)
+        ]
+        return np.asarray(np.sum(self.workers.ask("gram", asked), axis=0))
 
     def forward(self, w: Array) -> Array:
         return np.concatenate(self.workers.ask_all("forward", self.double, w))

@@ -1,8 +1,10 @@
-"""Colours and lines that survive a black-and-white printer, for every picture of the library."""
+"""Colours, lines and labels that survive a black-and-white printer, for every picture of the library."""
 
 from __future__ import annotations
 
-__all__ = ["ACCENT", "FAINT", "INK", "LINES"]
+from typing import Any
+
+__all__ = ["ACCENT", "FAINT", "INK", "LINES", "shorten", "tidy"]
 
 #: dark, middle and light, apart in grey as well as in colour
 INK = "#1b3a57"
@@ -10,3 +12,24 @@ ACCENT = "#c8641e"
 FAINT = "#d9dee3"
 #: line styles for curves that colour alone would not tell apart
 LINES = ("-", "--", "-.", ":", (0, (5, 1)), (0, (1, 1)))
+
+
+def tidy(ax: Any, grid: str) -> None:
+    """Take away the frame that says nothing, and put a light grid behind the data."""
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis=grid, color=FAINT, linewidth=0.8)
+    ax.set_axisbelow(True)
+
+
+def shorten(name: str, most: int = 48) -> str:
+    """Cut a long name in the middle: what kernel it is and what it looks at stand at the two ends.
+
+    Dollars are written so that matplotlib does not take what is between them for a formula.
+
+    >>> shorten("gaussian(width=0.5) on a very long column name", 30)
+    'gaussian(widt...ng column name'
+    """
+    if len(name) > most:
+        head = (most - 3) // 2
+        name = f"{name[:head]}...{name[-(most - 3 - head) :]}"
+    return name.replace("$", r"\$")

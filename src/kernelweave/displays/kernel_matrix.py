@@ -77,20 +77,21 @@ class KernelMatrixDisplay:
         """
         from ..estimators.fitted import function_of, samples_for
         from ..inspection import final_estimator
-        from ..inspection.views import transformed
+        from ..inspection.views import paired, transformed
 
         last = final_estimator(estimator)
         check_is_fitted(last, "weights_")
         terms = {int(term.index[0]): term for term in function_of(last).each()}
         if any(term.kernels.samples is None for term in terms.values()):
             raise ValueError(
-                "from_estimator needs a model that was fitted on samples; draw matrices themselves"
+                "from_estimator needs kernels that are computed from samples: draw matrices themselves; completed "
+                "ones (missing=...) are not kept"
             )
         if last.weights_.ndim != 1:
             raise ValueError("every class has a mixture of its own: draw one kernel, with kernel=...")
         names = [str(name) for name in last.kernel_names_]
         chosen = list(terms) if kernel is None else [_position(kernel, names, terms)]
-        samples = samples_for(last, transformed(estimator, X))
+        samples = samples_for(last, transformed(estimator, X if y is None else paired(estimator, X, y)[0]))
         matrix = sum(
             (1.0 if kernel is not None else float(last.weights_[j])) * normalised(terms[j].kernels, samples)
             for j in chosen

@@ -13,14 +13,16 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._components import fill_in_parameters
 from .._estimating import PlainState, finite_decision
-from ..banks import Bank, CompletedKernels, KernelFunction, support
+from .._numerics.threads import allowed_threads
+from ..banks import Bank, KernelFunction, support
 from ..banks.device_decision import prediction_device
 from ..losses import Loss, make_loss
 from ..problems import Point
+from ..views import samples_and_targets
 from ._bind import Bound, bind
 from ._fitting import Answer, fit_tasks, group_weights, trace_of
 from ._html import FitSummary
-from ._inputs import Training, new_samples, training_inputs
+from ._inputs import Training, is_precomputed, new_samples, training_inputs
 from ._linear import linear_weights
 from ._old_models import function_of_parts
 from ._plan import BankPlan, Plan, dtype_name
@@ -99,6 +101,10 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
             self.missing,
         )
 
+    def _joined(self, X: Samples, y: Column) -> tuple[Samples, Column]:
+        """Return samples in the order of the targets, where both have names, and the targets."""
+        return (X, y) if is_precomputed(self.kernels) else samples_and_targets(X, y)
+
     def _training(self, X: Samples, plan: BankPlan, n_targets: int) -> Training:
         """Check the samples, and that there are as many as targets."""
         training = training_inputs(self, X, self.kernels, plan, n_targets, self.device)
@@ -159,9 +165,9 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
         self.bank_bytes_ = bound.bank.nbytes
         self._kind = bound.training.kind
         self._keep_where_there("kernels_", bound.kernels.kernels or None)
-        told = bound.kernels.told() if isinstance(bound.kernels, CompletedKernels) else (None, None)
-        self._keep_where_there("view_predictability_", told[0])
-        self._keep_where_there("missing_patterns_", told[1])
+        lacking = bound.kernels.who_lacks_what()
+        self._keep_where_there("view_predictability_", lacking.predictability)
+        self._keep_where_there("missing_patterns_", lacking.patterns)
 
     def _keep_where_there(self, name: str, value: object) -> None:
         """Set an attribute that not every fit has; an earlier fit's is forgotten."""
@@ -190,7 +196,8 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
         check_is_fitted(self, "dual_coef_")
         # half precision is for storing a bank: prediction computes in single precision then
         dtype = "float32" if dtype_name(self.dtype) in ("float16", "bfloat16") else self.dtype
-        with np.errstate(over="ignore", invalid="ignore"):  # told in a sentence
+        quiet = np.errstate(over="ignore", invalid="ignore")  # told in a sentence
+        with quiet, allowed_threads(self.n_jobs):
             new = new_samples(self, X, self._kind)
             return finite_decision(self._function(new, np.dtype(dtype), prediction_device(self.device, X)))
 

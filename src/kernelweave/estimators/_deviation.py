@@ -56,7 +56,8 @@ def deviations(function: KernelFunction, spread: Spread, new: Samples) -> Array:
     term = function.terms[0]
     if not isinstance(term.kernels, BoundKernels):
         raise ValueError(
-            "predict(return_std=True) needs kernels that are computed from samples kept in memory"
+            "predict(return_std=True) needs kernels that are computed from samples kept in memory, and not completed "
+            "ones (missing=...)"
         )
     kernels = term.kernels
     used = np.flatnonzero(spread.weight > 0) if kernels.normaliser.center else spread.support

@@ -5,19 +5,31 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..banks import Bank
 from ..banks.memory import parse_bytes, refuse
-from ..evidence import Choice, Criterion, Design, Folds, LeaveOneOut, Reml, choose_weights
+from ..evidence import (
+    Choice,
+    Components,
+    Criterion,
+    Design,
+    Folds,
+    LeaveOneOut,
+    Reml,
+    batch_size,
+    choose_weights,
+    variance_components,
+)
 from ..exceptions import KernelWeaveWarning
 from ..problems import Certificate
 from ._plan import Plan
-from ._types import Array, Codes
+from ._types import Array, Codes, Device
 
-__all__ = ["EVIDENCE", "Evidence", "by_evidence", "criterion_of"]
+__all__ = ["EVIDENCE", "Evidence", "by_evidence", "criterion_of", "refuse_too_many"]
 
 EVIDENCE = ("reml", "loo", "folds")
 
@@ -38,6 +50,9 @@ class Evidence:
     noise : array of shape (t,)
         Estimated variance of the noise of a sample of weight one.
     choice : Choice
+        Without its coefficients.
+    components : Components, optional
+        Of a target that stands alone, by REML.
     """
 
     weights: Array
@@ -48,6 +63,7 @@ class Evidence:
     dual: Array
     noise: Array
     choice: Choice
+    components: Components | None = None
 
     @property
     def alpha(self) -> Array:
@@ -77,27 +93,28 @@ def _rounding(primal: Array) -> float:
     return float(np.finfo(float).tiny + 1e-13 * np.max(np.abs(primal), initial=0.0))
 
 
-def criterion_of(name: str, folds: Callable[[], list[tuple[Codes, Codes]]], weight: Array) -> Criterion:
-    """Return the criterion of a name; ``folds`` makes the splits of all samples where they are needed."""
-    if name == "reml":
-        return Reml()
-    if name == "loo":
-        return LeaveOneOut()
-    n, used = weight.size, np.flatnonzero(weight > 0)
-    position = np.full(n, -1)
-    position[used] = np.arange(used.size)
-    parts = []
-    for train, test in folds():
+def criterion_of(
+    name: str, splits: list[tuple[Codes, Codes]], n: int
+) -> Callable[[NDArray[np.bool_]], Criterion]:
+    """Return what makes the criterion of a name for some of n samples; ``splits`` are those of all of them."""
+    if name != "folds":
+        return lambda used: Reml() if name == "reml" else LeaveOneOut()
+    for train, test in splits:
         if np.union1d(train, test).size != n:
             raise ValueError(
                 "criterion='folds' leaves a fold out and fits all other samples, which these splits do not: for blocks "
                 "of time take KFold(shuffle=False)"
             )
-        parts.append(position[test][position[test] >= 0])
-    parts = [part for part in parts if part.size]
-    if np.unique(np.concatenate(parts)).size != sum(part.size for part in parts):
+    tests = [test for _, test in splits]
+    if np.unique(np.concatenate(tests)).size != sum(test.size for test in tests):
         raise ValueError("criterion='folds' needs folds that do not overlap: no repeated or shuffled splits")
-    return Folds(parts)
+
+    def folds_of(used: NDArray[np.bool_]) -> Criterion:
+        position = np.where(used, np.cumsum(used) - 1, -1)
+        parts = [position[test][position[test] >= 0] for test in tests]
+        return Folds([part for part in parts if part.size])
+
+    return folds_of
 
 
 def by_evidence(
@@ -105,37 +122,109 @@ def by_evidence(
     plan: Plan,
     Y: Array,
     weight: Array,
-    criterion: Criterion,
+    criterion: Callable[[NDArray[np.bool_]], Criterion],
     targets_in_batch: int | None,
+    device: Device = None,
 ) -> Evidence:
-    """Choose weights for the targets ``(n, t)``, and certify the ridge regressions with them."""
-    used = np.flatnonzero(weight > 0)
-    stack = _matrices(bank, used, plan)
-    if criterion.name == "loo":
-        _warn_of_repeated_rows(stack)
-    design = Design.of(stack, weight[used], plan.fit_intercept)
-    targets = Y[used]
-    with _progress(plan.verbose, Y.shape[1]) as progress:
-        choice = choose_weights(design, targets, criterion, targets_in_batch, progress)
-    weights = choice.weights * design.scale
-    total = weights.sum(axis=1)
-    shares = weights / np.where(total > 0, total, 1.0)[:, None]
-    beta = np.zeros(Y.shape)
-    beta[used] = (design.root[:, None] * choice.coef) * total
-    decision = _decision(stack, shares, beta[used])
-    intercept = np.zeros(Y.shape[1])
-    if plan.fit_intercept:
-        intercept = weight[used] @ (targets - decision) / np.sum(weight)
-    noise = np.sum(design.targets(targets) * choice.coef, axis=0) / max(design.freedom, 1)
-    primal, dual = _bounds(targets, beta[used], decision, intercept, 0.5 * total, weight[used])
-    return Evidence(shares, beta, intercept, 0.5 * total, primal, dual, noise, choice)
+    """Choose weights for the targets ``(n,)`` or ``(n, t)``, and certify the ridge regressions with them.
+
+    Targets that lack the same samples go together.  One target alone leaves the lattice that many share, and REML then
+    has standard errors.
+    """
+    alone, table = Y.ndim == 1, Y.reshape(len(Y), -1)
+    n, t = table.shape
+    # the coefficients of the choice are kept as beta alone
+    out = Evidence(np.zeros((t, bank.m)), np.zeros((n, t)), *np.zeros((5, t)), Choice.empty(bank.m, 0, t))
+    patterns, which = np.ones((1, n), dtype=bool), np.zeros(t, dtype=np.intp)
+    if not np.all(np.isfinite(table)):
+        patterns, which = np.unique(np.isfinite(table).T, axis=0, return_inverse=True)
+    with _progress(plan.verbose, t) as progress:
+        for p, known in enumerate(patterns):
+            at = np.flatnonzero(which.ravel() == p)
+            used = known & (weight > 0)
+            if not np.any(used):
+                raise ValueError(f"target {at[0]} has no value at samples that have weight: leave it out")
+            fit = _Fit(bank, plan, used, weight, criterion(used), device)
+            # a view where nothing is missing: targets are many
+            targets = table if len(patterns) == 1 else table[:, at]
+            components = fit.choose(targets, out, at, targets_in_batch, progress, alone)
+    return replace(out, components=components)
+
+
+class _Fit:
+    """Targets that are known at the same samples, on a design of these."""
+
+    def __init__(
+        self,
+        bank: Bank,
+        plan: Plan,
+        used: NDArray[np.bool_],
+        weight: Array,
+        criterion: Criterion,
+        device: Device,
+    ) -> None:
+        self.rows = np.flatnonzero(used)
+        self.weight, self.intercept = weight[self.rows], plan.fit_intercept
+        self.stack = _matrices(bank, self.rows, plan)
+        self.criterion = criterion
+        if criterion.name == "loo":
+            _warn_of_repeated_rows(self.stack)
+        self.design = Design.of(self.stack, self.weight, plan.fit_intercept, single=True)
+        self.placed = self.design if device is None else self.design.on(device)
+
+    def choose(
+        self,
+        Y: Array,
+        out: Evidence,
+        at: Codes,
+        targets_in_batch: int | None,
+        progress: Callable[[int], object] | None,
+        alone: bool,
+    ) -> Components | None:
+        """Choose for the targets at some places, batch by batch, and write what was found; return the components."""
+        size = targets_in_batch or batch_size(self.placed)
+        for first in range(0, at.size, size):
+            part = Y[self.rows, first : first + size]
+            choice = choose_weights(self.placed, part, self.criterion, None, progress, exact=alone)
+            self._keep(part, choice, out, at[first : first + size])
+        if alone and self.criterion.name == "reml" and choice.status[0] != "constant":
+            return variance_components(self.design, choice.weights[0], part[:, 0])
+        return None
+
+    def _keep(self, Y: Array, choice: Choice, out: Evidence, at: Codes) -> None:
+        """Write the ridge regressions with the chosen weights to their places, and what bounds their objectives."""
+        design, weight = self.design, self.weight
+        out.choice.put(at, choice)
+        weights = choice.weights * design.scale
+        total = weights.sum(axis=1)
+        out.weights[at] = shares = weights / np.where(total > 0, total, 1.0)[:, None]
+        out.C[at] = 0.5 * total
+        out.noise[at] = np.sum(design.targets(Y) * choice.coef, axis=0) / max(design.freedom, 1)
+        beta = (design.root[:, None] * choice.coef) * total
+        decision, intercept = _decision(self.stack, shares, beta), np.zeros(at.size)
+        if self.intercept:
+            intercept = weight @ (Y - decision) / np.sum(weight)
+        out.beta[np.ix_(self.rows, at)], out.intercept[at] = beta, intercept
+        out.primal[at], out.dual[at] = _bounds(Y, beta, decision, intercept, 0.5 * total, weight)
+
+
+def refuse_too_many(Y: Array, plan: Plan) -> None:
+    """Raise where targets and their coefficients do not fit into memory, before anything is computed."""
+    # the targets, the coefficients of the model and of its function, and what is under way
+    needed, budget = 4 * 8 * Y.size, parse_bytes(plan.bank.memory_budget)
+    if needed > budget:
+        few = max(1, budget // (4 * 8 * len(Y)))
+        raise refuse(
+            f"{Y.size // len(Y):,} targets of {len(Y):,} samples, four times over,", needed, budget,
+            [f"fits of {few:,} targets at a time, which do not depend on each other", "a larger memory_budget"],
+        )  # fmt: skip
 
 
 def _matrices(bank: Bank, used: Codes, plan: Plan) -> Array:
     """Return the kernels of the bank as an array ``(m, n, n)``, or refuse what does not fit."""
     if bank.on_device or bank.streams or bank.cluster_cost is not None:
         raise ValueError(
-            "weights by evidence need kernels in memory: leave out device and storage, or take criterion='convex'"
+            "weights by evidence need kernels in memory: leave out storage, or take criterion='convex'"
         )
     needed, budget = 3 * 8 * bank.m * used.size**2, parse_bytes(plan.bank.memory_budget)
     if needed > budget:

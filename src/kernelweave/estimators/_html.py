@@ -8,6 +8,8 @@ from typing import Any
 import numpy as np
 from sklearn.utils import estimator_html_repr
 
+from .._components import ShownInNotebooks
+
 __all__ = ["FitSummary"]
 
 TOP = 8
@@ -16,14 +18,11 @@ LOOKS = "font-size:90%;margin:.5em 0 0 .25em"
 BAR = "display:inline-block;height:.7em;vertical-align:middle;background:#4a7fb0"
 
 
-class FitSummary:
+class FitSummary(ShownInNotebooks):
     """Adds a summary of the fit to the diagram of an estimator with weights and a certificate."""
 
     def _html_repr(self) -> str:
         return str(estimator_html_repr(self)) + fit_summary(self)
-
-    def _repr_html_inner(self) -> str:
-        return self._html_repr()
 
 
 def fit_summary(estimator: Any) -> str:

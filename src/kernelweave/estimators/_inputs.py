@@ -15,13 +15,13 @@ from ..banks import Rows, as_stack, check_training_stack
 from ..banks.devices import device_of, on_host
 from ..cluster import ClusterSamples, cluster_samples
 from ..kernels import Kernel, KernelSpec, Schema, as_spec, default_bank, expand_kernels, n_samples
-from ..views import as_frame, is_views
+from ..views import MissingRates, Presence, Views, as_frame, is_views
 from ._on_cluster import features_suffice, gathered
 from ._plan import BankPlan
 from ._types import Device, KernelsLike, Samples
 from ._view_inputs import cut_into_views, expand_on_views, matrices_with_gaps
 
-__all__ = ["Training", "new_samples", "training_inputs"]
+__all__ = ["Training", "is_precomputed", "new_samples", "training_inputs"]
 
 PRECOMPUTED = "precomputed"
 
@@ -42,6 +42,14 @@ class Training:
     device: Device = None
     client: object = None
 
+    def presence(self) -> Presence | Views:
+        """Return who has which view, or which matrix; for samples that may lack some."""
+        return (
+            matrices_with_gaps(self.samples, "precomputed kernels")
+            if self.kind == "matrices"
+            else self.samples
+        )
+
     @property
     def width(self) -> int:
         """Columns of the samples; 1 where they have none."""
@@ -58,7 +66,8 @@ def training_inputs(
     device: Device = None,
 ) -> Training:
     """Check X against the kernels and return both, ready to be bound."""
-    vars(estimator).pop("_views", None)
+    for name in ("_views", "_matrix_rates"):
+        vars(estimator).pop(name, None)
     given = cluster_samples(X)
     if given is not None:
         return _cluster_inputs(estimator, given, kernels, plan, n_targets, device)
@@ -79,7 +88,7 @@ def _cluster_inputs(
     """Rows that stay on the cluster where their features are enough, or samples in memory, and the client."""
     if device is not None:
         raise ValueError("a device and a cluster do not go together: use device=None, or X in memory")
-    if _is_precomputed(kernels):
+    if is_precomputed(kernels):
         raise ValueError(
             "kernels='precomputed' takes matrices in memory, not on a cluster: there kernels are computed from samples"
         )
@@ -92,18 +101,19 @@ def _cluster_inputs(
     return replace(training, client=given.client)
 
 
-def _is_precomputed(kernels: KernelsLike) -> bool:
+def is_precomputed(kernels: KernelsLike) -> bool:
+    """Whether X is to be kernel matrices."""
     return isinstance(kernels, str) and kernels == PRECOMPUTED
 
 
 def _host_inputs(
     estimator: BaseEstimator, X: Samples, kernels: KernelsLike, n_targets: int | None, missing: str = "error"
 ) -> Training:
-    if _is_precomputed(kernels):
+    if is_precomputed(kernels):
         matrices = as_stack(X, gaps=missing != "error")
         names = [f"kernel {j}" for j in range(len(matrices))]
         if missing != "error":
-            matrices_with_gaps(matrices, "precomputed kernels")
+            estimator._matrix_rates = MissingRates.of(matrices_with_gaps(matrices, "precomputed kernels"))
         check_training_stack(matrices, n_targets, names=names)
         _forget_features(estimator)
         return Training(None, matrices, matrices[0].shape[0], names, "matrices")
@@ -155,10 +165,10 @@ def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
         known = estimator._views
         return known.samples(X if known.groups is None else _numeric(estimator, X, reset=False, gaps=True))
     if kind == "matrices":
-        gaps = vars(estimator).get("view_predictability_") is not None
-        matrices = as_stack(X, "rows of new samples", gaps)
-        if gaps:
-            matrices_with_gaps(matrices, "rows of new samples")
+        rates: MissingRates | None = vars(estimator).get("_matrix_rates")
+        matrices = as_stack(X, "rows of new samples", rates is not None)
+        if rates is not None:
+            rates.warn_of_change(matrices_with_gaps(matrices, "rows of new samples"))
         expected = (len(estimator.kernel_names_), len(estimator.dual_coef_))
         shape = (len(matrices), *matrices[0].shape)
         if (shape[0], shape[2]) != expected:

@@ -54,7 +54,7 @@ def bind_on_device(training: Training, plan: BankPlan) -> tuple[Bank, Predicting
         if _features_asked_for(plan, kernels, training, normaliser):
             features = torch_feature_bank(
                 kernels, training.samples, normaliser, training.device,
-                dtype=name if plan.storage == "lowrank" else "float32",
+                dtype=name if plan.storage == "lowrank" or "16" in name else "float32",
                 memory_budget=plan.memory_budget, threads=plan.threads,
             )  # fmt: skip
             return features, StreamedKernels(kernels, training.samples, normaliser, features)

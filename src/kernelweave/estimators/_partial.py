@@ -73,6 +73,7 @@ class LearnsOnline(BaseMKL):
         >>> clf.score(X[1500:], y[1500:]) > 0.9
         True
         """
+        X, y = self._joined(X, y)
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
         stream: Stream | None = vars(self).get("_stream")
         self._check_classes(y, classes, first=stream is None)

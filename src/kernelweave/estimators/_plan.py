@@ -8,11 +8,11 @@ from numbers import Integral
 from typing import TYPE_CHECKING
 
 import numpy as np
-from joblib import effective_n_jobs
 from numpy.typing import DTypeLike
 from sklearn.base import clone
 
 from .._components import check_switch
+from .._numerics.threads import thread_count
 from ..banks import Bank, check_missing, check_storage
 from ..banks.devices import DTYPES, device_of
 from ..banks.memory import parse_bytes
@@ -20,7 +20,16 @@ from ..banks.normalise import check_normalise
 from ..losses import Loss
 from ..losses import registry as losses
 from ..norms import Norm, make_norm
-from ..solvers import Solver, Stop, check_place, choose_solver, fitting_solvers, make_solver, registry
+from ..solvers import (
+    ON_SUMS,
+    Solver,
+    Stop,
+    check_place,
+    choose_solver,
+    fitting_solvers,
+    make_solver,
+    registry,
+)
 from ._types import Bytes, Device, FileName, RandomSeed
 
 if TYPE_CHECKING:
@@ -79,17 +88,17 @@ class BankPlan:
             storage,
             dtype,
             memory_budget,
-            effective_n_jobs(n_jobs),
+            thread_count(n_jobs),
             missing=missing,
         )
 
     def served_by(self, solver: Solver | None, loss: Loss, norm: Norm) -> BankPlan:
-        """Return the plan of a bank for a solver; one that is left open is L-BFGS where features suffice."""
+        """Return the plan of a bank for a solver; one that is left open works on sums where features suffice."""
         if solver is not None:
             return replace(self, mixing=solver.mixes, features_suffice=not solver.mixes)
         return replace(
             self,
-            features_suffice=registry["lbfgs"].serves(loss, norm),
+            features_suffice=any(registry[name].serves(loss, norm) for name in ON_SUMS),
             blocks_suffice=registry["block_descent"].serves(loss, norm),
         )
 

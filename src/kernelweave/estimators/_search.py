@@ -25,6 +25,7 @@ from ._types import Array, Codes, NormLike
 
 if TYPE_CHECKING:
     import pandas as pd
+    from tqdm import tqdm
 
 __all__ = ["SEARCH", "Chosen", "Search", "default_place", "norm_plans", "refuse_centred_cosine"]
 
@@ -98,7 +99,8 @@ class Search:
         """Return a row per fit that was finished; an interrupt or the end of the time leaves what there is."""
         import pandas as pd
 
-        with suppress(KeyboardInterrupt):  # the fit at hand had no point yet; those before it remain
+        bar = self._progress_line()
+        with suppress(KeyboardInterrupt), bar:  # the fit at hand had no point yet; those before it remain
             for fold, (_, test) in enumerate(self.splits):
                 for place, tried in self._on_fold(fold):
                     key = {"choice": place, "norm": self.plans[place].norm.label, "C": tried.C, "fold": fold}
@@ -106,6 +108,7 @@ class Search:
                     self.rows.append({**key, "score": self.score(values, test), **tried.facts})
                     self.held_out.setdefault((place, tried.C), []).append((test, values))
                     self.points[place, tried.C] = tried.points
+                    bar.update()
                     if self.stops.used_up:
                         break
                 if self.stops.used_up:
@@ -113,6 +116,15 @@ class Search:
         if not self.rows:
             raise KeyboardInterrupt
         return pd.DataFrame(self.rows)
+
+    def _progress_line(self) -> tqdm[None]:
+        """Return a line that says how many fits are done and how long the rest will take."""
+        from tqdm.auto import tqdm
+
+        shape = "{desc}: {n_fmt} of {total_fmt} fits |{bar:24}| {elapsed}, {remaining} left"
+        silent = self.plans[0].verbose != 1
+        total = len(self.splits) * self.size
+        return tqdm(total=total, desc="choosing C", disable=silent, leave=False, bar_format=shape)
 
     def choose(self) -> Chosen:
         """Run, and choose: of every norm the C with the largest mean score, and among norms the default in doubt.
@@ -180,8 +192,11 @@ class Search:
             {C: points[number].weights for (plan, C), points in self.points.items() if plan == place}
             for number in range(len(tasks))
         ]
+        # one line for all fits rather than one for each
+        plan = self.plans[place]
+        plan = replace(plan, verbose=0) if plan.verbose == 1 else plan
         paths = [
-            path_of(task, bank, self.plans[place], self.Cs, self.stops, weights)
+            path_of(task, bank, plan, self.Cs, self.stops, weights)
             for task, weights in zip(tasks, known, strict=True)
         ]
         for steps in zip(*paths, strict=True):

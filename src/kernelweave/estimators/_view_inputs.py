@@ -8,7 +8,7 @@ import numpy as np
 from sklearn.base import BaseEstimator
 
 from ..kernels import Kernel, KernelSpec, Schema, column_groups, expand_kernels
-from ..views import KnownViews, Views, as_views, refuse_missing
+from ..views import KnownViews, Presence, Views, as_views, refuse_missing
 from ._types import Samples
 
 __all__ = ["cut_into_views", "expand_on_views", "matrices_with_gaps"]
@@ -26,7 +26,7 @@ def expand_on_views(
     used = [views.names[k] for k in np.unique(views.view_of(sorted(looked_at)))]
     views.only(used).check_values()
     if missing == "error":
-        refuse_missing(views.only(used))
+        refuse_missing(views.only(used), completes=hasattr(estimator, "missing"))
     estimator.n_features_in_ = views.shape[1]
     vars(estimator).pop("feature_names_in_", None)
     if views.feature_names is not None:
@@ -45,8 +45,8 @@ def cut_into_views(estimator: BaseEstimator, X: Samples, kernels: Sequence[Kerne
     return views.bare()
 
 
-def matrices_with_gaps(matrices: Samples, what: str) -> None:
-    """Raise where a matrix has NaN for some entries of a sample only: samples have a kernel or lack it."""
+def matrices_with_gaps(matrices: Samples, what: str) -> Presence:
+    """Return who has which matrix; raise where one has NaN for some entries of a sample only."""
     for j, matrix in enumerate(matrices):
         gaps = np.isnan(matrix)
         rows, columns = ~gaps.all(axis=1), ~gaps.all(axis=0)
@@ -55,3 +55,5 @@ def matrices_with_gaps(matrices: Samples, what: str) -> None:
                 f"{what}: matrix {j} has single entries of NaN; a sample that lacks a kernel has NaN in its whole row "
                 "(and column)"
             )
+    present = np.stack([~np.isnan(matrix).all(axis=1) for matrix in matrices], axis=1)
+    return Presence([f"kernel {j}" for j in range(len(matrices))], present)

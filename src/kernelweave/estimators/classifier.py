@@ -22,7 +22,7 @@ from .._estimating import (
 from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..losses import Logistic, Loss, make_loss
-from ..views import join_on, warn_of_classes
+from ..views import warn_of_classes
 from ._inputs import Training
 from ._parameters import keep_parameters
 from ._partial import LearnsOnline
@@ -259,9 +259,9 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         ----------
         X : samples
             Array, sparse matrix, data frame, list of objects, sample indices or kernel matrices, as ``kernels`` asks;
-            a dict or list of tables, or ``Views``, of which kernels find their view by name.
-        y : array of shape (n,)
-            Class labels.
+            a dict or list of tables, or ``Views``, of which kernels find their view by name; AnnData or MuData.
+        y : array of shape (n,), or str
+            Class labels; with AnnData and MuData also the column of ``obs`` that has them.
         sample_weight : array of shape (n,), optional
             Factors of C by sample.
 
@@ -293,12 +293,12 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         if self.multi_class not in MULTI_CLASS:
             raise ValueError(f"multi_class must be one of {', '.join(MULTI_CLASS)}, got {self.multi_class!r}")
         device_of(self.device, X, y)
-        X = join_on(X, y)
+        X, y = self._joined(X, y)
         self.classes_, codes = encode_classes(on_host(in_memory(y)))
         plan = self._plan(self.classes_.size)
         training = self._training(X, plan.bank, len(codes))
-        if training.kind == "views" and plan.bank.missing != "error":
-            warn_of_classes(training.samples, codes, self.classes_)
+        if plan.bank.missing != "error":
+            warn_of_classes(training.presence(), codes, self.classes_)
         weight = self._sample_weights(sample_weight, codes)
         check_two_classes(self.classes_, codes, weight)
         plan = plan_for_kernels(plan, training)
@@ -323,6 +323,22 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
     def predict(self, X: Samples) -> NDArray[Any]:
         """Return the predicted labels."""
         return labels_of(self._margins(X), self.classes_)
+
+    def score(self, X: Samples, y: Column, sample_weight: Column = None) -> float:
+        """Return the mean accuracy.
+
+        Parameters
+        ----------
+        X : samples
+            As for ``fit``: views with names are brought into the order of y.
+        y : array of shape (n,)
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(*self._joined(X, y), sample_weight))
 
     @available_if(_has_probabilities)
     @lazily

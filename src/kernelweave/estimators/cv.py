@@ -182,9 +182,12 @@ class MKLClassifierCV(MKLClassifier):
         folds = splitter.split(np.zeros((codes.size, 1)), codes, groups)
         splits = list(folds)
         for fold, (train, _) in enumerate(splits):
-            if np.unique(codes[train]).size < labelled.classes.size:
+            gone = np.setdiff1d(codes, codes[train])
+            if gone.size:
+                count = int(np.sum(codes == gone[0]))
                 raise ValueError(
-                    f"fold {fold} has training samples of some classes only: use fewer folds, or stratify"
+                    f"fold {fold} has no training sample of class {labelled.classes[gone[0]]!r}, which has {count}: "
+                    "leave out or merge classes of so few samples, or use other folds (stratified, or fewer)"
                 )
         return splits
 

@@ -7,11 +7,19 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..banks import KernelFunction
 from ..views import KnownViews, Views
-from ._inputs import new_samples
+from ._inputs import is_precomputed, new_samples
 from ._linear import weights_of_columns
 from ._types import Samples
 
-__all__ = ["function_of", "has_function", "samples_for", "views_for", "weights_of_columns"]
+__all__ = [
+    "function_of",
+    "has_function",
+    "is_precomputed",
+    "knows_tables",
+    "samples_for",
+    "views_for",
+    "weights_of_columns",
+]
 
 
 def has_function(estimator: BaseEstimator) -> bool:
@@ -32,6 +40,12 @@ def views_for(estimator: BaseEstimator, X: Samples) -> Views | None:
     """Return new samples as the views that the estimator was fitted on; None where it knows of none."""
     known: KnownViews | None = vars(estimator).get("_views")
     return None if known is None else known.bring(X)
+
+
+def knows_tables(estimator: BaseEstimator) -> bool:
+    """Whether an estimator was fitted on views that are tables of their own."""
+    known: KnownViews | None = vars(estimator).get("_views")
+    return known is not None and known.groups is None
 
 
 def samples_for(estimator: BaseEstimator, X: Samples) -> Samples:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import numpy as np
@@ -10,12 +10,12 @@ from numpy.typing import DTypeLike
 from sklearn.model_selection import StratifiedKFold
 
 from .._components import check_switch
-from ..banks import KernelFunction, Term, support
+from ..banks import Bank, KernelFunction, Term, support
 from ..losses import Hinge
 from ..norms import Uniform
 from ..problems import FixedSolution, solve_fixed
 from ..solvers import Stop
-from ._bind import Bound
+from ._bind import Bound, fold_bank
 from ._fitting import plain
 from ._margin_lp import largest_margin
 from ._parameters import keep_parameters
@@ -54,8 +54,8 @@ class LPBetaClassifier(MKLClassifier):
         Folds; fewer where a class has fewer samples, at least two.
     tol : float, default=1e-3
         Relative duality gap of the SVMs.
-    fit_intercept, normalize, center, class_weight, storage, dtype, memory_budget, n_jobs :
-        As for ``MKLClassifier``.
+    fit_intercept, normalize, center, class_weight, storage, dtype, memory_budget, n_jobs, missing :
+        As for ``MKLClassifier``.  Missing views are completed for every fold by its own training samples.
     random_state : int, RandomState or None, default=None
         For the folds.
 
@@ -111,6 +111,7 @@ class LPBetaClassifier(MKLClassifier):
         dtype: DTypeLike = "float64",
         memory_budget: Bytes = None,
         n_jobs: int | None = None,
+        missing: str = "error",
         random_state: RandomSeed = None,
     ) -> None:
         keep_parameters(self, locals())
@@ -150,15 +151,7 @@ class LPBetaClassifier(MKLClassifier):
         bank, y, weight = bound.bank, tasks[0].y, tasks[0].weight
         refuse_fixed_parts(tasks[0].norm, bank.m, type(self).__name__)
         splits, fold_of = self._folds(y, weight)
-        Cs = _several("C", self.C)
-        outputs = np.zeros((*y.shape, bank.m))
-        chosen, self.kernel_scores_ = np.empty(bank.m), np.empty(bank.m)
-        for j in range(bank.m):
-            K = bank.combine(only(j, bank.m))
-            held_out = [self._cross_validated(K, y, C * weight, splits) for C in Cs]
-            scores = [_accuracy(y, values, weight) for values in held_out]
-            best = int(np.argmax(scores))
-            outputs[..., j], chosen[j], self.kernel_scores_[j] = held_out[best], Cs[best], scores[best]
+        outputs, chosen = self._outputs(bound, plan, y, weight, splits)
         self.C_ = chosen
         leads = _leads(y, outputs)
         self.nu_ = self._best_nu(leads, weight, fold_of)
@@ -167,6 +160,25 @@ class LPBetaClassifier(MKLClassifier):
         self._look_at(tasks, [values])
         self._keep_bound(bound)
         self.n_passes_ = bank.passes
+
+    def _outputs(
+        self, bound: Bound, plan: Plan, y: Array, weight: Array, splits: list[tuple[Codes, Codes]]
+    ) -> tuple[Array, Array]:
+        """Outputs of every kernel's SVM for samples that it was not trained on, at the best C, and that C."""
+        Cs, m = _several("C", self.C), bound.bank.m
+        held_out = np.zeros((len(Cs), *y.shape, m))
+        for bank, folds in _banks_of_folds(bound, plan, splits):
+            for j in range(m):
+                K = bank.combine(only(j, m))
+                for k, C in enumerate(Cs):
+                    self._cross_validate(K, y, C * weight, folds, held_out[k, ..., j])
+        scores = np.array(
+            [[_accuracy(y, held_out[k, ..., j], weight) for j in range(m)] for k in range(len(Cs))]
+        )
+        best = np.argmax(scores, axis=0)
+        self.kernel_scores_ = scores[best, np.arange(m)]
+        outputs = np.stack([held_out[best[j], ..., j] for j in range(m)], axis=-1)
+        return outputs, np.asarray(Cs, dtype=float)[best]
 
     def _folds(self, y: Array, weight: Array) -> tuple[list[tuple[Codes, Codes]], Codes]:
         """Train and test indices (samples without weight in neither), and the fold of every sample, -1 for none."""
@@ -181,13 +193,13 @@ class LPBetaClassifier(MKLClassifier):
             fold_of[test] = number
         return splits, fold_of
 
-    def _cross_validated(self, K: Array, y: Array, c: Array, splits: list[tuple[Codes, Codes]]) -> Array:
-        """Outputs of SVMs that were not trained on the sample."""
-        out = np.zeros(y.shape)
+    def _cross_validate(
+        self, K: Array, y: Array, c: Array, splits: list[tuple[Codes, Codes]], out: Array
+    ) -> None:
+        """Fill in the outputs of SVMs that were not trained on the sample."""
         for train, test in splits:
             svm = self._svm(np.ascontiguousarray(K[np.ix_(train, train)]), y[train], c[train])
             out[test] = K[np.ix_(test, train)] @ svm.beta + svm.intercept
-        return out
 
     def _svm(self, K: Array, y: Array, c: Array) -> FixedSolution:
         each = c if y.ndim == 1 else np.repeat(c[:, None], y.shape[1], axis=1)
@@ -223,6 +235,17 @@ class LPBetaClassifier(MKLClassifier):
         self.support_ = support(self.dual_coef_.reshape(len(y), -1))
         self._function = KernelFunction(terms, self.intercept_, m)
         return values
+
+
+def _banks_of_folds(
+    bound: Bound, plan: Plan, splits: list[tuple[Codes, Codes]]
+) -> Iterator[tuple[Bank, list[tuple[Codes, Codes]]]]:
+    """Yield banks with the folds that they serve: one for all, or one for each where views are completed."""
+    if plan.bank.missing == "error":
+        yield bound.bank, splits
+        return
+    for split in splits:
+        yield fold_bank(bound, plan.bank, split[0]), [split]
 
 
 def _several(name: str, value: Any) -> list[Any]:

@@ -82,8 +82,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         the methods for noise are those of two classes.
     max_rounds : int, default=20
         For ``trimmed`` and ``ramp``: most choices of samples.
-    max_iter, max_seconds, storage, dtype, memory_budget, n_jobs, verbose, random_state :
-        As for ``MKLClassifier``.
+    max_iter, max_seconds, storage, dtype, memory_budget, n_jobs, verbose, missing, random_state :
+        As for ``MKLClassifier``; views are completed before anything is said of the labels, and without them.
 
     Attributes
     ----------
@@ -166,6 +166,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         memory_budget: Bytes = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        missing: str = "error",
         random_state: RandomSeed = None,
     ) -> None:
         keep_parameters(self, locals())
@@ -191,7 +192,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         self
         """
         self._check_parameters()
-        crowd = self._joined(y)
+        crowd = self._crowd_of(y)
         labelled = self._checked(X, y if crowd is None else crowd.labels, sample_weight)
         given = self._given_rates()
         bound = bind(labelled.training, labelled.plan.bank)
@@ -254,7 +255,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         elif not isinstance(self.noise_rate, Mapping):
             _check_rate("noise_rate", self.noise_rate)
 
-    def _joined(self, y: Column) -> CrowdLabels | None:
+    def _crowd_of(self, y: Column) -> CrowdLabels | None:
         """What annotators agree on, where there are several."""
         self.__dict__.pop("annotated_", None)
         shape = np.asarray(y, dtype=object).shape

@@ -13,7 +13,6 @@ from sklearn.utils.validation import check_is_fitted
 from .._estimating import checked_targets, one_fit, weigh_samples
 from ..banks.devices import on_host
 from ..cluster import in_memory, lazily
-from ..views import join_on
 from ._base import BaseMKL
 from ._deviation import Spread, deviations
 from ._inputs import Training, new_samples
@@ -117,8 +116,9 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         ----------
         X : samples
             As for ``MKLClassifier.fit``.
-        y : array of shape (n,) or (n, t)
-            Targets; with ``multi_output="each"`` an entry of several may be missing (NaN).
+        y : array of shape (n,) or (n, t), or str
+            Targets, or the column of AnnData's ``obs`` that has them;
+            with ``multi_output="each"`` an entry of several may be missing (NaN).
         sample_weight : array of shape (n,), optional
             Factors of C by sample.
 
@@ -134,7 +134,8 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
     def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
         """Check parameters and input; return samples, plan and what there is to solve."""
         plan = self._plan()
-        X, y = join_on(X, y), self._targets(y)
+        X, y = self._joined(X, y)
+        y = self._targets(y)
         training = self._training(X, plan.bank, len(y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
@@ -207,7 +208,25 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
             return self._predictions(X)
         check_is_fitted(self, "dual_coef_")
         if not hasattr(self, "_spread"):
-            raise ValueError("return_std=True needs loss='squared' and targets without missing entries")
+            raise ValueError(
+                "return_std=True needs loss='squared', targets without missing entries and no nuisance kernels"
+            )
         values = self._decision(X)
         spread = deviations(self._function, self._spread, new_samples(self, X, self._kind))
         return values, spread.reshape(values.shape)
+
+    def score(self, X: Samples, y: Column, sample_weight: Column = None) -> float:
+        """Return R2, the mean over several targets.
+
+        Parameters
+        ----------
+        X : samples
+            As for ``fit``: views with names are brought into the order of y.
+        y : array of shape (n,) or (n, t)
+        sample_weight : array of shape (n,), optional
+
+        Returns
+        -------
+        float
+        """
+        return float(super().score(*self._joined(X, y), sample_weight))

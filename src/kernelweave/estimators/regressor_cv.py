@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from numbers import Integral
 from typing import TYPE_CHECKING, Self
 
@@ -14,11 +15,12 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 
 from .._estimating import TimeShares, end_of_grid, one_fit, weigh_samples
 from ..banks import KernelFunction, support
+from ..banks.devices import device_of
 from ..cluster import in_memory
-from ..views import join_on
 from ._bind import Bound, bind
 from ._deviation import Spread
-from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of
+from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of, refuse_too_many
+from ._nuisance import nuisance_kernels
 from ._parameters import keep_parameters
 from ._plan import Plan
 from ._search import SEARCH, Search, default_place, norm_plans, refuse_centred_cosine
@@ -29,6 +31,7 @@ from ._types import (
     Callback,
     Codes,
     Column,
+    Device,
     FileName,
     KernelsLike,
     LossLike,
@@ -70,10 +73,17 @@ class MKLRegressorCV(MKLRegressor):
     targets_in_batch : int, optional
         Targets that the criteria by evidence work on together; by default as many as go well with memory.  The answer
         does not depend on it.
+    nuisance : str, int or sequence of them, optional
+        Kernels, by name, view or position, that explain the training samples and are left out at prediction, for the
+        criteria by evidence: what belongs to the subject, the batch or the session of a sample and not to a new one.
+        They keep their ``weights_``.
+    device : {"cuda", "cpu"}, optional
+        Where torch chooses weights by evidence; None is NumPy in memory, which answers the same.
     multi_output : {"each", "shared"}, default="each"
         Whether the convex criterion chooses for every target by itself.
     **others
-        As for ``MKLRegressor``; its ``C`` is not used.  Kernels are centred by default.
+        As for ``MKLRegressor``; its ``C`` is not used.  Kernels are centred by default.  ``missing`` goes with the
+        criteria ``convex``, whose folds are completed by their own training samples, and ``reml``.
 
     Attributes
     ----------
@@ -90,6 +100,10 @@ class MKLRegressorCV(MKLRegressor):
         choices) and ``status``.  ``certified``: the convex problem is proved to be solved to ``tol``; ``stationary``:
         the ridge regression is, and no step of the weights promises a gain worth having; ``max_steps``: some might;
         ``constant``: there is nothing to learn.
+    variance_components_ : DataFrame
+        Of one target by REML: variance and share of every kernel and of the noise, with standard errors from the
+        expected information; none for kernels without weight.  One target alone is fitted to where the likelihood is
+        flat, several on a lattice of weights.
     certificate_ :
         Of the convex problems, or of the ridge regressions with the chosen weights.
     cv_results_, norm_ :
@@ -107,13 +121,13 @@ class MKLRegressorCV(MKLRegressor):
     [[1.0, 0.0], [0.0, 1.0]]
     """
 
-    fits_subsets = False  # its choices are not those of one mixture
     criterion: str
     Cs: ArrayLike
     norms: Sequence[NormLike] | None
     cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None
     scoring: str | Callable[..., float] | None
     targets_in_batch: int | None
+    nuisance: Sequence[str | int] | str | int | None
 
     def __init__(
         self,
@@ -125,6 +139,7 @@ class MKLRegressorCV(MKLRegressor):
         cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None = None,
         scoring: str | Callable[..., float] | None = None,
         targets_in_batch: int | None = None,
+        nuisance: Sequence[str | int] | str | int | None = None,
         loss: LossLike = "squared",
         norm: NormLike = "l1",
         C: float = 1.0,
@@ -143,10 +158,17 @@ class MKLRegressorCV(MKLRegressor):
         callback: Callback | None = None,
         n_jobs: int | None = None,
         verbose: int = 0,
+        device: Device = None,
+        missing: str = "error",
         multi_output: str = "each",
         random_state: RandomSeed = None,
     ) -> None:
         keep_parameters(self, locals())
+
+    @property
+    def fits_subsets(self) -> bool:  # type: ignore[override]
+        """Whether the answer is one mixture at one C, which can be fitted on some of the kernels."""
+        return self.criterion == "convex" and np.ndim(getattr(self, "C_", 0.0)) == 0
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None, groups: Column = None) -> Self:
@@ -155,7 +177,8 @@ class MKLRegressorCV(MKLRegressor):
         Parameters
         ----------
         X, y, sample_weight :
-            As for ``MKLRegressor.fit``; missing entries of y go with the convex criterion alone.
+            As for ``MKLRegressor.fit``; entries of several targets may be missing (NaN).  By evidence, targets that
+            lack the same samples are fitted together.
         groups : array of shape (n,), optional
             For group-aware splitters.
 
@@ -165,7 +188,8 @@ class MKLRegressorCV(MKLRegressor):
         """
         plan = self._plan()
         self._check_options(plan, groups)
-        X, Y = join_on(X, y), self._targets(y)
+        X, y = self._joined(X, y)
+        Y = self._targets(y)
         training = self._training(X, plan.bank, len(Y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
@@ -180,17 +204,16 @@ class MKLRegressorCV(MKLRegressor):
         if self.criterion == "convex":
             self._fit_convex(bind(training, plan.bank), plan, Y, weight, splits())
             return self
-        if not np.all(np.isfinite(Y)):
-            raise ValueError(
-                "missing entries of y go with criterion='convex' alone: impute them, or fit such targets apart"
-            )
         refuse_fixed_parts(plan.norm, len(training.names), f"criterion={self.criterion!r}")
-        criterion = criterion_of(self.criterion, splits, weight)
-        bound = bind(training, plan.bank)
-        table = Y if Y.ndim == 2 else Y[:, None]
-        evidence = by_evidence(bound.bank, plan, table, weight, criterion, self.targets_in_batch)
-        self._keep_evidence(bound, plan, evidence, Y.ndim == 2)
-        self._spread = Spread(evidence.noise, evidence.alpha, weight, self.support_, plan.fit_intercept)
+        refuse_too_many(Y, plan)
+        left_out = nuisance_kernels(self.nuisance, training)
+        criterion = criterion_of(self.criterion, splits() if self.criterion == "folds" else [], training.n)
+        bound = bind(replace(training, device=None), plan.bank)  # kernels go to the device from memory
+        evidence = by_evidence(bound.bank, plan, Y, weight, criterion, self.targets_in_batch, training.device)
+        self._keep_evidence(bound, plan, evidence, Y.ndim == 2, left_out)
+        spread = Spread(evidence.noise, evidence.alpha, weight, self.support_, plan.fit_intercept)
+        known = np.all(np.isfinite(Y)) and not np.any(left_out)
+        self._keep_where_there("_spread", spread if known else None)
         return self
 
     def _check_options(self, plan: Plan, groups: Column) -> None:
@@ -204,7 +227,22 @@ class MKLRegressorCV(MKLRegressor):
             )
         if self.criterion == "convex":
             refuse_centred_cosine(plan, "MKLRegressor")
+            if self.nuisance is not None:
+                raise ValueError("nuisance kernels go with the criteria by evidence: reml, loo or folds")
+            if self.device is not None:
+                raise ValueError(
+                    "a device goes with the criteria by evidence; for convex problems take MKLRegressor(device=...)"
+                )
             return
+        if plan.bank.missing != "error" and self.criterion != "reml":
+            raise ValueError(
+                f"criterion={self.criterion!r} leaves samples out of kernels that are completed with all of them: with "
+                f"missing={plan.bank.missing!r} take 'reml', or 'convex', which completes every fold by itself"
+            )
+        if self.device is not None and device_of(self.device).type == "mps":
+            raise ValueError(
+                "weights by evidence need double precision, which 'mps' has not: use device=None"
+            )
         if not plan.loss.least_squares:
             raise ValueError(f"criterion={self.criterion!r} is for loss='squared': take criterion='convex'")
         if self.norms is not None:
@@ -269,7 +307,9 @@ class MKLRegressorCV(MKLRegressor):
 
     # ---- weights by evidence -----------------------------------------------------------------------------------
 
-    def _keep_evidence(self, bound: Bound, plan: Plan, evidence: Evidence, several: bool) -> None:
+    def _keep_evidence(
+        self, bound: Bound, plan: Plan, evidence: Evidence, several: bool, left_out: NDArray[np.bool_]
+    ) -> None:
         """Keep what prediction and inspection need; of a single target its own numbers."""
 
         def shown(values: Array) -> Array:
@@ -291,16 +331,33 @@ class MKLRegressorCV(MKLRegressor):
             choice.status,
         )
         self.status_ = "stationary" if set(choice.status) <= {"stationary", "constant"} else "max_steps"
-        self.solver_, self.n_iter_ = self.criterion, choice.factorisations
+        self.solver_, self.n_iter_ = self.criterion, int(choice.factorisations[0])
         self.n_passes_ = bound.bank.passes
         self.support_ = support(self.dual_coef_)
         self._keep_bound(bound)
         self._function = KernelFunction.mixture(
-            bound.kernels, self.weights_, self.dual_coef_, self.intercept_
+            bound.kernels, np.where(left_out, 0.0, self.weights_), self.dual_coef_, self.intercept_
         )
         self.findings_ = ()
         for stale in ("cv_results_", "norm_", "trace_", "certificates_"):
             self._keep_where_there(stale, None)
+        self._keep_where_there("variance_components_", self._components(evidence))
+
+    def _components(self, evidence: Evidence) -> pd.DataFrame | None:
+        import pandas as pd
+
+        components = evidence.components
+        if components is None:
+            return None
+        return pd.DataFrame(
+            {
+                "variance": components.variance,
+                "standard_error": components.error,
+                "share": components.share,
+                "share_standard_error": components.share_error,
+            },
+            index=pd.Index([*self.kernel_names_, "noise"], name="component"),
+        )
 
     def _table(
         self,

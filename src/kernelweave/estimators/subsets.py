@@ -13,7 +13,7 @@ from sklearn.metrics import r2_score
 
 from .._estimating import one_call
 from ..banks import Bank, Index
-from ..kernels import Stack
+from ..kernels import Chosen, default_bank
 from ..norms import Norm, make_norm
 from ..views import KnownViews
 from ._bind import Bound, bind, completed, fold_bank
@@ -41,15 +41,18 @@ class SubsetFits:
     fitted : estimator
     X, y : samples and targets
         Those of the fit.
+    estimator : estimator, optional
+        What to fit, not fitted: the same with more kernels, say.  By default a clone.
     """
 
-    def __init__(self, fitted: BaseMKL, X: Samples, y: Column) -> None:
+    def __init__(self, fitted: BaseMKL, X: Samples, y: Column, estimator: BaseMKL | None = None) -> None:
         if not fitted.fits_subsets:
             raise ValueError(
                 f"{type(fitted).__name__} is not one mixture of kernels that could lack some of them"
             )
         self.y = np.asarray(y)
-        self.estimator: BaseMKL = clone(fitted)
+        self.estimator: BaseMKL = clone(fitted) if estimator is None else estimator
+        self.training: Training
         self.training, plan, tasks = self.estimator._prepared(X, y, None)
         C = np.atleast_1d(fitted.C_)
         self.plan = plan
@@ -57,6 +60,8 @@ class SubsetFits:
         self.norm: Norm = make_norm(getattr(fitted, "norm_", fitted.norm))
         self.tasks = [replace(task, C=float(C[min(k, C.size - 1)])) for k, task in enumerate(tasks)]
         self._bound: Bound | None = None
+        #: whether samples lack views, which every subset completes for itself
+        self._incomplete = plan.bank.missing != "error" and not self.training.presence().present.all()
 
     @property
     def bound(self) -> Bound:
@@ -75,12 +80,28 @@ class SubsetFits:
                 seconds[place, fold] = spent
         return scores, seconds
 
+    @one_call
+    def weights_along(self, Cs: Array) -> Array:
+        """Return the weights of fits on all samples and kernels at other values of C, as shares, ``(C, kernels)``.
+
+        Where each problem has weights of its own, these are their means.
+        """
+        rows = []
+        plan, tasks = self._on(self.training, self.tasks)
+        for C in np.asarray(Cs, dtype=float):
+            ruled = self.estimator._by_rule(
+                [replace(task, C=float(C)) for task in tasks], self.bound.bank, plan
+            )
+            fits, _ = fit_tasks(self.bound, plan, ruled)
+            rows.append(np.mean([_shares(fit.weights) for fit in fits], axis=0))
+        return np.stack(rows)
+
     def _on_fold(self, subsets: Sequence[Index], train: Codes) -> Iterator[tuple[Array, float]]:
         """Yield values of all samples, and the seconds of the fit, for every subset."""
         in_fold = np.zeros(self.training.n)
         in_fold[train] = 1.0
         tasks = [replace(task, weight=task.weight * in_fold) for task in self.tasks]
-        shared = fold_bank(self.bound, self.plan.bank, train) if self.plan.bank.missing == "error" else None
+        shared = None if self._incomplete else fold_bank(self.bound, self.plan.bank, train)
         for kernels in subsets:
             began = time.perf_counter()
             some = self._training(kernels)
@@ -133,7 +154,9 @@ class SubsetFits:
         vars(model).update(
             {name: value for name, value in vars(self.estimator).items() if name not in vars(model)}
         )
-        model.kernels = Stack(tuple(some.kernels or ()))
+        if len(kernels) < len(self.training.names):
+            bank = default_bank() if self.estimator.kernels is None else self.estimator.kernels
+            model.kernels = Chosen(bank, tuple(some.names))
         known: KnownViews | None = vars(self.estimator).get("_views")
         if known is not None:
             model._views = replace(known, used=list(views))
@@ -145,3 +168,8 @@ class SubsetFits:
         plan, tasks = self._on(some, self.tasks)
         model._solve(bound, plan, model._by_rule(tasks, bound.bank, plan))
         return model
+
+
+def _shares(weights: Array) -> Array:
+    total = float(weights.sum())
+    return weights / total if total > 0 else weights

@@ -1,11 +1,14 @@
 """Weights of kernels chosen by evidence, for every target by itself: marginal likelihood, samples left out, folds."""
 
-from .choice import Choice, choose_weights
+from .choice import Choice, batch_size, choose_weights
+from .components import Components, variance_components
 from .criteria import Criterion, Folds, LeaveOneOut, Look, Reml, log_likelihood
-from .design import Design, Points
+from .design import Design
+from .points import Points
 
 __all__ = [
     "Choice",
+    "Components",
     "Criterion",
     "Design",
     "Folds",
@@ -13,6 +16,8 @@ __all__ = [
     "Look",
     "Points",
     "Reml",
+    "batch_size",
     "choose_weights",
     "log_likelihood",
+    "variance_components",
 ]

@@ -13,11 +13,14 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .design import Array, Design, Points
+from .._numerics.namespace import cast, namespace, to_numpy
+from .design import Array, Design, Stored, reordered
+from .points import Points
 from .spectrum import Spectrum
 
 __all__ = ["Criterion", "Folds", "LeaveOneOut", "Look", "Reml", "log_likelihood"]
@@ -37,7 +40,7 @@ class Look:
         Of the logarithm of the value.
     hessian : array of shape (t, m, m)
         Positive semidefinite, relative to the value.
-    coef : array of shape (n, t)
+    coef : array of shape (n, t), where the kernels of the design are
         ``a = V y``.
     missed : array of shape (t,)
         Sum of the squared errors of held-out samples: each by itself, or by folds.
@@ -46,34 +49,41 @@ class Look:
     value: Array
     gradient: Array
     hessian: Array
-    coef: Array
+    coef: Stored
     missed: Array
 
     @classmethod
-    def empty(cls, n: int, m: int, t: int) -> Look:
+    def empty(cls, design: Design, t: int) -> Look:
         """Return one to be filled in."""
-        return cls(np.empty(t), np.empty((t, m)), np.empty((t, m, m)), np.empty((n, t)), np.empty(t))
+        m = design.m
+        return cls(
+            np.empty(t), np.empty((t, m)), np.empty((t, m, m)), design.store(np.empty((design.n, t))), np.empty(t)
+        )  # fmt: skip
 
-    def put(self, at: Index, other: Look) -> None:
+    def put(self, at: Index | slice, other: Look) -> None:
         """Fill in some targets."""
         self.value[at], self.gradient[at], self.hessian[at] = other.value, other.gradient, other.hessian
         self.coef[:, at], self.missed[at] = other.coef, other.missed
+
+    def some(self, at: Index) -> Look:
+        """What it says of some of the targets."""
+        return Look(self.value[at], self.gradient[at], self.hessian[at], self.coef[:, at], self.missed[at])
 
 
 class Criterion(ABC):
     """How kernel weights are judged; smaller is better."""
 
     name: str
-    #: what an unneeded kernel gains by chance is about this over n: less does not count
-    chance: float = 4.0
+    #: whether inverses in single precision are too coarse for it
+    precise: bool = False
 
     @abstractmethod
-    def scan(self, spectrum: Spectrum, factor: float) -> Array:
-        """Values ``(t,)`` at a multiple of one mixture whose spectrum is known."""
+    def scan(self, spectrum: Spectrum, factors: Array) -> Array:
+        """Values ``(factors, t)`` at multiples of one mixture whose spectrum is known."""
 
     @abstractmethod
-    def look(self, points: Points, Y: Array, members: Sequence[Index]) -> Look:
-        """Judge targets, ``members[p]`` of them at point p; every column of Y belongs to one point."""
+    def look(self, points: Points, Y: Stored) -> Look:
+        """Judge targets ``(n, t)``, in the order of their points."""
 
 
 class Reml(Criterion):
@@ -81,33 +91,24 @@ class Reml(Criterion):
 
     name = "reml"
 
-    def scan(self, spectrum: Spectrum, factor: float) -> Array:
+    def scan(self, spectrum: Spectrum, factors: Array) -> Array:
         freedom = spectrum.design.freedom
-        log_det = float(np.sum(np.log1p(factor * spectrum.values)))
-        forms = np.maximum(spectrum.forms(factor), TINY)
-        return np.asarray(np.exp(log_det / freedom + np.log(forms / freedom)))
+        log_det = np.sum(np.log1p(np.multiply.outer(factors, spectrum.values)), axis=1)
+        forms = np.maximum(spectrum.forms(factors), TINY)
+        return np.asarray(np.exp(log_det[:, None] / freedom + np.log(forms / freedom)))
 
-    def look(self, points: Points, Y: Array, members: Sequence[Index]) -> Look:
-        design = points.design
-        out = Look.empty(design.n, design.m, Y.shape[1])
-        log_det, where = points.log_det(), _point_of(members, Y.shape[1])
-        for p, at in enumerate(members):
-            out.coef[:, at] = points.solve(p, Y[:, at])
-        products = design.times(out.coef)
-        q = np.maximum(np.sum(Y * out.coef, axis=0), TINY)
-        shares = np.einsum("jit,it->tj", products, out.coef) / q[:, None]
-        for p, at in enumerate(members):
-            halves = points.half_solve(p, products[:, :, at].transpose(1, 0, 2).reshape(design.n, -1))
-            halves = halves.reshape(design.n, design.m, at.size).transpose(2, 1, 0)
-            out.hessian[at] = halves @ halves.transpose(0, 2, 1) / q[at, None, None]
-        out.hessian -= shares[:, :, None] * shares[:, None, :]
-        inverse = points.invert()
-        traces = inverse.reshape(len(inverse), -1) @ design.folded
-        out.gradient[:] = traces[where] / design.freedom - shares
-        out.value[:] = np.exp(log_det[where] / design.freedom + np.log(q / design.freedom))
-        leverage = np.diagonal(inverse, axis1=1, axis2=2) - design.direction**2
-        out.missed[:] = np.sum((out.coef / np.maximum(leverage, TINY)[where].T) ** 2, axis=0)
-        return out
+    def look(self, points: Points, Y: Stored) -> Look:
+        design, where = points.design, points.where
+        coef, products = points.solve(Y)
+        q = np.maximum(to_numpy((Y * coef).sum(0)), TINY)
+        shares = to_numpy((products * coef).sum(1)).T / q[:, None]
+        rows, turned = _by_target(products), _by_target(points.apply(products))
+        hessian = to_numpy(rows @ turned.swapaxes(1, 2)) / q[:, None, None]
+        hessian -= shares[:, :, None] * shares[:, None, :]
+        gradient = points.traces()[where] / design.freedom - shares
+        value = np.exp(points.log_det[where] / design.freedom + np.log(q / design.freedom))
+        leverage = design.store(np.maximum(points.leverage(), TINY).T)[:, where]
+        return Look(value, gradient, hessian, coef, to_numpy(((coef / leverage) ** 2).sum(0)))
 
 
 class LeaveOneOut(Criterion):
@@ -115,22 +116,30 @@ class LeaveOneOut(Criterion):
 
     name = "loo"
 
-    def scan(self, spectrum: Spectrum, factor: float) -> Array:
-        errors = spectrum.solved(factor) / np.maximum(spectrum.leverage(factor), TINY)[:, None]
-        return np.asarray(np.mean(errors**2, axis=0))
+    def scan(self, spectrum: Spectrum, factors: Array) -> Array:
+        values = []
+        for factor in factors:
+            leverage = spectrum.design.store(np.maximum(spectrum.leverage(factor), TINY))
+            errors = spectrum.solved(factor) / leverage[:, None]
+            values.append(to_numpy((errors**2).mean(0)))
+        return np.stack(values)
 
-    def look(self, points: Points, Y: Array, members: Sequence[Index]) -> Look:
+    def look(self, points: Points, Y: Stored) -> Look:
         design = points.design
-        out = Look.empty(design.n, design.m, Y.shape[1])
-        for inverse, at in zip(points.invert(), members, strict=True):
-            V = _symmetric(inverse)
-            leverage = np.maximum(np.diagonal(V) - design.direction**2, TINY)[:, None]
-            a = V @ Y[:, at]
+        out = Look.empty(design, Y.shape[1])
+        coef, products = points.solve(Y)
+        turned = points.apply(products)
+        leverages = np.maximum(points.leverage(), TINY)
+        kernels = points.flat.reshape(design.kernels.shape)
+        for p in range(len(points.counts)):
+            at, V = points.members(p), points.inverse[p]
+            leverage = design.store(leverages[p])[:, None]
+            a = coef[:, at]
             e = a / leverage
             # derivatives of the errors, (m, n, t)
-            J = -(V @ design.times(a))
+            J = -turned[:, :, at]
             for j in range(design.m):
-                J[j] += e * np.einsum("il,il->i", V @ design.kernels[j], V)[:, None]
+                J[j] += e * cast(((V @ kernels[j]) * V).sum(1), e.dtype)[:, None]
             out.put(at, _of_errors(a, e, J / leverage))
         return out
 
@@ -145,67 +154,68 @@ class Folds(Criterion):
     """
 
     name = "folds"
+    precise = True  # blocks of M are inverted once more
 
     def __init__(self, folds: Sequence[Index]) -> None:
         self.folds = [np.asarray(fold) for fold in folds]
 
-    def scan(self, spectrum: Spectrum, factor: float) -> Array:
-        a = spectrum.solved(factor)
-        total = np.zeros(a.shape[1])
-        for fold in self.folds:
-            total += np.sum(_solved(spectrum.block(factor, fold), a[fold]) ** 2, axis=0)
-        return np.asarray(total / self._held)
+    def scan(self, spectrum: Spectrum, factors: Array) -> Array:
+        values = []
+        for factor in factors:
+            a = spectrum.solved(factor)
+            missed = [
+                (_solved(spectrum.block(factor, fold), a[fold]) ** 2).sum(0) for fold in self._places(a)
+            ]
+            values.append(to_numpy(sum(missed)) / sum(fold.size for fold in self.folds))
+        return np.stack(values)
 
-    @property
-    def _held(self) -> int:
-        return sum(fold.size for fold in self.folds)
+    def _places(self, like: Stored) -> list[Any]:
+        """Folds as indices of the library of an array."""
+        if isinstance(like, np.ndarray):
+            return list(self.folds)
+        return [namespace(like).asarray(fold, device=like.device) for fold in self.folds]
 
-    def look(self, points: Points, Y: Array, members: Sequence[Index]) -> Look:
+    def look(self, points: Points, Y: Stored) -> Look:
         design = points.design
-        out = Look.empty(design.n, design.m, Y.shape[1])
-        for inverse, at in zip(points.invert(), members, strict=True):
-            V = _symmetric(inverse)
-            M = V - np.multiply.outer(design.direction, design.direction)
+        out = Look.empty(design, Y.shape[1])
+        along = design.store(np.multiply.outer(design.direction, design.direction))
+        folds = self._places(Y)
+        for p in range(len(points.counts)):
+            at, V = points.members(p), points.matrix(p)
+            M = V - along
             a = V @ Y[:, at]
             errors, slopes = [], []
-            for fold in self.folds:
-                block = M[np.ix_(fold, fold)]
+            for fold in folds:
+                block = M[fold][:, fold]
                 e = _solved(block, a[fold])
                 without = a - M[:, fold] @ e  # the coefficients of a fit without the fold
                 turned = V[fold] @ design.times(without)
-                slope = _solved(block, turned.transpose(1, 0, 2).reshape(fold.size, -1))
+                slope = _solved(block, turned.swapaxes(0, 1).reshape(len(fold), -1))
                 errors.append(e)
-                slopes.append(-slope.reshape(fold.size, design.m, -1).transpose(1, 0, 2))
-            out.put(at, _of_errors(a, np.concatenate(errors), np.concatenate(slopes, axis=1)))
+                slopes.append(-slope.reshape(len(fold), design.m, -1).swapaxes(0, 1))
+            xp = namespace(Y)
+            out.put(at, _of_errors(a, xp.concatenate(errors, axis=0), xp.concatenate(slopes, axis=1)))
         return out
 
 
-def _of_errors(a: Array, e: Array, J: Array) -> Look:
+def _by_target(values: Stored) -> Stored:
+    """``(m, n, t)`` as ``(t, m, n)``."""
+    return reordered(values, (2, 0, 1))
+
+
+def _of_errors(a: Stored, e: Stored, J: Stored) -> Look:
     """Value and derivatives of a mean square, from errors ``(h, t)`` and their derivatives ``(m, h, t)``."""
-    missed = np.sum(e**2, axis=0)
+    missed = to_numpy((e**2).sum(0))
     total = np.maximum(missed, TINY)
-    gradient = 2.0 * np.einsum("jit,it->tj", J, e) / total[:, None]
-    rows = J.transpose(2, 0, 1)
-    hessian = 2.0 * (rows @ rows.transpose(0, 2, 1)) / total[:, None, None]
+    gradient = 2.0 * to_numpy((J * e).sum(1)).T / total[:, None]
+    rows = _by_target(J)
+    hessian = 2.0 * to_numpy(rows @ rows.swapaxes(1, 2)) / total[:, None, None]
     return Look(missed / len(e), gradient, hessian, a, missed)
 
 
-def _solved(block: Array, B: Array) -> Array:
+def _solved(block: Stored, B: Stored) -> Stored:
     """``block^-1 B`` of a part of M, which is singular where the rest has no say in the intercept."""
-    return np.asarray(np.linalg.solve(block, B))
-
-
-def _symmetric(upper: Array) -> Array:
-    """The matrix whose upper triangle is given."""
-    return np.asarray(np.triu(upper) + np.triu(upper, 1).T)
-
-
-def _point_of(members: Sequence[Index], t: int) -> Index:
-    """Point of every target."""
-    where = np.empty(t, dtype=np.intp)
-    for p, at in enumerate(members):
-        where[at] = p
-    return where
+    return namespace(block).linalg.solve(block, B)
 
 
 def log_likelihood(design: Design, weights: Array, Y: Array) -> Array:
@@ -214,7 +224,6 @@ def log_likelihood(design: Design, weights: Array, Y: Array) -> Array:
     With an intercept it is the restricted one, up to a constant of the samples' weights alone; without one it is the
     log marginal likelihood of a Gaussian process with noise.
     """
-    points = Points(design, weights[None])
-    everyone = [np.arange(Y.shape[1])]
-    value = Reml().look(points, design.targets(Y), everyone).value
+    points = Points(design, weights[None], np.array([Y.shape[1]]))
+    value = Reml().look(points, design.store(design.targets(Y))).value
     return np.asarray(-0.5 * design.freedom * (np.log(2.0 * np.pi) + 1.0 + np.log(value)))

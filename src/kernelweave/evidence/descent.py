@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._numerics.deadline import out_of_time
 from .criteria import Criterion, Look
-from .design import Array, Design
+from .design import Array, Design, Stored
+from .points import Points
 
-__all__ = ["Lattice", "State", "descend", "look_at"]
+__all__ = ["Lattice", "State", "damped_step", "descend", "look_at"]
 
 #: steps at most, and the largest change of a logarithm in one
 MOST_STEPS, LONGEST = 6, 2.5
@@ -19,28 +22,46 @@ MOST_STEPS, LONGEST = 6, 2.5
 DAMPING, EASE, HARDEN = 0.01, 0.25, 10.0
 #: a step that promises less than this over n, relative to the criterion, is not worth a factorisation
 WORTH = 0.5
+#: kernels that afford a fine lattice
+FEW = 3
 
 
+def chance(m: int) -> float:
+    """What the best of m unneeded kernels gains by chance, relative to the criterion, is about this over n.
+
+    Twice the gain of one is about chi-squared, and the largest of m such numbers about ``2 log m``.
+    """
+    return 2.0 * float(np.log(max(m, 2)))
+
+
+@dataclass(frozen=True)
 class Lattice:
-    """Weights ``d = exp(spacing level)``, level whole; ``OFF`` stands for zero."""
+    """Weights ``d = exp(spacing level)``, level whole; ``OFF`` stands for zero.
 
-    OFF = -(10**6)
-    spacing = 0.5
+    Targets at the same point share their inverse.  With few kernels a fine lattice has few points too.
+    """
+
+    spacing: float
+
+    OFF: ClassVar[int] = -(10**6)
     #: weights below this are zero
-    least = 5e-3
+    LEAST: ClassVar[float] = 5e-3
 
     @classmethod
-    def weights(cls, levels: NDArray[np.int64]) -> Array:
+    def of(cls, m: int) -> Lattice:
+        """Lattice for m kernels."""
+        return cls(0.25 if m <= FEW else 0.5)
+
+    def weights(self, levels: NDArray[np.int64]) -> Array:
         """Weights of levels."""
-        on = levels > cls.OFF
-        return np.where(on, np.exp(cls.spacing * np.where(on, levels, 0)), 0.0)
+        on = levels > self.OFF
+        return np.where(on, np.exp(self.spacing * np.where(on, levels, 0)), 0.0)
 
-    @classmethod
-    def levels(cls, weights: Array) -> NDArray[np.int64]:
+    def levels(self, weights: Array) -> NDArray[np.int64]:
         """Nearest levels."""
-        on = weights >= cls.least
+        on = weights >= self.LEAST
         logs = np.log(np.where(on, weights, 1.0))
-        return np.where(on, np.rint(logs / cls.spacing), cls.OFF).astype(np.int64)
+        return np.where(on, np.rint(logs / self.spacing), self.OFF).astype(np.int64)
 
 
 @dataclass
@@ -51,6 +72,7 @@ class State:
     ----------
     levels : array of shape (t, m)
         On the lattice.
+    lattice : Lattice
     look : Look
         What the criterion says there.
     stationary : bool array of shape (t,)
@@ -60,63 +82,83 @@ class State:
     """
 
     levels: NDArray[np.int64]
+    lattice: Lattice
     look: Look
     stationary: NDArray[np.bool_]
     factorisations: int = 0
 
+    @property
+    def weights(self) -> Array:
+        """Where they stand, ``(t, m)``."""
+        return self.lattice.weights(self.levels)
 
-def look_at(design: Design, criterion: Criterion, Y: Array, levels: NDArray[np.int64]) -> tuple[Look, int]:
-    """Judge every target at its own levels; targets at the same point share one factorisation."""
-    distinct, which = np.unique(levels, axis=0, return_inverse=True)
-    order = np.argsort(which.ravel(), kind="stable")
-    ends = np.searchsorted(which.ravel()[order], np.arange(len(distinct) + 1))
-    out = Look.empty(design.n, design.m, Y.shape[1])
-    for part, points in design.chunks(Lattice.weights(distinct)):
-        at = order[ends[part.start] : ends[part.stop]]
-        first = ends[part.start]
-        members = [np.arange(ends[p] - first, ends[p + 1] - first) for p in range(part.start, part.stop)]
-        out.put(at, criterion.look(points, np.asfortranarray(Y[:, at]), members))
+
+def look_at(design: Design, criterion: Criterion, Y: Stored, weights: Array) -> tuple[Look, int]:
+    """Judge every target at its own weights ``(t, m)``; targets at the same point share one inverse."""
+    distinct, which, counts = np.unique(weights, axis=0, return_inverse=True, return_counts=True)
+    which = which.ravel()
+    single = np.zeros(len(distinct), dtype=bool)
+    if design.single and not criterion.precise:
+        single = Points.well_conditioned(design, distinct)
+    # points of one precision together, and those with about as many targets
+    points = np.lexsort([counts, single])
+    rank = np.empty_like(points)
+    rank[points] = np.arange(points.size)
+    order = np.argsort(rank[which], kind="stable")
+    ends = np.concatenate([[0], np.cumsum(counts[points])])
+    out = Look.empty(design, Y.shape[1])
+    for first, last in _chunks(single[points], design.chunk):
+        at, some = order[ends[first] : ends[last]], points[first:last]
+        judged = Points(design, distinct[some], counts[some], bool(single[some[0]]))
+        out.put(at, criterion.look(judged, Y[:, at]))
     return out, len(distinct)
 
 
-def descend(design: Design, criterion: Criterion, Y: Array, levels: NDArray[np.int64]) -> State:
-    """Improve the weights of every target from where they are."""
-    look, factorisations = look_at(design, criterion, Y, levels)
-    t = Y.shape[1]
-    state = State(levels.copy(), look, np.zeros(t, dtype=bool), factorisations)
+def _chunks(single: NDArray[np.bool_], size: int) -> Iterator[tuple[int, int]]:
+    """Ranges of at most ``size`` points of one precision; those in double precision come first."""
+    double = int(np.count_nonzero(~single))
+    for begin, end in ((0, double), (double, single.size)):
+        for first in range(begin, end, size):
+            yield first, min(first + size, end)
+
+
+def descend(
+    design: Design,
+    criterion: Criterion,
+    Y: Stored,
+    levels: NDArray[np.int64],
+    progress: Callable[[int], object],
+) -> State:
+    """Improve the weights of every target from where they are; ``progress`` is told how many are done."""
+    lattice = Lattice.of(design.m)
+    look, factorisations = look_at(design, criterion, Y, lattice.weights(levels))
+    t, by_chance = Y.shape[1], chance(design.m) / design.n
+    state = State(levels.copy(), lattice, look, np.zeros(t, dtype=bool), factorisations)
     damping, may_enter = np.full(t, DAMPING), np.ones((t, design.m), dtype=bool)
     for _ in range(MOST_STEPS):
         open_ = np.flatnonzero(~state.stationary)
         if open_.size == 0 or out_of_time():
             break
-        trial, entering, promised = _proposed(
-            state, open_, damping[open_], may_enter[open_], criterion, design.n
-        )
+        trial, entering, promised = _proposed(state, open_, damping[open_], may_enter[open_], by_chance)
         moved = np.any(trial != state.levels[open_], axis=1) & (promised > WORTH / design.n)
         state.stationary[open_[~moved]] = True
+        progress(int(np.count_nonzero(~moved)))
         trial, entering, open_ = trial[moved], entering[moved], open_[moved]
         if open_.size == 0:
             break
-        new, count = look_at(design, criterion, Y[:, open_], trial)
+        new, count = look_at(design, criterion, Y[:, open_], lattice.weights(trial))
         state.factorisations += count
         gain = 1.0 - new.value / state.look.value[open_]
         # an entry has to earn more than chance gives; anything else only has to help
         entry = np.any(entering, axis=1)
-        good = np.isfinite(new.value) & (gain > np.where(entry, criterion.chance / design.n, 0.0))
+        good = np.isfinite(new.value) & (gain > np.where(entry, by_chance, 0.0))
         damping[open_] *= np.where(good, EASE, HARDEN)
         may_enter[open_] &= ~(entering & ~good[:, None])
         kept = np.flatnonzero(good)
-        _keep(state, open_[kept], trial[kept], new, kept)
+        state.levels[open_[kept]] = trial[kept]
+        state.look.put(open_[kept], new.some(kept))
+    progress(int(np.count_nonzero(~state.stationary)))
     return state
-
-
-def _keep(
-    state: State, at: NDArray[np.intp], levels: NDArray[np.int64], new: Look, kept: NDArray[np.intp]
-) -> None:
-    """Move some targets to where they were just judged."""
-    state.levels[at] = levels
-    part = Look(new.value[kept], new.gradient[kept], new.hessian[kept], new.coef[:, kept], new.missed[kept])
-    state.look.put(at, part)
 
 
 def _proposed(
@@ -124,25 +166,25 @@ def _proposed(
     at: NDArray[np.intp],
     damping: Array,
     may_enter: NDArray[np.bool_],
-    criterion: Criterion,
-    n: int,
+    by_chance: float,
 ) -> tuple[NDArray[np.int64], NDArray[np.bool_], Array]:
     """Next levels of some targets, which kernels enter there, and the relative decrease that the model promises.
 
     Kernels with weight move in the logarithm, those without in the weight itself.
     """
     levels, gradient, hessian = state.levels[at], state.look.gradient[at], state.look.hessian[at]
-    d = Lattice.weights(levels)
+    lattice = state.lattice
+    d = lattice.weights(levels)
     active = d > 0
     curvature = np.maximum(np.diagonal(hessian, axis1=1, axis2=2), 1e-300)
     alone = np.where(gradient < 0, gradient**2 / (2.0 * curvature), 0.0)
-    entering = ~active & may_enter & (alone > criterion.chance / n)
-    step = _step(gradient, hessian, np.where(active, d, 1.0 * entering), damping)
-    entering &= step > Lattice.least
+    entering = ~active & may_enter & (alone > by_chance)
+    step = damped_step(gradient, hessian, np.where(active, d, 1.0 * entering), damping)
+    entering &= step > Lattice.LEAST
     d_new = np.where(active, d * np.exp(np.clip(step, -LONGEST, LONGEST)), 0.0)
     d_new = np.where(entering, np.minimum(step, np.exp(LONGEST)), d_new)
-    trial = Lattice.levels(d_new)
-    taken = Lattice.weights(trial)
+    trial = lattice.levels(d_new)
+    taken = lattice.weights(trial)
     # the model at the point of the lattice: logarithms for weights that stay, differences for those that come and go
     change = np.where(
         active & (taken > 0),
@@ -154,7 +196,7 @@ def _proposed(
     return trial, entering, promised
 
 
-def _step(gradient: Array, hessian: Array, scale: Array, damping: Array) -> Array:
+def damped_step(gradient: Array, hessian: Array, scale: Array, damping: Array) -> Array:
     """Damped Newton steps in variables that are ``scale`` times as long; those of scale zero stay."""
     g = gradient * scale
     H = hessian * scale[:, :, None] * scale[:, None, :]

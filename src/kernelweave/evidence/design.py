@@ -3,24 +3,31 @@
 Rows are multiplied by the roots of their weights, and the direction of the intercept is projected out of kernels and
 targets.  What remains is a ridge regression with unit noise, ``G = I + sum_j d_j K_j``, whose weights d have the ridge
 in them; ``V = G^-1`` leaves the direction of the intercept as it is, and ``M = V - u u'`` is without it.
+
+Kernels are arrays of NumPy, or of torch on one of its devices; everything below asks no more of them than both have.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import lapack
+
+from .._numerics.namespace import as_like, cast, namespace, to_numpy
 
 Array = NDArray[np.float64]
+#: of the library that the kernels of a design belong to
+Stored = Any
 
-__all__ = ["Array", "Design", "Points"]
+__all__ = ["Array", "Design", "Stored", "reordered"]
 
-#: bytes of the mixed kernels that are factorised together
-CHUNK = 2**25
+#: bytes of the inverses that are computed together, in memory and on a device
+CHUNK, CHUNK_ON_DEVICE = 2**25, 2**32
+#: rounds of the power method, and what makes its answer an upper bound in practice
+ROUNDS, MARGIN = 12, 1.5
 
 
 @dataclass(frozen=True)
@@ -37,15 +44,21 @@ class Design:
         Roots of the samples' weights.
     direction : array of shape (n,)
         Unit vector of the intercept, zero without one.
+    single : bool
+        Whether inverses are computed in single precision where their condition allows it.  Coefficients are refined in
+        double precision either way.
     """
 
-    kernels: Array
+    kernels: Stored
     scale: Array
     root: Array
     direction: Array
+    single: bool = False
 
     @classmethod
-    def of(cls, kernels: Array, weight: Array | None = None, intercept: bool = True) -> Design:
+    def of(
+        cls, kernels: Array, weight: Array | None = None, intercept: bool = True, single: bool = False
+    ) -> Design:
         """Prepare kernels ``(m, n, n)``; ``weight`` are positive weights of the samples."""
         m, n, _ = kernels.shape
         root = np.ones(n) if weight is None else np.sqrt(weight)
@@ -62,7 +75,18 @@ class Design:
             # what is constant up to rounding explains nothing
             scale[j] = 1.0 / size if size > 1e-12 * original else 0.0
             np.multiply(0.5 * scale[j], K + K.T, out=made[j])
-        return cls(made, scale, root, direction)
+        return cls(made, scale, root, direction, single)
+
+    def on(self, device: Any) -> Design:
+        """Return the same design with its kernels on a device of torch."""
+        import torch
+
+        return replace(self, kernels=torch.as_tensor(self.kernels, dtype=torch.float64, device=device))
+
+    @property
+    def on_host(self) -> bool:
+        """Whether the kernels are NumPy's."""
+        return isinstance(self.kernels, np.ndarray)
 
     @property
     def m(self) -> int:
@@ -72,70 +96,60 @@ class Design:
     @property
     def n(self) -> int:
         """Number of samples."""
-        return self.kernels.shape[1]
+        return int(self.kernels.shape[1])
 
     @property
     def freedom(self) -> int:
         """Dimensions that the intercept leaves."""
         return self.n - int(np.any(self.direction))
 
+    @property
+    def chunk(self) -> int:
+        """Inverses that are computed together."""
+        return max(1, (CHUNK if self.on_host else CHUNK_ON_DEVICE) // (8 * self.n**2))
+
     def targets(self, Y: Array) -> Array:
         """Return targets ``(n, t)`` weighted and projected like the kernels."""
         rows = self.root[:, None] * Y
         return np.asarray(rows - np.multiply.outer(self.direction, self.direction @ rows))
 
+    def store(self, values: Array) -> Stored:
+        """Return an array where the kernels are."""
+        return as_like(values, self.kernels)
+
     @cached_property
-    def flat(self) -> Array:
+    def flat(self) -> Stored:
         """Kernels as rows, for mixing many at once."""
         return self.kernels.reshape(self.m, -1)
 
     @cached_property
-    def folded(self) -> Array:
-        """Upper triangles, entries off the diagonal twice, as columns: traces of products with half a matrix."""
-        half = np.triu(self.kernels)
-        half += np.triu(self.kernels, 1)
-        return np.ascontiguousarray(half.reshape(self.m, -1).T)
+    def flat_single(self) -> Stored:
+        """Kernels as rows, in single precision."""
+        return cast(self.flat, namespace(self.kernels).float32)
 
-    def times(self, A: Array) -> Array:
+    @cached_property
+    def largest(self) -> Array:
+        """Bounds of the kernels' largest eigenvalues, by the power method."""
+        vectors = self.store(np.random.default_rng(0).normal(size=(self.m, self.n, 1)))
+        size = np.ones(self.m)
+        for _ in range(ROUNDS):
+            vectors = self.kernels @ vectors
+            size = np.sqrt(np.sum(to_numpy(vectors)[:, :, 0] ** 2, axis=1))
+            vectors = vectors / self.store(np.where(size > 0, size, 1.0))[:, None, None]
+        return np.asarray(MARGIN * size)
+
+    def times(self, A: Stored) -> Stored:
         """``K_j A`` of all kernels, ``(m, n, columns)``."""
-        return np.asarray(self.kernels.reshape(-1, self.n) @ A).reshape(self.m, self.n, -1)
+        return (self.kernels.reshape(-1, self.n) @ A).reshape(self.m, self.n, -1)
 
-    def chunks(self, weights: Array) -> Iterator[tuple[slice, Points]]:
-        """Factorise the mixtures of some weights ``(p, m)``, as many at a time as are worth their memory."""
-        size = max(1, CHUNK // (8 * self.n**2))
-        for first in range(0, len(weights), size):
-            part = slice(first, min(first + size, len(weights)))
-            yield part, Points(self, weights[part])
+    def residual(self, Y: Stored, A: Stored, weights: Array, products: Stored) -> Stored:
+        """``Y - G A`` of targets that have weights ``(t, m)`` each; ``products`` are ``times(A)``."""
+        left = Y - A
+        for d, product in zip(self.store(np.ascontiguousarray(weights.T)), products, strict=True):
+            left -= d * product
+        return left
 
 
-class Points:
-    """Factors of ``G = I + sum_j d_j K_j`` for some weights d: upper triangles ``R`` with ``G = R'R``."""
-
-    def __init__(self, design: Design, weights: Array) -> None:
-        self.design, self.weights = design, weights
-        n = design.n
-        self.factors = (weights @ design.flat).reshape(-1, n, n)
-        self.factors[:, np.arange(n), np.arange(n)] += 1.0
-        for G in self.factors:
-            # the transposed view has the order of LAPACK, whose lower triangle is the upper one here
-            _, info = lapack.dpotrf(G.T, lower=1, clean=0, overwrite_a=1)
-            if info:
-                raise np.linalg.LinAlgError("a mixture of kernels is not positive semidefinite")
-
-    def log_det(self) -> Array:
-        """``log |G|`` of every point."""
-        return np.asarray(2.0 * np.sum(np.log(np.diagonal(self.factors, axis1=1, axis2=2)), axis=1))
-
-    def solve(self, p: int, B: Array) -> Array:
-        """``V B`` at one point."""
-        return np.asarray(lapack.dpotrs(self.factors[p].T, B, lower=1)[0])
-
-    def half_solve(self, p: int, B: Array) -> Array:
-        """Return W with ``W'W = B'V B`` at one point."""
-        return np.asarray(lapack.dtrtrs(self.factors[p].T, B, lower=1)[0])
-
-    def invert(self) -> Array:
-        """Turn the factors into the upper triangles of V, in place; below the diagonal nothing is meant."""
-        for G in self.factors:
-            lapack.dpotri(G.T, lower=1, overwrite_c=1)
-        return self.factors
+def reordered(values: Stored, order: tuple[int, ...]) -> Stored:
+    """Return an array with its axes in another order."""
+    return values.transpose(order) if isinstance(values, np.ndarray) else values.permute(order)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .design import Array, Design
+from .._numerics.namespace import namespace, to_numpy
+from .design import Array, Design, Stored
 
 __all__ = ["Spectrum"]
 
@@ -16,31 +16,33 @@ class Spectrum:
     ``V`` at a factor r is ``(I + r sum_j w_j K_j)^-1``.
     """
 
-    def __init__(self, design: Design, weights: Array, Y: Array) -> None:
+    def __init__(self, design: Design, weights: Array, Y: Stored) -> None:
         self.design = design
-        values, self.vectors = np.linalg.eigh(np.tensordot(weights, design.kernels, axes=1))
-        self.values = np.maximum(values, 0.0)
+        mixed = (design.store(weights[None]) @ design.flat).reshape(design.n, design.n)
+        values, self.vectors = namespace(mixed).linalg.eigh(mixed)
+        self.values = np.maximum(to_numpy(values), 0.0)
         self._rotated = self.vectors.T @ Y
-        self._squared: Array | None = None
+        self._squared: Stored = None
 
-    def _shrunk(self, factor: float) -> Array:
-        return 1.0 / (1.0 + factor * self.values)
+    def _shrunk(self, factor: float) -> Stored:
+        return self.design.store(1.0 / (1.0 + factor * self.values))
 
-    def forms(self, factor: float) -> Array:
-        """``y'V y`` of every target."""
+    def forms(self, factors: Array) -> Array:
+        """``y'V y`` of every target at several factors, ``(factors, t)``."""
         if self._squared is None:
             self._squared = self._rotated**2
-        return np.asarray(self._shrunk(factor) @ self._squared)
+        shrunk = self.design.store(1.0 / (1.0 + np.multiply.outer(factors, self.values)))
+        return to_numpy(shrunk @ self._squared)
 
-    def solved(self, factor: float) -> Array:
+    def solved(self, factor: float) -> Stored:
         """``V Y``."""
-        return np.asarray(self.vectors @ (self._shrunk(factor)[:, None] * self._rotated))
+        return self.vectors @ (self._shrunk(factor)[:, None] * self._rotated)
 
     def leverage(self, factor: float) -> Array:
         """Diagonal of M."""
-        return np.asarray(self.vectors**2 @ self._shrunk(factor) - self.design.direction**2)
+        return to_numpy(self.vectors**2 @ self._shrunk(factor)) - self.design.direction**2
 
-    def block(self, factor: float, rows: NDArray[np.intp]) -> Array:
+    def block(self, factor: float, rows: Stored) -> Stored:
         """Rows and columns of M."""
-        part, u = self.vectors[rows], self.design.direction[rows]
-        return np.asarray((part * self._shrunk(factor)) @ part.T - np.multiply.outer(u, u))
+        part, u = self.vectors[rows], self.design.store(self.design.direction)[rows]
+        return (part * self._shrunk(factor)) @ part.T - u[:, None] * u

@@ -9,7 +9,8 @@ from __future__ import annotations
 
 import hashlib
 import json
-from collections.abc import Callable, Mapping, Sequence
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -68,9 +69,13 @@ class Part:
     report : callable
         ``report(rows, report)``: write tables and pictures, return lines for the screen.
     repeats, quick_repeats : int
-        How often, by default and with ``--quick``.
+        How often, by default and with ``--quick``; 0 where a single run takes longer than that is for.
     missing : callable
         Sentences about what cannot be run here, and why.
+    quick_first : mapping
+        What the keys of the cheapest runs say: ``--quick``, which has a minute for everything, begins with those.
+    quick_at_least : int
+        Runs that ``--quick`` always makes, because there is no table without them.
     """
 
     name: str
@@ -82,6 +87,8 @@ class Part:
     repeats: int = 20
     quick_repeats: int = 2
     missing: Callable[[], Sequence[str]] = field(default=tuple)
+    quick_first: Mapping[str, Any] = field(default_factory=dict)
+    quick_at_least: int = 1
 
     @classmethod
     def of(cls, module: Any, name: str, title: str, **options: Any) -> Part:
@@ -106,8 +113,12 @@ class Part:
         n_jobs: int = 1,
         restart: bool = False,
         say: Callable[[str], None] = print,
+        seconds: float | None = None,
     ) -> Sequence[str]:
-        """Run what is not done yet, then report; returns the report's lines."""
+        """Run what is not done yet, then report; returns the report's lines.
+
+        After so many ``seconds`` no further run is begun beyond ``quick_at_least``; what is left out is said.
+        """
         from joblib import Parallel, delayed
         from tqdm.auto import tqdm
 
@@ -115,24 +126,51 @@ class Part:
         for text in missing:
             say(f"{self.name}: not run: {text}")
         keys = list(self.keys(repeats or (self.quick_repeats if quick else self.repeats)))
+        if quick:
+            keys.sort(key=lambda key: any(key.get(name) != value for name, value in self.quick_first.items()))
         if not keys:
-            say(f"{self.name}: nothing to run")
+            too_long = quick and self.quick_repeats == 0
+            say(f"{self.name}: {'not run: too long for --quick' if too_long else 'nothing to run'}")
             return []
         kept = _Kept(folder / f"{study}_{self.name}_runs.csv", self, restart)
         left = [key for key in keys if key not in kept]
         if len(left) < len(keys):
             say(f"{self.name}: {len(keys) - len(left)} of {len(keys)} runs are done already")
         bar = tqdm(total=len(keys), initial=len(keys) - len(left), desc=self.name, unit="run")
+        begun: list[Key] = []
+        needed = self.quick_at_least - (len(keys) - len(left))
         try:
-            running = Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1)(
-                delayed(self.work)(key) for key in left
+            running = Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1, pre_dispatch="n_jobs")(
+                delayed(self.work)(key) for key in _in_time(left, seconds, begun, needed)
             )
-            for key, rows in zip(left, running, strict=True):
+            for key, rows in zip(left, running, strict=False):
                 kept.add(key, rows)
                 bar.update()
         finally:
             bar.close()
-        return self.report(kept.of(keys), Report(folder, study, self.name, command, missing))
+        if len(begun) < len(left):
+            missing.append(f"{len(left) - len(begun)} of {len(keys)} runs, for which --quick has no time")
+            say(f"{self.name}: not run: {missing[-1]}")
+            keys = [key for key in keys if key in kept]
+        try:
+            return self.report(kept.of(keys), Report(folder, study, self.name, command, missing))
+        except (LookupError, ValueError, ZeroDivisionError) as error:
+            if len(begun) == len(left):
+                raise
+            say(
+                f"{self.name}: no table, because there are too few runs yet ({error}); they are in {kept.path}"
+            )
+            return []
+
+
+def _in_time(keys: Sequence[Key], seconds: float | None, begun: list[Key], needed: int) -> Iterator[Key]:
+    """Yield keys until the time is up, but ``needed`` ones at least; note what was begun."""
+    start = time.perf_counter()
+    for key in keys:
+        if seconds is not None and len(begun) >= needed and time.perf_counter() - start >= seconds:
+            return
+        begun.append(key)
+        yield key
 
 
 @dataclass(frozen=True)

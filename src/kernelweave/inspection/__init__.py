@@ -4,10 +4,11 @@ from ..similarity import Agreement, Indefiniteness, agreement, indefiniteness
 from .explain import Contributions, contributions, feature_weights
 from .groups import group_table
 from .importance import ViewImportance, view_importance
+from .late_views import WithoutView, WithView, add_view, drop_view
 from .permutation import view_p_values
 from .shapley import ShapleyValues, shapley_values
 from .stability import WeightStability, weight_stability
-from .subsets import WithoutView, drop_view, view_subsets
+from .subsets import view_subsets
 from .variance import VarianceSplit, r2_split, split_r2, variance_shares
 from .views import final_estimator, kernel_families, kernel_views
 
@@ -19,7 +20,9 @@ __all__ = [
     "VarianceSplit",
     "ViewImportance",
     "WeightStability",
+    "WithView",
     "WithoutView",
+    "add_view",
     "agreement",
     "contributions",
     "drop_view",

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from ..views import Views, as_views, is_views, samples_and_targets
 from .explain import Contributions, contributions, feature_names
 from .permutation import view_p_values
 from .stability import weight_stability
@@ -74,6 +75,8 @@ def group_table(
     estimator = final_estimator(model)
     check_is_fitted(estimator, "kernel_names_")
     _check(y, n_refits, n_permutations, top)
+    X, y = samples_and_targets(X, y)
+    X = as_views(X) if is_views(X) else X
     parts = contributions(model, X, views=views)
     of_kernel = kernel_views(model, views)
     names = parts.view_names
@@ -121,7 +124,8 @@ def _variance_shares(parts: Contributions) -> Array:
     if whole == 0.0:
         return np.zeros(by_view.shape[1])
     each = by_view - by_view.mean(axis=0)
-    along = np.einsum("ig...,i...->g", each, centred)
+    n, groups = by_view.shape[:2]
+    along = np.einsum("igk,ik->g", each.reshape(n, groups, -1), centred.reshape(n, -1))
     return np.asarray(along / whole)
 
 
@@ -163,6 +167,9 @@ def _members(
 
 
 def _table(samples: Any, columns: list[int]) -> Array:
+    if isinstance(samples, Views):
+        part = samples.select_columns(columns)
+        return np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float)
     if hasattr(samples, "iloc"):
         return np.asarray(samples.iloc[:, columns].to_numpy(dtype=float))
     part = samples[:, columns]

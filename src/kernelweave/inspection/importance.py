@@ -13,8 +13,8 @@ from .._numerics.significance import corrected_t_test
 from ..estimators.subsets import SubsetFits
 from .permutation import view_p_values
 from .stability import refuse_matrices
-from .subsets import folds_of, views_in_order
-from .views import final_estimator, transformed
+from .subsets import folds_for, views_of_kernels
+from .views import final_estimator, paired, transformed
 
 __all__ = ["ViewImportance", "view_importance"]
 
@@ -119,8 +119,9 @@ def view_importance(
     if not (len(factors) and all(np.isfinite(factor) and factor > 0 for factor in factors)):
         raise ValueError(f"factors must be finite numbers > 0, got {factors!r}")
     refuse_matrices(model)
-    of_kernel, names = views_in_order(model)
+    of_kernel, names = views_of_kernels(model)
     estimator = final_estimator(model)
+    X, y = paired(model, X, y)
     fits = SubsetFits(estimator, transformed(model, X), y)
     kinds = _kinds(estimator.kernel_names_, of_kernel)
     steps = _Steps(progress, len(factors) + len(kinds) + 2)
@@ -137,10 +138,10 @@ def view_importance(
     along_C = np.array([shares(everything, factor) for factor in ordered])
     banks = np.array([shares(np.flatnonzero(~left_out), 1.0) for left_out in kinds.values()])
     weight = along_C[ordered.index(1.0)]
-    scores = _scores(fits, of_kernel, names, folds_of(estimator, y, n_folds, random_state))
+    scores = _scores(fits, of_kernel, names, folds_for(estimator, y, n_folds, random_state))
     steps.done()
     tested = view_p_values(
-        model, X, y, cv=folds_of(estimator, y, n_folds, random_state), n_permutations=n_permutations,
+        model, X, y, cv=folds_for(estimator, y, n_folds, random_state), n_permutations=n_permutations,
         random_state=random_state,
     ).set_index("view")  # fmt: skip
     steps.done()

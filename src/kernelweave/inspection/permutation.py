@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from ..kernels import take
 from .explain import Contributions, contributions
 from .stability import refuse_matrices
-from .views import final_estimator
+from .views import final_estimator, paired
 
 __all__ = ["test_views", "view_p_values"]
 
@@ -74,7 +74,7 @@ def view_p_values(
     if not (isinstance(n_permutations, int | np.integer) and n_permutations >= 1):
         raise ValueError(f"n_permutations must be a whole number >= 1, got {n_permutations!r}")
     refuse_matrices(model)
-    y = np.asarray(y)
+    X, y = paired(model, X, y)
     classify = is_classifier(final_estimator(model))
     folds = list(check_cv(cv, y, classifier=classify).split(np.zeros((len(y), 1)), y))
     parts: list[tuple[Contributions, NDArray[Any]]] = []

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from ..kernels import take
-from .views import final_estimator, kernel_families, kernel_views, learnt_weights
+from .views import final_estimator, kernel_families, kernel_views, learnt_weights, paired
 
 __all__ = ["WeightStability", "weight_stability"]
 
@@ -163,7 +163,7 @@ def weight_stability(
     if not 0.0 < level < 1.0:
         raise ValueError(f"level must be between 0 and 1, got {level!r}")
     refuse_matrices(model)
-    y = np.asarray(y)
+    X, y = paired(model, X, y)
     whole = model if hasattr(final_estimator(model), "weights_") else clone(model).fit(X, y)
     reference = learnt_weights(whole)
     refitted, scores = [], []

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from ..estimators.fitted import function_of, samples_for
-from .views import final_estimator, kernel_views, transformed
+from .views import final_estimator, kernel_views, paired, transformed
 
 __all__ = ["VarianceSplit", "r2_split", "split_r2", "variance_shares"]
 
@@ -132,6 +132,7 @@ def r2_split(model: Any, X: Any, y: Any, *, views: Any = None, centred: bool = T
     estimator = final_estimator(model)
     names = estimator_names(estimator)
     function = function_of(estimator)
+    X, y = paired(model, X, y)
     parts = function.by_kernel(samples_for(estimator, transformed(model, X)))
     targets = np.asarray(y, dtype=float)
     if targets.shape != (parts.shape[0], *parts.shape[2:]):

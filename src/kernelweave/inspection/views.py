@@ -9,9 +9,11 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from ..estimators.fitted import is_precomputed
 from ..kernels import view_of
+from ..views import as_views, is_views, samples_and_targets
 
-__all__ = ["final_estimator", "kernel_families", "kernel_views", "learnt_weights", "transformed"]
+__all__ = ["final_estimator", "kernel_families", "kernel_views", "learnt_weights", "paired", "transformed"]
 
 
 def final_estimator(model: Any) -> Any:
@@ -29,6 +31,15 @@ def final_estimator(model: Any) -> Any:
             f"{type(last).__name__} is not an estimator with kernels, nor a pipeline that ends in one"
         )
     return last
+
+
+def paired(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
+    """Return samples that can be cut, in the order of their targets, and the targets: tables of views become views."""
+    matrices = is_precomputed(final_estimator(model).kernels)
+    if matrices:
+        return X, np.asarray(y)
+    X, y = samples_and_targets(X, y)
+    return (as_views(X) if is_views(X, len(y)) else X), np.asarray(y)
 
 
 def transformed(model: Any, X: Any) -> Any:

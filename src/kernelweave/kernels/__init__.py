@@ -21,26 +21,30 @@ from ._selection import describe as describe_columns
 from ._views import view_of
 from .always import always
 from .approximate import nystroem
+from .chosen import Chosen
 from .combined import summed
+from .covariances import matern, periodic, rational_quadratic
 from .distance import from_distance
-from .dotproduct import cosine, linear, polynomial
+from .dotproduct import cosine, linear, polynomial, sigmoid
 from .families import per_feature, per_view
 from .fixed import constant
 from .fourier import random_fourier
 from .functions import function
 from .groups import from_gmt, from_groups
-from .histogram import chi2, intersection, tanimoto
+from .histogram import additive_chi2, chi2, intersection, tanimoto
 from .holder import held
 from .papers import default_bank, preset, presets
 from .stationary import gaussian, laplacian
 from .view_columns import column_groups
 
 __all__ = [
+    "Chosen",
     "Kernel",
     "KernelSpec",
     "NumericKernel",
     "Schema",
     "Stack",
+    "additive_chi2",
     "always",
     "as_spec",
     "chi2",
@@ -61,17 +65,21 @@ __all__ = [
     "intersection",
     "laplacian",
     "linear",
+    "matern",
     "n_samples",
     "nystroem",
     "per_feature",
     "per_view",
+    "periodic",
     "polynomial",
     "preset",
     "presets",
     "random_fourier",
+    "rational_quadratic",
     "registry",
     "resolve_kernels",
     "shift_spectrum",
+    "sigmoid",
     "stack_features",
     "summed",
     "take",

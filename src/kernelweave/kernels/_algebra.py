@@ -9,7 +9,16 @@ from typing import Any, overload
 from ._kernel import Kernel, KernelSpec, Schema
 from ._parts import NamedParts
 
-__all__ = ["AllProducts", "Stack", "as_spec", "expand_kernels", "multiplied", "resolve_kernels", "stacked"]
+__all__ = [
+    "AllProducts",
+    "Stack",
+    "as_spec",
+    "expand_kernels",
+    "multiplied",
+    "resolve_kernels",
+    "spec_parts",
+    "stacked",
+]
 
 
 class Stack(NamedParts):
@@ -114,14 +123,15 @@ def as_spec(what: Any) -> KernelSpec:
     )
 
 
-def _parts(what: Any) -> tuple[KernelSpec, ...]:
+def spec_parts(what: Any) -> tuple[KernelSpec, ...]:
+    """Return the parts of a stack, or the one thing that is none."""
     spec = as_spec(what)
     return tuple(as_spec(part) for part in spec.parts) if isinstance(spec, Stack) else (spec,)
 
 
 def stacked(left: Any, right: Any) -> Stack:
     """Return both sides in one flat stack."""
-    return Stack((*_parts(left), *_parts(right)))
+    return Stack((*spec_parts(left), *spec_parts(right)))
 
 
 def multiplied(left: Any, right: Any) -> KernelSpec:

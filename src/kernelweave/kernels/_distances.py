@@ -7,12 +7,12 @@ from typing import Any
 import numpy as np
 from scipy import sparse
 
+from .._numerics.euclid import CANCELLED, check_norms
+
 __all__ = ["cityblock", "inner", "row_norms", "sqeuclidean"]
 
 # up to here sums of explicit differences beat the matrix product, and they are exact
 FEW_COLUMNS = 4
-# below this share of the squared norms, the expanded square has lost too many digits and is computed again
-CANCELLED = 1e-6
 ENTRIES_AT_ONCE = 1 << 20
 
 
@@ -50,8 +50,7 @@ def sqeuclidean(A: Any, B: Any) -> np.ndarray:
         B = A if B is None else B
     left = row_norms(A)
     right = left if A is B else row_norms(B)
-    if not np.isfinite(left.max(initial=0.0) + right.max(initial=0.0)):
-        raise ValueError("squared distances overflow: scale the features first (StandardScaler)")
+    check_norms(left, right)
     squared = inner(A, B)
     step = max(1, ENTRIES_AT_ONCE // max(1, len(right)))
     for start in range(0, len(left), step):  # in blocks of rows: no temporary as large as the result

@@ -116,6 +116,8 @@ class Kernel(KernelSpec):
     sure : bool
         Whether every matrix of this kernel is positive semi-definite by construction; a user's function may be wrong
         about that, so its training matrix is checked.
+    quick : bool
+        Whether the base matrix costs next to nothing, so that it may be computed twice rather than kept.
     always : float or None
         Weight that is given, outside the norm (``kernels.always``); None where the weight is learnt.
     """
@@ -129,6 +131,7 @@ class Kernel(KernelSpec):
     takes_indices: bool = False
     for_tables: bool = False
     sure: bool = True
+    quick: bool = False
     always: float | None = None
 
     def __init_subclass__(cls, registered_as: str | None = None, **options: Any) -> None:
@@ -175,6 +178,14 @@ class Kernel(KernelSpec):
 
     def features(self, A: Any) -> Any:
         """Return Z (dense or sparse) with ``K(A, B) = features(A) @ features(B).T`` exactly, or None."""
+        return None
+
+    def portable_features(self, A: Any) -> Any:
+        """Return ``features`` of rows in the array library they come in, checks left out; None for NumPy's alone."""
+        return None
+
+    def points(self, A: Any) -> np.ndarray | None:
+        """Return rows of numbers whose squared distances are the base, checked; None where the base is another."""
         return None
 
     def looks_at(self, n_columns: int) -> frozenset[int]:

@@ -43,8 +43,12 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     >>> pick(slice(0, 2), Schema(3))
     ((0, 1), False)
     """
-    columns = plain_columns(columns)
     n = schema.n_features
+    if n is not None and _are_positions(
+        columns, n
+    ):  # settled before: a view may have thousands, and be asked often
+        return columns, False
+    columns = plain_columns(columns)
     if schema.views is not None and isinstance(columns, str) and columns in schema.views:
         return schema.views[columns], len(schema.views[columns]) == 1
     if n is None:
@@ -72,6 +76,13 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     if len(set(positions)) < len(positions):
         raise ValueError(f"columns {columns!r} name a column twice")
     return positions, False
+
+
+def _are_positions(columns: Any, n: int) -> bool:
+    """Whether columns are a tuple of different positions from 0 to n - 1, which says all there is to say."""
+    if not (isinstance(columns, tuple) and columns and all(type(column) is int for column in columns)):
+        return False
+    return min(columns) >= 0 and max(columns) < n and len(set(columns)) == len(columns)
 
 
 def _without_views(columns: tuple[Any, ...], schema: Schema) -> tuple[Any, ...]:
@@ -132,7 +143,7 @@ def select(A: Any, positions: tuple[int, ...], as_objects: bool, single: bool) -
         first, last = positions[0], positions[-1]
         consecutive = positions == tuple(range(first, last + 1))
         A = np.asarray(A)
-        A = A[:, first : last + 1] if consecutive else A[:, list(positions)]
+        A = A[:, first : last + 1] if consecutive else np.take(A, positions, axis=1)
     return A[:, 0] if as_objects and single else A
 
 

@@ -55,6 +55,10 @@ class _Ranked(KernelSpec):
 
     n_landmarks: int | None
 
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return [name for name in super()._get_param_names() if name != "rank"]
+
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """Return the parameters."""
         return super().get_params(deep=deep) | {"rank": self.n_landmarks}

@@ -39,6 +39,11 @@ class Wrapper(Kernel):
         return self.kernel.sure
 
     @property
+    def quick(self) -> bool:  # type: ignore[override]
+        """Whether the base of the kernel inside costs next to nothing."""
+        return self.kernel.quick
+
+    @property
     def takes_objects(self) -> bool:  # type: ignore[override]
         """Whether the kernel inside takes objects."""
         return self.kernel.takes_objects
@@ -97,9 +102,17 @@ class Named(Wrapper):
         """Return the diagonal of the base matrix of the kernel inside."""
         return self.kernel.base_diag(A)
 
+    def points(self, A: Any) -> np.ndarray | None:
+        """Return the rows of the kernel inside."""
+        return self.kernel.points(A)
+
     def features(self, A: Any) -> Any:
         """Return the features of the kernel inside."""
         return self.kernel.features(A)
+
+    def portable_features(self, A: Any) -> Any:
+        """Return the features of the kernel inside."""
+        return self.kernel.portable_features(A)
 
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
         """Return the columns of the kernel inside."""
@@ -179,9 +192,17 @@ class OnColumns(Wrapper):
         """Return the diagonal of the base matrix of the chosen columns."""
         return self.kernel.base_diag(self._picked(A))
 
+    def points(self, A: Any) -> np.ndarray | None:
+        """Return the chosen columns, where the kernel inside compares them by their squared distances."""
+        return self.kernel.points(self._picked(A))
+
     def features(self, A: Any) -> Any:
         """Return the features of the chosen columns."""
         return self.kernel.features(self._picked(A))
+
+    def portable_features(self, A: Any) -> Any:
+        """Return the features of the chosen columns."""
+        return self.kernel.portable_features(A[:, list(pick(self.columns, Schema(A.shape[1]))[0])])
 
     def looks_at(self, n_columns: int) -> frozenset[int]:
         """Return the chosen columns."""
@@ -212,6 +233,8 @@ class OnColumns(Wrapper):
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OnColumns:
         """Settle the kernel inside on the chosen columns; what it shares is kept apart from other columns."""
+        if type(self.kernel).resolve is Kernel.resolve:  # nothing to settle: no columns are cut out
+            return self
         aside = None if shared is None else shared.setdefault(("columns", repr(self.columns)), {})
         inside = self.kernel.resolve(self._picked(A), aside)
         return self if inside is self.kernel else OnColumns(inside, self.columns, self.label, self.single)

@@ -1,4 +1,4 @@
-"""Kernels of an inner product: linear, polynomial and cosine."""
+"""Kernels of an inner product: linear, polynomial, cosine and sigmoid."""
 
 from __future__ import annotations
 
@@ -10,11 +10,12 @@ from typing import Any, overload
 import numpy as np
 from scipy import sparse
 
+from .._numerics.namespace import as_like
 from ._algebra import Stack
 from ._distances import inner, row_norms
 from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, readable
 
-__all__ = ["Cosine", "Linear", "Polynomial", "cosine", "linear", "polynomial"]
+__all__ = ["Cosine", "Linear", "Polynomial", "Sigmoid", "cosine", "linear", "polynomial", "sigmoid"]
 
 
 class Linear(NumericKernel, registered_as="linear"):
@@ -56,6 +57,10 @@ class Linear(NumericKernel, registered_as="linear"):
     def features(self, A: Any) -> Any:
         """Return the samples themselves."""
         return self._clean(A)
+
+    def portable_features(self, A: Any) -> Any:
+        """Return the samples themselves."""
+        return A if self.origin is None else A - as_like(self.origin, A)
 
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
         """Return all columns, unless they are counted from elsewhere."""
@@ -188,6 +193,33 @@ class Polynomial(NumericKernel, registered_as="polynomial"):
         return comb(variables + int(self.exponent) - 1, int(self.exponent))
 
 
+class Sigmoid(NumericKernel, registered_as="sigmoid"):
+    """``tanh(gamma x.x' + coef0)``; see :func:`sigmoid`."""
+
+    accepts_sparse = True
+    sure = False
+
+    def __init__(self, gamma: float = 1.0, coef0: float = 0.0) -> None:
+        self.gamma = gamma
+        self.coef0 = coef0
+
+    @property
+    def name(self) -> str:
+        """Slope and offset."""
+        return f"sigmoid(gamma={readable(self.gamma)}, coef0={readable(self.coef0)})"
+
+    def _base(self, A: Any, B: Any) -> np.ndarray:
+        return self._squashed(inner(A, B))
+
+    def _base_diag(self, A: Any) -> np.ndarray:
+        return self._squashed(row_norms(A))
+
+    def _squashed(self, products: np.ndarray) -> np.ndarray:
+        products *= checked_number(self.gamma, "gamma of a sigmoid kernel")
+        products += checked_number(self.coef0, "coef0 of a sigmoid kernel", low=-np.inf)
+        return np.tanh(products, out=products)
+
+
 def linear() -> Linear:
     """Return the linear kernel ``x.x'``.
 
@@ -239,3 +271,35 @@ def polynomial(
         return Polynomial(degree, coef0, gamma)
 
     return family_of(make, degrees)
+
+
+@overload
+def sigmoid(gammas: Number = ..., coef0: float = ...) -> Sigmoid: ...
+@overload
+def sigmoid(gammas: Numbers, coef0: float = ...) -> Stack: ...
+def sigmoid(gammas: Number | Numbers = 1.0, coef0: float = 0.0) -> Sigmoid | Stack:
+    """Return sigmoid kernels ``tanh(gamma x.x' + coef0)``, which are **not** positive semidefinite in general.
+
+    The training matrix is checked before a fit, and refused where it has negative eigenvalues: no certificate would
+    hold.  For such a matrix there is :class:`SimilarityClassifier`, which takes similarities of any kind.
+
+    Parameters
+    ----------
+    gammas : float or sequence of float
+        One gives a kernel, a sequence a stack.
+    coef0 : float
+        Any number; a negative one makes the matrix indefinite almost surely.
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> kw.sigmoid(0.5)([[1.0, 1.0]]).round(3)
+    array([[0.762]])
+    """
+    checked_number(coef0, "coef0 of a sigmoid kernel", low=-np.inf)
+
+    def make(gamma: float) -> Sigmoid:
+        checked_number(gamma, "gamma of a sigmoid kernel")
+        return Sigmoid(gamma, coef0)
+
+    return family_of(make, gammas)

@@ -8,6 +8,7 @@ from typing import Any, overload
 import numpy as np
 
 from .._components import check_switch
+from .._numerics.namespace import as_like, namespace
 from ._algebra import Stack
 from ._numeric import Number, Numbers, checked_number, family_of, readable
 from .approximate import Explicit, generator
@@ -70,6 +71,11 @@ class RandomFourier(Explicit, registered_as="random_fourier"):
                 f"kernel {self.name!r} was settled on {len(self.frequencies)} features, got {A.shape[1]}"
             )
         return _waves(A @ self.frequencies)
+
+    def portable_features(self, A: Any) -> Any:
+        """Return cosines and sines of the projections."""
+        angles = A @ as_like(self.frequencies, A)
+        return namespace(A).concat([angles.cos(), angles.sin()], axis=1) / angles.shape[1] ** 0.5
 
     def rank(self, n_columns: int) -> int:
         """Return the number of features."""

@@ -6,6 +6,7 @@ from collections.abc import Hashable
 from typing import Any, overload
 
 import numpy as np
+from scipy.sparse import issparse
 
 from .._components import check_switch
 from ._algebra import Stack
@@ -13,11 +14,11 @@ from ._distances import cityblock, sqeuclidean
 from ._helpers import take
 from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, readable, subsample
 
-__all__ = ["Gaussian", "Laplacian", "gaussian", "laplacian"]
+__all__ = ["Gaussian", "Laplacian", "OfDistance", "gaussian", "laplacian"]
 
 
-class _OfDistance(NumericKernel):
-    """What Gaussian and Laplacian share: a width, perhaps in units of the median training distance.
+class OfDistance(NumericKernel):
+    """What kernels of a distance share: a width, perhaps in units of the median training distance.
 
     Parameters
     ----------
@@ -65,16 +66,21 @@ class _OfDistance(NumericKernel):
         """Family and width, the latter as the user gave it."""
         return f"{self.family}(width={readable(self.width)}{' x median' if self.relative else ''})"
 
-    def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> _OfDistance:
+    def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OfDistance:
         """Return the kernel with the median distance of (at most 1000 of) the samples filled in."""
         check_switch("relative", self.relative)
         if not self.relative or self.scale is not None:
             return self
         shared = {} if shared is None else shared
-        key = ("median", self.base_key)
+        key = ("median", self._distance_key)
         if key not in shared:
             shared[key] = typical(self._distance(self._clean(take(A, subsample(A)))))
-        return type(self)(self.width, self.relative, shared[key])
+        return type(self)(**{**self.get_params(deep=False), "scale": shared[key]})
+
+    @property
+    def _distance_key(self) -> Hashable:
+        """A key under which the median distance may be shared."""
+        return self.base_key
 
     def _distance(self, A: Any) -> np.ndarray:
         return self._base(A, A)
@@ -83,10 +89,11 @@ class _OfDistance(NumericKernel):
         return np.zeros(A.shape[0])
 
 
-class Gaussian(_OfDistance, registered_as="gaussian"):
+class Gaussian(OfDistance, registered_as="gaussian"):
     """``exp(-|x - x'|^2 / (2 width^2))``; see :func:`gaussian`."""
 
     accepts_sparse = True
+    quick = True
 
     @property
     def exponent(self) -> float:
@@ -98,6 +105,10 @@ class Gaussian(_OfDistance, registered_as="gaussian"):
         """All widths share the squared distances."""
         return "sqeuclidean", None
 
+    def points(self, A: Any) -> np.ndarray | None:
+        """Return the samples themselves, unless they are sparse."""
+        return None if issparse(A) else self._clean(A)
+
     def _base(self, A: Any, B: Any) -> np.ndarray:
         return sqeuclidean(A, B)
 
@@ -105,7 +116,7 @@ class Gaussian(_OfDistance, registered_as="gaussian"):
         return np.sqrt(sqeuclidean(A, A))
 
 
-class Laplacian(_OfDistance, registered_as="laplacian"):
+class Laplacian(OfDistance, registered_as="laplacian"):
     """``exp(-|x - x'|_1 / width)``; see :func:`laplacian`."""
 
     @property

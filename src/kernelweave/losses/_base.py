@@ -71,6 +71,8 @@ class Loss(Component):
     joint: ClassVar[bool] = False
     #: whether this is the squared loss: columns of targets then share one factorisation, and can be rotated together
     least_squares: ClassVar[bool] = False
+    #: whether ``value`` and ``gradient`` take arrays of any library, and so can be computed where features lie
+    portable: ClassVar[bool] = False
 
     @property
     def has_quadratic_dual(self) -> bool:

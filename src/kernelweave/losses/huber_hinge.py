@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._numerics.namespace import between, namespace
 from ._base import Array, Loss, QuadraticDual
 from .hinge import margin_bounds
 
@@ -20,6 +21,7 @@ class HuberHinge(Loss, registered_as="huber_hinge"):
     """
 
     tasks = frozenset({"classification"})
+    portable = True
 
     def __init__(self, width: float = 1.0) -> None:
         self.width = width
@@ -36,11 +38,11 @@ class HuberHinge(Loss, registered_as="huber_hinge"):
         return 1.0 / self.width
 
     def value(self, y: Array, f: Array) -> Array:
-        slack = np.maximum(0.0, 1.0 - y * f)
-        return np.where(slack < self.width, slack**2 / (2 * self.width), slack - self.width / 2)
+        slack = between(1.0 - y * f, 0.0)
+        return namespace(slack).where(slack < self.width, slack**2 / (2 * self.width), slack - self.width / 2)
 
     def gradient(self, y: Array, f: Array) -> Array:
-        return -y * np.clip((1.0 - y * f) / self.width, 0.0, 1.0)
+        return -y * between((1.0 - y * f) / self.width, 0.0, 1.0)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         a = -y * u

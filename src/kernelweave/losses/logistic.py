@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from scipy.special import expit, xlog1py, xlogy
+from scipy.special import xlog1py, xlogy
 
+from .._numerics.namespace import expit, softplus
 from ._base import Array, Loss
 from .hinge import margin_bounds
 
@@ -23,6 +24,7 @@ class Logistic(Loss, registered_as="logistic"):
     has_curvature = True
     has_probabilities = True
     sigmoid = True
+    portable = True
 
     def probabilities(self, f: Array) -> Array:
         """Of two classes, or of each class against the rest, normalised."""
@@ -32,7 +34,7 @@ class Logistic(Loss, registered_as="logistic"):
         return np.asarray(each / np.maximum(each.sum(axis=1, keepdims=True), np.finfo(float).tiny))
 
     def value(self, y: Array, f: Array) -> Array:
-        return np.logaddexp(0.0, -y * f)
+        return softplus(-y * f)
 
     def gradient(self, y: Array, f: Array) -> Array:
         return -y * expit(-y * f)

@@ -16,6 +16,7 @@ class Squared(Loss, registered_as="squared"):
     smoothness = 2.0
     has_curvature = True
     least_squares = True
+    portable = True
 
     def value(self, y: Array, f: Array) -> Array:
         return (y - f) ** 2

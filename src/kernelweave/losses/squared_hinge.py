@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._numerics.namespace import between
 from ._base import Array, Loss, QuadraticDual
 from .hinge import margin_bounds
 
@@ -15,12 +16,13 @@ class SquaredHinge(Loss, registered_as="squared_hinge"):
 
     tasks = frozenset({"classification"})
     smoothness = 2.0
+    portable = True
 
     def value(self, y: Array, f: Array) -> Array:
-        return np.maximum(0.0, 1.0 - y * f) ** 2
+        return between(1.0 - y * f, 0.0) ** 2
 
     def gradient(self, y: Array, f: Array) -> Array:
-        return -2.0 * y * np.maximum(0.0, 1.0 - y * f)
+        return -2.0 * y * between(1.0 - y * f, 0.0)
 
     def conjugate(self, y: Array, u: Array) -> Array:
         a = -y * u

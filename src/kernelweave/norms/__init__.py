@@ -9,6 +9,7 @@ import numpy as np
 from ._base import Norm, registry
 from .at_most import AtMost
 from .elastic import Elastic
+from .elastic_blocks import ElasticBlocks
 from .elastic_net import ElasticNet
 from .entropy import Entropy
 from .fixed import Fixed, Uniform
@@ -23,6 +24,7 @@ __all__ = [
     "AtMost",
     "Block",
     "Elastic",
+    "ElasticBlocks",
     "ElasticNet",
     "Entropy",
     "Fixed",

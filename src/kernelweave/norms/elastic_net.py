@@ -14,8 +14,8 @@ __all__ = ["ElasticNet"]
 class ElasticNet(Norm, registered_as="elastic_net"):
     """Weights in ``mix sum_j d_j + (1 - mix) sum_j d_j^2 <= 1``: few kernels, and similar ones share their weight.
 
-    The constraint of Yang et al. (2011) and of Citi's elastic-net MKL (2015), which PRoNTo ships.  ``mix -> 1`` is
-    l1, ``mix -> 0`` Kloft's p = 2.
+    The constraint of Yang et al. (2011) and of Citi's elastic-net MKL (2015).  ``mix -> 1`` is l1, ``mix -> 0`` Kloft's
+    p = 2.  The elastic net of PRoNTo is another one, on the block norms: ``ElasticBlocks``.
 
     Parameters
     ----------

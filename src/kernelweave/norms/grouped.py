@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._numerics.barrier import Boundary
-from .._numerics.grouped import grouped_boundary, prox_grouped
+from .._numerics.grouped import grouped_boundary, project_grouped, prox_grouped
 from ._base import Array, Norm
 from ._groups import group_labels
 from .l1 import L1
@@ -184,6 +184,11 @@ class Grouped(Norm, registered_as="grouped"):
 
     def start(self, m: int) -> Array:
         return self.scaled(np.ones(m))
+
+    def project(self, weights: Array) -> Array:
+        nearest = project_grouped(weights, self._members(weights.size), self._p, self._q)
+        # on the boundary exactly, where it is not inside: rounding of a price is no room to move in
+        return self.scaled(nearest) if np.any(nearest < weights) and np.any(nearest > 0) else nearest
 
     def prox(self, t: Array, mu: float) -> Array:
         p, q = (2.0 * exponent / (exponent + 1.0) for exponent in (self._p, self._q))

@@ -1,4 +1,7 @@
-"""Model files: what is in the archive, and what is refused."""
+"""Model files: what is in the archive, and what is refused.
+
+What builds or looks through models is imported where that is done: the label of a file is read in an instant.
+"""
 
 from __future__ import annotations
 
@@ -9,14 +12,9 @@ from pathlib import Path
 from typing import Any, NamedTuple
 
 from .. import __version__
+from .._numerics.memory import default_budget
 from .._output import write_whole
-from ..banks.memory import default_budget
 from ._archive import Archive, ModelFileError, open_archive, read_bytes
-from ._arrays import check_arrays
-from ._audit import audit
-from ._moved import rewritten, update_names
-from ._state import check_state
-from ._tables import with_frames, without_frames
 
 __all__ = ["Loaded", "ModelFileError", "about", "load", "loaded", "save"]
 
@@ -57,6 +55,9 @@ def save(model: Any, path: str | Path, *, note: dict[str, Any] | None = None) ->
 def dumped(model: Any, note: dict[str, Any] | None = None) -> bytes:
     """Return the file as bytes; see :func:`save`."""
     import skops.io
+
+    from ._audit import audit
+    from ._tables import without_frames
 
     name = type(model).__name__
     if not hasattr(model, "fit"):
@@ -148,6 +149,12 @@ class Loaded(NamedTuple):
 def loaded(path: str | Path, *, max_bytes: int | None = None) -> Loaded:
     """Return the model and what :func:`about` says of it."""
     import skops.io
+
+    from ._arrays import check_arrays
+    from ._audit import audit
+    from ._moved import rewritten, update_names
+    from ._state import check_state
+    from ._tables import with_frames
 
     archive, most = _opened(Path(path), max_bytes)
     label = _checked_label(archive)

@@ -15,9 +15,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy.linalg import cholesky, solve_triangular
 
 from .._numerics.namespace import to_numpy
+from .._numerics.tiles import Factor, factorise, principal_part
 from .certificate import Array
 from .fixed import FixedSolution
 
@@ -83,8 +83,7 @@ class Curvature:
         free = V.shape[0]
         if free == 0:
             return np.zeros((0, self.m))
-        lower = _stable_cholesky(block, self._ridge)
-        solved = solve_triangular(lower, np.hstack([V, normals.T]), lower=True, check_finite=False)
+        solved = _stable_cholesky(block, self._ridge).solve(np.hstack([V, normals.T]))
         A = solved[:, : self.m]
         taken: list[Array] = []
         for normal in solved.T[self.m :]:
@@ -135,7 +134,7 @@ def _gather(
 def _square(K: Any, at: np.ndarray) -> Array:
     """Rows and columns ``at`` of the mixed kernel, on the host wherever the matrix lives."""
     if isinstance(K, np.ndarray):
-        return np.asarray(K[np.ix_(at, at)])
+        return principal_part(K, at)
     return to_numpy(K[at][:, at]).astype(float)
 
 
@@ -232,11 +231,11 @@ def _least_squares_root(
     m, n, _ = products.shape
     block = np.array(K, dtype=float)
     block.flat[:: n + 1] += problem.loss.dual_curvature(problem.y[rows, 0], inner.beta[rows, 0] / c) / c
-    lower = _stable_cholesky(block, 1e-15)
+    factor = _stable_cholesky(block, 1e-15)
     columns = np.moveaxis(products, 0, 1).reshape(n, -1)
-    solved = solve_triangular(lower, columns, lower=True, check_finite=False)
+    solved = factor.solve(columns)
     if problem.fit_intercept:
-        ones = solve_triangular(lower, np.ones(n), lower=True, check_finite=False)
+        ones = factor.solve(np.ones(n))
         solved -= np.multiply.outer(ones, (ones @ solved) / (ones @ ones))
     by_kernel = np.moveaxis(solved.reshape(n, m, -1), 1, 0).reshape(m, -1)
     return _root_of_hessian(by_kernel @ by_kernel.T)
@@ -260,13 +259,13 @@ def _softmax_root(
     return _root_of_hessian(np.einsum("aik,bik->ab", right, solved))
 
 
-def _stable_cholesky(matrix: Array, least: float = 1e-8) -> Array:
-    """Lower Cholesky factor, with as small a ridge as makes it exist, at least that share of the mean diagonal."""
+def _stable_cholesky(matrix: Array, least: float = 1e-8) -> Factor:
+    """Cholesky factor, with as small a ridge as makes it exist, at least that share of the mean diagonal."""
     ridge = least * float(np.mean(np.diagonal(matrix)))
     while True:
         lifted = matrix.copy()
         lifted.flat[:: matrix.shape[0] + 1] += ridge
         try:
-            return cholesky(lifted, lower=True, overwrite_a=True, check_finite=False)
+            return factorise(lifted)
         except np.linalg.LinAlgError:
             ridge *= 100.0

@@ -10,11 +10,13 @@ precision where the device has it.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
 
 from .._numerics.column_boxes import project_box, project_box_balanced
+from .._numerics.cuda_graph import recorded
 from .._numerics.deadline import out_of_time
 from .._numerics.namespace import as_like, cast, namespace, to_numpy
 from .._numerics.row_simplex import balance_rows, project_rows
@@ -54,21 +56,17 @@ def solve_first_order(
     z, Kz, momentum, L = x, Kx, 1.0, dual.first_lipschitz()
     best = dual.assess(x, Kx, 1)
     used, idle, look = 1, 0, BETWEEN
+    step = dual.replayed(x, z, Kz)
     while best.relative_gap > target and used < most and idle < IDLE and not out_of_time():
-        gradient = Kz - dual.linear + dual.ridge * z
         L *= 0.95  # along the way the curvature is often far below the largest eigenvalue
         while True:
-            new = dual.project(z - gradient / L)
-            Knew = dual.product(new)
+            new, Knew, told = step(x, z, Kz, L)
+            bend, square, uphill = told.tolist()  # the one wait for the device
             used += 1
-            moved = new - z
-            bend = float((moved * (Knew - Kz)).sum() + (dual.ridge * moved * moved).sum())
-            square = float((moved * moved).sum())
             if bend <= L * square * (1.0 + 1e-9) or used >= most:
                 break
             L = max(2.0 * L, bend / square)
-        uphill = float(((z - new) * (new - x)).sum()) > 0
-        t = 1.0 if uphill else momentum
+        t = 1.0 if uphill > 0.0 else momentum
         momentum = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
         mu = (t - 1.0) / momentum
         z, Kz = new + mu * (new - x), Knew + mu * (Knew - Kx)
@@ -116,6 +114,30 @@ class _Dual:
     def product(self, beta: Any) -> Any:
         """``K beta``; K is symmetric, and few rows times a wide matrix are quicker than the other way round."""
         return cast((cast(beta.T, self.K.dtype) @ self.K).T, self.kind.dtype)
+
+    def step(self, x: Any, z: Any, Kz: Any, L: Any) -> tuple[Any, Any, Any]:
+        """A projected gradient step from z: the new point, its product, and three numbers about it.
+
+        These are the curvature along the move times its square, that square, and the slope of the momentum, which is
+        positive where it points uphill.
+        """
+        new = self.project(z - (Kz - self.linear + self.ridge * z) / L)
+        Knew = self.product(new)
+        moved = new - z
+        bend = (moved * (Knew - Kz)).sum() + (self.ridge * moved * moved).sum()
+        told = namespace(new).stack([bend, (moved * moved).sum(), -(moved * (new - x)).sum()])
+        return new, Knew, told
+
+    def replayed(self, x: Any, z: Any, Kz: Any) -> Callable[..., tuple[Any, Any, Any]]:
+        """``step``, recorded once and replayed where launching its parts would take longer than they do."""
+        if getattr(getattr(self.K, "device", None), "type", "cpu") != "cuda" or not self._recordable:
+            return self.step
+        return recorded(self.step, x, z, Kz, as_like(1.0, self.kind))
+
+    @property
+    def _recordable(self) -> bool:
+        """Whether no part of a step waits for the device: balanced projections look at their sums."""
+        return not self.fit_intercept
 
     def first_lipschitz(self) -> float:
         """Largest eigenvalue, roughly and from below: some steps of the power method."""

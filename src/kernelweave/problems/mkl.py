@@ -245,7 +245,7 @@ class MKLProblem:
             raise refuse(
                 f"the mixed kernel of {self.n} samples", 8 * self.n**2, default_budget(),
                 ["a norm with p > 1, for which solver='working_set' mixes support vectors alone",
-                 "explicit features (kernels.nystroem) with solver='lbfgs' or 'svrg' and a smooth loss"],
+                 "explicit features (kernels.nystroem) and a smooth loss, for which no solver needs that kernel"],
             )  # fmt: skip
         check_time()
         K = self.bank.mixed(weights)

@@ -11,7 +11,7 @@ from html import escape, unescape
 from importlib.resources import files
 from typing import Any
 
-__all__ = ["Cell", "document", "figure", "number", "percent", "table"]
+__all__ = ["Cell", "document", "figure", "number", "percent", "short", "table"]
 
 Cell = str | float | int | None | tuple[float, str]
 
@@ -31,12 +31,21 @@ def number(value: float, digits: int = 3) -> str:
 
 
 def percent(value: float, digits: int = 1) -> str:
-    """A share in per cent.
+    """A share in per cent; the sign stays on the line of the number.
 
     >>> percent(0.9271)
-    '92.7 %'
+    '92.7\\xa0%'
     """
-    return "–" if math.isnan(value) else f"{100 * value:.{digits}f} %"
+    return "–" if math.isnan(value) else f"{100 * value:.{digits}f}\xa0%"
+
+
+def short(value: float) -> str:
+    """A number of any size in three digits, whole ones without an exponent.
+
+    >>> short(0.035938), short(1000.0), short(1e-7)
+    ('0.0359', '1000', '1e-07')
+    """
+    return f"{value:.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
 def table(
@@ -59,7 +68,7 @@ def table(
     kind = ' class="sortable"' if sortable else ""
     return (
         f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label or caption, quote=True)}">'
-        f"<table{kind}><caption>{escape(caption)}</caption><thead><tr>{heads}</tr></thead>"
+        f"<table{kind}><caption><span>{escape(caption)} </span></caption><thead><tr>{heads}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
 
@@ -80,7 +89,7 @@ def _cell(cell: Cell) -> str:
 
 def figure(svg: str, caption: str) -> str:
     """Return a picture with a caption; the picture is ours, the caption is escaped."""
-    return f"<figure>{svg}<figcaption>{escape(caption)}</figcaption></figure>"
+    return f"<figure>{svg}<figcaption><span>{escape(caption)}</span></figcaption></figure>"
 
 
 def classes_for_styles(body: str) -> tuple[str, str]:

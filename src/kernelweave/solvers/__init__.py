@@ -1,6 +1,6 @@
 """Solvers: one file per algorithm, one loop for all."""
 
-from ._auto import choose_solver
+from ._auto import ON_SUMS, choose_solver
 from ._base import Solver, fitting_solvers, make_solver, registry
 from ._best import TRACE_COLUMNS, without_caches
 from ._checkpoint import check_place
@@ -12,6 +12,7 @@ from ._status import MESSAGES, final_status
 
 __all__ = [
     "MESSAGES",
+    "ON_SUMS",
     "REQUIREMENTS",
     "TRACE_COLUMNS",
     "Solution",

@@ -8,7 +8,10 @@ from ..losses import Loss
 from ..norms import Norm
 from ._base import Solver, registry
 
-__all__ = ["choose_solver"]
+__all__ = ["ON_SUMS", "choose_solver"]
+
+#: solvers that ask explicit features for nothing but sums over samples, the better one first
+ON_SUMS = ("lbfgs", "proximal_newton")
 
 
 def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
@@ -23,11 +26,12 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     working set of them is mixed instead (lp and elastic norms, fixed weights).  Explicit features of many samples, with
     a smooth loss, never need it: there, steps go over one kernel's features at a time.
     Wherever the loss and the norm allow it, features that are streamed go with stochastic steps, those on a cluster
-    or a device with L-BFGS, which asks for nothing but sums over samples.
+    or a device with L-BFGS, which asks for nothing but sums over samples; under the l1 norm, which has corners, with
+    proximal Newton steps, which ask for no more.
     """
     if bank.preferred_solver is not None:
-        # a softmax has no stochastic steps; L-BFGS asks for as little
-        for name in (bank.preferred_solver, "lbfgs"):
+        # a softmax has no stochastic steps, the l1 norm no gradient; these ask for as little
+        for name in (bank.preferred_solver, *ON_SUMS):
             suited = registry[name]()
             if suited.serves(loss, norm):
                 return suited

@@ -16,7 +16,7 @@ from scipy.linalg import cholesky, solve_triangular
 
 Array = NDArray[np.float64]
 
-__all__ = ["SampledHessian", "sample_rows"]
+__all__ = ["SampledHessian", "bend_of", "sample_rows"]
 
 #: rows per feature in the sample, the fewest rows, and how many sweeps a factorisation may cost
 ROWS_A_FEATURE, FEWEST, WORTH = 4, 1000, 400
@@ -30,6 +30,13 @@ def sample_rows(n: int, width: int, seed: int = 0) -> NDArray[np.intp] | None:
     if width * (width / 3.0 + size) > WORTH * float(n):
         return None
     return np.sort(np.random.default_rng(seed).choice(n, size, replace=False))
+
+
+def bend_of(loss: Any, y: Array, f: Array) -> Array:
+    """Second derivatives of the losses, over a distance."""
+    if loss.joint:  # of which a shift of all classes makes nothing
+        return np.asarray(loss.curvature(y, f))
+    return np.asarray((loss.gradient(y, f + REACH) - loss.gradient(y, f - REACH)) / (2.0 * REACH))
 
 
 class SampledHessian:
@@ -51,11 +58,7 @@ class SampledHessian:
     def __init__(
         self, rows: Any, y: Array, f: Array, c: Array, loss: Any, pull: Array, intercept: bool
     ) -> None:
-        if loss.joint:  # of which a shift of all classes makes nothing
-            bend = loss.curvature(y, f)
-        else:
-            bend = (loss.gradient(y, f + REACH) - loss.gradient(y, f - REACH)) / (2.0 * REACH)
-        charge = np.maximum(c * bend, 0.0)
+        charge = np.maximum(c * bend_of(loss, y, f), 0.0)
         if charge.ndim == 2:  # one set of coordinates for all columns
             charge = charge.mean(axis=1)
         dense = rows.toarray() if sp.issparse(rows) else rows

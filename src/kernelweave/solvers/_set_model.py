@@ -17,8 +17,11 @@ __all__ = ["SetModel"]
 TRACE = 1e-2
 #: kernels beyond which a working set is taken, and how often the set is asked for its steepest point to fill it
 ALL, ASKED = 60, 6
-#: what the model may be above its minimum on the whole set, as a share of its largest slope
-SLACK = 1e-7
+#: what the model may be above its minimum on the whole set, as a share of its largest slope, and of what it falls by
+SLACK, SHARE = 1e-7, 0.1
+#: fall of the model, as a share of its height, after which no more kernels are asked for: that far from the optimum the
+#: next model will know better, and a mixture of fewer kernels is read in less
+FAR = 0.1
 
 
 class SetModel(CutModel):
@@ -37,10 +40,19 @@ class SetModel(CutModel):
             fall = np.maximum(-2.0 * gradient, 0.0)
             above = float(gradient @ z) + self.norm.conjugate(fall)
             missing = np.setdiff1d(self._steepest(fall), self.working)
-            if missing.size == 0 or above <= SLACK * float(np.max(np.abs(self.centre_slope))):
+            if missing.size == 0 or self._enough(z, above, rows, gains):
                 break
             self.working = np.union1d(self.working, missing)
         return z, multipliers
+
+    def _enough(self, z: Array, above: float, rows: Array, gains: Array) -> bool:
+        """Whether weights at which the model is so much above its minimum are worth a look at J."""
+        shift = z - self.d
+        bend = 0.5 * float(np.sum((self.root @ shift) ** 2)) + 0.5 * self.damping * float(shift @ shift)
+        height = float(np.max(gains + rows @ self.d))
+        fall = height - float(np.max(gains + rows @ z)) - bend
+        steepest = float(np.max(np.abs(self.centre_slope)))
+        return above <= max(SLACK * steepest, SHARE * fall) or fall > FAR * abs(height)
 
     def _first_working_set(self) -> Index:
         """All of few kernels; of many the steepest, and those in use unless they are as many (a uniform start)."""

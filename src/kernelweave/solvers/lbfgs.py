@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -181,8 +182,13 @@ class PrimalObjective:
     def point(self, x: Array) -> Point:
         """Coefficients from the gradient of the loss at the best intercept, weights from the block norms."""
         problem = self.problem
-        w, _ = self._unpack(x)
+        w, shift = self._unpack(x)
         f = self._forward(w)
-        b = problem.loss.best_intercept(problem.y, f, problem.c) if problem.fit_intercept else 0.0
+        b: Any = 0.0
+        if problem.fit_intercept:
+            f += (
+                shift[0] if f.ndim == 1 else shift
+            )  # near the best one already, which is then found in few steps
+            b = problem.loss.best_intercept(problem.y, f, problem.c)
         beta = problem.repair(-problem.c * problem.loss.gradient(problem.y, f + b))
         return Point(beta, problem.norm.weights_of_blocks(self._blocks(w)))

@@ -1,25 +1,31 @@
 """Views: several tables of the same samples, some of which may be missing for some samples."""
 
 from ._tables import as_frame
+from .annotated import is_annotated, is_modality, layers_of
+from .by_names import samples_and_targets
 from .columns import ViewColumns
 from .holder import Views, as_views, is_views
-from .known import KnownViews, join_on
+from .known import KnownViews
 from .layout import ViewLayout
-from .missingness import MissingRates, pattern_table, refuse_missing, warn_of_classes
+from .missingness import MissingRates, Presence, pattern_table, refuse_missing, warn_of_classes
 from .scaler import ViewScaler
 
 __all__ = [
     "KnownViews",
     "MissingRates",
+    "Presence",
     "ViewColumns",
     "ViewLayout",
     "ViewScaler",
     "Views",
     "as_frame",
     "as_views",
+    "is_annotated",
+    "is_modality",
     "is_views",
-    "join_on",
+    "layers_of",
     "pattern_table",
     "refuse_missing",
+    "samples_and_targets",
     "warn_of_classes",
 ]

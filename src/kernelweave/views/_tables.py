@@ -9,8 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from .._numerics.sparse_format import check_sparse, without_duplicates
+from .annotated import Layer, is_modality
 
-__all__ = ["Block", "absent_rows", "as_frame", "is_table", "read_block", "take_rows"]
+__all__ = ["Block", "absent_rows", "as_frame", "is_table", "read_block", "row_names", "take_rows"]
 
 
 class Block(NamedTuple):
@@ -49,6 +50,11 @@ def as_frame(what: Any) -> Any:
 
 def read_block(table: Any, view: str, identity: str | None = None) -> Block:
     """Read the table of one view; ``identity`` is the column with the names of the samples, where there is one."""
+    if is_modality(table):
+        table = Layer(table)
+    if isinstance(table, Layer):
+        values, genes, samples = table.read(view)
+        return Block(read_block(values, view).values, genes, samples)
     if sparse.issparse(table):
         check_sparse(table, f"view {view!r}")
         return Block(without_duplicates(sparse.csr_matrix(table, dtype=np.float64)), None, None)
@@ -79,11 +85,20 @@ def _pandas_block(table: Any, view: str, identity: str | None) -> Block:
         index, table = table[identity], table.drop(columns=identity)
     elif identity is not None and index.name != identity:
         raise ValueError(f"view {view!r} has no column {identity!r} with the names of its samples")
-    counted = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
     names = tuple(map(str, table.columns)) if all(isinstance(c, str) for c in table.columns) else None
     numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes)
     values = table.to_numpy(dtype=float, na_value=np.nan) if numeric else table.to_numpy(dtype=object)
-    return Block(values, names, None if counted else np.asarray(index))
+    return Block(values, names, row_names(index))
+
+
+def row_names(index: Any) -> np.ndarray | None:
+    """Return the names that an index of pandas (or a column) gives to rows; None where it only counts them."""
+    import pandas as pd
+
+    if not isinstance(index, pd.Index | pd.Series):
+        return None
+    counted = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
+    return None if counted else np.asarray(index)
 
 
 def _named_block(

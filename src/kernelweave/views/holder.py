@@ -11,6 +11,7 @@ from scipy import sparse
 
 from ._join import align
 from ._tables import absent_rows, is_table, missing_entries, read_block
+from .annotated import is_annotated, layers_of
 
 __all__ = ["Views", "as_views", "is_views"]
 
@@ -24,9 +25,9 @@ class Views:
 
     Parameters
     ----------
-    views : mapping from names to tables, sequence of tables, or Views
-        Arrays, sparse matrices, pandas, polars or Arrow tables.  Tables with an index are joined by it; a sample that a
-        table does not have lacks that view, as does one whose row is all NaN.
+    views : mapping from names to tables, sequence of tables, AnnData, MuData or Views
+        Arrays, sparse matrices, pandas, polars or Arrow tables, AnnData.  Tables with an index are joined by it; a
+        sample that a table does not have lacks that view, as does one whose row is all NaN.
     index : sequence, optional
         Names of the samples wanted, in order (``y.index``, say); by default all that appear in some table.
     id : str, optional
@@ -67,6 +68,8 @@ class Views:
         if isinstance(views, Views):
             vars(self).update(vars(views))
             return
+        if index is None and is_annotated(views):
+            index = views.obs_names
         tables = _named(views)
         blocks = {name: read_block(table, name, id) for name, table in tables.items()}
         values, found, samples = align(blocks, index)
@@ -227,6 +230,28 @@ class Views:
             matched={name: self.matched[name] for name in names},
         )
 
+    def with_view(self, name: str, table: Any) -> Views:
+        """Return the same samples with one more view: rows in their order, or joined by name where both have names."""
+        if name in self.names:
+            raise ValueError(f"there is a view {name!r} already")
+        if self.order is not None:
+            raise ValueError("these views are columns of one table: add the new columns to it")
+        added = Views({name: table}, index=self.index)
+        if self.index is None and added.index is not None:
+            raise ValueError(
+                f"view {name!r} names its rows and the other views do not: give an array in their order, or tables "
+                "with an index for all"
+            )
+        if len(added) != len(self):
+            raise ValueError(f"view {name!r} has {len(added)} rows, but there are {len(self)} samples")
+        return self._with(
+            names=(*self.names, name),
+            blocks=self.blocks + added.blocks,
+            columns=self.columns + added.columns,
+            present=np.hstack([self.present, added.present]),
+            matched=self.matched | added.matched,
+        )
+
     def with_blocks(self, blocks: Sequence[Any]) -> Views:
         """Return the same samples with other tables, view by view; names of columns stay where the widths do."""
         columns = tuple(
@@ -274,6 +299,8 @@ def is_views(X: Any, n_targets: int | None = None) -> bool:
     >>> is_views({"a": np.zeros((3, 2))}), is_views([np.zeros((3, 2)), np.zeros((3, 4))], 3), is_views(np.zeros((3, 2)))
     (True, True, False)
     """
+    if is_annotated(X):
+        return True
     if isinstance(X, Views | Mapping):
         return not sp.issparse(X)  # scipy's matrices by keys are dictionaries, too
     if n_targets is None or not isinstance(X, list | tuple) or not len(X):
@@ -289,6 +316,8 @@ def as_views(X: Any, index: Any = None) -> Views:
 
 
 def _named(views: Any) -> dict[str, Any]:
+    if is_annotated(views):
+        views = layers_of(views)
     if isinstance(views, Mapping):
         tables = {str(name): table for name, table in views.items()}
     elif isinstance(views, list | tuple):

@@ -11,7 +11,7 @@ from .holder import Views, is_views
 from .layout import ViewLayout
 from .missingness import MissingRates, refuse_missing
 
-__all__ = ["KnownViews", "join_on"]
+__all__ = ["KnownViews"]
 
 
 @dataclass
@@ -50,7 +50,7 @@ class KnownViews:
         looked_at = views.only(self.used)
         looked_at.check_values()
         if self.missing == "error":
-            refuse_missing(looked_at)
+            refuse_missing(looked_at, fitted=True)
             return views.table()
         self.rates.warn_of_change(looked_at)
         return views
@@ -72,17 +72,3 @@ class KnownViews:
         made = Views.of_table(X, cut)
         made.order = None
         return self.layout.bring(made)
-
-
-def join_on(X: Any, y: Any) -> Any:
-    """Return tables as views of the samples that y names, where both have names; else X as it is."""
-    index = getattr(y, "index", None)
-    if index is None or callable(index) or not isinstance(X, Mapping):
-        return X
-    import pandas as pd
-
-    named = [table for table in X.values() if hasattr(table, "iloc")]
-    counted = isinstance(index, pd.RangeIndex)
-    if counted or not any(not isinstance(table.index, pd.RangeIndex) for table in named):
-        return X
-    return Views(X, index=index)

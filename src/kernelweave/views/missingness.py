@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,7 +15,7 @@ from .._numerics.significance import holm
 from ..exceptions import KernelWeaveWarning
 from .holder import Views
 
-__all__ = ["MissingRates", "pattern_table", "refuse_missing", "warn_of_classes"]
+__all__ = ["MissingRates", "Presence", "pattern_table", "refuse_missing", "warn_of_classes"]
 
 #: warnings need a difference of shares at least this large, with a p-value at most that small
 LEAST_DIFFERENCE = 0.15
@@ -22,21 +24,50 @@ LARGEST_P = 1e-3
 FEW = 20
 
 
-def refuse_missing(views: Views) -> None:
-    """Raise where a sample lacks a view, naming the view, how many lack it and what to write."""
+@dataclass
+class Presence:
+    """Who has what, of anything that samples have or lack as a whole; ``Views`` say the same of themselves.
+
+    Parameters
+    ----------
+    names : sequence of str
+    present : bool array of shape (n, number of names)
+    """
+
+    names: Sequence[str]
+    present: NDArray[np.bool_]
+
+    def __len__(self) -> int:
+        return len(self.present)
+
+
+def refuse_missing(views: Views, completes: bool = True, fitted: bool = False) -> None:
+    """Raise where a sample lacks a view, naming the view, how many lack it and what to write.
+
+    ``completes`` says whether the estimator has a parameter ``missing``, ``fitted`` that the samples are new ones.
+    """
     lacking = views.lacking()
     if not lacking:
         return
     name, count = max(lacking.items(), key=lambda item: item[1])
     others = f" ({len(lacking)} views are missing for some)" if len(lacking) > 1 else ""
-    raise ValueError(
-        f"view {name!r} is missing for {count} of {len(views)} samples{others}: write missing='predict' to complete it "
-        "from the views that are there, missing='mean' to put the mean in its place, or leave the view or these "
-        "samples out; at prediction the model must have been fitted so"
-    )
+    said = f"view {name!r} is missing for {count} of {len(views)} samples{others}: "
+    if not completes:
+        raise ValueError(
+            said
+            + "this estimator needs all views of every sample; leave out the view or these samples, or take "
+            "MKLClassifier or MKLRegressor with missing='predict'"
+        )
+    ways = "missing='predict' to complete it from the views that are there, or missing='mean' to put its mean there"
+    if fitted:
+        raise ValueError(
+            said + f"fit the model with {ways}; where all new samples lack it, fit without it "
+            "(inspection.drop_view)"
+        )
+    raise ValueError(said + f"write {ways}; or leave out the view or these samples")
 
 
-def warn_of_classes(views: Views, codes: NDArray[np.intp], classes: Any) -> None:
+def warn_of_classes(views: Views | Presence, codes: NDArray[np.intp], classes: Any) -> None:
     """Warn where a view is missing more often in one class than in another: the pattern itself would be learnt."""
     shares = []
     p_values = []
@@ -55,7 +86,7 @@ def warn_of_classes(views: Views, codes: NDArray[np.intp], classes: Any) -> None
                 f"{100 * shares[k].min():.0f} % of class {_plain(least)!r}: if new samples are not missing in the same "
                 "way, accuracy on samples like these says little about them",
                 KernelWeaveWarning,
-                stacklevel=3,
+                stacklevel=_level_of_the_caller(),
             )
 
 
@@ -75,11 +106,11 @@ class MissingRates:
     n: int
 
     @classmethod
-    def of(cls, views: Views) -> MissingRates:
+    def of(cls, views: Views | Presence) -> MissingRates:
         """Count on the training samples."""
         return cls(list(views.names), np.count_nonzero(~views.present, axis=0), len(views))
 
-    def warn_of_change(self, new: Views) -> None:
+    def warn_of_change(self, new: Views | Presence) -> None:
         """Warn where new samples lack views far more often than the training samples did."""
         if len(new) < FEW:
             return
@@ -91,7 +122,10 @@ class MissingRates:
         for k, p_value in enumerate(holm(np.array(p_values))):
             then, now = before[k] / self.n, gone[k] / len(new)
             if gone[k] == len(new):
-                advice = "a model refitted without it is better: inspection.drop_view"
+                advice = (
+                    "a model refitted without it is the better way, "
+                    f"inspection.drop_view(model, X, y, {new.names[k]!r}).model with the training samples X, y"
+                )
                 said = f"none of the {len(new)} new samples has view {new.names[k]!r}"
             elif p_value <= LARGEST_P and now - then >= LEAST_DIFFERENCE:
                 advice = "its accuracy in training says little about these samples"
@@ -101,7 +135,7 @@ class MissingRates:
                 )
             else:
                 continue
-            warnings.warn(f"{said}: {advice}", KernelWeaveWarning, stacklevel=3)
+            warnings.warn(f"{said}: {advice}", KernelWeaveWarning, stacklevel=_level_of_the_caller())
 
 
 def pattern_table(views: Views) -> Any:
@@ -127,6 +161,16 @@ def _p_value(missing: NDArray[Any], sizes: NDArray[Any]) -> float:
     if np.any(table.sum(axis=1) == 0) or table.shape[1] < 2:
         return 1.0
     return float(chi2_contingency(table).pvalue)
+
+
+def _level_of_the_caller() -> int:
+    """Return the level of the first frame above that is neither of this library nor of scikit-learn."""
+    level, frame = 1, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        ("kernelweave.", "sklearn.", "joblib.")
+    ):
+        level, frame = level + 1, frame.f_back
+    return level
 
 
 def _plain(label: Any) -> Any:

@@ -10,6 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
 from .._components import check_switch
+from .by_names import samples_and_targets
 from .holder import as_views
 from .layout import ViewLayout
 
@@ -67,6 +68,22 @@ class ViewScaler(TransformerMixin, BaseEstimator):
             self.means_[name], self.scales_[name] = mean, spread
         self.n_features_in_ = views.shape[1]
         return self
+
+    def fit_transform(self, X: Any, y: Any = None) -> Any:
+        """Learn, and return the same views scaled, in the order of y where both have names.
+
+        Parameters
+        ----------
+        X : Views, mapping or list of tables
+        y : targets, optional
+
+        Returns
+        -------
+        Views
+        """
+        if y is not None:
+            X = samples_and_targets(X, y)[0]
+        return self.fit(X).transform(X)
 
     def transform(self, X: Any) -> Any:
         """Return the views scaled.

@@ -44,10 +44,10 @@ def _mnist_part(
     name: str, title: str, keys: Callable[[int], list[Key]], report: Any, settings: Any, sizes: Sequence[int],
     work: Any = mnist.work,
 ) -> Part:  # fmt: skip
-    """A part whose repeats are sizes, from the smallest on."""
+    """A part whose repeats are sizes, from the smallest on; even that takes minutes."""
     return Part(
         name, title, settings, lambda repeats: keys(repeats) if at_hand(_mnist, ["mnist"]) else [], work,
-        report, repeats=len(sizes), quick_repeats=1, missing=lambda: not_at_hand(_mnist, ["mnist"]),
+        report, repeats=len(sizes), quick_repeats=0, missing=lambda: not_at_hand(_mnist, ["mnist"]),
     )  # fmt: skip
 
 

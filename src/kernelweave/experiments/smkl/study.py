@@ -151,6 +151,7 @@ STUDY = Study(
             lambda repeats: [{"irrelevant": k, "seed": s} for s in range(repeats) for k in range(6, -1, -1)],
             work_toy,
             reports.toy_figure,
+            quick_first={"irrelevant": 0},
         ),
         Part(
             "table2",
@@ -159,6 +160,7 @@ STUDY = Study(
             lambda repeats: _keys(load_uci, list(TABLE2), repeats),
             work_table2,
             report_table2,
+            quick_first={"data": "heart"},
             missing=lambda: [WPBC, *not_at_hand(load_uci, list(TABLE2))],
         ),
         Part(
@@ -178,6 +180,7 @@ STUDY = Study(
             work_ablation,
             reports.ablation_table,
             repeats=5,
+            quick_first={"data": "heart"},
             missing=lambda: not_at_hand(load_uci, list(TABLE2)),
         ),
         Part(
@@ -188,6 +191,8 @@ STUDY = Study(
             convergence.work,
             convergence.report,
             repeats=10,
+            quick_first={"what": "paper"},
+            quick_at_least=2,
             missing=lambda: not_at_hand(load_uci, ["ionosphere"]),
         ),
     ),

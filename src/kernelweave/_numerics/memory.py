@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from functools import cache
 from pathlib import Path, PurePosixPath
 
-__all__ = ["usable_memory"]
+__all__ = ["default_budget", "usable_memory"]
 
 #: files with a limit, by version of the control groups; beyond ``high`` a process is slowed down to a standstill
 _CGROUP_FILES = {"cgroup2": ("memory.max", "memory.high"), "cgroup": ("memory.limit_in_bytes",)}
@@ -98,3 +98,9 @@ def _number(path: Path) -> int | None:
     except (OSError, ValueError):  # "max"
         return None
     return size if 0 < size < 2**60 else None  # the first version writes its largest number for none
+
+
+def default_budget() -> int:
+    """Half of what the process may use, containers and limits counted; 4 GB where the system does not say."""
+    usable = usable_memory()
+    return 4 * 10**9 if usable is None else usable // 2

@@ -1,0 +1,212 @@
+"""Write the API reference from what the rooms show and from the registries, so that nothing can be missing.
+
+``conf.py`` calls :func:`write` before every build; the pages are ``docs/api/*.rst`` and are not kept in the repository.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+import kernelweave
+
+__all__ = ["PAGES", "Page", "listing", "names", "registered", "write"]
+
+
+@dataclass(frozen=True)
+class Page:
+    """One page of the reference: the public names of some rooms.
+
+    Attributes
+    ----------
+    file, title, intro : str
+    rooms : tuple of str
+        Modules of the package whose ``__all__`` is listed; the first room that has an object shows it.
+    registry : bool
+        Whether the first room has a registry, of which a table with the strings is printed.
+    behind : tuple of str
+        Names for people who extend the room, listed by themselves.
+    """
+
+    file: str
+    title: str
+    intro: str
+    rooms: tuple[str, ...]
+    registry: bool = False
+    behind: tuple[str, ...] = ()
+
+
+PAGES = [
+    Page(
+        "estimators",
+        "Estimators",
+        "Everything with ``fit``, and what goes around it. Import them from ``kernelweave``.",
+        ("estimators",),
+    ),
+    Page("views", "Views", "Several tables of the same samples: :doc:`../incomplete_views`.", ("views",)),
+    Page(
+        "kernels",
+        "Kernels",
+        "Functions that make kernels and banks of kernels: :doc:`../kernels`.",
+        ("kernels",),
+        behind=(
+            "Chosen",
+            "Kernel",
+            "KernelSpec",
+            "NumericKernel",
+            "Schema",
+            "Stack",
+            "as_spec",
+            "column_groups",
+            "describe_columns",
+            "expand_kernels",
+            "n_samples",
+            "resolve_kernels",
+            "stack_features",
+            "take",
+            "view_of",
+        ),
+    ),
+    Page("losses", "Losses", "What is charged for a wrong prediction.", ("losses",), registry=True),
+    Page("norms", "Norms", "What is charged for the weights: :doc:`../choosing`.", ("norms",), registry=True),
+    Page(
+        "solvers",
+        "Solvers",
+        "Algorithms, and the loop that runs them: :doc:`../solvers`.",
+        ("solvers",),
+        registry=True,
+    ),
+    Page(
+        "inspection",
+        "Reading a fit",
+        "Tables about fitted models: :doc:`../inspection`.",
+        ("inspection", "report"),
+    ),
+    Page(
+        "displays",
+        "Pictures",
+        "Displays as in scikit-learn: ``from_estimator(...)`` draws and returns one.",
+        ("displays",),
+    ),
+    Page("persistence", "Saved models", "Files that hold no code: :doc:`../saved_models`.", ("persistence",)),
+    Page(
+        "similarity",
+        "Similarities",
+        "Matrices that are not kernels: :doc:`../similarities`.",
+        ("similarity",),
+    ),
+    Page("crowd", "Labels of a crowd", "Several annotators: :doc:`../noisy_labels`.", ("crowd",)),
+    Page(
+        "evidence",
+        "Many targets",
+        "Kernel weights by marginal likelihood: :doc:`../many_targets`.",
+        ("evidence",),
+    ),
+    Page(
+        "datasets",
+        "Data sets",
+        "Loaders that look into a folder of yours first, then at OpenML.",
+        ("datasets",),
+    ),
+    Page("distributed", "Clusters", "Fits on a Dask cluster: :doc:`../scale`.", ("distributed",)),
+    Page("problems", "Problems and certificates", "Who judges a point: :doc:`../notation`.", ("problems",)),
+    Page("banks", "Banks", "Kernels bound to samples, stored or not: :doc:`../architecture`.", ("banks",)),
+    Page("exceptions", "Warnings and errors", "What the library raises and warns with.", ("exceptions",)),
+]
+
+
+def names(page: Page) -> list[str]:
+    """Return what a page lists: classes and functions, as paths below ``kernelweave``."""
+    return listing()[page.file]
+
+
+@cache
+def listing() -> dict[str, list[str]]:
+    """Return what every page lists; an object that several rooms show is on the first of their pages."""
+    seen: set[int] = set()
+    pages = {}
+    for page in PAGES:
+        found = {id(thing): path for path, thing in _public(page)}
+        pages[page.file] = [path for key, path in found.items() if key not in seen]
+        seen |= set(found)
+    return pages
+
+
+def _public(page: Page) -> Iterator[tuple[str, Any]]:
+    """Yield the registered classes by the path of their module, then what rooms show by a shorter one."""
+    for _, thing in registered(page):
+        yield f"{thing.__module__}.{thing.__qualname__}".removeprefix("kernelweave."), thing
+    for room in page.rooms:
+        module = import_module(f"kernelweave.{room}")
+        for name in sorted(module.__all__, key=str.lower):
+            thing = getattr(module, name)
+            if inspect.isclass(thing) or inspect.isroutine(thing):
+                yield (name if name in kernelweave.__all__ else f"{room}.{name}"), thing
+
+
+def registered(page: Page) -> list[tuple[str, Any]]:
+    """Return the registered strings of a page with their classes."""
+    if not page.registry:
+        return []
+    registry = import_module(f"kernelweave.{page.rooms[0]}").registry
+    return [(name, registry[name]) for name in registry]
+
+
+def write(docs: Path) -> None:
+    """Write all pages into ``docs/api``, those alone whose content is new."""
+    folder = docs / "api"
+    folder.mkdir(exist_ok=True)
+    files = "\n".join(f"   {page.title} <{page.file}>" for page in PAGES)
+    intro = (
+        "Look up any public class or function, with its parameters and attributes. Everything can be imported from\n"
+        "where it is listed, and the estimators from ``kernelweave`` itself."
+    )
+    _write(
+        folder / "index.rst",
+        f"{_title('API reference')}{intro}\n\n.. toctree::\n   :maxdepth: 1\n\n{files}\n",
+    )
+    for page in PAGES:
+        _write(folder / f"{page.file}.rst", _page(page))
+
+
+def _page(page: Page) -> str:
+    behind = {f"{page.rooms[0]}.{name}" for name in page.behind}
+    listed = names(page)
+    unknown = behind - set(listed)
+    if unknown:
+        raise ValueError(f"docs/reference.py names what is not there: {sorted(unknown)}")
+    text = f"{_title(page.title)}{page.intro}\n\n.. currentmodule:: kernelweave\n\n"
+    if page.registry:
+        text += _strings(page)
+    text += _summary([name for name in listed if name not in behind])
+    if behind:
+        text += f"For additions\n-------------\n\n{_summary([name for name in listed if name in behind])}"
+    return text
+
+
+def _strings(page: Page) -> str:
+    rows = ""
+    for name, thing in registered(page):
+        said = getattr(thing, "summary", "") or inspect.getdoc(thing).splitlines()[0].rstrip(".")
+        path = next(listed for listed in names(page) if listed.endswith(f".{thing.__name__}"))
+        rows += f'   * - ``"{name}"``\n     - :class:`~kernelweave.{path}`\n     - {said.strip()}\n'
+    return f".. list-table:: What may stand in place of an object\n   :widths: 20 20 60\n\n{rows}\n"
+
+
+def _summary(listed: list[str]) -> str:
+    entries = "".join(f"   {name}\n" for name in listed)
+    return f".. autosummary::\n   :toctree: generated\n\n{entries}\n"
+
+
+def _title(text: str) -> str:
+    return f"{text}\n{'=' * len(text)}\n\n"
+
+
+def _write(path: Path, text: str) -> None:
+    if not path.exists() or path.read_text(encoding="utf-8") != text:
+        path.write_text(text, encoding="utf-8")

@@ -1,0 +1,207 @@
+"""Compiled exponentials of distances, mixed over whole families: what prediction spends its time on.
+
+The exponential is written out, because the one of the C library is called entry by entry and keeps a loop from being
+vectorised.  A family of kernels ``exp(-rate_k d)`` is a list of *links*: a link with a positive rate is an exponential
+of the distances, one without is the link before it squared so many times, as in ``passes``.  A row is worked on in
+pieces that stay in the first-level cache, and within a piece all families add to the same mixture.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from .compiled import inner, intrinsic, ir, njit, overload, types
+from .passes import above, mix_three
+
+__all__ = ["mix_given", "mix_tables", "squared_distances"]
+
+PIECE = 1024
+
+_LOG2_E = math.log2(math.e)
+# log 2 in two parts, the first with so few digits that its product with an exponent is exact
+_LN2_HIGH, _LN2_LOW = 6.93147180369123816490e-01, 1.90821492927058770002e-10
+_LN2_HIGH_32, _LN2_LOW_32 = np.float32(0.693359375), np.float32(-2.12194440e-4)
+#: adding it rounds to whole numbers, which are then in the low bits
+_ROUND, _ROUND_32 = 1.5 * 2.0**52, np.float32(1.5 * 2.0**23)
+#: below, the result is zero: the next numbers have no exponent of their own
+_LOWEST, _LOWEST_32 = -708.0, np.float32(-87.0)
+_ONE_32 = np.float32(1.0)
+_NONE_32 = np.float32(0.0)
+_LOG2_E_32 = np.float32(_LOG2_E)
+_FACTORIALS = tuple(1.0 / math.factorial(k) for k in range(14))
+_F2, _F3, _F4, _F5, _F6, _F7, _F8, _F9, _F10, _F11, _F12, _F13 = _FACTORIALS[2:]
+_G2, _G3, _G4, _G5, _G6, _G7 = (np.float32(value) for value in _FACTORIALS[2:8])
+
+# No "reassoc": it would undo the rounding by a large number.
+_EXACT = {"contract", "nsz"}
+
+
+@intrinsic
+def _two_to(typingctx, rounded):
+    """``2^k`` for the whole number k that adding ``_ROUND`` has left in the low bits of a number."""
+    width, digits, bias = (64, 52, 1023) if rounded == types.float64 else (32, 23, 127)
+
+    def codegen(context, builder, signature, args):
+        whole = ir.IntType(width)
+        bits = builder.shl(builder.bitcast(args[0], whole), ir.Constant(whole, digits))
+        return builder.bitcast(builder.add(bits, ir.Constant(whole, bias << digits)), args[0].type)
+
+    return rounded(rounded), codegen
+
+
+def _decay(distances, rate, out):
+    """``out = exp(-rate distances)``, in the precision of ``out``."""
+    raise NotImplementedError
+
+
+@overload(_decay, jit_options={"nogil": True, "fastmath": _EXACT})
+def _decay_in_its_precision(distances, rate, out):
+    def double(distances, rate, out):
+        for j in range(out.size):
+            x = -rate * distances[j]
+            rounded = x * _LOG2_E + _ROUND
+            k = rounded - _ROUND
+            r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+            # pairs of terms: a chain of fourteen products would wait for itself
+            s = r * r
+            low = (1.0 + r) + s * (_F2 + r * _F3)
+            middle = (_F4 + r * _F5) + s * (_F6 + r * _F7)
+            high = (_F8 + r * _F9) + s * (_F10 + r * _F11) + (s * s) * (_F12 + r * _F13)
+            s = s * s
+            value = (low + s * (middle + s * high)) * _two_to(rounded)
+            out[j] = 0.0 if x <= _LOWEST else value
+
+    def single(distances, rate, out):
+        for j in range(out.size):
+            x = np.float32(-rate * distances[j])
+            rounded = x * _LOG2_E_32 + _ROUND_32
+            k = rounded - _ROUND_32
+            r = (x - k * _LN2_HIGH_32) - k * _LN2_LOW_32
+            s = r * r
+            low = (_ONE_32 + r) + s * (_G2 + r * _G3)
+            value = (low + s * s * ((_G4 + r * _G5) + s * (_G6 + r * _G7))) * _two_to(rounded)
+            out[j] = _NONE_32 if x <= _LOWEST_32 else value
+
+    return single if out.dtype == types.float32 else double
+
+
+@inner(nogil=True, inline="always")
+def _three_fourths(rates, squarings, k, end):
+    """Whether the links k, k + 1 and k + 2 are each the fourth power of the one before."""
+    if k + 3 > end or rates[k] + rates[k + 1] + rates[k + 2] > 0.0:
+        return False
+    return squarings[k] == 2 and squarings[k + 1] == 2 and squarings[k + 2] == 2
+
+
+@inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _add_links(distances, rates, squarings, weights, first, end, least, power, target):
+    """Add the weighted kernels of the links ``first .. end - 1`` to ``target``, for one piece of a row.
+
+    Entries below ``least`` count as zero where their fourth power is taken.
+    """
+    k = first
+    while k < end:
+        if _three_fourths(rates, squarings, k, end):
+            mix_three(power, weights[k], weights[k + 1], weights[k + 2], least, target)
+            k += 3
+            continue
+        if rates[k] > 0.0:
+            _decay(distances, rates[k], power)
+        left = squarings[k]
+        while left >= 2:
+            for j in range(power.size):
+                e = above(power[j], least)
+                e = e * e
+                power[j] = e * e
+            left -= 2
+        if left == 1:
+            for j in range(power.size):
+                e = above(power[j], least)
+                power[j] = e * e
+        w = weights[k]
+        for j in range(power.size):
+            target[j] += w * power[j]
+        k += 1
+
+
+@inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _distances(row, table, start, first, end, out):
+    """Squared distances of one row to some training samples; four columns at a time keep sums in registers."""
+    stop = start + out.size
+    for j in range(out.size):
+        out[j] = 0.0
+    c = first
+    while c + 4 <= end:
+        x0, x1, x2, x3 = row[c], row[c + 1], row[c + 2], row[c + 3]
+        k0, k1 = table[c, start:stop], table[c + 1, start:stop]
+        k2, k3 = table[c + 2, start:stop], table[c + 3, start:stop]
+        for j in range(out.size):
+            d0, d1, d2, d3 = x0 - k0[j], x1 - k1[j], x2 - k2[j], x3 - k3[j]
+            out[j] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
+        c += 4
+    while c < end:
+        x, known = row[c], table[c, start:stop]
+        for j in range(out.size):
+            difference = x - known[j]
+            out[j] += difference * difference
+        c += 1
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def mix_tables(new, table, columns, rates, squarings, weights, links, least, mixed):
+    """Add families of Gaussians to ``mixed``, from few columns each.
+
+    Family f compares the columns ``columns[f] .. columns[f + 1] - 1`` of the rows of ``new`` with the same rows of
+    ``table``, which has a column per training sample, and its links are ``links[f] .. links[f + 1] - 1``.
+    ``weights`` and ``mixed`` have the precision of the exponentials; distances are always in double precision.
+    """
+    n = mixed.shape[1]
+    distances_all, power_all = np.empty(PIECE), np.empty(PIECE, dtype=mixed.dtype)
+    for i in range(mixed.shape[0]):
+        for start in range(0, n, PIECE):
+            stop = min(start + PIECE, n)
+            distances, power = distances_all[: stop - start], power_all[: stop - start]
+            target = mixed[i, start:stop]
+            for f in range(columns.size - 1):
+                _distances(new[i], table, start, columns[f], columns[f + 1], distances)
+                _add_links(distances, rates, squarings, weights, links[f], links[f + 1], least, power, target)
+
+
+@njit(cache=True, nogil=True)
+def mix_given(base, rates, squarings, weights, least, mixed):
+    """Add one family to ``mixed`` whose distances are given, ``(rows, n)``."""
+    n = mixed.shape[1]
+    power_all = np.empty(PIECE, dtype=mixed.dtype)
+    for i in range(mixed.shape[0]):
+        for start in range(0, n, PIECE):
+            stop = min(start + PIECE, n)
+            _add_links(
+                base[i, start:stop], rates, squarings, weights, 0, rates.size, least,
+                power_all[: stop - start], mixed[i, start:stop],
+            )  # fmt: skip
+
+
+@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def squared_distances(products, left, right, A, B, cancelled):
+    """Turn inner products of the rows of A and of B into squared distances, in place.
+
+    ``left`` and ``right`` are the squared norms.  A distance below a share ``cancelled`` of them has lost too many
+    digits, and is computed again from the differences.
+    """
+    for i in range(products.shape[0]):
+        row = products[i]
+        close = 0
+        for j in range(row.size):
+            scale = left[i] + right[j]
+            row[j] = scale - 2.0 * row[j]
+            close += row[j] <= cancelled * scale
+        if close > 0:
+            for j in range(row.size):
+                if row[j] <= cancelled * (left[i] + right[j]):
+                    total = 0.0
+                    for c in range(A.shape[1]):
+                        difference = A[i, c] - B[j, c]
+                        total += difference * difference
+                    row[j] = total

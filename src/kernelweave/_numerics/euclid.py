@@ -1,0 +1,44 @@
+"""Squared Euclidean distances by matrix products, to rows that stay the same."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+
+__all__ = ["CANCELLED", "check_norms", "distances_to"]
+
+Array = NDArray[np.float64]
+
+#: below this share of the squared norms, the expanded square has lost too many digits and is computed again
+CANCELLED = 1e-6
+
+
+def check_norms(left: Array, right: Array) -> None:
+    """Raise where squared norms, and so distances, are not finite."""
+    if not np.isfinite(left.max(initial=0.0) + right.max(initial=0.0)):
+        raise ValueError("squared distances overflow: scale the features first (StandardScaler)")
+
+
+def distances_to(points: Array) -> Callable[[Array], Array]:
+    """Return the function from new rows to their squared distances to ``points``, of which much is computed here.
+
+    >>> distances_to(np.array([[0.0, 0.0], [3.0, 4.0]]))(np.array([[0.0, 0.0]]))
+    array([[ 0., 25.]])
+    """
+    from .decays import squared_distances
+
+    centre = points.mean(axis=0)  # distances do not change with the origin, but the digits lost do
+    known = np.ascontiguousarray(points - centre)
+    right = np.einsum("ij,ij->i", known, known)
+
+    def distances(new: Array) -> Array:
+        rows = new - centre
+        left = np.einsum("ij,ij->i", rows, rows)
+        check_norms(left, right)
+        products = rows @ known.T
+        squared_distances(products, left, right, rows, known, CANCELLED)
+        return products
+
+    return distances

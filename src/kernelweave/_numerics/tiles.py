@@ -1,0 +1,89 @@
+"""Large triangular factors in tiles, which threads share; what comes out does not depend on how many there are."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+
+from .threads import in_threads, one_blas_thread
+
+__all__ = ["Factor", "factorise", "principal_part"]
+
+Array = NDArray[np.float64]
+
+#: rows of a tile; a matrix of fewer than two is factorised in one piece
+TILE = 512
+
+
+class Factor(NamedTuple):
+    """A lower Cholesky factor; of a large one with the inverses of its diagonal tiles."""
+
+    lower: Array
+    inverses: list[Array]
+
+    def solve(self, right: Array) -> Array:
+        """Return ``L^-1 right``, of a vector or of columns."""
+        if not self.inverses:
+            return np.asarray(solve_triangular(self.lower, right, lower=True, check_finite=False))
+        out = np.array(right, dtype=float)
+        tiles = _tiles(out.shape[0])
+        with one_blas_thread():
+            for k, here in enumerate(tiles):
+                out[here] = self.inverses[k] @ out[here]
+
+                def take_off(part: slice, known: slice = here) -> None:
+                    out[part] -= self.lower[part, known] @ out[known]
+
+                in_threads(take_off, tiles[k + 1 :])
+        return out
+
+
+def factorise(matrix: Array) -> Factor:
+    """Return the lower Cholesky factor of a symmetric matrix, which is overwritten; or raise ``LinAlgError``.
+
+    >>> factorise(np.array([[4.0, 2.0], [2.0, 2.0]])).lower
+    array([[2., 0.],
+           [1., 1.]])
+    """
+    n = matrix.shape[0]
+    if n < 2 * TILE:
+        return Factor(cholesky(matrix, lower=True, overwrite_a=True, check_finite=False), [])
+    tiles, inverses = _tiles(n), []
+    with one_blas_thread():
+        for k, here in enumerate(tiles):
+            matrix[here, here] = cholesky(matrix[here, here], lower=True, check_finite=False)
+            inverse = solve_triangular(
+                matrix[here, here], np.eye(here.stop - here.start), lower=True, check_finite=False
+            )
+            inverses.append(inverse)
+
+            def scale(part: slice, known: slice = here, inverse: Array = inverse) -> None:
+                matrix[part, known] = matrix[part, known] @ inverse.T
+
+            def take_off(at: tuple[slice, slice], known: slice = here) -> None:
+                matrix[at] -= matrix[at[0], known] @ matrix[at[1], known].T
+
+            below = tiles[k + 1 :]
+            in_threads(scale, below)
+            in_threads(take_off, [(i, j) for p, i in enumerate(below) for j in below[: p + 1]])
+    for here in tiles:
+        matrix[: here.start, here] = 0.0
+    return Factor(matrix, inverses)
+
+
+def principal_part(matrix: Array, at: NDArray[np.intp]) -> Array:
+    """Return the rows and columns ``at`` of a matrix."""
+    if at.size < 2 * TILE:
+        return np.asarray(matrix[np.ix_(at, at)])
+    from ._smo_shrink import gather
+
+    out = np.empty((at.size, at.size), dtype=matrix.dtype)
+    gather(matrix, at, out)
+    return out
+
+
+def _tiles(n: int) -> list[slice]:
+    return [slice(top, min(n, top + TILE)) for top in range(0, n, TILE)]

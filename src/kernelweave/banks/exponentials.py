@@ -1,0 +1,152 @@
+"""Mixtures of kernels that are exponentials of distances, at new rows: the compiled part of prediction.
+
+Distances are computed once per family, and the kernels of a family are powers of one another wherever squaring keeps
+their digits.  Gaussians on few columns never have a matrix of distances at all (``_numerics.decays.mix_tables``); on
+many columns a matrix product gives the distances, and any other distance is asked of its kernel.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from .._numerics.euclid import distances_to
+from ..kernels import Kernel, n_samples, take
+from ._base import Array, Index
+from .lazy import base_groups
+from .power import find_chains
+
+__all__ = ["BLOCK_ENTRIES", "Exponentials", "row_slices"]
+
+#: entries of a block of kernel values
+BLOCK_ENTRIES = 250_000
+#: entries of a mixture, which stays in the second-level cache
+MIXED_ENTRIES = 1 << 16
+#: columns up to which differences are quicker than a matrix product
+FEW_COLUMNS = 16
+#: squarings in a row: each doubles the relative error of an entry
+MOST_SQUARINGS = {np.dtype(np.float64): 10, np.dtype(np.float32): 4}
+
+Distances = Callable[[Any], Array]
+
+
+class Links(NamedTuple):
+    """Kernels of a family in the order in which they are computed, see ``_numerics.decays``."""
+
+    kernels: Index
+    rates: Array
+    squarings: Index
+
+    @classmethod
+    def of(cls, exponents: list[float], most: int) -> Links:
+        """Square where it is exact enough, else take an exponential.
+
+        >>> Links.of([0.5, 2.0, 3.0], 10)
+        Links(kernels=array([0, 1, 2]), rates=array([0.5, 0. , 3. ]), squarings=array([0, 2, 0]))
+        """
+        kernels: list[int] = []
+        rates: list[float] = []
+        squarings: list[int] = []
+        for chain in find_chains(exponents, most):
+            so_far = 0
+            for k, times, products in zip(chain.kernels, chain.squarings, chain.times_base, strict=True):
+                anew = not kernels or k == chain.kernels[0] or products > 0 or so_far + times > most
+                so_far = 0 if anew else so_far + times
+                kernels.append(k)
+                rates.append(exponents[k] if anew else 0.0)
+                squarings.append(0 if anew else times)
+        return cls(np.array(kernels), np.array(rates), np.array(squarings))
+
+
+class Exponentials:
+    """``sum_j factors_j K_j(new, samples) coef`` of kernels that are exponentials.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        Settled; all of them ``decay``.
+    samples : samples
+        Those that have coefficients.
+    factors : array of shape (m,)
+        Weight times normalisation of every kernel.
+    coef : array of shape (n,) or (n, k)
+    dtype : dtype
+        Precision of the exponentials; distances are always in double precision.
+    """
+
+    def __init__(
+        self, kernels: list[Kernel], samples: Any, factors: Array, coef: Array, dtype: np.dtype
+    ) -> None:
+        self.coef, self.dtype = coef.astype(dtype), dtype
+        self.least = dtype.type(1e-9 if dtype == np.float32 else 1e-77)
+        self.narrow: list[Kernel] = []
+        self.given: list[tuple[Distances, tuple[Array, Index, Array]]] = []
+        tables, links = [], []
+        for group in base_groups(kernels, range(len(kernels))):
+            order = Links.of([kernels[j].exponent for j in group], MOST_SQUARINGS[dtype])
+            mixing = order.rates, order.squarings, factors[np.array(group)[order.kernels]].astype(dtype)
+            points = kernels[group[0]].points(samples)
+            if points is not None and points.shape[1] <= FEW_COLUMNS:
+                self.narrow.append(kernels[group[0]])
+                tables.append(points.T)
+                links.append(mixing)
+            else:
+                self.given.append((_distances(kernels[group[0]], samples, points), mixing))
+        if tables:
+            self.table = np.ascontiguousarray(np.concatenate(tables))
+            self.columns = np.cumsum([0, *map(len, tables)])
+            self.links = [np.concatenate(part) for part in zip(*links, strict=True)]
+            self.ends = np.cumsum([0, *(len(rates) for rates, _, _ in links)])
+
+    def add(self, new: Any, out: Array) -> None:
+        """Add the values at new rows to ``out``, ``(n_new,)`` or ``(n_new, k)``."""
+        from .._numerics.decays import mix_given, mix_tables
+
+        rows = (
+            np.hstack([self._narrow_points(kernel, new) for kernel in self.narrow]) if self.narrow else None
+        )
+        whole = n_samples(new)
+        parts = row_slices(whole, self.coef.shape[0], MIXED_ENTRIES)
+        buffer = np.empty((parts[0].stop if parts else 0, self.coef.shape[0]), dtype=self.dtype)
+        for part in parts:
+            mixed = buffer[: part.stop - part.start]
+            mixed.fill(0.0)
+            if rows is not None:
+                mix_tables(rows[part], self.table, self.columns, *self.links, self.ends, self.least, mixed)
+            for distances, mixing in self.given:
+                block = new if part == slice(0, whole) else take(new, np.arange(part.start, part.stop))
+                mix_given(distances(block), *mixing, self.least, mixed)
+            out[part] += mixed @ self.coef
+
+    @staticmethod
+    def _narrow_points(kernel: Kernel, new: Any) -> Array:
+        points = kernel.points(new)
+        if points is None:  # sparse, and of a few columns at most
+            points = kernel.points(new.toarray())
+        assert points is not None
+        return points
+
+
+def _distances(kernel: Kernel, samples: Any, points: Array | None) -> Distances:
+    """Return a function from new rows to their distances; what the training samples give to it is computed once."""
+
+    def asked(new: Any) -> Array:
+        return np.asarray(kernel.base(new, samples), dtype=float)
+
+    if points is None:
+        return asked
+    squared = distances_to(points)
+
+    def distances(new: Any) -> Array:
+        rows = kernel.points(new)
+        return asked(new) if rows is None else squared(rows)
+
+    return distances
+
+
+def row_slices(rows: int, columns: int, entries: int = BLOCK_ENTRIES) -> list[slice]:
+    """Cut rows into blocks of about so many entries."""
+    height = max(1, entries // max(1, columns))
+    return [slice(top, min(rows, top + height)) for top in range(0, rows, height)]

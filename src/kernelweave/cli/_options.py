@@ -1,0 +1,227 @@
+"""What ``kernelweave fit`` is asked for, and which options do not go together: refused before anything is read."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import click
+
+from ._delimited import Format
+
+__all__ = ["Options", "check_options", "number_of"]
+
+#: words of other libraries for kernels
+OTHER_WORDS = {
+    "rbf": "gaussian",
+    "poly": "polynomial",
+    "squared_exponential": "gaussian",
+    "exponential": "laplacian",
+}
+
+
+@dataclass(frozen=True)
+class Options:
+    """What ``kernelweave fit`` was asked for; None where it was not said."""
+
+    data: Path
+    target: str
+    views_file: Path | None = None
+    views: tuple[str, ...] = ()
+    kernels: str | None = None
+    gram: tuple[Path, ...] = ()
+    C: str | None = None
+    norm: str | None = None
+    norms: tuple[str, ...] = ()
+    loss: str | None = None
+    scoring: str | None = None
+    class_weight: str | None = None
+    noise_rate: str | None = None
+    task: str = "auto"
+    drop: tuple[str, ...] = ()
+    identity: str | None = None
+    fold_groups: str | None = None
+    folds: int = 5
+    tol: float = 1e-3
+    verbose: int = 0
+    missing: str = "error"
+    gmt: Path | None = None
+    groups: Path | None = None
+    min_size: int = 1
+    form: Format = field(default_factory=Format)
+
+    @property
+    def chooses(self) -> bool:
+        """Whether C, or the norm, is chosen by cross-validation."""
+        return self.noise_rate is None and (self.C in (None, "cv") or bool(self.norms))
+
+    @property
+    def tried_norms(self) -> list[Any]:
+        """The norms to choose among."""
+        words = [word for text in self.norms for word in ([text] if ":" in text else text.split(","))]
+        return [norm_of(word.strip(), "--norms") for word in words if word.strip()]
+
+
+def check_options(options: Options) -> None:
+    """Refuse, as a wrong command, options that contradict each other or that would be ignored."""
+    _check_kernels(options)
+    if options.missing != "error" and not (options.views or options.views_file):
+        raise click.UsageError("--missing is about views: name them with --view or --views")
+    if options.min_size != 1 and options.gmt is None and options.groups is None:
+        raise click.UsageError("--min-size is about the groups of --gmt or --groups")
+    if options.noise_rate is not None:
+        _check_noise(options)
+    if options.norm is not None and options.norms:
+        raise click.UsageError("--norm fixes the norm and --norms chooses it: give one of them")
+    if options.scoring is not None:
+        _check_scoring(options)
+    if options.C not in (None, "cv"):
+        number_of("--C", str(options.C))
+    if options.norm is not None:
+        norm_of(options.norm, "--norm")
+    _ = options.tried_norms
+    if options.loss is not None:
+        _check_name("--loss", options.loss)
+    if options.class_weight is not None:
+        class_weights(options.class_weight)
+
+
+def _check_kernels(options: Options) -> None:
+    given = [
+        name
+        for name, value in (
+            ("--views", options.views_file), ("--view", options.views),
+            ("--kernels", options.kernels), ("--gram", options.gram),
+            ("--gmt", options.gmt), ("--groups", options.groups),
+        ) if value
+    ]  # fmt: skip
+    if given == ["--view", "--kernels"]:
+        # kernels by name go on every view; a preset, or the default, is for all columns
+        if not named_kernels(str(options.kernels)):
+            raise click.UsageError(
+                f"--view and --kernels {options.kernels} both say what the kernels are: give one of them, or kernels "
+                "by name (--kernels linear,gaussian), which every view then gets"
+            )
+        return
+    if len(given) > 1:
+        raise click.UsageError(f"{given[0]} and {given[1]} both say what the kernels are: give one of them")
+    if options.kernels is not None:
+        named_kernels(options.kernels)
+
+
+def _check_noise(options: Options) -> None:
+    """Refuse what NoisyLabelMKLClassifier would not look at."""
+    ignored = {
+        "--C": options.C, "--norm": options.norm, "--norms": options.norms, "--loss": options.loss,
+        "--scoring": options.scoring,
+    }  # fmt: skip
+    for option, value in ignored.items():
+        if value:
+            raise click.UsageError(
+                f"--noise-rate and {option} do not go together: the method for noisy labels has its own C, norm and "
+                f"loss, and would not look at {option}"
+            )
+    if options.missing != "error":
+        raise click.UsageError(
+            "--noise-rate and --missing do not go together: complete or leave out one of the two"
+        )
+    if options.noise_rate != "estimate":
+        rate = number_of("--noise-rate", str(options.noise_rate))
+        if not 0 <= rate < 0.5:
+            raise click.UsageError(f"--noise-rate is a share in [0, 0.5), or 'estimate', got {rate:g}")
+
+
+def _check_scoring(options: Options) -> None:
+    from sklearn.metrics import get_scorer_names
+
+    from .._components import nearest
+
+    names = get_scorer_names()
+    if options.scoring not in names:
+        raise click.UsageError(
+            f"--scoring takes a name of scikit-learn (balanced_accuracy, roc_auc, r2, ...), got {options.scoring!r}."
+            f"{nearest(str(options.scoring), names)}"
+        )
+    if not options.chooses:
+        raise click.UsageError(
+            "--scoring says how C is chosen, but --C fixes it: leave --C away, or choose a norm with --norms"
+        )
+
+
+def _check_name(option: str, text: str) -> None:
+    from ..losses import registry
+
+    try:
+        registry[text]
+    except ValueError as error:
+        raise click.UsageError(f"{option}: {error}") from None
+
+
+def named_kernels(text: str) -> tuple[str, ...]:
+    """Return the kernels that are given by name, separated by commas; nothing for a preset.
+
+    >>> named_kernels("linear,rbf"), named_kernels("smkl")
+    (('linear', 'gaussian'), ())
+    """
+    from .. import kernels as kw
+    from .._components import nearest
+    from ._views import kernel_names
+
+    words = [word.strip().lower() for word in text.split(",") if word.strip()]
+    known = kernel_names()
+    names = tuple(OTHER_WORDS.get(word, word) for word in words)
+    if names and all(name in known for name in names):
+        return names
+    presets = ("default", *kw.presets())
+    if len(words) == 1 and words[0] in presets:
+        return ()
+    wrong = next((word for word, name in zip(words, names, strict=True) if name not in known), text)
+    raise click.UsageError(
+        f"--kernels takes kernels by name, separated by commas ({', '.join(known)}; rbf is gaussian, poly is "
+        f"polynomial), or one of {', '.join(presets)}; got {wrong!r}.{nearest(wrong, [*known, *presets])}"
+    )
+
+
+def number_of(option: str, text: str) -> float:
+    """Return a number, or refuse the command."""
+    try:
+        return float(text)
+    except ValueError:
+        raise click.UsageError(f"{option} takes a number, got {text!r}") from None
+
+
+def norm_of(text: str, option: str) -> Any:
+    """Return a number, a name, or a norm where parameters follow the name."""
+    from ..norms import make_norm, norm_from_text
+
+    try:
+        if ":" in text:
+            return norm_from_text(text)
+        try:
+            norm: Any = float(text)
+        except ValueError:
+            norm = text
+        make_norm(norm)
+    except ValueError as error:
+        raise click.UsageError(f"{option} {text}: {error}") from None
+    return norm
+
+
+def class_weights(text: str) -> Any:
+    """Return ``balanced``, or a weight for every class that is named.
+
+    >>> class_weights("balanced"), class_weights("sick=3,well=1")
+    ('balanced', {'sick': 3.0, 'well': 1.0})
+    """
+    if text == "balanced":
+        return text
+    weights = {}
+    for part in text.split(","):
+        label, equals, value = part.rpartition("=")
+        if not (equals and label.strip()):
+            raise click.UsageError(
+                f"--class-weight takes 'balanced' or CLASS=WEIGHT,CLASS=WEIGHT,..., got {text!r}"
+            )
+        weights[label.strip()] = number_of("--class-weight", value)
+    return weights

@@ -1,0 +1,110 @@
+"""What was done to a table that its owner may not expect: said per column, and kept in the label of the model."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+__all__ = ["Remarks"]
+
+#: columns named in one line
+MOST_NAMED = 12
+
+
+@dataclass
+class Remarks:
+    """What reading and treating a table did to it.
+
+    Attributes
+    ----------
+    files : dict
+        Of every file, how it was read where that was not as its suffix says: encoding and separator.
+    renamed : dict
+        New names of columns whose names were there twice, or not there at all, with the old ones.
+    decimal_commas : list of str
+        Columns of numbers that were written with decimal commas.
+    numbers_as_categories : dict
+        Columns that look like numbers and hold texts as well, with these texts and how often they are there.
+    imputed : dict
+        Columns of numbers with missing cells, and how many; they become the median of the training table.
+    missing_as_category : dict
+        Columns of categories with missing cells, and how many; they are a category of their own.
+    unknown_categories : dict
+        In a new table: cells that hold a category which the training table did not have.
+    rows : int
+        Of the table.
+    """
+
+    files: dict[str, str] = field(default_factory=dict)
+    renamed: dict[str, str] = field(default_factory=dict)
+    decimal_commas: list[str] = field(default_factory=list)
+    numbers_as_categories: dict[str, dict[str, int]] = field(default_factory=dict)
+    imputed: dict[str, int] = field(default_factory=dict)
+    missing_as_category: dict[str, int] = field(default_factory=dict)
+    unknown_categories: dict[str, int] = field(default_factory=dict)
+    rows: int = 0
+
+    @classmethod
+    def of(cls, kept: dict[str, Any]) -> Remarks:
+        """Return the remarks of a label; what this version does not know is left out."""
+        return cls(**{key: value for key, value in kept.items() if key in cls.__dataclass_fields__})
+
+    def only(self, columns: Iterable[str]) -> None:
+        """Forget what concerns columns that are not used."""
+        used = set(columns)
+        self.decimal_commas = [column for column in self.decimal_commas if column in used]
+        for kind in (self.numbers_as_categories, self.imputed, self.missing_as_category):
+            for column in set(kind) - used:
+                kind.pop(column)  # type: ignore[attr-defined]
+
+    def as_dict(self) -> dict[str, Any]:
+        """Return what there is to say as plain data; empty where there is nothing."""
+        return {key: value for key, value in vars(self).items() if value and key != "rows"}
+
+    def lines(self) -> list[str]:
+        """Return a sentence for everything that happened, with the columns it happened to."""
+        lines = [f"{name} was read as {how}" for name, how in self.files.items()]
+        lines += [
+            f"the header has {old!r} more than once: one of these columns is called {new!r} here"
+            if old
+            else f"a column without a name is called {new!r} here: --drop it if it numbers the rows"
+            for new, old in self.renamed.items()
+        ]
+        if self.decimal_commas:
+            lines.append(f"decimal commas were read as decimal points in {_columns(self.decimal_commas)}")
+        for column, texts in self.numbers_as_categories.items():
+            lines.append(
+                f"column {column!r} holds numbers and also {_texts(texts)}: it is treated as categories; "
+                f"--na {next(iter(texts))!r} makes such cells missing ones"
+            )
+        if self.imputed:
+            lines.append(
+                f"missing numbers became the median of the training table: {self._counts(self.imputed)}"
+            )
+        if self.missing_as_category:
+            counts = self._counts(self.missing_as_category)
+            lines.append(f"missing texts are a category of their own: {counts}")
+        if self.unknown_categories:
+            counts = self._counts(self.unknown_categories)
+            lines.append(f"categories that the training table did not have count as none: {counts}")
+        return lines
+
+    def _counts(self, cells: dict[str, int]) -> str:
+        of = f" of {self.rows} rows" if self.rows else ""
+        named = [f"{column!r} {count}" for column, count in list(cells.items())[:MOST_NAMED]]
+        rest = list(cells.values())[MOST_NAMED:]
+        more = f", and {sum(rest)} cells of {len(rest)} further columns" if rest else ""
+        return ", ".join(named) + of + more
+
+
+def _columns(names: list[str]) -> str:
+    shown = ", ".join(repr(name) for name in names[:MOST_NAMED])
+    return shown + (f" and {len(names) - MOST_NAMED} further columns" if len(names) > MOST_NAMED else "")
+
+
+def _texts(texts: dict[str, int]) -> str:
+    shown = ", ".join(
+        f"{text!r}" + (f" ({count} times)" if count > 1 else "") for text, count in list(texts.items())[:3]
+    )
+    return shown + (f" and {len(texts) - 3} other texts" if len(texts) > 3 else "")

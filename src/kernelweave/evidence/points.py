@@ -1,0 +1,126 @@
+"""Inverses of mixtures of kernels, for targets that share them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._numerics.namespace import cast, namespace, to_numpy
+from .design import Array, Design, Stored, reordered
+from .inverse import invert
+
+__all__ = ["Points"]
+
+#: condition up to which single precision is enough to choose by
+WELL_CONDITIONED = 1e4
+
+
+class Points:
+    """``V = G^-1`` of ``G = I + sum_j d_j K_j`` for some weights d, and the targets that are judged there.
+
+    Parameters
+    ----------
+    design : Design
+    weights : array of shape (p, m)
+    counts : array of shape (p,)
+        Targets of every point: the first columns of a table of targets belong to the first point, and so on.
+    single : bool, default=False
+        Whether in single precision.
+
+    Attributes
+    ----------
+    inverse : array of shape (p, n, n)
+        V.
+    log_det : array of shape (p,)
+        ``log |G|``.
+    """
+
+    def __init__(
+        self, design: Design, weights: Array, counts: NDArray[np.int64], single: bool = False
+    ) -> None:
+        self.design, self.weights, self.counts = design, weights, counts
+        self.ends = np.concatenate([[0], np.cumsum(counts)])
+        xp = namespace(design.kernels)
+        self.flat = design.flat_single if single else design.flat
+        mixed = cast(design.store(weights), self.flat.dtype) @ self.flat
+        mixed[:, :: design.n + 1] += 1.0
+        self.inverse = mixed.reshape(-1, design.n, design.n)
+        if design.on_host:
+            self.log_det = np.array([invert(G) for G in self.inverse])
+        else:
+            self.log_det = to_numpy(cast(invert(self.inverse), xp.float64))
+        if not np.all(np.isfinite(self.log_det)):
+            raise np.linalg.LinAlgError("a mixture of kernels is not positive semidefinite")
+
+    @staticmethod
+    def well_conditioned(design: Design, weights: Array) -> NDArray[np.bool_]:
+        """Whether mixtures of weights ``(p, m)`` can be inverted in single precision."""
+        return 1.0 + weights @ design.largest <= WELL_CONDITIONED
+
+    @property
+    def where(self) -> NDArray[np.intp]:
+        """Point of every target."""
+        return np.repeat(np.arange(len(self.counts)), self.counts)
+
+    def members(self, p: int) -> slice:
+        """Targets of a point."""
+        return slice(int(self.ends[p]), int(self.ends[p + 1]))
+
+    def groups(self) -> Iterator[tuple[slice, NDArray[np.intp]]]:
+        """Points, and the targets ``(points, width)`` of each of them, to be worked on together.
+
+        In memory one point at a time.  A device wants many: neighbours whose numbers of targets are within a factor of
+        two go together, the shorter ones filled up with targets of their own.
+        """
+        first = 0
+        while first < len(self.counts):
+            width = 1 << int(self.counts[first] - 1).bit_length()
+            last = first + 1
+            if not self.design.on_host:
+                while last < len(self.counts) and width // 2 < self.counts[last] <= width:
+                    last += 1
+            counts = self.counts[first:last, None]
+            places = self.ends[first:last, None] + np.minimum(np.arange(counts.max()), counts - 1)
+            yield slice(first, last), places
+            first = last
+
+    def apply(self, B: Stored) -> Stored:
+        """``V B`` for ``(c, n, t)``, every target with the V of its point, in double precision."""
+        c, n, _ = B.shape
+        wide, out = B.dtype, namespace(B).empty_like(B)
+        for points, places in self.groups():
+            g, width = places.shape
+            part = B[:, :, places.ravel()].reshape(c, n, g, width)
+            part = cast(reordered(part, (2, 1, 0, 3)), self.flat.dtype).reshape(g, n, c * width)
+            solved = cast(self.inverse[points] @ part, wide).reshape(g, n, c, width)
+            out[:, :, places.ravel()] = reordered(solved, (2, 1, 0, 3)).reshape(c, n, g * width)
+        return out
+
+    def solve(self, Y: Stored) -> tuple[Stored, Stored]:
+        """Coefficients ``a = V Y`` of targets ``(n, t)``, each at its point, and ``K_j a``, ``(m, n, t)``.
+
+        In single precision a is refined once by its residual in double; the products are those of before.
+        """
+        solved = self.apply(Y[None])[0]
+        products = self.design.times(solved)
+        if self.flat.dtype != Y.dtype:
+            left = self.design.residual(Y, solved, self.weights[self.where], products)
+            solved = solved + self.apply(left[None])[0]
+        return solved, products
+
+    def traces(self) -> Array:
+        """``tr(V K_j)``, ``(p, m)``."""
+        traces = self.inverse.reshape(len(self.counts), -1) @ self.flat.T
+        return np.asarray(to_numpy(traces), dtype=float)
+
+    def leverage(self) -> Array:
+        """Diagonals of M, ``(p, n)``."""
+        n, rows = self.design.n, self.inverse.reshape(len(self.counts), -1)
+        diagonal = np.asarray(to_numpy(rows[:, :: n + 1]), dtype=float)
+        return diagonal - self.design.direction**2
+
+    def matrix(self, p: int) -> Stored:
+        """V of one point in double precision."""
+        return cast(self.inverse[p], self.design.kernels.dtype)

@@ -1,0 +1,157 @@
+"""Single cells: AnnData and MuData in, predictions and the table of gene sets back into them.
+
+Estimators take both as they are, ``fit(adata, "cell_type")``; this module has what that leaves open: another layer than
+X, some modalities only, and the way back.  ``pip install kernelweave[omics]`` brings the two packages.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+
+from .inspection import Contributions, contributions, final_estimator, group_table
+from .inspection.views import learnt_weights
+from .views import Views, is_annotated, layers_of
+
+__all__ = ["annotate", "cells"]
+
+
+def cells(
+    data: Any,
+    layer: str | Mapping[str, str] | None = None,
+    modalities: Sequence[str] | None = None,
+) -> Views:
+    """Return a layer of AnnData, or some modalities of MuData, as views that estimators take.
+
+    Sparse matrices stay sparse.  The result is cut by cells like an array, so that it goes into ``GridSearchCV``.
+
+    Parameters
+    ----------
+    data : AnnData or MuData
+    layer : str or mapping from modalities to str, optional
+        Layer to take in the place of X.
+    modalities : sequence of str, optional
+        Of MuData, by default all.
+
+    Examples
+    --------
+    A stand-in for AnnData, which need not be installed for this:
+
+    >>> import numpy as np, pandas as pd
+    >>> from types import SimpleNamespace
+    >>> names = pd.Index(["c1", "c2"]), pd.Index(["MYC", "TP53", "EGFR"])
+    >>> data = SimpleNamespace(X=np.eye(2, 3), layers={"log": np.ones((2, 3))}, obs_names=names[0], var_names=names[1])
+    >>> data.obs = pd.DataFrame(index=names[0])
+    >>> cells(data, layer="log")
+    Views of 2 samples: log (3 columns)
+    """
+    _check(data)
+    return Views(layers_of(data, layer, modalities), index=data.obs_names)
+
+
+def annotate(
+    model: Any,
+    data: Any,
+    *,
+    layer: str | Mapping[str, str] | None = None,
+    modalities: Sequence[str] | None = None,
+    key: str = "kernelweave",
+    table: Any = None,
+) -> None:
+    """Write a fitted model's results into AnnData or MuData, in place.
+
+    ``obs`` gets ``{key}_predicted`` and, for two classes or a regression, ``{key}_decision``; with probabilities also
+    ``{key}_probability``, that of the predicted class.  ``obsm["{key}_groups"]`` is what every group with weight
+    adds to the cells' decision values (of several classes, to that of the predicted one).  ``uns[key]``
+    has the table of groups, the kernels' weights and the certificate.  All of it can be written to a file.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+        Fitted.
+    data : AnnData or MuData
+        Training cells or new ones.
+    layer, modalities
+        As for :func:`cells`, where the model was fitted on such.
+    key : str, default="kernelweave"
+        What the results are called.
+    table : DataFrame, optional
+        From ``inspection.group_table``, with refits and p-values; by default one without.
+    """
+    _check(data)
+    X = cells(data, layer, modalities)
+    estimator = final_estimator(model)
+    rows = group_table(model, X) if table is None else table
+    predicted = np.asarray(model.predict(X))
+    if predicted.ndim > 1:
+        raise ValueError(f"obs has one column per result: the model predicts {predicted.shape[1]} targets")
+    parts = contributions(model, X)
+    obs = _columns(model, X, predicted, parts.decision)
+    groups = _groups(parts, predicted, data.obs_names)
+    for name, values in obs.items():
+        data.obs[f"{key}_{name}"] = values
+    data.obsm[f"{key}_groups"] = groups
+    data.uns[key] = {
+        "groups": _writable(rows),
+        "weights": _weights(model, estimator),
+        "certificate": {
+            name: float(getattr(estimator.certificate_, name))
+            for name in ("primal", "dual", "gap", "relative_gap")
+        },
+        "status": str(estimator.status_),
+        "solver": str(estimator.solver_),
+        "model": repr(estimator)[:2000],
+    }
+
+
+def _check(data: Any) -> None:
+    if not is_annotated(data):
+        raise ValueError(f"AnnData or MuData is needed, got {type(data).__name__}")
+
+
+def _columns(model: Any, X: Views, predicted: Any, decision: Any) -> dict[str, Any]:
+    """Results with one number or label per cell."""
+    import pandas as pd
+
+    if not hasattr(model, "classes_"):
+        return {"predicted": predicted}
+    labels = [str(label) for label in predicted]
+    found: dict[str, Any] = {"predicted": pd.Categorical(labels, [str(label) for label in model.classes_])}
+    if decision.ndim == 1:
+        found["decision"] = decision
+    if hasattr(model, "predict_proba"):
+        found["probability"] = np.max(model.predict_proba(X), axis=1)
+    return found
+
+
+def _weights(model: Any, estimator: Any) -> Any:
+    import pandas as pd
+
+    names = [str(name) for name in estimator.kernel_names_]
+    rows = pd.DataFrame({"kernel": names, "weight": learnt_weights(model)})
+    return _writable(rows)
+
+
+def _groups(parts: Contributions, predicted: Any, names: Any) -> Any:
+    """Contributions of the groups that have any, ``(n, groups)``."""
+    import pandas as pd
+
+    values = parts.by_view()
+    if values.ndim == 3:
+        column = np.searchsorted(np.asarray(parts.classes), predicted)
+        values = values[np.arange(len(values)), :, column]
+    used = np.flatnonzero(np.any(values != 0.0, axis=0))
+    # a slash would be a folder in the file
+    columns = [str(parts.view_names[g]).replace("/", "_") for g in used]
+    return pd.DataFrame(values[:, used], index=names, columns=columns)
+
+
+def _writable(table: Any) -> Any:
+    """Return the table with an index and columns that files of AnnData can hold."""
+    rows = table.copy()
+    for name in {"group", "top_members", "kernel"} & set(rows.columns):
+        rows[name] = rows[name].astype(str).astype(object)
+    rows.index = rows.index.astype(str)
+    return rows

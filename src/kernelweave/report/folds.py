@@ -1,0 +1,79 @@
+"""Folds to refit on: stratified by class, and whole groups together where samples belong to groups."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import clone
+from sklearn.model_selection import GroupKFold, RepeatedKFold, RepeatedStratifiedKFold, StratifiedGroupKFold
+from sklearn.pipeline import Pipeline
+
+from ..inspection import final_estimator
+
+__all__ = ["chooses_by_folds", "fitted_on", "folds_of", "group_folds", "most_folds"]
+
+Split = tuple[NDArray[np.intp], NDArray[np.intp]]
+
+
+def folds_of(y: Any, classify: bool, n_folds: int, n_repeats: int, seed: int, groups: Any) -> list[Split]:
+    """Return training and held-out samples of every fold, round by round.
+
+    Every class has samples in every training part; a class of fewer than two samples (or groups) is refused.
+    """
+    if groups is None:
+        kind: Any = RepeatedKFold
+        if classify:
+            rarest = int(np.unique(y, return_counts=True)[1].min())
+            if rarest < 2:
+                raise ValueError("a report needs at least two samples of every class, to refit on folds")
+            kind, n_folds = RepeatedStratifiedKFold, min(n_folds, rarest)
+        made = kind(n_splits=n_folds, n_repeats=n_repeats, random_state=seed)
+        return list(made.split(np.zeros((len(y), 1)), y))
+    splits: list[Split] = []
+    n_folds = most_folds(y, groups, n_folds, classify)
+    for number in range(n_repeats):
+        one = group_folds(n_folds, classify, seed + number)
+        splits += one.split(np.zeros((len(y), 1)), y, groups)
+    if classify:
+        for train, _ in splits:
+            if np.unique(y[train]).size < np.unique(y).size:
+                raise ValueError(
+                    "a fold of whole groups has no training sample of some class: use fewer folds"
+                )
+    return splits
+
+
+def most_folds(y: Any, groups: Any, n_folds: int, classify: bool) -> int:
+    """Return how many folds whole groups can be cut into, at most ``n_folds``."""
+    count = len(np.unique(groups))
+    if classify:
+        count = min(len(np.unique(np.asarray(groups)[y == label])) for label in np.unique(y))
+    if count < 2:
+        raise ValueError("folds of whole groups need at least two groups (of every class)")
+    return min(n_folds, count)
+
+
+def group_folds(n_folds: int, classify: bool, seed: int | None = 0) -> Any:
+    """Return a splitter that keeps groups together."""
+    if classify:
+        return StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
+    return GroupKFold(n_folds, shuffle=True, random_state=seed)
+
+
+def fitted_on(model: Any, X: Any, y: Any, groups: Any) -> Any:
+    """Return a copy of the model fitted; the groups reach its own cross-validation, where it has one."""
+    copy = clone(model)
+    if groups is None or not chooses_by_folds(copy):
+        return copy.fit(X, y)
+    name = f"{copy.steps[-1][0]}__groups" if isinstance(copy, Pipeline) else "groups"
+    return copy.fit(X, y, **{name: groups})
+
+
+def chooses_by_folds(model: Any) -> bool:
+    """Whether a model chooses its C by cross-validation inside its fit."""
+    try:
+        return hasattr(final_estimator(model), "Cs")
+    except ValueError:  # no kernels: a baseline
+        return False

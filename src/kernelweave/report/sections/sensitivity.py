@@ -1,0 +1,98 @@
+"""How the weights of views depend on C, around the chosen one."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+
+from ...displays.colours import ACCENT, FAINT, INK, LINES, shorten, tidy
+from ...estimators.subsets import SubsetFits
+from ...inspection import kernel_views
+from ...inspection.views import transformed
+from .._drawing import TEXT, WIDTH, drawn
+from .._html import figure, short, table
+from .._subject import Subject
+
+__all__ = ["section", "weights_along_C"]
+
+#: of the chosen C
+FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
+#: samples up to which the fits are made
+MOST_SAMPLES = 3000
+#: views listed, the heaviest first
+MOST_VIEWS = 8
+
+
+def section(subject: Subject) -> str:
+    """Return weights of views along C; nothing where there is a single view, or C is none of one mixture."""
+    views = np.array([str(view) for view in kernel_views(subject.model)], dtype=object)
+    names = list(dict.fromkeys(views.tolist()))
+    one_C = np.unique(np.atleast_1d(subject.estimator.C_)).size == 1
+    learns = len(np.unique(np.atleast_2d(subject.estimator.weights_))) > 1
+    if (
+        len(names) < 2
+        or len(subject.y) > MOST_SAMPLES
+        or not (subject.estimator.fits_subsets and one_C and learns)
+    ):
+        return ""
+    C = float(np.mean(subject.estimator.C_))
+    Cs, weights = weights_along_C(subject, C)
+    by_view = np.stack([weights[:, views == name].sum(axis=1) for name in names], axis=1)
+    order = np.argsort(-by_view[FACTORS.index(1.0)], kind="stable")[:MOST_VIEWS]
+    heads = [names[v] for v in order]
+    rows = [
+        [
+            (value, short(value) + (" (this fit)" if factor == 1.0 else "")),
+            *(float(by_view[i, v]) for v in order),
+        ]
+        for i, (factor, value) in enumerate(zip(FACTORS, Cs, strict=True))
+    ]
+    reach = np.ptp(by_view, axis=0)
+    most = int(np.argmax(reach))
+    sentence = (
+        f"Refits on all samples with C from a tenth to ten times that of this fit. The weight that changes the most is "
+        f"that of “{names[most]}”, from {by_view[:, most].min():.2f} to {by_view[:, most].max():.2f}: a ranking of "
+        "views that holds along the whole line does not hang on the choice of C."
+    )
+    return (
+        f'<h2 id="sensitivity">How the weights depend on C</h2><p>{escape(sentence)}</p>'
+        + figure(
+            _picture(Cs, by_view[:, order], heads, C), "Weights of the views; the line marks C of this fit."
+        )
+        + table(["C", *heads], rows, "Weights of the views along C")
+    )
+
+
+def weights_along_C(subject: Subject, C: float) -> tuple[Any, Any]:
+    """Return values of C around the given one, and the kernel weights of refits on all samples, as shares."""
+    Cs = C * np.array(FACTORS)
+    fits = SubsetFits(subject.estimator, transformed(subject.model, subject.X), subject.y)
+    return Cs, fits.weights_along(Cs)
+
+
+def _picture(Cs: Any, weights: Any, names: list[str], C: float) -> str:
+    colours, markers = (INK, ACCENT, TEXT), "osD^vP*X"
+
+    def draw(ax: Any) -> None:
+        ax.axvline(C, color=FAINT, linewidth=3.0)
+        for v, name in enumerate(names):
+            looks = {"color": colours[v % len(colours)], "linestyle": LINES[v % len(LINES)], "linewidth": 1.6}
+            ax.plot(
+                Cs,
+                weights[:, v],
+                label=shorten(name, 34),
+                marker=markers[v % len(markers)],
+                markersize=5,
+                **looks,
+            )
+        ax.set(xscale="log", xlabel="C", ylabel="weight")
+        ax.set_ylim(bottom=0.0)
+        ax.set_xticks(Cs, [short(value) for value in Cs])
+        ax.minorticks_off()
+        ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        tidy(ax, "y")
+
+    what = "Curves: weight of each view against C; the table below has the numbers"
+    return drawn(draw, (WIDTH, 3.4), what, "sensitivity")

@@ -1,0 +1,78 @@
+"""What was learnt, in four numbers and a few sentences."""
+
+from __future__ import annotations
+
+from html import escape
+
+import numpy as np
+
+from .._html import number, percent
+from .._measures import Measured
+from .._refits import Refits
+from .._subject import Subject
+
+__all__ = ["interval", "section"]
+
+
+def section(subject: Subject) -> str:
+    """Return the tiles, and what they say in words."""
+    refits, certificate = subject.refits, subject.estimator.certificate_
+    kind = refits.main
+    used, m = int(np.count_nonzero(refits.stability.reference)), len(refits.stability.kernel_names)
+    gap = 100 * max(certificate.relative_gap, 0.0)
+    cards = [_scored(refits, 0), _scored(refits, len(refits.methods) - 1), _scored(refits, 1)]
+    if refits.classify:
+        balanced = refits.measures[1]
+        ours = refits.ours.measures[balanced.name]
+        guessing = refits.baseline.measures[balanced.name]
+        words = f"{balanced.name}; the {refits.baseline.name} has {balanced.shown(guessing.mean)}"
+        cards.insert(1, (balanced.shown(ours.mean), words))
+    cards += [
+        (f"{used} of {m}", "kernels have weight"),
+        (f"{gap:.2g} %", "at most from the optimum, proved"),
+    ]
+    cards[0] = (
+        cards[0][0],
+        f"{kind.name} on held-out folds, {interval(refits.ours.measures[kind.name], refits)}",
+    )
+    listed = "".join(f"<li><b>{escape(b)}</b>{escape(text)}</li>" for b, text in cards)
+    text = "".join(f"<p>{escape(p)}</p>" for p in (_views(refits, m), _verdict(refits)))
+    return f'<h2 id="learnt">What was learnt</h2><ul class="cards">{listed}</ul>{text}'
+
+
+def interval(measured: Measured, refits: Refits) -> str:
+    """Write the interval of the main measure."""
+    return f"{refits.main.shown(measured.low)} to {refits.main.shown(measured.high)}"
+
+
+def _scored(refits: Refits, k: int) -> tuple[str, str]:
+    method = refits.methods[k]
+    return refits.main.shown(method.mean), f"{method.name}, on the same folds"
+
+
+def _views(refits: Refits, m: int) -> str:
+    views = refits.stability.by_view().sort_values("weight", ascending=False)
+    if len(views) <= 1:
+        return f"All {m} kernels look at the same features."
+    top = views.iloc[0]
+    return (
+        f"The view with the most weight is “{top['view']}”, with {percent(top['weight'], 0)} of it "
+        f"({percent(top['low'], 0)} to {percent(top['high'], 0)} in 95 % of the refits)."
+    )
+
+
+def _verdict(refits: Refits) -> str:
+    """Say in one sentence whether learning the weights paid."""
+    ours, rest = refits.ours, refits.methods[1:-1]
+    best = max(rest, key=lambda method: method.mean)
+    if best.p_value < 0.05:
+        which = "better than" if ours.mean > best.mean else "worse than"
+        return f"On held-out folds the model is {which} the {best.name} (p = {number(best.p_value)})."
+    adds = (
+        ": what it adds is the knowledge of which kernels were needed."
+        if refits.better_than_guessing
+        else "."
+    )
+    return (
+        f"On held-out folds the model cannot be told from the {best.name} (p = {number(best.p_value)}){adds}"
+    )

@@ -1,0 +1,105 @@
+"""Which views and kernels matter: weights of the fit, with what refits on folds say of them."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from ...displays import WeightsDisplay
+from ...inspection import WeightStability
+from .._drawing import WIDTH, drawn
+from .._html import figure, number, percent, table
+from .._refits import Refits
+from .._subject import Subject
+
+__all__ = ["section"]
+
+#: rows of the table of kernels; the others have the smallest weights
+MOST_ROWS = 300
+#: kernels in the picture
+TOP = 15
+WEIGHT_COLUMNS = ("weight", "95 % of refits", "selected")
+
+
+def section(subject: Subject) -> str:
+    """Return a picture of the weights, and tables of views and kernels."""
+    refits = subject.refits
+    count = len(refits.stability.weights)
+    return "".join(
+        [
+            '<h2 id="views">Which views and kernels matter</h2>',
+            f"<p>Weights of this fit as shares of their sum. The interval holds 95 % of {count} refits on folds, and "
+            "“selected” says in how many of them a view or a kernel had any weight. Where kernels resemble each "
+            "other a sparse fit picks one of them almost by chance: trust views more than single kernels, and quote a "
+            "weight with its interval.</p>",
+            figure(
+                _picture(refits.stability),
+                f"Weights of this fit; the lines hold 95 % of {count} refits. Kernels that only refits selected are in "
+                "the table.",
+            ),
+            _view_table(refits),
+            _kernel_table(refits),
+        ]
+    )
+
+
+def _picture(stability: WeightStability) -> str:
+    """Weights of the fit with the intervals of the refits, under their views."""
+    grouped = len(stability.view_names) < len(stability.kernel_names)
+    kernels = stability.kernels()
+    display = WeightsDisplay(
+        stability.reference,
+        [str(name) for name in stability.kernel_names],
+        intervals=kernels[["low", "high"]].to_numpy().T,
+        groups=[str(view) for view in stability.views] if grouped else None,
+    )
+    shown, rest = display.rows(TOP)
+    heads = len({stability.views[j] for j in shown}) if grouped else 0
+    size = (WIDTH, max(2.2, 1.0 + 0.29 * (len(shown) + bool(rest) + heads)))
+    what = "Bars: weight of each kernel, with intervals of the refits; the table below has the numbers"
+    return drawn(lambda ax: display.plot(ax=ax, top=TOP), size, what, "weights")
+
+
+def _view_table(refits: Refits) -> str:
+    views = refits.stability.by_view().sort_values("weight", ascending=False)
+    if len(views) <= 1:
+        return ""
+    head, rows = ["view", "kernels", *WEIGHT_COLUMNS], []
+    for row in views.itertuples():
+        rows.append([str(row.view), int(row.kernels), *_weight_cells(row)])
+    if refits.views is None:
+        return "<h3>Views</h3>" + table(head, rows, "Views, the heaviest first")
+    for cells in rows:
+        p = float(refits.views.loc[cells[0], "p_holm"])
+        cells.append((p, number(p)))
+    return (
+        "<h3>Views</h3>"
+        + table([*head, "p-value"], rows, "Views, the heaviest first")
+        + '<p class="quiet">The p-value asks whether held-out decisions get worse when a view’s rows are '
+        "shuffled (999 times, adjusted by Holm for the number of views). It is about this model’s use of the "
+        "view: another view may hold the same information.</p>"
+    )
+
+
+def _kernel_table(refits: Refits) -> str:
+    kernels = refits.stability.kernels().sort_values(["weight", "mean"], ascending=False)
+    shown = kernels[(kernels["weight"] > 0) | (kernels["selected"] > 0)].head(MOST_ROWS)
+    rows = [[str(r.kernel), str(r.view), str(r.family), *_weight_cells(r)] for r in shown.itertuples()]
+    head = ["kernel", "view", "family", *WEIGHT_COLUMNS]
+    page = "<h3>Kernels</h3>" + table(head, rows, "Kernels, the heaviest first; a click on a heading sorts")
+    hidden = len(kernels) - len(shown)
+    if hidden:
+        why = "they had no weight in any fit" if len(shown) < MOST_ROWS else "their weights are the smallest"
+        page += f'<p class="quiet">{hidden} further kernels are not listed: {why}.</p>'
+    return page
+
+
+def _weight_cells(row: Any) -> list[Any]:
+    """Cells of ``WEIGHT_COLUMNS``."""
+    selected = float(row.selected)
+    return [
+        float(row.weight),
+        (float(row.mean), f"{number(row.low)} – {number(row.high)}"),
+        (selected, percent(selected, 0) if np.isfinite(selected) else "–"),
+    ]

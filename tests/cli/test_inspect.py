@@ -1,0 +1,66 @@
+"""``inspect`` reads what ``fit`` noted, and a model only where there is no such note."""
+
+from __future__ import annotations
+
+import json
+import zipfile
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from faults import children
+
+from .commands import call
+
+
+@pytest.fixture(scope="module")
+def model(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("inspect")
+    random = np.random.default_rng(0)
+    X = random.normal(size=(60, 3))
+    frame = pd.DataFrame(X, columns=list("abc")).assign(y=np.where(X[:, 0] > 0, "up", "down"))
+    frame.to_csv(folder / "data.csv", index=False)
+    call("fit", folder / "data.csv", "--target", "y", "--C", "1", "--model", folder / "m.skops")
+    return folder / "m.skops"
+
+
+def relabelled(model, path, change):
+    with zipfile.ZipFile(model) as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    label = json.loads(parts["kernelweave.json"])
+    change(label["note"])
+    with zipfile.ZipFile(path, "w") as archive:
+        for name, content in (parts | {"kernelweave.json": json.dumps(label)}).items():
+            archive.writestr(name, content)
+    return path
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda note: note.pop("facts"),
+        lambda note: note.update(facts=3),
+        lambda note: note["facts"].pop("certificate"),
+        lambda note: note["facts"].update(weights=[1, 2]),
+        lambda note: note["facts"].update(C=[None]),
+        lambda note: note["facts"].update(views={"a": "b", "c": 1}),
+    ],
+)
+def test_a_model_says_what_its_label_says(model, tmp_path, change):
+    other = relabelled(model, tmp_path / "other.skops", change)
+    assert call("inspect", other).output == call("inspect", model).output
+    told, loaded = (json.loads(call("inspect", path, "--json").output) for path in (model, other))
+    assert told == loaded
+
+
+def test_nothing_heavy_is_imported(model):
+    children.run(
+        f"""
+        import sys
+        from kernelweave.cli import main
+        main(["inspect", {str(model)!r}], standalone_mode=False)
+        heavy = {{"numpy", "scipy", "sklearn", "skops", "pandas", "numba"}} & set(sys.modules)
+        assert not heavy, heavy
+        """
+    )

@@ -1,0 +1,98 @@
+"""Every block of code on every page is run: Python, examples at the prompt, and commands."""
+
+from __future__ import annotations
+
+import doctest
+import re
+import shlex
+
+import click
+import numpy as np
+import pandas as pd
+import pytest
+from click.testing import CliRunner
+
+from kernelweave.cli import main
+
+from .test_pages import PAGES, ROOT, blocks, run
+
+#: pages with tests of their own: README's example has to be short, CONTRIBUTING's is a solver
+ELSEWHERE = {"README.md", "CONTRIBUTING.md"}
+NEEDS = {"scale.md": ("torch", "dask")}
+
+
+def relative(page):
+    return page.relative_to(ROOT).as_posix()
+
+
+PYTHON = [page for page in PAGES if page.name not in ELSEWHERE and "\n```python\n" in page.read_text()]
+AT_THE_PROMPT = [page for page in PYTHON if "\n>>> " in page.read_text()]
+COMMANDS = [
+    page for page in PAGES if re.search(r"^(    |\$ )kernelweave ", page.read_text(), flags=re.MULTILINE)
+]
+
+
+@pytest.mark.parametrize(
+    "page", [page for page in PYTHON if page not in AT_THE_PROMPT], ids=lambda page: page.name
+)
+def test_python(page, tmp_path):
+    for package in NEEDS.get(page.name, ()):
+        pytest.importorskip(package)
+    # one process per page, which is quicker, and a namespace per block
+    code = ["import contextlib, io"]
+    for number, example in enumerate(blocks(relative(page))):
+        code.append(
+            f"with contextlib.redirect_stdout(io.StringIO()) as said: exec({example!r}, {{'__name__': '__main__'}})"
+        )
+        code.append(f"assert said.getvalue().strip(), 'block {number} shows nothing'")
+    run("\n".join(code), tmp_path)
+
+
+@pytest.mark.parametrize("page", AT_THE_PROMPT, ids=lambda page: page.name)
+def test_examples_at_the_prompt(page):
+    assert not [block for block in blocks(relative(page)) if not block.startswith(">>> ")]
+    results = doctest.testfile(str(page), module_relative=False)
+    assert results.attempted > 10
+    assert results.failed == 0
+
+
+def test_no_block_hides():
+    """Code that is marked as anything else would not be run."""
+    for page in PAGES:
+        kinds = set(re.findall(r"^```([^\s{`]+)", page.read_text(), flags=re.MULTILINE))
+        # toml is compared with what the program prints (test_surface), console is a session with benchmarks
+        assert kinds <= {"python", "toml", "console"}, page.name
+
+
+def commands(page):
+    """Lines for a shell, continued ones in one piece."""
+    text = page.read_text().replace("\\\n", " ")
+    lines = re.findall(r"^    (?:pip install \. && )?(kernelweave .*)$", text, flags=re.MULTILINE)
+    return [shlex.split(line, comments=True)[1:] for line in lines]
+
+
+@pytest.mark.parametrize("page", COMMANDS, ids=lambda page: page.name)
+def test_commands_have_the_options_that_are_shown(page):
+    for name, *arguments in commands(page):
+        command = main.commands[name]
+        parser = command.make_parser(click.Context(command, info_name=name))
+        parser.parse_args(arguments)
+
+
+@pytest.mark.parametrize("page", ["README.md", "docs/start.md", "docs/index.md"])
+def test_commands_for_newcomers_run(page, tmp_path, monkeypatch):
+    rng = np.random.default_rng(0)
+    table = pd.DataFrame(rng.normal(size=(60, 3)), columns=["gene_a", "gene_b", "gene_c"])
+    table = table.assign(age=rng.normal(60, 8, 60), stage=rng.integers(1, 4, 60), patient=np.arange(60))
+    table.to_csv(tmp_path / "new.csv", index=False)
+    sick = np.where(table["gene_a"] + table["stage"] > 2, "ill", "well")
+    table.assign(label=sick).assign(**({"diagnosis": sick} if "start" in page else {})).drop(
+        columns=["label"] if "start" in page else ["patient"]
+    ).to_csv(tmp_path / "data.csv", index=False)
+    monkeypatch.chdir(tmp_path)
+    done = [arguments for arguments in commands(ROOT / page) if arguments[0] != "demo"]
+    assert done
+    for arguments in done:
+        result = CliRunner().invoke(main, arguments)
+        assert result.exit_code == 0, (arguments, result.output)
+    assert {path.name for path in tmp_path.iterdir()} >= {"report.html"}

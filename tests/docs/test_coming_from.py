@@ -1,0 +1,101 @@
+"""What the pages for people who come from elsewhere say is the same, is: both programs are run where the other installs.
+
+``pip install '.[rivals]'`` installs MKLpy and himalaya; SHOGUN and SimpleMKL's Matlab code do not install with pip, so
+that their tables are checked against what defines a solution.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer
+from sklearn.preprocessing import scale
+from sklearn.svm import SVC, SVR
+
+from kernelweave import MeanKernelClassifier, MKLClassifier, MKLRegressor, losses, norms
+from kernelweave import kernels as kw
+
+X, Y = load_breast_cancer(return_X_y=True)
+X, Y = scale(X)[:160], Y[:160]
+NEW, X, Y = X[120:], X[:120], Y[:120]
+TARGETS = X[:, :3] @ np.array([1.0, -1.0, 0.5]) + np.sin(X[:, 3])
+TIGHT = {"tol": 1e-9, "normalize": None}
+
+
+def test_svc():
+    theirs = SVC(C=2.0, gamma=0.05, tol=1e-8).fit(X, Y)
+    ours = MKLClassifier(kw.gaussian(1 / np.sqrt(2 * 0.05)), C=2.0, norm="uniform", **TIGHT).fit(X, Y)
+    np.testing.assert_allclose(ours.decision_function(NEW), theirs.decision_function(NEW), atol=1e-4)
+
+
+def test_svc_with_other_kernels():
+    for options, kernel in (
+        ({"kernel": "linear"}, kw.linear()),
+        ({"kernel": "poly", "degree": 2, "gamma": 0.1, "coef0": 1.0}, kw.polynomial(2, coef0=1.0, gamma=0.1)),
+    ):
+        theirs = SVC(C=0.1, tol=1e-8, **options).fit(X, Y).decision_function(NEW)
+        ours = MKLClassifier(kernel, C=0.1, norm="uniform", **TIGHT).fit(X, Y).decision_function(NEW)
+        np.testing.assert_allclose(ours, theirs, atol=1e-3 * np.abs(theirs).max())
+
+
+def test_svr():
+    theirs = SVR(C=2.0, gamma=0.05, epsilon=0.1, tol=1e-8).fit(X, TARGETS)
+    kernel = kw.gaussian(1 / np.sqrt(2 * 0.05))
+    loss = losses.EpsilonInsensitive(0.1)
+    ours = MKLRegressor(kernel, loss=loss, C=2.0, norm="uniform", **TIGHT).fit(X, TARGETS)
+    np.testing.assert_allclose(ours.predict(NEW), theirs.predict(NEW), atol=1e-3)
+
+
+def test_simplemkl():
+    """At the weights of MKL every kernel in use has the same quadratic form, and no other kernel a larger one."""
+    bank = kw.gaussian([0.5, 2.0, 8.0]) + kw.polynomial((1, 2))
+    model = MKLClassifier(bank, C=10.0, solver="simplemkl", tol=1e-6).fit(X, Y)
+    matrices = np.array([kernel(X) for kernel in bank])
+    matrices *= len(X) / np.trace(matrices, axis1=1, axis2=2)[:, None, None]
+    mixed = np.tensordot(model.weights_, matrices, 1)
+    svm = SVC(C=10.0, kernel="precomputed", tol=1e-8).fit(mixed, Y)
+    beta = np.zeros(len(X))
+    beta[svm.support_] = svm.dual_coef_[0]
+    forms = np.array([beta @ K @ beta for K in matrices])
+    assert model.weights_.sum() == pytest.approx(1.0)
+    np.testing.assert_allclose(forms[model.weights_ > 1e-4], forms.max(), rtol=0.01)
+
+
+def test_mklpy():
+    algorithms = pytest.importorskip("MKLpy.algorithms")
+    from MKLpy.preprocessing import kernel_normalization
+
+    bank = kw.gaussian([1.0, 4.0, 16.0]) + kw.linear()
+    train = [kernel(X) for kernel in bank]
+    new = [kernel(NEW, X) for kernel in bank]
+    theirs = algorithms.AverageMKL(learner=SVC(C=1.0, kernel="precomputed", tol=1e-8)).fit(train, Y)
+    ours = MeanKernelClassifier(bank, C=1.0, **TIGHT).fit(X, Y)
+    said = np.asarray(theirs.decision_function(new)).ravel()
+    np.testing.assert_allclose(np.abs(said), np.abs(ours.decision_function(NEW)), atol=1e-3)
+    assert np.array_equal(np.asarray(theirs.predict(new)), ours.predict(NEW))
+    # their normalisation is the cosine in feature space, ours (normalize="trace") is one factor for a kernel
+    linear = np.asarray(kernel_normalization(kw.linear()(X)))
+    np.testing.assert_allclose(linear, kw.cosine()(X), atol=1e-10)
+
+
+def test_himalaya():
+    ridge = pytest.importorskip("himalaya.kernel_ridge")
+    bank = kw.gaussian([1.0, 4.0, 16.0]) + kw.linear()
+    train = np.array([kernel(X) for kernel in bank])
+    new = np.array([kernel(NEW, X) for kernel in bank])
+    weights, alpha = np.array([0.1, 0.2, 0.3, 0.4]), 2.0
+    theirs = ridge.WeightedKernelRidge(
+        alpha=alpha,
+        deltas=np.log(weights),
+        kernels="precomputed",
+        solver_params={"tol": 1e-10, "max_iter": 5000},
+    ).fit(train, TARGETS)
+    ours = MKLRegressor(bank, norm=norms.Fixed(weights), C=1 / (2 * alpha), fit_intercept=False, **TIGHT).fit(
+        X, TARGETS
+    )
+    np.testing.assert_allclose(np.asarray(theirs.predict(new)), ours.predict(NEW), atol=1e-3)
+    one = ridge.KernelRidge(alpha=alpha, kernel="precomputed").fit(train[1], TARGETS)
+    single = MKLRegressor(bank[1], norm="uniform", C=1 / (2 * alpha), fit_intercept=False, **TIGHT)
+    np.testing.assert_allclose(
+        np.asarray(one.predict(new[1])), single.fit(X, TARGETS).predict(NEW), atol=1e-3
+    )
