@@ -41,8 +41,8 @@ def block_pull(t, others, r):
 def block_length(squares, bend, others, r, extra=0.0):
     """Length t of the block v that minimises ``1/2 (others + |v|^r)^(2/r) + extra |v| + 1/2 v'Bv - q'v``, B diagonal.
 
-    It solves ``sum_i q_i^2 / (bend_i t + pull(t) + extra)^2 = 1``; the left side falls in t, so the root is unique.  Newton's
-    method on logarithms, within a bracket.
+    It solves ``sum_i q_i^2 / (bend_i t + pull(t) + extra)^2 = 1``; the left side falls in t, so the root is unique.
+    Newton's method on logarithms, within a bracket.
 
     Parameters
     ----------

@@ -87,7 +87,7 @@ class SubsetFits:
         Where each problem has weights of its own, these are their means.
         """
         rows = []
-        plan, tasks = self._on(self.training, self.tasks)
+        plan, tasks = self._on(np.arange(len(self.training.names)), self.tasks)
         for C in np.asarray(Cs, dtype=float):
             ruled = self.estimator._by_rule(
                 [replace(task, C=float(C)) for task in tasks], self.bound.bank, plan
@@ -143,7 +143,7 @@ class SubsetFits:
             if whole
             else bind(some, self.plan.bank)
         )
-        plan, tasks = self._on(some, [replace(task, C=factor * task.C) for task in self.tasks])
+        plan, tasks = self._on(kernels, [replace(task, C=factor * task.C) for task in self.tasks])
         fits, _ = fit_tasks(bound, plan, self.estimator._by_rule(tasks, bound.bank, plan))
         return np.asarray(np.mean([fit.weights for fit in fits], axis=0))
 

@@ -90,7 +90,7 @@ REQUIREMENTS = {
         "norm",
         "a (2, r) block norm with 1 <= r <= 2, elastic or not",
         lambda norm: norm.l1_term is not None or (norm.r is not None and 1.0 <= norm.r <= 2.0),
-        "a number p >= 1, kernelweave.norms.Elastic(alpha)",
+        "a number p >= 1",
     ),
     "joint loss": Requirement(
         "loss",

@@ -46,8 +46,6 @@ TRIALS = 3
 #: closed-form steps are begun with where they are bound to leave no more of the gap than this (p >= 1.5), and gone on
 #: with while they leave no more than that
 CLOSED_FORM_BOUND, CLOSED_FORM_SHARE = 0.65, 0.25
-#: gaps above which a quadratic model says little, and closed-form steps may leave more
-FAR, FAR_SHARE = 0.05, 0.5
 
 
 class Newton(Solver, registered_as="newton"):
@@ -134,7 +132,7 @@ class Newton(Solver, registered_as="newton"):
         gap = self._gap(problem, state)
         if state.centre.curvature is None:
             return self._closed_form_step(problem, state, gap)
-        if _closed_form_pays(state, gap) or _left_by_closed_form(state, gap) <= state.tol:
+        if gap < CLOSED_FORM_SHARE * state.gap < np.inf or _left_by_closed_form(state, gap) <= state.tol:
             return self._closed_form_step(problem, state, gap)
         return self._newton_step(problem, state, gap)
 
@@ -146,8 +144,8 @@ class Newton(Solver, registered_as="newton"):
         """Best weights for the block norms in hand (Kloft et al. 2011): the objective falls."""
         centre = state.centre
         blocks = centre.weights * np.sqrt(np.maximum(centre.quad, 0.0))
-        # the Hessian is asked for where the last step of this kind did not do enough, or near the end there was none
-        slow = not _closed_form_pays(state, gap) and not (np.isinf(state.gap) and gap > FAR)
+        # the Hessian is asked for where the last step of this kind did not do enough, or there was none
+        slow = not gap < CLOSED_FORM_SHARE * state.gap or np.isinf(state.gap)
         oracle = problem.oracle(
             problem.norm.weights_of_blocks(blocks), centre.inner, self._target(problem, state), curvature=slow,
             expect_last=_left_by_closed_form(state, gap) <= state.tol,
@@ -176,12 +174,6 @@ class Newton(Solver, registered_as="newton"):
     def point(self, state: _State) -> Point:
         point = state.last.point
         return point if state.dual_beta is None else replace(point, dual_beta=state.dual_beta)
-
-
-def _closed_form_pays(state: _State, gap: float) -> bool:
-    """Whether closed-form steps are gone on with, by what the last one left; a quadratic model is no good from afar."""
-    share = FAR_SHARE if gap > FAR else CLOSED_FORM_SHARE
-    return gap < share * state.gap < np.inf
 
 
 def _left_by_closed_form(state: _State, gap: float) -> float:

@@ -23,7 +23,7 @@ STIFFER = 3.0
 #: relative rise of the objective that is put down to rounding
 ROUNDING = 1e-14
 #: relative change of the curvatures from which a block's model is made again: of a quadratic loss for next to any
-STALE, EXACTLY = 0.25, 1e-9
+STALE, EXACTLY = 0.4, 1e-9
 
 
 @dataclass

@@ -20,8 +20,8 @@ Index = NDArray[np.intp]
 
 __all__ = ["Run"]
 
-#: blocks that join the active ones, at least
-JOINING = 10
+#: blocks that join the active ones, at least, and at most for every one of them
+JOINING, GROWTH = 10, 4
 #: a gap that fell by less than this with the same active blocks calls for a Newton step
 SLOW = 0.7
 #: share of the tolerance that an epoch has to win for another one to follow at once
@@ -109,7 +109,7 @@ class Run:
             others = np.flatnonzero((at.t == 0.0) & (lengths > 0.999 * float(np.sum(at.t))))
         else:
             others = np.flatnonzero((at.t == 0.0) & (lengths > at.extra))
-        most = max(JOINING, 2 * at.active.size) if self.problem.norm.simplex else others.size
+        most = max(JOINING, GROWTH * at.active.size) if self.problem.norm.simplex else others.size
         joining = others[np.argsort(-lengths[others], kind="stable")[:most]]
         return np.concatenate([at.active, joining])
 
