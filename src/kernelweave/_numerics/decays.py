@@ -13,9 +13,10 @@ import math
 import numpy as np
 
 from .compiled import inner, intrinsic, ir, njit, overload, types
+from .copying import copy_vector
 from .passes import above, mix_three
 
-__all__ = ["mix_given", "mix_tables", "squared_distances"]
+__all__ = ["mix_decays"]
 
 PIECE = 1024
 
@@ -126,36 +127,14 @@ def _add_links(distances, rates, squarings, weights, first, end, least, power, t
         k += 1
 
 
-@inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def _distances(row, table, start, first, end, out):
-    """Squared distances of one row to some training samples; four columns at a time keep sums in registers."""
-    stop = start + out.size
-    for j in range(out.size):
-        out[j] = 0.0
-    c = first
-    while c + 4 <= end:
-        x0, x1, x2, x3 = row[c], row[c + 1], row[c + 2], row[c + 3]
-        k0, k1 = table[c, start:stop], table[c + 1, start:stop]
-        k2, k3 = table[c + 2, start:stop], table[c + 3, start:stop]
-        for j in range(out.size):
-            d0, d1, d2, d3 = x0 - k0[j], x1 - k1[j], x2 - k2[j], x3 - k3[j]
-            out[j] += (d0 * d0 + d1 * d1) + (d2 * d2 + d3 * d3)
-        c += 4
-    while c < end:
-        x, known = row[c], table[c, start:stop]
-        for j in range(out.size):
-            difference = x - known[j]
-            out[j] += difference * difference
-        c += 1
-
-
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def mix_tables(new, table, columns, rates, squarings, weights, links, least, mixed):
-    """Add families of Gaussians to ``mixed``, from few columns each.
+def mix_decays(new, table, columns, given, rates, squarings, weights, links, least, mixed):
+    """Add families of exponentials to ``mixed``, ``(rows, n)``.
 
-    Family f compares the columns ``columns[f] .. columns[f + 1] - 1`` of the rows of ``new`` with the same rows of
-    ``table``, which has a column per training sample, and its links are ``links[f] .. links[f + 1] - 1``.
-    ``weights`` and ``mixed`` have the precision of the exponentials; distances are always in double precision.
+    Family f has the links ``links[f] .. links[f + 1] - 1``.  Gaussians on few columns compare the columns ``columns[f]
+    .. columns[f + 1] - 1`` of the rows of ``new`` with the same rows of ``table``, which has a column per training
+    sample; a family without columns takes its distances from ``given``.  ``weights``, ``least`` and ``mixed`` have the
+    precision of the exponentials; distances are always in double precision.
     """
     n = mixed.shape[1]
     distances_all, power_all = np.empty(PIECE), np.empty(PIECE, dtype=mixed.dtype)
@@ -165,43 +144,12 @@ def mix_tables(new, table, columns, rates, squarings, weights, links, least, mix
             distances, power = distances_all[: stop - start], power_all[: stop - start]
             target = mixed[i, start:stop]
             for f in range(columns.size - 1):
-                _distances(new[i], table, start, columns[f], columns[f + 1], distances)
+                if columns[f] == columns[f + 1]:
+                    copy_vector(given[i, start:stop], distances)
+                for c in range(columns[f], columns[f + 1]):
+                    x, known = new[i, c], table[c, start:stop]
+                    for j in range(distances.size):
+                        difference = x - known[j]
+                        squared = difference * difference
+                        distances[j] = squared if c == columns[f] else distances[j] + squared
                 _add_links(distances, rates, squarings, weights, links[f], links[f + 1], least, power, target)
-
-
-@njit(cache=True, nogil=True)
-def mix_given(base, rates, squarings, weights, least, mixed):
-    """Add one family to ``mixed`` whose distances are given, ``(rows, n)``."""
-    n = mixed.shape[1]
-    power_all = np.empty(PIECE, dtype=mixed.dtype)
-    for i in range(mixed.shape[0]):
-        for start in range(0, n, PIECE):
-            stop = min(start + PIECE, n)
-            _add_links(
-                base[i, start:stop], rates, squarings, weights, 0, rates.size, least,
-                power_all[: stop - start], mixed[i, start:stop],
-            )  # fmt: skip
-
-
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def squared_distances(products, left, right, A, B, cancelled):
-    """Turn inner products of the rows of A and of B into squared distances, in place.
-
-    ``left`` and ``right`` are the squared norms.  A distance below a share ``cancelled`` of them has lost too many
-    digits, and is computed again from the differences.
-    """
-    for i in range(products.shape[0]):
-        row = products[i]
-        close = 0
-        for j in range(row.size):
-            scale = left[i] + right[j]
-            row[j] = scale - 2.0 * row[j]
-            close += row[j] <= cancelled * scale
-        if close > 0:
-            for j in range(row.size):
-                if row[j] <= cancelled * (left[i] + right[j]):
-                    total = 0.0
-                    for c in range(A.shape[1]):
-                        difference = A[i, c] - B[j, c]
-                        total += difference * difference
-                    row[j] = total

@@ -13,6 +13,7 @@ Array = NDArray[np.float64]
 
 #: below this share of the squared norms, the expanded square has lost too many digits and is computed again
 CANCELLED = 1e-6
+PAIRS_AT_ONCE = 4096
 
 
 def check_norms(left: Array, right: Array) -> None:
@@ -27,8 +28,6 @@ def distances_to(points: Array) -> Callable[[Array], Array]:
     >>> distances_to(np.array([[0.0, 0.0], [3.0, 4.0]]))(np.array([[0.0, 0.0]]))
     array([[ 0., 25.]])
     """
-    from .decays import squared_distances
-
     centre = points.mean(axis=0)  # distances do not change with the origin, but the digits lost do
     known = np.ascontiguousarray(points - centre)
     right = np.einsum("ij,ij->i", known, known)
@@ -37,8 +36,16 @@ def distances_to(points: Array) -> Callable[[Array], Array]:
         rows = new - centre
         left = np.einsum("ij,ij->i", rows, rows)
         check_norms(left, right)
-        products = rows @ known.T
-        squared_distances(products, left, right, rows, known, CANCELLED)
-        return products
+        squared = rows @ known.T
+        squared *= -2.0
+        scale = np.add.outer(left, right)
+        squared += scale
+        scale *= CANCELLED
+        i, j = np.nonzero(squared <= scale)
+        for part in range(0, i.size, PAIRS_AT_ONCE):
+            some = slice(part, part + PAIRS_AT_ONCE)
+            differences = rows[i[some]] - known[j[some]]
+            squared[i[some], j[some]] = np.einsum("ij,ij->i", differences, differences)
+        return squared
 
     return distances

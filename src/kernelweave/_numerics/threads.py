@@ -2,7 +2,7 @@
 
 The number is looked up and not handed down, like time limits: ``with allowed_threads(n_jobs):`` around a fit or a
 prediction, ``in_threads(run, parts)`` wherever there are parts of work.  Parts never depend on the number of threads,
-neither does the order in which their results are put together: answers are the same to the last bit.
+and neither does the order in which their results are put together: answers are the same to the last bit.
 """
 
 from __future__ import annotations

@@ -42,7 +42,7 @@ class Factor(NamedTuple):
 
 
 def factorise(matrix: Array) -> Factor:
-    """Return the lower Cholesky factor of a symmetric matrix, which is overwritten; or raise ``LinAlgError``.
+    """Return the lower Cholesky factor of a symmetric matrix, which is overwritten, or raise ``LinAlgError``.
 
     >>> factorise(np.array([[4.0, 2.0], [2.0, 2.0]])).lower
     array([[2., 0.],

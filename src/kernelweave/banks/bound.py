@@ -23,7 +23,7 @@ Adding = Callable[[Any, Array], None]
 #: blocks of rows that a thread takes at a time: preparing them costs a little per block
 BLOCKS_AT_ONCE = 8
 #: kernel values up to which NumPy is done before compiled code would be loaded, let alone compiled
-FEW_VALUES = 30_000_000
+FEW_VALUES = 10_000_000
 
 
 class _Accumulator:

@@ -296,7 +296,7 @@ def _stored_bank(
     from .._numerics.passes import pack_rows
 
     offsets = packed_offsets(n)
-    if not _fits_single(kernels, chains, samples):
+    if dtype == np.float32 and not _fits_single(kernels, chains, samples):
         dtype = np.dtype(np.float64)
     store = np.empty((len(chains), n * (n + 1) // 2), dtype=dtype)
     rate = np.zeros(len(chains))
@@ -304,15 +304,16 @@ def _stored_bank(
     view_of = {head: v for v, head in enumerate(heads)}
     powers = normaliser.keeps_powers()
     blocks: list[tuple[int, list[int], Array, int, int]] = []
+    ones: list[int] = []
     for group in base_groups(kernels, range(len(kernels))):
         views = [view_of[j] for j in group if j in view_of]
         if not views:
             continue
         diagonal = kernels[group[0]].base_diag(samples)
         if powers:
+            members = [j for v in views for j in chains[v].kernels]
+            ones += _learn_diagonals(kernels, members, diagonal, normaliser)
             for v in views:
-                for j in chains[v].kernels:
-                    normaliser.learn(j, kernels[j].of_base(diagonal))
                 # a single-precision power squared many times loses digits: keep the distances instead
                 if dtype == np.float32 and kernels[heads[v]].decay:
                     rate[v] = kernels[heads[v]].exponent
@@ -327,6 +328,8 @@ def _stored_bank(
                 normaliser.learn(heads[v], np.diagonal(entries).copy(), np.mean(entries, axis=1))
                 normaliser.train_block(heads[v], entries, everyone, everyone)
                 pack_rows(entries, 0, offsets, store[v])
+    if ones:
+        normaliser.learn_traces(np.array(ones), np.ones(len(ones)))
 
     def fill(block: tuple[int, list[int], Array, int, int]) -> None:
         first, views, diagonal, top, bottom = block
@@ -342,6 +345,17 @@ def _stored_bank(
     local = [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains]
     scale = normaliser.scale[order] if powers else None
     return PowerBank(store, offsets, local, scale, rate, threads)
+
+
+def _learn_diagonals(
+    kernels: list[Kernel], members: list[int], diagonal: Array, normaliser: Normaliser
+) -> list[int]:
+    """Learn from the diagonals of kernels with one base; return those whose diagonal is of ones, left to be learnt."""
+    if members and kernels[members[0]].decay and not np.any(diagonal):
+        return members
+    for j in members:
+        normaliser.learn(j, kernels[j].of_base(diagonal))
+    return []
 
 
 def _fill_all(fill: Callable[[Any], None], blocks: list[Any], sure: list[bool], threads: int) -> None:

@@ -1,7 +1,7 @@
 """Mixtures of kernels that are exponentials of distances, at new rows: the compiled part of prediction.
 
 Distances are computed once per family, and the kernels of a family are powers of one another wherever squaring keeps
-their digits.  Gaussians on few columns never have a matrix of distances at all (``_numerics.decays.mix_tables``); on
+their digits.  Gaussians on few columns never have a matrix of distances at all (``_numerics.decays.mix_decays``); on
 many columns a matrix product gives the distances, and any other distance is asked of its kernel.
 """
 
@@ -30,6 +30,8 @@ FEW_COLUMNS = 16
 MOST_SQUARINGS = {np.dtype(np.float64): 10, np.dtype(np.float32): 4}
 
 Distances = Callable[[Any], Array]
+#: rates, squarings and weights of the links of a family
+Mixing = tuple[Array, Index, Array]
 
 
 class Links(NamedTuple):
@@ -82,42 +84,45 @@ class Exponentials:
         self.coef, self.dtype = coef.astype(dtype), dtype
         self.least = dtype.type(1e-9 if dtype == np.float32 else 1e-77)
         self.narrow: list[Kernel] = []
-        self.given: list[tuple[Distances, tuple[Array, Index, Array]]] = []
-        tables, links = [], []
+        self.given: list[tuple[Distances, Mixing]] = []
+        tables, mixings = [np.empty((0, coef.shape[0]))], []
         for group in base_groups(kernels, range(len(kernels))):
             order = Links.of([kernels[j].exponent for j in group], MOST_SQUARINGS[dtype])
             mixing = order.rates, order.squarings, factors[np.array(group)[order.kernels]].astype(dtype)
             points = kernels[group[0]].points(samples)
-            if points is not None and points.shape[1] <= FEW_COLUMNS:
+            if points is not None and 0 < points.shape[1] <= FEW_COLUMNS:
                 self.narrow.append(kernels[group[0]])
                 tables.append(points.T)
-                links.append(mixing)
+                mixings.append(mixing)
             else:
                 self.given.append((_distances(kernels[group[0]], samples, points), mixing))
-        if tables:
-            self.table = np.ascontiguousarray(np.concatenate(tables))
-            self.columns = np.cumsum([0, *map(len, tables)])
-            self.links = [np.concatenate(part) for part in zip(*links, strict=True)]
-            self.ends = np.cumsum([0, *(len(rates) for rates, _, _ in links)])
+        self.table = np.ascontiguousarray(np.concatenate(tables))
+        self.columns = np.cumsum([0, *map(len, tables[1:])])
+        self.mixings = mixings
 
     def add(self, new: Any, out: Array) -> None:
         """Add the values at new rows to ``out``, ``(n_new,)`` or ``(n_new, k)``."""
-        from .._numerics.decays import mix_given, mix_tables
+        from .._numerics.decays import mix_decays
 
-        rows = (
-            np.hstack([self._narrow_points(kernel, new) for kernel in self.narrow]) if self.narrow else None
-        )
         whole = n_samples(new)
+        rows = np.hstack(
+            [np.empty((whole, 0)), *(self._narrow_points(kernel, new) for kernel in self.narrow)]
+        )
         parts = row_slices(whole, self.coef.shape[0], MIXED_ENTRIES)
         buffer = np.empty((parts[0].stop if parts else 0, self.coef.shape[0]), dtype=self.dtype)
+        nothing, alone = np.empty((0, 0)), np.zeros(2, dtype=np.intp)
         for part in parts:
             mixed = buffer[: part.stop - part.start]
             mixed.fill(0.0)
-            if rows is not None:
-                mix_tables(rows[part], self.table, self.columns, *self.links, self.ends, self.least, mixed)
+            if self.mixings:
+                mix_decays(
+                    rows[part], self.table, self.columns, nothing, *_joined(self.mixings), self.least, mixed
+                )
             for distances, mixing in self.given:
-                block = new if part == slice(0, whole) else take(new, np.arange(part.start, part.stop))
-                mix_given(distances(block), *mixing, self.least, mixed)
+                block = new if len(parts) == 1 else take(new, np.arange(part.start, part.stop))
+                mix_decays(
+                    nothing, self.table, alone, distances(block), *_joined([mixing]), self.least, mixed
+                )
             out[part] += mixed @ self.coef
 
     @staticmethod
@@ -144,6 +149,12 @@ def _distances(kernel: Kernel, samples: Any, points: Array | None) -> Distances:
         return asked(new) if rows is None else squared(rows)
 
     return distances
+
+
+def _joined(mixings: list[Mixing]) -> tuple[Array, Index, Array, Index]:
+    """Links of several families one after the other, and where each begins."""
+    rates, squarings, weights = (np.concatenate(part) for part in zip(*mixings, strict=True))
+    return rates, squarings, weights, np.cumsum([0, *(len(mixing[0]) for mixing in mixings)])
 
 
 def row_slices(rows: int, columns: int, entries: int = BLOCK_ENTRIES) -> list[slice]:

@@ -67,8 +67,8 @@ class Normaliser:
     def learn_traces(self, kernels: Index, means: Array) -> None:
         """Learn many kernels at once from their mean diagonals, where a factor is all there is to learn."""
         assert self.keeps_powers()
-        for j, mean in zip(kernels, means, strict=True):
-            self._refuse_overflow(int(j), mean)
+        for j in np.flatnonzero(~(np.abs(means) < HUGE)):
+            self._refuse_overflow(int(kernels[j]), means[j])
         if self.mode == "trace":
             self.scale[kernels] = np.divide(1.0, means, out=np.zeros_like(means), where=means > NOTHING)
 

@@ -90,6 +90,11 @@ class Named(Wrapper):
         return self.kernel._picks_columns
 
     @property
+    def is_settled(self) -> bool:  # type: ignore[override]
+        """Whether the kernel inside has learnt all there is to learn."""
+        return self.kernel.is_settled
+
+    @property
     def base_key(self) -> Hashable:
         """A name does not change the base matrix."""
         return self.kernel.base_key
@@ -167,6 +172,11 @@ class OnColumns(Wrapper):
         return f"{self.kernel.name} on {self.label or describe(self.columns)}"
 
     @property
+    def is_settled(self) -> bool:  # type: ignore[override]
+        """Whether the kernel inside has learnt all there is to learn."""
+        return self.kernel.is_settled
+
+    @property
     def base_key(self) -> Hashable:
         """The key of the kernel inside with these columns in the place of its None."""
         inside = self.kernel.base_key
@@ -233,6 +243,8 @@ class OnColumns(Wrapper):
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OnColumns:
         """Settle the kernel inside on the chosen columns; what it shares is kept apart from other columns."""
+        if self.is_settled:
+            return self
         if type(self.kernel).resolve is Kernel.resolve:  # nothing to settle: no columns are cut out
             return self
         aside = None if shared is None else shared.setdefault(("columns", repr(self.columns)), {})

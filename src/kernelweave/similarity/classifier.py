@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._components import fill_in_parameters, nearest
+from .._components import check_switch, fill_in_parameters, nearest
 from .._estimating import (
+    PlainState,
     TimeShares,
-    check_switch,
     check_two_classes,
     class_columns,
     constant_prediction,
@@ -41,7 +41,7 @@ __all__ = ["SimilarityClassifier"]
 LEARNED_ONLY: dict[str, Any] = {"loss": "frobenius", "rho": "auto", "solver": None}
 
 
-class SimilarityClassifier(ClassifierMixin, BaseEstimator):
+class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
     """Learn a kernel from one or several indefinite similarities, and an SVM on it.
 
     ``docs/similarities.md`` says what the methods do, what is known about them, and when to use which.
@@ -253,9 +253,13 @@ class SimilarityClassifier(ClassifierMixin, BaseEstimator):
         counted = weight > 0
         by_kernel = _side_by_side([fit.training_values for fit in self._fits])
         by_rows = _side_by_side([fit.decision(given.stack) for fit in self._fits])
-        wrong = [int(np.count_nonzero((_codes(v) != codes)[counted])) for v in (by_kernel, by_rows)]
+        by_kernel_wrong, by_rows_wrong = (
+            int(np.count_nonzero((_codes(values) != codes)[counted])) for values in (by_kernel, by_rows)
+        )
         sentences = [
-            poor_rule(self.method_, self.rule_, *wrong, int(np.count_nonzero(counted))),
+            poor_rule(
+                self.method_, self.rule_, by_kernel_wrong, by_rows_wrong, int(np.count_nonzero(counted))
+            ),
             constant_prediction(_codes(by_rows), codes, self.classes_, counted),
         ]
         self.findings_ = tuple(sentence for sentence in sentences if sentence is not None)

@@ -132,7 +132,7 @@ class Newton(Solver, registered_as="newton"):
         gap = self._gap(problem, state)
         if state.centre.curvature is None:
             return self._closed_form_step(problem, state, gap)
-        if gap < CLOSED_FORM_SHARE * state.gap < np.inf:
+        if gap < CLOSED_FORM_SHARE * state.gap < np.inf or _left_by_closed_form(state, gap) <= state.tol:
             return self._closed_form_step(problem, state, gap)
         return self._newton_step(problem, state, gap)
 
@@ -147,8 +147,9 @@ class Newton(Solver, registered_as="newton"):
         # the Hessian is asked for where the last step of this kind did not do enough, or there was none
         slow = not gap < CLOSED_FORM_SHARE * state.gap or np.isinf(state.gap)
         oracle = problem.oracle(
-            problem.norm.weights_of_blocks(blocks), centre.inner, self._target(problem, state), curvature=slow
-        )
+            problem.norm.weights_of_blocks(blocks), centre.inner, self._target(problem, state), curvature=slow,
+            expect_last=_left_by_closed_form(state, gap) <= state.tol,
+        )  # fmt: skip
         lower = max(state.lower, problem.dual(oracle.inner.beta, oracle.quad))
         return _State(oracle, oracle, state.tol, lower, gap=gap)
 
@@ -158,11 +159,11 @@ class Newton(Solver, registered_as="newton"):
         assert centre.root is not None
         goal = minimise_smooth_model(norm, centre.quad, centre.root, centre.weights)
         here = centre.inner.primal + norm.penalty(centre.weights)
-        length, lower = 1.0, state.lower
+        length, lower, last = 1.0, state.lower, self._nearly_there(problem, state)
         oracle = centre
         for _ in range(TRIALS):
             weights = centre.weights + length * (goal - centre.weights)
-            oracle = problem.oracle(weights, oracle.inner, target, curvature=True)
+            oracle = problem.oracle(weights, oracle.inner, target, curvature=True, expect_last=last)
             lower = max(lower, problem.dual(oracle.inner.beta, oracle.quad))
             if oracle.inner.dual + norm.penalty(weights) <= here:
                 return _State(oracle, oracle, state.tol, lower)
@@ -173,3 +174,8 @@ class Newton(Solver, registered_as="newton"):
     def point(self, state: _State) -> Point:
         point = state.last.point
         return point if state.dual_beta is None else replace(point, dual_beta=state.dual_beta)
+
+
+def _left_by_closed_form(state: _State, gap: float) -> float:
+    """What a closed-form step should leave of a gap, if it takes the share of the one before; unknown after none."""
+    return gap * gap / state.gap if np.isfinite(state.gap) else np.inf
