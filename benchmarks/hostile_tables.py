@@ -137,7 +137,12 @@ def main() -> None:
             code, said = run(case, Path(folder))
             command = " ".join(["fit", case.name, *case.options])
             rows.append(
-                {"table": case.what, "command": command, "exit code": code, "said": said or "(nothing)"}
+                {
+                    "table": case.what,
+                    "command": command,
+                    "exit code": code,
+                    "said": said.replace("\n", "<br>") or "(nothing)",
+                }
             )
     note = f"Each table has {N} rows; `--target y --kernels linear --C 1 --json` was given, too."
     write_table("hostile_tables", rows, "python benchmarks/hostile_tables.py", note)

@@ -202,7 +202,7 @@ def main() -> None:
         where = str(Path(locked.runs[-1]["caches"][0]).relative_to(folder / "home").parent)
     rows += usual.rows("small problem") + locked.rows("read-only install")
     show(rows)
-    targets.at_most("import of MKLClassifier over that of SVC", ours / reference, 1.3)
+    targets.at_most("import of MKLClassifier over that of SVC", ours / reference, 1.1)
     targets.at_most("first fit of a process, warm cache, seconds", usual.median("first fit"), 2.0)
     targets.at_most(
         "first fit from a read-only install, warm cache, seconds", locked.median("first fit"), 2.0

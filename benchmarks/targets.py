@@ -7,8 +7,10 @@ writes nothing.
 from __future__ import annotations
 
 import argparse
+import contextlib
 import csv
 import gc
+import io
 import statistics
 import time
 import warnings
@@ -175,7 +177,7 @@ def main() -> None:
             if not options.quick:  # what there is so far is not lost
                 write(rows, options.repeats)
         show(here)
-    print(targets_of(rows).text())
+    targets_of(rows)
 
 
 def measured(name: str, run: Callable, case: Case, repeats: int) -> dict[str, Any]:
@@ -222,9 +224,9 @@ def write(rows: list[dict[str, Any]], repeats: int) -> None:
     order = [case.title for case in CASES] + [case.title + OF_SETS for case in CASES]
     programs = list(PROGRAMS)
     rows = sorted(rows, key=lambda row: (order.index(row["problem"]), programs.index(row["program"])))
-    note = NOTE.format(
-        repeats=repeats, long=LONG, sets=SETS, machine=machine(), targets=targets_of(rows).text()
-    )
+    with contextlib.redirect_stdout(io.StringIO()):  # verdicts are printed once, at the end
+        targets = targets_of(rows).text()
+    note = NOTE.format(repeats=repeats, long=LONG, sets=SETS, machine=machine(), targets=targets)
     write_table("targets", rows, "python benchmarks/targets.py", note)
 
 

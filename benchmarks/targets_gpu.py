@@ -27,8 +27,9 @@ three of them, linear kernels of mean diagonal one, centred; R2 is the mean over
 kernelweave:
 `MKLRegressorCV(criterion="reml", device=...)`, the whole fit from kernel matrices and targets in memory to a fitted
 model, certificates of the ridge regressions included; *inverses* is the number of distinct mixtures. himalaya:
-`MultipleKernelRidgeCV`, random search, 50 weightings, 3 folds, 11 ridges, torch on the processor; measured on 1,000 and
-on 2,000 targets, and continued along the line through them where that is said. Seconds on the clock.
+`MultipleKernelRidgeCV`, random search, 50 weightings, 3 folds, 11 ridges, torch on the processor; measured on
+fewer targets and continued along the line through them, or, from one measurement, taken as a lower bound. Seconds on
+the clock; of himalaya those of the processor, one thread.
 
 {targets}"""
 
@@ -135,11 +136,13 @@ def main() -> None:
 
 
 def continued(measured: list[dict[str, Any]], t: int = 10_000) -> dict[str, Any]:
-    """Return the row of more targets on the line through the first and the last that were measured."""
+    """Return the row of more targets, on the line through the first and the last that were measured."""
     first, last = (min(measured, key=_targets_of), max(measured, key=_targets_of))
     rate = (float(last["seconds"]) - float(first["seconds"])) / max(_targets_of(last) - _targets_of(first), 1)
     seconds = float(last["seconds"]) + rate * (t - _targets_of(last))
     how = f"continued from {_targets_of(first):,} and {_targets_of(last):,} targets"
+    if first is last:
+        how = f"at least: as long as {_targets_of(last):,} targets"
     return {**last, "targets": t, "seconds": seconds, "how": how}
 
 

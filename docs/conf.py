@@ -71,6 +71,7 @@ GALLERY = [
     "plot_missing_views.py",
     "plot_gene_sets.py",
     "plot_encoding_model.py",
+    "plot_breeding.py",
     "plot_stability.py",
     "plot_noisy_labels.py",
     "plot_text_many_kernels.py",

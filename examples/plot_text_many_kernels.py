@@ -2,7 +2,7 @@
 Text with 6,000 kernels
 =======================
 
-One kernel a word: the fit picks the words that tell two kinds of text apart. The texts are docstrings of NumPy and of
+One kernel per word: the fit picks the words that tell two kinds of text apart. The texts are docstrings of NumPy and of
 SciPy, so nothing has to be downloaded; the task is to say which package a docstring is from.
 """
 

@@ -22,7 +22,7 @@ import numpy as np
 from sklearn import get_config  # type: ignore[attr-defined]  # its stub does not know it
 from sklearn.base import BaseEstimator
 
-__all__ = ["Component", "Registry", "ShownInNotebooks", "fill_in_parameters", "nearest"]
+__all__ = ["Component", "Registry", "ShownInNotebooks", "check_switch", "fill_in_parameters", "nearest"]
 
 T = TypeVar("T")
 
@@ -50,6 +50,8 @@ class Component(ShownInNotebooks, BaseEstimator):
     """Base of the plain Python building blocks: parameters in ``__init__``, nothing learnt."""
 
     registered_as: str | None = None
+    #: arguments of ``__init__`` that hold what was settled on samples: no parameters, and gone in a clone
+    settled: ClassVar[tuple[str, ...]] = ()
     #: where the classes of a room are found by name; set by the room's base class
     components: ClassVar[Registry[Any]]
 
@@ -58,6 +60,15 @@ class Component(ShownInNotebooks, BaseEstimator):
         if registered_as is not None:
             cls.registered_as = registered_as
             cls.components.add(registered_as, cls)
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return [name for name in super()._get_param_names() if name not in cls.settled]
+
+    def everything(self) -> dict[str, Any]:
+        """Return the parameters and what was settled on samples: all that makes two components different."""
+        state: dict[str, Any] = self.get_params(deep=False)
+        return state | {name: getattr(self, name) for name in self.settled}
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
@@ -72,7 +83,9 @@ class Component(ShownInNotebooks, BaseEstimator):
 def fill_in_parameters(restored: BaseEstimator) -> None:
     """Give an object from a file of an earlier version the parameters that came later, at their defaults."""
     for name, parameter in signature(type(restored).__init__).parameters.items():
-        if parameter.default is not parameter.empty:
+        # a parameter may have the name of a method: its value is kept elsewhere then
+        method = callable(getattr(type(restored), name, None))
+        if parameter.default is not parameter.empty and not method:
             restored.__dict__.setdefault(name, parameter.default)
 
 
@@ -83,13 +96,25 @@ def same_component(left: Any, right: Any) -> bool:
     if type(left) is not type(right):
         return False
     if isinstance(left, Component):
-        mine, other = left.get_params(deep=False), right.get_params(deep=False)
+        mine, other = left.everything(), right.everything()
         return all(same_component(mine[name], other[name]) for name in mine)
     if isinstance(left, np.ndarray):
         return left.dtype != object and np.array_equal(left, right)
     if isinstance(left, (tuple, list)):
         return len(left) == len(right) and all(map(same_component, left, right))
     return isinstance(left, (bool, int, float, str)) and left == right
+
+
+def check_switch(name: str, value: object) -> None:
+    """Raise where a switch is neither on nor off: ``center='no'`` would be on.
+
+    >>> check_switch("center", "no")
+    Traceback (most recent call last):
+    ValueError: center must be True or False, got 'no'
+    """
+    number = isinstance(value, int | float | np.number) and value in (0, 1)
+    if not (isinstance(value, bool | np.bool_) or number):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
 
 
 def nearest(word: str, known: Iterator[str] | list[str]) -> str:

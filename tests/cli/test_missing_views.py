@@ -38,13 +38,24 @@ def options(study, protein="protein.csv"):
 def test_two_files_with_incomplete_ids(study):
     refused = call(*options(study), code=1)
     assert "are missing): --missing predict" in refused.output
-    call(*options(study), "--missing", "predict")
+    fitted = call(*options(study), "--missing", "predict")
+    found = len(pd.read_csv(study / "protein.csv"))
+    assert f"view 'protein': {found} of 60 rows found in" in fitted.output
     new = [str(study / "model.skops"), str(study / "labels.csv"), "-o", str(study / "out.csv"), "--force"]
     call("predict", *new, "--view", f"rna={study / 'rna.csv'}", "--view", f"protein={study / 'protein.csv'}")
     out = pd.read_csv(study / "out.csv")
     truth = pd.read_csv(study / "labels.csv")
     assert list(out["patient"]) == list(truth["patient"])
     assert np.mean(out["predicted ill"] == truth["ill"]) > 0.8
+    protein = pd.read_csv(study / "protein.csv").assign(patient=lambda table: "q" + table["patient"])
+    protein.to_csv(study / "others.csv", index=False)
+    assert "none of the 60 rows: their patient is like 'p0'" in call(
+        *options(study, "others.csv"), "--missing", "predict", code=1
+    ).output.replace("\n", " ")
+    none = call(
+        "predict", *new, "--view", f"rna={study / 'rna.csv'}", "--view", f"protein={study / 'others.csv'}"
+    )
+    assert "none of the 60 new samples has view 'protein'" in none.output
     alone = call("predict", *new, "--view", f"rna={study / 'rna.csv'}")
     assert "none of the 60 new samples has view 'protein'" in alone.output
 

@@ -11,7 +11,7 @@ from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave.banks import BoundKernels, LazyBank
 from kernelweave.exceptions import KernelWeaveConvergenceWarning
-from kernelweave.norms import Block
+from kernelweave.norms import AtMost, Block, Elastic, ElasticBlocks, ElasticNet, Grouped
 from kernelweave.problems import MKLProblem
 
 torch = pytest.importorskip("torch")
@@ -42,6 +42,11 @@ def _binary():
         (_binary, {"norm": 2.0, "loss": "squared_hinge", "solver": "lbfgs", "fit_intercept": False}),
         (_binary, {"norm": "l1", "center": True}),
         (_binary, {"norm": "l1", "normalize": "cosine"}),
+        (_binary, {"norm": ElasticNet(0.5)}),
+        (_binary, {"norm": ElasticBlocks(0.5), "fit_intercept": False}),
+        (_binary, {"norm": Elastic(1.0, 2.0)}),
+        (_binary, {"norm": Grouped("l1", 2, list("aabb"))}),
+        (_binary, {"norm": AtMost(2)}),
     ],
 )
 def test_the_device_and_numpy_agree(data, options):

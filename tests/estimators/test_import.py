@@ -56,3 +56,19 @@ def test_a_fit_does_not_need_what_only_pictures_need():
         "print([name for name in ('matplotlib', 'torch', 'tqdm', 'click', 'skops') if name in sys.modules])"
     )
     assert found.strip() == "[]"
+
+
+def test_fit_and_predict_where_the_others_are_not_installed():
+    """Pictures, files, bars and commands need packages of their own; a fit does not."""
+    found = run(
+        "import sys\n"
+        "class Missing:\n"
+        "    def find_spec(self, name, path=None, target=None):\n"
+        "        if name.partition('.')[0] in ('matplotlib', 'skops', 'tqdm', 'click', 'torch', 'dask', 'pyarrow'):\n"
+        "            raise ModuleNotFoundError(name, name=name)\n"
+        "sys.meta_path.insert(0, Missing())\n"
+        "from kernelweave import MKLClassifier, MKLRegressor\n"
+        "X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]\n"
+        "print(MKLClassifier().fit(X, y).predict([[0.1], [2.9]]), MKLRegressor(C=1e3).fit(X, y).predict(X).shape)\n"
+    )
+    assert found.split("\n")[0] == "[0 1] (4,)"

@@ -17,8 +17,9 @@ from kernelweave import (
     norms,
 )
 from kernelweave import kernels as kw
-from kernelweave.inspection import weight_stability
+from kernelweave.inspection import drop_view, view_subsets, weight_stability
 from kernelweave.persistence import load, save
+from kernelweave.report import make_report
 
 VIEWS = {"signal": [0, 1], "noise": [2, 3], "more": [4, 5]}
 BANK = kw.per_view(VIEWS, kw.gaussian([1.0, 2.0]))
@@ -61,6 +62,55 @@ def test_groups_by_name_and_one_against_the_rest(data):
         MKLClassifier(BANK, norm=norms.Grouped(groups={"a": [names[0] + "x"]})).fit(X, y)
     with pytest.raises(ValueError, match="only matrices"):
         MKLClassifier("precomputed", norm=norms.Grouped()).fit(np.stack([np.eye(60)] * 2), y)
+
+
+@pytest.mark.parametrize(
+    ("norm", "words"),
+    [
+        (norms.Elastic("much"), "alpha of Elastic must be a finite number"),
+        (norms.ElasticBlocks(0), "mix = 0 is norm=np.inf"),
+        (norms.Grouped(groups={}), "names no group"),
+        (norms.Grouped(groups={"a": []}), "'a' has no kernels"),
+        (norms.Grouped(groups={"a": [1.5]}), "1.5, which is no kernel's name or number"),
+        (norms.Grouped(groups={"a": None}), "None, which is no kernel's name or number"),
+        (norms.Grouped(groups={"a": ["linear on features 2, 3"]}), "always counts .* leave it out of 'a'"),
+        (norms.Grouped(groups=["a", "b"]), "2 groups for 7 kernels"),
+    ],
+)
+def test_what_cannot_be_is_said_with_the_way_out(data, norm, words):
+    with pytest.raises(ValueError, match=words):
+        MKLClassifier(kw.always(kw.linear().on([2, 3])) + BANK, norm=norm).fit(*data)
+
+
+def test_numbers_of_kernels_are_those_of_the_bank(data):
+    """Kernels that always count are counted, too."""
+    norm = norms.Grouped("l1", 2, {"first": [1, 2]})
+    model = MKLClassifier(kw.always(kw.linear().on([2, 3])) + BANK, norm=norm).fit(*data)
+    assert model.kernel_groups_[:4].tolist() == ["always counts", "first", "first", model.kernel_names_[3]]
+
+
+def test_groups_by_name_are_what_inspection_shows(data):
+    X, y = data
+    names = [kernel.name for kernel in BANK.expand(kw.Schema(6))]
+    norm = norms.Grouped("l1", 2, {"narrow": names[::2], "wide": names[1::2]})
+    model = MKLClassifier(kw.always(kw.linear().on([2, 3]), 0.5) + BANK, norm=norm, C=0.3).fit(X, y)
+    assert model.kernel_groups_.tolist() == ["always counts", *["narrow", "wide"] * 3]
+    stability = weight_stability(model, X, y, n_refits=2, random_state=0)
+    table = stability.by_view().set_index("view")
+    assert table.index.tolist() == ["always counts", "narrow", "wide"]
+    # shares of the weights that the norm gives its groups, and of those that were given
+    total = 0.5 + sum(model.view_weights_.values())
+    assert table["weight"].tolist() == pytest.approx(
+        [0.5 / total, model.view_weights_["narrow"] / total, model.view_weights_["wide"] / total]
+    )
+    # kernels leave with a view, and their groups keep the others; a part that is given can be all that is left
+    less = drop_view(model, X, y, "noise", n_folds=2).model
+    assert less.kernel_groups_.tolist() == ["always counts", *["narrow", "wide"] * 2]
+    assert clone(less).fit(X, y).kernel_groups_.tolist() == less.kernel_groups_.tolist()
+    assert {"features 2, 3"} <= set(view_subsets(model, X, y, n_folds=2)["views"])
+    page = make_report(model, X, y, n_folds=2, n_repeats=1)
+    assert "always counts" in page
+    assert "best single kernel" not in page
 
 
 def test_a_kernel_that_always_counts(data, tmp_path):

@@ -120,3 +120,17 @@ def test_kernels_that_vanish_have_no_scale() -> None:
     assert design.scale[0] > 0
     assert not design.scale[1:].any()
     np.testing.assert_allclose(np.trace(design.kernels[0]), N)
+
+
+def test_leave_one_out_sees_only_the_twins_of_a_row() -> None:
+    """A kernel of rank one per group: the error of a row is its distance from the mean of the others of its group."""
+    groups = np.repeat(np.arange(6), 4)
+    K = (groups[:, None] == groups).astype(float)
+    y = np.random.default_rng(0).normal(size=N)
+    design = Design.of(K[None], intercept=False)
+    for d in (0.5, 1e6):
+        look = judged(LeaveOneOut(), design, np.array([d]), y[:, None])
+        others = np.array([y[groups == groups[i]].sum() - y[i] for i in range(N)])
+        np.testing.assert_allclose(look.missed[0], np.sum((y - others * d / (1 + 3 * d)) ** 2), rtol=1e-8)
+    whole = Folds([np.flatnonzero(groups == g) for g in range(6)])
+    np.testing.assert_allclose(judged(whole, design, np.array([1e6]), y[:, None]).missed[0], y @ y, rtol=1e-6)

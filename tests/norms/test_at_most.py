@@ -75,5 +75,8 @@ def test_groups_by_view_name_or_number():
     np.testing.assert_allclose(by_view.group_weights(np.array([3.0, 4.0, 1.0, 0.0])), [5.0, 1.0, 0.0])
     beside = FixedParts(Grouped(groups="views"), {3: 2.0}).with_names(names, views)
     assert beside.norm.group_names == ("mri", "blood")
+    some = beside.restricted(np.array([1, 3]))
+    assert (some.given, some.norm.group_names) == ({1: 2.0}, ("mri",))
+    assert beside.restricted(np.array([3])).given.tolist() == [2.0]
     with pytest.raises(ValueError, match="the groups are of 4 kernels, the bank has 3"):
         by_view.for_kernels(3)

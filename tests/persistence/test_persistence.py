@@ -35,12 +35,12 @@ from kernelweave import (
     held_similarities,
 )
 from kernelweave import kernels as kw
+from kernelweave._estimating.tables import SavedTable
 from kernelweave.norms import Block, Elastic, Lp
 from kernelweave.persistence import ModelFileError, about, load, save
 from kernelweave.persistence._allowed import allowed_objects
 from kernelweave.persistence._file import LABEL
 from kernelweave.persistence._moved import MOVED
-from kernelweave.persistence._tables import SavedTable
 from kernelweave.similarity import make_similarity_loss, similarity_solvers
 from kernelweave.solvers import Solver
 

@@ -92,7 +92,7 @@ def three_page(three_subject):
 
 def test_three_classes(three_page):
     text = text_of(three_page)
-    assert text.index("at the upper end of the values tried") < text.index("What was learnt")
+    assert text.index("end of the values tried") < text.index("What was learnt")
     assert "has not been shown to predict" not in text
     for words in (
         "predicted versicolor", "the mean of each class against the rest", "Calibration",

@@ -54,18 +54,19 @@ def recomputed(problem, solution):
     st.lists(st.tuples(st.floats(1e-3, 1e3), st.floats(0.0, 1e4)), min_size=1, max_size=6),
     st.floats(0.0, 50.0),
     st.sampled_from([1.0, 1.05, 4 / 3, 1.7, 2.0]),
+    st.sampled_from([0.0, 0.7]),
 )
-def test_the_length_of_a_block_solves_its_equation(entries, others, r):
+def test_the_length_of_a_block_solves_its_equation(entries, others, r, extra):
     q, bend = np.array(entries).T
 
     def pull(t):
-        return (others + t**r) ** (2 / r - 1) * t ** (r - 1)
+        return (others + t**r) ** (2 / r - 1) * t ** (r - 1) + extra
 
     def left(t):
         return np.sum((q / (bend * t + pull(t))) ** 2) - 1.0
 
-    t = block_length(q**2, bend, others, r)
-    if r == 1.0 and np.linalg.norm(q) <= others:
+    t = block_length(q**2, bend, others, r, extra)
+    if np.linalg.norm(q) <= (others if r == 1.0 else 0.0) + extra:
         assert t == 0.0
     elif t > 1e-250:
         assert t == pytest.approx(brentq(left, 1e-3 * t, 1e3 * t, xtol=1e-300, rtol=1e-12), rel=1e-9)
@@ -81,13 +82,14 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("norm", ["l1", "lp-1.3", "lp-2"])
+@pytest.mark.parametrize("norm", ["l1", "lp-1.3", "lp-2", "elastic"])
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_conic_solver_finds_the_same_optimum(loss, norm):
     Z, signal = features()
     y = signal if loss == "squared" else np.where(signal > 0, 1.0, -1.0)
     weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.0], size=y.size)
-    charge = ref.l1_norm() if norm == "l1" else ref.lp_norm(float(norm[3:]))
+    named = {"l1": ref.l1_norm(), "elastic": ref.elastic_norm(0.5, 1.5)}
+    charge = named.get(norm) or ref.lp_norm(float(norm[3:]))
     Ks = np.array([Z[:, a:b] @ Z[:, a:b].T for a, b in pairwise(STARTS)])
     conic = ref.conic_optimum(Ks, y, 2.0 * weight, LOSSES[loss], charge, True)
     problem = MKLProblem(LowRankBank(Z, STARTS), make_loss(loss), charge.make(), y, 2.0, weight)

@@ -4,7 +4,7 @@ from .decisions import finite_decision
 from .findings import constant_prediction, end_of_grid, warn_of_findings
 from .one_fit import TimeShares, one_call, one_fit
 from .refusal import unchanged_where_it_raises
-from .switches import check_switch
+from .tables import PlainState
 from .targets import (
     check_two_classes,
     checked_targets,
@@ -15,8 +15,8 @@ from .targets import (
 )
 
 __all__ = [
+    "PlainState",
     "TimeShares",
-    "check_switch",
     "check_two_classes",
     "checked_targets",
     "class_columns",

@@ -38,11 +38,11 @@ def block_pull(t, others, r):
 
 
 @njit(cache=True)
-def block_length(squares, bend, others, r):
-    """Length t of the block v that minimises ``1/2 (others + |v|^r)^(2/r) + 1/2 v'Bv - q'v``, B diagonal.
+def block_length(squares, bend, others, r, extra=0.0):
+    """Length t of the block v that minimises ``1/2 (others + |v|^r)^(2/r) + extra |v| + 1/2 v'Bv - q'v``, B diagonal.
 
-    It solves ``sum_i q_i^2 / (bend_i t + pull(t))^2 = 1``; the left side falls in t, so the root is unique.  Newton's
-    method on logarithms, within a bracket.
+    It solves ``sum_i q_i^2 / (bend_i t + pull(t) + extra)^2 = 1``; the left side falls in t, so the root is unique.
+    Newton's method on logarithms, within a bracket.
 
     Parameters
     ----------
@@ -54,18 +54,21 @@ def block_length(squares, bend, others, r):
         ``sum |w_l|^r`` over the other blocks.
     r : float
         Exponent of the block norm, from 1 to 2.
+    extra : float
+        Factor of the length itself, where that is charged beside the square.
     """
     length = math.sqrt(np.sum(squares))
-    if length == 0.0 or (r == 1.0 and length <= others):
+    if length <= extra or (r == 1.0 and length <= others + extra):
         return 0.0
     high = length / (1.0 + np.min(bend))  # pull(t) is at least t
     low = 0.0
     t = high
     if r == 1.0:
-        low = (length - others) / (1.0 + np.max(bend))
+        low = (length - others - extra) / (1.0 + np.max(bend))
         t = low
     for _ in range(MOST_STEPS):
         pull, slope = _pulled(t, others, r)
+        pull += extra
         total, fall = 0.0, 0.0
         for i in range(squares.size):
             size = bend[i] * t + pull

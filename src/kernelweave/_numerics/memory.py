@@ -22,8 +22,19 @@ def usable_memory() -> int | None:
 def _physical() -> int | None:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    except (ValueError, OSError, AttributeError):
+    except (ValueError, OSError, AttributeError):  # Windows has no sysconf
+        return _physical_of_windows()
+
+
+def _physical_of_windows() -> int | None:
+    import ctypes
+
+    kernel32 = getattr(getattr(ctypes, "windll", None), "kernel32", None)
+    if kernel32 is None:
         return None
+    kilobytes = ctypes.c_ulonglong(0)
+    known = kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
+    return kilobytes.value * 1024 if known else None
 
 
 def _of_this_process() -> Iterator[int]:

@@ -352,7 +352,7 @@ def _complete(stored: Array, offsets: Index, here: Index, train: Index, fill: Fi
     full = np.empty((n, n))
     for i, start in enumerate(offsets):
         full[i, : i + 1] = stored[start : start + i + 1]
-    mirror(full)
+    mirror(full, np.array([0, n]))
     cross = fill.weights @ full[np.ix_(train, here)]
     full[np.ix_(fill.rows, here)] = cross
     full[np.ix_(here, fill.rows)] = cross.T

@@ -68,7 +68,8 @@ def train(options: Options) -> Trained:
     frame = read(options.data)
     views, identity = _views(options)
     identity = options.identity or identity
-    frame = join_files(frame, views, identity, options.missing, read)
+    notes: list[str] = []
+    frame = join_files(frame, views, identity, options.missing, read, notes)
     y, task = _target(frame, options)
     for option, column in (("--id", identity), ("--fold-groups", options.fold_groups)):
         if column is not None and column not in frame:
@@ -82,7 +83,6 @@ def train(options: Options) -> Trained:
     )  # fmt: skip
     groups = groups_of(frame, note)
     steps: list[Any] = []
-    notes: list[str] = []
     if options.gram:
         X, note.gram = gram_matrices(options.gram, len(frame), options.data)
         kernels = "precomputed"

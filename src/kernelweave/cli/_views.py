@@ -164,11 +164,13 @@ def join_files(
     identity: str | None,
     missing: str = "error",
     read: Callable[[Path], Any] | None = None,
+    notes: list[str] | None = None,
 ) -> Any:
     """Put the columns of views with files of their own beside those of the table, row by row of the same id.
 
     Rows that a file does not have are refused, or empty where ``missing`` says that they will be completed; ``read``
-    is how files are read.
+    is how files are read.  ``notes``, given where a model is fitted, gets how many rows were found; a model that is
+    fitted needs some of every file.
     """
     from ._files import read_table
 
@@ -189,7 +191,16 @@ def join_files(
             raise ValueError(f"{view.file} has two rows with {identity} = {twice!r}")
         other = other.set_index(identity)
         absent = frame[identity][~frame[identity].isin(other.index)]
-        if len(absent) and (missing == "error" or len(absent) == len(frame)):
+        if len(absent) == len(frame) and (notes is not None or missing == "error"):
+            raise ValueError(
+                f"{view.file} has none of the {len(frame)} rows: their {identity} is like {absent.iloc[0]!r}, there it "
+                f"is like {next(iter(other.index), None)!r}"
+            )
+        if notes is not None and len(absent):
+            notes.append(
+                f"view {view.name!r}: {len(frame) - len(absent)} of {len(frame)} rows found in {view.file}"
+            )
+        if len(absent) and missing == "error":
             raise ValueError(
                 f"{view.file} has no row with {identity} = {absent.iloc[0]!r} ({len(absent)} of {len(frame)} are "
                 "missing): --missing predict completes the view from the others"

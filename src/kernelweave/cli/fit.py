@@ -210,12 +210,7 @@ def fit(
     from ._files import plain_errors
     from ._outputs import check_outputs, input_files
 
-    if model is None and report_to is None and not as_json:
-        raise click.UsageError("nothing to do: give --model, --report or --json")
-    if model is not None and str(model) == "-":
-        raise click.UsageError("--model is a file: a model cannot be written to the standard output")
-    if str(report_to) == "-" and as_json:
-        raise click.UsageError("--report - and --json both write to the standard output: give one a file")
+    _check_destinations(model, report_to, as_json)
     read = (*gram, *(path for path in (gmt, groups) if path is not None))
     inputs = input_files(data, views_file, read, views=views)
     check_outputs({"--model": model, "--report": report_to}, inputs, force)
@@ -260,6 +255,16 @@ def fit(
         raise click.ClickException(f"there is no report ({kept}): {failed}")
     if trained.warnings:
         raise SystemExit(130 if work.interrupted else 3)
+
+
+def _check_destinations(model: Path | None, report_to: Path | None, as_json: bool) -> None:
+    """Refuse a fit that would leave nothing behind, and two things on the standard output."""
+    if model is None and report_to is None and not as_json:
+        raise click.UsageError("nothing to do: give --model, --report or --json")
+    if model is not None and str(model) == "-":
+        raise click.UsageError("--model is a file: a model cannot be written to the standard output")
+    if str(report_to) == "-" and as_json:
+        raise click.UsageError("--report - and --json both write to the standard output: give one a file")
 
 
 def _write_report(trained: Any, path: Path, folds: int, title: str, quiet: bool) -> None:

@@ -106,7 +106,8 @@ class GroupsDisplay:
         ax.set_xlabel("share")
         weighted = int(np.sum(self.table["weight"] > 0))
         ax.set_title(f"{weighted} of {len(self.table)} groups have weight")
-        below = -0.4 / (0.3 * max(len(rows), 1))  # the axes, where no bar reaches
+        # below the axes, where no bar reaches: as far as their own labels need, whatever their height
+        below = -0.65 * ax.figure.dpi / ax.get_window_extent().height
         ax.legend(loc="upper left", bbox_to_anchor=(0.0, below), ncols=2, frameon=False, fontsize="small")
         tidy(ax, "x")
         self.ax_, self.figure_ = ax, ax.figure

@@ -84,7 +84,8 @@ class WeightsDisplay:
         top : int, default=15
             Kernels with a row of their own.
         group_by : {"view", "family", None}, default=None
-            Show kernels under their views (see ``inspection.kernel_views``) or families; one set of weights only.
+            Show kernels under their views (see ``inspection.kernel_views``; where the norm has groups, under those) or
+            families; one set of weights only.
         **kwargs
             For the bars or the image.
         """
@@ -282,8 +283,9 @@ def _decimals(largest: float) -> int:
 
 
 def _groups(estimator: Any, group_by: str) -> list[str]:
-    from ..inspection import kernel_families, kernel_views
+    from ..inspection import kernel_families
+    from ..inspection.views import kernel_groups
 
     if group_by not in ("view", "family"):
         raise ValueError(f"group_by must be 'view', 'family' or None, got {group_by!r}")
-    return list((kernel_views if group_by == "view" else kernel_families)(estimator))
+    return list((kernel_groups if group_by == "view" else kernel_families)(estimator))

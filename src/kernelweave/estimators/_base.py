@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._components import fill_in_parameters
-from .._estimating import finite_decision
+from .._estimating import PlainState, finite_decision
 from .._numerics.threads import allowed_threads
 from ..banks import Bank, KernelFunction, support
 from ..banks.device_decision import prediction_device
@@ -20,9 +20,10 @@ from ..losses import Loss, make_loss
 from ..problems import Point
 from ..views import samples_and_targets
 from ._bind import Bound, bind
-from ._fitting import Answer, fit_tasks, group_weights, trace_of
+from ._fitting import Answer, fit_tasks, group_weights, kernel_groups, trace_of
 from ._html import FitSummary
 from ._inputs import Training, is_precomputed, new_samples, training_inputs
+from ._linear import linear_weights
 from ._old_models import function_of_parts
 from ._plan import BankPlan, Plan, dtype_name
 from ._structure import refuse_fixed_parts
@@ -37,6 +38,7 @@ from ._types import (
     KernelsLike,
     LossLike,
     NormLike,
+    RandomSeed,
     Samples,
     SolverLike,
 )
@@ -44,7 +46,7 @@ from ._types import (
 __all__ = ["BaseMKL"]
 
 
-class BaseMKL(FitSummary, BaseEstimator):
+class BaseMKL(PlainState, FitSummary, BaseEstimator):
     """Base of the estimators; see ``MKLClassifier`` for the parameters."""
 
     _task = "classification"
@@ -75,6 +77,7 @@ class BaseMKL(FitSummary, BaseEstimator):
     callback: Callback | None = None
     device: Device = None
     missing: str = "error"
+    random_state: RandomSeed = None
 
     # ---- before any work ------------------------------------------------------------------------------------
 
@@ -149,6 +152,7 @@ class BaseMKL(FitSummary, BaseEstimator):
         )
         self._keep_where_there("lam_", answer.strength)
         self._keep_where_there("view_weights_", group_weights(fits))
+        self._keep_where_there("kernel_groups_", kernel_groups(fits))
         self._keep_where_there("cluster_", bound.bank.cluster_cost)
         self._look_at(tasks, [fit.values for fit in fits])
 
@@ -208,7 +212,16 @@ class BaseMKL(FitSummary, BaseEstimator):
         if "_bound" in state:
             self._function = function_of_parts(self.__dict__)
 
+    @property
+    def coef_(self) -> Array:
+        """Weights of the columns, where all kernels with weight are linear: ``decision = X @ coef_.T + intercept_``."""
+        return linear_weights(self)
+
     def __sklearn_tags__(self) -> Tags:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
+        given = isinstance(self.kernels, str) and self.kernels == "precomputed"
+        tags.input_tags.sparse = not given
+        # one matrix is cut by rows and columns; several go in a holder, with sample indices as X
+        tags.input_tags.pairwise = given
+        tags.input_tags.three_d_array = given
         return tags

@@ -134,7 +134,10 @@ def by_evidence(
     alone, table = Y.ndim == 1, Y.reshape(len(Y), -1)
     n, t = table.shape
     # the coefficients of the choice are kept as beta alone
-    out = Evidence(np.zeros((t, bank.m)), np.zeros((n, t)), *np.zeros((5, t)), Choice.empty(bank.m, 0, t))
+    intercept, C, primal, dual, noise = np.zeros((5, t))
+    out = Evidence(
+        np.zeros((t, bank.m)), np.zeros((n, t)), intercept, C, primal, dual, noise, Choice.empty(bank.m, 0, t)
+    )
     patterns, which = np.ones((1, n), dtype=bool), np.zeros(t, dtype=np.intp)
     if not np.all(np.isfinite(table)):
         patterns, which = np.unique(np.isfinite(table).T, axis=0, return_inverse=True)

@@ -8,6 +8,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._estimating import TimeShares
 from ..banks import Bank, LazyBank
@@ -28,7 +29,10 @@ if TYPE_CHECKING:
 #: relative error of a bank's products from which a certificate of exact kernels may say something else
 COARSE = 1e-5
 
-__all__ = ["Answer", "Fit", "fit_tasks", "group_weights", "plain", "run", "trace_of"]
+__all__ = ["Answer", "Fit", "fit_tasks", "group_weights", "kernel_groups", "plain", "run", "trace_of"]
+
+#: group of the kernels whose weights are given, where the others have groups
+ALWAYS = "always counts"
 
 
 @dataclass(frozen=True)
@@ -100,6 +104,14 @@ def group_weights(fits: list[Fit]) -> dict[str, float | Array] | None:
         return None
     each = np.array([fit.norm.group_weights(fit.weights) for fit in fits])
     return {name: float(each[0, g]) if len(fits) == 1 else each[:, g] for g, name in enumerate(names)}
+
+
+def kernel_groups(fits: list[Fit]) -> NDArray[Any] | None:
+    """Group of every kernel, where the norm has groups; those that always count are one of their own."""
+    norm, m = fits[0].norm, fits[0].weights.size
+    if not norm.group_names:
+        return None
+    return np.array([ALWAYS if group is None else group for group in norm.kernel_groups(m)], dtype=object)
 
 
 def trace_of(tasks: list[Task], fits: list[Fit]) -> pd.DataFrame:

@@ -15,7 +15,7 @@ from ..banks import Rows, as_stack, check_training_stack
 from ..banks.devices import device_of, on_host
 from ..cluster import ClusterSamples, cluster_samples
 from ..kernels import Kernel, KernelSpec, Schema, as_spec, default_bank, expand_kernels, n_samples
-from ..views import MissingRates, Presence, Views, is_views
+from ..views import MissingRates, Presence, Views, as_frame, is_views
 from ._on_cluster import features_suffice, gathered
 from ._plan import BankPlan
 from ._types import Device, KernelsLike, Samples
@@ -117,7 +117,7 @@ def _host_inputs(
         check_training_stack(matrices, n_targets, names=names)
         _forget_features(estimator)
         return Training(None, matrices, matrices[0].shape[0], names, "matrices")
-    spec = default_bank() if kernels is None else as_spec(kernels)
+    spec, X = default_bank() if kernels is None else as_spec(kernels), as_frame(X)
     kind = "numbers"
     if is_views(X, n_targets):
         expanded, X = expand_on_views(estimator, X, spec, missing)
@@ -177,6 +177,7 @@ def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
                 f"a kernel, one column a training sample; got {shape}"
             )
         return matrices
+    X = as_frame(X)
     if isinstance(X, Rows):
         if kind != "rows" or X.shape[1] != estimator.n_features_in_:
             raise ValueError(

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from numbers import Integral
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,15 +13,17 @@ from ._inputs import Training
 __all__ = ["nuisance_kernels"]
 
 
-def nuisance_kernels(nuisance: Sequence[str | int] | str | None, training: Training) -> NDArray[np.bool_]:
+def nuisance_kernels(
+    nuisance: Sequence[str | int] | str | int | None, training: Training
+) -> NDArray[np.bool_]:
     """Return which kernels are left out at prediction, from names of kernels or views, or positions."""
     m = len(training.names)
     out = np.zeros(m, dtype=bool)
     if nuisance is None:
         return out
-    views = [view_of(kernel) for kernel in training.kernels or []] or [None] * m
-    for one in [nuisance] if isinstance(nuisance, str | Integral) else nuisance:
-        if isinstance(one, Integral) and not isinstance(one, bool):
+    views = [view_of(kernel) for kernel in training.kernels or []] or list(training.names)
+    for one in [nuisance] if isinstance(nuisance, str | int | np.integer) else nuisance:
+        if isinstance(one, int | np.integer):
             hits = np.arange(m) == (one + m if one < 0 else one)
         else:
             hits = np.array(

@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
+from sklearn.base import clone
 
-from .._estimating import check_switch
+from .._components import check_switch
 from .._numerics.threads import thread_count
 from ..banks import Bank, check_missing, check_storage
 from ..banks.devices import DTYPES, device_of
@@ -29,12 +30,12 @@ from ..solvers import (
     make_solver,
     registry,
 )
-from ._types import Bytes, Device, FileName
+from ._types import Bytes, Device, FileName, RandomSeed
 
 if TYPE_CHECKING:
     from ._base import BaseMKL
 
-__all__ = ["BankPlan", "Plan", "check_positive", "dtype_name"]
+__all__ = ["BankPlan", "Plan", "check_positive", "dtype_name", "seed_of"]
 
 
 @dataclass(frozen=True)
@@ -119,6 +120,8 @@ class Plan:
     callback: Callable[..., object] | None = None
     verbose: int = 0
     checkpoint: FileName | None = None
+    #: of solvers that were not given as objects, and of folds; None leaves them as they are
+    seed: int | None = None
 
     @classmethod
     def of(cls, estimator: BaseMKL, loss: Loss, C: float) -> Plan:
@@ -139,7 +142,10 @@ class Plan:
         if task not in loss.tasks:
             suited = ", ".join(name for name in losses if task in losses[name].tasks)
             raise ValueError(f"loss {loss!r} is not for {task}; losses that are: {suited}")
+        seed = seed_of(estimator.random_state)
         solver = _solver(estimator.solver, loss, norm, bool(estimator.fit_intercept))
+        if isinstance(estimator.solver, str | type):
+            solver = _seeded(solver, seed)
         return cls(
             loss,
             norm,
@@ -151,6 +157,7 @@ class Plan:
             estimator.callback,
             estimator.verbose,
             estimator.checkpoint,
+            seed,
         )
 
     def with_norm(self, norm: Norm) -> Plan:
@@ -165,7 +172,9 @@ class Plan:
         """
         if self.solver is not None and self.solver.serves(loss, norm):
             return self.solver
-        return choose_solver(loss, norm, bank)
+        chosen = _seeded(choose_solver(loss, norm, bank), self.seed)
+        assert chosen is not None
+        return chosen
 
     def checkpoint_of(self, problem: int, problems: int) -> FileName | None:
         """Return the file of one problem: numbered where there are several."""
@@ -198,6 +207,30 @@ def _solver(solver: object, loss: Loss, norm: Norm, fit_intercept: bool) -> Solv
         way = f"with fit_intercept=False these do: {without}" if without else "choose another loss or norm"
         raise ValueError(f"no solver fits loss={loss!r} with norm={norm.label!r} and an intercept: {way}")
     return None
+
+
+def seed_of(random_state: RandomSeed) -> int | None:
+    """Return the seed that a ``random_state`` stands for; None where it is left open."""
+    if random_state is None:
+        return None
+    if (
+        isinstance(random_state, Integral)
+        and not isinstance(random_state, bool)
+        and 0 <= random_state < 2**32
+    ):
+        return int(random_state)
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    raise ValueError(
+        f"random_state must be None, a whole number in [0, 2**32) or a RandomState, got {random_state!r}"
+    )
+
+
+def _seeded(solver: Solver | None, seed: int | None) -> Solver | None:
+    """Return a solver that draws with this seed, where it draws at all."""
+    if solver is None or seed is None or "random_state" not in solver.get_params(deep=False):
+        return solver
+    return clone(solver).set_params(random_state=seed)
 
 
 def dtype_name(dtype: DTypeLike) -> str:

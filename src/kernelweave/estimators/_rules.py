@@ -24,11 +24,11 @@ def only(j: int, m: int) -> Array:
     return np.where(np.arange(m) == j, 1.0, 0.0)
 
 
-def best_kernel(task: Task, bank: Bank, n_folds: int, fit_intercept: bool) -> Task:
+def best_kernel(task: Task, bank: Bank, n_folds: int, fit_intercept: bool, seed: int = 0) -> Task:
     """Put all weight on the kernel that does best in cross-validation."""
     labels = task.y if task.y.ndim == 1 else np.argmax(task.y, axis=1)
     counts = np.unique(labels, return_counts=True)[1]
-    folds = StratifiedKFold(max(2, min(n_folds, int(counts.min()))), shuffle=True, random_state=0)
+    folds = StratifiedKFold(max(2, min(n_folds, int(counts.min()))), shuffle=True, random_state=seed)
     race = _Race(task, bank, fit_intercept, list(folds.split(labels, labels)))
     return replace(task, norm=Fixed(only(race.winner(), bank.m)))
 

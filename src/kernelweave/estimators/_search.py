@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     import pandas as pd
     from tqdm import tqdm
 
-__all__ = ["SEARCH", "Chosen", "Search", "norm_plans", "refuse_centred_cosine"]
+__all__ = ["SEARCH", "Chosen", "Search", "default_place", "norm_plans", "refuse_centred_cosine"]
 
 #: share of ``max_seconds`` for the search; the rest is for the fit with what was chosen
 SEARCH = 0.75
@@ -76,6 +76,8 @@ class Search:
         Of the decision values of held-out samples and their positions.
     stops : TimeShares
         One share per task, C, plan and fold.
+    default : int
+        Place of the plan that is kept unless another is ahead by more than a standard error.
     """
 
     bound: Bound
@@ -85,6 +87,8 @@ class Search:
     splits: list[tuple[Codes, Codes]]
     score: Callable[[Array, Codes], float]
     stops: TimeShares
+    #: place of the plan that is kept unless another is ahead by more than a standard error
+    default: int = 0
     rows: list[dict[str, object]] = field(default_factory=list)
     #: where each pair of plan and C ended, on the last fold that had it
     points: dict[tuple[int, float], list[Point]] = field(default_factory=dict)
@@ -123,11 +127,23 @@ class Search:
         return tqdm(total=total, desc="choosing C", disable=silent, leave=False, bar_format=shape)
 
     def choose(self) -> Chosen:
-        """Run, and choose the pair of norm and C with the largest mean score."""
+        """Run, and choose: of every norm the C with the largest mean score, and among norms the default in doubt.
+
+        The largest of many means is too large by chance, and the more norms are tried the more so: the default is left
+        only for a norm that is ahead of it by more than a standard error of the difference over the folds.
+        """
         table = self.run()
-        means = self._judged(table).groupby(["choice", "C"])["score"].mean()
+        judged = self._judged(table)
+        scores = judged.pivot_table(index="fold", columns=["choice", "C"], values="score")
+        means = scores.mean()
         # ties go to the first norm and the smallest C, the most regularised
-        place, C = best = means[means == means.max()].index[0]
+        best = means[means == means.max()].index[0]
+        if best[0] != self.default and self.default in means.index.get_level_values(0):
+            own = means[self.default]
+            kept = (self.default, own[own == own.max()].index[0])
+            if not _clearly_ahead(scores[best] - scores[kept]):
+                best = kept
+        place, C = best
         # cut short, there may be no time for more than a look at where the search ended
         starts = self.points[best] if self.stops.used_up else [None] * len(self.tasks)
         tasks = [
@@ -135,7 +151,7 @@ class Search:
             for task, start in zip(self.tasks, starts, strict=True)
         ]
         return Chosen(
-            self.plans[place], int(place), float(C), tasks, float(means.max()), table.drop(columns="choice"),
+            self.plans[place], int(place), float(C), tasks, float(means[best]), table.drop(columns="choice"),
             self.held_out[best],
         )  # fmt: skip
 
@@ -201,12 +217,26 @@ class Search:
             )
 
 
+def _clearly_ahead(lead: pd.Series[float]) -> bool:
+    """Whether a lead over the folds is larger than its standard error; a single fold cannot tell."""
+    known = lead.dropna()
+    if len(known) < 2:
+        return False
+    return bool(known.mean() > known.std(ddof=1) / np.sqrt(len(known)))
+
+
 def _values(problem: MKLProblem, fit: Solution) -> Array:
     """Decision values of all samples, held out or not."""
     point = fit.point
     known = point.decision is not None and point.blocks is None
     decision = point.decision if known else problem.bank.mix_product(point.weights, point.beta)
     return np.asarray(decision + fit.certificate.intercept)
+
+
+def default_place(norm: NormLike, plans: list[Plan]) -> int:
+    """Return the place of the estimator's own norm among those tried; the first where it is not there."""
+    label = make_norm(norm).label
+    return next((place for place, plan in enumerate(plans) if plan.norm.label == label), 0)
 
 
 def norm_plans(plan: Plan, norms: Sequence[NormLike] | None, training: Training) -> list[Plan]:

@@ -27,6 +27,8 @@ LossLike: TypeAlias = str | Loss | type[Loss]
 NormLike: TypeAlias = float | str | Norm | type[Norm]
 SolverLike: TypeAlias = str | Solver | type[Solver]
 ClassWeights: TypeAlias = dict[Any, float] | str | None
+#: as in scikit-learn
+RandomSeed: TypeAlias = int | np.random.RandomState | None
 Bytes: TypeAlias = int | float | str | None
 FileName: TypeAlias = str | Path
 #: called after every iteration with a row of the trace

@@ -55,7 +55,8 @@ class BestKernelClassifier(MKLClassifier):
     n_folds = 5
 
     def _by_rule(self, tasks: list[Task], bank: Bank, plan: Plan) -> list[Task]:
-        return [best_kernel(task, bank, self.n_folds, plan.fit_intercept) for task in tasks]
+        seed = 0 if plan.seed is None else plan.seed
+        return [best_kernel(task, bank, self.n_folds, plan.fit_intercept, seed) for task in tasks]
 
 
 @settled(norm="uniform")

@@ -41,6 +41,7 @@ from ._types import (
     KernelsLike,
     LossLike,
     NormLike,
+    RandomSeed,
     Samples,
     SolverLike,
 )
@@ -153,6 +154,9 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         What becomes of samples that lack a whole view (a row of NaN, no row, or no table at all): refused, or completed
         in feature space by the mean of the samples that have it, or by what the views at hand predict
         (docs/incomplete_views.md).  Views are those of a dict of tables, or the groups of columns that kernels are on.
+    random_state : int, RandomState or None, default=None
+        For solvers that draw samples, where they are given by name (a solver object keeps its own), and for the folds
+        of ``BestKernelClassifier``.
 
     Attributes
     ----------
@@ -173,6 +177,8 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         With ``norm="entropy"``: the strength of the entropy term, as settled on the data.
     view_weights_ : dict
         With ``norms.Grouped``: the weight of every group by name; arrays of shape (k,) where problems have their own.
+    kernel_groups_ : array of shape (m,)
+        With ``norms.Grouped``: the group of every kernel.
     trace_ : DataFrame
         iteration, seconds, passes, primal, dual, relative_gap, active_kernels.
     n_passes_, n_iter_ : float, int
@@ -185,6 +191,8 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
     missing_patterns_ : DataFrame
         With ``missing``: patterns of views among the training samples, their numbers, and how well what each lacks is
         predicted.
+    coef_ : array of shape (1, p) or (k, p)
+        Where all kernels with weight are linear: the weights of the columns.
     findings_ : tuple of str
         What to know before any figure: that one class is predicted for nearly everything, which is a warning as well.
     classes_, support_, n_features_in_ : as in scikit-learn
@@ -232,6 +240,7 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         verbose: int = 0,
         device: Device = None,
         missing: str = "error",
+        random_state: RandomSeed = None,
     ) -> None:
         keep_parameters(self, locals())
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
@@ -15,7 +16,7 @@ from .._estimating import TimeShares, constant_prediction, end_of_grid, one_fit,
 from ..norms import make_norm
 from ._bind import bind
 from ._parameters import keep_parameters
-from ._search import SEARCH, Chosen, Search, norm_plans, refuse_centred_cosine
+from ._search import SEARCH, Chosen, Search, default_place, norm_plans, refuse_centred_cosine
 from ._types import (
     Array,
     Bytes,
@@ -27,6 +28,7 @@ from ._types import (
     KernelsLike,
     LossLike,
     NormLike,
+    RandomSeed,
     Samples,
     SolverLike,
 )
@@ -50,11 +52,14 @@ class MKLClassifierCV(MKLClassifier):
     Cs : int or array-like, default=10
         Values of C; a number is that many from 1e-2 to 1e3.
     norms : sequence of norms, optional
-        Norms to choose among; by default only ``norm``.
+        Norms to choose among; by default only ``norm``.  ``norm`` (or the first of them, where it is not among them) is
+        kept unless another is ahead of it by more than a standard error of the difference over the folds.
     cv : int, splitter or iterable, default=None
         As in scikit-learn.
     scoring : str or callable, default=None
         As in scikit-learn; None is the accuracy.
+    random_state : int, RandomState or None, default=None
+        Shuffles the folds where ``cv`` is a number or None; and as for ``MKLClassifier``.
     **others
         As for ``MKLClassifier``; its ``C`` is not used, and ``max_seconds`` is for the search and the fit together.
         Where the time is up, or the search is interrupted from the keyboard, the choice is made by what is known then.
@@ -114,6 +119,7 @@ class MKLClassifierCV(MKLClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
         missing: str = "error",
+        random_state: RandomSeed = None,
     ) -> None:
         keep_parameters(self, locals())
 
@@ -146,6 +152,7 @@ class MKLClassifierCV(MKLClassifier):
             splits,
             lambda values, held_out: self._score_of(values, labelled.codes[held_out]),
             TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH),
+            default_place(self.norm, plans),
         )
         chosen = search.choose()
         self.cv_results_, self.best_score_ = chosen.table, chosen.score
@@ -169,7 +176,10 @@ class MKLClassifierCV(MKLClassifier):
     def _splits(self, labelled: Labelled, groups: Column) -> list[tuple[Codes, Codes]]:
         """Return the folds; each must have training samples of every class."""
         codes = labelled.codes
-        folds = check_cv(self.cv, codes, classifier=True).split(np.zeros((codes.size, 1)), codes, groups)
+        splitter = check_cv(self.cv, codes, classifier=True)
+        if isinstance(self.cv, Integral | None) and labelled.plan.seed is not None:
+            splitter = type(splitter)(splitter.n_splits, shuffle=True, random_state=labelled.plan.seed)
+        folds = splitter.split(np.zeros((codes.size, 1)), codes, groups)
         splits = list(folds)
         for fold, (train, _) in enumerate(splits):
             gone = np.setdiff1d(codes, codes[train])

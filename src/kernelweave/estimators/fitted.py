@@ -8,9 +8,18 @@ from sklearn.utils.validation import check_is_fitted
 from ..banks import KernelFunction
 from ..views import KnownViews, Views
 from ._inputs import is_precomputed, new_samples
+from ._linear import weights_of_columns
 from ._types import Samples
 
-__all__ = ["function_of", "has_function", "is_precomputed", "knows_tables", "samples_for", "views_for"]
+__all__ = [
+    "function_of",
+    "has_function",
+    "is_precomputed",
+    "knows_tables",
+    "samples_for",
+    "views_for",
+    "weights_of_columns",
+]
 
 
 def has_function(estimator: BaseEstimator) -> bool:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.model_selection import StratifiedKFold
 
-from .._estimating import check_switch
+from .._components import check_switch
 from ..banks import Bank, KernelFunction, Term, support
 from ..losses import Hinge
 from ..norms import Uniform
@@ -19,11 +19,11 @@ from ._bind import Bound, fold_bank
 from ._fitting import plain
 from ._margin_lp import largest_margin
 from ._parameters import keep_parameters
-from ._plan import Plan, check_positive
+from ._plan import Plan, check_positive, seed_of
 from ._rules import only
 from ._structure import refuse_fixed_parts
 from ._tasks import Task
-from ._types import Array, Bytes, ClassWeights, Codes, Column, KernelsLike, Samples
+from ._types import Array, Bytes, ClassWeights, Codes, Column, KernelsLike, RandomSeed, Samples
 from .classifier import Labelled, MKLClassifier
 
 __all__ = ["LPBetaClassifier"]
@@ -56,6 +56,8 @@ class LPBetaClassifier(MKLClassifier):
         Relative duality gap of the SVMs.
     fit_intercept, normalize, center, class_weight, storage, dtype, memory_budget, n_jobs, missing :
         As for ``MKLClassifier``.  Missing views are completed for every fold by its own training samples.
+    random_state : int, RandomState or None, default=None
+        For the folds.
 
     Attributes
     ----------
@@ -110,6 +112,7 @@ class LPBetaClassifier(MKLClassifier):
         memory_budget: Bytes = None,
         n_jobs: int | None = None,
         missing: str = "error",
+        random_state: RandomSeed = None,
     ) -> None:
         keep_parameters(self, locals())
 
@@ -180,9 +183,10 @@ class LPBetaClassifier(MKLClassifier):
     def _folds(self, y: Array, weight: Array) -> tuple[list[tuple[Codes, Codes]], Codes]:
         """Train and test indices (samples without weight in neither), and the fold of every sample, -1 for none."""
         used = np.flatnonzero(weight > 0)
+        seed = 0 if self.random_state is None else seed_of(self.random_state)
         codes = _codes(y)[used]
         counts = np.unique(codes, return_counts=True)[1]
-        folds = StratifiedKFold(max(2, min(self.n_folds, int(counts.min()))), shuffle=True, random_state=0)
+        folds = StratifiedKFold(max(2, min(self.n_folds, int(counts.min()))), shuffle=True, random_state=seed)
         splits = [(used[train], used[test]) for train, test in folds.split(codes, codes)]
         fold_of = np.full(len(y), -1)
         for number, (_, test) in enumerate(splits):

@@ -9,7 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import DTypeLike
 
-from .._components import nearest
+from .._components import check_switch, nearest
 from .._estimating import TimeShares, one_fit, warn_of_findings
 from ..banks import Bank
 from ..crowd import METHODS as CROWD_METHODS
@@ -30,6 +30,7 @@ from ._types import (
     KernelsLike,
     LossLike,
     NormLike,
+    RandomSeed,
     Samples,
     SolverLike,
 )
@@ -81,7 +82,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         the methods for noise are those of two classes.
     max_rounds : int, default=20
         For ``trimmed`` and ``ramp``: most choices of samples.
-    max_iter, max_seconds, storage, dtype, memory_budget, n_jobs, verbose, missing :
+    max_iter, max_seconds, storage, dtype, memory_budget, n_jobs, verbose, missing, random_state :
         As for ``MKLClassifier``; views are completed before anything is said of the labels, and without them.
 
     Attributes
@@ -166,6 +167,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         n_jobs: int | None = None,
         verbose: int = 0,
         missing: str = "error",
+        random_state: RandomSeed = None,
     ) -> None:
         keep_parameters(self, locals())
 
@@ -240,6 +242,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             raise ValueError(f"method='corrected' needs loss='logistic' or 'squared', got {self.loss!r}")
         if self.budget is not None and not 0.0 < self.budget <= 1.0:
             raise ValueError(f"budget must be in (0, 1], a share of the samples, got {self.budget!r}")
+        check_switch("exact_set", self.exact_set)
         for name, least in (("max_rounds", 1), ("crowd_rounds", 0)):
             value = getattr(self, name)
             if not (isinstance(value, int | np.integer) and value >= least):

@@ -30,6 +30,7 @@ from ._types import (
     KernelsLike,
     LossLike,
     NormLike,
+    RandomSeed,
     Samples,
     SolverLike,
 )
@@ -103,6 +104,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         device: Device = None,
         missing: str = "error",
         multi_output: str = "shared",
+        random_state: RandomSeed = None,
     ) -> None:
         keep_parameters(self, locals())
 

@@ -23,7 +23,7 @@ from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of, refuse_too
 from ._nuisance import nuisance_kernels
 from ._parameters import keep_parameters
 from ._plan import Plan
-from ._search import SEARCH, Search, norm_plans, refuse_centred_cosine
+from ._search import SEARCH, Search, default_place, norm_plans, refuse_centred_cosine
 from ._structure import plan_for_kernels, refuse_fixed_parts
 from ._types import (
     Array,
@@ -36,6 +36,7 @@ from ._types import (
     KernelsLike,
     LossLike,
     NormLike,
+    RandomSeed,
     Samples,
     SolverLike,
 )
@@ -160,6 +161,7 @@ class MKLRegressorCV(MKLRegressor):
         device: Device = None,
         missing: str = "error",
         multi_output: str = "each",
+        random_state: RandomSeed = None,
     ) -> None:
         keep_parameters(self, locals())
 
@@ -272,7 +274,8 @@ class MKLRegressorCV(MKLRegressor):
                 there = known[held_out]
                 return self._score_of(values[there], y[held_out][there])
 
-            chosen.append(Search(bound, [task], plans, Cs, splits, score, stops).choose())
+            search = Search(bound, [task], plans, Cs, splits, score, stops, default_place(self.norm, plans))
+            chosen.append(search.choose())
         several = len(tasks) > 1
         tables = [
             one.table.assign(target=task.label) if several else one.table

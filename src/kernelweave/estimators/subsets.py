@@ -56,8 +56,8 @@ class SubsetFits:
         self.training, plan, tasks = self.estimator._prepared(X, y, None)
         C = np.atleast_1d(fitted.C_)
         self.plan = plan
-        #: as it was given or chosen: every subset makes its own groups of it
-        self.norm: Norm = make_norm(getattr(fitted, "norm_", fitted.norm))
+        #: as it was given or chosen, bound to all kernels: every subset has its part of the groups
+        self.norm: Norm = norm_of_kernels(make_norm(getattr(fitted, "norm_", fitted.norm)), self.training)
         self.tasks = [replace(task, C=float(C[min(k, C.size - 1)])) for k, task in enumerate(tasks)]
         self._bound: Bound | None = None
         #: whether samples lack views, which every subset completes for itself
@@ -87,7 +87,7 @@ class SubsetFits:
         Where each problem has weights of its own, these are their means.
         """
         rows = []
-        plan, tasks = self._on(self.training, self.tasks)
+        plan, tasks = self._on(np.arange(len(self.training.names)), self.tasks)
         for C in np.asarray(Cs, dtype=float):
             ruled = self.estimator._by_rule(
                 [replace(task, C=float(C)) for task in tasks], self.bound.bank, plan
@@ -108,16 +108,18 @@ class SubsetFits:
             bank: Bank = (
                 completed(some, self.plan.bank, train)[0] if shared is None else shared.select(kernels)
             )
-            plan, some_tasks = self._on(some, tasks)
+            plan, some_tasks = self._on(kernels, tasks)
             ruled = self.estimator._by_rule(some_tasks, bank, plan)
             fits, _ = fit_tasks(Bound(bank, self.bound.kernels, some), plan, ruled)
             values = [bank.mix_product(fit.weights, fit.beta) + fit.certificate.intercept for fit in fits]
             spent = time.perf_counter() - began
             yield values[0] if len(values) == 1 else np.stack(values, axis=1), spent
 
-    def _on(self, some: Training, tasks: list[Task]) -> tuple[Plan, list[Task]]:
+    def _on(self, kernels: Index, tasks: list[Task]) -> tuple[Plan, list[Task]]:
         """Return plan and tasks with the norm that some of the kernels make."""
-        plan = self.plan.with_norm(norm_of_kernels(self.norm, some))
+        norm = self.norm.restricted(np.asarray(kernels, dtype=np.intp))
+        norm.check(len(kernels))
+        plan = self.plan.with_norm(norm)
         return plan, [replace(task, norm=plan.norm) for task in tasks]
 
     def _training(self, kernels: Index) -> Training:
@@ -141,7 +143,7 @@ class SubsetFits:
             if whole
             else bind(some, self.plan.bank)
         )
-        plan, tasks = self._on(some, [replace(task, C=factor * task.C) for task in self.tasks])
+        plan, tasks = self._on(kernels, [replace(task, C=factor * task.C) for task in self.tasks])
         fits, _ = fit_tasks(bound, plan, self.estimator._by_rule(tasks, bound.bank, plan))
         return np.asarray(np.mean([fit.weights for fit in fits], axis=0))
 
@@ -165,7 +167,10 @@ class SubsetFits:
         else:
             kept, _ = self.bound.kernels.restrict(kernels, np.ones(self.training.n))
             bound = Bound(self.bound.bank.select(kernels), kept, some)
-        plan, tasks = self._on(some, self.tasks)
+        plan, tasks = self._on(kernels, self.tasks)
+        if plan.norm.group_names:  # for fits to come: the groups as they are among these kernels
+            groups = [str(group) for group in plan.norm.kernel_groups(len(kernels))]
+            model.norm = clone(plan.norm.learnt_norm).set_params(groups=groups)
         model._solve(bound, plan, model._by_rule(tasks, bound.bank, plan))
         return model
 

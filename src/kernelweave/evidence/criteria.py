@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._numerics.namespace import cast, namespace, to_numpy
-from .design import Array, Design, Stored, reordered
+from .design import Array, Design, Stored
 from .points import Points
 from .spectrum import Spectrum
 
@@ -102,8 +102,7 @@ class Reml(Criterion):
         coef, products = points.solve(Y)
         q = np.maximum(to_numpy((Y * coef).sum(0)), TINY)
         shares = to_numpy((products * coef).sum(1)).T / q[:, None]
-        rows, turned = _by_target(products), _by_target(points.apply(products))
-        hessian = to_numpy(rows @ turned.swapaxes(1, 2)) / q[:, None, None]
+        hessian = _gram(products, points.apply(products)) / q[:, None, None]
         hessian -= shares[:, :, None] * shares[:, None, :]
         gradient = points.traces()[where] / design.freedom - shares
         value = np.exp(points.log_det[where] / design.freedom + np.log(q / design.freedom))
@@ -198,9 +197,14 @@ class Folds(Criterion):
         return out
 
 
-def _by_target(values: Stored) -> Stored:
-    """``(m, n, t)`` as ``(t, m, n)``."""
-    return reordered(values, (2, 0, 1))
+def _gram(A: Stored, B: Stored) -> Array:
+    """``sum_i A_jit B_kit``, ``(t, m, m)``, which is known to be symmetric in j and k."""
+    m, _, t = A.shape
+    out = np.empty((t, m, m))
+    for j in range(m):
+        for k in range(j, m):
+            out[:, j, k] = out[:, k, j] = to_numpy((A[j] * B[k]).sum(0))
+    return out
 
 
 def _of_errors(a: Stored, e: Stored, J: Stored) -> Look:
@@ -208,8 +212,7 @@ def _of_errors(a: Stored, e: Stored, J: Stored) -> Look:
     missed = to_numpy((e**2).sum(0))
     total = np.maximum(missed, TINY)
     gradient = 2.0 * to_numpy((J * e).sum(1)).T / total[:, None]
-    rows = _by_target(J)
-    hessian = 2.0 * to_numpy(rows @ rows.swapaxes(1, 2)) / total[:, None, None]
+    hessian = 2.0 * _gram(J, J) / total[:, None, None]
     return Look(missed / len(e), gradient, hessian, a, missed)
 
 

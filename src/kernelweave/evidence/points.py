@@ -68,34 +68,36 @@ class Points:
         """Targets of a point."""
         return slice(int(self.ends[p]), int(self.ends[p + 1]))
 
-    def groups(self) -> Iterator[tuple[slice, NDArray[np.intp]]]:
-        """Points, and the targets ``(points, width)`` of each of them, to be worked on together.
+    def groups(self) -> Iterator[tuple[slice, slice | NDArray[np.intp], int]]:
+        """Points, their targets one point after the other, and the targets of each, to be worked on together.
 
         In memory one point at a time.  A device wants many: neighbours whose numbers of targets are within a factor of
         two go together, the shorter ones filled up with targets of their own.
         """
+        if self.design.on_host:
+            for p, count in enumerate(self.counts):
+                yield slice(p, p + 1), self.members(p), int(count)
+            return
         first = 0
         while first < len(self.counts):
             width = 1 << int(self.counts[first] - 1).bit_length()
             last = first + 1
-            if not self.design.on_host:
-                while last < len(self.counts) and width // 2 < self.counts[last] <= width:
-                    last += 1
+            while last < len(self.counts) and width // 2 < self.counts[last] <= width:
+                last += 1
             counts = self.counts[first:last, None]
             places = self.ends[first:last, None] + np.minimum(np.arange(counts.max()), counts - 1)
-            yield slice(first, last), places
+            yield slice(first, last), places.ravel(), places.shape[1]
             first = last
 
     def apply(self, B: Stored) -> Stored:
         """``V B`` for ``(c, n, t)``, every target with the V of its point, in double precision."""
         c, n, _ = B.shape
         wide, out = B.dtype, namespace(B).empty_like(B)
-        for points, places in self.groups():
-            g, width = places.shape
-            part = B[:, :, places.ravel()].reshape(c, n, g, width)
-            part = cast(reordered(part, (2, 1, 0, 3)), self.flat.dtype).reshape(g, n, c * width)
-            solved = cast(self.inverse[points] @ part, wide).reshape(g, n, c, width)
-            out[:, :, places.ravel()] = reordered(solved, (2, 1, 0, 3)).reshape(c, n, g * width)
+        for points, places, width in self.groups():
+            part = B[:, :, places].reshape(c, n, -1, width)
+            part = cast(reordered(part, (2, 1, 0, 3)), self.flat.dtype).reshape(-1, n, c * width)
+            solved = cast(self.inverse[points] @ part, wide).reshape(-1, n, c, width)
+            out[:, :, places] = reordered(solved, (2, 1, 0, 3)).reshape(c, n, -1)
         return out
 
     def solve(self, Y: Stored) -> tuple[Stored, Stored]:

@@ -9,8 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.pipeline import Pipeline
 
-from ..estimators.fitted import function_of, samples_for
-from ..views import Views
+from ..estimators.fitted import function_of, samples_for, weights_of_columns
 from .views import final_estimator, kernel_views, transformed
 
 __all__ = ["Contributions", "contributions", "feature_weights"]
@@ -183,16 +182,11 @@ def feature_weights(model: Any) -> Any:
     names, views = feature_names(model, estimator), kernel_views(model)
     tables = []
     for term in terms:
-        j, normaliser = int(term.index[0]), term.kernels.normaliser
+        j = int(term.index[0])
         columns = term.kernels.kernels[0].linear_columns(len(names))
         if columns is None:
             continue
-        samples = term.kernels.samples
-        rows = samples.select_columns(columns) if isinstance(samples, Views) else samples[:, columns]
-        values = np.asarray(rows.toarray() if hasattr(rows, "tocsr") else rows, dtype=float)
-        if normaliser.center:
-            values = values - values.mean(axis=0)
-        w = values.T @ term.coef * (term.weights[..., 0] * normaliser.scale[0])
+        w = weights_of_columns(term, columns)
         weights = {"weight": w} if w.ndim == 1 else {
             f"weight of {label}": w[:, k] for k, label in enumerate(estimator.classes_)
         }  # fmt: skip

@@ -178,7 +178,7 @@ def add_view(
         )
     X, y = paired(model, X, y)
     before = transformed(model, X)
-    extended, steps = _prepared(model, X, before, y, X.with_view(view, table))
+    extended, steps = _prepared(model, before, y, X.with_view(view, table))
     larger = clone(estimator).set_params(kernels=_spec(estimator.kernels, kernels, before, view))
     if missing is not None:
         larger.set_params(missing=missing)
@@ -199,7 +199,7 @@ def _scores(fits: SubsetFits, subsets: list[Any], splits: list[Any]) -> tuple[fl
     return float(scores[0].mean()), float(scores[1].mean()), p_value
 
 
-def _prepared(model: Any, X: Views, before: Views, y: Any, extended: Views) -> tuple[Views, list[Any]]:
+def _prepared(model: Any, before: Views, y: Any, extended: Views) -> tuple[Views, list[Any]]:
     """Return the extended views as the last step sees them, and the steps before it, fitted on them."""
     if not isinstance(model, Pipeline) or len(model.steps) == 1:
         return extended, []

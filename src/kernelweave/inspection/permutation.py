@@ -11,6 +11,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
+from .._numerics.significance import holm
 from ..kernels import take
 from .explain import Contributions, contributions
 from .stability import refuse_matrices
@@ -115,7 +116,7 @@ def test_views(
         p = (1 + int(np.sum(shuffled >= true - 1e-12))) / (permutations + 1)
         rows.append({"view": name, "quality": true, "shuffled": float(shuffled.mean()), "p_value": p})
     table = pd.DataFrame(rows)
-    table["p_holm"] = _holm(table["p_value"].to_numpy())
+    table["p_holm"] = holm(table["p_value"].to_numpy())
     return table
 
 
@@ -132,11 +133,3 @@ def _total(decision: Array, labels: NDArray[Any], part: Contributions, classify:
         others[rows, codes] = -np.inf
         margins = decision[rows, codes] - others.max(axis=1)
     return float(np.clip(margins, -1.0, 1.0).sum())
-
-
-def _holm(p: Array) -> Array:
-    order = np.argsort(p)
-    adjusted = np.maximum.accumulate(p[order] * np.arange(p.size, 0, -1))
-    out = np.empty_like(p)
-    out[order] = np.minimum(adjusted, 1.0)
-    return out

@@ -14,7 +14,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from ..kernels import take
-from .views import final_estimator, kernel_families, kernel_views, learnt_weights, paired
+from .views import final_estimator, group_shares, kernel_families, kernel_groups, learnt_weights, paired
 
 __all__ = ["WeightStability", "weight_stability"]
 
@@ -39,6 +39,9 @@ class WeightStability:
         Coverage of the intervals.
     threshold : float
         Share of the weight above which a kernel counts as selected.
+    view_weights, view_reference : arrays of shape (r, v) and (v,), optional
+        Weights of the views, where they are not the sums of their kernels' weights: under ``norms.Grouped``, whose
+        groups are the views then.
     """
 
     weights: Array
@@ -50,6 +53,8 @@ class WeightStability:
     method: str
     level: float
     threshold: float
+    view_weights: Array | None = None
+    view_reference: Array | None = None
 
     @property
     def view_names(self) -> list[str]:
@@ -68,16 +73,16 @@ class WeightStability:
         return pd.DataFrame(head | self._summary(self.reference, self.weights, None))
 
     def by_view(self) -> Any:
-        """Return a table with one row per view: its kernels' weights summed up."""
+        """Return a table with one row per view: its own weight, or its kernels' weights summed up."""
         import pandas as pd
 
         names = self.view_names
         member = np.array([self.views == name for name in names], dtype=float)
         head = {"view": names, "kernels": member.sum(axis=1).astype(int)}
         any_kernel = (self.weights > self.threshold).astype(float) @ member.T > 0
-        return pd.DataFrame(
-            head | self._summary(self.reference @ member.T, self.weights @ member.T, any_kernel)
-        )
+        reference = self.reference @ member.T if self.view_reference is None else self.view_reference
+        weights = self.weights @ member.T if self.view_weights is None else self.view_weights
+        return pd.DataFrame(head | self._summary(reference, weights, any_kernel))
 
     def _summary(self, reference: Array, weights: Array, selected: Any) -> dict[str, Array]:
         tail = 50.0 * (1.0 - self.level)
@@ -131,7 +136,7 @@ def weight_stability(
     n_folds : int, default=5
         For ``folds``.
     views : sequence or function, optional
-        As for :func:`kernel_views`.
+        As for :func:`kernel_views`; by default the groups of the norm, where it has any.
     level : float, default=0.95
         Share of the refits within the intervals.
     threshold : float, default=1e-3
@@ -165,8 +170,8 @@ def weight_stability(
     refuse_matrices(model)
     X, y = paired(model, X, y)
     whole = model if hasattr(final_estimator(model), "weights_") else clone(model).fit(X, y)
-    reference = learnt_weights(whole)
-    refitted, scores = [], []
+    reference, of_kernel = learnt_weights(whole), kernel_groups(whole, views)
+    refitted, by_view, scores = [], [], []
     splits = list(_splits(method, n_refits, n_folds, y, is_classifier(model), random_state))
     for done, (train, test) in enumerate(splits):
         other = clone(model).fit(take(X, train), y[train])
@@ -177,12 +182,14 @@ def weight_stability(
                 "depend on the samples"
             )
         refitted.append(shares)
+        by_view.append(group_shares(other, of_kernel))
         scores.append(other.score(take(X, test), y[test]) if test.size else np.nan)
         if progress is not None:
             progress(done + 1, len(splits))
     return WeightStability(
         np.stack(refitted), reference, np.asarray(final_estimator(whole).kernel_names_, dtype=object),
-        kernel_views(whole, views), kernel_families(whole), np.array(scores), method, level, threshold,
+        of_kernel, kernel_families(whole), np.array(scores), method, level, threshold,
+        np.stack(by_view), group_shares(whole, of_kernel),
     )  # fmt: skip
 
 

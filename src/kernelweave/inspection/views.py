@@ -13,7 +13,16 @@ from ..estimators.fitted import is_precomputed
 from ..kernels import view_of
 from ..views import as_views, is_views, samples_and_targets
 
-__all__ = ["final_estimator", "kernel_families", "kernel_views", "learnt_weights", "paired", "transformed"]
+__all__ = [
+    "final_estimator",
+    "group_shares",
+    "kernel_families",
+    "kernel_groups",
+    "kernel_views",
+    "learnt_weights",
+    "paired",
+    "transformed",
+]
 
 
 def final_estimator(model: Any) -> Any:
@@ -84,6 +93,31 @@ def kernel_views(model: Any, views: Sequence[str] | Callable[[str], str] | None 
     if not isinstance(kernels, list):
         return np.array(names, dtype=object)
     return np.array([view_of(kernel) for kernel in kernels], dtype=object)
+
+
+def kernel_groups(model: Any, views: Sequence[str] | Callable[[str], str] | None = None) -> np.ndarray:
+    """Return the group of every kernel under a norm with groups; with any other norm its view, as ``kernel_views``."""
+    groups = getattr(final_estimator(model), "kernel_groups_", None)
+    return kernel_views(model, views) if groups is None or views is not None else np.asarray(groups)
+
+
+def group_shares(model: Any, of_kernel: np.ndarray) -> np.ndarray:
+    """Return the weights of groups of kernels as shares of their sum, in the order of their first kernels.
+
+    A group of the model's norm has the weight that the norm gives it (``view_weights_``), another the sum of its
+    kernels' weights.
+    """
+    estimator = final_estimator(model)
+    weights = np.atleast_2d(estimator.weights_)
+    known = getattr(estimator, "kernel_groups_", None)
+    own = estimator.view_weights_ if known is not None and np.array_equal(known, of_kernel) else {}
+    columns = [
+        np.broadcast_to(own[name], len(weights)) if name in own else weights[:, of_kernel == name].sum(axis=1)
+        for name in dict.fromkeys(of_kernel.tolist())
+    ]
+    sizes = np.stack(columns, axis=1)
+    totals = sizes.sum(axis=1, keepdims=True)
+    return np.divide(sizes, totals, out=np.zeros_like(sizes), where=totals > 0).mean(axis=0)
 
 
 def kernel_families(model: Any) -> np.ndarray:

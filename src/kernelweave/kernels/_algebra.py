@@ -7,6 +7,7 @@ from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, overload
 
 from ._kernel import Kernel, KernelSpec, Schema
+from ._parts import NamedParts
 
 __all__ = [
     "AllProducts",
@@ -20,10 +21,11 @@ __all__ = [
 ]
 
 
-class Stack(KernelSpec):
+class Stack(NamedParts):
     """Kernels side by side: what ``k1 + k2`` gives, and what a bank is made of.
 
-    Where all parts are plain kernels a stack has a length and can be indexed (a slice gives a stack).
+    Where all parts are plain kernels a stack has a length and can be indexed (a slice gives a stack).  Parameters of
+    its kernels have names for grid searches: ``kernels__0__width``, ``kernels__gaussian__width``.
 
     Parameters
     ----------

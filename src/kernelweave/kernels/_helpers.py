@@ -32,7 +32,7 @@ def identity(what: Any) -> Hashable:
     if isinstance(what, (tuple, list)):
         return tuple(identity(part) for part in what)
     if isinstance(what, Component) and type(what).__hash__ is object.__hash__:
-        parameters = sorted(what.get_params(deep=False).items())
+        parameters = sorted(what.everything().items())
         return type(what), tuple((name, identity(value)) for name, value in parameters)
     return Same(what)
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Hashable
-from typing import Any, overload
+from typing import Any, Self, overload
 
 import numpy as np
 
@@ -49,13 +50,36 @@ class Explicit(Wrapper):
         )
 
 
-class Nystroem(Explicit, registered_as="nystroem"):
+class _Ranked(KernelSpec):
+    """A parameter ``rank`` that is kept as ``n_landmarks``: ``rank(n_columns)`` is a method of every kernel."""
+
+    n_landmarks: int | None
+
+    @classmethod
+    def _get_param_names(cls) -> list[str]:
+        return [name for name in super()._get_param_names() if name != "rank"]
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters."""
+        return super().get_params(deep=deep) | {"rank": self.n_landmarks}
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters; ``n_landmarks`` is the old name of ``rank``."""
+        if "n_landmarks" in params:
+            warnings.warn("n_landmarks of nystroem is called rank now", FutureWarning, stacklevel=2)
+            params["rank"] = params.pop("n_landmarks")
+        if "rank" in params:
+            self.n_landmarks = params.pop("rank")
+        return super().set_params(**params) if params else self
+
+
+class Nystroem(_Ranked, Explicit, registered_as="nystroem"):
     """The Nystroem approximation of a kernel; see :func:`nystroem`.
 
     Parameters
     ----------
     kernel : Kernel
-    n_landmarks : int or None
+    rank : int or None
     random_state : int, RandomState or None
     landmarks, root : settled by :meth:`resolve`
         The drawn samples, and the inverse square root of their kernel matrix.
@@ -63,10 +87,12 @@ class Nystroem(Explicit, registered_as="nystroem"):
     error : float or None
     """
 
+    settled = ("landmarks", "root")
+
     def __init__(
         self,
         kernel: Kernel,
-        n_landmarks: int | None = 100,
+        rank: int | None = 100,
         random_state: Any = 0,
         landmarks: Any = None,
         root: np.ndarray | None = None,
@@ -74,7 +100,7 @@ class Nystroem(Explicit, registered_as="nystroem"):
         error: float | None = None,
     ) -> None:
         self.kernel = kernel
-        self.n_landmarks = n_landmarks
+        self.n_landmarks = rank
         self.random_state = random_state
         self.landmarks = landmarks
         self.root = root
@@ -122,19 +148,19 @@ class Nystroem(Explicit, registered_as="nystroem"):
         return [self._like(kernel, self.landmarks, self.root)]
 
 
-class NystroemOf(KernelSpec):
+class NystroemOf(_Ranked):
     """The approximations of kernels that are only known with the features."""
 
     def __init__(
         self,
         kernels: Any,
-        n_landmarks: int | None = 100,
+        rank: int | None = 100,
         random_state: Any = 0,
         sampling: str = "uniform",
         error: float | None = None,
     ) -> None:
         self.kernels = kernels
-        self.n_landmarks = n_landmarks
+        self.n_landmarks = rank
         self.random_state = random_state
         self.sampling = sampling
         self.error = error

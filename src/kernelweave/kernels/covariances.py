@@ -24,6 +24,7 @@ class _OfEuclidean(OfDistance):
 
     decay = False
     accepts_sparse = True
+    for_tables = False  # the command line's few words leave no room for nu and alpha
 
     @property
     def _distance_key(self) -> Hashable:

@@ -39,6 +39,7 @@ class FromDistance(NumericKernel, registered_as="from_distance"):
     """
 
     decay = True
+    settled = ("scale",)
 
     def __init__(
         self,

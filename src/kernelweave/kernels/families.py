@@ -8,6 +8,7 @@ from typing import Any
 
 from ._algebra import Stack, as_spec
 from ._kernel import Kernel, KernelSpec, Schema
+from ._parts import NamedParts
 from ._selection import describe, pick, plain_columns
 from .columns import OnColumns
 
@@ -23,8 +24,10 @@ def kernels_without_columns(families: tuple[Any, ...], schema: Schema, what: str
     return kernels
 
 
-class PerFeature(KernelSpec):
+class PerFeature(NamedParts):
     """Every kernel of some families on every single feature; see :func:`per_feature`."""
+
+    _sequence = "families"
 
     def __init__(self, families: Any = (), columns: Any = None) -> None:
         self.families = families
@@ -52,8 +55,10 @@ class PerFeature(KernelSpec):
         )
 
 
-class PerView(KernelSpec):
+class PerView(NamedParts):
     """Every kernel of some families on every view, a group of columns; see :func:`per_view`."""
+
+    _sequence = "families"
 
     def __init__(self, views: Any, families: Any = ()) -> None:
         self.views = views

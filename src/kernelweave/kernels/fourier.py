@@ -7,6 +7,7 @@ from typing import Any, overload
 
 import numpy as np
 
+from .._components import check_switch
 from .._numerics.namespace import as_like, namespace
 from ._algebra import Stack
 from ._numeric import Number, Numbers, checked_number, family_of, readable
@@ -30,6 +31,8 @@ class RandomFourier(Explicit, registered_as="random_fourier"):
     random_state : int, RandomState or None
     frequencies : array, settled by :meth:`resolve`
     """
+
+    settled = ("frequencies",)
 
     def __init__(
         self,
@@ -130,6 +133,7 @@ def random_fourier(
     True
     """
     _checked_even(n_features)
+    check_switch("relative", relative)
 
     def make(width: float) -> RandomFourier:
         checked_number(width, "the width of a random_fourier kernel")

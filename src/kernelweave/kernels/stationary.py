@@ -8,6 +8,7 @@ from typing import Any, overload
 import numpy as np
 from scipy.sparse import issparse
 
+from .._components import check_switch
 from ._algebra import Stack
 from ._distances import cityblock, sqeuclidean
 from ._helpers import take
@@ -30,6 +31,8 @@ class OfDistance(NumericKernel):
 
     decay = True
     for_tables = True
+
+    settled = ("scale",)
 
     def __init__(self, width: float = 1.0, relative: bool = False, scale: float | None = None) -> None:
         self.width = width
@@ -70,6 +73,7 @@ class OfDistance(NumericKernel):
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OfDistance:
         """Return the kernel with the median distance of (at most 1000 of) the samples filled in."""
+        check_switch("relative", self.relative)
         if self.settled:
             return self
         shared = {} if shared is None else shared
@@ -172,6 +176,8 @@ def gaussian(widths: Number | Numbers = 1.0, relative: bool = False) -> Gaussian
     'gaussian(width=0.5 x median)'
     """
 
+    check_switch("relative", relative)
+
     def make(width: float) -> Gaussian:
         checked_number(width, "the width of a gaussian kernel")
         return Gaussian(width, relative)
@@ -193,6 +199,8 @@ def laplacian(widths: Number | Numbers = 1.0, relative: bool = False) -> Laplaci
     >>> kw.laplacian(2.0)(np.array([[0.0, 0.0]]), np.array([[1.0, 1.0]])).round(3)
     array([[0.368]])
     """
+
+    check_switch("relative", relative)
 
     def make(width: float) -> Laplacian:
         checked_number(width, "the width of a laplacian kernel")

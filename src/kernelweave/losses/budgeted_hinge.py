@@ -184,7 +184,8 @@ class BudgetedHinge(Hinge, registered_as="budgeted_hinge"):
         budget = self.dual_budget(y, c)
         assert budget is not None
         free = budget.free if self.base > 0 else None
-        return y * project_box_budget(y * beta, c, budget.limit, free, y if zero_sum else None)
+        inside = project_box_budget(y * beta, c, budget.limit, free, y if zero_sum else None)
+        return y * np.clip(inside, 0.0, c)  # rounding can leave it a bit outside
 
     def _intercept(self, y: Array, f: Array, c: Array) -> float:
         plain = super()._intercept(y, f, c)

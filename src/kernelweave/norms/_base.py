@@ -7,7 +7,7 @@ maximum over d).  With ``s_j = beta' K_j beta`` the dual pays ``conjugate(s) = m
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from typing import ClassVar, NamedTuple
 
 import numpy as np
@@ -18,10 +18,15 @@ from .._numerics.barrier import Boundary
 
 Array = NDArray[np.float64]
 
-__all__ = ["Array", "Lowest", "Norm", "registry"]
+__all__ = ["Array", "Lowest", "Norm", "is_number", "registry"]
 
 
 registry: Registry[Norm] = Registry("norm", "kernelweave.norms")
+
+
+def is_number(value: object) -> bool:
+    """Whether a parameter is a real number, and not a truth value."""
+    return isinstance(value, int | float | np.number) and not isinstance(value, bool)
 
 
 class Lowest(NamedTuple):
@@ -100,8 +105,17 @@ class Norm(Component):
         """Weights of the groups, in the order of ``group_names``."""
         raise NotImplementedError
 
-    def with_names(self, names: Sequence[str], views: Sequence[str] | None) -> Norm:
-        """Return a norm that knows what the kernels are called, and the view of each; None for bare matrices."""
+    def kernel_groups(self, m: int) -> list[str | None]:
+        """Name of every kernel's group; None for a kernel in no group."""
+        return [None] * m
+
+    def with_names(
+        self, names: Sequence[str], views: Sequence[str] | None, held: Collection[int] = ()
+    ) -> Norm:
+        """Return a norm that knows what the kernels are called, and the view of each; None for bare matrices.
+
+        The kernels in ``held`` are not its own: their weights are given.
+        """
         return self
 
     def for_kernels(self, m: int) -> Norm:

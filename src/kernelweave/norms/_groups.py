@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import operator
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from typing import Any
 
 from .._components import nearest
@@ -15,7 +16,9 @@ FORMS = (
 )
 
 
-def group_labels(groups: Any, names: Sequence[str], views: Sequence[str] | None) -> list[str]:
+def group_labels(
+    groups: Any, names: Sequence[str], views: Sequence[str] | None, held: Collection[int] = ()
+) -> list[str]:
     """Return the name of every kernel's group.
 
     Parameters
@@ -26,6 +29,8 @@ def group_labels(groups: Any, names: Sequence[str], views: Sequence[str] | None)
         Names of the kernels.
     views : sequence of m str or None
         Views of the kernels; None where they are not known (a bare problem, without an estimator).
+    held : collection of int
+        Kernels that always count: a mapping must not name them.
     """
     if isinstance(groups, str):
         if groups != "views":
@@ -37,7 +42,7 @@ def group_labels(groups: Any, names: Sequence[str], views: Sequence[str] | None)
             )
         return [str(view) for view in views]
     if isinstance(groups, Mapping):
-        return _of_mapping(groups, names)
+        return _of_mapping(groups, names, held)
     try:
         labels = [str(group) for group in groups]
     except TypeError:
@@ -47,18 +52,34 @@ def group_labels(groups: Any, names: Sequence[str], views: Sequence[str] | None)
     return labels
 
 
-def _of_mapping(groups: Mapping[Any, Any], names: Sequence[str]) -> list[str]:
+def _of_mapping(groups: Mapping[Any, Any], names: Sequence[str], held: Collection[int]) -> list[str]:
+    if not groups:
+        raise ValueError("groups names no group: without groups take norm='l1', or a number p")
     labels: list[str | None] = [None] * len(names)
     for group, members in groups.items():
-        for member in [members] if isinstance(members, str | int) else members:
+        for member in _members(members, group):
             j = _number(member, names, group)
+            if j in held:
+                raise ValueError(
+                    f"kernel {names[j]!r} always counts (kernels.always), so that it is in no group: leave it out of "
+                    f"{str(group)!r}"
+                )
             if labels[j] is not None and labels[j] != str(group):
                 raise ValueError(
                     f"kernel {names[j]!r} is in the groups {labels[j]!r} and {str(group)!r}: put it into the bank "
-                    "twice, and each of the two into one group"
+                    "twice, under two names (.named), and each of the two into one group"
                 )
             labels[j] = str(group)
     return [names[j] if label is None else label for j, label in enumerate(labels)]
+
+
+def _members(members: Any, group: Any) -> list[Any]:
+    """Kernels of a group, of which there is at least one."""
+    several = isinstance(members, Iterable) and not isinstance(members, str)
+    made = list(members) if several else [members]
+    if not made:
+        raise ValueError(f"group {group!r} has no kernels: leave it out")
+    return made
 
 
 def _number(member: Any, names: Sequence[str], group: Any) -> int:
@@ -70,8 +91,8 @@ def _number(member: Any, names: Sequence[str], group: Any) -> int:
             )
         return list(names).index(member)
     try:
-        j = int(member)
-    except (TypeError, ValueError):
+        j = operator.index(member)
+    except TypeError:
         raise ValueError(f"group {group!r} has {member!r}, which is no kernel's name or number") from None
     if not 0 <= j < len(names):
         raise ValueError(f"group {group!r} has kernel {j}, but there are {len(names)}, counted from 0")

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from .._numerics.scalar import monotone_root
-from ._base import Array, Norm
+from ._base import Array, Norm, is_number
 from .lp import Block
 
 __all__ = ["Elastic"]
@@ -44,16 +44,16 @@ class Elastic(Norm, registered_as="elastic"):
 
     @property
     def l1_term(self) -> float:  # type: ignore[override]
-        return float(self.alpha)
+        return self.alpha
 
     @property
     def label(self) -> str:
-        return f"elastic({self.alpha:g})"
+        return f"elastic({self.alpha})"
 
     def check(self, m: int) -> None:
-        if not (np.isfinite(self.alpha) and self.alpha >= 0):
+        if not (is_number(self.alpha) and 0.0 <= self.alpha < np.inf):
             raise ValueError(f"alpha of Elastic must be a finite number >= 0, got {self.alpha!r}")
-        if self.r is not None and not 1.0 < self.r <= 2.0:
+        if self.r is not None and not (is_number(self.r) and 1.0 < self.r <= 2.0):
             raise ValueError(f"r of Elastic must be in (1, 2] or None, got {self.r!r}")
 
     def for_kernels(self, m: int) -> Norm:

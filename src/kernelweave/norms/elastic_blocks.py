@@ -6,7 +6,7 @@ import numpy as np
 
 from .._numerics.barrier import Boundary
 from .._numerics.scalar import monotone_root
-from ._base import Array, Norm
+from ._base import Array, Norm, is_number
 
 __all__ = ["ElasticBlocks"]
 
@@ -32,7 +32,6 @@ class ElasticBlocks(Norm, registered_as="elastic_blocks"):
 
     analytic = True
     smooth_conjugate = True
-    smooth_on_blocks = True
     constrained = True
 
     def __init__(self, mix: float = 0.5) -> None:
@@ -43,8 +42,7 @@ class ElasticBlocks(Norm, registered_as="elastic_blocks"):
         return f"elastic blocks({self.mix:g})"
 
     def check(self, m: int) -> None:
-        number = isinstance(self.mix, int | float | np.number) and not isinstance(self.mix, bool)
-        if not (number and 0.0 < self.mix < 1.0):
+        if not (is_number(self.mix) and 0.0 < self.mix < 1.0):
             raise ValueError(
                 f"ElasticBlocks needs 0 < mix < 1, got {self.mix!r}; mix = 1 is norm='l1', mix = 0 is norm=np.inf"
             )

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ._base import Array, Lowest, Norm
+from .fixed import Fixed
 
 __all__ = ["FixedParts"]
 
@@ -105,10 +106,10 @@ class FixedParts(Norm):
             )
         self.norm.check(m - len(self.given))
 
-    def with_names(self, names: Sequence[str], views: Sequence[str] | None) -> Norm:
-        at = self.learnt(len(names))
-        own = None if views is None else [views[j] for j in at]
-        return FixedParts(self.norm.with_names([names[j] for j in at], own), self.given)
+    def with_names(
+        self, names: Sequence[str], views: Sequence[str] | None, held: Collection[int] = ()
+    ) -> Norm:
+        return FixedParts(self.norm.with_names(names, views, tuple(self.given)), self.given)
 
     @property
     def group_names(self) -> tuple[str, ...]:  # type: ignore[override]
@@ -117,8 +118,23 @@ class FixedParts(Norm):
     def group_weights(self, weights: Array) -> Array:
         return self.norm.group_weights(weights[self.learnt(weights.size)])
 
+    def kernel_groups(self, m: int) -> list[str | None]:
+        groups: list[str | None] = [None] * m
+        for j, group in zip(self.learnt(m), self.norm.kernel_groups(m - len(self.given)), strict=True):
+            groups[j] = group
+        return groups
+
     def for_kernels(self, m: int) -> Norm:
         return FixedParts(self.norm.for_kernels(m - len(self.given)), self.given)
+
+    def restricted(self, kernels: NDArray[np.intp]) -> Norm:
+        given = {i: self.given[int(j)] for i, j in enumerate(kernels) if int(j) in self.given}
+        if len(given) == len(kernels):
+            return Fixed(np.array(list(given.values())))
+        # the norm counts its kernels without those that are given
+        own = [int(j) - sum(held < j for held in self.given) for j in kernels if int(j) not in self.given]
+        norm = self.norm.restricted(np.array(own, dtype=np.intp))
+        return FixedParts(norm, given) if given else norm
 
     def settle(self, mean_kernel_value: Callable[[], float]) -> Norm:
         return FixedParts(self.norm.settle(mean_kernel_value), self.given)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from copy import copy
 from typing import Any
 
@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._numerics.barrier import Boundary
 from .._numerics.grouped import grouped_boundary, project_grouped, prox_grouped
-from ._base import Array, Norm
+from ._base import Array, Norm, is_number
 from ._groups import group_labels
 from .l1 import L1
 from .lp import Lp
@@ -31,7 +31,8 @@ class Grouped(Norm, registered_as="grouped"):
         Kloft's exponents p between the groups and q within them.
     groups : "views", mapping or sequence
         ``"views"``: kernels on the same columns are a group.  A mapping from a group's name to its kernels, by name or
-        number; kernels that it leaves out are groups of their own.  A sequence: the group of every kernel.
+        number (counted from 0 in the bank); kernels that it leaves out are groups of their own.  A sequence: the group
+        of every kernel.
 
     Examples
     --------
@@ -95,8 +96,11 @@ class Grouped(Norm, registered_as="grouped"):
                 )
         self.for_kernels(m)
 
-    def with_names(self, names: Sequence[str], views: Sequence[str] | None) -> Norm:
-        return self._bound(group_labels(self.groups, names, views))
+    def with_names(
+        self, names: Sequence[str], views: Sequence[str] | None, held: Collection[int] = ()
+    ) -> Norm:
+        labels = group_labels(self.groups, names, views, held)
+        return self._bound([label for j, label in enumerate(labels) if j not in held])
 
     def for_kernels(self, m: int) -> Norm:
         if self.labels is None:
@@ -104,6 +108,12 @@ class Grouped(Norm, registered_as="grouped"):
         if self.labels.size != m:
             raise ValueError(f"the groups are of {self.labels.size} kernels, the bank has {m}")
         return self
+
+    def kernel_groups(self, m: int) -> list[str | None]:
+        settled = self.for_kernels(m)
+        assert isinstance(settled, Grouped)
+        assert settled.labels is not None
+        return [settled.group_names[g] for g in settled.labels]
 
     def restricted(self, kernels: NDArray[np.intp]) -> Norm:
         if self.labels is None:
@@ -202,8 +212,7 @@ class Grouped(Norm, registered_as="grouped"):
 def _exponent(value: Any) -> float:
     if isinstance(value, str):
         return 1.0 if value == "l1" else np.nan
-    number = isinstance(value, int | float | np.number) and not isinstance(value, bool)
-    return float(value) if number else np.nan
+    return float(value) if is_number(value) else np.nan
 
 
 def _of_exponent(p: float) -> Norm:

@@ -26,7 +26,7 @@ KEPT = (
     "kernelweave.cluster.workers.ClusterCost",
     "kernelweave.crowd.CrowdLabels",
     "kernelweave.estimators._deviation.Spread",
-    "kernelweave.persistence._tables.SavedTable",
+    "kernelweave._estimating.tables.SavedTable",
     "kernelweave.problems.certificate.Certificate",
     "kernelweave.views.holder.Views",
     "kernelweave.views.known.KnownViews",
@@ -48,19 +48,37 @@ SKLEARN = (
     "sklearn.compose._column_transformer.ColumnTransformer",
     "sklearn.compose._column_transformer._RemainderColsList",
     "sklearn.compose._target.TransformedTargetRegressor",
+    "sklearn.decomposition._incremental_pca.IncrementalPCA",
     "sklearn.decomposition._pca.PCA",
+    "sklearn.decomposition._truncated_svd.TruncatedSVD",
+    "sklearn.feature_selection._univariate_selection.GenericUnivariateSelect",
+    "sklearn.feature_selection._univariate_selection.SelectFdr",
+    "sklearn.feature_selection._univariate_selection.SelectFpr",
+    "sklearn.feature_selection._univariate_selection.SelectFwe",
+    "sklearn.feature_selection._univariate_selection.SelectKBest",
+    "sklearn.feature_selection._univariate_selection.SelectPercentile",
     "sklearn.feature_selection._variance_threshold.VarianceThreshold",
     "sklearn.impute._base.MissingIndicator",
     "sklearn.impute._base.SimpleImputer",
+    "sklearn.impute._knn.KNNImputer",
     "sklearn.isotonic.IsotonicRegression",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.metrics._scorer._Scorer",
+    "sklearn.model_selection._search.GridSearchCV",
+    "sklearn.model_selection._search.RandomizedSearchCV",
     "sklearn.model_selection._split.GroupKFold",
     "sklearn.model_selection._split.KFold",
+    "sklearn.model_selection._split.LeaveOneOut",
+    "sklearn.model_selection._split.ShuffleSplit",
     "sklearn.model_selection._split.StratifiedGroupKFold",
     "sklearn.model_selection._split.StratifiedKFold",
+    "sklearn.model_selection._split.StratifiedShuffleSplit",
+    "sklearn.model_selection._split.TimeSeriesSplit",
     "sklearn.multiclass.OneVsOneClassifier",
     "sklearn.multiclass.OneVsRestClassifier",
     "sklearn.pipeline.FeatureUnion",
     "sklearn.pipeline.Pipeline",
+    "sklearn.preprocessing._data.Binarizer",
     "sklearn.preprocessing._data.MaxAbsScaler",
     "sklearn.preprocessing._data.MinMaxScaler",
     "sklearn.preprocessing._data.Normalizer",
@@ -68,12 +86,46 @@ SKLEARN = (
     "sklearn.preprocessing._data.QuantileTransformer",
     "sklearn.preprocessing._data.RobustScaler",
     "sklearn.preprocessing._data.StandardScaler",
+    "sklearn.preprocessing._discretization.KBinsDiscretizer",
     "sklearn.preprocessing._encoders.OneHotEncoder",
     "sklearn.preprocessing._encoders.OrdinalEncoder",
     "sklearn.preprocessing._function_transformer.FunctionTransformer",
     "sklearn.preprocessing._label.LabelBinarizer",
     "sklearn.preprocessing._label.LabelEncoder",
+    "sklearn.preprocessing._polynomial.PolynomialFeatures",
+    "sklearn.preprocessing._polynomial.SplineTransformer",
+    # the curves of SplineTransformer; their lengths are checked
+    "scipy.interpolate._bsplines.BSpline",
 )
+#: functions that transformers and searches of scikit-learn keep: pure ones, by their whole names; no others
+FUNCTIONS = (
+    *(
+        f"sklearn.feature_selection._univariate_selection.{name}"
+        for name in ("chi2", "f_classif", "f_regression", "r_regression")
+    ),
+    "sklearn.feature_selection._mutual_info.mutual_info_classif",
+    "sklearn.feature_selection._mutual_info.mutual_info_regression",
+    *(
+        f"sklearn.metrics._classification.{name}"
+        for name in (
+            "accuracy_score", "balanced_accuracy_score", "f1_score", "log_loss", "matthews_corrcoef",
+            "precision_score", "recall_score",
+        )
+    ),
+    "sklearn.metrics._classification.brier_score_loss",
+    "sklearn.metrics._ranking.average_precision_score",
+    "sklearn.metrics._ranking.roc_auc_score",
+    *(
+        f"sklearn.metrics._regression.{name}"
+        for name in (
+            "explained_variance_score", "max_error", "mean_absolute_error", "mean_squared_error",
+            "median_absolute_error", "r2_score", "root_mean_squared_error",
+        )
+    ),
+    # how scipy's splines make arrays
+    "scipy._lib.array_api_compat.numpy._aliases.asarray",
+    "scipy._external.array_api_compat.numpy._aliases.asarray",
+)  # fmt: skip
 SCALARS = (
     *(f"numpy.{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
     "numpy.float16",
@@ -86,7 +138,7 @@ SCALARS = (
 SPARSE = tuple(
     f"scipy.sparse._{kind}.{kind}_{what}" for kind in ("csr", "csc", "coo") for what in ("matrix", "array")
 )
-#: what every node of the description may be, beside the objects; functions and methods have nodes that are not here
+#: what every node of the description may be, beside the objects; methods have nodes that are not here
 PARTS = {
     "DictNode": ("builtins.dict",),
     "ListNode": ("builtins.list",),
@@ -99,6 +151,8 @@ PARTS = {
     # no bool: a dictionary with truth values as keys does not survive JSON
     "TypeNode": ("builtins.float", "builtins.int", "builtins.str", *(s for s in SCALARS if "bool" not in s)),
     "SparseMatrixNode": SPARSE,
+    "MaskedArrayNode": ("numpy.ma.MaskedArray",),
+    "FunctionNode": FUNCTIONS,
 }
 
 

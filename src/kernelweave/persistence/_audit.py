@@ -146,6 +146,22 @@ class _Walk:
     def _type(self, node: Any, where: str) -> Iterator[Finding]:
         return iter(())
 
+    def _function(self, node: Any, where: str) -> Iterator[Finding]:
+        """A function is its name, and that is on the list."""
+        if node.get("content") is not None:
+            yield Finding(where, "a function with something in it", why="")
+
+    def _maskedarray(self, node: Any, where: str) -> Iterator[Finding]:
+        content = node.get("content")
+        if not isinstance(content, dict) or set(content) != {"data", "mask"}:
+            yield Finding(where, "a masked array without values and a mask", why="")
+            return
+        for part, value in content.items():
+            if not isinstance(value, dict) or value.get("__loader__") != "NdArrayNode":
+                yield Finding(f"{where}.{part}", "no array", why="")
+            else:
+                yield from self.nodes(value, f"{where}.{part}")
+
     def _slice(self, node: Any, where: str) -> Iterator[Finding]:
         content = node.get("content")
         ends = [content.get(end) for end in ("start", "stop", "step")] if isinstance(content, dict) else [""]

@@ -25,6 +25,7 @@ MOVED = {
     "kernelweave.estimators.spectrum.Shift": "kernelweave.similarity.transformers.Shift",
     "kernelweave.estimators.spectrum.SimilarityFeatures": "kernelweave.similarity.transformers.SimilarityFeatures",
     "kernelweave.estimators.spectrum.Square": "kernelweave.similarity.transformers.Square",
+    "kernelweave.persistence._tables.SavedTable": "kernelweave._estimating.tables.SavedTable",
     "kernelweave.problems.similarity.DualPoint": "kernelweave.similarity.points.DualPoint",
     "kernelweave.problems.similarity.SimilarityCertificate": "kernelweave.similarity.points.SimilarityCertificate",
     "kernelweave.problems.similarity_losses.AbsoluteLoss": "kernelweave.similarity.losses.absolute.AbsoluteLoss",

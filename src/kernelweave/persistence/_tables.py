@@ -8,71 +8,10 @@ from typing import Any
 
 import numpy as np
 
+from .._estimating.tables import SavedTable, is_frame
 from ._powers import DROPPED
 
-__all__ = ["SavedTable", "with_frames", "without_frames"]
-
-
-class SavedTable:
-    """Columns of a data frame: their labels, their kind and their values.  The index is not kept."""
-
-    def __init__(self, labels: list[Any], kinds: list[str], values: list[Any], rows: int) -> None:
-        self.labels, self.kinds, self.values, self.rows = labels, kinds, values, rows
-
-    @classmethod
-    def of(cls, frame: Any) -> SavedTable:
-        """Take a data frame apart."""
-        kinds, values = [], []
-        for position, label in enumerate(frame.columns):
-            kind, value = _take_apart(frame.iloc[:, position], label)
-            kinds.append(kind)
-            values.append(value)
-        labels = [label.item() if isinstance(label, np.generic) else label for label in frame.columns]
-        return cls(labels, kinds, values, len(frame))
-
-    def frame(self) -> Any:
-        """Put the data frame together again."""
-        import pandas as pd
-
-        columns = [
-            pd.Series(_put_together(kind, value)) for kind, value in zip(self.kinds, self.values, strict=True)
-        ]
-        if not columns:
-            return pd.DataFrame(index=range(self.rows))
-        frame = pd.concat(columns, axis=1)
-        frame.columns = self.labels
-        return frame
-
-
-def _take_apart(column: Any, label: Any) -> tuple[str, Any]:
-    import pandas as pd
-
-    if isinstance(column.dtype, pd.CategoricalDtype):
-        entries = column.cat.categories.to_numpy(dtype=object)
-        return "category", [entries, column.cat.codes.to_numpy(), bool(column.cat.ordered)]
-    if isinstance(column.dtype, np.dtype) and column.dtype.kind in "fiub":
-        return "numbers", column.to_numpy()
-    if column.dtype.kind in "OUST" or isinstance(column.dtype, pd.StringDtype):
-        plain = [value.item() if isinstance(value, np.generic) else value for value in column]
-        odd = [value for value in plain if not (value is None or isinstance(value, str | int | float | bool))]
-        odd = [value for value in odd if value is not pd.NA]
-        if not odd:
-            entries = np.empty(len(plain), dtype=object)
-            entries[:] = [None if value is pd.NA else value for value in plain]
-            return ("str" if isinstance(column.dtype, pd.StringDtype) else "object"), entries
-        raise TypeError(f"column {label!r} of a table holds a {type(odd[0]).__name__}")
-    raise TypeError(f"column {label!r} of a table is of the kind {column.dtype}")
-
-
-def _put_together(kind: str, value: Any) -> Any:
-    import pandas as pd
-
-    if kind == "category":
-        entries, codes, ordered = value
-        return pd.Categorical.from_codes(codes, pd.Index(list(entries)), ordered=ordered)
-    if kind == "str":
-        return pd.array(list(value), dtype="str" if int(pd.__version__.split(".")[0]) >= 3 else object)
-    return value
+__all__ = ["with_frames", "without_frames"]
 
 
 def without_frames(what: Any) -> Any:
@@ -80,16 +19,12 @@ def without_frames(what: Any) -> Any:
 
     The originals are not touched.
     """
-    return _Walk(lambda x: SavedTable.of(x) if _is_frame(x) else x, DROPPED).of(what)
+    return _Walk(lambda x: SavedTable.of(x) if is_frame(x) else x, DROPPED).of(what)
 
 
 def with_frames(what: Any) -> Any:
     """Undo :func:`without_frames`."""
     return _Walk(lambda x: x.frame() if isinstance(x, SavedTable) else x).of(what)
-
-
-def _is_frame(what: Any) -> bool:
-    return hasattr(what, "iloc") and getattr(what, "ndim", 0) == 2
 
 
 class _Walk:

@@ -31,13 +31,20 @@ def methods_for(model: Any, fitted: Any, classify: bool) -> list[Method]:
     """Return the model (without steps before it), simpler methods on the same kernels, and one without features."""
     dummy: Any = DummyClassifier(strategy="most_frequent") if classify else DummyRegressor()
     about = "always the most frequent class" if classify else "always the mean of the training targets"
-    simpler = _for_classes(model, fitted) if classify else _for_numbers(model)
+    simpler = _for_classes(model, fitted) if classify else _for_numbers(model, fitted)
     return [Method(MODEL, "", model), *simpler, Method(BASELINE[classify], about, dummy, blind=True)]
 
 
-def _for_numbers(model: Any) -> list[Method]:
+def _has_fixed_parts(fitted: Any) -> bool:
+    """Whether some kernels always count (``kernels.always``): rules that weigh all kernels refuse those."""
+    return any(kernel.always is not None for kernel in getattr(fitted, "kernels_", None) or [])
+
+
+def _for_numbers(model: Any, fitted: Any) -> list[Method]:
     from ..estimators import MeanKernelRidgeRegressor
 
+    if _has_fixed_parts(fitted):
+        return [_mean_kernel(model, "all kernels with the same weight")]
     ridge = MeanKernelRidgeRegressor(model.kernels, missing=getattr(model, "missing", "error"))
     return [
         _mean_kernel(model, "all kernels with the same weight"),
@@ -46,17 +53,20 @@ def _for_numbers(model: Any) -> list[Method]:
 
 
 def _for_classes(model: Any, fitted: Any) -> list[Method]:
-    from ..estimators import BestKernelClassifier, MeanKernelClassifier
+    from ..estimators import BestKernelClassifier, MeanKernelClassifier, MKLClassifier
     from ..estimators.noisy import NoisyLabelMKLClassifier
 
     C = float(np.mean(fitted.C_))
+    fixed = _has_fixed_parts(fitted)
     if isinstance(model, NoisyLabelMKLClassifier):
         about = f"SVM with all kernels weighted alike, at the model's C = {C:.3g}"
-        mean = Method(
-            "mean kernel", about, MeanKernelClassifier(model.kernels, C=C, class_weight=model.class_weight)
-        )
+        options = {"C": C, "class_weight": model.class_weight}
+        plain = MKLClassifier(model.kernels, norm="uniform", **options) if fixed else None
+        mean = Method("mean kernel", about, plain or MeanKernelClassifier(model.kernels, **options))
     else:
         mean = _mean_kernel(model, "all kernels weighted alike")
+    if fixed:
+        return [mean]
     best = BestKernelClassifier(
         model.kernels, C=C, class_weight=model.class_weight, missing=getattr(model, "missing", "error")
     )

@@ -11,9 +11,9 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
 
-from ..inspection import WeightStability, contributions, final_estimator, kernel_families, kernel_views
+from ..inspection import WeightStability, contributions, final_estimator, kernel_families
 from ..inspection.permutation import test_views
-from ..inspection.views import learnt_weights
+from ..inspection.views import group_shares, kernel_groups, learnt_weights
 from ..kernels import take
 from ..persistence import cleared
 from ._measures import REGRESSION, Measure, Measured, classification, confusion, measured
@@ -181,15 +181,14 @@ def refit(
     splits = folds_of(y, classify, n_folds, n_repeats, random_state, groups)
     kinds: Sequence[Measure] = classification(classes) if classify else REGRESSION
     steps, bare = parted(model)
-    loop = _Loop(
-        steps, methods_for(bare, last, classify), kinds, X, y, splits, n_repeats, groups, kernel_views(fitted)
-    )
+    views = kernel_groups(fitted)
+    loop = _Loop(steps, methods_for(bare, last, classify), kinds, X, y, splits, n_repeats, groups, views)
     loop.run(progress)
     weights, scores = np.stack(loop.weights), loop.scores[0][kinds[0].name]
     names = np.asarray(last.kernel_names_, dtype=object)
     stability = WeightStability(
-        weights, learnt_weights(fitted), names, kernel_views(fitted), kernel_families(fitted), np.array(scores),
-        "folds", 0.95, 1e-3,
+        weights, learnt_weights(fitted), names, views, kernel_families(fitted), np.array(scores),
+        "folds", 0.95, 1e-3, np.stack(loop.view_weights), group_shares(fitted, views),
     )  # fmt: skip
     return Refits(
         y, splits, n_repeats, loop.outcomes(), kinds, stability, loop.choices, chooses_by_folds(model),
@@ -208,6 +207,7 @@ class _Loop:
         self.methods, self.kinds, self.X, self.y, self.splits = methods, kinds, X, y, splits
         self.rounds, self.groups, self.views = rounds, None if groups is None else np.asarray(groups), views
         self.weights: list[Array] = []
+        self.view_weights: list[Array] = []
         self.choices: list[Choice] = []
         self.parts: list[Any] = []
         self.scores: list[dict[str, list[float]]] = [{kind.name: [] for kind in kinds} for _ in methods]
@@ -254,6 +254,7 @@ class _Loop:
     def _keep_model(self, other: Any, held_out: Any, round_: int, test: NDArray[np.intp]) -> None:
         last = final_estimator(other)
         self.weights.append(learnt_weights(other))
+        self.view_weights.append(group_shares(other, self.views))
         norm = getattr(last, "norm_", last.norm)
         label = getattr(norm, "label", None) or str(norm)
         self.choices.append(Choice(float(np.mean(last.C_)), label))

@@ -12,10 +12,10 @@ from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
-from .._components import fill_in_parameters, nearest
+from .._components import check_switch, fill_in_parameters, nearest
 from .._estimating import (
+    PlainState,
     TimeShares,
-    check_switch,
     check_two_classes,
     class_columns,
     constant_prediction,
@@ -41,7 +41,7 @@ __all__ = ["SimilarityClassifier"]
 LEARNED_ONLY: dict[str, Any] = {"loss": "frobenius", "rho": "auto", "solver": None}
 
 
-class SimilarityClassifier(ClassifierMixin, BaseEstimator):
+class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
     """Learn a kernel from one or several indefinite similarities, and an SVM on it.
 
     ``docs/similarities.md`` says what the methods do, what is known about them, and when to use which.

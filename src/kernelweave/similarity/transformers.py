@@ -8,7 +8,8 @@ import numpy as np
 from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
-from .._estimating import check_switch, unchanged_where_it_raises
+from .._components import check_switch
+from .._estimating import unchanged_where_it_raises
 from .matrices import positive_scale, symmetrised
 from .new_rows import classical, smooth, spectrum_kernel
 

@@ -86,6 +86,12 @@ REQUIREMENTS = {
         lambda norm: norm.r is not None and 1.0 <= norm.r <= 2.0 and norm.l1_term is None,
         "a number p >= 1",
     ),
+    "block step": Requirement(
+        "norm",
+        "a (2, r) block norm with 1 <= r <= 2, elastic or not",
+        lambda norm: norm.l1_term is not None or (norm.r is not None and 1.0 <= norm.r <= 2.0),
+        "a number p >= 1",
+    ),
     "joint loss": Requirement(
         "loss",
         "a loss with corners that judges several classes together",

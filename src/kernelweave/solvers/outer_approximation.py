@@ -62,6 +62,7 @@ class OuterApproximation(Solver, registered_as="outer_approximation"):
 
     needs = ("choice of subsets",)
     default_max_iter = 1000
+    most_idle = 100
     summary = "cuts and a mixed-integer program over subsets, for at most k kernels"
 
     def __init__(self, between: float = 0.5) -> None:
@@ -121,7 +122,11 @@ class OuterApproximation(Solver, registered_as="outer_approximation"):
             gains, quads, gap=PROGRAM * state.tol, seconds=time_left()
         )
         state = replace(state, lower=max(state.lower, lower))
-        if subset is None or relative_gap(state.best.inner.primal, state.lower) <= state.tol:
+        if (
+            subset is None
+        ):  # the time is over, or numbers differ by more powers of ten than the program can hold
+            return replace(state, finished=time_left() > 0.0)
+        if relative_gap(state.best.inner.primal, state.lower) <= state.tol:
             return state
         following = self._with_subset(problem, state, subset)
         if self.between > 0.0 and following.target == state.target:

@@ -27,7 +27,7 @@ Index = NDArray[np.intp]
 __all__ = ["ProximalNewton"]
 
 #: rows per feature in the sample that the curvature is estimated on, and the fewest
-ROWS_A_FEATURE, FEWEST = 20, 2000
+ROWS_A_FEATURE, FEWEST = 8, 2000
 #: kernels that join those at work, at least
 JOINING = 10
 #: relative gap of the model at first, as a share of the tolerance; where a step gains less than that, a smaller one

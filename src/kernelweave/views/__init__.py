@@ -1,5 +1,6 @@
 """Views: several tables of the same samples, some of which may be missing for some samples."""
 
+from ._tables import as_frame
 from .annotated import is_annotated, is_modality, layers_of
 from .by_names import samples_and_targets
 from .columns import ViewColumns
@@ -17,6 +18,7 @@ __all__ = [
     "ViewLayout",
     "ViewScaler",
     "Views",
+    "as_frame",
     "as_views",
     "is_annotated",
     "is_modality",

@@ -11,7 +11,7 @@ from scipy import sparse
 from .._numerics.sparse_format import check_sparse, without_duplicates
 from .annotated import Layer, is_modality
 
-__all__ = ["Block", "absent_rows", "is_table", "read_block", "row_names", "take_rows"]
+__all__ = ["Block", "absent_rows", "as_frame", "is_table", "read_block", "row_names", "take_rows"]
 
 
 class Block(NamedTuple):
@@ -33,6 +33,19 @@ def _module(what: Any) -> str:
 
 def _is_arrow(what: Any) -> bool:
     return _module(what) == "pyarrow" and hasattr(what, "num_rows") and hasattr(what, "column_names")
+
+
+def as_frame(what: Any) -> Any:
+    """Return a polars or Arrow table as a data frame, so that its columns keep their names; anything else as it is."""
+    if _is_arrow(what):
+        columns = {name: what.column(name).to_numpy(zero_copy_only=False) for name in what.column_names}
+    elif _module(what) == "polars" and len(getattr(what, "shape", ())) == 2:
+        columns = {name: what[name].to_numpy() for name in what.columns}
+    else:
+        return what
+    import pandas as pd
+
+    return pd.DataFrame(columns)
 
 
 def read_block(table: Any, view: str, identity: str | None = None) -> Block:
@@ -147,7 +160,7 @@ def take_rows(values: Any, rows: np.ndarray) -> Any:
         return values[rows]
     taken = values[np.maximum(rows, 0)]
     if sparse.issparse(values):
-        keep = sparse.diags_array((rows >= 0).astype(float))
+        keep = sparse.diags((rows >= 0).astype(float))
         return sparse.csr_matrix(keep @ taken)
     taken[rows < 0] = None if values.dtype == object else np.nan
     return taken

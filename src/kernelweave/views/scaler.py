@@ -9,6 +9,7 @@ from scipy import sparse
 from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils.validation import check_is_fitted
 
+from .._components import check_switch
 from .by_names import samples_and_targets
 from .holder import as_views
 from .layout import ViewLayout
@@ -55,6 +56,7 @@ class ViewScaler(TransformerMixin, BaseEstimator):
         -------
         self
         """
+        check_switch("equal_views", self.equal_views)
         views = as_views(X)
         self._layout = ViewLayout.of(views)
         self.means_, self.scales_ = {}, {}
@@ -99,7 +101,7 @@ class ViewScaler(TransformerMixin, BaseEstimator):
         blocks = []
         for name, block in views.items():
             if sparse.issparse(block):
-                blocks.append(sparse.csr_matrix(block @ sparse.diags_array(1.0 / self.scales_[name])))
+                blocks.append(sparse.csr_matrix(block @ sparse.diags(1.0 / self.scales_[name])))
             elif block.dtype == object:
                 blocks.append(block)
             else:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import resource
 import sys
 import time
 import warnings
@@ -153,7 +152,11 @@ def _curve(kernels: Any, split: Any, p: float, C: float) -> list[Row]:
 
 
 def peak() -> float:
-    """Most memory that this process has had, in GB."""
+    """Most memory that this process has had, in GB; not a number where the system does not say (Windows)."""
+    try:
+        import resource
+    except ImportError:
+        return float("nan")
     unit = 1.0 if sys.platform == "darwin" else 1024.0
     return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit / 1e9
 

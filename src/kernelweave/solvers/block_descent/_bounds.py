@@ -51,10 +51,10 @@ def dual_point(at: Iterate, beta: Array) -> DualPoint:
 
 def directions(at: Iterate) -> Array:
     """Decision values ``(n, k, active)`` of the active blocks, each of length one: they sum to those of the iterate."""
-    active = at.active
+    active, directions = at.active, at.directions
     V = np.empty((*at.f.shape, active.size))
     for column, j in enumerate(active):
-        V[:, :, column] = at.features.forward(int(j), at.w[at.features.place(j)] / at.t[j])
+        V[:, :, column] = at.features.forward(int(j), directions[at.features.place(j)])
     return V
 
 

@@ -171,7 +171,9 @@ class BlockFeatures:
         if self.ranks[j] > WIDE:
             return self._wide_model(Z, root, h, means, total)
         gram = root**2 * _weighted_gram(Z, h) - total * np.outer(means, means)
-        bend, Q = eigh(gram, driver="evd", check_finite=False, overwrite_a=True)
+        # SciPy before 1.14 asks for too little room where there is one feature
+        driver = "evd" if len(gram) > 1 else "ev"
+        bend, Q = eigh(gram, driver=driver, check_finite=False, overwrite_a=True)
         return BlockModel(Q, np.maximum(bend, 0.0), None, means, total)
 
     def _wide_model(self, Z: Any, root: float, h: Array, means: Array, total: float) -> BlockModel:

@@ -23,7 +23,7 @@ STIFFER = 3.0
 #: relative rise of the objective that is put down to rounding
 ROUNDING = 1e-14
 #: relative change of the curvatures from which a block's model is made again: of a quadratic loss for next to any
-STALE, EXACTLY = 0.25, 1e-9
+STALE, EXACTLY = 0.4, 1e-9
 
 
 @dataclass
@@ -55,6 +55,7 @@ class Iterate:
         assert problem.norm.r is not None
         self.problem, self.features, self.loss = problem, features, loss
         self.r = float(problem.norm.r)
+        self.extra = float(problem.norm.l1_term or 0.0)
         k = loss.c.shape[1]
         self.w = np.zeros((features.width, k))
         self.t = np.zeros(problem.m)
@@ -68,6 +69,11 @@ class Iterate:
     def active(self) -> Index:
         """Blocks that are not zero."""
         return np.flatnonzero(self.t)
+
+    @property
+    def directions(self) -> Array:
+        """Blocks divided by their lengths; zeros stay."""
+        return self.w / np.where(self.t > 0, self.t, 1.0)[self.features.block_of][:, None]
 
     @property
     def objective(self) -> float:
@@ -120,7 +126,7 @@ class Iterate:
         free = self.problem.fit_intercept and model.total > 0.0
         before = self.objective
         for _ in range(RETRIES):
-            v = _best_block(model, w, pull, others, self.r)
+            v = _best_block(model, w, pull, others, self.r, self.extra)
             if v is None and self.t[j] == 0.0:
                 return
             along = (0.0 if v is None else v) - w
@@ -146,10 +152,11 @@ class Iterate:
             return
         for _ in range(3):
             values = self.f - self.b
-            half = self.problem.norm.half_square(self.t)
-            slope = 2.0 * half - float(np.sum(self.beta * values))
+            linear = self.extra * float(np.sum(self.t))
+            square = 2.0 * (self.problem.norm.half_square(self.t) - linear)
+            slope = square + linear - float(np.sum(self.beta * values))
             bent = self.loss.hessian(self.f)(values)
-            step = -slope / (2.0 * half + float(np.sum(values * bent)))
+            step = -slope / (square + float(np.sum(values * bent)))
             if abs(step) < 1e-6 or not self.try_place(
                 Place((1.0 + step) * self.w, self.b, (1.0 + step) * values + self.b)
             ):
@@ -172,7 +179,9 @@ class Iterate:
         return True
 
 
-def _best_block(model: BlockModel, w: Array, pull: Array, others: float, r: float) -> Array | None:
+def _best_block(
+    model: BlockModel, w: Array, pull: Array, others: float, r: float, extra: float
+) -> Array | None:
     """Block that minimises regulariser and model; None for zero."""
     from ..._numerics.block_steps import block_length, block_pull
 
@@ -186,10 +195,10 @@ def _best_block(model: BlockModel, w: Array, pull: Array, others: float, r: floa
         off = rest * w + pull
         off -= model.Q @ (model.Q.T @ off)
         squares, bend = np.append(squares, np.sum(off**2)), np.append(bend, rest)
-    t = float(block_length(squares, bend, others, r))
+    t = float(block_length(squares, bend, others, r, extra))
     if t == 0.0:
         return None
-    share = t / (bend * t + block_pull(t, others, r))
+    share = t / (bend * t + block_pull(t, others, r) + extra)
     if off is None:
         return np.asarray(model.Q @ (share[:, None] * q))
     return np.asarray(model.Q @ (share[:-1, None] * q) + share[-1] * off)

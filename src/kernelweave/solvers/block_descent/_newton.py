@@ -64,11 +64,6 @@ def _block_sums(at: Iterate, values: Array) -> Array:
     return np.add.reduceat(sums, at.features.starts[:-1]) * (at.features.ranks > 0)
 
 
-def _directions(at: Iterate) -> Array:
-    length = np.where(at.t > 0, at.t, 1.0)
-    return at.w / length[at.features.block_of][:, None]
-
-
 def _iterations(system: _System, residual: Array, most: int) -> Iterator[tuple[Array, Array, Array, Array]]:
     """Conjugate gradients from zero: v, the residual, ``Zv`` and ``HZv`` after every iteration."""
     n, k = system.at.f.shape
@@ -94,7 +89,8 @@ def newton_step(at: Iterate, most: int = 20, share: float = 0.1) -> bool:
     """Take one Newton step among the blocks that are not zero, as long as it lowers the objective.
 
     With ``s = |t|_r`` and ``a_j = t_j^(r-2) w_j`` the regulariser has the gradient ``s^(2-r) a`` and the Hessian
-    ``(2-r) s^(2-2r) aa' + s^(2-r) t_j^(r-2) (I - (2-r) u_j u_j')``.
+    ``(2-r) s^(2-2r) aa' + s^(2-r) t_j^(r-2) (I - (2-r) u_j u_j')``; an l1 term adds ``alpha u_j`` to the one and
+    ``alpha (I - u_j u_j') / t_j`` to the other.
     """
     active = at.active
     if active.size == 0:
@@ -103,15 +99,17 @@ def newton_step(at: Iterate, most: int = 20, share: float = 0.1) -> bool:
     size = float(np.sum(t[active] ** r)) ** (1.0 / r)
     ridge = np.zeros_like(t)
     ridge[active] = size ** (2.0 - r) * t[active] ** (r - 2.0)
+    turning = np.zeros_like(t)
+    turning[active] = at.extra / t[active]
     factor = np.zeros_like(t)
     factor[active] = t[active] ** (r - 2.0)
     spread = at.features.block_of
     a = factor[spread][:, None] * at.w
     system = _System(
-        at, active, at.loss.hessian(at.f), ridge, -(2.0 - r) * ridge,
-        (2.0 - r) * size ** (2.0 - 2.0 * r), _directions(at), a,
+        at, active, at.loss.hessian(at.f), ridge + turning, -(2.0 - r) * ridge - turning,
+        (2.0 - r) * size ** (2.0 - 2.0 * r), at.directions, a,
     )  # fmt: skip
-    gradient = at.features.adjoint_of(at.beta, active) - size ** (2.0 - r) * a
+    gradient = at.features.adjoint_of(at.beta, active) - size ** (2.0 - r) * a - at.extra * at.directions
     goal = share * float(np.sqrt(np.sum(gradient**2)))
     v, moved = None, None
     for v, residual, moved, _ in _iterations(system, gradient, most):  # noqa: B007
@@ -154,9 +152,7 @@ def exchanges(at: Iterate, beta: Array, image: Array, weights: Array, most: int)
     ridge = np.zeros_like(weights)
     ridge[active] = 1.0 / weights[active]
     nothing = np.zeros_like(weights)
-    system = _System(
-        at, active, at.loss.hessian(at.f), ridge, nothing, 0.0, _directions(at), np.zeros((0, 0))
-    )
+    system = _System(at, active, at.loss.hessian(at.f), ridge, nothing, 0.0, at.directions, np.zeros((0, 0)))
     spread = at.features.block_of
     image = np.where((weights > 0)[spread][:, None], image, 0.0)
     residual = image - ridge[spread][:, None] * at.w

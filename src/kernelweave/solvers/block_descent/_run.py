@@ -20,10 +20,12 @@ Index = NDArray[np.intp]
 
 __all__ = ["Run"]
 
-#: blocks that join the active ones, at least
-JOINING = 10
+#: blocks that join the active ones, at least, and at most for every one of them
+JOINING, GROWTH = 10, 4
 #: a gap that fell by less than this with the same active blocks calls for a Newton step
 SLOW = 0.7
+#: share of the tolerance that an epoch has to win for another one to follow at once
+WON = 0.3
 #: relative gap above which no dual point is polished
 ROUGH = 0.3
 #: active blocks beyond which a system of their number is not solved
@@ -79,10 +81,7 @@ class Run:
         if working.size == 0:
             self.finished = True
             return self
-        # a look at all blocks is dear where few of them are at work: more epochs, once it is known which
-        for _ in range(2 * self.epochs if self.settled else self.epochs):
-            at.epoch(working)
-            self.anderson.push(at)
+        self._go_down(working)
         at.rescale()
         self._look()
         same = np.array_equal(active, at.active)
@@ -91,14 +90,26 @@ class Run:
             self._look()
         return self
 
+    def _go_down(self, working: Index) -> None:
+        """Epochs on the working set, until they win too little."""
+        at = self.at
+        # a look at all blocks is dear where few of them are at work: more epochs, once it is known which
+        for _ in range(2 * self.epochs if self.settled else self.epochs):
+            value = at.objective
+            at.epoch(working)
+            self.anderson.push(at)
+            # what is left is mostly less than the last epoch won, where the blocks are not much alike: time for a look
+            if value - at.objective <= WON * self.tol * abs(at.objective):
+                break
+
     def _working_set(self) -> Index:
         """Active blocks, and those with the longest images beyond what the norm allows a block of zero."""
         at, lengths = self.at, np.sqrt(self.here.quad)
         if self.problem.norm.simplex:
             others = np.flatnonzero((at.t == 0.0) & (lengths > 0.999 * float(np.sum(at.t))))
         else:
-            others = np.flatnonzero((at.t == 0.0) & (lengths > 0.0))
-        most = max(JOINING, 2 * at.active.size) if self.problem.norm.simplex else others.size
+            others = np.flatnonzero((at.t == 0.0) & (lengths > at.extra))
+        most = max(JOINING, GROWTH * at.active.size) if self.problem.norm.simplex else others.size
         joining = others[np.argsort(-lengths[others], kind="stable")[:most]]
         return np.concatenate([at.active, joining])
 

@@ -12,6 +12,8 @@ __all__ = ["BlockDescent"]
 class BlockDescent(Solver, registered_as="block_descent"):
     """Minimise ``1/2 |w|_{2,r}^2 + sum c l(y, Z w + b)`` over the features of one kernel at a time, exactly.
 
+    The norm may be elastic, ``+ alpha sum_j |w_j|``.
+
     Kernels without explicit features are factorised once (m eigendecompositions).
 
     Parameters
@@ -22,7 +24,7 @@ class BlockDescent(Solver, registered_as="block_descent"):
         Iterates that Anderson acceleration remembers.
     """
 
-    needs = ("block loss", "block exponent")
+    needs = ("block loss", "block step")
     default_max_iter = 500
     summary = "exact steps on one kernel's features at a time"
     mixes = False

@@ -1,0 +1,104 @@
+"""Models inside scikit-learn's transformers and searches: saved by this library and by skops, and read again."""
+
+from __future__ import annotations
+
+import io
+import json
+import zipfile
+
+import numpy as np
+import pytest
+import skops.io
+from sklearn.datasets import load_iris
+from sklearn.decomposition import TruncatedSVD
+from sklearn.feature_selection import SelectKBest, f_classif
+from sklearn.impute import KNNImputer
+from sklearn.linear_model import LogisticRegression
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import KBinsDiscretizer, PolynomialFeatures, SplineTransformer
+
+from kernelweave import (
+    MeanKernelRidgeClassifier,
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressorCV,
+    SimilarityClassifier,
+)
+from kernelweave import kernels as kw
+from kernelweave.persistence import ModelFileError, load, save
+
+X, Y = load_iris(return_X_y=True)
+X, Y = X[::3], Y[::3]
+BANK = kw.gaussian(1.0) + kw.linear()
+
+
+@pytest.mark.parametrize(
+    "step",
+    [
+        SelectKBest(k=2),
+        SelectKBest(f_classif, k=3),
+        SplineTransformer(n_knots=4),
+        KBinsDiscretizer(3, encode="onehot-dense"),
+        PolynomialFeatures(2),
+        KNNImputer(),
+        TruncatedSVD(2, random_state=0),
+    ],
+    ids=lambda step: type(step).__name__,
+)
+@pytest.mark.filterwarnings("ignore:The current default behavior, quantile_method:FutureWarning")
+def test_pipelines_with_ordinary_transformers_can_be_saved(step, tmp_path):
+    model = make_pipeline(step, MKLClassifier(BANK)).fit(X, Y)
+    save(model, tmp_path / "model.skops")
+    np.testing.assert_array_equal(load(tmp_path / "model.skops").predict(X), model.predict(X))
+
+
+@pytest.mark.parametrize("scoring", [None, "balanced_accuracy"])
+def test_searches_can_be_saved(scoring, tmp_path):
+    grid = {"kernels__gaussian__width": [0.5, 1.0], "norm": ["l1", 2]}
+    search = GridSearchCV(MKLClassifier(BANK), grid, cv=StratifiedKFold(2), scoring=scoring).fit(X, Y)
+    save(search, tmp_path / "search.skops")
+    again = load(tmp_path / "search.skops")
+    assert again.best_params_ == search.best_params_
+    np.testing.assert_array_equal(again.predict(X), search.predict(X))
+    np.testing.assert_array_equal(again.cv_results_["mean_test_score"], search.cv_results_["mean_test_score"])
+
+
+def test_functions_that_are_not_listed_are_refused(tmp_path):
+    model = make_pipeline(SelectKBest(np.linalg.lstsq, k=2), LogisticRegression())
+    with pytest.raises(ModelFileError, match="function"):
+        save(model, tmp_path / "model.skops")
+
+
+def test_a_spline_with_too_few_coefficients_is_refused(tmp_path):
+    model = make_pipeline(SplineTransformer(n_knots=4), MKLClassifier(BANK)).fit(X, Y)
+    spline = model[0].bsplines_[0]
+    object.__setattr__(spline, "_c", spline.c[:2]) if hasattr(spline, "_c") else setattr(
+        spline, "c", spline.c[:2]
+    )
+    save(model, tmp_path / "model.skops")
+    with pytest.raises(ModelFileError):
+        load(tmp_path / "model.skops")
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        MKLClassifier(BANK),
+        MKLClassifierCV(BANK, Cs=[0.1, 1.0], norms=["l1", 2], cv=2),
+        MKLRegressorCV(BANK, criterion="reml"),
+        MeanKernelRidgeClassifier(BANK),
+        SimilarityClassifier(),
+    ],
+    ids=lambda model: type(model).__name__,
+)
+def test_skops_takes_a_fitted_estimator(model):
+    samples = X @ X.T if isinstance(model, SimilarityClassifier) else X
+    model.fit(samples, Y)
+    file = skops.io.dumps(model)
+    again = skops.io.loads(file, trusted=skops.io.get_untrusted_types(data=file))
+    np.testing.assert_array_equal(again.predict(samples), model.predict(samples))
+    for name in ("trace_", "cv_results_", "comparison_"):
+        if hasattr(model, name):
+            assert getattr(again, name).equals(getattr(model, name))
+    assert "SavedTable" in json.dumps(json.loads(zipfile.ZipFile(io.BytesIO(file)).read("schema.json")))
