@@ -342,12 +342,17 @@ def _stored_bank(
             pack_rows(entries, top, offsets, store[v])
 
     _fill_all(fill, blocks, [kernels[block[0]].sure for block in blocks], threads)
-    # kernels keep their order in this bank; where matrices are stored normalised, the scale is in them already
-    order = sorted(j for chain in chains for j in chain.kernels)
-    place = {j: k for k, j in enumerate(order)}
-    local = [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains]
+    local, order = _in_own_order(chains)
+    # where matrices are stored normalised, the scale is in them already
     scale = normaliser.scale[order] if powers else None
     return PowerBank(store, offsets, local, scale, rate, threads)
+
+
+def _in_own_order(chains: list[Chain]) -> tuple[list[Chain], list[int]]:
+    """Chains with positions among the kernels that they hold, which keep their order; and those kernels."""
+    order = sorted(j for chain in chains for j in chain.kernels)
+    place = {j: k for k, j in enumerate(order)}
+    return [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains], order
 
 
 def _fill_all(fill: Callable[[Any], None], blocks: list[Any], sure: list[bool], threads: int) -> None:
