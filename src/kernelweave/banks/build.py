@@ -311,9 +311,12 @@ def _stored_bank(
             continue
         diagonal = kernels[group[0]].base_diag(samples)
         if powers:
-            members = [j for v in views for j in chains[v].kernels]
-            ones += _learn_diagonals(kernels, members, diagonal, normaliser)
+            plain = kernels[group[0]].decay and not np.any(diagonal)  # a diagonal of ones: nothing to compute
             for v in views:
+                if plain:
+                    ones += chains[v].kernels
+                for j in () if plain else chains[v].kernels:
+                    normaliser.learn(j, kernels[j].of_base(diagonal))
                 # a single-precision power squared many times loses digits: keep the distances instead
                 if dtype == np.float32 and kernels[heads[v]].decay:
                     rate[v] = kernels[heads[v]].exponent
@@ -339,23 +342,17 @@ def _stored_bank(
             pack_rows(entries, top, offsets, store[v])
 
     _fill_all(fill, blocks, [kernels[block[0]].sure for block in blocks], threads)
-    # kernels keep their order in this bank; where matrices are stored normalised, the scale is in them already
-    order = sorted(j for chain in chains for j in chain.kernels)
-    place = {j: k for k, j in enumerate(order)}
-    local = [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains]
+    local, order = _in_own_order(chains)
+    # where matrices are stored normalised, the scale is in them already
     scale = normaliser.scale[order] if powers else None
     return PowerBank(store, offsets, local, scale, rate, threads)
 
 
-def _learn_diagonals(
-    kernels: list[Kernel], members: list[int], diagonal: Array, normaliser: Normaliser
-) -> list[int]:
-    """Learn from the diagonals of kernels with one base; return those whose diagonal is of ones, left to be learnt."""
-    if members and kernels[members[0]].decay and not np.any(diagonal):
-        return members
-    for j in members:
-        normaliser.learn(j, kernels[j].of_base(diagonal))
-    return []
+def _in_own_order(chains: list[Chain]) -> tuple[list[Chain], list[int]]:
+    """Chains with positions among the kernels that they hold, which keep their order; and those kernels."""
+    order = sorted(j for chain in chains for j in chain.kernels)
+    place = {j: k for k, j in enumerate(order)}
+    return [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains], order
 
 
 def _fill_all(fill: Callable[[Any], None], blocks: list[Any], sure: list[bool], threads: int) -> None:
