@@ -311,12 +311,9 @@ def _stored_bank(
             continue
         diagonal = kernels[group[0]].base_diag(samples)
         if powers:
-            plain = kernels[group[0]].decay and not np.any(diagonal)  # a diagonal of ones: nothing to compute
+            members = [j for v in views for j in chains[v].kernels]
+            ones += _learn_diagonals(kernels, members, diagonal, normaliser)
             for v in views:
-                if plain:
-                    ones += chains[v].kernels
-                for j in () if plain else chains[v].kernels:
-                    normaliser.learn(j, kernels[j].of_base(diagonal))
                 # a single-precision power squared many times loses digits: keep the distances instead
                 if dtype == np.float32 and kernels[heads[v]].decay:
                     rate[v] = kernels[heads[v]].exponent
@@ -346,6 +343,17 @@ def _stored_bank(
     # where matrices are stored normalised, the scale is in them already
     scale = normaliser.scale[order] if powers else None
     return PowerBank(store, offsets, local, scale, rate, threads)
+
+
+def _learn_diagonals(
+    kernels: list[Kernel], members: list[int], diagonal: Array, normaliser: Normaliser
+) -> list[int]:
+    """Learn from the diagonals of kernels with one base; return those whose diagonal is of ones, left to be learnt."""
+    if members and kernels[members[0]].decay and not np.any(diagonal):
+        return members
+    for j in members:
+        normaliser.learn(j, kernels[j].of_base(diagonal))
+    return []
 
 
 def _in_own_order(chains: list[Chain]) -> tuple[list[Chain], list[int]]:
