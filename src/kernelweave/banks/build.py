@@ -311,9 +311,12 @@ def _stored_bank(
             continue
         diagonal = kernels[group[0]].base_diag(samples)
         if powers:
-            members = [j for v in views for j in chains[v].kernels]
-            ones += _learn_diagonals(kernels, members, diagonal, normaliser)
+            plain = kernels[group[0]].decay and not np.any(diagonal)  # a diagonal of ones: nothing to compute
             for v in views:
+                if plain:
+                    ones += chains[v].kernels
+                for j in () if plain else chains[v].kernels:
+                    normaliser.learn(j, kernels[j].of_base(diagonal))
                 # a single-precision power squared many times loses digits: keep the distances instead
                 if dtype == np.float32 and kernels[heads[v]].decay:
                     rate[v] = kernels[heads[v]].exponent
@@ -322,11 +325,8 @@ def _stored_bank(
             ]
         else:
             base = _lower_base(kernels[group[0]], samples, 0, n, n, diagonal)
-            everyone = np.arange(n)
             for v in views:
-                entries = kernels[heads[v]].of_base(base)
-                normaliser.learn(heads[v], np.diagonal(entries).copy(), np.mean(entries, axis=1))
-                normaliser.train_block(heads[v], entries, everyone, everyone)
+                entries = _normalised(kernels[heads[v]].of_base(base), heads[v], normaliser)
                 pack_rows(entries, 0, offsets, store[v])
     if ones:
         normaliser.learn_traces(np.array(ones), np.ones(len(ones)))
@@ -345,15 +345,11 @@ def _stored_bank(
     return PowerBank(store, offsets, local, scale, rate, threads)
 
 
-def _learn_diagonals(
-    kernels: list[Kernel], members: list[int], diagonal: Array, normaliser: Normaliser
-) -> list[int]:
-    """Learn from the diagonals of kernels with one base; return those whose diagonal is of ones, left to be learnt."""
-    if members and kernels[members[0]].decay and not np.any(diagonal):
-        return members
-    for j in members:
-        normaliser.learn(j, kernels[j].of_base(diagonal))
-    return []
+def _normalised(entries: Array, j: int, normaliser: Normaliser) -> Array:
+    """Learn the normalisation of kernel j from its matrix, and apply it in place."""
+    everyone = np.arange(len(entries))
+    normaliser.learn(j, np.diagonal(entries).copy(), np.mean(entries, axis=1))
+    return normaliser.train_block(j, entries, everyone, everyone)
 
 
 def _in_own_order(chains: list[Chain]) -> tuple[list[Chain], list[int]]:
