@@ -60,9 +60,11 @@ def _for_classes(model: Any, fitted: Any) -> list[Method]:
     fixed = _has_fixed_parts(fitted)
     if isinstance(model, NoisyLabelMKLClassifier):
         about = f"SVM with all kernels weighted alike, at the model's C = {C:.3g}"
-        options: dict[str, Any] = {"C": C, "class_weight": model.class_weight}
-        plain = MKLClassifier(model.kernels, norm="uniform", **options) if fixed else None
-        mean = Method("mean kernel", about, plain or MeanKernelClassifier(model.kernels, **options))
+        weight = model.class_weight
+        made: Any = MeanKernelClassifier(model.kernels, C=C, class_weight=weight)
+        if fixed:
+            made = MKLClassifier(model.kernels, norm="uniform", C=C, class_weight=weight)
+        mean = Method("mean kernel", about, made)
     else:
         mean = _mean_kernel(model, "all kernels weighted alike")
     if fixed:
