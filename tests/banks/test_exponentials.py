@@ -52,7 +52,7 @@ def data():
 
 
 @pytest.mark.parametrize("name", BANKS)
-@pytest.mark.parametrize(("columns", "own_weights"), [(None, False), (3, False), (3, True)])
+@pytest.mark.parametrize(("columns", "own_weights"), [(None, False), (3, False), (3, True), (20, False)])
 def test_values_are_those_of_the_definition(data, name, columns, own_weights):
     X, new, random = data
     known = bound_kernels(BANKS[name], X)

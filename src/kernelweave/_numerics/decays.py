@@ -128,21 +128,27 @@ def _add_links(distances, rates, squarings, weights, first, end, least, power, t
 
 
 @njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def mix_decays(new, table, columns, given, rates, squarings, weights, links, least, mixed):
-    """Add families of exponentials to ``mixed``, ``(rows, n)``.
+def mix_decays(new, table, columns, given, rates, squarings, weights, links, least, coef, out, mixed):
+    """Add families of exponentials, times coefficients, to ``out``; or the families themselves to ``mixed``.
 
     Family f has the links ``links[f] .. links[f + 1] - 1``.  Gaussians on few columns compare the columns ``columns[f]
     .. columns[f + 1] - 1`` of the rows of ``new`` with the same rows of ``table``, which has a column per training
-    sample; a family without columns takes its distances from ``given``.  ``weights``, ``least`` and ``mixed`` have the
-    precision of the exponentials; distances are always in double precision.
+    sample; a family without columns takes its distances from ``given``.  ``coef`` has a row per column of ``out``;
+    where it has none, the mixture goes to ``mixed``, ``(rows, n)``.  ``weights``, ``least``, ``coef`` and ``mixed``
+    have the precision of the exponentials; distances are always in double precision.
     """
-    n = mixed.shape[1]
+    n = table.shape[1]
     distances_all, power_all = np.empty(PIECE), np.empty(PIECE, dtype=mixed.dtype)
-    for i in range(mixed.shape[0]):
+    mixture_all = np.empty(PIECE, dtype=mixed.dtype)
+    kept = coef.shape[0] == 0
+    for i in range(out.shape[0]):
         for start in range(0, n, PIECE):
             stop = min(start + PIECE, n)
             distances, power = distances_all[: stop - start], power_all[: stop - start]
-            target = mixed[i, start:stop]
+            target = mixed[i, start:stop] if kept else mixture_all[: stop - start]
+            if not kept:
+                for j in range(target.size):
+                    target[j] = least - least
             for f in range(columns.size - 1):
                 if columns[f] == columns[f + 1]:
                     copy_vector(given[i, start:stop], distances)
@@ -153,3 +159,8 @@ def mix_decays(new, table, columns, given, rates, squarings, weights, links, lea
                         squared = difference * difference
                         distances[j] = squared if c == columns[f] else distances[j] + squared
                 _add_links(distances, rates, squarings, weights, links[f], links[f + 1], least, power, target)
+            for k in range(coef.shape[0]):
+                total, factors = 0.0, coef[k, start:stop]
+                for j in range(target.size):
+                    total += target[j] * factors[j]
+                out[i, k] += total

@@ -7,6 +7,7 @@ from typing import NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cholesky, solve_triangular
+from scipy.linalg.lapack import dtrtri
 
 from .threads import in_threads, one_blas_thread
 
@@ -55,12 +56,10 @@ def factorise(matrix: Array) -> Factor:
     with one_blas_thread():
         for k, here in enumerate(tiles):
             matrix[here, here] = cholesky(matrix[here, here], lower=True, check_finite=False)
-            inverse = solve_triangular(
-                matrix[here, here], np.eye(here.stop - here.start), lower=True, check_finite=False
-            )
-            inverses.append(inverse)
+            inverse, _ = dtrtri(matrix[here, here], lower=1)
+            inverses.append(np.ascontiguousarray(inverse))
 
-            def scale(part: slice, known: slice = here, inverse: Array = inverse) -> None:
+            def scale(part: slice, known: slice = here, inverse: Array = inverses[-1]) -> None:
                 matrix[part, known] = matrix[part, known] @ inverse.T
 
             def take_off(at: tuple[slice, slice], known: slice = here) -> None:

@@ -325,11 +325,8 @@ def _stored_bank(
             ]
         else:
             base = _lower_base(kernels[group[0]], samples, 0, n, n, diagonal)
-            everyone = np.arange(n)
             for v in views:
-                entries = kernels[heads[v]].of_base(base)
-                normaliser.learn(heads[v], np.diagonal(entries).copy(), np.mean(entries, axis=1))
-                normaliser.train_block(heads[v], entries, everyone, everyone)
+                entries = _normalised(kernels[heads[v]].of_base(base), heads[v], normaliser)
                 pack_rows(entries, 0, offsets, store[v])
     if ones:
         normaliser.learn_traces(np.array(ones), np.ones(len(ones)))
@@ -342,12 +339,24 @@ def _stored_bank(
             pack_rows(entries, top, offsets, store[v])
 
     _fill_all(fill, blocks, [kernels[block[0]].sure for block in blocks], threads)
-    # kernels keep their order in this bank; where matrices are stored normalised, the scale is in them already
-    order = sorted(j for chain in chains for j in chain.kernels)
-    place = {j: k for k, j in enumerate(order)}
-    local = [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains]
+    local, order = _in_own_order(chains)
+    # where matrices are stored normalised, the scale is in them already
     scale = normaliser.scale[order] if powers else None
     return PowerBank(store, offsets, local, scale, rate, threads)
+
+
+def _normalised(entries: Array, j: int, normaliser: Normaliser) -> Array:
+    """Learn the normalisation of kernel j from its matrix, and apply it in place."""
+    everyone = np.arange(len(entries))
+    normaliser.learn(j, np.diagonal(entries).copy(), np.mean(entries, axis=1))
+    return normaliser.train_block(j, entries, everyone, everyone)
+
+
+def _in_own_order(chains: list[Chain]) -> tuple[list[Chain], list[int]]:
+    """Chains with positions among the kernels that they hold, which keep their order; and those kernels."""
+    order = sorted(j for chain in chains for j in chain.kernels)
+    place = {j: k for k, j in enumerate(order)}
+    return [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains], order
 
 
 def _fill_all(fill: Callable[[Any], None], blocks: list[Any], sure: list[bool], threads: int) -> None:

@@ -24,6 +24,8 @@ __all__ = ["BLOCK_ENTRIES", "Exponentials", "row_slices"]
 BLOCK_ENTRIES = 250_000
 #: entries of a mixture, which stays in the second-level cache
 MIXED_ENTRIES = 1 << 16
+#: columns of coefficients up to which sums over a piece are quicker than a matrix product
+FEW_TARGETS = 16
 #: columns up to which differences are quicker than a matrix product
 FEW_COLUMNS = 16
 #: squarings in a row: each doubles the relative error of an entry
@@ -32,6 +34,8 @@ MOST_SQUARINGS = {np.dtype(np.float64): 10, np.dtype(np.float32): 4}
 Distances = Callable[[Any], Array]
 #: rates, squarings and weights of the links of a family
 Mixing = tuple[Array, Index, Array]
+#: those of several families, and where each begins
+Joined = tuple[Array, Index, Array, Index]
 
 
 class Links(NamedTuple):
@@ -84,7 +88,7 @@ class Exponentials:
         self.coef, self.dtype = coef.astype(dtype), dtype
         self.least = dtype.type(1e-9 if dtype == np.float32 else 1e-77)
         self.narrow: list[Kernel] = []
-        self.given: list[tuple[Distances, Mixing]] = []
+        self.given: list[tuple[Distances, Joined]] = []
         tables, mixings = [np.empty((0, coef.shape[0]))], []
         for group in base_groups(kernels, range(len(kernels))):
             order = Links.of([kernels[j].exponent for j in group], MOST_SQUARINGS[dtype])
@@ -95,35 +99,44 @@ class Exponentials:
                 tables.append(points.T)
                 mixings.append(mixing)
             else:
-                self.given.append((_distances(kernels[group[0]], samples, points), mixing))
+                self.given.append((_distances(kernels[group[0]], samples, points), _joined([mixing])))
         self.table = np.ascontiguousarray(np.concatenate(tables))
         self.columns = np.cumsum([0, *map(len, tables[1:])])
-        self.mixings = mixings
+        self.mixing = _joined(mixings) if mixings else None
+        table = self.coef.reshape(coef.shape[0], -1)
+        #: few columns are multiplied while a piece of the mixture is at hand, many by a matrix product
+        few = table.shape[1] <= FEW_TARGETS
+        self.factors = np.ascontiguousarray(table.T) if few else np.empty((0, 0), dtype=dtype)
 
     def add(self, new: Any, out: Array) -> None:
         """Add the values at new rows to ``out``, ``(n_new,)`` or ``(n_new, k)``."""
-        from .._numerics.decays import mix_decays
-
-        whole = n_samples(new)
+        whole, n = n_samples(new), self.coef.shape[0]
         rows = np.hstack(
             [np.empty((whole, 0)), *(self._narrow_points(kernel, new) for kernel in self.narrow)]
         )
-        parts = row_slices(whole, self.coef.shape[0], MIXED_ENTRIES)
-        buffer = np.empty((parts[0].stop if parts else 0, self.coef.shape[0]), dtype=self.dtype)
+        values = np.zeros((whole, max(1, self.factors.shape[0])))
+        few = self.factors.shape[0] > 0
         nothing, alone = np.empty((0, 0)), np.zeros(2, dtype=np.intp)
-        for part in parts:
-            mixed = buffer[: part.stop - part.start]
-            mixed.fill(0.0)
-            if self.mixings:
-                mix_decays(
-                    rows[part], self.table, self.columns, nothing, *_joined(self.mixings), self.least, mixed
-                )
+        if few and self.mixing is not None:  # all rows at once: no thread waits for the interpreter
+            self._mix(rows, self.columns, nothing, self.mixing, values, np.empty((0, 0), dtype=self.dtype))
+        for part in row_slices(whole, n, MIXED_ENTRIES) if self.given or not few else ():
+            mixed = np.zeros((0 if few else part.stop - part.start, n), dtype=self.dtype)
+            if not few and self.mixing is not None:
+                self._mix(rows[part], self.columns, nothing, self.mixing, values[part], mixed)
             for distances, mixing in self.given:
-                block = new if len(parts) == 1 else take(new, np.arange(part.start, part.stop))
-                mix_decays(
-                    nothing, self.table, alone, distances(block), *_joined([mixing]), self.least, mixed
-                )
-            out[part] += mixed @ self.coef
+                block = new if part == slice(0, whole) else take(new, np.arange(part.start, part.stop))
+                self._mix(nothing, alone, distances(block), mixing, values[part], mixed)
+            if not few:
+                out[part] += mixed @ self.coef
+        if few:
+            out += values.reshape(out.shape)
+
+    def _mix(
+        self, rows: Array, columns: Index, given: Array, mixing: Joined, values: Array, mixed: np.ndarray
+    ) -> None:
+        from .._numerics.decays import mix_decays
+
+        mix_decays(rows, self.table, columns, given, *mixing, self.least, self.factors, values, mixed)
 
     @staticmethod
     def _narrow_points(kernel: Kernel, new: Any) -> Array:
@@ -151,7 +164,7 @@ def _distances(kernel: Kernel, samples: Any, points: Array | None) -> Distances:
     return distances
 
 
-def _joined(mixings: list[Mixing]) -> tuple[Array, Index, Array, Index]:
+def _joined(mixings: list[Mixing]) -> Joined:
     """Links of several families one after the other, and where each begins."""
     rates, squarings, weights = (np.concatenate(part) for part in zip(*mixings, strict=True))
     return rates, squarings, weights, np.cumsum([0, *(len(mixing[0]) for mixing in mixings)])

@@ -213,12 +213,10 @@ def seed_of(random_state: RandomSeed) -> int | None:
     """Return the seed that a ``random_state`` stands for; None where it is left open."""
     if random_state is None:
         return None
-    if (
-        isinstance(random_state, Integral)
-        and not isinstance(random_state, bool)
-        and 0 <= random_state < 2**32
-    ):
-        return int(random_state)
+    if isinstance(random_state, Integral | int) and not isinstance(random_state, bool):
+        seed = int(random_state)
+        if 0 <= seed < 2**32:
+            return seed
     if isinstance(random_state, np.random.RandomState):
         return int(random_state.randint(2**31 - 1))
     raise ValueError(

@@ -118,7 +118,7 @@ class Kernel(KernelSpec):
         about that, so its training matrix is checked.
     quick : bool
         Whether the base matrix costs next to nothing, so that it may be computed twice rather than kept.
-    settled : bool
+    is_settled : bool
         Whether nothing is left to learn of the training samples, so that ``resolve`` has nothing to do.
     always : float or None
         Weight that is given, outside the norm (``kernels.always``); None where the weight is learnt.
@@ -134,7 +134,7 @@ class Kernel(KernelSpec):
     for_tables: bool = False
     sure: bool = True
     quick: bool = False
-    settled: bool = False
+    is_settled: bool = False
     always: float | None = None
 
     def __init_subclass__(cls, registered_as: str | None = None, **options: Any) -> None:

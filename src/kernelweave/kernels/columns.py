@@ -90,9 +90,9 @@ class Named(Wrapper):
         return self.kernel._picks_columns
 
     @property
-    def settled(self) -> bool:  # type: ignore[override]
+    def is_settled(self) -> bool:  # type: ignore[override]
         """Whether the kernel inside has learnt all there is to learn."""
-        return self.kernel.settled
+        return self.kernel.is_settled
 
     @property
     def base_key(self) -> Hashable:
@@ -172,9 +172,9 @@ class OnColumns(Wrapper):
         return f"{self.kernel.name} on {self.label or describe(self.columns)}"
 
     @property
-    def settled(self) -> bool:  # type: ignore[override]
+    def is_settled(self) -> bool:  # type: ignore[override]
         """Whether the kernel inside has learnt all there is to learn."""
-        return self.kernel.settled
+        return self.kernel.is_settled
 
     @property
     def base_key(self) -> Hashable:
@@ -243,7 +243,7 @@ class OnColumns(Wrapper):
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OnColumns:
         """Settle the kernel inside on the chosen columns; what it shares is kept apart from other columns."""
-        if self.settled:
+        if self.is_settled:
             return self
         if type(self.kernel).resolve is Kernel.resolve:  # nothing to settle: no columns are cut out
             return self

@@ -40,7 +40,7 @@ class OfDistance(NumericKernel):
         self.scale = scale
 
     @property
-    def settled(self) -> bool:  # type: ignore[override]
+    def is_settled(self) -> bool:  # type: ignore[override]
         """Whether the width is known in the units of the features."""
         return not self.relative or self.scale is not None
 
@@ -74,7 +74,7 @@ class OfDistance(NumericKernel):
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OfDistance:
         """Return the kernel with the median distance of (at most 1000 of) the samples filled in."""
         check_switch("relative", self.relative)
-        if self.settled:
+        if self.is_settled:
             return self
         shared = {} if shared is None else shared
         key = ("median", self._distance_key)

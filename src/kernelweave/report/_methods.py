@@ -60,7 +60,7 @@ def _for_classes(model: Any, fitted: Any) -> list[Method]:
     fixed = _has_fixed_parts(fitted)
     if isinstance(model, NoisyLabelMKLClassifier):
         about = f"SVM with all kernels weighted alike, at the model's C = {C:.3g}"
-        options = {"C": C, "class_weight": model.class_weight}
+        options: dict[str, Any] = {"C": C, "class_weight": model.class_weight}
         plain = MKLClassifier(model.kernels, norm="uniform", **options) if fixed else None
         mean = Method("mean kernel", about, plain or MeanKernelClassifier(model.kernels, **options))
     else:

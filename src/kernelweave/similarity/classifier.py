@@ -253,9 +253,13 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         counted = weight > 0
         by_kernel = _side_by_side([fit.training_values for fit in self._fits])
         by_rows = _side_by_side([fit.decision(given.stack) for fit in self._fits])
-        wrong = [int(np.count_nonzero((_codes(v) != codes)[counted])) for v in (by_kernel, by_rows)]
+        by_kernel_wrong, by_rows_wrong = (
+            int(np.count_nonzero((_codes(values) != codes)[counted])) for values in (by_kernel, by_rows)
+        )
         sentences = [
-            poor_rule(self.method_, self.rule_, *wrong, int(np.count_nonzero(counted))),
+            poor_rule(
+                self.method_, self.rule_, by_kernel_wrong, by_rows_wrong, int(np.count_nonzero(counted))
+            ),
             constant_prediction(_codes(by_rows), codes, self.classes_, counted),
         ]
         self.findings_ = tuple(sentence for sentence in sentences if sentence is not None)

@@ -87,8 +87,11 @@ def single_features(subject: Subject) -> list[str]:
     estimator = subject.estimator
     kernels = getattr(estimator, "kernels_", None)
     m = len(estimator.kernel_names_)
-    columns_known = isinstance(kernels, list) and hasattr(estimator, "n_features_in_")
-    if not columns_known or m * len(subject.y) > MOST_ENTRIES:
+    if (
+        not isinstance(kernels, list)
+        or not hasattr(estimator, "n_features_in_")
+        or m * len(subject.y) > MOST_ENTRIES
+    ):
         return []
     names = feature_names(subject.model, estimator)
     alone: dict[int, list[int]] = {}
