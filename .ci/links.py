@@ -34,7 +34,9 @@ class Page(HTMLParser):
 
 def broken(site: Path) -> list[str]:
     """Return a sentence for each link of the site that leads nowhere."""
-    pages = {path.resolve(): Page(path) for path in sorted(site.rglob("*.html"))}
+    # what the theme keeps in _static are templates, not pages
+    files = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.relative_to(site).parts]
+    pages = {path.resolve(): Page(path) for path in files}
     found = []
     for path, page in pages.items():
         for link in page.links:

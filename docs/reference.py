@@ -100,6 +100,7 @@ PAGES = [
         "Matrices that are not kernels: :doc:`../similarities`.",
         ("similarity",),
     ),
+    Page("omics", "Omics", "Tables of cells and gene sets: :doc:`../groups`.", ("omics",)),
     Page("crowd", "Labels of a crowd", "Several annotators: :doc:`../noisy_labels`.", ("crowd",)),
     Page(
         "evidence",
