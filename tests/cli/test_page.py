@@ -74,6 +74,10 @@ def prepared(command, folder):
         table = data.drop(columns=["age", "stage"], errors="ignore")
         table.assign(patient=[f"P{i}" for i in range(N)]).to_csv(folder / "views_data.csv", index=False)
         words[words.index("data.csv")] = "views_data.csv"
+    # there new rows are identifiers, and what they have is in files
+    if "predict" in words and "--view" in words and "new.csv" in words:
+        pd.read_csv(folder / "labels.csv")[["patient"]].to_csv(folder / "new_patients.csv", index=False)
+        words[words.index("new.csv")] = "new_patients.csv"
     if "demo" in words:
         (folder / "kernelweave_demo.png").unlink(missing_ok=True)
     return words

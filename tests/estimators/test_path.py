@@ -100,7 +100,11 @@ def test_norms_are_chosen_too(binary):
     assert set(clf.cv_results_["norm"]) == {"l1", "l2", "uniform"}
     assert len(clf.cv_results_) == 2 * 3 * 3
     means = clf.cv_results_.groupby(["norm", "C"])["score"].mean()
-    assert means[(clf.norm_.label, clf.C_)] == pytest.approx(means.max()) == pytest.approx(clf.best_score_)
+    assert means[(clf.norm_.label, clf.C_)] == pytest.approx(clf.best_score_)
+    # the norm that was asked for is left only where another is ahead by more than chance
+    kept = clf.norm_.label == "l1" and clf.best_score_ == pytest.approx(means["l1"].max())
+    assert kept or clf.best_score_ == pytest.approx(means.max())
+    assert means.max() - clf.best_score_ < 0.05
     final = MKLClassifier(bank(), C=clf.C_, norm=clf.norm_).fit(X, y)
     np.testing.assert_allclose(clf.weights_, final.weights_, atol=1e-9)
 

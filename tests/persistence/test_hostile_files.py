@@ -408,16 +408,16 @@ def test_other_kinds_of_files_are_not_waited_for(tmp_path):
 
 def test_the_file_is_read_once(path, monkeypatch):
     """What was checked is what is built, whatever becomes of the file meanwhile."""
-    from kernelweave.persistence import _file
+    from kernelweave.persistence import _arrays
 
-    checked = _file.check_arrays
+    checked = _arrays.check_arrays
     expected = load(path).predict(X)
 
     def exchange(*arguments):
         checked(*arguments)
         path.write_bytes(b"something else")
 
-    monkeypatch.setattr(_file, "check_arrays", exchange)
+    monkeypatch.setattr(_arrays, "check_arrays", exchange)
     np.testing.assert_array_equal(load(path).predict(X), expected)
 
 

@@ -87,4 +87,4 @@ def end_of_grid(C: float, Cs: Sequence[float] | np.ndarray, of: str = "") -> str
 def warn_of_findings(findings: Sequence[str]) -> None:
     """Issue a warning of each at the caller of ``fit``, from which this is called."""
     for sentence in findings:
-        warnings.warn(sentence, DegenerateModelWarning, stacklevel=5)
+        warnings.warn(sentence, DegenerateModelWarning, stacklevel=6)

@@ -15,10 +15,20 @@ def is_frame(what: Any) -> bool:
 
 
 class SavedTable:
-    """Columns of a data frame: their labels, their kind and their values.  The index is not kept."""
+    """Columns of a data frame (labels, kinds and values), and the names of its rows if they have any."""
 
-    def __init__(self, labels: list[Any], kinds: list[str], values: list[Any], rows: int) -> None:
-        self.labels, self.kinds, self.values, self.rows = labels, kinds, values, rows
+    #: kind, values and name of the index; None where rows are numbered, and in files of 0.1.0
+    index: list[Any] | None = None
+
+    def __init__(
+        self,
+        labels: list[Any],
+        kinds: list[str],
+        values: list[Any],
+        rows: int,
+        index: list[Any] | None = None,
+    ) -> None:
+        self.labels, self.kinds, self.values, self.rows, self.index = labels, kinds, values, rows, index
 
     @classmethod
     def of(cls, frame: Any) -> SavedTable:
@@ -29,7 +39,7 @@ class SavedTable:
             kinds.append(kind)
             values.append(value)
         labels = [label.item() if isinstance(label, np.generic) else label for label in frame.columns]
-        return cls(labels, kinds, values, len(frame))
+        return cls(labels, kinds, values, len(frame), _names_apart(frame.index))
 
     def frame(self) -> Any:
         """Put the data frame together again."""
@@ -42,7 +52,18 @@ class SavedTable:
             return pd.DataFrame(index=range(self.rows))
         frame = pd.concat(columns, axis=1)
         frame.columns = self.labels
+        if self.index is not None:
+            kind, value, name = self.index
+            frame.index = pd.Index(_put_together(kind, value), name=name)
         return frame
+
+
+def _names_apart(index: Any) -> list[Any] | None:
+    """Kind, values and name of an index; None where it is rows that are numbered, or of several levels."""
+    if _is_counted(index) or index.nlevels > 1:
+        return None
+    name = index.name if isinstance(index.name, str) else None
+    return [*_take_apart(index.to_series(), "index"), name]
 
 
 def _take_apart(column: Any, label: Any) -> tuple[str, Any]:
@@ -91,8 +112,8 @@ class PlainState:
 
 
 def _plain(value: Any) -> Any:
-    """A data frame taken apart, where its rows are numbered and its columns are numbers or words; else as it is."""
-    if not is_frame(value) or not _is_counted(value.index):
+    """A data frame taken apart, where its rows and columns are numbers or words; else as it is."""
+    if not is_frame(value) or value.index.nlevels > 1:
         return value
     try:
         return SavedTable.of(value)
