@@ -32,19 +32,27 @@ COMMANDS = [
 ]
 
 
-@pytest.mark.parametrize(
-    "page", [page for page in PYTHON if page not in AT_THE_PROMPT], ids=lambda page: page.name
-)
-def test_python(page, tmp_path):
-    for package in NEEDS.get(page.name, ()):
+#: pages that one process runs, because starting it takes longer than most of them
+TOGETHER = 5
+RUN = [page for page in PYTHON if page not in AT_THE_PROMPT]
+PLAIN = [page for page in RUN if page.name not in NEEDS]
+BATCHES = [PLAIN[first : first + TOGETHER] for first in range(0, len(PLAIN), TOGETHER)]
+BATCHES += [[page] for page in RUN if page.name in NEEDS]
+
+
+@pytest.mark.parametrize("pages", BATCHES, ids=lambda pages: "+".join(page.stem for page in pages))
+def test_python(pages, tmp_path):
+    for package in NEEDS.get(pages[0].name, ()):
         pytest.importorskip(package)
-    # one process per page, which is quicker, and a namespace per block
-    code = ["import contextlib, io"]
-    for number, example in enumerate(blocks(relative(page))):
-        code.append(
-            f"with contextlib.redirect_stdout(io.StringIO()) as said: exec({example!r}, {{'__name__': '__main__'}})"
-        )
-        code.append(f"assert said.getvalue().strip(), 'block {number} shows nothing'")
+    code = ["import contextlib, io"]  # and a namespace per block
+    for page in pages:
+        for number, example in enumerate(blocks(relative(page))):
+            code.append(f"at = '{page.name}, block {number}'")
+            code.append(
+                f"with contextlib.redirect_stdout(io.StringIO()) as said: "
+                f"exec(compile({example!r}, at, 'exec'), {{'__name__': '__main__'}})"
+            )
+            code.append("assert said.getvalue().strip(), f'{at} shows nothing'")
     run("\n".join(code), tmp_path)
 
 
@@ -79,7 +87,7 @@ def test_commands_have_the_options_that_are_shown(page):
         parser.parse_args(arguments)
 
 
-@pytest.mark.parametrize("page", ["README.md", "docs/start.md", "docs/index.md"])
+@pytest.mark.parametrize("page", ["README.md", "docs/start.md"])
 def test_commands_for_newcomers_run(page, tmp_path, monkeypatch):
     rng = np.random.default_rng(0)
     table = pd.DataFrame(rng.normal(size=(60, 3)), columns=["gene_a", "gene_b", "gene_c"])
