@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import numpy as np
 
-from ._smo_parts import BETA, KINK, LOWER, RIDGE, SLOPE, UP, UPPER, add_rows, end_of, set_offset
-from .compiled import inner, njit
+from ._smo_parts import BETA, FAST, KINK, LOWER, RIDGE, SLOPE, UP, UPPER, add_rows, end_of, set_offset
+from .compiled import njit
 
 
 @njit(cache=True, nogil=True)
@@ -27,7 +27,7 @@ def free_variables(a):
     return free[:count]
 
 
-@inner(nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def _residual(a, free, equality, out):
     """Slopes of the free variables, projected on the equality; returns the largest and the squared norm."""
     mean = 0.0
@@ -43,23 +43,20 @@ def _residual(a, free, equality, out):
     return largest, norm
 
 
-@inner(nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def _turn(direction, residual, momentum, equality):
     """The next conjugate direction, centred once more.
 
     The residuals are small differences of slopes, so their sum vanishes in units of the slopes' rounding
     only; over a long step that would show in the sum of the coefficients.
     """
-    total = 0.0
-    for f in range(direction.size):
-        direction[f] = momentum * direction[f] + residual[f]
-        total += direction[f]
-    mean = total / direction.size if equality else 0.0
-    for f in range(direction.size):
-        direction[f] -= mean
+    direction *= momentum
+    direction += residual
+    if equality:
+        direction -= direction.mean()
 
 
-@inner(nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def _room(a, free, direction):
     """How far the direction can be followed, and which free variable ends it."""
     room, first = np.inf, -1
@@ -72,24 +69,22 @@ def _room(a, free, direction):
     return room, first
 
 
-@inner(nogil=True, inline="always")
-def _curvature(a, free, direction, residual, product):
-    """Curvature along the direction, and the slope along it that ``residual`` gives."""
-    bend, along = 0.0, 0.0
+@njit(cache=True, nogil=True)
+def _curvature(a, free, direction, product):
+    bend = 0.0
     for f in range(free.size):
         k = free[f]
         bend += direction[f] * (product[k] + a[RIDGE, k] * direction[f])
-        along += direction[f] * residual[f]
-    return bend, along
+    return bend
 
 
-@inner(nogil=True, inline="always")
+@njit(cache=True, nogil=True, fastmath=FAST)
 def _advance(slope, product, step):
     for k in range(slope.size):
         slope[k] -= step * product[k]
 
 
-@inner(nogil=True, inline="always")
+@njit(cache=True, nogil=True)
 def _follow(a, free, direction, product, step, ended):
     """Move along ``direction``; the free variable ``ended`` (or -1) lands on its end exactly."""
     _advance(a[SLOPE], product, step)
@@ -109,21 +104,18 @@ def ascend_free(gram, a, equality, tol, budget):
     Returns the gain and the work in multiply-adds, the unit of ``budget``.
     """
     free = free_variables(a)
-    product, residual, direction = np.empty(a.shape[1]), np.empty(free.size), np.empty(free.size)
-    for f in range(free.size):
-        direction[f] = 0.0
-    gain, work, norm = 0.0, 0.0, 0.0
-    while free.size > 1 and work < budget:
-        old = norm
-        largest, norm = _residual(a, free, equality, residual)
-        if not largest > tol:
-            break
-        _turn(direction, residual, norm / old if old > 0.0 else 0.0, equality)
-        for k in range(product.size):
-            product[k] = 0.0
+    product, residual = np.empty(a.shape[1]), np.empty(free.size)
+    direction = np.zeros(free.size)
+    gain, work, momentum = 0.0, 0.0, 0.0
+    if free.size < 2:
+        return gain, work
+    largest, norm = _residual(a, free, equality, residual)
+    while largest > tol and work < budget:
+        _turn(direction, residual, momentum, equality)
+        product[:] = 0.0
         add_rows(gram, free, direction, product)
         work += float(free.size) * a.shape[1]
-        bend, along = _curvature(a, free, direction, residual, product)
+        bend, along = _curvature(a, free, direction, product), np.dot(residual, direction)
         room, first = _room(a, free, direction)
         if not along > 0.0:
             break
@@ -134,7 +126,14 @@ def ascend_free(gram, a, equality, tol, budget):
             break
         gain += step * (along - 0.5 * step * bend)
         _follow(a, free, direction, product, step, ended)
-        if ended >= 0:  # a new search, without the variable that has met its end
-            free, norm = free_variables(a), 0.0
-            residual, direction = residual[: free.size], direction[: free.size]
+        if ended >= 0:
+            free = free_variables(a)
+            if free.size < 2:
+                break
+            residual, direction, momentum = residual[: free.size], direction[: free.size], 0.0
+            largest, norm = _residual(a, free, equality, residual)
+        else:
+            old = norm
+            largest, norm = _residual(a, free, equality, residual)
+            momentum = norm / old
     return gain, work

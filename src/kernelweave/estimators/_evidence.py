@@ -6,28 +6,20 @@ import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
 from ..banks import Bank
 from ..banks.memory import parse_bytes, refuse
-from ..evidence import (
-    Choice,
-    Components,
-    Criterion,
-    Design,
-    Folds,
-    LeaveOneOut,
-    Reml,
-    batch_size,
-    choose_weights,
-    variance_components,
-)
 from ..exceptions import KernelWeaveWarning
 from ..problems import Certificate
 from ._plan import Plan
 from ._types import Array, Codes, Device
+
+if TYPE_CHECKING:  # the room is opened by those who choose by evidence: importing a classifier does not
+    from ..evidence import Choice, Components, Criterion
 
 __all__ = ["EVIDENCE", "Evidence", "by_evidence", "criterion_of", "refuse_too_many"]
 
@@ -97,6 +89,8 @@ def criterion_of(
     name: str, splits: list[tuple[Codes, Codes]], n: int
 ) -> Callable[[NDArray[np.bool_]], Criterion]:
     """Return what makes the criterion of a name for some of n samples; ``splits`` are those of all of them."""
+    from ..evidence import Folds, LeaveOneOut, Reml
+
     if name != "folds":
         return lambda used: Reml() if name == "reml" else LeaveOneOut()
     for train, test in splits:
@@ -131,6 +125,8 @@ def by_evidence(
     Targets that lack the same samples go together.  One target alone leaves the lattice that many share, and REML then
     has standard errors.
     """
+    from ..evidence import Choice
+
     alone, table = Y.ndim == 1, Y.reshape(len(Y), -1)
     n, t = table.shape
     # the coefficients of the choice are kept as beta alone
@@ -166,6 +162,8 @@ class _Fit:
         criterion: Criterion,
         device: Device,
     ) -> None:
+        from ..evidence import Design
+
         self.rows = np.flatnonzero(used)
         self.weight, self.intercept = weight[self.rows], plan.fit_intercept
         self.stack = _matrices(bank, self.rows, plan)
@@ -185,6 +183,8 @@ class _Fit:
         alone: bool,
     ) -> Components | None:
         """Choose for the targets at some places, batch by batch, and write what was found; return the components."""
+        from ..evidence import batch_size, choose_weights, variance_components
+
         size = targets_in_batch or batch_size(self.placed)
         for first in range(0, at.size, size):
             part = Y[self.rows, first : first + size]
