@@ -273,7 +273,8 @@ class PowerBank(Bank):
         base[decays] = np.exp(-self.rate[decays, None] * base[decays])
         exponents = np.concatenate([_exponents(chain) for chain in self.chains])[self.slot_of]
         out = base[self.view_of_slot[self.slot_of]]
-        further = exponents != 1.0
+        ones = np.all(base == 1.0, axis=1)  # of exponentials of distances, whatever the power
+        further = (exponents != 1.0) & ~ones[self.view_of_slot[self.slot_of]]
         out[further] **= exponents[further, None]
         return out * self.scale[:, None]
 
