@@ -135,7 +135,7 @@ def targets_of(rows: list[dict[str, Any]]) -> Targets:
         )
 
     for problem, limit, memory, easy, himalaya in (
-        ("small", 1.0, 0.5, 1.0, 1.0),
+        ("small", 0.05, 0.5, 3.0, 1.0),
         ("mid", 10.0, 0.5, 4.0, 100.0),
     ):
         if not any(r["problem"].startswith(problem) for r in rows):

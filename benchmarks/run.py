@@ -34,6 +34,7 @@ BENCHMARKS = (
     "candidates",
     "screening",
     "svm_engine",
+    "single",
     "convergence",
     "streaming",
     "missing",
