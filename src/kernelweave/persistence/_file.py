@@ -57,13 +57,13 @@ def dumped(model: Any, note: dict[str, Any] | None = None) -> bytes:
     import skops.io
 
     from ._audit import audit
-    from ._tables import without_frames
+    from ._tables import taken_apart
 
     name = type(model).__name__
     if not hasattr(model, "fit"):
         raise ModelFileError(f"a {name} cannot be saved on its own: a model file holds an estimator")
     try:
-        content = skops.io.dumps(without_frames(model), compression=zipfile.ZIP_DEFLATED)
+        content = skops.io.dumps(taken_apart(model), compression=zipfile.ZIP_DEFLATED)
     except Exception as error:
         raise ModelFileError(
             f"this {name} cannot be saved: {error}. Only data go into a model file; pickle is the way for anything "
@@ -154,7 +154,7 @@ def loaded(path: str | Path, *, max_bytes: int | None = None) -> Loaded:
     from ._audit import audit
     from ._moved import rewritten, update_names
     from ._state import check_state
-    from ._tables import with_frames
+    from ._tables import put_together
 
     archive, most = _opened(Path(path), max_bytes)
     label = _checked_label(archive)
@@ -170,7 +170,7 @@ def loaded(path: str | Path, *, max_bytes: int | None = None) -> Loaded:
     try:
         # the types of this file, all of them on the list: skops looks through them at every node
         content = rewritten(archive, DESCRIPTION, description) if renamed else archive.content
-        model = with_frames(skops.io.loads(content, trusted=sorted(contents.types)))
+        model = put_together(skops.io.loads(content, trusted=sorted(contents.types)))
         check_state(model)
     except Exception as error:
         raise ModelFileError(
