@@ -27,6 +27,7 @@ from kernelweave import (
 )
 from kernelweave import kernels as kw
 from kernelweave.persistence import ModelFileError, load, save
+from kernelweave.persistence._tables import without_frames
 
 X, Y = load_iris(return_X_y=True)
 X, Y = X[::3], Y[::3]
@@ -102,3 +103,15 @@ def test_skops_takes_a_fitted_estimator(model):
         if hasattr(model, name):
             assert getattr(again, name).equals(getattr(model, name))
     assert "SavedTable" in json.dumps(json.loads(zipfile.ZipFile(io.BytesIO(file)).read("schema.json")))
+
+
+class KeepsAModule:
+    """As curves of SciPy 1.18 do."""
+
+    def __init__(self):
+        self.arrays_of, self.inside = np, {"a": 1.0}
+
+
+def test_modules_are_not_walked_into():
+    kept = KeepsAModule()
+    assert without_frames(kept) is kept

@@ -96,13 +96,16 @@ def conic_value(case: Case, classes: int = CLASSES) -> float:
     else:
         regulariser = cp.square(cp.sum(t) if case.r == 1 else cp.pnorm(t, case.r)) / 2
     made = []
-    for scale in (float(case.c.sum()), 1.0):
+    total = float(case.c.sum())
+    for scale in (total, 1.0, float(np.sqrt(total))):
         problem = cp.Problem(cp.Minimize((regulariser + charge) / scale))
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whether it is accurate is seen from the value
             problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
         # recomputed at the variables: no less than the optimum, whatever the solver says of itself
         made.append(float((regulariser + charge).value))
+        if len(made) > 1 and problem.status == cp.OPTIMAL:
+            break
     return min(made)
 
 

@@ -96,6 +96,7 @@ SKLEARN = (
     "sklearn.preprocessing._polynomial.SplineTransformer",
     # the curves of SplineTransformer; their lengths are checked
     "scipy.interpolate._bsplines.BSpline",
+    "scipy.interpolate._bsplines._BSpline",  # where SciPy 1.18 keeps the numbers
 )
 #: functions that transformers and searches of scikit-learn keep: pure ones, by their whole names; no others
 FUNCTIONS = (
@@ -170,7 +171,8 @@ def allowed_objects() -> frozenset[str]:
 def is_estimator(name: str) -> bool:
     """Whether a class on the list is one whose instances can be fitted, and not a part of one."""
     module, _, kind = name.rpartition(".")
-    return hasattr(getattr(importlib.import_module(module), kind), "fit")
+    # not every version of a library has every class
+    return hasattr(getattr(importlib.import_module(module), kind, None), "fit")
 
 
 def _components() -> set[str]:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def _parts(model: Any) -> Iterator[Any]:
         part = waiting.pop()
         plain = (
             part is None
-            or isinstance(part, str | int | float | bool | np.generic | type)
+            or isinstance(part, str | int | float | bool | np.generic | type | ModuleType)
             or sp.issparse(part)
         )
         if plain or id(part) in seen or (isinstance(part, np.ndarray) and part.dtype != object):
@@ -224,6 +225,7 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "Stream": _check_stream,
     "BaseMKL": _check_estimator,
     "BSpline": _check_spline,
+    "_BSpline": _check_spline,
     "OneHotEncoder": _check_encoder,
     "OrdinalEncoder": _check_encoder,
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -38,7 +39,10 @@ class _Walk:
         self.done: dict[int, tuple[Any, Any]] = {}
 
     def of(self, what: Any) -> Any:
-        if what is None or isinstance(what, str | int | float | bool | np.ndarray | np.generic | type):
+        # curves of SciPy 1.18 keep the module that their arrays are of, and a module is a door to everything
+        if what is None or isinstance(
+            what, str | int | float | bool | np.ndarray | np.generic | type | ModuleType
+        ):
             return what
         if id(what) not in self.done:
             self.done[id(what)] = what, self._rebuilt(what)  # the first keeps the id from being used again
