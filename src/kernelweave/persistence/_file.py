@@ -170,11 +170,7 @@ def loaded(path: str | Path, *, max_bytes: int | None = None) -> Loaded:
     try:
         # the types of this file, all of them on the list: skops looks through them at every node
         content = rewritten(archive, DESCRIPTION, description) if renamed else archive.content
-<<<<<<< HEAD
-        model = put_together(skops.io.loads(content, trusted=sorted(contents.types)))
-=======
         model = put_together(skops.loads(content, trusted=sorted(contents.types)))
->>>>>>> project
         check_state(model)
     except Exception as error:
         raise ModelFileError(
