@@ -38,7 +38,7 @@ def conic_optimum(stack: np.ndarray, Y: np.ndarray, C: float, weight: np.ndarray
     gain = cp.sum(cp.multiply(Y, B)) - cp.sum_squares(scaled @ B)
     constraints = [cp.sum(B, axis=0) == 0] + [cp.sum_squares(R @ B) <= 2 * s for R in roots]
     problem = cp.Problem(cp.Maximize(gain - s), constraints)
-    return float(problem.solve(solver="CLARABEL", tol_gap_abs=1e-9, tol_gap_rel=1e-9))
+    return float(problem.solve(solver="CLARABEL", tol_gap_abs=1e-9, tol_gap_rel=1e-9, tol_feas=1e-11))
 
 
 @pytest.mark.parametrize("t", [3, 40])  # fewer targets than samples, and more: then they are rotated
