@@ -27,6 +27,7 @@ KEPT = (
     "kernelweave.crowd.CrowdLabels",
     "kernelweave.estimators._deviation.Spread",
     "kernelweave._estimating.tables.SavedTable",
+    "kernelweave.persistence._curves.SavedCurve",
     "kernelweave.problems.certificate.Certificate",
     "kernelweave.views.holder.Views",
     "kernelweave.views.known.KnownViews",
@@ -94,9 +95,6 @@ SKLEARN = (
     "sklearn.preprocessing._label.LabelEncoder",
     "sklearn.preprocessing._polynomial.PolynomialFeatures",
     "sklearn.preprocessing._polynomial.SplineTransformer",
-    # the curves of SplineTransformer; their lengths are checked
-    "scipy.interpolate._bsplines.BSpline",
-    "scipy.interpolate._bsplines._BSpline",  # where SciPy 1.18 keeps the numbers
 )
 #: functions that transformers and searches of scikit-learn keep: pure ones, by their whole names; no others
 FUNCTIONS = (

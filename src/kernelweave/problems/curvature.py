@@ -83,7 +83,7 @@ class Curvature:
         free = V.shape[0]
         if free == 0:
             return np.zeros((0, self.m))
-        solved = _stable_cholesky(block, self._ridge).solve(np.hstack([V, normals.T]))
+        solved = _stable_cholesky(block, self._ridge).solve(np.vstack([V.T, normals]).T)
         A = solved[:, : self.m]
         taken: list[Array] = []
         for normal in solved.T[self.m :]:
