@@ -1,8 +1,8 @@
 """Compile what the tests will call, while the machine waits for something else.
 
 Every fit below needs compiled functions that those before it do not.  What is compiled is kept on disk
-(``_numerics/compiled.py``): both processes of pytest find it there, where they would compile most of it at the same time.
-What is missing here costs time and nothing else.
+(``_numerics/compiled.py``): both processes of pytest find it there, where they would compile most of it twice.  What is
+missing here costs time and nothing else.
 """
 
 from __future__ import annotations
