@@ -161,12 +161,13 @@ def main() -> None:
         "--planted", type=int, nargs=2, metavar=("FIRST", "LAST"),
         help="planted gene sets beside scMKL, these draws, and nothing else",
     )  # fmt: skip
+    parser.add_argument("--only", choices=("kernelweave", "scmkl"), help="of the planted sets: one program")
     options = parser.parse_args()
     pin()
     if options.planted:
         from _planted_cells import study
 
-        study(*options.planted)
+        study(*options.planted, options.only)
         return
     warnings.simplefilter("ignore")
     rows: list[dict[str, Any]] = []

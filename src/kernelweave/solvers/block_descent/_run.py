@@ -164,7 +164,7 @@ class Run:
         return self._exchanged(here, weights)
 
     def _exchanged(self, here: DualPoint, weights: Array) -> Point:
-        """Exchange coefficients for others until their gap is small enough; those that promise too little are passed."""
+        """Exchange coefficients until their gap is small enough; those that promise too little are passed over."""
         problem, best, least = self.problem, None, np.inf
         room = ALLOWED * self.tol * abs(self.bounds.upper)
         for exchange in exchanges(self.at, here.beta, here.image, weights, EXCHANGES):
