@@ -37,6 +37,7 @@ def test_losses_give_the_same_numbers_in_torch(name):
     "kernel",
     [
         kw.random_fourier(1.5, n_features=20),
+        kw.principal(2),
         kw.random_fourier(0.7, n_features=20).on([3, 1]).named("two"),
         kw.linear(),
         kw.linear().on([0, 4]),

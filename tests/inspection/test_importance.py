@@ -137,3 +137,35 @@ def test_importance_of_views_beside_what_it_hangs_on():
         view_importance(model, Z, y, factors=(0.0,))
     with pytest.raises(ValueError, match="not one mixture"):
         view_importance(NoisyLabelMKLClassifier(kw.linear()).fit(Z, y), Z, y)
+
+
+@pytest.mark.parametrize("target", ["two", "three", "number"])
+def test_p_values_are_those_of_shuffling_one_view_at_a_time(target):
+    from kernelweave.inspection.permutation import test_views as shuffled_views
+
+    classify = target != "number"
+    labels = {"two": (Y > 0).astype(int), "three": Y, "number": X[:, 3]}[target]
+    model = MKLClassifier(BANK, norm=2, C=0.1) if classify else MKLRegressor(BANK, norm=2, C=0.1)
+    part = contributions(model.fit(X[::3], labels[::3]), X[1::3])
+    held_out = labels[1::3]
+
+    def quality(decision):
+        if not classify:
+            return -np.mean((decision - held_out) ** 2)
+        if decision.ndim == 1:
+            margins = decision * (2 * held_out - 1)
+        else:
+            own = decision[np.arange(len(held_out)), held_out]
+            others = [np.max(np.delete(row, code)) for row, code in zip(decision, held_out, strict=True)]
+            margins = own - np.array(others)
+        return np.mean(np.clip(margins, -1, 1))
+
+    table = shuffled_views([(part, held_out)], 19, np.random.RandomState(0), classify)
+    random = np.random.RandomState(0)
+    orders = [random.permutation(len(held_out)) for _ in range(19)]
+    for v, row in table.iterrows():
+        mine = part.by_view()[:, v]
+        values = np.array([quality(part.decision - mine + mine[order]) for order in orders])
+        assert row["quality"] == pytest.approx(quality(part.decision), abs=1e-12)
+        assert row["shuffled"] == pytest.approx(values.mean(), abs=1e-12)
+        assert row["p_value"] == (1 + np.sum(values >= row["quality"] - 1e-12)) / 20

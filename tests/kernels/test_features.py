@@ -214,3 +214,24 @@ def test_what_is_refused():
 @parametrize_with_checks([KernelFeatures(kw.gaussian(1.0) + kw.linear(), rank=10)])
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.parametrize("shape", [(50, 6), (5, 12)])
+def test_principal_components_are_those_of_scikit_learn_and_few_columns_are_all_kept(shape):
+    from sklearn.decomposition import PCA
+
+    X = np.random.default_rng(3).normal(size=shape) * np.arange(1.0, shape[1] + 1) + 7.0
+    new = X[:3] + 1.0
+    kernel = kw.principal(2).resolve(X)
+    pca = PCA(2, svd_solver="full").fit(X)
+    np.testing.assert_allclose(np.abs(kernel.features(new)), np.abs(pca.transform(new)), atol=1e-9)
+    np.testing.assert_allclose(
+        kernel.features(sp.csr_matrix(new)),
+        kw.principal(2).resolve(sp.csr_matrix(X)).features(new),
+        atol=1e-9,
+    )
+    assert kw.principal(20).resolve(X).rank(shape[1]) == min(shape)
+    with pytest.raises(ValueError, match="n_components of principal"):
+        kw.principal(0)
+    with pytest.raises(ValueError, match="settled on"):
+        kernel.features(X[:, :2])

@@ -281,6 +281,11 @@ class TestRandomFourier(KernelSuite):
         return kw.random_fourier(2.0, n_features=50)
 
 
+class TestPrincipal(KernelSuite):
+    def make(self):
+        return kw.principal(2)
+
+
 class TestOnOneColumn(KernelSuite):
     unit_diagonal = True
 

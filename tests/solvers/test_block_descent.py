@@ -199,7 +199,7 @@ def test_features_that_are_streamed_are_refused_with_a_way_out():
 def test_auto_takes_it_for_explicit_features_of_many_samples(n, loss, chosen):
     X, _, sets = grouped(n, 3)
     bank = LowRankBank(X, np.arange(0, 7, 2))
-    assert bank.suits_blocks is (n >= 1000)
+    assert bank.suits_blocks is (n >= 500)
     solver = choose_solver(make_loss(loss), make_norm("l1"), bank)
     assert (solver.registered_as == "block_descent") is chosen
     mixed = kw.per_view(sets, kw.linear()) + kw.gaussian(1.0)

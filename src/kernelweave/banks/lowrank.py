@@ -16,7 +16,7 @@ from ._base import Array, Bank, Index, support
 __all__ = ["FeatureBank", "LowRankBank", "SweptBank", "suits_blocks"]
 
 #: samples from which steps on blocks of features beat those on the mixed kernel, whatever the ranks
-MANY_SAMPLES = 1000
+MANY_SAMPLES = 500
 
 #: entries of the mixed kernel that a solver may still ask for where features are swept
 MIXED_ENTRIES = 400_000_000

@@ -43,7 +43,8 @@ def group_table(
     n_refits : int, default=0
         Refits on folds that count how often a group is selected (:func:`weight_stability`); 0 for none.
     n_permutations : int, default=0
-        Permutations of every group's rows behind its p-value (:func:`view_p_values`); 0 for none.
+        Permutations of every group's rows behind its p-value (:func:`view_p_values`); 0 for none.  The smallest
+        adjusted p-value is the number of groups over ``n_permutations + 1``: 50 groups take 999 to reach 0.05.
     top : int, default=5
         Members of a group that are named.
     views : sequence or function, optional

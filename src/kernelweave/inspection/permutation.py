@@ -21,6 +21,9 @@ __all__ = ["test_views", "view_p_values"]
 
 Array = NDArray[np.float64]
 
+#: decisions that are shuffled at once
+AT_ONCE = 1_000_000
+
 
 def view_p_values(
     model: Any,
@@ -90,46 +93,56 @@ def view_p_values(
 def test_views(
     parts: list[tuple[Contributions, NDArray[Any]]], permutations: int, random: Any, classify: bool
 ) -> Any:
-    """Shuffle every view among the held-out samples of each fold; one row per view."""
+    """Shuffle every view among the held-out samples of each fold; one row per view.
+
+    All views are shuffled by the same permutations, which every one of their tests may be.
+    """
     import pandas as pd
 
     n = sum(len(labels) for _, labels in parts)
-
-    def quality(decisions: list[Array]) -> float:
-        pairs = zip(parts, decisions, strict=True)
-        return sum(_total(d, labels, part, classify) for (part, labels), d in pairs) / n
-
     names = parts[0][0].view_names
-    true = quality([part.decision for part, _ in parts])
-    split = [part.by_view() for part, _ in parts]
-    rows = []
-    for v, name in enumerate(names):
-        shuffled = np.empty(permutations)
-        for b in range(permutations):
-            decisions = []
-            for (part, _), views in zip(parts, split, strict=True):
+    folds = [(part.decision, part.by_view(), _judge(part, labels, classify)) for part, labels in parts]
+    true = sum(float(judge(decision)) for decision, _, judge in folds) / n
+    shuffled = np.zeros((len(names), permutations))
+    batch = max(1, AT_ONCE // max(decision.size for decision, _, _ in folds))
+    for first in range(0, permutations, batch):
+        some = slice(first, min(first + batch, permutations))
+        for decision, views, judge in folds:
+            orders = np.array([random.permutation(len(decision)) for _ in range(some.start, some.stop)])
+            for v in range(len(names)):
                 contribution = views[:, v]
-                decisions.append(
-                    part.decision - contribution + contribution[random.permutation(len(contribution))]
+                used = np.any(contribution)
+                shuffled[v, some] += judge(
+                    decision - contribution + contribution[orders] if used else decision
                 )
-            shuffled[b] = quality(decisions)
-        p = (1 + int(np.sum(shuffled >= true - 1e-12))) / (permutations + 1)
-        rows.append({"view": name, "quality": true, "shuffled": float(shuffled.mean()), "p_value": p})
-    table = pd.DataFrame(rows)
+    shuffled /= n
+    beaten = np.sum(shuffled >= true - 1e-12, axis=1)
+    table = pd.DataFrame(
+        {
+            "view": names,
+            "quality": true,
+            "shuffled": shuffled.mean(axis=1),
+            "p_value": (1 + beaten) / (permutations + 1),
+        }
+    )
     table["p_holm"] = holm(table["p_value"].to_numpy())
     return table
 
 
-def _total(decision: Array, labels: NDArray[Any], part: Contributions, classify: bool) -> float:
-    """Sum of cut-off margins, or minus the sum of squared errors."""
+def _judge(part: Contributions, labels: NDArray[Any], classify: bool) -> Callable[[Array], Any]:
+    """Return the sum of cut-off margins, or minus the sum of squared errors, of decisions ``(..., n[, classes])``."""
     if not classify:
-        return -float(np.sum((decision - labels) ** 2))
+        axes = tuple(range(-labels.ndim, 0))
+        return lambda decision: -np.sum((decision - labels) ** 2, axis=axes)
     codes = np.searchsorted(part.classes, labels)
-    if decision.ndim == 1:
-        margins = np.where(codes == 1, decision, -decision)
-    else:
-        rows = np.arange(len(codes))
-        others = decision.copy()
-        others[rows, codes] = -np.inf
-        margins = decision[rows, codes] - others.max(axis=1)
-    return float(np.clip(margins, -1.0, 1.0).sum())
+    if part.decision.ndim == 1:
+        signs = np.where(codes == 1, 1.0, -1.0)
+        return lambda decision: np.sum(np.clip(signs * decision, -1.0, 1.0), axis=-1)
+    own = np.zeros(part.decision.shape, dtype=bool)
+    own[np.arange(len(codes)), codes] = True
+
+    def margins(decision: Array) -> Any:
+        others = np.where(own, -np.inf, decision).max(axis=-1)
+        return np.sum(np.clip(np.where(own, decision, 0.0).sum(axis=-1) - others, -1.0, 1.0), axis=-1)
+
+    return margins

@@ -34,6 +34,7 @@ from .groups import from_gmt, from_groups
 from .histogram import additive_chi2, chi2, intersection, tanimoto
 from .holder import held
 from .papers import default_bank, preset, presets
+from .principal import principal
 from .stationary import gaussian, laplacian
 from .view_columns import column_groups
 
@@ -74,6 +75,7 @@ __all__ = [
     "polynomial",
     "preset",
     "presets",
+    "principal",
     "random_fourier",
     "rational_quadratic",
     "registry",

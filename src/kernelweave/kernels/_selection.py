@@ -143,7 +143,12 @@ def select(A: Any, positions: tuple[int, ...], as_objects: bool, single: bool) -
         first, last = positions[0], positions[-1]
         consecutive = positions == tuple(range(first, last + 1))
         A = np.asarray(A)
-        A = A[:, first : last + 1] if consecutive else np.take(A, positions, axis=1)
+        if consecutive:
+            A = A[:, first : last + 1]
+        elif A.flags.c_contiguous:
+            A = np.take(A, positions, axis=1)
+        else:  # of which take would make a whole copy first, as of a table's columns
+            A = np.ascontiguousarray(A[:, list(positions)])
     return A[:, 0] if as_objects and single else A
 
 

@@ -12,6 +12,9 @@ from ._iterate import Iterate
 
 Array = NDArray[np.float64]
 
+#: gaps, over that wanted, between which one more correction is worth its price
+GOOD, LITTLE = 0.6, 2.0
+
 __all__ = ["Bounds", "DualPoint", "directions", "dual_point", "polished"]
 
 
@@ -58,12 +61,12 @@ def directions(at: Iterate) -> Array:
     return V
 
 
-def polished(at: Iterate, here: DualPoint, V: Array) -> DualPoint:
+def polished(at: Iterate, here: DualPoint, V: Array, tol: float) -> DualPoint:
     """Make the images of all active blocks equally long, to first order, at the least cost: the gap's main part.
 
     The lower bound pays for the longest image; at the optimum all active ones are as long.  Moving the decision values
     along ``V c``, the active blocks' own directions, changes the coefficients by ``-HVc`` and the lengths by
-    ``-V'HVc``.
+    ``-V'HVc``.  Where the gap is then near ``tol``, what is left is corrected once more.
     """
     active = at.active
     bend = at.loss.hessian(at.f)
@@ -71,7 +74,16 @@ def polished(at: Iterate, here: DualPoint, V: Array) -> DualPoint:
     flat = HV.reshape(-1, active.size)
     system = V.reshape(flat.shape).T @ flat
     system[np.diag_indices_from(system)] += 1e-10 * float(np.trace(system)) + np.finfo(float).tiny
-    lengths = np.sqrt(here.quad[active])
     shares = at.t[active] / float(np.sum(at.t[active]))
-    c = np.linalg.solve(system, lengths - float(shares @ lengths))
-    return dual_point(at, at.beta - HV @ c)
+    beta, best = at.beta, here
+    for _ in range(2):
+        lengths = np.sqrt(best.quad[active])
+        beta = beta - HV @ np.linalg.solve(system, lengths - float(shares @ lengths))
+        now = dual_point(at, beta)
+        if now.value <= best.value:
+            break
+        best = now
+        gap = relative_gap(at.objective, best.value, at.problem.tiny)
+        if not GOOD * tol < gap < LITTLE * tol:
+            break
+    return best

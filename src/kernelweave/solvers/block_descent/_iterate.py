@@ -122,7 +122,9 @@ class Iterate:
         pull = features.adjoint(j, self.beta)
         pressed = np.sum(self.beta, axis=0)
         pull -= np.outer(model.means, pressed)
-        others = float(np.sum(np.delete(self.t, j) ** self.r))
+        powers = self.t**self.r
+        powers[j] = 0.0
+        others = float(np.sum(powers))
         free = self.problem.fit_intercept and model.total > 0.0
         before = self.objective
         for _ in range(RETRIES):

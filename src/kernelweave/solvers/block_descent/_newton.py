@@ -126,14 +126,21 @@ def newton_step(at: Iterate, most: int = 20, share: float = 0.1) -> bool:
 
 @dataclass
 class Exchange:
-    """Coefficients shared by all kernels, with their image ``Z'beta`` on the active blocks and zeros elsewhere."""
+    """Coefficients shared by all kernels, with their image ``Z'beta`` on the active blocks and zeros elsewhere.
+
+    ``excess`` is how far their function is expected above the Newton point, were the blocks not alike at all.
+    """
 
     beta: Array
     image: Array
+    excess: float
+    last: bool
 
 
 def exchanges(at: Iterate, beta: Array, image: Array, weights: Array, most: int) -> Iterator[Exchange]:
     """Coefficients whose function, with the weights at hand, comes closer and closer to that of the coordinates.
+
+    The first are those to begin with.
 
     What predicts is ``w_j = d_j Z_j'beta``.  With ``beta = -c l'(f)`` that is a gradient step of length one from w, far
     too long where C is large.  ``beta - HZv`` gives ``w + v + d r`` with r the residual of Newton's system for fixed
@@ -156,6 +163,17 @@ def exchanges(at: Iterate, beta: Array, image: Array, weights: Array, most: int)
     spread = at.features.block_of
     image = np.where((weights > 0)[spread][:, None], image, 0.0)
     residual = image - ridge[spread][:, None] * at.w
-    for v, left, _, bent in _iterations(system, residual, most):
+    yield Exchange(beta, image, _excess(at, weights, residual), False)
+    for done, (v, left, _, bent) in enumerate(_iterations(system, residual, most), start=1):
         # Z'(beta - HZv) = image - Z'HZv, and Z'HZv = residual - left - v / d
-        yield Exchange(beta - bent, image - (residual - left - ridge[spread][:, None] * v))
+        moved = image - (residual - left - ridge[spread][:, None] * v)
+        yield Exchange(beta - bent, moved, _excess(at, weights, left), done == most)
+
+
+def _excess(at: Iterate, weights: Array, left: Array) -> float:
+    """``1/2 (d r)'(A + 1/d)(d r)`` summed over the blocks: what a step too far by ``d r`` costs."""
+    total = 0.0
+    for j in np.flatnonzero(weights):
+        r = left[at.features.place(int(j))]
+        total += weights[j] ** 2 * at.model(int(j)).bent(r) + weights[j] * float(np.sum(r**2))
+    return 0.5 * total

@@ -20,21 +20,29 @@ Index = NDArray[np.intp]
 
 __all__ = ["Run"]
 
-#: blocks that join the active ones, at least, and at most for every one of them
-JOINING, GROWTH = 10, 4
+#: blocks that join the active ones, at least, and of all of them; and at most for every one of them
+JOINING, SHARE, GROWTH = 10, 0.1, 4
 #: a gap that fell by less than this with the same active blocks calls for a Newton step
 SLOW = 0.7
-#: share of the tolerance that an epoch has to win for another one to follow at once
-WON = 0.3
+#: share of the tolerance that epochs to come have to win for another one to follow at once; while blocks wait to join,
+#: share of the gap
+WON, ROUGHLY = 0.05, 0.02
+#: share of the tolerance that is aimed at, and that at which coefficients are exchanged
+ALLOWED, NEAR = 0.97, 0.9
 #: relative gap above which no dual point is polished
-ROUGH = 0.3
+ROUGH = 0.1
 #: active blocks beyond which a system of their number is not solved
 MOST_POLISHED = 600
 #: decision values are computed again with every so many looks
 AFRESH = 5
-#: iterations of an exchange for shared coefficients after which their function is looked at; what is not good enough
-#: after the last will be, once the coordinates are better
-EXCHANGES = (1, 2, 3, 5, 8, 12, 16, 20)
+#: iterations of an exchange for shared coefficients; what is not good enough after the last will be, once the
+#: coordinates are better
+EXCHANGES = 20
+
+
+def _to_come(won: float, before: float) -> float:
+    """What epochs are still to win where each wins the same share of what the one before it won."""
+    return won * won / (before - won) if before > 2.0 * won else won
 
 
 @dataclass
@@ -77,41 +85,49 @@ class Run:
     def round(self) -> Run:
         """Epochs on a working set, and a look at all blocks; a Newton step where epochs do too little."""
         at, before, active = self.at, self.bounds.gap, self.at.active
-        working = self._working_set()
+        working, complete = self._working_set()
         if working.size == 0:
             self.finished = True
             return self
-        self._go_down(working)
+        self._go_down(working, complete)
         at.rescale()
         self._look()
-        same = np.array_equal(active, at.active)
         self.settled = np.setxor1d(active, at.active).size <= 0.1 * active.size
-        if same and self.bounds.gap > max(SLOW * before, self.tol) and newton_step(at):
+        if self.settled and self.bounds.gap > max(SLOW * before, self.tol) and newton_step(at):
             self._look()
         return self
 
-    def _go_down(self, working: Index) -> None:
-        """Epochs on the working set, until they win too little."""
-        at = self.at
-        # a look at all blocks is dear where few of them are at work: more epochs, once it is known which
+    def _go_down(self, working: Index, complete: bool) -> None:
+        """Epochs on the working set, until they win too little; ``complete`` where no block waits to join it."""
+        at, won = self.at, 0.0
+        # an epoch costs as much as there are blocks at work, a look as much as there are blocks
+        roughly = 0.0 if complete else ROUGHLY * working.size / self.problem.m * min(self.bounds.gap, 1.0)
+        enough = max(WON * self.tol, roughly)
+        # once it is known which blocks are at work, more epochs
         for _ in range(2 * self.epochs if self.settled else self.epochs):
-            value = at.objective
+            value, before = at.objective, won
             at.epoch(working)
             self.anderson.push(at)
-            # what is left is mostly less than the last epoch won, where the blocks are not much alike: time for a look
-            if value - at.objective <= WON * self.tol * abs(at.objective):
+            won = value - at.objective
+            if _to_come(won, before) <= enough * abs(at.objective):
                 break
 
-    def _working_set(self) -> Index:
-        """Active blocks, and those with the longest images beyond what the norm allows a block of zero."""
+    def _working_set(self) -> tuple[Index, bool]:
+        """Active blocks, and those with the longest images beyond what the norm allows a block of zero.
+
+        And whether all of them found room.
+        """
         at, lengths = self.at, np.sqrt(self.here.quad)
         if self.problem.norm.simplex:
-            others = np.flatnonzero((at.t == 0.0) & (lengths > 0.999 * float(np.sum(at.t))))
+            # as long as the gap is wide, blocks that are a little too short may still be wanted
+            border = 0.999 - min(self.bounds.gap, 0.1)
+            others = np.flatnonzero((at.t == 0.0) & (lengths > border * float(np.sum(at.t))))
         else:
             others = np.flatnonzero((at.t == 0.0) & (lengths > at.extra))
-        most = max(JOINING, GROWTH * at.active.size) if self.problem.norm.simplex else others.size
+        least = max(JOINING, int(SHARE * self.problem.m))
+        most = max(least, GROWTH * at.active.size) if self.problem.norm.simplex else others.size
         joining = others[np.argsort(-lengths[others], kind="stable")[:most]]
-        return np.concatenate([at.active, joining])
+        return np.concatenate([at.active, joining]), joining.size == others.size
 
     # ---- looking ---------------------------------------------------------------------------------------------
 
@@ -126,8 +142,7 @@ class Run:
         if self._worth_polishing(here):
             V = directions(at)
             at.move(V @ at.t[at.active])
-            better = polished(at, here, V)
-            here = better if better.value > here.value else here
+            here = polished(at, here, V, self.tol)
         kept = here if self.looks == 1 or here.value >= self.bounds.lower.value else self.bounds.lower
         self.here, self.bounds = here, Bounds(at.objective, kept, problem.tiny)
         self.shared = self._shared(here)
@@ -144,23 +159,24 @@ class Run:
         if not np.any(at.t):
             zero = np.zeros_like(at.f)
             return self._point(zero, np.zeros_like(at.w), weights)
-        point = self._point(here.beta, here.image, weights)
-        if self.bounds.gap > 0.9 * self.tol:
-            return point
-        best, value = point, problem.primal(point)[0]
-        goal = self.bounds.lower.value + 0.9 * self.tol * abs(self.bounds.upper)
-        for done, exchange in enumerate(
-            exchanges(at, here.beta, here.image, weights, EXCHANGES[-1]), start=1
-        ):
-            if value <= goal:
-                break
-            if done not in EXCHANGES:
+        if self.bounds.gap > NEAR * self.tol:
+            return self._point(here.beta, here.image, weights)
+        return self._exchanged(here, weights)
+
+    def _exchanged(self, here: DualPoint, weights: Array) -> Point:
+        """Exchange coefficients until their gap is small enough; those that promise too little are passed over."""
+        problem, best, least = self.problem, None, np.inf
+        room = ALLOWED * self.tol * abs(self.bounds.upper)
+        for exchange in exchanges(self.at, here.beta, here.image, weights, EXCHANGES):
+            if exchange.excess > room and not exchange.last:
                 continue
             point = self._point(exchange.beta, exchange.image, weights)
-            now = problem.primal(point)[0]
-            if now < value:
-                best, value = point, now
-        return best
+            value = problem.primal(point)[0]
+            if best is None or value < least:
+                best, least = point, value
+            if least <= self.bounds.lower.value + room:
+                break
+        return self._point(here.beta, here.image, weights) if best is None else best
 
     def _point(self, beta: Array, image: Array, weights: Array) -> Point:
         at, shape = self.at, self.problem.y.shape
