@@ -171,6 +171,16 @@ def mix_three(x, w1, w2, w3, least, out):
         x[j] = e
 
 
+@inner(nogil=True, inline="always")
+def _enter(out, p, q, whole, s, t, of_x, of_z, own_x, own_z):
+    """Add the dot products of the rows p and q of one kernel to its results, without the entries on the diagonal."""
+    if whole:
+        out[p] += of_x - own_x
+        out[q] += of_z - own_z
+    else:
+        out[0] += 2.0 * (s * (of_x - 0.5 * own_x) + t * (of_z - 0.5 * own_z))
+
+
 def workspace():
     """Return what sweeps work on."""
     return np.empty((5, PIECE))
@@ -178,22 +188,8 @@ def workspace():
 
 @njit(makes_arrays=False, nogil=True)
 def sweep(
-    store,
-    offsets,
-    rate,
-    first,
-    squarings,
-    times_base,
-    keep_base,
-    index,
-    gathered,
-    a,
-    views,
-    rows,
-    whole,
-    work,
-    out,
-):
+    store, offsets, rate, first, squarings, times_base, keep_base, index, gathered, a, views, rows, whole, work, out
+):  # fmt: skip
     """Add ``K_k a`` to ``out[k]``, or ``a' K_k a`` to ``out[k, 0]`` unless ``whole``, for the kernels of ``views``.
 
     Rows and columns are those in ``index``, with which ``a`` and ``out`` are aligned, up to zeros at their ends
@@ -243,12 +239,8 @@ def sweep(
                     for link in range(links):
                         if links == 3:
                             e, f = e * e * e * e, f * f * f * f
-                        if whole:
-                            out[k + link, p] += sums[link] - own_x * e
-                            out[k + link, q] += sums[3 + link] - own_z * f
-                        else:
-                            of_x, of_z = sums[link] - 0.5 * own_x * e, sums[3 + link] - 0.5 * own_z * f
-                            out[k + link, 0] += 2.0 * (s * of_x + t * of_z)
+                        of_x, of_z = sums[link], sums[3 + link]
+                        _enter(out[k + link], p, q, whole, s, t, of_x, of_z, own_x * e, own_z * f)
                     k += links
 
 

@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._numerics.euclid import distances_among
 from .._numerics.threads import in_threads, one_blas_thread
 from ..kernels import Kernel, take
 from ._base import Array, Index
@@ -46,14 +47,26 @@ def _row_blocks(n: int, kernel: Kernel) -> Iterator[tuple[int, int]]:
         top = bottom
 
 
-def _lower_base(kernel: Kernel, samples: Any, top: int, bottom: int, n: int, diagonal: Array) -> Array:
-    """Base entries of rows top..bottom-1 and columns 0..bottom-1, the diagonal exact."""
-    if bottom - top == n:
-        base = kernel.base(samples, samples)
-    else:
-        base = kernel.base(take(samples, np.arange(top, bottom)), take(samples, np.arange(bottom)))
-    at = np.arange(bottom - top)
-    base[at, at + top] = diagonal[top:bottom]
+def _base_of(
+    kernel: Kernel, samples: Any, n: int, diagonal: Array, points: Array | None = None
+) -> Callable[[int, int], Array]:
+    """Return the function of ``top, bottom`` that gives base entries left of the diagonal, which is exact.
+
+    Of many blocks of distances between ``points``, what all of them need is computed once.
+    """
+    among = distances_among(points) if points is not None and n * n > CACHED_ENTRIES else None
+
+    def base(top: int, bottom: int) -> Array:
+        if among is not None:
+            entries = among(top, bottom)
+        elif bottom - top == n:
+            entries = kernel.base(samples, samples)
+        else:
+            entries = kernel.base(take(samples, np.arange(top, bottom)), take(samples, np.arange(bottom)))
+        at = np.arange(bottom - top)
+        entries[at, at + top] = diagonal[top:bottom]
+        return entries
+
     return base
 
 
@@ -91,7 +104,8 @@ class _Block(NamedTuple):
 
     kernel: Kernel
     views: list[int]
-    diagonal: Array
+    #: gives the entries of rows ``top .. bottom - 1`` and columns ``0 .. bottom - 1``
+    base: Callable[[int, int], Array]
     top: int
     bottom: int
 
@@ -112,14 +126,16 @@ def stored_bank(
     if dtype == np.float32 and not _fits_single(kernels, chains, samples):
         dtype = np.dtype(np.float64)
     store = np.empty((len(chains), n * (n + 1) // 2), dtype=dtype)
-    rate = np.zeros(len(chains))
     heads = [kernels[chain.kernels[0]] for chain in chains]
     powers = normaliser.keeps_powers()
+    # a single-precision power squared many times loses digits: keep the distances instead
+    kept = dtype == np.float32 and powers
+    rate = np.array([head.exponent if kept and head.decay else 0.0 for head in heads])
     families, blocks = _Families([], [], []), []
     ones: list[int] = []
     for first, views in _views_of_bases(kernels, chains):
-        points = first.points(samples) if powers and dtype == np.float64 and first.decay else None
-        if points is not None and 0 < points.shape[1] <= FEW_COLUMNS:
+        points = first.points(samples) if powers and first.decay else None
+        if points is not None and dtype == np.float64 and 0 < points.shape[1] <= FEW_COLUMNS:
             families.points.append(points)
             families.views.append(views)
             families.rates.append([heads[v].exponent for v in views])
@@ -127,26 +143,23 @@ def stored_bank(
             continue
         diagonal = first.base_diag(samples)
         if not powers:
-            base = _lower_base(first, samples, 0, n, n, diagonal)
+            base = _base_of(first, samples, n, diagonal)(0, n)
             for v in views:
                 j = chains[v].kernels[0]
                 pack_rows(_normalised(heads[v].of_base(base), j, normaliser), 0, offsets, store[v])
             continue
+        held = [j for v in views for j in chains[v].kernels]
         plain = first.decay and not np.any(diagonal)  # a diagonal of ones: nothing to compute
-        for v in views:
-            if plain:
-                ones += chains[v].kernels
-            for j in () if plain else chains[v].kernels:
-                normaliser.learn(j, kernels[j].of_base(diagonal))
-            # a single-precision power squared many times loses digits: keep the distances instead
-            if dtype == np.float32 and heads[v].decay:
-                rate[v] = heads[v].exponent
-        blocks += [_Block(first, views, diagonal, *rows) for rows in _row_blocks(n, first)]
+        ones += held if plain else []
+        for j in () if plain else held:
+            normaliser.learn(j, kernels[j].of_base(diagonal))
+        base_of = _base_of(first, samples, n, diagonal, points)
+        blocks += [_Block(first, views, base_of, *rows) for rows in _row_blocks(n, first)]
     if ones:
         normaliser.learn_traces(np.array(ones), np.ones(len(ones)))
 
     def fill(block: _Block) -> None:
-        base = _lower_base(block.kernel, samples, block.top, block.bottom, n, block.diagonal)
+        base = block.base(block.top, block.bottom)
         for v in block.views:
             entries = base if rate[v] > 0 else heads[v].of_base(base)
             pack_rows(entries, block.top, offsets, store[v])
