@@ -9,6 +9,7 @@ pieces that stay in the first-level cache, and within a piece all families add t
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 
@@ -38,6 +39,7 @@ _G2, _G3, _G4, _G5, _G6, _G7 = (np.float32(value) for value in _FACTORIALS[2:8])
 
 # No "reassoc": it would undo the rounding by a large number.
 _EXACT = {"contract", "nsz"}
+_OPTIONS: Any = {"nogil": True, "fastmath": _EXACT, **UNCOUNTED}
 
 
 @intrinsic
@@ -76,7 +78,7 @@ def _decay(distances, rate, out):
     raise NotImplementedError
 
 
-@overload(_decay, jit_options={"nogil": True, "fastmath": _EXACT, **UNCOUNTED})
+@overload(_decay, jit_options=_OPTIONS)
 def _decay_in_its_precision(distances, rate, out):
     def double(distances, rate, out):
         _decay_double(distances, rate, out)
