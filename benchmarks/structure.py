@@ -69,15 +69,21 @@ LARGEST, EXACTLY = "three largest views are the true ones", "views with more tha
 REFITS = "Jaccard of the kernels of refits, mean"
 
 
+#: where a norm has to choose
+STRENGTH = "C = 0.1"
+
+
 def planted_table(rows: list[Row], targets: Targets) -> list[Row]:
     table = []
     for strength in list(dict.fromkeys(problem.split(", ")[1] for problem in names_of(rows, "problem"))):
         mine = [r for r in rows if r["problem"].endswith(f", {strength}")]
         by = {method: planted_line(mine, method, strength) for method in names_of(mine, "method")}
         table += list(by.values())
+        if strength != STRENGTH:
+            continue
         more = by["grouped (1, 2)"][LARGEST] - by["l1"][LARGEST]
         targets.at_least(f"{strength}: draws in which grouped finds the views, above those of l1", more, 1)
-        for method in ("elastic net, mix 0.5", "elastic blocks, mix 0.5") if by["l1"][REFITS] else ():
+        for method in ("elastic net, mix 0.5", "elastic blocks, mix 0.5"):
             stable = by[method][REFITS] - by["l1"][REFITS]
             targets.at_least(f"{strength}: Jaccard of {method}, above that of l1", stable, 0.0)
     return table
@@ -158,9 +164,14 @@ samples, five kernels, C = 3; `aabbc` are the groups; a fixed part has weight 0.
     "passes": f"""{SETTING} UCI sets: 80 % of the samples, Gaussians of ten widths on all features and on every
 single one; the groups are the features. mfeat: 500 digits, even against odd, six views, Gaussians of six widths on
 each.""",
-    "planted": """150 samples, 20 views of five noisy measurements of one latent number (correlation 0.5), one
-Gaussian on each; the label is the sign of a sum of three of the latent numbers, with noise. Refits: pairs of four
-random 80 % of the samples; a kernel is chosen that has more than 0.1 % of the weight.""",
+    "planted": """100 samples, 20 views of five columns, one Gaussian on each column. Three views are true: their five
+columns measure one latent number nearly alike (correlation 0.9), and the label is the sign of the sum of the three
+numbers, with noise; all other columns are independent noise. The targets are for C = 0.1, where a norm has to choose;
+at C = 0.3 all of them have the three views on top. The design was chosen on draws 100 to 105. An earlier one, in which
+every view measured a latent number of its own (150 samples, correlation 0.5, C = 0.3 and 1), did not tell the norms
+apart: l1 had the true views on top in 39 of 40 fits, grouped in 40, and the elastic net's choice was no more stable
+than that of l1 (Jaccard 0.48 and 0.49; grouped 0.59). Refits: pairs of four random 80 % of the samples; a kernel is
+chosen that has more than 0.1 % of the weight.""",
     "subsets": """`norms.AtMost(k)`, hinge, C = 1, tol 1e-3, 80 % of the samples. Gaussians, Laplacians and
 polynomials on all features and Gaussians on single ones. Seconds are of the processor, the clock is that of a busy
 machine. The enumeration fits an SVM for each of the 220 subsets of 12 kernels.""",

@@ -38,8 +38,8 @@ wide as samples are apart, in *gaussian*), centred, of mean diagonal one; making
 weightings in b folds; *gradient* is its hyper-gradient with its defaults; `GroupRidgeCV` works on the columns; *mean
 kernel* is `KernelRidgeCV` on the mean, 5 folds. Its targets are centred beforehand. Processor seconds of one thread,
 medians of up to {repeats} runs (of one where it took more than {long:g} s); *five data sets*: means over {sets} seeds
-of the generator, the first of which is that of the rows without these words. The table was made in parts on a machine
-with other work, which the seconds of the processor feel a little and the ratios less; the last of them on {machine}.
+of the generator, the first of which is that of the rows without these words. The table was made in parts, on one
+core with priority beside other work on the second; the last of them on {machine}.
 
 {targets}"""
 

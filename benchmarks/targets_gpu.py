@@ -24,11 +24,9 @@ RIDGES = np.logspace(-2, 3, 11)
 TIMES = 5.0
 NOTE = """As *linear* in [targets](targets.md): {m} feature spaces of {columns} columns, each target made by one to
 three of them, linear kernels of mean diagonal one, centred; R2 is the mean over targets on {new} new samples.
-kernelweave:
-`MKLRegressorCV(criterion="reml", device=...)`, the whole fit from kernel matrices and targets in memory to a fitted
-model, certificates of the ridge regressions included; *inverses* is the number of distinct mixtures. himalaya:
-`MultipleKernelRidgeCV`, random search, 50 weightings, 3 folds, 11 ridges, torch on the processor; measured on
-fewer targets and continued along the line through them, or, from one measurement, taken as a lower bound. Seconds on
+kernelweave: `MKLRegressorCV(criterion="reml", device=...)`, the whole fit from kernel matrices and targets in memory to
+a fitted model, certificates of the ridge regressions included; *inverses* is the number of distinct mixtures.
+himalaya: `MultipleKernelRidgeCV`, random search, 50 weightings, 3 folds, 11 ridges, torch on the processor. Seconds on
 the clock; of himalaya those of the processor, one thread.
 
 {targets}"""
@@ -115,7 +113,7 @@ def main() -> None:
     if options.himalaya:
         torch.set_num_threads(1)
         program, at = "himalaya, random search 50/3, torch on the processor, one thread", None
-        sizes = options.targets if options.targets != [10_000, 100_000] else [1_000, 2_000]
+        sizes = options.targets if options.targets != [10_000, 100_000] else [10_000]
     else:
         program, at = f"kernelweave, REML, {options.device}", options.device
         sizes = options.targets
@@ -127,27 +125,6 @@ def main() -> None:
         show([{key: value for key, value in row.items() if key != "machine"}])
         if not options.dry:
             write(rows)
-    if options.himalaya:
-        rows = keep(
-            rows, continued([row for row in rows if row["program"] == program and row["how"] == "measured"])
-        )
-        if not options.dry:
-            write(rows)
-
-
-def continued(measured: list[dict[str, Any]], t: int = 10_000) -> dict[str, Any]:
-    """Return the row of more targets, on the line through the first and the last that were measured."""
-    first, last = (min(measured, key=_targets_of), max(measured, key=_targets_of))
-    rate = (float(last["seconds"]) - float(first["seconds"])) / max(_targets_of(last) - _targets_of(first), 1)
-    seconds = float(last["seconds"]) + rate * (t - _targets_of(last))
-    how = f"continued from {_targets_of(first):,} and {_targets_of(last):,} targets"
-    if first is last:
-        how = f"at least: as long as {_targets_of(last):,} targets"
-    return {**last, "targets": t, "seconds": seconds, "how": how}
-
-
-def _targets_of(row: dict[str, Any]) -> int:
-    return int(row["targets"])
 
 
 def known_rows() -> list[dict[str, Any]]:

@@ -19,6 +19,29 @@ settings.register_profile(
 settings.load_profile("kernelweave")
 
 
+#: of a test with more parameters than this, so many are traced where coverage is measured
+TRACED = 12
+
+
+def pytest_collection_modifyitems(config, items):
+    """Leave most tests of every grid untraced, because tracing takes longer than they do: coverage is a lower bound."""
+    if not config.pluginmanager.has_plugin("_cov"):
+        return
+    grids: dict[object, list[pytest.Item]] = {}
+    for item in items:
+        grids.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
+    for grid in grids.values():
+        last = len(grid) - 1
+        spread = (
+            {round(k * last / (TRACED - 1)) for k in range(TRACED)}
+            if len(grid) > TRACED
+            else range(len(grid))
+        )
+        for number, item in enumerate(grid):
+            if number not in spread:
+                item.add_marker(pytest.mark.no_cover)
+
+
 #: threads of the linear algebra; ``.ci/run`` runs the numeric tests a second time with two
 BLAS_THREADS = int(os.environ.get("KERNELWEAVE_TEST_BLAS_THREADS", "1"))
 

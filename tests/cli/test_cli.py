@@ -49,7 +49,7 @@ def test_help_names_the_commands_and_imports_nothing_heavy():
 
 def test_module_runs_as_a_program():
     done = subprocess.run(
-        [sys.executable, "-m", "kernelweave.cli", "--version"], capture_output=True, text=True, check=False
+        [sys.executable, "-m", "kernelweave", "--version"], capture_output=True, text=True, check=False
     )
     assert done.stdout.strip().endswith(kernelweave.__version__)
 

@@ -78,6 +78,11 @@ def prepared(command, folder):
     if "predict" in words and "--view" in words and "new.csv" in words:
         pd.read_csv(folder / "labels.csv")[["patient"]].to_csv(folder / "new_patients.csv", index=False)
         words[words.index("new.csv")] = "new_patients.csv"
+    if "--report" in words or "report" in words:
+        words += [
+            "--folds",
+            "2",
+        ]  # the report refits on every fold: as many as it takes to have all of its parts
     if "demo" in words:
         (folder / "kernelweave_demo.png").unlink(missing_ok=True)
     return words

@@ -206,7 +206,9 @@ def test_features_on_a_device_say_what_they_need():
 
 
 @pytest.mark.parametrize(
-    "options", [{}, {"norm": 2, "multi_class": "ovr"}, {"center": True}, {"normalize": None}]
+    # unnormalised kernels are ill-conditioned, and how far the fit goes is not what is tested
+    "options",
+    [{}, {"norm": 2, "multi_class": "ovr"}, {"center": True}, {"normalize": None, "tol": 0.1}],
 )
 def test_prediction_runs_where_the_fit_ran(options, monkeypatch):
     from kernelweave.banks import device_decision

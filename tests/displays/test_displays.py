@@ -67,6 +67,15 @@ def test_nothing_left_over(ax):
     assert len(display.bars_) == 2
 
 
+@pytest.mark.parametrize("group_by", [None, "view"])
+def test_no_tick_where_no_weight_can_be(ax, group_by):
+    groups = None if group_by is None else ["a", "a", "b"]
+    WeightsDisplay(np.array([1.0, 0.0, 0.0]), ["x", "y", "z"], groups=groups).plot(ax=ax)
+    ticks = [tick for tick in ax.get_xticks() if tick <= ax.get_xlim()[1]]
+    assert max(ticks) == pytest.approx(1.0)
+    assert ax.get_xlim()[1] > 1.1  # room for the number behind the bar
+
+
 def test_weights_of_several_problems(several, ax):
     display = WeightsDisplay.from_estimator(several, ax=ax, top=3)
     table = display.image_.get_array()

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
-from kernelweave._numerics.passes import chain_block, mirror, mix_lower, pack_rows, sweep
+from kernelweave._numerics.passes import LANES, chain_block, mirror, mix_lower, pack_rows, sweep, workspace
 
 SQUARINGS = np.array([0, 1, 3, 0, 0, 2])
 TIMES_BASE = np.array([0, 0, 0, 1, 0, 0])
@@ -34,8 +36,19 @@ def storage(n: int, packed: bool, dtype):
     return store, offsets, kernels
 
 
+def with_zeros(a):
+    """A vector with zeros at its end, as sweeps want it."""
+    return np.append(a, np.zeros(-a.size % LANES))
+
+
 def arguments(store, offsets):
-    return store, offsets, RATE, FIRST, SQUARINGS, TIMES_BASE
+    return store, offsets, RATE, FIRST, SQUARINGS, TIMES_BASE, np.array([True, False])
+
+
+def in_use(weights, first):
+    """One after the last kernel with weight in every chain."""
+    kernels = [np.flatnonzero(weights[begin:end]) + begin for begin, end in pairwise(first)]
+    return np.array([some[-1] + 1 if some.size else 0 for some in kernels])
 
 
 sizes = pytest.mark.parametrize("n", [1, 7, 40])
@@ -52,12 +65,14 @@ def test_quadratic_forms_and_products(n, packed, dtype, views):
         a = rng.normal(size=index.size)
         gathered = index.size < n
         sub = kernels[np.ix_(range(6), index, index)]
-        out, vectors = np.zeros((6, 1)), np.zeros((6, index.size))
+        out, vectors = np.zeros((6, 1)), np.zeros((6, with_zeros(a).size))
         cut = index.size // 3
         for rows in ((0, cut), (cut, index.size)):
-            where = index, gathered, a, np.array(views), np.array(rows)
-            sweep(*arguments(store, offsets), *where, False, out)
-            sweep(*arguments(store, offsets), *where, True, vectors)
+            where = index, gathered, with_zeros(a), np.array(views), np.array(rows)
+            sweep(*arguments(store, offsets), *where, False, workspace(), out)
+            sweep(*arguments(store, offsets), *where, True, workspace(), vectors)
+        assert np.all(np.abs(vectors[:, index.size :]) < 1e-200)
+        vectors = vectors[:, : index.size]
         touched = [k for v in views for k in range(FIRST[v], FIRST[v + 1])]
         for k in range(6):
             if k in touched:
@@ -75,18 +90,29 @@ def test_rows_longer_than_a_piece():
         u = rng.uniform(0.5, 1.0, size=n)
         matrix = np.outer(u, u)  # rank one: the answers are known without a big product
         store = matrix.reshape(1, n * n)
-        head = (store, np.arange(n) * n, np.zeros(1), np.array([0, 2]), np.array([0, 1]), np.array([0, 0]))
+        head = (
+            store,
+            np.arange(n) * n,
+            np.zeros(1),
+            np.array([0, 2]),
+            np.array([0, 1]),
+            np.array([0, 0]),
+            np.array([False]),
+        )
         for index in (np.arange(n), np.arange(0, n, 2)):
             a = rng.normal(size=index.size)
-            out, vectors = np.zeros((2, 1)), np.zeros((2, index.size))
-            where = index, index.size < n, a, np.array([0]), np.array([0, index.size])
-            sweep(*head, *where, False, out)
-            sweep(*head, *where, True, vectors)
+            out, vectors = np.zeros((2, 1)), np.zeros((2, with_zeros(a).size))
+            where = index, index.size < n, with_zeros(a), np.array([0]), np.array([0, index.size])
+            sweep(*head, *where, False, workspace(), out)
+            sweep(*head, *where, True, workspace(), vectors)
             v = u[index]
             np.testing.assert_allclose(out[:, 0], [(v @ a) ** 2, (v**2 @ a) ** 2], rtol=1e-9)
-            np.testing.assert_allclose(vectors, [v * (v @ a), v**2 * (v**2 @ a)], rtol=1e-9)
+            products = vectors[:, : index.size]
+            np.testing.assert_allclose(products, [v * (v @ a), v**2 * (v**2 @ a)], rtol=1e-9)
         mixed = np.zeros((n, n))
-        mix_lower(*head, np.array([2.0, 3.0]), np.array([0]), n, np.array([0, n]), mixed)
+        mix_lower(
+            *head, np.array([2]), np.array([2.0, 3.0]), np.array([0]), np.array([0, n]), workspace(), mixed
+        )
         np.testing.assert_allclose(np.tril(mixed), np.tril(2 * matrix + 3 * matrix**2), rtol=1e-12)
 
 
@@ -99,7 +125,8 @@ def test_mix_lower_and_mirror(n, packed, dtype):
         out = np.full((n, n), 10.0)
         half = n // 2
         for rows in ((0, half), (half, n)):
-            mix_lower(*arguments(store, offsets), weights, np.array([0, 1]), n, np.array(rows), out)
+            which = in_use(weights, FIRST), weights, np.array([0, 1]), np.array(rows)
+            mix_lower(*arguments(store, offsets), *which, workspace(), out)
         expected = np.tensordot(weights, kernels, axes=1)
         np.testing.assert_allclose(out[np.tril_indices(n)], expected[np.tril_indices(n)], rtol=1e-11)
         np.testing.assert_array_equal(out[np.triu_indices(n, 1)], 10.0)  # the lower triangle alone is written

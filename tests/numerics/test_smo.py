@@ -26,8 +26,9 @@ def conic(K, linear, lower, upper, ridge, kink, equality):
         - 0.5 * cp.sum_squares(root.T @ beta)
         - 0.5 * cp.sum_squares(cp.multiply(np.sqrt(ridge), beta))
     )
-    constraints = [beta[np.isfinite(lower)] >= lower[np.isfinite(lower)]]
-    constraints += [beta[np.isfinite(upper)] <= upper[np.isfinite(upper)]]
+    above, below = np.isfinite(lower), np.isfinite(upper)
+    constraints = [beta[above] >= lower[above]] if above.any() else []
+    constraints += [beta[below] <= upper[below]] if below.any() else []
     constraints += [cp.sum(beta) == 0.0] if equality else []
     problem = cp.Problem(cp.Maximize(value), constraints)
     return problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)

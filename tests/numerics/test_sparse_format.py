@@ -77,7 +77,7 @@ def test_other_formats_that_do_not_fit():
     lists = matrix("lil")
     lists.rows[0] = [77]
     lists.data[0] = [1.0]
-    with pytest.raises(ValueError, match="77"):
+    with pytest.raises(ValueError, match=r"77|exceeds matrix dimensions"):  # ours, or that of an older SciPy
         check_sparse(lists)
     with pytest.raises(ValueError, match="diagonals"):
         check_sparse(spoil("dia", "offsets", lambda values: np.arange(50)))

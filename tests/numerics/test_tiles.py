@@ -19,7 +19,7 @@ def positive(n, seed=0):
     return root @ root.T + 0.1 * np.eye(n)
 
 
-@pytest.mark.parametrize("n", [1, 31, 32, 33, 80, 100])
+@pytest.mark.parametrize("n", [1, 31, 32, 33, 63, 64, 65, 80, 100])
 def test_factor_and_solution(small_tiles, n):
     matrix = positive(n)
     factor = tiles.factorise(matrix.copy())
@@ -39,7 +39,7 @@ def test_no_factor(small_tiles):
 
 def test_principal_part(small_tiles):
     matrix = positive(90)
-    for at in (np.arange(3, 10), np.arange(0, 90, 2)):
+    for at in (np.arange(3, 10), np.arange(0, 90, 2), np.arange(20, 90)):
         np.testing.assert_array_equal(tiles.principal_part(matrix, at), matrix[np.ix_(at, at)])
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import io
 import json
 import os
@@ -368,8 +369,14 @@ def test_depth_where_there_is_little_room_left(path):
         return load(path) if levels == 0 else further(levels - 1)
 
     assert further(0).predict(X).shape == Y.shape
-    with pytest.raises(ModelFileError, match="levels"):
-        further(sys.getrecursionlimit() - 350)
+    refusals = 0
+    # how much room a call takes differs between versions of Python
+    for room in range(400, 60, -20):
+        try:
+            assert further(sys.getrecursionlimit() - room - len(inspect.stack(0))).predict(X).shape == Y.shape
+        except ModelFileError as error:
+            refusals += "levels" in str(error)
+    assert refusals
 
 
 @pytest.mark.parametrize("member", ["schema.json", LABEL])

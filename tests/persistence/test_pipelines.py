@@ -27,6 +27,8 @@ from kernelweave import (
 )
 from kernelweave import kernels as kw
 from kernelweave.persistence import ModelFileError, load, save
+from kernelweave.persistence._curves import SavedCurve
+from kernelweave.persistence._tables import taken_apart
 
 X, Y = load_iris(return_X_y=True)
 X, Y = X[::3], Y[::3]
@@ -70,15 +72,24 @@ def test_functions_that_are_not_listed_are_refused(tmp_path):
         save(model, tmp_path / "model.skops")
 
 
-def test_a_spline_with_too_few_coefficients_is_refused(tmp_path):
-    model = make_pipeline(SplineTransformer(n_knots=4), MKLClassifier(BANK)).fit(X, Y)
-    spline = model[0].bsplines_[0]
-    object.__setattr__(spline, "_c", spline.c[:2]) if hasattr(spline, "_c") else setattr(
-        spline, "c", spline.c[:2]
-    )
-    save(model, tmp_path / "model.skops")
-    with pytest.raises(ModelFileError):
-        load(tmp_path / "model.skops")
+@pytest.mark.parametrize(
+    "damage",
+    [
+        {"coefficients": np.ones((2, 2))},
+        {"knots": np.arange(8.0)[::-1]},
+        {"knots": np.full(8, np.nan)},
+        {"degree": 3.0},
+        {"degree": -1},
+        {"extrapolate": "always"},
+        {"knots": None},
+    ],
+)
+def test_a_damaged_spline_is_refused(damage):
+    curve = SavedCurve(np.arange(8.0), np.ones((4, 2)), 3, True)
+    assert curve.spline()(3.5).shape == (2,)
+    vars(curve).update(damage)
+    with pytest.raises(ValueError, match="of the model"):
+        curve.spline()
 
 
 @pytest.mark.parametrize(
@@ -102,3 +113,15 @@ def test_skops_takes_a_fitted_estimator(model):
         if hasattr(model, name):
             assert getattr(again, name).equals(getattr(model, name))
     assert "SavedTable" in json.dumps(json.loads(zipfile.ZipFile(io.BytesIO(file)).read("schema.json")))
+
+
+class KeepsAModule:
+    """As some objects of other libraries do."""
+
+    def __init__(self):
+        self.arrays_of, self.inside = np, {"a": 1.0}
+
+
+def test_modules_are_not_walked_into():
+    kept = KeepsAModule()
+    assert taken_apart(kept) is kept

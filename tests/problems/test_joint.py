@@ -91,18 +91,29 @@ def conic_value(case: Case, classes: int = CLASSES) -> float:
     mine = cp.sum(cp.multiply(np.eye(classes)[case.own], f), axis=1)
     charge = case.c @ (cp.max(f + margins, axis=1) - mine)
     t = cp.hstack([cp.norm(cp.vec(w, order="F"), 2) for w in W])
+    cones = []
     if case.r == 2:
-        regulariser = sum(cp.sum_squares(w) for w in W) / 2
+        regulariser = minimised = sum(cp.sum_squares(w) for w in W) / 2
+    elif case.r == 1:
+        regulariser = minimised = cp.square(cp.sum(t)) / 2
     else:
-        regulariser = cp.square(cp.sum(t) if case.r == 1 else cp.pnorm(t, case.r)) / 2
+        # by power cones: towers of quadratic ones lose digits where C is large
+        regulariser = cp.square(cp.pnorm(t, case.r)) / 2
+        norm, parts, bounds = cp.Variable(), cp.Variable(len(W)), cp.Variable(len(W))
+        cones = [t <= bounds, cp.sum(parts) <= norm]
+        cones.append(cp.PowCone3D(parts, norm * np.ones(len(W)), bounds, 1.0 / case.r))
+        minimised = cp.square(norm) / 2
     made = []
-    for scale in (float(case.c.sum()), 1.0):
-        problem = cp.Problem(cp.Minimize((regulariser + charge) / scale))
+    total = float(case.c.sum())
+    for scale in (total, float(np.sqrt(total)), 1.0):
+        problem = cp.Problem(cp.Minimize((minimised + charge) / scale), cones)
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # whether it is accurate is seen from the value
             problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
         # recomputed at the variables: no less than the optimum, whatever the solver says of itself
         made.append(float((regulariser + charge).value))
+        if problem.status == cp.OPTIMAL:
+            break
     return min(made)
 
 

@@ -137,7 +137,7 @@ def _step(a, gram, i, j, paired, slope_i):
     return _move(a, i, x, low_i, high_i), 0.0, x * (smooth_i - 0.5 * bend * x)
 
 
-@njit(cache=True, nogil=True)
+@njit(makes_arrays=False, nogil=True)
 def run_free(gram, a, tol, budget, patience):
     """Take up to ``budget`` steps, each on two variables that need not balance.
 
@@ -146,7 +146,8 @@ def run_free(gram, a, tol, budget, patience):
     """
     slope, up, down, curvature = a[SLOPE], a[UP], a[DOWN], a[CURVATURE]
     gain, wasted = 0.0, 0.0
-    worst, i = _sweep(slope, up, down, gram, 0, 0, 0.0, 0.0)
+    i = np.int64(0)  # not a literal, for which the sweep would be compiled once more
+    worst, i = _sweep(slope, up, down, gram, i, i, gain, gain)
     for done in range(budget):
         if not worst > tol:
             return done, CONVERGED, worst, -worst, gain

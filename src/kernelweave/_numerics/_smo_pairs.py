@@ -78,7 +78,7 @@ def _step(a, gram, i, j):
     return a[BETA, i] - old_i, a[BETA, j] - old_j, step * (gap - 0.5 * step * bend)
 
 
-@njit(cache=True, nogil=True)
+@njit(makes_arrays=False, nogil=True)
 def run_pairs(gram, a, tol, budget, patience):
     """Take up to ``budget`` steps that keep the sum of the coefficients.
 
@@ -87,11 +87,15 @@ def run_pairs(gram, a, tol, budget, patience):
     copying the others would: ``patience`` is that copy's price per entry (0: never).
     """
     slope, up, down, curvature = a[SLOPE], a[UP], a[DOWN], a[CURVATURE]
-    gain, wasted = 0.0, 0.0
-    high, low, i = _sweep(slope, up, down, gram, 0, 0, 0.0, 0.0)
-    for done in range(budget):
+    gain, wasted, step_i, step_j = 0.0, 0.0, 0.0, 0.0
+    i = j = np.int64(0)
+    high, low = np.inf, -np.inf
+    for done in range(budget + 1):
+        high, low, i = _sweep(slope, up, down, gram, i, j, step_i, step_j)
         if not high - low > tol:
             return done, CONVERGED, high, low, gain
+        if done == budget:
+            break
         if patience > 0.0 and done % CHECK == CHECK - 1:
             kept = count_kept(slope, up, down, high, low)
             wasted += CHECK * float(slope.size - kept)
@@ -105,5 +109,4 @@ def run_pairs(gram, a, tol, budget, patience):
         gain += won
         settle(a, i, step_i)
         settle(a, j, step_j)
-        high, low, i = _sweep(slope, up, down, gram, i, j, step_i, step_j)
-    return budget, RUNNING if high - low > tol else CONVERGED, high, low, gain
+    return budget, RUNNING, high, low, gain

@@ -85,7 +85,7 @@ def set_offset(a, k):
         a[DOWN, k] = -a[KINK, k] if b > 0.0 else a[KINK, k]
 
 
-@njit(cache=True, nogil=True)
+@njit(makes_arrays=False, nogil=True)
 def set_offsets(a):
     """Rewrite the offsets of every variable."""
     for k in range(a.shape[1]):
@@ -118,7 +118,7 @@ def count_kept(slope, up, down, high, low):
     return kept
 
 
-@njit(cache=True, nogil=True, fastmath=FAST)
+@njit(makes_arrays=False, nogil=True, fastmath=FAST)
 def add_rows(gram, rows, weights, out):
     """``out += weights @ gram[rows]`` in double precision, whatever the storage of ``gram``."""
     paired = rows.size - rows.size % 2

@@ -12,7 +12,7 @@ from .threads import in_threads
 MANY_ENTRIES = 1_000_000
 
 
-@njit(cache=True, nogil=True)
+@njit(makes_arrays=False, nogil=True)
 def _gather(gram, rows, columns, out):
     for p in range(rows.size):
         i = rows[p]

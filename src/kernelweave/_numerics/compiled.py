@@ -29,21 +29,29 @@ settings: Any = numba.config  # module attributes that numba makes when it is im
 __all__ = ["inner", "intrinsic", "ir", "njit", "overload", "private_folder", "types"]
 
 
-def njit(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function with numba when it is first called, in one piece, and keep the result on disk."""
+#: no references are counted: half of what short loops on parts of arrays cost, and much of what compiling them does
+UNCOUNTED = {"_nrt": False}
+
+
+def njit(makes_arrays: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:
+    """Compile a function with numba when it is first called, in one piece, and keep the result on disk.
+
+    One that makes no arrays, but works on what it is given and on parts of that, says so: it need not count references.
+    """
+    settled = {"cache": True, "no_cfunc_wrapper": True} | ({} if makes_arrays else UNCOUNTED)
 
     def decorate(function: Callable[..., Any]) -> Any:
-        return _in_one_piece(_cached(function, options | {"cache": True, "no_cfunc_wrapper": True}))
+        return _in_one_piece(_cached(function, options | settled))
 
     return decorate
 
 
 def inner(**options: Any) -> Callable[[Callable[..., Any]], Any]:
-    """Compile a function that compiled functions alone call: it cannot be called from Python.
+    """Compile a function that compiled functions alone call: it cannot be called from Python, and makes no arrays.
 
     What would unpack its arguments, and a file for it in the cache, take as long as the function itself.
     """
-    wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} | UNCOUNTED
 
     def decorate(function: Callable[..., Any]) -> Any:
         return numba.njit(**options | wrappers)(function)

@@ -1,4 +1,4 @@
-"""Compiled exponentials of distances, mixed over whole families: what prediction spends its time on.
+"""Compiled exponentials of distances: families mixed, on which prediction spends its time, and triangles to be stored.
 
 The exponential is written out, because the one of the C library is called entry by entry and keeps a loop from being
 vectorised.  A family of kernels ``exp(-rate_k d)`` is a list of *links*: a link with a positive rate is an exponential
@@ -12,12 +12,13 @@ import math
 
 import numpy as np
 
-from .compiled import inner, intrinsic, ir, njit, overload, types
+from .compiled import UNCOUNTED, inner, intrinsic, ir, njit, overload, types
 from .copying import copy_vector
-from .passes import above, mix_three
+from .passes import fourth, mix_three
 
-__all__ = ["mix_decays"]
+__all__ = ["PIECE", "fill_decays", "mix_decays"]
 
+#: entries of a row that are worked on at a time; the functions below are given room for them
 PIECE = 1024
 
 _LOG2_E = math.log2(math.e)
@@ -52,27 +53,33 @@ def _two_to(typingctx, rounded):
     return rounded(rounded), codegen
 
 
+@inner(nogil=True, fastmath=_EXACT)
+def _decay_double(distances, rate, out):
+    """``out = exp(-rate distances)`` in double precision."""
+    for j in range(out.size):
+        x = -rate * distances[j]
+        rounded = x * _LOG2_E + _ROUND
+        k = rounded - _ROUND
+        r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+        # pairs of terms: a chain of fourteen products would wait for itself
+        s = r * r
+        low = (1.0 + r) + s * (_F2 + r * _F3)
+        middle = (_F4 + r * _F5) + s * (_F6 + r * _F7)
+        high = (_F8 + r * _F9) + s * (_F10 + r * _F11) + (s * s) * (_F12 + r * _F13)
+        s = s * s
+        value = (low + s * (middle + s * high)) * _two_to(rounded)
+        out[j] = 0.0 if x <= _LOWEST else value
+
+
 def _decay(distances, rate, out):
     """``out = exp(-rate distances)``, in the precision of ``out``."""
     raise NotImplementedError
 
 
-@overload(_decay, jit_options={"nogil": True, "fastmath": _EXACT})
+@overload(_decay, jit_options={"nogil": True, "fastmath": _EXACT, **UNCOUNTED})
 def _decay_in_its_precision(distances, rate, out):
     def double(distances, rate, out):
-        for j in range(out.size):
-            x = -rate * distances[j]
-            rounded = x * _LOG2_E + _ROUND
-            k = rounded - _ROUND
-            r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-            # pairs of terms: a chain of fourteen products would wait for itself
-            s = r * r
-            low = (1.0 + r) + s * (_F2 + r * _F3)
-            middle = (_F4 + r * _F5) + s * (_F6 + r * _F7)
-            high = (_F8 + r * _F9) + s * (_F10 + r * _F11) + (s * s) * (_F12 + r * _F13)
-            s = s * s
-            value = (low + s * (middle + s * high)) * _two_to(rounded)
-            out[j] = 0.0 if x <= _LOWEST else value
+        _decay_double(distances, rate, out)
 
     def single(distances, rate, out):
         for j in range(out.size):
@@ -89,6 +96,19 @@ def _decay_in_its_precision(distances, rate, out):
 
 
 @inner(nogil=True, inline="always")
+def _add_squares(x, known, further, distances):
+    """Squared differences to one column, the first or a ``further`` one, which adds to those before."""
+    if further:
+        for j in range(distances.size):
+            difference = x - known[j]
+            distances[j] += difference * difference
+    else:
+        for j in range(distances.size):
+            difference = x - known[j]
+            distances[j] = difference * difference
+
+
+@inner(nogil=True, inline="always")
 def _three_fourths(rates, squarings, k, end):
     """Whether the links k, k + 1 and k + 2 are each the fourth power of the one before."""
     if k + 3 > end or rates[k] + rates[k + 1] + rates[k + 2] > 0.0:
@@ -96,11 +116,11 @@ def _three_fourths(rates, squarings, k, end):
     return squarings[k] == 2 and squarings[k + 1] == 2 and squarings[k + 2] == 2
 
 
-@inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
+@inner(nogil=True, inline="always")
 def _add_links(distances, rates, squarings, weights, first, end, least, power, target):
     """Add the weighted kernels of the links ``first .. end - 1`` to ``target``, for one piece of a row.
 
-    Entries below ``least`` count as zero where their fourth power is taken.
+    Of smaller entries than ``least`` the fourth power of ``least`` is taken, which is next to zero.
     """
     k = first
     while k < end:
@@ -113,39 +133,36 @@ def _add_links(distances, rates, squarings, weights, first, end, least, power, t
         left = squarings[k]
         while left >= 2:
             for j in range(power.size):
-                e = above(power[j], least)
-                e = e * e
-                power[j] = e * e
+                power[j] = fourth(power[j], least)
             left -= 2
         if left == 1:
             for j in range(power.size):
-                e = above(power[j], least)
-                power[j] = e * e
+                power[j] = power[j] * power[j]
         w = weights[k]
         for j in range(power.size):
             target[j] += w * power[j]
         k += 1
 
 
-@njit(cache=True, nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def mix_decays(new, table, columns, given, rates, squarings, weights, links, least, coef, out, mixed):
+@njit(makes_arrays=False, nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def mix_decays(
+    new, table, columns, given, rates, squarings, weights, links, least, coef, work, powers, out, mixed
+):
     """Add families of exponentials, times coefficients, to ``out``; or the families themselves to ``mixed``.
 
     Family f has the links ``links[f] .. links[f + 1] - 1``.  Gaussians on few columns compare the columns ``columns[f]
     .. columns[f + 1] - 1`` of the rows of ``new`` with the same rows of ``table``, which has a column per training
     sample; a family without columns takes its distances from ``given``.  ``coef`` has a row per column of ``out``;
-    where it has none, the mixture goes to ``mixed``, ``(rows, n)``.  ``weights``, ``least``, ``coef`` and ``mixed``
-    have the precision of the exponentials; distances are always in double precision.
+    where it has none, the mixture goes to ``mixed``, ``(rows, n)``.  ``weights``, ``least``, ``coef``, ``powers`` and
+    ``mixed`` have the precision of the exponentials; distances are always in double precision.
     """
     n = table.shape[1]
-    distances_all, power_all = np.empty(PIECE), np.empty(PIECE, dtype=mixed.dtype)
-    mixture_all = np.empty(PIECE, dtype=mixed.dtype)
     kept = coef.shape[0] == 0
     for i in range(out.shape[0]):
         for start in range(0, n, PIECE):
             stop = min(start + PIECE, n)
-            distances, power = distances_all[: stop - start], power_all[: stop - start]
-            target = mixed[i, start:stop] if kept else mixture_all[: stop - start]
+            distances, power = work[: stop - start], powers[0, : stop - start]
+            target = mixed[i, start:stop] if kept else powers[1, : stop - start]
             if not kept:
                 for j in range(target.size):
                     target[j] = least - least
@@ -153,14 +170,30 @@ def mix_decays(new, table, columns, given, rates, squarings, weights, links, lea
                 if columns[f] == columns[f + 1]:
                     copy_vector(given[i, start:stop], distances)
                 for c in range(columns[f], columns[f + 1]):
-                    x, known = new[i, c], table[c, start:stop]
-                    for j in range(distances.size):
-                        difference = x - known[j]
-                        squared = difference * difference
-                        distances[j] = squared if c == columns[f] else distances[j] + squared
+                    _add_squares(new[i, c], table[c, start:stop], c > columns[f], distances)
                 _add_links(distances, rates, squarings, weights, links[f], links[f + 1], least, power, target)
             for k in range(coef.shape[0]):
                 total, factors = 0.0, coef[k, start:stop]
                 for j in range(target.size):
                     total += target[j] * factors[j]
                 out[i, k] += total
+
+
+@njit(makes_arrays=False, nogil=True)
+def fill_decays(table, columns, links, rates, views, families, rows, offsets, work, store):
+    """Store ``exp(-rates[k] d)`` for the links k of some families: rows ``rows[0] .. rows[1] - 1`` of their triangles.
+
+    The distances d of family f are those in the columns ``columns[f] .. columns[f + 1] - 1`` of the samples, which are
+    rows of ``table`` here; entry (i, j) of link k goes to ``store[views[k], offsets[i] + j]``.
+    """
+    for f in families:
+        for i in range(rows[0], rows[1]):
+            for start in range(0, i + 1, PIECE):
+                stop = min(start + PIECE, i + 1)
+                distances = work[: stop - start]
+                for c in range(columns[f], columns[f + 1]):
+                    _add_squares(table[c, i], table[c, start:stop], c > columns[f], distances)
+                for k in range(links[f], links[f + 1]):
+                    _decay_double(
+                        distances, rates[k], store[views[k], offsets[i] + start : offsets[i] + stop]
+                    )

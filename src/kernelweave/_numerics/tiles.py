@@ -11,12 +11,12 @@ from scipy.linalg.lapack import dtrtri
 
 from .threads import in_threads, one_blas_thread
 
-__all__ = ["Factor", "factorise", "principal_part"]
+__all__ = ["Factor", "copied", "factorise", "principal_part"]
 
 Array = NDArray[np.float64]
 
-#: rows of a tile; a matrix of fewer than two is factorised in one piece
-TILE = 512
+#: rows of a tile; a matrix of fewer than four is factorised in one piece
+TILE = 256
 
 
 class Factor(NamedTuple):
@@ -50,7 +50,7 @@ def factorise(matrix: Array) -> Factor:
            [1., 1.]])
     """
     n = matrix.shape[0]
-    if n < 2 * TILE:
+    if n < 4 * TILE:
         return Factor(cholesky(matrix, lower=True, overwrite_a=True, check_finite=False), [])
     tiles, inverses = _tiles(n), []
     with one_blas_thread():
@@ -73,9 +73,20 @@ def factorise(matrix: Array) -> Factor:
     return Factor(matrix, inverses)
 
 
+def copied(matrix: Array) -> Array:
+    """Return a copy; new memory of a large one is slow to touch, so threads share that."""
+    out = np.empty_like(matrix)
+
+    def copy(part: slice) -> None:
+        out[part] = matrix[part]
+
+    in_threads(copy, _tiles(matrix.shape[0]))
+    return out
+
+
 def principal_part(matrix: Array, at: NDArray[np.intp]) -> Array:
     """Return the rows and columns ``at`` of a matrix."""
-    if at.size < 2 * TILE:
+    if at.size < 4 * TILE:
         return np.asarray(matrix[np.ix_(at, at)])
     from ._smo_shrink import gather
 

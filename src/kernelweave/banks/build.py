@@ -14,14 +14,12 @@ Storage, for ``storage=``:
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from typing import Any
 
 import numpy as np
 import scipy.sparse as sp
 
 from .._numerics.spectrum import check_semidefinite
-from .._numerics.threads import in_threads, one_blas_thread
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Array, Bank, Index
 from .composite import CompositeBank
@@ -29,16 +27,14 @@ from .lazy import LazyBank, base_groups
 from .lowrank import LowRankBank, suits_blocks
 from .memory import parse_bytes, refuse
 from .normalise import Normaliser
-from .power import Chain, PowerBank, find_chains, packed_offsets
+from .power import Chain, find_chains
 from .storages import check_storage
+from .stored import stored_bank
 from .streaming import StreamingBank, streaming_bank
 
 __all__ = ["build_bank", "check_kernels", "learn_blockwise", "row_means"]
 
 BLOCK_ENTRIES = 4_000_000
-CACHED_ENTRIES = 100_000
-#: blocks from which building is divided among threads
-MANY_BLOCKS = 64
 
 
 def build_bank(
@@ -98,8 +94,7 @@ def build_bank(
         parts.append(LazyBank(chosen, samples, n, normaliser.restrict(stored), dtype, threads))
         members.append(stored)
     elif stored.size:
-        bank = _stored_bank(kernels, chains, samples, n, normaliser, dtype, threads)
-        parts.append(bank)
+        parts.append(stored_bank(kernels, chains, samples, n, normaliser, dtype, threads))
         members.append(stored)
     if len(parts) == 1 and np.array_equal(members[0], np.arange(len(kernels))):
         return parts[0], normaliser
@@ -257,130 +252,6 @@ def _single_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: 
     precise.scale = normaliser.scale[index].copy()
     stored = sp.vstack(parts, format="csr") if features is None else features
     return LowRankBank(stored, precise.starts, normaliser.scale[index], precise)
-
-
-def _row_blocks(n: int, kernel: Kernel) -> Iterator[tuple[int, int]]:
-    """Row ranges whose part left of the diagonal is computed at once: small enough for the second-level cache.
-
-    A user's function is asked for the whole matrix, which it computes in halves itself.
-    """
-    if not kernel.sure or n * n <= CACHED_ENTRIES:
-        yield 0, n
-        return
-    top = 0
-    while top < n:
-        height = int((np.sqrt(top**2 + 4.0 * CACHED_ENTRIES) - top) / 2.0)  # height * (top + height) entries
-        bottom = min(n, top + max(height, 1))
-        yield top, bottom
-        top = bottom
-
-
-def _lower_base(kernel: Kernel, samples: Any, top: int, bottom: int, n: int, diagonal: Array) -> Array:
-    """Base entries of rows top..bottom-1 and columns 0..bottom-1, the diagonal exact."""
-    if bottom - top == n:
-        base = kernel.base(samples, samples)
-    else:
-        base = kernel.base(take(samples, np.arange(top, bottom)), take(samples, np.arange(bottom)))
-    at = np.arange(bottom - top)
-    base[at, at + top] = diagonal[top:bottom]
-    return base
-
-
-def _stored_bank(
-    kernels: list[Kernel],
-    chains: list[Chain],
-    samples: Any,
-    n: int,
-    normaliser: Normaliser,
-    dtype: np.dtype,
-    threads: int,
-) -> PowerBank:
-    """Learn the normalisation and store a triangle for every chain, in blocks of rows that threads share."""
-    from .._numerics.passes import pack_rows
-
-    offsets = packed_offsets(n)
-    if dtype == np.float32 and not _fits_single(kernels, chains, samples):
-        dtype = np.dtype(np.float64)
-    store = np.empty((len(chains), n * (n + 1) // 2), dtype=dtype)
-    rate = np.zeros(len(chains))
-    heads = [chain.kernels[0] for chain in chains]
-    view_of = {head: v for v, head in enumerate(heads)}
-    powers = normaliser.keeps_powers()
-    blocks: list[tuple[int, list[int], Array, int, int]] = []
-    ones: list[int] = []
-    for group in base_groups(kernels, range(len(kernels))):
-        views = [view_of[j] for j in group if j in view_of]
-        if not views:
-            continue
-        diagonal = kernels[group[0]].base_diag(samples)
-        if powers:
-            plain = kernels[group[0]].decay and not np.any(diagonal)  # a diagonal of ones: nothing to compute
-            for v in views:
-                if plain:
-                    ones += chains[v].kernels
-                for j in () if plain else chains[v].kernels:
-                    normaliser.learn(j, kernels[j].of_base(diagonal))
-                # a single-precision power squared many times loses digits: keep the distances instead
-                if dtype == np.float32 and kernels[heads[v]].decay:
-                    rate[v] = kernels[heads[v]].exponent
-            blocks += [
-                (group[0], views, diagonal, top, bottom) for top, bottom in _row_blocks(n, kernels[group[0]])
-            ]
-        else:
-            base = _lower_base(kernels[group[0]], samples, 0, n, n, diagonal)
-            for v in views:
-                entries = _normalised(kernels[heads[v]].of_base(base), heads[v], normaliser)
-                pack_rows(entries, 0, offsets, store[v])
-    if ones:
-        normaliser.learn_traces(np.array(ones), np.ones(len(ones)))
-
-    def fill(block: tuple[int, list[int], Array, int, int]) -> None:
-        first, views, diagonal, top, bottom = block
-        base = _lower_base(kernels[first], samples, top, bottom, n, diagonal)
-        for v in views:
-            entries = base if rate[v] > 0 else kernels[heads[v]].of_base(base)
-            pack_rows(entries, top, offsets, store[v])
-
-    _fill_all(fill, blocks, [kernels[block[0]].sure for block in blocks], threads)
-    local, order = _in_own_order(chains)
-    # where matrices are stored normalised, the scale is in them already
-    scale = normaliser.scale[order] if powers else None
-    return PowerBank(store, offsets, local, scale, rate, threads)
-
-
-def _normalised(entries: Array, j: int, normaliser: Normaliser) -> Array:
-    """Learn the normalisation of kernel j from its matrix, and apply it in place."""
-    everyone = np.arange(len(entries))
-    normaliser.learn(j, np.diagonal(entries).copy(), np.mean(entries, axis=1))
-    return normaliser.train_block(j, entries, everyone, everyone)
-
-
-def _in_own_order(chains: list[Chain]) -> tuple[list[Chain], list[int]]:
-    """Chains with positions among the kernels that they hold, which keep their order; and those kernels."""
-    order = sorted(j for chain in chains for j in chain.kernels)
-    place = {j: k for k, j in enumerate(order)}
-    return [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains], order
-
-
-def _fill_all(fill: Callable[[Any], None], blocks: list[Any], sure: list[bool], threads: int) -> None:
-    """Fill the blocks of kernels of the library in threads; functions of users are called by this one alone."""
-    if len(blocks) < MANY_BLOCKS:
-        for block in blocks:
-            fill(block)
-        return
-    with one_blas_thread():
-        in_threads(fill, [block for block, ours in zip(blocks, sure, strict=True) if ours], threads)
-    for block, ours in zip(blocks, sure, strict=True):
-        if not ours:
-            fill(block)
-
-
-def _fits_single(kernels: list[Kernel], chains: list[Chain], samples: Any) -> bool:
-    """Whether entries, and the squares of them that sweeps form, are far from the ends of single precision."""
-    powers = [kernels[j] for chain in chains for j in chain.kernels if not kernels[j].decay]
-    with np.errstate(over="ignore"):
-        tops = [float(np.max(np.abs(kernel.diag(samples)), initial=0.0)) for kernel in powers]
-    return all(top == 0.0 or 1e-15 < top < 1e15 for top in tops)
 
 
 def learn_blockwise(

@@ -86,7 +86,7 @@ class Exponentials:
         self, kernels: list[Kernel], samples: Any, factors: Array, coef: Array, dtype: np.dtype
     ) -> None:
         self.coef, self.dtype = coef.astype(dtype), dtype
-        self.least = dtype.type(1e-9 if dtype == np.float32 else 1e-77)
+        self.least = dtype.type(1e-8 if dtype == np.float32 else 1e-70)
         self.narrow: list[Kernel] = []
         self.given: list[tuple[Distances, Joined]] = []
         tables, mixings = [np.empty((0, coef.shape[0]))], []
@@ -134,9 +134,12 @@ class Exponentials:
     def _mix(
         self, rows: Array, columns: Index, given: Array, mixing: Joined, values: Array, mixed: np.ndarray
     ) -> None:
-        from .._numerics.decays import mix_decays
+        from .._numerics.decays import PIECE, mix_decays
 
-        mix_decays(rows, self.table, columns, given, *mixing, self.least, self.factors, values, mixed)
+        work, powers = np.empty(PIECE), np.empty((2, PIECE), dtype=self.dtype)
+        mix_decays(
+            rows, self.table, columns, given, *mixing, self.least, self.factors, work, powers, values, mixed
+        )
 
     @staticmethod
     def _narrow_points(kernel: Kernel, new: Any) -> Array:

@@ -7,7 +7,9 @@ memory for ten widths, and quicker than reading a stored stack.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
+from functools import lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -36,6 +38,11 @@ def find_chains(exponents: Sequence[float], most_squarings: int = 40) -> list[Ch
     >>> find_chains([1, 2, 3])
     [Chain(kernels=(0, 1, 2), squarings=(0, 1, 0), times_base=(0, 0, 1))]
     """
+    return list(_chains_of(tuple(exponents), most_squarings))
+
+
+@lru_cache(maxsize=128)  # the same widths on every feature
+def _chains_of(exponents: tuple[float, ...], most_squarings: int) -> tuple[Chain, ...]:
     left = sorted(range(len(exponents)), key=lambda j: exponents[j])
     chains = []
     while left:
@@ -49,13 +56,15 @@ def find_chains(exponents: Sequence[float], most_squarings: int = 40) -> list[Ch
                 squarings.append(link[0])
                 times.append(link[1])
         chains.append(Chain(tuple(kernels), tuple(squarings), tuple(times)))
-    return chains
+    return tuple(chains)
 
 
 def _link(base: float, current: float, target: float, most_squarings: int) -> tuple[int, int] | None:
-    doubling = np.log2(target / current)
+    if not target / current < math.inf:
+        return None
+    doubling = math.log2(target / current)
     if abs(doubling - round(doubling)) < 1e-12 and 0 <= round(doubling) <= most_squarings:
-        return round(float(doubling)), 0
+        return round(doubling), 0
     steps = (target - current) / base
     if steps > 0 and steps == round(steps) <= 3 and float(base).is_integer():
         return 0, round(steps)
@@ -118,6 +127,7 @@ class PowerBank(Bank):
         self.first = np.cumsum([0] + [len(chain.kernels) for chain in chains]).astype(np.intp)
         self.squarings = np.array([x for chain in chains for x in chain.squarings], dtype=np.int64)
         self.times_base = np.array([x for chain in chains for x in chain.times_base], dtype=np.int64)
+        self.keep_base = np.array([any(chain.times_base) for chain in chains], dtype=bool)
         self.view_of_slot = np.repeat(np.arange(len(chains)), np.diff(self.first))
 
     @property
@@ -148,20 +158,28 @@ class PowerBank(Bank):
 
     def _sweep(self, a: Array, where: Index, views: Index, whole: bool) -> Array:
         """Products ``(m, where)``, or quadratic forms ``(m, 1)``, by slot: parts of rows and views in threads."""
-        from .._numerics.passes import sweep
+        from .._numerics.passes import LANES, sweep, workspace
 
         cuts = triangle_cuts(where.size, MOST_PARTS // max(1, views.size))
-        out = np.zeros((len(cuts) - 1, self.m, where.size if whole else 1))
-        arguments = (self.offsets, self.rate, self.first, self.squarings, self.times_base, where)
-        gathered, values = where.size < self.n, np.ascontiguousarray(a[where])
+        values = np.zeros(-(-where.size // LANES) * LANES)
+        values[: where.size] = a[where]
+        out = np.zeros((len(cuts) - 1, self.m, values.size if whole else 1))
+        gathered = where.size < self.n
 
         def run(part: tuple[Index, int]) -> None:
             some, at = part
-            sweep(self.store, *arguments, gathered, values, some, np.array(cuts[at : at + 2]), whole, out[at])
+            rows = np.array(cuts[at : at + 2])
+            sweep(*self._stored(), where, gathered, values, some, rows, whole, workspace(), out[at])
 
         groups = self._shared(views)
         in_threads(run, [(group, at) for at in reversed(range(len(out))) for group in groups], self.threads)
-        return out[0] if len(out) == 1 else out.sum(axis=0)
+        total = out[0] if len(out) == 1 else out.sum(axis=0)
+        return total[:, : where.size] if whole else total
+
+    def _stored(self) -> tuple[np.ndarray, ...]:
+        """What compiled sweeps read."""
+        chains = self.first, self.squarings, self.times_base, self.keep_base
+        return self.store, self.offsets, self.rate, *chains
 
     def _shared(self, views: Index) -> list[Index]:
         """Views in groups for the threads, which do not change what comes out for any view."""
@@ -229,20 +247,20 @@ class PowerBank(Bank):
         return out[again]
 
     def combine(self, weights: Array) -> Array:
-        from .._numerics.passes import mirror, mix_lower
+        from .._numerics.passes import mirror, mix_lower, workspace
 
         self.count(float(np.count_nonzero(weights)) * self.n**2)
         by_slot = (weights * self.scale)[self.kernel_of]
-        views = np.unique(self.view_of_slot[by_slot != 0])
+        used = np.flatnonzero(by_slot)
+        views = np.unique(self.view_of_slot[used])
+        last = np.zeros(len(self.chains), dtype=np.intp)
+        last[self.view_of_slot[used]] = used + 1  # of several slots the highest, which comes last
         out = np.empty((self.n, self.n))
         cuts = triangle_cuts(self.n, MOST_PARTS)
 
         def run(at: int) -> None:
             bounds = np.array(cuts[at : at + 2])
-            mix_lower(
-                self.store, self.offsets, self.rate, self.first, self.squarings, self.times_base,
-                by_slot, views, self.n, bounds, out,
-            )  # fmt: skip
+            mix_lower(*self._stored(), last, by_slot, views, bounds, workspace(), out)
 
         parts = range(len(cuts) - 2, -1, -1)
         in_threads(run, parts, self.threads)
@@ -250,18 +268,27 @@ class PowerBank(Bank):
         return out
 
     def diag(self) -> Array:
-        from .._numerics.passes import chain_block
-
-        out = np.empty((self.m, self.n))
-        at = self.offsets + np.arange(self.n)
-        for v, chain in enumerate(self.chains):
-            base = self.store[v][at].astype(float)
-            if self.rate[v] > 0:
-                base = np.exp(-self.rate[v] * base)
-            powers = np.empty((len(chain.kernels), self.n))
-            chain_block(base, np.array(chain.squarings), np.array(chain.times_base), powers)
-            out[list(chain.kernels)] = powers
+        base = self.store[:, self.offsets + np.arange(self.n)].astype(float)
+        decays = self.rate > 0
+        base[decays] = np.exp(-self.rate[decays, None] * base[decays])
+        exponents = np.concatenate([_exponents(chain) for chain in self.chains])[self.slot_of]
+        out = base[self.view_of_slot[self.slot_of]]
+        further = exponents != 1.0
+        out[further] **= exponents[further, None]
         return out * self.scale[:, None]
+
+
+def _exponents(chain: Chain) -> list[float]:
+    """Powers of the base that the kernels of a chain are.
+
+    >>> _exponents(Chain((0, 1, 2), (0, 1, 0), (0, 0, 1)))
+    [1.0, 2.0, 3.0]
+    """
+    exponents, current = [], 1.0
+    for squarings, times in zip(chain.squarings, chain.times_base, strict=True):
+        current = current * 2.0**squarings + times
+        exponents.append(current)
+    return exponents
 
 
 def triangle_cuts(n: int, parts: int) -> list[int]:

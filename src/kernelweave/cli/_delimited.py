@@ -159,6 +159,9 @@ def _checked_header(text: str, separator: str, name: str) -> list[str]:
     if not rows:
         raise ValueError(f"{name} has no header")
     header = rows[0]
+    for label in header:
+        if "\0" in label:  # pandas may cut it there
+            raise ValueError(f"{name} has a column {label!r}, with a NUL in its name: rename it")
     if len(rows) > 1 and len(rows[1]) > len(header) and any(rows[1][len(header) :]):
         raise ValueError(
             f"{name}: the header has {len(header)} names and the next line {len(rows[1])} fields, separated by "

@@ -191,8 +191,7 @@ class WeightsDisplay:
         ax.set_yticks(at, names)
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(max(len(lengths), 3) - 0.4, -0.6)
-        ax.set_xlim(0.0, limit)
-        ax.set_xlabel("weight")
+        _weight_axis(ax, limit, max([*lengths, *ends.values(), 0.0]))
         tidy(ax, "x")
         self._title(ax)
 
@@ -243,8 +242,7 @@ class WeightsDisplay:
             ax.get_yticklabels()[row].set_fontweight("bold")
         ax.tick_params(axis="y", length=0)
         ax.set_ylim(max(len(labels), 3) - 0.4, -0.6)
-        ax.set_xlim(0.0, limit)
-        ax.set_xlabel("weight")
+        _weight_axis(ax, limit, max([*lengths, *ends.values(), 0.0]))
         tidy(ax, "x")
         self._title(ax)
 
@@ -275,6 +273,14 @@ class WeightsDisplay:
             ax.axhline(len(names) - 1.5, color=INK, linewidth=1.2)
         ax.figure.colorbar(self.image_, ax=ax, label="weight")
         self._title(ax)
+
+
+def _weight_axis(ax: Any, limit: float, longest: float) -> None:
+    """Leave room for the numbers behind the bars, and no tick there that no weight can have."""
+    ax.set_xlim(0.0, limit)
+    ax.set_xlabel("weight")
+    if longest <= 1.0:
+        ax.set_xticks([tick for tick in ax.get_xticks() if 0.0 <= tick <= min(limit, 1.0 + 1e-9)])
 
 
 def _decimals(largest: float) -> int:

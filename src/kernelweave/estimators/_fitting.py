@@ -120,12 +120,17 @@ def trace_of(tasks: list[Task], fits: list[Fit]) -> pd.DataFrame:
 
     tables = []
     for fit, task in zip(fits, tasks, strict=True):
-        table = pd.DataFrame(fit.solution.trace, columns=list(TRACE_COLUMNS))
-        table = table.astype({"iteration": int, "active_kernels": int})
+        numbers = np.array(fit.solution.trace, dtype=float).reshape(-1, len(TRACE_COLUMNS))
+        whole = {"iteration", "active_kernels"}
+        columns = {
+            name: column.astype(int if name in whole else float)
+            for name, column in zip(TRACE_COLUMNS, numbers.T, strict=True)
+        }
+        table = pd.DataFrame(columns)
         if len(fits) > 1:
             table.insert(0, "problem", task.label)
         tables.append(table)
-    return pd.concat(tables, ignore_index=True)
+    return tables[0] if len(tables) == 1 else pd.concat(tables, ignore_index=True)
 
 
 def fit_tasks(bound: Bound, plan: Plan, tasks: list[Task]) -> tuple[list[Fit], float]:
@@ -277,8 +282,9 @@ def final_certificate(problem: MKLProblem, solution: Solution) -> tuple[Certific
     point = without_caches(solution.point)
     quad, decision = problem.bank.judged(point.weights, point.beta)
     judged = problem.certificate(replace(point, quad=quad, decision=decision))
-    if solution.certificate.dual > judged.dual:
-        beta = solution.certificate.dual_point
+    beta = solution.certificate.dual_point
+    # of the same coefficients the solver's figure differs by rounding alone
+    if solution.certificate.dual > judged.dual and not np.array_equal(beta, judged.dual_point):
         other = replace(judged, dual=problem.dual(beta), dual_point=beta)
         judged = judged.with_dual_of(other)
     return judged, decision

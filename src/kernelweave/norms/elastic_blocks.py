@@ -6,12 +6,13 @@ import numpy as np
 
 from .._numerics.barrier import Boundary
 from .._numerics.scalar import monotone_root
-from ._base import Array, Norm, is_number
+from ._base import Array
+from ._mixed import MixedNorm
 
 __all__ = ["ElasticBlocks"]
 
 
-class ElasticBlocks(Norm, registered_as="elastic_blocks"):
+class ElasticBlocks(MixedNorm, registered_as="elastic_blocks"):
     """``mix (sum_j t_j)^2 + (1 - mix) sum_j t_j^2`` of the block norms t: sparse, and similar kernels share.
 
     The fixed point of the update ``d_j = t_j / (mix sum_k t_k + (1 - mix) t_j)`` in the elastic-net MKL of PRoNTo
@@ -30,22 +31,11 @@ class ElasticBlocks(Norm, registered_as="elastic_blocks"):
     array([0.66666667, 0.66666667, 0.        ])
     """
 
-    analytic = True
-    smooth_conjugate = True
-    constrained = True
-
-    def __init__(self, mix: float = 0.5) -> None:
-        self.mix = mix
+    at_zero = "norm=np.inf"
 
     @property
     def label(self) -> str:
         return f"elastic blocks({self.mix:g})"
-
-    def check(self, m: int) -> None:
-        if not (is_number(self.mix) and 0.0 < self.mix < 1.0):
-            raise ValueError(
-                f"ElasticBlocks needs 0 < mix < 1, got {self.mix!r}; mix = 1 is norm='l1', mix = 0 is norm=np.inf"
-            )
 
     @property
     def _rest(self) -> float:

@@ -6,12 +6,13 @@ import numpy as np
 
 from .._numerics.barrier import Boundary
 from .._numerics.scalar import monotone_root
-from ._base import Array, Norm, is_number
+from ._base import Array
+from ._mixed import MixedNorm
 
 __all__ = ["ElasticNet"]
 
 
-class ElasticNet(Norm, registered_as="elastic_net"):
+class ElasticNet(MixedNorm, registered_as="elastic_net"):
     """Weights in ``mix sum_j d_j + (1 - mix) sum_j d_j^2 <= 1``: few kernels, and similar ones share their weight.
 
     The constraint of Yang et al. (2011) and of Citi's elastic-net MKL (2015).  ``mix -> 1`` is l1, ``mix -> 0`` Kloft's
@@ -29,22 +30,11 @@ class ElasticNet(Norm, registered_as="elastic_net"):
     array([0.54950976, 0.54950976, 0.        ])
     """
 
-    analytic = True
-    smooth_conjugate = True
-    constrained = True
-
-    def __init__(self, mix: float = 0.5) -> None:
-        self.mix = mix
+    at_zero = "norm=2"
 
     @property
     def label(self) -> str:
         return f"elastic net({self.mix:g})"
-
-    def check(self, m: int) -> None:
-        if not (is_number(self.mix) and 0.0 < self.mix < 1.0):
-            raise ValueError(
-                f"ElasticNet needs 0 < mix < 1, got {self.mix!r}; mix = 1 is norm='l1', mix = 0 is norm=2"
-            )
 
     def _charge(self, weights: Array) -> float:
         return self.mix * float(np.sum(weights)) + (1.0 - self.mix) * float(np.sum(weights**2))

@@ -27,6 +27,7 @@ KEPT = (
     "kernelweave.crowd.CrowdLabels",
     "kernelweave.estimators._deviation.Spread",
     "kernelweave._estimating.tables.SavedTable",
+    "kernelweave.persistence._curves.SavedCurve",
     "kernelweave.problems.certificate.Certificate",
     "kernelweave.views.holder.Views",
     "kernelweave.views.known.KnownViews",
@@ -94,8 +95,6 @@ SKLEARN = (
     "sklearn.preprocessing._label.LabelEncoder",
     "sklearn.preprocessing._polynomial.PolynomialFeatures",
     "sklearn.preprocessing._polynomial.SplineTransformer",
-    # the curves of SplineTransformer; their lengths are checked
-    "scipy.interpolate._bsplines.BSpline",
 )
 #: functions that transformers and searches of scikit-learn keep: pure ones, by their whole names; no others
 FUNCTIONS = (
@@ -170,7 +169,8 @@ def allowed_objects() -> frozenset[str]:
 def is_estimator(name: str) -> bool:
     """Whether a class on the list is one whose instances can be fitted, and not a part of one."""
     module, _, kind = name.rpartition(".")
-    return hasattr(getattr(importlib.import_module(module), kind), "fit")
+    # not every version of a library has every class
+    return hasattr(getattr(importlib.import_module(module), kind, None), "fit")
 
 
 def _components() -> set[str]:

@@ -54,16 +54,16 @@ def save(model: Any, path: str | Path, *, note: dict[str, Any] | None = None) ->
 
 def dumped(model: Any, note: dict[str, Any] | None = None) -> bytes:
     """Return the file as bytes; see :func:`save`."""
-    import skops.io
-
     from ._audit import audit
-    from ._tables import without_frames
+    from ._skops import import_skops
+    from ._tables import taken_apart
 
+    skops = import_skops()
     name = type(model).__name__
     if not hasattr(model, "fit"):
         raise ModelFileError(f"a {name} cannot be saved on its own: a model file holds an estimator")
     try:
-        content = skops.io.dumps(without_frames(model), compression=zipfile.ZIP_DEFLATED)
+        content = skops.dumps(taken_apart(model), compression=zipfile.ZIP_DEFLATED)
     except Exception as error:
         raise ModelFileError(
             f"this {name} cannot be saved: {error}. Only data go into a model file; pickle is the way for anything "
@@ -148,14 +148,14 @@ class Loaded(NamedTuple):
 
 def loaded(path: str | Path, *, max_bytes: int | None = None) -> Loaded:
     """Return the model and what :func:`about` says of it."""
-    import skops.io
-
     from ._arrays import check_arrays
     from ._audit import audit
     from ._moved import rewritten, update_names
+    from ._skops import import_skops
     from ._state import check_state
-    from ._tables import with_frames
+    from ._tables import put_together
 
+    skops = import_skops()
     archive, most = _opened(Path(path), max_bytes)
     label = _checked_label(archive)
     description = _description(archive)
@@ -170,7 +170,7 @@ def loaded(path: str | Path, *, max_bytes: int | None = None) -> Loaded:
     try:
         # the types of this file, all of them on the list: skops looks through them at every node
         content = rewritten(archive, DESCRIPTION, description) if renamed else archive.content
-        model = with_frames(skops.io.loads(content, trusted=sorted(contents.types)))
+        model = put_together(skops.loads(content, trusted=sorted(contents.types)))
         check_state(model)
     except Exception as error:
         raise ModelFileError(

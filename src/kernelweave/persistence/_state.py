@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import warnings
 from collections.abc import Callable, Iterator
+from types import ModuleType
 from typing import Any
 
 import numpy as np
@@ -50,7 +51,7 @@ def _parts(model: Any) -> Iterator[Any]:
         part = waiting.pop()
         plain = (
             part is None
-            or isinstance(part, str | int | float | bool | np.generic | type)
+            or isinstance(part, str | int | float | bool | np.generic | type | ModuleType)
             or sp.issparse(part)
         )
         if plain or id(part) in seen or (isinstance(part, np.ndarray) and part.dtype != object):
@@ -175,17 +176,6 @@ def _check_encoder(part: Any) -> None:
                 raise ValueError("an encoder names categories that it does not have")
 
 
-def _check_spline(part: Any) -> None:
-    """Compiled code follows the knots of a spline: there must be as many coefficients as they ask for."""
-    t, c, k = part.t, part.c, part.k
-    _numbers("knots of a spline", t, (None,))
-    fits = isinstance(c, np.ndarray) and c.dtype.kind == "f" and c.ndim >= 1 and type(k) is int
-    if not fits or not 0 <= k <= 100 or not c.shape[0] == t.size - k - 1 >= k + 1:
-        raise ValueError("a spline of the model has other coefficients than knots")
-    if not (np.all(np.isfinite(t)) and np.all(np.diff(t) >= 0) and getattr(part, "axis", 0) == 0):
-        raise ValueError("the knots of a spline of the model are not in order")
-
-
 def _check_stream(part: Stream) -> None:
     if not isinstance(part.bound, BoundKernels):
         raise ValueError("the state of partial_fit stands on no kernels")
@@ -223,7 +213,6 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "KernelFunction": _check_function,
     "Stream": _check_stream,
     "BaseMKL": _check_estimator,
-    "BSpline": _check_spline,
     "OneHotEncoder": _check_encoder,
     "OrdinalEncoder": _check_encoder,
 }

@@ -1,30 +1,44 @@
-"""Data frames inside a model as plain arrays, and back."""
+"""Data frames and curves inside a model as plain arrays, and back."""
 
 from __future__ import annotations
 
 import copy
 from collections.abc import Callable
+from types import ModuleType
 from typing import Any
 
 import numpy as np
 
 from .._estimating.tables import SavedTable, is_frame
+from ._curves import SavedCurve, is_curve
 from ._powers import DROPPED
 
-__all__ = ["with_frames", "without_frames"]
+__all__ = ["put_together", "taken_apart"]
 
 
-def without_frames(what: Any) -> Any:
-    """Return the same objects with every data frame taken apart and orders to the machine left out.
+def taken_apart(what: Any) -> Any:
+    """Return the same objects with every data frame and curve taken apart and orders to the machine left out.
 
     The originals are not touched.
     """
-    return _Walk(lambda x: SavedTable.of(x) if is_frame(x) else x, DROPPED).of(what)
+    return _Walk(_plain, DROPPED).of(what)
 
 
-def with_frames(what: Any) -> Any:
-    """Undo :func:`without_frames`."""
-    return _Walk(lambda x: x.frame() if isinstance(x, SavedTable) else x).of(what)
+def put_together(what: Any) -> Any:
+    """Undo :func:`taken_apart`."""
+    return _Walk(_rebuilt).of(what)
+
+
+def _plain(what: Any) -> Any:
+    if is_frame(what):
+        return SavedTable.of(what)
+    return SavedCurve.of(what) if is_curve(what) else what
+
+
+def _rebuilt(what: Any) -> Any:
+    if isinstance(what, SavedTable):
+        return what.frame()
+    return what.spline() if isinstance(what, SavedCurve) else what
 
 
 class _Walk:
@@ -38,7 +52,10 @@ class _Walk:
         self.done: dict[int, tuple[Any, Any]] = {}
 
     def of(self, what: Any) -> Any:
-        if what is None or isinstance(what, str | int | float | bool | np.ndarray | np.generic | type):
+        # a module is a door to everything
+        if what is None or isinstance(
+            what, str | int | float | bool | np.ndarray | np.generic | type | ModuleType
+        ):
             return what
         if id(what) not in self.done:
             self.done[id(what)] = what, self._rebuilt(what)  # the first keeps the id from being used again

@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._numerics.namespace import to_numpy
-from .._numerics.tiles import Factor, factorise, principal_part
+from .._numerics.tiles import Factor, copied, factorise, principal_part
 from .certificate import Array
 from .fixed import FixedSolution
 
@@ -83,7 +83,7 @@ class Curvature:
         free = V.shape[0]
         if free == 0:
             return np.zeros((0, self.m))
-        solved = _stable_cholesky(block, self._ridge).solve(np.hstack([V, normals.T]))
+        solved = _stable_cholesky(block, self._ridge).solve(np.vstack([V.T, normals]).T)
         A = solved[:, : self.m]
         taken: list[Array] = []
         for normal in solved.T[self.m :]:
@@ -263,7 +263,7 @@ def _stable_cholesky(matrix: Array, least: float = 1e-8) -> Factor:
     """Cholesky factor, with as small a ridge as makes it exist, at least that share of the mean diagonal."""
     ridge = least * float(np.mean(np.diagonal(matrix)))
     while True:
-        lifted = matrix.copy()
+        lifted = copied(matrix)
         lifted.flat[:: matrix.shape[0] + 1] += ridge
         try:
             return factorise(lifted)

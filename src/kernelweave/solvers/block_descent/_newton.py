@@ -174,6 +174,6 @@ def _excess(at: Iterate, weights: Array, left: Array) -> float:
     """``1/2 (d r)'(A + 1/d)(d r)`` summed over the blocks: what a step too far by ``d r`` costs."""
     total = 0.0
     for j in np.flatnonzero(weights):
-        r = left[at.features.place(j)]
+        r = left[at.features.place(int(j))]
         total += weights[j] ** 2 * at.model(int(j)).bent(r) + weights[j] * float(np.sum(r**2))
     return 0.5 * total

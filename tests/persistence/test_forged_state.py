@@ -1,0 +1,114 @@
+"""State that no fit leaves: whatever of a loaded model does not fit together is named before compiled code follows it."""
+
+from __future__ import annotations
+
+import copy
+
+import numpy as np
+import pytest
+from scipy.interpolate import BSpline
+from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
+
+from kernelweave import MKLClassifier
+from kernelweave import kernels as kw
+from kernelweave.persistence._state import check_state
+
+rng = np.random.default_rng(0)
+X = rng.normal(size=(30, 3))
+Y = X[:, 0] > 0
+STACK = np.stack([kernel(X) for kernel in kw.gaussian([1.0, 2.0])])
+VIEWS = {"a": X, "b": np.where(rng.random(30)[:, None] < 0.3, np.nan, X)}
+
+MODELS = {
+    "kernels": lambda: MKLClassifier(kw.gaussian([1.0, 2.0]), norm=2, center=True).fit(X, Y),
+    "matrices": lambda: MKLClassifier("precomputed", norm=2).fit(STACK, Y),
+    "completed": lambda: MKLClassifier(kw.gaussian(1.0), norm=2, missing="predict").fit(VIEWS, Y),
+    "stream": lambda: MKLClassifier(kw.linear(), norm=2, fit_intercept=False, solver="obscure").partial_fit(
+        X, Y, [False, True]
+    ),
+}
+
+
+@pytest.fixture(scope="module")
+def fitted():
+    return {name: make() for name, make in MODELS.items()}
+
+
+def kernels(model):
+    return model._function.terms[0].kernels
+
+
+def part(model):
+    return kernels(model).parts[0]
+
+
+#: kind of model, the object that is forged, its attribute, the value, and what has to be said
+FORGED = [
+    ("kernels", lambda m: kernels(m).normaliser, "scale", "large", "scale of the normalisation is str"),
+    ("kernels", lambda m: kernels(m).normaliser, "row_means", np.zeros((5, 30)), "row_means of the normalis"),
+    ("kernels", kernels, "kernels", ["gaussian"], "no list of kernels"),
+    ("kernels", kernels, "kernels", [kw.linear()], "normalisation is not that of the kernels"),
+    ("kernels", lambda m: m._function, "m", 2.5, "function of the model is none"),
+    ("kernels", lambda m: m._function.terms[0], "index", np.array([0, 7]), "no positions below 2"),
+    ("kernels", lambda m: m._function.terms[0], "kernels", kw.linear(), "stands on no kernels"),
+    ("kernels", lambda m: m._function.terms[0], "weights", np.ones(5), "weights of the function"),
+    ("kernels", lambda m: m._function.terms[0], "coef", np.array(["a"]), "coefficients of the function"),
+    ("kernels", lambda m: m, "_function", "f", "the model stands on no kernels"),
+    ("kernels", lambda m: m, "weights_", np.ones(7), "weights_ is float64 of shape"),
+    ("kernels", lambda m: m, "_stream", "s", "state of partial_fit is none"),
+    ("matrices", kernels, "n", -3, "a model on 2 matrices of -3 samples"),
+    ("matrices", kernels, "index", np.array([0]), "normalisation is not that of the matrices"),
+    ("completed", kernels, "parts", [1, 2], "have no parts"),
+    ("completed", kernels, "completion", None, "does not know how kernels were completed"),
+    ("completed", lambda m: kernels(m).completion, "patterns", np.ones((1, 9)), "patterns of the model"),
+    ("completed", lambda m: kernels(m).completion, "rows", [], "patterns of the model are not those"),
+    ("completed", part, "members", [55], "kernels of a part are not those of the model"),
+    ("completed", part, "scale", None, "a part of the model was not normalised"),
+    ("stream", lambda m: m._stream, "bound", None, "state of partial_fit stands on no kernels"),
+    ("stream", lambda m: m, "classes_", np.arange(5), "functions of 5 classes"),
+]
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "name", "value", "said"),
+    FORGED,
+    ids=[f"{f[0]}-{f[2]}-{n}" for n, f in enumerate(FORGED)],
+)
+def test_what_does_not_fit_together_is_named(fitted, kind, where, name, value, said):
+    check_state(fitted[kind])
+    model = copy.deepcopy(fitted[kind])
+    object.__setattr__(where(model), name, value)
+    with pytest.raises(ValueError, match=said):
+        check_state(model)
+
+
+TEXTS = np.array([["a"], ["b"], ["c"]])
+
+
+@pytest.mark.parametrize(
+    ("encoder", "name", "value", "said"),
+    [
+        (OneHotEncoder(), "categories_", "abc", "no list of columns"),
+        (OrdinalEncoder(), "categories_", [np.array([2.0, 1.0, 3.0])], "not in order"),
+        (OneHotEncoder(drop="first"), "_drop_idx_after_grouping", np.array([7]), "that it does not have"),
+    ],
+)
+def test_encoders(encoder, name, value, said):
+    encoder.fit(TEXTS)
+    check_state(encoder)
+    setattr(encoder, name, value)
+    with pytest.raises(ValueError, match=said):
+        check_state(encoder)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "said"),
+    [("c", np.ones(3), "other coefficients than knots"), ("t", np.arange(8.0)[::-1], "not in order")],
+)
+def test_splines(name, value, said):
+    spline = BSpline(np.arange(8.0), np.ones(4), 3)
+    check_state(spline)
+    damaged = copy.copy(spline)
+    object.__setattr__(damaged, f"_{name}" if hasattr(spline, f"_{name}") else name, value)
+    with pytest.raises(ValueError, match=said):
+        check_state(damaged)
