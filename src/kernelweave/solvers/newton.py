@@ -16,7 +16,7 @@ from dataclasses import dataclass, field, replace
 import numpy as np
 from numpy.typing import NDArray
 
-from ..problems import MKLProblem, Oracle, Point, relative_gap
+from ..problems import FixedSolution, MKLProblem, Oracle, Point, relative_gap
 from ._base import Solver
 from ._model import Cut, SimplexModel, minimise_smooth_model
 from ._set_model import SetModel
@@ -39,6 +39,8 @@ class _State:
     damping: float = 0.0
     gap: float = np.inf
     finished: bool = False
+    #: gap that the last inner solve was asked for, where there is nothing else to do
+    target: float = 0.0
 
 
 #: lengths of a second-order step that are tried before the closed form is asked
@@ -67,6 +69,8 @@ class Newton(Solver, registered_as="newton"):
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
         weights, inner = begin(problem, start)
+        if _nothing_to_choose(problem):
+            return self._solved(problem, weights, inner, 0.5 * tol, tol)
         # a closed-form first step needs no Hessian
         curvature = start is not None or problem.norm.update_rate > CLOSED_FORM_BOUND
         oracle = problem.oracle(
@@ -76,11 +80,21 @@ class Newton(Solver, registered_as="newton"):
             oracle, oracle, tol, problem.dual(oracle.inner.beta, oracle.quad), [self._cut(problem, oracle)]
         )
 
+    def _solved(
+        self, problem: MKLProblem, weights: Array, inner: FixedSolution | None, target: float, tol: float
+    ) -> _State:
+        """Solve with the only weights there are; the gap is that of the inner solve, and curvature tells nothing."""
+        oracle = problem.oracle(weights, inner, target)
+        return _State(oracle, oracle, tol, problem.dual(oracle.inner.beta, oracle.quad), target=target)
+
     def _cut(self, problem: MKLProblem, oracle: Oracle) -> Cut:
         return Cut(problem.gain(oracle.inner.beta), oracle.quad, oracle.inner.beta)
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
         learnt = problem.norm.learnt_norm
+        if _nothing_to_choose(problem):
+            last = state.last
+            return self._solved(problem, last.weights, last.inner, 0.1 * state.target, state.tol)
         if learnt.simplex or learnt.constrained:
             return self._cut_step(problem, state)
         return self._smooth_step(problem, state)
@@ -174,6 +188,11 @@ class Newton(Solver, registered_as="newton"):
     def point(self, state: _State) -> Point:
         point = state.last.point
         return point if state.dual_beta is None else replace(point, dual_beta=state.dual_beta)
+
+
+def _nothing_to_choose(problem: MKLProblem) -> bool:
+    """Whether the set of weights is a single point: one kernel under the l1 norm, which is an ordinary SVM."""
+    return problem.m == 1 and problem.norm.learnt_norm.simplex
 
 
 def _left_by_closed_form(state: _State, gap: float) -> float:
