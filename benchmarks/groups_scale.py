@@ -27,8 +27,8 @@ NOTE = """{groups} groups of {columns} columns, {width} random Fourier features 
 `kernels.random_fourier`); {true} of the groups make the target; logistic loss, l1, an intercept, tol = 1e-3. *path*:
 `MKLClassifierCV` with {values} values of C from 0.003 to 1 on {folds} folds, and the fit with the chosen one. *large*:
 `MKLClassifier`. *seconds* are wall-clock seconds of `fit` with the features made in it, one thread, after compilation;
-*gap* is the largest relative gap of all fits, each certified in double precision; *GB* is the peak of the process, data and
-libraries included. Every line is a process of its own. {machine}.
+*gap* is the largest relative gap of all fits, each certified in double precision; *GB* is the peak of the process, data
+and libraries included. Every line is a process of its own. {machine}.
 
 {targets}"""
 

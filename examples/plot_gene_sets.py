@@ -58,7 +58,7 @@ print(clf.solver_, clf.certificate_)
 
 # %%
 # The table of groups: how heavy a set is, in how many refits it was selected again, and whether held-out cells need it.
-# With a larger C, l1 gives a little weight to many sets; p-values, adjusted for the number of sets, say which to believe.
+# With a larger C, l1 gives a little weight to many sets; p-values, adjusted for their number, say which to believe.
 table = group_table(clf, cells, target, n_refits=5, n_permutations=999)
 print(table.head(8)[["group", "weight", "variance", "selected", "p_holm", "size"]].round(2))
 found = set(table["group"][table["p_holm"] <= 0.05])

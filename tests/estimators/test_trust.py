@@ -98,7 +98,7 @@ class LyingNorm(norms.L1):
 def test_bounds_that_cross_are_an_error_that_names_the_culprit(data, parameter, name, solver):
     what = {"loss": Lying(), "norm": LyingNorm()}[parameter]
     with pytest.raises(CertificateError, match=rf"lies above the objective .* {name}\(\)"):
-        MKLClassifier(**{parameter: what}, solver=solver).fit(*data)
+        MKLClassifier(**{parameter: what}, solver=solver, max_iter=30).fit(*data)
 
 
 def test_one_problem_that_did_not_converge_is_the_status_of_the_fit(rng):

@@ -197,8 +197,11 @@ def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser
     """Learn and store explicit features; normalising them normalises the kernel."""
     features, starts = stack_features(kernels, samples)
     if normaliser.keeps_powers():
-        squares = features.multiply(features) if sp.issparse(features) else features**2
-        lengths = np.append(np.asarray(squares.sum(axis=0), dtype=float).ravel(), 0.0)
+        if sp.issparse(features):
+            squares = features.multiply(features).sum(axis=0)
+        else:  # without a second copy of all of them
+            squares = np.einsum("ij,ij->j", features, features)
+        lengths = np.append(np.asarray(squares, dtype=float).ravel(), 0.0)
         means = np.add.reduceat(lengths, starts[:-1]) * (np.diff(starts) > 0) / features.shape[0]
         normaliser.learn_traces(index, means)
         return LowRankBank(features, starts, normaliser.scale[index])

@@ -103,8 +103,7 @@ class Run:
         # an epoch costs as much as there are blocks at work, a look as much as there are blocks
         roughly = 0.0 if complete else ROUGHLY * working.size / self.problem.m * min(self.bounds.gap, 1.0)
         enough = max(WON * self.tol, roughly)
-        # once it is known which blocks are at work, more epochs
-        for _ in range(2 * self.epochs if self.settled else self.epochs):
+        for _ in range(self.epochs):
             value, before = at.objective, won
             at.epoch(working)
             self.anderson.push(at)

@@ -18,8 +18,8 @@ class BlockDescent(Solver, registered_as="block_descent"):
 
     Parameters
     ----------
-    epochs : int, default=3
-        Steps on every block of the working set between two looks at all blocks.
+    epochs : int, default=8
+        Most steps on every block of the working set between two looks at all blocks; fewer where they win too little.
     memory : int, default=5
         Iterates that Anderson acceleration remembers.
     """
@@ -29,7 +29,7 @@ class BlockDescent(Solver, registered_as="block_descent"):
     summary = "exact steps on one kernel's features at a time"
     mixes = False
 
-    def __init__(self, epochs: int = 3, memory: int = 5) -> None:
+    def __init__(self, epochs: int = 8, memory: int = 5) -> None:
         self.epochs = epochs
         self.memory = memory
 
