@@ -178,22 +178,9 @@ def workspace():
 
 @njit(makes_arrays=False, nogil=True)
 def sweep(
-    store,
-    offsets,
-    rate,
-    first,
-    squarings,
-    times_base,
-    keep_base,
-    index,
-    gathered,
-    a,
-    views,
-    rows,
-    whole,
-    work,
-    out,
-):
+    store, offsets, rate, first, squarings, times_base, keep_base, index, gathered,
+    a, views, rows, whole, work, out,
+):  # fmt: skip
     """Add ``K_k a`` to ``out[k]``, or ``a' K_k a`` to ``out[k, 0]`` unless ``whole``, for the kernels of ``views``.
 
     Rows and columns are those in ``index``, with which ``a`` and ``out`` are aligned, up to zeros at their ends
