@@ -9,15 +9,15 @@ from sklearn.datasets import make_classification
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave._numerics import tiles
-from kernelweave.banks import bound, build, power
+from kernelweave.banks import bound, power, stored
 
 
 @pytest.fixture
 def small_parts(monkeypatch):
     """As on large problems: everything is cut into several parts."""
     monkeypatch.setattr(power, "ROWS_TO_CUT", 20)
-    monkeypatch.setattr(build, "CACHED_ENTRIES", 2000)
-    monkeypatch.setattr(build, "MANY_BLOCKS", 2)
+    monkeypatch.setattr(stored, "CACHED_ENTRIES", 2000)
+    monkeypatch.setattr(stored, "MANY_BLOCKS", 2)
     monkeypatch.setattr(tiles, "TILE", 8)
     monkeypatch.setattr(bound, "BLOCK_ENTRIES", 500)
     monkeypatch.setattr(bound, "FEW_VALUES", 0)

@@ -11,6 +11,7 @@ from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
+from kernelweave.persistence._curves import SavedCurve
 from kernelweave.persistence._state import check_state
 
 rng = np.random.default_rng(0)
@@ -102,13 +103,17 @@ def test_encoders(encoder, name, value, said):
 
 
 @pytest.mark.parametrize(
-    ("name", "value", "said"),
-    [("c", np.ones(3), "other coefficients than knots"), ("t", np.arange(8.0)[::-1], "not in order")],
+    ("parts", "said"),
+    [
+        (("knots", np.ones(4), 3, True), "a spline of the model is none"),
+        ((np.arange(8.0), np.ones(4), 3.5, True), "a spline of the model is none"),
+        ((np.arange(8.0), np.ones(3), 3, True), "other coefficients than knots"),
+        ((np.arange(8.0)[::-1], np.ones(4), 3, True), "not in order"),
+        ((np.arange(8.0), np.ones(4), 3, "sideways"), "goes on in no known way"),
+    ],
 )
-def test_splines(name, value, said):
-    spline = BSpline(np.arange(8.0), np.ones(4), 3)
-    check_state(spline)
-    damaged = copy.copy(spline)
-    object.__setattr__(damaged, f"_{name}" if hasattr(spline, f"_{name}") else name, value)
+def test_splines(parts, said):
+    curve = SavedCurve.of(BSpline(np.arange(8.0), np.ones(4), 3))
+    assert curve.spline()(3.5) == pytest.approx(1.0)
     with pytest.raises(ValueError, match=said):
-        check_state(damaged)
+        SavedCurve(*parts).spline()

@@ -194,7 +194,15 @@ def test_features_that_are_streamed_are_refused_with_a_way_out():
 
 
 @pytest.mark.parametrize(
-    ("n", "loss", "chosen"), [(1200, "logistic", True), (200, "logistic", False), (1200, "hinge", False)]
+    ("n", "loss", "chosen"),
+    [
+        (1200, "logistic", True),
+        (600, "logistic", True),
+        (600, "squared", False),
+        (1200, "huber_hinge", True),
+        (200, "logistic", False),
+        (1200, "hinge", False),
+    ],
 )
 def test_auto_takes_it_for_explicit_features_of_many_samples(n, loss, chosen):
     X, _, sets = grouped(n, 3)

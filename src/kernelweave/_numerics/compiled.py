@@ -30,7 +30,7 @@ __all__ = ["inner", "intrinsic", "ir", "njit", "overload", "private_folder", "ty
 
 
 #: no references are counted: half of what short loops on parts of arrays cost, and much of what compiling them does
-UNCOUNTED = {"_nrt": False}
+UNCOUNTED: Any = {"_nrt": False}
 
 
 def njit(makes_arrays: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:

@@ -10,6 +10,10 @@ from ._base import Solver, registry
 
 __all__ = ["ON_SUMS", "choose_solver"]
 
+#: samples from which steps on blocks of features win with losses that are quadratic or a line: before that, the mixed
+#: kernel solves those exactly at next to no cost
+QUADRATIC = 1000
+
 #: solvers that ask explicit features for nothing but sums over samples, the better one first
 ON_SUMS = ("lbfgs", "proximal_newton")
 
@@ -36,7 +40,7 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
             if suited.serves(loss, norm):
                 return suited
     blocks = registry["block_descent"]()
-    if bank.suits_blocks and blocks.serves(loss, norm):
+    if bank.suits_blocks and blocks.serves(loss, norm) and (loss.sigmoid or bank.n >= QUADRATIC):
         return blocks
     working_set = registry["working_set"]()
     if 8 * bank.n**2 > default_budget() // 4 and working_set.serves(loss, norm):

@@ -21,7 +21,7 @@ Index = NDArray[np.intp]
 __all__ = ["Run"]
 
 #: blocks that join the active ones, at least, and of all of them; and at most for every one of them
-JOINING, SHARE, GROWTH = 10, 0.1, 4
+JOINING, SHARE, GROWTH = 10, 0.04, 4
 #: a gap that fell by less than this with the same active blocks calls for a Newton step
 SLOW = 0.7
 #: share of the tolerance that epochs to come have to win for another one to follow at once; while blocks wait to join,
@@ -29,6 +29,8 @@ SLOW = 0.7
 WON, ROUGHLY = 0.05, 0.02
 #: share of the tolerance that is aimed at, and that at which coefficients are exchanged
 ALLOWED, NEAR = 0.97, 0.9
+#: factor of what is aimed at where shared coefficients lost too much, and the least of it
+SHARPER, FINEST = 0.1, 1e-13
 #: relative gap above which no dual point is polished
 ROUGH = 0.1
 #: active blocks beyond which a system of their number is not solved
@@ -57,11 +59,14 @@ class Run:
     bounds: Bounds = field(init=False)
     here: DualPoint = field(init=False)
     shared: Point = field(init=False)
+    #: relative gap that the coordinates are to reach: smaller than asked for where shared coefficients lose too much
+    aim: float = field(init=False)
     looks: int = 0
     settled: bool = False
     finished: bool = False
 
     def __post_init__(self) -> None:
+        self.aim = self.tol
         features = BlockFeatures(self.problem)
         self.at = Iterate(self.problem, features, LossModel(self.problem))
         self.anderson = Anderson(self.memory)
@@ -93,7 +98,7 @@ class Run:
         at.rescale()
         self._look()
         self.settled = np.setxor1d(active, at.active).size <= 0.1 * active.size
-        if self.settled and self.bounds.gap > max(SLOW * before, self.tol) and newton_step(at):
+        if self.settled and self.bounds.gap > max(SLOW * before, self.aim) and newton_step(at):
             self._look()
         return self
 
@@ -102,7 +107,7 @@ class Run:
         at, won = self.at, 0.0
         # an epoch costs as much as there are blocks at work, a look as much as there are blocks
         roughly = 0.0 if complete else ROUGHLY * working.size / self.problem.m * min(self.bounds.gap, 1.0)
-        enough = max(WON * self.tol, roughly)
+        enough = max(WON * self.aim, roughly)
         for _ in range(self.epochs):
             value, before = at.objective, won
             at.epoch(working)
@@ -150,7 +155,7 @@ class Run:
         """Whether the norm's dual has corners, and the bounds are near enough for first-order corrections."""
         active = self.at.active.size
         gap = relative_gap(self.at.objective, here.value, self.problem.tiny)
-        return self.problem.norm.simplex and 1 < active <= MOST_POLISHED and ROUGH > gap > 0.1 * self.tol
+        return self.problem.norm.simplex and 1 < active <= MOST_POLISHED and ROUGH > gap > 0.1 * self.aim
 
     def _shared(self, here: DualPoint) -> Point:
         at, problem = self.at, self.problem
@@ -175,6 +180,8 @@ class Run:
                 best, least = point, value
             if least <= self.bounds.lower.value + room:
                 break
+        else:
+            self.aim = max(SHARPER * self.aim, FINEST)
         return self._point(here.beta, here.image, weights) if best is None else best
 
     def _point(self, beta: Array, image: Array, weights: Array) -> Point:
