@@ -31,7 +31,7 @@ def pytest_collection_finish(session):
 
 
 #: of a test with more parameters than this, so many are traced where coverage is measured
-TRACED = 4
+TRACED = 12
 
 
 def pytest_collection_modifyitems(config, items):
