@@ -9,6 +9,7 @@ import argparse
 import json
 import time
 import warnings
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -45,22 +46,33 @@ def data(n: int, dtype: str) -> tuple[np.ndarray, np.ndarray, dict[str, list[int
     return X, y, {f"group {j}": list(range(COLUMNS * j, COLUMNS * (j + 1))) for j in range(GROUPS)}
 
 
+def features(groups: dict[str, list[int]]) -> Any:
+    """One kernel with random Fourier features per group."""
+    from kernelweave import kernels as kw
+
+    return kw.from_groups(groups, kw.random_fourier(2.0, n_features=WIDTH))
+
+
+def _timed(fitted: Callable[[int], Any], n: int) -> tuple[float, Any]:
+    """Seconds of a fit, and the model; a small fit before it compiles."""
+    fitted(600)
+    began = time.perf_counter()
+    model = fitted(n)
+    return time.perf_counter() - began, model
+
+
 def path(n: int, values: int, folds: int) -> dict[str, Any]:
     """C by cross-validation."""
     from kernelweave import MKLClassifierCV
-    from kernelweave import kernels as kw
 
     Cs = np.logspace(-2.5, 0, values)
 
     def fitted(samples: int) -> MKLClassifierCV:
         X, y, groups = data(samples, "float64")
-        bank = kw.from_groups(groups, kw.random_fourier(2.0, n_features=WIDTH))
+        bank = features(groups)
         return MKLClassifierCV(bank, loss="logistic", Cs=Cs, cv=folds).fit(X, y)
 
-    fitted(500)  # compiles
-    began = time.perf_counter()
-    model = fitted(n)
-    seconds = time.perf_counter() - began
+    seconds, model = _timed(fitted, n)
     gap = max(float(model.cv_results_["relative_gap"].max()), model.certificate_.relative_gap)
     what = f"path, n = {n:,}, {values} values of C x {folds} folds"
     return _row(what, "float64", model, seconds, gap) | {"chosen": f"C = {model.C_:.3g}"}
@@ -69,17 +81,13 @@ def path(n: int, values: int, folds: int) -> dict[str, Any]:
 def large(n: int, C: float, dtype: str) -> dict[str, Any]:
     """One fit."""
     from kernelweave import MKLClassifier
-    from kernelweave import kernels as kw
 
     def fitted(samples: int) -> MKLClassifier:
         X, y, groups = data(samples, dtype)
-        bank = kw.from_groups(groups, kw.random_fourier(2.0, n_features=WIDTH))
+        bank = features(groups)
         return MKLClassifier(bank, loss="logistic", C=C, dtype=dtype).fit(X, y)
 
-    fitted(600)  # compiles
-    began = time.perf_counter()
-    model = fitted(n)
-    seconds = time.perf_counter() - began
+    seconds, model = _timed(fitted, n)
     what = f"large, n = {n:,}"
     return _row(what, dtype, model, seconds, model.certificate_.relative_gap) | {"chosen": f"C = {C:g}"}
 
