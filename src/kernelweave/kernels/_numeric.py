@@ -128,7 +128,7 @@ def checked_number(
     right_kind = type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
     if (
         not right_kind
-        or not math.isfinite(value)
+        or not _finite(value)
         or value < low
         or (strict and value == low)
         or (whole and value % 1)
@@ -136,6 +136,13 @@ def checked_number(
         kind = "whole number" if whole else "number"
         raise ValueError(f"{what} must be a finite {kind} {'>' if strict else '>='} {low:g}, got {value!r}")
     return float(value)
+
+
+def _finite(value: Any) -> bool:
+    try:
+        return math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        return False
 
 
 def readable(value: Any) -> str:
