@@ -9,6 +9,11 @@ from .l1 import L1
 
 __all__ = ["Maximum"]
 
+#: A kernel that contributes nothing would get an infinite weight: it is capped, which is always valid.  The cap costs
+#: a part of the objective that is proportional to SMALLEST; the rounding of what that kernel contributes, times its
+#: weight, costs one that is inversely proportional to it, and more of it the larger C is.  Here both are a few 1e-7.
+SMALLEST = 2e-6
+
 
 class Maximum(Norm, registered_as="max"):
     """``Omega = max_j |f_j|`` (r = inf): weights ``1 / gamma_j`` with gamma on the simplex.
@@ -32,9 +37,7 @@ class Maximum(Norm, registered_as="max"):
         total = float(np.sum(root))
         if total <= 0:
             return self.start(s.size)
-        # a kernel that contributes nothing would get an infinite weight: it is capped, which is always valid; beyond
-        # about 1e6 the rounding of s, times the weight, would be as large as the blocks
-        return total / np.maximum(root, 1e-6 * total)
+        return total / np.maximum(root, SMALLEST * total)
 
     def weights_of_blocks(self, t: Array) -> Array:
         raise TypeError("with the maximum norm the weights depend on s, not on the block norms")
