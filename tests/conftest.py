@@ -31,7 +31,7 @@ def pytest_collection_finish(session):
 
 
 #: of a test with more parameters than this, so many are traced where coverage is measured
-TRACED = 12
+TRACED = 3
 
 
 def pytest_collection_modifyitems(config, items):
