@@ -119,14 +119,14 @@ def count_kept(slope, up, down, high, low):
 
 
 @njit(makes_arrays=False, nogil=True, fastmath=FAST)
-def add_rows(gram, rows, weights, out):
-    """``out += weights @ gram[rows]`` in double precision, whatever the storage of ``gram``."""
+def add_rows(gram, rows, weights, first, last, out):
+    """``out += weights @ gram[rows]`` in columns ``first`` to ``last``; doubles, whatever the storage of ``gram``."""
     paired = rows.size - rows.size % 2
     for r in range(0, paired, 2):
         i, j, weight_i, weight_j = rows[r], rows[r + 1], weights[r], weights[r + 1]
-        for k in range(out.size):
+        for k in range(first, last):
             out[k] += weight_i * gram[i, k] + weight_j * gram[j, k]
     if paired < rows.size:
         i, weight_i = rows[paired], weights[paired]
-        for k in range(out.size):
+        for k in range(first, last):
             out[k] += weight_i * gram[i, k]

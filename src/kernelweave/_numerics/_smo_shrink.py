@@ -10,6 +10,8 @@ from .threads import in_threads
 
 #: entries of a copy from which several threads share it
 MANY_ENTRIES = 1_000_000
+#: columns in which rows are added by one thread; narrower pieces of rows are slow to read
+WIDE = 2000
 
 
 @njit(makes_arrays=False, nogil=True)
@@ -91,7 +93,12 @@ class Workspace:
     def follow(self, change):
         """Bring slopes and offsets up to date after the coefficients changed by ``change``."""
         full, moved = self.full, np.flatnonzero(change)
-        add_rows(self.gram, moved, -change[moved], full[SLOPE])
+        less, n = -change[moved], full.shape[1]
+
+        def run(first):
+            add_rows(self.gram, moved, less, first, min(first + WIDE, n), full[SLOPE])
+
+        in_threads(run, range(0, n, WIDE))
         full[SLOPE, moved] -= full[RIDGE, moved] * change[moved]
         set_offsets(full)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 
 #: rows of a tile; a matrix of fewer than four is factorised in one piece
 TILE = 256
+#: rows of a triangle that is inverted in one piece
+SMALL = 32
 
 
 class Factor(NamedTuple):
@@ -52,25 +54,47 @@ def factorise(matrix: Array) -> Factor:
     n = matrix.shape[0]
     if n < 4 * TILE:
         return Factor(cholesky(matrix, lower=True, overwrite_a=True, check_finite=False), [])
-    tiles, inverses = _tiles(n), []
+    tiles = _tiles(n)
+
+    def clear(here: slice) -> None:
+        matrix[: here.start, here] = 0.0
+
     with one_blas_thread():
-        for k, here in enumerate(tiles):
-            matrix[here, here] = cholesky(matrix[here, here], lower=True, check_finite=False)
-            inverse, _ = dtrtri(matrix[here, here], lower=1)
-            inverses.append(np.ascontiguousarray(inverse))
+        inverses = [_settle(matrix, tiles[0])]
+        for k, here in enumerate(tiles[:-1]):
+            below = tiles[k + 1 :]
+            next_one = (below[0], below[0])
 
             def scale(part: slice, known: slice = here, inverse: Array = inverses[-1]) -> None:
                 matrix[part, known] = matrix[part, known] @ inverse.T
 
-            def take_off(at: tuple[slice, slice], known: slice = here) -> None:
+            def take_off(at: Any, known: slice = here, next_one: Any = next_one) -> Array | None:
                 matrix[at] -= matrix[at[0], known] @ matrix[at[1], known].T
+                # the tile that the next step begins with is settled while others are at work
+                return _settle(matrix, at[0]) if at == next_one else None
 
-            below = tiles[k + 1 :]
             in_threads(scale, below)
-            in_threads(take_off, [(i, j) for p, i in enumerate(below) for j in below[: p + 1]])
-    for here in tiles:
-        matrix[: here.start, here] = 0.0
+            done = in_threads(take_off, [(i, j) for p, i in enumerate(below) for j in below[: p + 1]])
+            inverses.extend(inverse for inverse in done if inverse is not None)
+    in_threads(clear, tiles)
     return Factor(matrix, inverses)
+
+
+def _settle(matrix: Array, here: slice) -> Array:
+    """Put the factor of a diagonal tile in its place, and return the factor's inverse."""
+    matrix[here, here] = cholesky(matrix[here, here], lower=True, check_finite=False)
+    return _inverse(matrix[here, here])
+
+
+def _inverse(lower: Array) -> Array:
+    """Inverse of a lower triangular matrix, by halves: LAPACK's own takes twice as long at this size."""
+    n = lower.shape[0]
+    if n <= SMALL:
+        return np.ascontiguousarray(dtrtri(lower, lower=1)[0])
+    half, out = n // 2, np.zeros((n, n))
+    out[:half, :half], out[half:, half:] = _inverse(lower[:half, :half]), _inverse(lower[half:, half:])
+    out[half:, :half] = -(out[half:, half:] @ lower[half:, :half]) @ out[:half, :half]
+    return out
 
 
 def copied(matrix: Array) -> Array:

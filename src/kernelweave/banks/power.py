@@ -75,8 +75,10 @@ def _link(base: float, current: float, target: float, most_squarings: int) -> tu
 TILE = 32_768
 #: parts that a sweep over all views is cut into at most, whatever the number of threads
 MOST_PARTS = 64
-#: a triangle has a part for so many rows, so that small ones are not cut
+#: a triangle that is summed over has a part for so many rows, so that small ones are not cut
 ROWS_TO_CUT = 500
+#: one whose entries are written has more, which cost nothing: threads wait less for the last of them
+ROWS_TO_WRITE = 100
 
 
 def packed_offsets(n: int) -> Index:
@@ -256,7 +258,7 @@ class PowerBank(Bank):
         last = np.zeros(len(self.chains), dtype=np.intp)
         last[self.view_of_slot[used]] = used + 1  # of several slots the highest, which comes last
         out = np.empty((self.n, self.n))
-        cuts = triangle_cuts(self.n, MOST_PARTS)
+        cuts = triangle_cuts(self.n, MOST_PARTS, ROWS_TO_WRITE)
 
         def run(at: int) -> None:
             bounds = np.array(cuts[at : at + 2])
@@ -292,11 +294,11 @@ def _exponents(chain: Chain) -> list[float]:
     return exponents
 
 
-def triangle_cuts(n: int, parts: int) -> list[int]:
+def triangle_cuts(n: int, parts: int, rows: int = ROWS_TO_CUT) -> list[int]:
     """Cut the rows of a lower triangle into at most so many parts of one size; small triangles stay whole.
 
     >>> triangle_cuts(100, 8), triangle_cuts(4000, 4)
     ([0, 100], [0, 2000, 2828, 3464, 4000])
     """
-    parts = max(1, min(parts, n // ROWS_TO_CUT))
+    parts = max(1, min(parts, n // rows))
     return [round(n * float(np.sqrt(part / parts))) for part in range(parts + 1)]
