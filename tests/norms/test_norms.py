@@ -14,6 +14,7 @@ from hypothesis.extra.numpy import arrays
 from scipy.optimize import brentq, minimize
 from sklearn.base import clone
 
+from kernelweave._numerics.grouped import shrink_grouped
 from kernelweave.norms import (
     L1,
     Block,
@@ -351,6 +352,14 @@ def test_block_gradient_agrees_with_finite_differences(name):
             assert norm.block_gradient(t)[j] == pytest.approx(slope, rel=1e-6)
     np.testing.assert_array_equal(norm.block_gradient(np.zeros(M)), np.zeros(M))
     assert np.all(np.isfinite(norm.block_gradient(np.array([1.0, 0.0, 0.0, 2.0]))))
+
+
+@pytest.mark.parametrize("price", [np.nextafter(3.0, 0.0), 3.0, np.nextafter(3.0, 4.0)])
+def test_a_group_at_the_edge_of_its_price_is_zero(price):
+    v, edge = np.array([0.0, 3.0, 3.0, 3.0]), [np.array([0, 2]), np.array([1, 3])]
+    x = shrink_grouped(v, price, edge, 1.0, 4.0 / 3.0)
+    np.testing.assert_allclose(x[edge[0]], 0.0, atol=1e-12)
+    assert np.all(x[edge[1]] > 0.4)
 
 
 @names(has("prox"))

@@ -88,7 +88,8 @@ def _stays(v: Array, price: float, p: float, q: float) -> bool:
     if top <= 0.0 or p > 1.0:
         return top > 0.0
     dual = q / (q - 1.0)
-    return top * float(np.sum((v / top) ** dual)) ** (1.0 / dual) > price
+    # where rounding alone says that it does, the size would be below every double
+    return top * float(np.sum((v / top) ** dual)) ** (1.0 / dual) > price * (1.0 + 1e-13)
 
 
 class _Sizes:

@@ -95,6 +95,9 @@ SKLEARN = (
     "sklearn.preprocessing._label.LabelEncoder",
     "sklearn.preprocessing._polynomial.PolynomialFeatures",
     "sklearn.preprocessing._polynomial.SplineTransformer",
+    # what a scorer of scikit-learn 1.6 keeps: names of arguments and whether they are asked for
+    "sklearn.utils._metadata_requests.MetadataRequest",
+    "sklearn.utils._metadata_requests.MethodMetadataRequest",
 )
 #: functions that transformers and searches of scikit-learn keep: pure ones, by their whole names; no others
 FUNCTIONS = (
@@ -150,7 +153,7 @@ PARTS = {
     # no bool: a dictionary with truth values as keys does not survive JSON
     "TypeNode": ("builtins.float", "builtins.int", "builtins.str", *(s for s in SCALARS if "bool" not in s)),
     "SparseMatrixNode": SPARSE,
-    "MaskedArrayNode": ("numpy.ma.MaskedArray",),
+    "MaskedArrayNode": ("numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"),  # NumPy 2, NumPy 1
     "FunctionNode": FUNCTIONS,
 }
 
