@@ -35,6 +35,8 @@ LOOKS = {
     "mix_product": 1,
     "judged": 1,
     "mix_block": 1,
+    "row_products": 1,
+    "mix_windows": 1,
     "loss_sweep": 2,
     "forward": 1,
     "adjoint": 1,
