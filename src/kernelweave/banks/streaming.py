@@ -224,6 +224,18 @@ class StreamingBank(SweptBank):
     def features_of(self, rows: Index) -> Any:
         return stack_features(self.kernels, self.source[rows])[0]
 
+    def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
+        if self.kept is None:
+            return super().gram(rows, charge, columns)
+        # sums of squares stay such sums when the features are rounded: what is kept will do
+        total, order = np.zeros((columns.size + 1, columns.size + 1)), np.argsort(rows, kind="stable")
+        for part, Z in self.kept:
+            first, last = np.searchsorted(rows, [part.start, part.stop], sorter=order)
+            mine = order[first:last]
+            if mine.size:
+                total += self._gram_of(Z[rows[mine] - part.start], charge[mine], columns)
+        return total
+
     def diag(self) -> Array:
         out = np.empty((self.m, self.n))
         for rows, Z in self.blocks():

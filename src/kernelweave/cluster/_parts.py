@@ -237,7 +237,7 @@ class FeaturePart(_Part):
 
     def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
         """This part's share of ``A' diag(charge) A``, A these columns of some rows and a column of ones."""
-        return self.exact.gram(rows, charge, columns)
+        return self.bank.gram(rows, charge, columns)
 
     def forward(self, exact: bool, w: Array) -> Array:
         """``Z w``."""
