@@ -228,13 +228,14 @@ class StreamingBank(SweptBank):
         if self.kept is None:
             return super().gram(rows, charge, columns)
         # sums of squares stay such sums when the features are rounded: what is kept will do
-        total, order = np.zeros((columns.size + 1, columns.size + 1)), np.argsort(rows, kind="stable")
-        for part, Z in self.kept:
-            first, last = np.searchsorted(rows, [part.start, part.stop], sorter=order)
-            mine = order[first:last]
-            if mine.size:
-                total += self._gram_of(Z[rows[mine] - part.start], charge[mine], columns)
-        return total
+        order = np.argsort(rows, kind="stable")
+        ends = np.searchsorted(rows, [part.start for part, _ in self.kept] + [self.n], sorter=order)
+        found = [
+            Z[rows[order[first:last]] - part.start]
+            for (part, Z), first, last in zip(self.kept, ends[:-1], ends[1:], strict=True)
+        ]
+        stacked = sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
+        return self._gram_of(stacked, charge[order], columns)
 
     def diag(self) -> Array:
         out = np.empty((self.m, self.n))
