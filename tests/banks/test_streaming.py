@@ -259,3 +259,20 @@ def test_arrow_is_an_extra(monkeypatch):
     monkeypatch.setattr("importlib.import_module", lambda name: real("no_such_module"))
     with pytest.raises(ImportError, match=r"pip install 'kernelweave\[parquet\]'"):
         ParquetRows("x.parquet")
+
+
+@pytest.mark.parametrize(("dtype", "atol"), [("float64", 1e-12), ("float32", 1e-5)])
+@pytest.mark.parametrize("kept", [False, True])
+def test_weighted_products_of_some_columns_are_those_of_the_features(kept, dtype, atol):
+    bank = StreamingBank(kernels(), ArrayRows(X), dtype=dtype, block_rows=50)
+    if kept:
+        bank.keep()
+        assert len(bank.kept) == 5
+    draws = np.random.default_rng(1)
+    rows, columns = draws.permutation(230)[:70], np.array([0, 3, 17, 33])
+    charge = draws.random(70)
+    A = np.hstack([stack_features(kernels(), X[rows])[0][:, columns], np.ones((70, 1))])
+    expected = A.T @ (charge[:, None] * A)
+    np.testing.assert_allclose(bank.gram(rows, charge, columns), expected, atol=atol)
+    whole = bank.gram(rows, charge, np.arange(bank.starts[-1]))
+    np.testing.assert_allclose(whole[np.ix_(columns, columns)], expected[:-1, :-1], atol=atol)

@@ -166,6 +166,6 @@ def test_a_round_brings_back_no_more_than_is_needed(client):
     assert spent(lambda: bank.quad(np.ones(60))) == (1, 2 * (60 * 8 + flag), 2 * bank.m * 8)
     weights = np.ones(bank.m)
     rounds, _, received = spent(lambda: bank.combine(weights))
-    assert (rounds, received) == (1, (30 * 60 + 30 * 30) * 8)
+    assert (rounds, received) == (1, 60 * (60 // 2 + 1) * 8)  # of every two samples one's entry
     rounds, _, received = spent(lambda: bank.judged(weights, np.ones(60)))
     assert (rounds, received) == (1, (2 * bank.m + 60) * 8)

@@ -23,37 +23,33 @@ def group_sizes(x: Array, groups: Groups, q: float) -> Array:
     return np.array([top * float(np.sum((x[at] / top) ** q)) ** (1.0 / q) for at in groups])
 
 
-def grouped_boundary(place: Array, groups: Groups, p: float, q: float) -> Boundary:
-    """``|x_g|_q <= u_g`` for every group and ``sum_g u_g^p <= 1``, at ``place = (x, u) > 0``.
+def grouped_boundary(place: Array, labels: NDArray[np.intp], p: float, q: float) -> Boundary:
+    """``|x_g|_q <= u_g`` for every group and ``sum_g u_g^p <= 1``, at ``place = (x, u) > 0``; ``labels`` are of x.
 
     In the form ``sum_j x_j^q / u_g^(q-1) - u_g <= 0``, which is smooth where a group vanishes, too.
     """
-    k, total = len(groups), place.size
-    m = total - k
-    u = place[m:]
-    values, slopes = np.empty(k + 1), np.zeros((k + 1, total))
-    shares = [place[at] / u[g] for g, at in enumerate(groups)]
-    for g, (at, share) in enumerate(zip(groups, shares, strict=True)):
-        size = float(np.sum(share**q))
-        values[g] = u[g] * (size - 1.0)
-        slopes[g, at] = q * share ** (q - 1.0)
-        slopes[g, m + g] = (1.0 - q) * size - 1.0
-    values[k] = float(np.sum(u**p)) - 1.0
-    slopes[k, m:] = p * u ** (p - 1.0)
+    m, total = labels.size, place.size
+    u, entries, groups = place[m:], np.arange(m), np.arange(total - m)
+    share = place[:m] / u[labels]
+    size = np.bincount(labels, weights=share**q, minlength=u.size)
+    slopes = np.zeros((u.size + 1, total))
+    slopes[labels, entries] = q * share ** (q - 1.0)
+    slopes[groups, m + groups] = (1.0 - q) * size - 1.0
+    slopes[-1, m:] = p * u ** (p - 1.0)
 
     def bend(prices: Array) -> Array:
         hessian = np.zeros((total, total))
-        hessian[range(m, total), range(m, total)] = prices[k] * p * (p - 1.0) * u ** (p - 2.0)
-        if q == 1.0:
-            return hessian
-        for g, (at, share) in enumerate(zip(groups, shares, strict=True)):
-            price = prices[g] * q * (q - 1.0) / u[g]
-            hessian[at, at] = price * share ** (q - 2.0)
-            hessian[at, m + g] = hessian[m + g, at] = -price * share ** (q - 1.0)
-            hessian[m + g, m + g] += price * float(np.sum(share**q))
+        along = prices[-1] * p * (p - 1.0) * u ** (p - 2.0)
+        if q != 1.0:
+            price = prices[:-1] * q * (q - 1.0) / u
+            hessian[entries, entries] = price[labels] * share ** (q - 2.0)
+            across = -price[labels] * share ** (q - 1.0)
+            hessian[entries, m + labels] = hessian[m + labels, entries] = across
+            along = along + price * size
+        hessian[m + groups, m + groups] = along
         return hessian
 
-    return Boundary(values, slopes, bend)
+    return Boundary(np.append(u * (size - 1.0), float(np.sum(u**p)) - 1.0), slopes, bend)
 
 
 def shrink_grouped(v: Array, price: float, groups: Groups, p: float, q: float) -> Array:

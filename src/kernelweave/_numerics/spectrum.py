@@ -8,6 +8,7 @@ import numpy as np
 
 __all__ = [
     "EIGENVALUES",
+    "TOLERANCE",
     "check_semidefinite",
     "check_symmetric",
     "clip_spectrum",
@@ -24,6 +25,10 @@ EIGENVALUES: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
+#: of the mean or largest eigenvalue: a negative one that is smaller is taken for rounding
+TOLERANCE = 1e-7
+
+
 def check_symmetric(matrix: np.ndarray, name: str, tolerance: float = 1e-6) -> None:
     """Raise where the two halves differ by more than ``tolerance`` of the largest entry."""
     size = max(float(np.max(np.abs(matrix))), np.finfo(float).tiny)
@@ -35,7 +40,7 @@ def check_symmetric(matrix: np.ndarray, name: str, tolerance: float = 1e-6) -> N
         )
 
 
-def check_semidefinite(matrix: np.ndarray, name: str, tolerance: float = 1e-7) -> None:
+def check_semidefinite(matrix: np.ndarray, name: str, tolerance: float = TOLERANCE) -> None:
     """Raise where the smallest eigenvalue is below ``-tolerance`` times the largest.
 
     A Cholesky factorisation of the slightly lifted matrix is tried first: it costs a tenth of the eigenvalues, which

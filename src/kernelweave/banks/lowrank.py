@@ -81,9 +81,14 @@ class FeatureBank(Bank):
 
     def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
         """``A' diag(charge) A``, A these columns of some rows, and a column of ones at the end."""
-        Z = self.features_of(rows)[:, columns]
-        A = np.hstack([Z.toarray() if sp.issparse(Z) else Z, np.ones((rows.size, 1))])
-        A *= np.sqrt(charge)[:, None]
+        return self._gram_of(self.features_of(rows), charge, columns)
+
+    def _gram_of(self, Z: Any, charge: Array, columns: Index) -> Array:
+        """The same of features at hand, whatever their precision."""
+        Z = Z if np.array_equal(columns, np.arange(Z.shape[1])) else Z[:, columns]
+        root, A = np.sqrt(charge), np.empty((charge.size, columns.size + 1))
+        np.multiply(Z.toarray() if sp.issparse(Z) else Z, root[:, None], out=A[:, :-1])
+        A[:, -1] = root
         return np.asarray(A.T @ A)
 
     def block_features(self, j: int) -> Any:

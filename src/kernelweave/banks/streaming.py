@@ -224,6 +224,19 @@ class StreamingBank(SweptBank):
     def features_of(self, rows: Index) -> Any:
         return stack_features(self.kernels, self.source[rows])[0]
 
+    def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
+        if self.kept is None:
+            return super().gram(rows, charge, columns)
+        # sums of squares stay such sums when the features are rounded: what is kept will do
+        order = np.argsort(rows, kind="stable")
+        ends = np.searchsorted(rows, [part.start for part, _ in self.kept] + [self.n], sorter=order)
+        found = [
+            Z[rows[order[first:last]] - part.start]
+            for (part, Z), first, last in zip(self.kept, ends[:-1], ends[1:], strict=True)
+        ]
+        stacked = sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
+        return self._gram_of(stacked, charge[order], columns)
+
     def diag(self) -> Array:
         out = np.empty((self.m, self.n))
         for rows, Z in self.blocks():

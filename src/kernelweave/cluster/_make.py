@@ -51,7 +51,7 @@ def cluster_kernel_bank(
         normaliser.learn(j, kernel.diag(samples), None if means is None else means[j])
     everyone = [(normaliser,)] * (bounds.size - 1)
     workers.cost.stored = sum(workers.attach("settle", everyone))
-    return ClusterKernelBank(workers, bounds, m, dtype == np.float64)
+    return ClusterKernelBank(workers, bounds, m, dtype == np.float64, stored)
 
 
 def cluster_feature_bank(

@@ -11,11 +11,15 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.threads import in_threads
 from ..banks import Array, Bank, Index, LazyBank, Normaliser, StreamingBank, support
 from ..banks.build import row_means
 from ._sources import read_rows
 
 __all__ = ["FeaturePart", "KernelPart"]
+
+#: rows that a thread mixes at a time
+TILE = 64
 
 
 class _Part:
@@ -31,9 +35,9 @@ class _Part:
 class StoredRows(Bank):
     """Rows ``first`` to ``last`` of every kernel, kept as they are: ``(m, rows, n)``."""
 
-    def __init__(self, source: Bank, first: int, last: int, dtype: Any) -> None:
+    def __init__(self, source: Bank, first: int, last: int, dtype: Any, threads: int = 1) -> None:
         super().__init__(source.n, source.m)
-        self.first = first
+        self.first, self.threads = first, threads
         self.entries = np.empty((self.m, last - first, self.n), dtype=dtype)
         everyone, which = np.arange(self.n), np.arange(self.m)
         height = max(1, self.block_entries // (self.n * self.m))
@@ -74,6 +78,32 @@ class StoredRows(Bank):
             out[top : top + height] = part[top : top + height].astype(float) @ a
         return out
 
+    def row_products(self, a: Array, kernels: Index | None = None) -> Array:
+        """Share of ``K_j a`` of the coefficients of the rows here, at all samples."""
+        from .._numerics.stored_rows import row_products
+
+        which = np.arange(self.m) if kernels is None else kernels
+        here = a[self.first : self.first + self.entries.shape[1]]
+        used, out = np.flatnonzero(here), np.zeros((which.size, self.n))
+
+        def run(at: int) -> None:
+            row_products(self.entries, which[at : at + 1], used, here[used], out[at : at + 1])
+
+        in_threads(run, range(which.size), self.threads)
+        return out
+
+    def mix_windows(self, weights: Array) -> Array:
+        """What rows here read of the mixed kernel."""
+        from .._numerics.stored_rows import mix_windows, reach
+
+        active, out = np.flatnonzero(weights), np.empty((self.entries.shape[1], reach(self.n) + 1))
+
+        def run(top: int) -> None:
+            mix_windows(self.entries, weights, active, self.first, top, out[top : top + TILE])
+
+        in_threads(run, range(0, len(out), TILE), self.threads)
+        return out
+
     def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
         from .._numerics.stored_rows import mix_rows
 
@@ -109,7 +139,9 @@ class KernelPart(_Part):
         """Take over what was learnt of all rows, and store; return the bytes."""
         self.judge = LazyBank(self.kernels, self.samples, self.n, normaliser, threads=self.threads)
         if self.stored:
-            self.bank = StoredRows(self.judge, int(self.rows[0]), int(self.rows[-1]) + 1, self.dtype)
+            self.bank = StoredRows(
+                self.judge, int(self.rows[0]), int(self.rows[-1]) + 1, self.dtype, self.threads
+            )
         else:
             self.bank = LazyBank(
                 self.kernels, self.samples, self.n, normaliser, self.dtype, threads=self.threads
@@ -136,8 +168,10 @@ class KernelPart(_Part):
 
     def quad(self, exact: bool, a: Array, kernels: Index | None) -> Array:
         """This part's share of the quadratic forms."""
-        used = self.rows[support(a[self.rows])]
-        products = self._bank(exact).apply(a, used, kernels)
+        bank, used = self._bank(exact), self.rows[support(a[self.rows])]
+        if isinstance(bank, StoredRows) and a.ndim == 1:
+            return bank.row_products(a, kernels) @ a
+        products = bank.apply(a, used, kernels)
         return np.asarray(np.sum(products * a[used], axis=tuple(range(1, products.ndim))))
 
     def mix_product(self, exact: bool, weights: Array, a: Array) -> Array:
@@ -150,6 +184,20 @@ class KernelPart(_Part):
         products = self._bank(exact).apply(a, self.rows)
         quad = np.sum(products * a[self.rows], axis=tuple(range(1, products.ndim)))
         return quad, np.tensordot(weights, products, axes=1)
+
+    def row_products(self, exact: bool, a: Array, rows: Index | None, kernels: Index | None) -> Array:
+        """Share of the products at some or all samples, from stored rows."""
+        products = self._rows(exact).row_products(a, kernels)
+        return products if rows is None else products[:, rows]
+
+    def mix_windows(self, exact: bool, weights: Array) -> Array:
+        """What stored rows read of the mixed kernel."""
+        return self._rows(exact).mix_windows(weights)
+
+    def _rows(self, exact: bool) -> StoredRows:
+        bank = self._bank(exact)
+        assert isinstance(bank, StoredRows)
+        return bank
 
     def mix_block(self, exact: bool, weights: Array, rows: Index | None, cols: Index) -> Array:
         """Some rows and columns of the mixed kernel."""
@@ -189,7 +237,7 @@ class FeaturePart(_Part):
 
     def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
         """This part's share of ``A' diag(charge) A``, A these columns of some rows and a column of ones."""
-        return self.exact.gram(rows, charge, columns)
+        return self.bank.gram(rows, charge, columns)
 
     def forward(self, exact: bool, w: Array) -> Array:
         """``Z w``."""

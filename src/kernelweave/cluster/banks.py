@@ -59,11 +59,21 @@ class ClusterKernelBank(_OnWorkers, Bank):
         Kernels.
     double : bool
         Whether parts store, or compute, in double precision.
+    stored : bool
+        Whether parts store at all: those that do read the rows of samples that have coefficients, and no other.
     """
 
-    def __init__(self, workers: Workers, bounds: Index, m: int, double: bool = True) -> None:
+    def __init__(
+        self, workers: Workers, bounds: Index, m: int, double: bool = True, stored: bool = False
+    ) -> None:
         super().__init__(int(bounds[-1]), m)
         self.workers, self.bounds, self.double = workers, bounds, double
+        self._stored_in_double = double if stored else None
+
+    @property
+    def _stored(self) -> bool:
+        """Whether rows are stored in the precision that is asked for."""
+        return self.double == self._stored_in_double
 
     def _gather(self, method: str, rows: Index, before: tuple[Any, ...], after: tuple[Any, ...]) -> Array:
         """Ask every part for some of its rows and put them together, rows along the axis before the last of a block."""
@@ -82,8 +92,10 @@ class ClusterKernelBank(_OnWorkers, Bank):
         return self._gather("block", rows, (), (cols, np.asarray(kernels)))
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
-        height = self.n if rows is None else rows.size
-        self.count(float(self.m if kernels is None else kernels.size) * height * support(a).size)
+        height, used = self.n if rows is None else rows.size, support(a)
+        self.count(float(self.m if kernels is None else kernels.size) * height * used.size)
+        if self._stored and a.ndim == 1 and used.size <= height:
+            return np.sum(self.workers.ask_all("row_products", self.double, a, rows, kernels), axis=0)
         if rows is None:
             return np.concatenate(self.workers.ask_all("apply", self.double, a, None, kernels), axis=1)
         return self._gather("apply", rows, (a,), (kernels,))
@@ -106,7 +118,9 @@ class ClusterKernelBank(_OnWorkers, Bank):
         return self._gather("mix_block", rows, (weights,), (cols,))
 
     def combine(self, weights: Array) -> Array:
-        """Mixed kernel; what lies left of a part's own rows comes from the parts before it."""
+        """Mixed kernel: half of it comes back, or, where parts compute it, what is not left of their rows."""
+        if self._stored:
+            return self._combined(weights)
         firsts, lasts = self.bounds[:-1], self.bounds[1:]
         columns = [np.arange(first, self.n) for first in firsts]
         entries = float(np.sum((lasts - firsts) * (self.n - firsts)))
@@ -116,6 +130,17 @@ class ClusterKernelBank(_OnWorkers, Bank):
         for first, last, strip in zip(firsts, lasts, strips, strict=True):
             out[first:last, first:] = strip
             out[last:, first:last] = strip[:, last - first :].T
+        return out
+
+    def _combined(self, weights: Array) -> Array:
+        from .._numerics.stored_rows import complete, reach, unfold
+
+        self.count(float(np.count_nonzero(weights)) * self.n * (reach(self.n) + 1))
+        out = np.empty((self.n, self.n))
+        strips = self.workers.ask_all("mix_windows", self.double, weights)
+        for first, strip in zip(self.bounds[:-1], strips, strict=True):
+            unfold(strip, int(first), out)
+        complete(out)
         return out
 
     def diag(self) -> Array:

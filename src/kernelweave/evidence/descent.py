@@ -46,6 +46,8 @@ class Lattice:
     OFF: ClassVar[int] = -(10**6)
     #: weights below this are zero
     LEAST: ClassVar[float] = 5e-3
+    #: and none is above this: where nothing is noise they would grow until rounding decides
+    MOST: ClassVar[float] = 1e8
 
     @classmethod
     def of(cls, m: int) -> Lattice:
@@ -60,7 +62,7 @@ class Lattice:
     def levels(self, weights: Array) -> NDArray[np.int64]:
         """Nearest levels."""
         on = weights >= self.LEAST
-        logs = np.log(np.where(on, weights, 1.0))
+        logs = np.log(np.where(on, np.minimum(weights, self.MOST), 1.0))
         return np.where(on, np.rint(logs / self.spacing), self.OFF).astype(np.int64)
 
 

@@ -8,11 +8,14 @@ import numpy as np
 from scipy.linalg import lapack
 
 from .._numerics.namespace import namespace
+from .._numerics.spectrum import TOLERANCE
 
-__all__ = ["invert"]
+__all__ = ["STEEP", "invert", "invert_whole"]
 
 #: sizes that are left to a factorisation; a device wants fewer, larger calls
 SMALL, SMALL_ON_DEVICE = 80, 128
+#: condition beyond which halves lose too much: the rounding of a Schur complement grows with its square
+STEEP = 1.0 / TOLERANCE
 #: LAPACK's Cholesky factor and the inverse from it, by the type of the entries
 LAPACK = {"f": (lapack.spotrf, lapack.spotri), "d": (lapack.dpotrf, lapack.dpotri)}
 
@@ -43,6 +46,23 @@ def invert(G: Any) -> Any:
     B[...] = -turned
     G[..., :half, half:] = B.swapaxes(-1, -2)
     return log_det
+
+
+def invert_whole(G: Any) -> Any:
+    """Like ``invert``, by one factorisation: for one matrix of any condition.
+
+    Where there is none, the diagonal is raised by ``TOLERANCE`` of its mean: by so much rounding may have lowered the
+    eigenvalues of a kernel that is positive semidefinite.
+    """
+    small = _small if isinstance(G, np.ndarray) else _small_on_device
+    given = G + 0.0
+    log_det = small(G)
+    if np.isfinite(float(log_det)):
+        return log_det
+    places = np.arange(G.shape[-1])
+    given[..., places, places] *= 1.0 + TOLERANCE
+    G[...] = given
+    return small(G)
 
 
 def _small(G: np.ndarray) -> float:

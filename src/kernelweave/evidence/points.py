@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from .._numerics.namespace import cast, namespace, to_numpy
 from .design import Array, Design, Stored, reordered
-from .inverse import invert
+from .inverse import STEEP, invert, invert_whole
 
 __all__ = ["Points"]
 
@@ -47,10 +47,15 @@ class Points:
         mixed = cast(design.store(weights), self.flat.dtype) @ self.flat
         mixed[:, :: design.n + 1] += 1.0
         self.inverse = mixed.reshape(-1, design.n, design.n)
+        # kernels have a mean diagonal of one, so that no eigenvalue is above n
+        steep = 1.0 + design.n * np.sum(weights, axis=1) > STEEP
         if design.on_host:
-            self.log_det = np.array([invert(G) for G in self.inverse])
-        else:
+            self.log_det = np.array([_inverted(G, wild) for G, wild in zip(self.inverse, steep, strict=True)])
+        elif not np.any(steep):
             self.log_det = to_numpy(cast(invert(self.inverse), xp.float64))
+        else:
+            each = [_inverted(self.inverse[p : p + 1], steep[p]) for p in range(len(steep))]
+            self.log_det = to_numpy(cast(xp.concat(each), xp.float64))
         if not np.all(np.isfinite(self.log_det)):
             raise np.linalg.LinAlgError("a mixture of kernels is not positive semidefinite")
 
@@ -126,3 +131,7 @@ class Points:
     def matrix(self, p: int) -> Stored:
         """V of one point in double precision."""
         return cast(self.inverse[p], self.design.kernels.dtype)
+
+
+def _inverted(G: Stored, steep: bool) -> Stored:
+    return invert_whole(G) if steep else invert(G)

@@ -40,6 +40,7 @@ def refine(design: Design, criterion: Criterion, Y: Stored, weights: Array) -> t
             break
         step = damped_step(look.gradient[open_], look.hessian[open_], d[open_], damping[open_])
         trial = d[open_] * np.exp(np.clip(step, -LONGEST, LONGEST))
+        trial = np.minimum(trial, Lattice.MOST)
         trial[trial < Lattice.LEAST] = 0.0
         new, count = look_at(precise, criterion, Y[:, open_], trial)
         inverses += count

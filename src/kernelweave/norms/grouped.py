@@ -184,8 +184,8 @@ class Grouped(Norm, registered_as="grouped"):
 
     def boundary(self, place: Array) -> Boundary:
         # with the sizes of the groups as numbers of their own a group may vanish without a corner
-        groups = self._members(place.size - len(self.group_names))
-        return grouped_boundary(place, groups, self._p, self._q)
+        assert self.labels is not None
+        return grouped_boundary(place, self.labels, self._p, self._q)
 
     def scaled(self, weights: Array) -> Array:
         sizes = self._sizes(weights)
