@@ -56,7 +56,7 @@ class FeatureBank(Bank):
         self.scale = np.ones(self.m) if scale is None else np.asarray(scale, dtype=float)
         self.ranks = np.diff(self.starts)
         #: what a solver wants to find again in the next fit on these features, by kernel
-        self.notes: dict[int, Any] = {}
+        self.notes: dict[Any, Any] = {}
 
     def factors(self, tol: float = 1e-12) -> FeatureBank:
         return self

@@ -60,6 +60,7 @@ class Iterate:
         self.w = np.zeros((features.width, k))
         self.t = np.zeros(problem.m)
         self.models: dict[int, BlockModel] = {}
+        self._means: dict[int, tuple[int, Array]] = {}
         self.h = np.zeros(problem.n)
         self.age = 0
         self.move(np.zeros((problem.n, k)))
@@ -102,10 +103,19 @@ class Iterate:
         found = self.models.get(j)
         if found is None or found.age < self.age:
             likeness = EXACTLY if self.loss.constant else STALE
-            found = self.features.model(j, self.h, self.problem.fit_intercept, likeness)
+            found = self.features.model(j, self.h, self._means_of(j), likeness)
             found.age = self.age
             self.models[j] = found
         return found
+
+    def _means_of(self, j: int) -> Array:
+        """Return how the intercept follows block j; its model comes with them, but they are a fraction of its price."""
+        age, means = self._means.get(j, (-1, None))
+        if means is None or age < self.age:
+            width = int(self.features.ranks[j])
+            means = self.features.means(j, self.h) if self.problem.fit_intercept else np.zeros(width)
+            self._means[j] = self.age, means
+        return means
 
     # ---- moves -----------------------------------------------------------------------------------------------
 
@@ -116,15 +126,16 @@ class Iterate:
             self._step(int(j))
 
     def _step(self, j: int) -> None:
-        features, model = self.features, self.model(j)
-        place = features.place(j)
+        features, place = self.features, self.features.place(j)
         w = self.w[place]
-        pull = features.adjoint(j, self.beta)
         pressed = np.sum(self.beta, axis=0)
-        pull -= np.outer(model.means, pressed)
+        pull = features.pull(j, self.beta) - np.outer(self._means_of(j), pressed)
         powers = self.t**self.r
         powers[j] = 0.0
         others = float(np.sum(powers))
+        if self.t[j] == 0.0 and self._stays_zero(pull, others):
+            return
+        model = self.model(j)
         free = self.problem.fit_intercept and model.total > 0.0
         before = self.objective
         for _ in range(RETRIES):
@@ -137,7 +148,7 @@ class Iterate:
                 if free
                 else np.zeros_like(pressed)
             )
-            f = self.f + features.forward(j, along) + shift
+            f = self.f + features.push(j, along) + shift
             charged, beta = self.loss.evaluate(f)
             t = self.t.copy()
             t[j] = 0.0 if v is None else float(np.sqrt(np.sum(v**2)))
@@ -147,6 +158,10 @@ class Iterate:
                 model.stiffness = max(1.0, model.stiffness / STIFFER)
                 return
             model.stiffness = min(STIFFER * model.stiffness, 1e12)
+
+    def _stays_zero(self, pull: Array, others: float) -> bool:
+        """Whether the exact step on a block of zero leaves it there, whatever its curvature."""
+        return float(np.linalg.norm(pull)) <= self.extra + (others if self.r == 1.0 else 0.0)
 
     def rescale(self) -> None:
         """Newton's method on a common factor of all blocks and the intercept together."""

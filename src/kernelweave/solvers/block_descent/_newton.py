@@ -29,13 +29,14 @@ class _System:
     joint: float  # factor of aa', a as below
     u: Array  # directions of the blocks
     a: Array
+    quick: bool = False  # whether products may be as rough as those of steps
 
     def product(self, v: Array) -> tuple[Array, Array, Array]:
         """Return the system's product with v, ``Zv`` and ``HZv``."""
         features = self.at.features
-        moved = features.forward_of(v, self.active)
+        moved = features.forward_of(v, self.active, self.quick)
         bent = self.bend(moved)
-        out = features.adjoint_of(bent, self.active) + self.regulariser(v)
+        out = features.adjoint_of(bent, self.active, self.quick) + self.regulariser(v)
         return out, moved, bent
 
     def regulariser(self, v: Array) -> Array:
@@ -107,7 +108,7 @@ def newton_step(at: Iterate, most: int = 20, share: float = 0.1) -> bool:
     a = factor[spread][:, None] * at.w
     system = _System(
         at, active, at.loss.hessian(at.f), ridge + turning, -(2.0 - r) * ridge - turning,
-        (2.0 - r) * size ** (2.0 - 2.0 * r), at.directions, a,
+        (2.0 - r) * size ** (2.0 - 2.0 * r), at.directions, a, quick=True,
     )  # fmt: skip
     gradient = at.features.adjoint_of(at.beta, active) - size ** (2.0 - r) * a - at.extra * at.directions
     goal = share * float(np.sqrt(np.sum(gradient**2)))

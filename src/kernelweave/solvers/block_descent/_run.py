@@ -35,6 +35,8 @@ SHARPER, FINEST = 0.1, 1e-13
 ROUGH = 0.1
 #: active blocks beyond which a system of their number is not solved
 MOST_POLISHED = 600
+#: least relative gap that steps in single precision can be trusted to reach
+SINGLE = 1e-5
 #: decision values are computed again with every so many looks
 AFRESH = 5
 #: iterations of an exchange for shared coefficients; what is not good enough after the last will be, once the
@@ -67,7 +69,7 @@ class Run:
 
     def __post_init__(self) -> None:
         self.aim = self.tol
-        features = BlockFeatures(self.problem)
+        features = BlockFeatures(self.problem, single=self.tol >= SINGLE)
         self.at = Iterate(self.problem, features, LossModel(self.problem))
         self.anderson = Anderson(self.memory)
 
@@ -181,8 +183,16 @@ class Run:
             if least <= self.bounds.lower.value + room:
                 break
         else:
-            self.aim = max(SHARPER * self.aim, FINEST)
+            self._aim_at(SHARPER * self.aim)
         return self._point(here.beta, here.image, weights) if best is None else best
+
+    def _aim_at(self, gap: float) -> None:
+        """Ask the coordinates for a smaller gap, in double precision where single would not do."""
+        self.aim = max(gap, FINEST)
+        if self.at.features.single and self.aim < SINGLE:
+            self.at.features.single = False
+            self.at.models.clear()
+            self.at.recompute()
 
     def _point(self, beta: Array, image: Array, weights: Array) -> Point:
         at, shape = self.at, self.problem.y.shape
