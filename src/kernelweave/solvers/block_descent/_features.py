@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -130,6 +131,11 @@ class BlockFeatures:
         found = self.copies.found(j) if self.single else None
         return self.block(j) if found is None else found
 
+    def bring(self, blocks: Index) -> None:
+        """Have blocks at hand that steps will read."""
+        if self.single:
+            self.copies.make([(int(j), self.block(int(j))) for j in blocks if 0 < self.ranks[j] <= WIDE])
+
     def adjoint(self, j: int, a: Array) -> Array:
         """``Z_j' a``."""
         return self._adjoint(j, self.block(j), a)
@@ -161,24 +167,32 @@ class BlockFeatures:
 
     def forward_of(self, w: Array, active: Index, quick: bool = False) -> Array:
         """``sum_j Z_j w_j`` over some blocks; ``quick`` as a step would."""
-        if active.size == self.m and not (quick and self.single):
-            self.count(float(self.width))
-            return np.asarray(self.factors.forward(self.root[self.block_of][:, None] * w))
+        if quick and self.single:
+            return sum((self.push(int(j), w[self.place(j)]) for j in active), np.zeros((self.n, w.shape[1])))
+        w = self.root[self.block_of][:, None] * w
         f = np.zeros((self.n, w.shape[1]))
-        times = self.push if quick else self.forward
-        for j in active:
-            f += times(int(j), w[self.place(j)])
+        for Z, place in self._stretches(active):
+            f += np.asarray(Z @ w[place].astype(Z.dtype, copy=False), dtype=float)
         return f
 
     def adjoint_of(self, a: Array, active: Index, quick: bool = False) -> Array:
         """``Z_j' a`` of some blocks, zeros elsewhere; ``quick`` as a step would."""
-        if active.size == self.m and not (quick and self.single):
-            return self.adjoint_all(a)
         out = np.zeros((self.width, a.shape[1]))
-        times = self.pull if quick else self.adjoint
-        for j in active:
-            out[self.place(j)] = times(int(j), a)
-        return out
+        if quick and self.single:
+            for j in active:
+                out[self.place(j)] = self.pull(int(j), a)
+            return out
+        for Z, place in self._stretches(active):
+            out[place] = Z.T @ a.astype(Z.dtype, copy=False)
+        return self.root[self.block_of][:, None] * out
+
+    def _stretches(self, active: Index) -> Iterator[tuple[Any, slice]]:
+        """Features of some blocks, neighbours in one piece, and their columns."""
+        for run in np.split(active, np.flatnonzero(np.diff(active) > 1) + 1):
+            if run.size:
+                place = slice(int(self.starts[run[0]]), int(self.starts[run[-1] + 1]))
+                self.count(float(place.stop - place.start))
+                yield self.factors.block_features(int(run[0]), int(run[-1]) + 1), place
 
     def norms(self, w: Array) -> Array:
         """Lengths of the blocks of a vector ``(R, k)``."""
@@ -188,11 +202,7 @@ class BlockFeatures:
     def means(self, j: int, h: Array) -> Array:
         """Means of the features of block j, weighted by h."""
         total = float(np.sum(h))
-        if not total > 0.0:
-            return np.zeros(int(self.ranks[j]))
-        self.count(float(self.ranks[j]))
-        Z = self.at_hand(j)
-        return float(self.root[j]) * np.asarray(Z.T @ h.astype(Z.dtype, copy=False), dtype=float).ravel() / total
+        return self.pull(j, h[:, None]).ravel() / (total if total > 0.0 else 1.0)
 
     def model(self, j: int, h: Array, means: Array, likeness: float) -> BlockModel:
         """Curvature ``Z_j' diag(h) Z_j`` of block j around given means.
@@ -212,8 +222,8 @@ class BlockFeatures:
         root, total = float(self.root[j]), float(np.sum(h))
         if self.ranks[j] > WIDE:
             return self._wide_model(self.block(j), root, h, means, total)
-        Z = self.copies.made(j, self.block(j)) if self.single else self.block(j)
-        gram = root**2 * _weighted_gram(Z, h) - total * np.outer(means, means)
+        self.bring(np.array([j]))
+        gram = root**2 * _weighted_gram(self.at_hand(j), h) - total * np.outer(means, means)
         # NumPy's asks LAPACK for room in a fraction of the time that SciPy takes to ask
         bend, Q = np.linalg.eigh(gram)
         return BlockModel(Q, np.maximum(bend, 0.0), None, means, total)

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from ...problems import MKLProblem, Point, relative_gap
 from ._acceleration import Anderson
-from ._bounds import Bounds, DualPoint, directions, dual_point, polished
+from ._bounds import Bounds, DualPoint, directions, dual_point, polished, promise
 from ._features import BlockFeatures
 from ._iterate import Iterate
 from ._loss import LossModel
@@ -22,6 +22,8 @@ __all__ = ["Run"]
 
 #: blocks that join the active ones, at least, and of all of them; and at most for every one of them
 JOINING, SHARE, GROWTH = 10, 0.04, 4
+#: length of a block's image, over the sum of the blocks, from which it will hardly stay zero
+LIKELY = 1.2
 #: a gap that fell by less than this with the same active blocks calls for a Newton step
 SLOW = 0.7
 #: share of the tolerance that epochs to come have to win for another one to follow at once; while blocks wait to join,
@@ -64,6 +66,8 @@ class Run:
     #: relative gap that the coordinates are to reach: smaller than asked for where shared coefficients lose too much
     aim: float = field(init=False)
     looks: int = 0
+    #: whether all blocks that should have joined the last working set found room in it
+    complete: bool = False
     settled: bool = False
     finished: bool = False
 
@@ -92,11 +96,11 @@ class Run:
     def round(self) -> Run:
         """Epochs on a working set, and a look at all blocks; a Newton step where epochs do too little."""
         at, before, active = self.at, self.bounds.gap, self.at.active
-        working, complete = self._working_set()
+        working = self._working_set()
         if working.size == 0:
             self.finished = True
             return self
-        self._go_down(working, complete)
+        self._go_down(working)
         at.rescale()
         self._look()
         self.settled = np.setxor1d(active, at.active).size <= 0.1 * active.size
@@ -104,11 +108,13 @@ class Run:
             self._look()
         return self
 
-    def _go_down(self, working: Index, complete: bool) -> None:
-        """Epochs on the working set, until they win too little; ``complete`` where no block waits to join it."""
+    def _go_down(self, working: Index) -> None:
+        """Epochs on the working set, until they win too little."""
         at, won = self.at, 0.0
         # an epoch costs as much as there are blocks at work, a look as much as there are blocks
-        roughly = 0.0 if complete else ROUGHLY * working.size / self.problem.m * min(self.bounds.gap, 1.0)
+        roughly = (
+            0.0 if self.complete else ROUGHLY * working.size / self.problem.m * min(self.bounds.gap, 1.0)
+        )
         enough = max(WON * self.aim, roughly)
         for _ in range(self.epochs):
             value, before = at.objective, won
@@ -118,11 +124,8 @@ class Run:
             if _to_come(won, before) <= enough * abs(at.objective):
                 break
 
-    def _working_set(self) -> tuple[Index, bool]:
-        """Active blocks, and those with the longest images beyond what the norm allows a block of zero.
-
-        And whether all of them found room.
-        """
+    def _working_set(self) -> Index:
+        """Active blocks, and those with the longest images beyond what the norm allows a block of zero."""
         at, lengths = self.at, np.sqrt(self.here.quad)
         if self.problem.norm.simplex:
             # as long as the gap is wide, blocks that are a little too short may still be wanted
@@ -133,7 +136,9 @@ class Run:
         least = max(JOINING, int(SHARE * self.problem.m))
         most = max(least, GROWTH * at.active.size) if self.problem.norm.simplex else others.size
         joining = others[np.argsort(-lengths[others], kind="stable")[:most]]
-        return np.concatenate([at.active, joining]), joining.size == others.size
+        at.features.bring(joining[lengths[joining] > LIKELY * float(np.sum(at.t))])
+        self.complete = joining.size == others.size
+        return np.concatenate([at.active, joining])
 
     # ---- looking ---------------------------------------------------------------------------------------------
 
@@ -144,20 +149,31 @@ class Run:
         if self.looks % AFRESH == 0:
             at.recompute()
         at.refresh()
-        here = dual_point(at, at.beta)
-        if self._worth_polishing(here):
-            V = directions(at)
-            at.move(V @ at.t[at.active])
-            here = polished(at, here, V, self.tol)
+        here = self._dual_point()
         kept = here if self.looks == 1 or here.value >= self.bounds.lower.value else self.bounds.lower
         self.here, self.bounds = here, Bounds(at.objective, kept, problem.tiny)
         self.shared = self._shared(here)
 
-    def _worth_polishing(self, here: DualPoint) -> bool:
-        """Whether the norm's dual has corners, and the bounds are near enough for first-order corrections."""
-        active = self.at.active.size
-        gap = relative_gap(self.at.objective, here.value, self.problem.tiny)
-        return self.problem.norm.simplex and 1 < active <= MOST_POLISHED and ROUGH > gap > 0.1 * self.aim
+    def _dual_point(self) -> DualPoint:
+        """Return a dual point from where we are: a polished one where the bounds are near enough for that."""
+        at = self.at
+        if not (self.problem.norm.simplex and 1 < at.active.size <= MOST_POLISHED):
+            return dual_point(at, at.beta)
+        # the polish asks for the active blocks alone; where it is likely to follow, the others can wait for it
+        waits = self.complete and at.active.size <= 0.5 * self.problem.m
+        plain = promise(at) if waits else dual_point(at, at.beta)
+        gap = self._gap(plain.value)
+        if ROUGH > gap > 0.1 * self.aim:
+            V = directions(at)
+            if not at.features.single:
+                at.move(V @ at.t[at.active])
+            here = polished(at, plain, V, self.tol)
+            if here.value >= plain.value or (waits and self._gap(here.value) < 1.5 * gap):
+                return here
+        return dual_point(at, at.beta) if waits else plain
+
+    def _gap(self, lower: float) -> float:
+        return relative_gap(self.at.objective, lower, self.problem.tiny)
 
     def _shared(self, here: DualPoint) -> Point:
         at, problem = self.at, self.problem
