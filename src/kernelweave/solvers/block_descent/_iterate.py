@@ -20,6 +20,8 @@ __all__ = ["Iterate", "Place"]
 #: a step that raised the objective is tried again in a stiffer model, so many times
 RETRIES = 8
 STIFFER = 3.0
+#: pull on a block of zero, over what holds it there, below which it is left alone until all blocks are looked at again
+FAR = 0.9
 #: relative rise of the objective that is put down to rounding
 ROUNDING = 1e-14
 #: relative change of the curvatures from which a block's model is made again: of a quadratic loss for next to any
@@ -119,13 +121,16 @@ class Iterate:
 
     # ---- moves -----------------------------------------------------------------------------------------------
 
-    def epoch(self, blocks: Index) -> None:
-        """One exact step on each of the blocks."""
+    def epoch(self, blocks: Index) -> Index:
+        """One exact step on each of the blocks; return those that are worth another one soon."""
+        near = []
         for j in blocks:
             check_time()
-            self._step(int(j))
+            near.append(self._step(int(j)))
+        return blocks[np.array(near, dtype=bool)]
 
-    def _step(self, j: int) -> None:
+    def _step(self, j: int) -> bool:
+        """Return whether the block is, or may soon be, other than zero."""
         features, place = self.features, self.features.place(j)
         w = self.w[place]
         pressed = np.sum(self.beta, axis=0)
@@ -133,15 +138,17 @@ class Iterate:
         powers = self.t**self.r
         powers[j] = 0.0
         others = float(np.sum(powers))
-        if self.t[j] == 0.0 and self._stays_zero(pull, others):
-            return
+        room = self.extra + (others if self.r == 1.0 else 0.0)
+        length = float(np.linalg.norm(pull))
+        if self.t[j] == 0.0 and length <= room:
+            return length > FAR * room  # zero is the exact step, whatever the curvature
         model = self.model(j)
         free = self.problem.fit_intercept and model.total > 0.0
         before = self.objective
         for _ in range(RETRIES):
             v = _best_block(model, w, pull, others, self.r, self.extra)
             if v is None and self.t[j] == 0.0:
-                return
+                return True
             along = (0.0 if v is None else v) - w
             shift = (
                 pressed / (model.stiffness * model.total) - model.means @ along
@@ -156,12 +163,9 @@ class Iterate:
                 self.w[place] = w + along
                 self.t, self.f, self.b, self.charged, self.beta = t, f, self.b + shift, charged, beta
                 model.stiffness = max(1.0, model.stiffness / STIFFER)
-                return
+                return True
             model.stiffness = min(STIFFER * model.stiffness, 1e12)
-
-    def _stays_zero(self, pull: Array, others: float) -> bool:
-        """Whether the exact step on a block of zero leaves it there, whatever its curvature."""
-        return float(np.linalg.norm(pull)) <= self.extra + (others if self.r == 1.0 else 0.0)
+        return True
 
     def rescale(self) -> None:
         """Newton's method on a common factor of all blocks and the intercept together."""
