@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..._numerics.deadline import check_time
 from ...problems import MKLProblem
+from ._charge import Charge
 from ._features import BlockFeatures, BlockModel
 from ._loss import LossModel
 
@@ -54,9 +55,7 @@ class Iterate:
     """
 
     def __init__(self, problem: MKLProblem, features: BlockFeatures, loss: LossModel) -> None:
-        assert problem.norm.r is not None
         self.problem, self.features, self.loss = problem, features, loss
-        self.r = float(problem.norm.r)
         self.extra = float(problem.norm.l1_term or 0.0)
         k = loss.c.shape[1]
         self.w = np.zeros((features.width, k))
@@ -135,18 +134,16 @@ class Iterate:
         w = self.w[place]
         pressed = np.sum(self.beta, axis=0)
         pull = features.pull(j, self.beta) - np.outer(self._means_of(j), pressed)
-        powers = self.t**self.r
-        powers[j] = 0.0
-        others = float(np.sum(powers))
-        room = self.extra + (others if self.r == 1.0 else 0.0)
-        length = float(np.linalg.norm(pull))
-        if self.t[j] == 0.0 and length <= room:
-            return length > FAR * room  # zero is the exact step, whatever the curvature
+        charge = Charge(self.problem.norm, self.t, j)
+        if self.t[j] == 0.0:
+            room, length = charge.held, float(np.linalg.norm(pull))
+            if length <= room:  # zero is the exact step, whatever the curvature
+                return length > FAR * room
         model = self.model(j)
         free = self.problem.fit_intercept and model.total > 0.0
         before = self.objective
         for _ in range(RETRIES):
-            v = _best_block(model, w, pull, others, self.r, self.extra)
+            v = _best_block(model, w, pull, charge)
             if v is None and self.t[j] == 0.0:
                 return True
             along = (0.0 if v is None else v) - w
@@ -200,12 +197,8 @@ class Iterate:
         return True
 
 
-def _best_block(
-    model: BlockModel, w: Array, pull: Array, others: float, r: float, extra: float
-) -> Array | None:
+def _best_block(model: BlockModel, w: Array, pull: Array, charge: Charge) -> Array | None:
     """Block that minimises regulariser and model; None for zero."""
-    from ..._numerics.block_steps import block_length, block_pull
-
     bend = model.stiffness * model.bend
     inner = model.Q.T @ w
     q = bend[:, None] * inner + model.Q.T @ pull
@@ -216,10 +209,10 @@ def _best_block(
         off = rest * w + pull
         off -= model.Q @ (model.Q.T @ off)
         squares, bend = np.append(squares, np.sum(off**2)), np.append(bend, rest)
-    t = float(block_length(squares, bend, others, r, extra))
+    t = charge.length(squares, bend)
     if t == 0.0:
         return None
-    share = t / (bend * t + block_pull(t, others, r) + extra)
+    share = t / (bend * t + charge.pull(t))
     if off is None:
         return np.asarray(model.Q @ (share[:, None] * q))
     return np.asarray(model.Q @ (share[:-1, None] * q) + share[-1] * off)

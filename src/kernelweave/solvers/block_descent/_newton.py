@@ -19,44 +19,44 @@ __all__ = ["Exchange", "exchanges", "newton_step"]
 
 @dataclass
 class _System:
-    """``(Z'HZ + regulariser) v = -g`` on the active blocks, with a preconditioner of one block at a time."""
+    """``(Z'HZ + regulariser) v = -g`` on the active blocks, with a preconditioner of one block at a time.
+
+    The regulariser turns a block by its ridge, and changes lengths by the matrix ``bend``, both of the norm.
+    """
 
     at: Iterate
     active: Index
-    bend: Callable[[Array], Array]
+    hessian: Callable[[Array], Array]
     ridge: Array  # of every block: factor of the identity
-    along: Array  # of every block: factor of uu'
-    joint: float  # factor of aa', a as below
     u: Array  # directions of the blocks
-    a: Array
+    bend: Array | None = (
+        None  # (active, active): second derivatives in the lengths, less the ridge; None for zero
+    )
     quick: bool = False  # whether products may be as rough as those of steps
 
     def product(self, v: Array) -> tuple[Array, Array, Array]:
         """Return the system's product with v, ``Zv`` and ``HZv``."""
         features = self.at.features
         moved = features.forward_of(v, self.active, self.quick)
-        bent = self.bend(moved)
+        bent = self.hessian(moved)
         out = features.adjoint_of(bent, self.active, self.quick) + self.regulariser(v)
         return out, moved, bent
 
     def regulariser(self, v: Array) -> Array:
         spread = self.at.features.block_of
         out = self.ridge[spread][:, None] * v
-        if np.any(self.along):
-            inner = _block_sums(self.at, self.u * v)
-            out += (self.along * inner)[spread][:, None] * self.u
-        if self.joint:
-            out += self.joint * float(np.sum(self.a * v)) * self.a
+        if self.bend is not None:
+            along = np.zeros_like(self.ridge)
+            along[self.active] = self.bend @ _block_sums(self.at, self.u * v)[self.active]
+            out += along[spread][:, None] * self.u
         return out
 
     def precondition(self, x: Array) -> Array:
         out = np.zeros_like(x)
-        for j in self.active:
+        for number, j in enumerate(self.active):
             place = self.at.features.place(j)
-            model = self.at.model(int(j))
-            # the block's own part of what joins the blocks belongs to its diagonal
-            own = self.along[j] + self.joint * float(np.sum(self.a[place] ** 2))
-            out[place] = model.solve(x[place], self.ridge[j], self.u[place], own)
+            own = 0.0 if self.bend is None else float(self.bend[number, number])
+            out[place] = self.at.model(int(j)).solve(x[place], self.ridge[j], self.u[place], own)
         return out
 
 
@@ -89,28 +89,20 @@ def _iterations(system: _System, residual: Array, most: int) -> Iterator[tuple[A
 def newton_step(at: Iterate, most: int = 20, share: float = 0.1) -> bool:
     """Take one Newton step among the blocks that are not zero, as long as it lowers the objective.
 
-    With ``s = |t|_r`` and ``a_j = t_j^(r-2) w_j`` the regulariser has the gradient ``s^(2-r) a`` and the Hessian
-    ``(2-r) s^(2-2r) aa' + s^(2-r) t_j^(r-2) (I - (2-r) u_j u_j')``; an l1 term adds ``alpha u_j`` to the one and
-    ``alpha (I - u_j u_j') / t_j`` to the other.
+    At lengths t, directions u and weights ``d = weights_of_blocks(t)`` the regulariser has the gradient ``w_j / d_j``
+    and the Hessian ``(I - u_j u_j') / d_j``, and between blocks ``u_j M_jl u_l'`` with M the norm's own on lengths.
     """
     active = at.active
     if active.size == 0:
         return False
-    r, t = at.r, at.t
-    size = float(np.sum(t[active] ** r)) ** (1.0 / r)
+    norm, t = at.problem.norm, at.t
+    d = norm.weights_of_blocks(t)
     ridge = np.zeros_like(t)
-    ridge[active] = size ** (2.0 - r) * t[active] ** (r - 2.0)
-    turning = np.zeros_like(t)
-    turning[active] = at.extra / t[active]
-    factor = np.zeros_like(t)
-    factor[active] = t[active] ** (r - 2.0)
-    spread = at.features.block_of
-    a = factor[spread][:, None] * at.w
-    system = _System(
-        at, active, at.loss.hessian(at.f), ridge + turning, -(2.0 - r) * ridge - turning,
-        (2.0 - r) * size ** (2.0 - 2.0 * r), at.directions, a, quick=True,
-    )  # fmt: skip
-    gradient = at.features.adjoint_of(at.beta, active) - size ** (2.0 - r) * a - at.extra * at.directions
+    ridge[active] = 1.0 / d[active]
+    bend = norm.restricted(active).block_hessian(t[active]) - np.diag(ridge[active])
+    u, spread = at.directions, at.features.block_of
+    system = _System(at, active, at.loss.hessian(at.f), ridge, u, bend, quick=True)
+    gradient = at.features.adjoint_of(at.beta, active) - ridge[spread][:, None] * at.w
     goal = share * float(np.sqrt(np.sum(gradient**2)))
     v, moved = None, None
     for v, residual, moved, _ in _iterations(system, gradient, most):  # noqa: B007
@@ -159,8 +151,7 @@ def exchanges(at: Iterate, beta: Array, image: Array, weights: Array, most: int)
     active = np.flatnonzero(weights)
     ridge = np.zeros_like(weights)
     ridge[active] = 1.0 / weights[active]
-    nothing = np.zeros_like(weights)
-    system = _System(at, active, at.loss.hessian(at.f), ridge, nothing, 0.0, at.directions, np.zeros((0, 0)))
+    system = _System(at, active, at.loss.hessian(at.f), ridge, at.directions)
     spread = at.features.block_of
     image = np.where((weights > 0)[spread][:, None], image, 0.0)
     residual = image - ridge[spread][:, None] * at.w

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from ...problems import MKLProblem, Point, relative_gap
 from ._acceleration import Anderson
 from ._bounds import Bounds, DualPoint, directions, dual_point, polished, promise
+from ._charge import held_at_zero
 from ._features import BlockFeatures
 from ._iterate import Iterate
 from ._loss import LossModel
@@ -22,7 +23,7 @@ __all__ = ["Run"]
 
 #: blocks that join the active ones, at least, and of all of them; and at most for every one of them
 JOINING, SHARE, GROWTH = 10, 0.04, 4
-#: length of a block's image, over the sum of the blocks, from which it will hardly stay zero
+#: length of a block's image, over what holds it at zero, from which it will hardly stay zero
 LIKELY = 1.2
 #: a gap that fell by less than this with the same active blocks calls for a Newton step
 SLOW = 0.7
@@ -129,16 +130,17 @@ class Run:
     def _working_set(self) -> Index:
         """Active blocks, and those with the longest images beyond what the norm allows a block of zero."""
         at, lengths = self.at, np.sqrt(self.here.quad)
-        if self.problem.norm.simplex:
-            # as long as the gap is wide, blocks that are a little too short may still be wanted
-            border = 0.999 - min(self.bounds.gap, 0.1)
-            others = np.flatnonzero((at.t == 0.0) & (lengths > border * float(np.sum(at.t))))
-        else:
-            others = np.flatnonzero((at.t == 0.0) & (lengths > at.extra))
+        zero = np.flatnonzero(at.t == 0.0)
+        held = held_at_zero(self.problem.norm, at.t, zero)
+        # as long as the gap is wide, blocks that are a little too short may still be wanted
+        border = 0.999 - min(self.bounds.gap, 0.1) if self.problem.norm.simplex else 1.0
+        wanted = lengths[zero] > border * held
+        others = zero[wanted]
         least = max(JOINING, int(SHARE * self.problem.m))
         most = max(least, GROWTH * at.active.size) if self.problem.norm.simplex else others.size
-        joining = others[np.argsort(-lengths[others], kind="stable")[:most]]
-        at.features.bring(joining[lengths[joining] > LIKELY * float(np.sum(at.t))])
+        first = np.argsort(-lengths[others], kind="stable")[:most]
+        joining = others[first]
+        at.features.bring(joining[lengths[joining] > LIKELY * held[wanted][first]])
         self.complete = joining.size == others.size
         return np.concatenate([at.active, joining])
 
