@@ -10,9 +10,9 @@ __all__ = ["BlockDescent"]
 
 
 class BlockDescent(Solver, registered_as="block_descent"):
-    """Minimise ``1/2 |w|_{2,r}^2 + sum c l(y, Z w + b)`` over the features of one kernel at a time, exactly.
+    """Minimise ``1/2 Omega(|w_1|, |w_2|, ...)^2 + sum c l(y, Z w + b)`` over one kernel's features at a time, exactly.
 
-    The norm may be elastic, ``+ alpha sum_j |w_j|``.
+    Omega is l1, lp, an elastic norm or net, or a norm of groups that does not choose groups by an l1 norm.
 
     Kernels without explicit features are factorised once (m eigendecompositions).
 
