@@ -20,7 +20,7 @@ from kernelweave.losses import make_loss
 from kernelweave.norms import Elastic, ElasticBlocks, ElasticNet, Grouped, make_norm
 from kernelweave.problems import MKLProblem, Point
 from kernelweave.solvers import Stop, choose_solver, make_solver, solve, without_caches
-from kernelweave.solvers.block_descent import _features
+from kernelweave.solvers.block_descent import _copies, _features
 from kernelweave.solvers.block_descent._charge import Charge
 
 WIDTHS = [1, 3, 7, 20, 2]
@@ -222,6 +222,45 @@ def test_many_samples_without_a_matrix_of_their_size(dtype, monkeypatch):
     assert {0, 1} == set(np.flatnonzero(model.weights_ > 0.02))
     assert model.n_passes_ < 60
     assert model.bank_bytes_ == 3000 * 12 * 40 * np.dtype(dtype).itemsize
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "huber_hinge", "logistic"])
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_very_large_C_and_kernels_that_are_there_twice(loss, twice):
+    """Steps on single blocks crawl there, and so do conjugate gradients."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 12))
+    angles = [X[:, j : j + 2] @ rng.normal(size=(2, 10)) for j in range(0, 12, 2)]
+    Z = np.hstack([wave(angle) for angle in angles for wave in (np.cos, np.sin)])
+    y = np.where(np.sin(X[:, 0]) + X[:, 2] * X[:, 3] + 0.5 * rng.normal(size=600) > 0, 1.0, -1.0)
+    bank = LowRankBank(np.hstack([Z, Z]) if twice else Z, np.arange(0, 241 if twice else 121, 20))
+    problem = MKLProblem(bank, make_loss(loss), make_norm("l1"), y, 1e4)
+    solution = run(problem, 1e-4)
+    assert solution.converged
+    assert solution.n_iter < 40
+    lower = problem.dual(solution.certificate.dual_point)
+    assert recomputed(problem, solution).primal <= (1.0 + 1.1e-4) * lower
+
+
+def test_steps_in_single_precision_prove_their_bounds_in_double(monkeypatch):
+    """The certificate owes nothing to the copies; below their precision there are none."""
+    Z, signal = features(200)
+    rough, fine = problem_of(Z, signal, "squared"), problem_of(Z, signal, "squared")
+    solution = run(rough, 1e-3)
+    assert any(isinstance(key, tuple) for key in rough.bank.notes)
+    again = recomputed(rough, solution)
+    assert again.primal == pytest.approx(solution.certificate.primal, rel=1e-12)
+    assert rough.dual(solution.certificate.dual_point) == pytest.approx(solution.certificate.dual, rel=1e-12)
+    exact = run(fine, 1e-9)
+    assert exact.converged
+    assert not any(isinstance(key, tuple) for key in fine.bank.notes)
+    assert again.primal <= exact.certificate.primal * (1.0 + 1e-3)
+    # copies are made where single precision holds the squares, and where there is memory
+    assert run(problem_of(1e25 * Z, signal, "squared", C=1e-50), 1e-3).converged
+    monkeypatch.setattr(_copies, "default_budget", lambda: 1000)
+    small = problem_of(Z, signal, "squared")
+    assert run(small, 1e-3).certificate.primal == pytest.approx(again.primal, rel=1e-4)
+    assert not any(isinstance(key, tuple) for key in small.bank.notes)
 
 
 def test_a_warm_start_is_where_it_begins():

@@ -21,6 +21,8 @@ __all__ = ["BlockFeatures", "BlockModel"]
 
 #: rows whose weighted copy is multiplied at once: it stays in the cache
 ROWS = 1024
+#: rows of a Gram matrix of many blocks that are multiplied at once
+TALL = 8192
 #: widths from which only the leading directions of a block are told apart
 WIDE = 400
 #: leading directions of a wide block, and how many more are looked for to find them
@@ -227,6 +229,19 @@ class BlockFeatures:
         # NumPy's asks LAPACK for room in a fraction of the time that SciPy takes to ask
         bend, Q = np.linalg.eigh(gram)
         return BlockModel(Q, np.maximum(bend, 0.0), None, means, total)
+
+    def gram(self, h: Array, columns: Index, centred: bool) -> Array:
+        """``Z' diag(h) Z`` of some columns of all blocks, centred by h where there is an intercept."""
+        self.count(float(columns.size))
+        whole = np.zeros((columns.size + 1, columns.size + 1))
+        for top in range(0, self.n, TALL):
+            check_time()
+            rows = np.arange(top, min(self.n, top + TALL))
+            whole += self.factors.gram(rows, h[rows], columns)
+        root, total = self.root[self.block_of][columns], float(whole[-1, -1])
+        sums = root * whole[-1, :-1]
+        gram = root[:, None] * whole[:-1, :-1] * root
+        return gram - np.outer(sums, sums) / total if centred and total > 0.0 else gram
 
     def _wide_model(self, Z: Any, root: float, h: Array, means: Array, total: float) -> BlockModel:
         """Leading directions by a randomised range finder; the next one bounds the rest."""

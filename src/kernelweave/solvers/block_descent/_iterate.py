@@ -64,6 +64,11 @@ class Iterate:
         self._means: dict[int, tuple[int, Array]] = {}
         self.h = np.zeros(problem.n)
         self.age = 0
+        self.hard = False  # whether conjugate gradients failed on Newton's system
+        self.singular = False  # whether its steps led nowhere, as where kernels are there twice
+        #: share of the largest curvature that every sample is then given, at least: a loss of lines has none where it
+        #: will soon be needed
+        self.caution = 0.03
         self.move(np.zeros((problem.n, k)))
         self.refresh()
 

@@ -27,6 +27,8 @@ JOINING, SHARE, GROWTH = 10, 0.04, 4
 LIKELY = 1.2
 #: a gap that fell by less than this with the same active blocks calls for a Newton step
 SLOW = 0.7
+#: Newton steps in a row, and the gap below which they are those of the norm itself
+SEVERAL, CLOSE = 10, 0.01
 #: share of the tolerance that epochs to come have to win for another one to follow at once; while blocks wait to join,
 #: share of the gap
 WON, ROUGHLY = 0.05, 0.02
@@ -105,9 +107,21 @@ class Run:
         at.rescale()
         self._look()
         self.settled = np.setxor1d(active, at.active).size <= 0.1 * active.size
-        if self.settled and self.bounds.gap > max(SLOW * before, self.aim) and newton_step(at):
+        if self.settled and self.bounds.gap > max(SLOW * before, self.aim) and self._newton_steps():
             self._look()
         return self
+
+    def _newton_steps(self) -> bool:
+        """Take a Newton step; several in a row where they are what brings the objective down."""
+        at, moved = self.at, False
+        for _ in range(SEVERAL):
+            value = at.objective
+            if not newton_step(at, self.bounds.gap < CLOSE):
+                break
+            moved = True
+            if not at.hard or value - at.objective < WON * self.aim * abs(value):
+                break
+        return moved
 
     def _go_down(self, working: Index) -> None:
         """Epochs on the working set, until they win too little."""
@@ -203,6 +217,7 @@ class Run:
             if least <= self.bounds.lower.value + room:
                 break
         else:
+            self.at.hard = True
             self._aim_at(SHARPER * self.aim)
         return self._point(here.beta, here.image, weights) if best is None else best
 
