@@ -186,7 +186,7 @@ class _Run:
         bank = LowRankBank(np.ascontiguousarray(factor.T), np.concatenate([[0], np.cumsum(ranks)]))
         model = MKLProblem(bank, Squared(), problem.norm, self._like_y(target), C=0.5, fit_intercept=False)
         solver = BlockDescent()
-        state = solver.init(model, None, self.inner)
+        state = solver.init(model, None, self.inner, here if np.any(here) else None)
         while state.bounds.gap > self.inner and not state.finished and state.looks < 200:
             state = solver.step(model, state)
         return state.at.w - here

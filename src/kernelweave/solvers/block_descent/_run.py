@@ -83,14 +83,20 @@ class Run:
     def begin(self, start: Point | None) -> Run:
         """Nothing, or the function of coefficients and weights that were found before."""
         at = self.at
-        if start is not None:
-            beta = start.beta.reshape(at.f.shape)
-            d = self.problem.norm.scaled(start.weights)[at.features.block_of]
-            at.w = d[:, None] * at.features.adjoint_all(beta)
-            at.t = at.features.norms(at.w)
-            at.recompute()
-            at.rescale()
-            at.refresh()
+        if start is None:
+            self._look()
+            return self
+        beta = start.beta.reshape(at.f.shape)
+        d = self.problem.norm.scaled(start.weights)[at.features.block_of]
+        return self.begin_at(d[:, None] * at.features.adjoint_all(beta))
+
+    def begin_at(self, w: Array) -> Run:
+        """Begin with coordinates that were found before."""
+        at = self.at
+        at.w, at.t = w.copy(), at.features.norms(w)
+        at.recompute()
+        at.rescale()
+        at.refresh()
         self._look()
         return self
 
