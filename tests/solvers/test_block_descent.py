@@ -318,6 +318,25 @@ def test_auto_takes_it_for_explicit_features_of_many_samples(n, loss, chosen):
     assert not made.suits_blocks
 
 
+@pytest.mark.parametrize(
+    ("norm", "chosen"),
+    [
+        (ElasticNet(0.5), True),
+        (ElasticBlocks(0.5), True),
+        (Grouped(2, "l1", groups=list("aab")), True),
+        (Grouped("l1", 2, groups=list("aab")), False),
+        (make_norm("entropy"), False),
+    ],
+)
+def test_auto_takes_it_for_norms_with_an_exact_step(norm, chosen):
+    X, _, _ = grouped(1200, 3)
+    solver = choose_solver(make_loss("logistic"), norm, LowRankBank(X, np.arange(0, 7, 2)))
+    assert (solver.registered_as == "block_descent") is chosen
+    if not chosen:
+        with pytest.raises(ValueError, match="exact step on one block"):
+            make_solver("block_descent", make_loss("logistic"), norm)
+
+
 def test_memory_for_features_is_enough():
     """What a mixed kernel would take counts only where one is mixed."""
     X, y, sets = grouped(3000, 3)

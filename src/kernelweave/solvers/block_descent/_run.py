@@ -37,7 +37,7 @@ ALLOWED, NEAR = 0.97, 0.9
 #: factor of what is aimed at where shared coefficients lost too much, and the least of it
 SHARPER, FINEST = 0.1, 1e-13
 #: relative gap above which no dual point is polished
-ROUGH = 0.1
+ROUGH = 0.02
 #: active blocks beyond which a system of their number is not solved
 MOST_POLISHED = 600
 #: least relative gap that steps in single precision can be trusted to reach
