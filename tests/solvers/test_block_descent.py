@@ -17,10 +17,11 @@ from kernelweave.banks import LowRankBank, StreamingBank, build_bank
 from kernelweave.estimators import _bind
 from kernelweave.exceptions import MemoryBudgetError
 from kernelweave.losses import make_loss
-from kernelweave.norms import make_norm
+from kernelweave.norms import Elastic, ElasticBlocks, ElasticNet, Grouped, make_norm
 from kernelweave.problems import MKLProblem, Point
 from kernelweave.solvers import Stop, choose_solver, make_solver, solve, without_caches
-from kernelweave.solvers.block_descent import _features
+from kernelweave.solvers.block_descent import _copies, _features
+from kernelweave.solvers.block_descent._charge import Charge
 
 WIDTHS = [1, 3, 7, 20, 2]
 STARTS = np.concatenate([[0], np.cumsum(WIDTHS)])
@@ -72,6 +73,58 @@ def test_the_length_of_a_block_solves_its_equation(entries, others, r, extra):
         assert t == pytest.approx(brentq(left, 1e-3 * t, 1e3 * t, xtol=1e-300, rtol=1e-12), rel=1e-9)
 
 
+SERVED = [
+    make_norm("l1"),
+    make_norm(1.5),
+    ElasticNet(0.3),
+    ElasticNet(0.9),
+    ElasticBlocks(0.6),
+    Grouped(2, 1, groups=list("aabbc")),
+    Grouped(1.5, 3, groups=list("aabba")),
+    Grouped(1, 1, groups=list("aabba")),
+]
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    st.sampled_from(SERVED),
+    st.lists(st.one_of(st.just(0.0), st.floats(1e-3, 1e3)), min_size=5, max_size=5),
+    st.integers(0, 4),
+    st.floats(1e-2, 1e2),
+)
+def test_the_pull_of_the_charge_is_its_derivative(norm, lengths, j, x):
+    """Along one block, and at zero, against differences of the norm itself."""
+    t = np.array(lengths)
+    norm = norm.for_kernels(5)
+    charge = Charge(norm, t, j)
+
+    def value(length):
+        return norm.half_square(np.where(np.arange(5) == j, length, t))
+
+    step = 1e-5 * x
+    difference = (value(x + step) - value(x - step)) / (2.0 * step)
+    assert charge.pull(x) == pytest.approx(difference, rel=1e-4, abs=1e-7 * max(t.max(), x) / step * t.max())
+    near = 1e-9 * max(t.max(), x)
+    at_zero = charge.pull(near)
+    if norm.has_block_step and not np.isclose(charge.held, 0.0):
+        assert charge.held == pytest.approx(at_zero, rel=1e-3)
+    assert charge.held <= at_zero * (1.0 + 1e-9)
+    assert charge.pull(2.0 * x) >= charge.pull(x)
+
+
+@pytest.mark.parametrize("norm", [*SERVED, Elastic(0.5, 1.5)], ids=repr)
+def test_the_second_derivatives_in_the_lengths(norm):
+    norm, t = norm.for_kernels(5), np.array([0.5, 2.0, 0.1, 1.0, 3.0])
+
+    def pulls(t):
+        return np.array([Charge(norm, t, j).pull(t[j]) for j in range(5)])
+
+    assert pulls(t) == pytest.approx(t / norm.weights_of_blocks(t), rel=1e-9)
+    steps = 1e-6 * np.diag(t)
+    differences = np.array([(pulls(t + e) - pulls(t - e)) / (2.0 * np.max(e)) for e in steps])
+    assert norm.block_hessian(t) == pytest.approx(differences, rel=1e-5, abs=1e-6)
+
+
 # ---- optima --------------------------------------------------------------------------------------------------------
 
 LOSSES = {
@@ -82,14 +135,25 @@ LOSSES = {
 }
 
 
-@pytest.mark.parametrize("norm", ["l1", "lp-1.3", "lp-2", "elastic"])
+NORMS = {
+    "l1": ref.l1_norm(),
+    "lp-1.3": ref.lp_norm(1.3),
+    "lp-2": ref.lp_norm(2.0),
+    "elastic": ref.elastic_norm(0.5, 1.5),
+    "elastic net": ref.elastic_net_norm(0.7),
+    "elastic blocks": ref.elastic_blocks_norm(0.6),
+    "few kernels of every group": ref.grouped_norm(2.0, 1.0, "aabba"),
+    "groups": ref.grouped_norm(1.5, 2.0, "aabba"),
+}
+
+
+@pytest.mark.parametrize("norm", NORMS)
 @pytest.mark.parametrize("loss", LOSSES)
 def test_the_conic_solver_finds_the_same_optimum(loss, norm):
     Z, signal = features()
     y = signal if loss == "squared" else np.where(signal > 0, 1.0, -1.0)
     weight = np.random.default_rng(1).choice([0.0, 0.5, 1.0, 2.0], size=y.size)
-    named = {"l1": ref.l1_norm(), "elastic": ref.elastic_norm(0.5, 1.5)}
-    charge = named.get(norm) or ref.lp_norm(float(norm[3:]))
+    charge = NORMS[norm]
     Ks = np.array([Z[:, a:b] @ Z[:, a:b].T for a, b in pairwise(STARTS)])
     conic = ref.conic_optimum(Ks, y, 2.0 * weight, LOSSES[loss], charge, True)
     problem = MKLProblem(LowRankBank(Z, STARTS), make_loss(loss), charge.make(), y, 2.0, weight)
@@ -119,7 +183,7 @@ def test_blocks_of_every_kind_lead_to_the_same_function(kind, monkeypatch):
 
 
 @pytest.mark.parametrize("loss", ["multinomial", "logistic", "squared"])
-@pytest.mark.parametrize("norm", ["l1", 1.5])
+@pytest.mark.parametrize("norm", ["l1", 1.5, ElasticNet(0.7), Grouped(2, 1, groups=list("aabba"))])
 def test_several_columns_share_their_weights(loss, norm):
     Z, signal = features(150)
     label = np.digitize(signal, [-1.0, 1.0])
@@ -158,6 +222,45 @@ def test_many_samples_without_a_matrix_of_their_size(dtype, monkeypatch):
     assert {0, 1} == set(np.flatnonzero(model.weights_ > 0.02))
     assert model.n_passes_ < 60
     assert model.bank_bytes_ == 3000 * 12 * 40 * np.dtype(dtype).itemsize
+
+
+@pytest.mark.parametrize("loss", ["squared_hinge", "huber_hinge", "logistic"])
+@pytest.mark.parametrize("twice", [False, True])
+def test_a_very_large_C_and_kernels_that_are_there_twice(loss, twice):
+    """Steps on single blocks crawl there, and so do conjugate gradients."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(600, 12))
+    angles = [X[:, j : j + 2] @ rng.normal(size=(2, 10)) for j in range(0, 12, 2)]
+    Z = np.hstack([wave(angle) for angle in angles for wave in (np.cos, np.sin)])
+    y = np.where(np.sin(X[:, 0]) + X[:, 2] * X[:, 3] + 0.5 * rng.normal(size=600) > 0, 1.0, -1.0)
+    bank = LowRankBank(np.hstack([Z, Z]) if twice else Z, np.arange(0, 241 if twice else 121, 20))
+    problem = MKLProblem(bank, make_loss(loss), make_norm("l1"), y, 1e4)
+    solution = run(problem, 1e-4)
+    assert solution.converged
+    assert solution.n_iter < 40
+    lower = problem.dual(solution.certificate.dual_point)
+    assert recomputed(problem, solution).primal <= (1.0 + 1.1e-4) * lower
+
+
+def test_steps_in_single_precision_prove_their_bounds_in_double(monkeypatch):
+    """The certificate owes nothing to the copies; below their precision there are none."""
+    Z, signal = features(200)
+    rough, fine = problem_of(Z, signal, "squared"), problem_of(Z, signal, "squared")
+    solution = run(rough, 1e-3)
+    assert any(isinstance(key, tuple) for key in rough.bank.notes)
+    again = recomputed(rough, solution)
+    assert again.primal == pytest.approx(solution.certificate.primal, rel=1e-12)
+    assert rough.dual(solution.certificate.dual_point) == pytest.approx(solution.certificate.dual, rel=1e-12)
+    exact = run(fine, 1e-9)
+    assert exact.converged
+    assert not any(isinstance(key, tuple) for key in fine.bank.notes)
+    assert again.primal <= exact.certificate.primal * (1.0 + 1e-3)
+    # copies are made where single precision holds the squares, and where there is memory
+    assert run(problem_of(1e25 * Z, signal, "squared", C=1e-50), 1e-3).converged
+    monkeypatch.setattr(_copies, "default_budget", lambda: 1000)
+    small = problem_of(Z, signal, "squared")
+    assert run(small, 1e-3).certificate.primal == pytest.approx(again.primal, rel=1e-4)
+    assert not any(isinstance(key, tuple) for key in small.bank.notes)
 
 
 def test_a_warm_start_is_where_it_begins():
@@ -213,6 +316,25 @@ def test_auto_takes_it_for_explicit_features_of_many_samples(n, loss, chosen):
     mixed = kw.per_view(sets, kw.linear()) + kw.gaussian(1.0)
     made, _ = build_bank([k.resolve(X) for k in mixed.expand(kw.Schema(6))], X[:20], blocks=True)
     assert not made.suits_blocks
+
+
+@pytest.mark.parametrize(
+    ("norm", "chosen"),
+    [
+        (ElasticNet(0.5), True),
+        (ElasticBlocks(0.5), True),
+        (Grouped(2, "l1", groups=list("aab")), True),
+        (Grouped("l1", 2, groups=list("aab")), False),
+        (make_norm("entropy"), False),
+    ],
+)
+def test_auto_takes_it_for_norms_with_an_exact_step(norm, chosen):
+    X, _, _ = grouped(1200, 3)
+    solver = choose_solver(make_loss("logistic"), norm, LowRankBank(X, np.arange(0, 7, 2)))
+    assert (solver.registered_as == "block_descent") is chosen
+    if not chosen:
+        with pytest.raises(ValueError, match="exact step on one block"):
+            make_solver("block_descent", make_loss("logistic"), norm)
 
 
 def test_memory_for_features_is_enough():

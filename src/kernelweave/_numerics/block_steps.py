@@ -9,40 +9,141 @@ import math
 
 import numpy as np
 
-from .compiled import njit
+from .compiled import inner, njit
 from .svrg import SIGMOID
 
-__all__ = ["block_length", "block_pull", "loss_and_slopes", "loss_curvature"]
+__all__ = [
+    "NET",
+    "NOBODY",
+    "POWERS",
+    "block_held",
+    "block_length",
+    "block_pull",
+    "charged_length",
+    "loss_and_slopes",
+    "loss_curvature",
+]
 
 #: relative precision of a block's length
 PRECISION = 1e-13
 MOST_STEPS = 100
+#: how a block is charged beside the others: by powers of the lengths, or by an elastic net on the weights
+POWERS, NET = 0, 1
+#: no other blocks
+NOBODY = np.zeros(0)
 
 
-@njit(cache=True)
-def _pulled(t, others, r):
-    """Derivative of ``1/2 (others + t^r)^(2/r)`` in t, and its own derivative."""
+@inner()
+def _cubic(goal, mix):
+    """Solve ``d^2 (mix + 2 (1 - mix) d) = goal`` for d >= 0: each term alone bounds it, and Newton's steps go down."""
+    bend = 2.0 * (1.0 - mix)
+    d = min((goal / bend) ** (1.0 / 3.0), math.sqrt(goal / mix))
+    for _ in range(MOST_STEPS):
+        pay = mix + bend * d
+        slope = d * (2.0 * pay + bend * d)
+        if slope <= 0.0:
+            break
+        step = (d * d * pay - goal) / slope
+        d -= step
+        if step <= 1e-16 * d:
+            break
+    return d
+
+
+@inner()
+def _net_price(t, blocks, mix):
+    """Logarithm of the price at which weights fill an elastic net, for blocks and one more of length t.
+
+    Also the largest of the lengths, which is their unit, and ``d charge / d log(price)`` there.
+    """
+    top = t
+    for other in blocks:
+        top = max(top, other)
+    bend = 2.0 * (1.0 - mix)
+    price, rise = 0.0, 1.0
+    for _ in range(MOST_STEPS):
+        scale = math.exp(price) / (top * top)
+        charge, rise = 0.0, 0.0
+        for l in range(blocks.size + 1):
+            length = t if l == blocks.size else blocks[l]
+            if length > 0.0:
+                d = _cubic(scale * length * length, mix)
+                pay = mix + bend * d
+                charge += d * (mix + (1.0 - mix) * d)
+                rise += pay * d / (2.0 + bend * d / pay)
+        step = -math.log(charge) * charge / rise
+        price += step
+        if abs(step) <= 1e-15 * (1.0 + abs(price)):
+            break
+    return price, top, rise
+
+
+@inner()
+def _net_pulled(t, blocks, mix):
+    price, top, rise = _net_price(t, blocks, mix)
+    d = _cubic(math.exp(price) * (t / top) ** 2, mix)
+    pay = mix + 2.0 * (1.0 - mix) * d
+    follows = 1.0 / (2.0 + 2.0 * (1.0 - mix) * d / pay)  # d log(d) / d log(price)
+    share = pay * d * follows / rise
+    return t / d, (1.0 - 2.0 * follows * (1.0 - share)) / d
+
+
+@inner()
+def _pulled(t, kind, others, r, within, exponent, blocks):
+    """Derivative of the charge in the length t of one block, and its own derivative."""
+    if kind == NET:
+        return _net_pulled(t, blocks, r)
+    if within > 0.0:
+        whole = within + t**exponent
+        size = whole ** (1.0 / exponent)
+        inner_slope = (t / size) ** (exponent - 1.0)
+        inner_bend = (exponent - 1.0) * (t / size) ** (exponent - 2.0) * within / whole / size
+    else:
+        size, inner_slope, inner_bend = t, 1.0, 0.0
     if r == 1.0:
-        return others + t, 1.0
-    whole = others + t**r
-    inner = t ** (r - 1.0)
-    slope = (2.0 - r) * whole ** (2.0 / r - 2.0) * inner * inner
-    slope += (r - 1.0) * whole ** (2.0 / r - 1.0) * inner / t
-    return whole ** (2.0 / r - 1.0) * inner, slope
+        pull, slope = others + size, 1.0
+    else:
+        total = others + size**r
+        power = size ** (r - 1.0)
+        slope = (2.0 - r) * total ** (2.0 / r - 2.0) * power * power
+        slope += (r - 1.0) * total ** (2.0 / r - 1.0) * power / size
+        pull = total ** (2.0 / r - 1.0) * power
+    return pull * inner_slope, slope * inner_slope * inner_slope + pull * inner_bend
+
+
+@inner()
+def _held(kind, others, r, within, exponent, blocks):
+    """Derivative of the charge at a block of length zero: what a pull has to exceed to move it."""
+    if kind == NET:
+        if blocks.size == 0:
+            return 0.0
+        price, top, _ = _net_price(0.0, blocks, r)
+        return top * math.sqrt(r / math.exp(price))
+    if within > 0.0:
+        if exponent > 1.0:
+            return 0.0
+        return others + within if r == 1.0 else (others + within**r) ** (2.0 / r - 1.0) * within ** (r - 1.0)
+    return others if r == 1.0 else 0.0
 
 
 @njit(cache=True)
-def block_pull(t, others, r):
-    """Return the derivative of ``1/2 (others + t^r)^(2/r)`` in t."""
-    return _pulled(t, others, r)[0]
+def block_held(kind, others, r, within, exponent, blocks):
+    """Return the derivative of the charge at a block of length zero."""
+    return _held(kind, others, r, within, exponent, blocks)
 
 
 @njit(cache=True)
-def block_length(squares, bend, others, r, extra=0.0):
-    """Length t of the block v that minimises ``1/2 (others + |v|^r)^(2/r) + extra |v| + 1/2 v'Bv - q'v``, B diagonal.
+def block_pull(t, kind, others, r, within, exponent, blocks):
+    """Return the derivative of the charge in the length t of one block."""
+    return _pulled(t, kind, others, r, within, exponent, blocks)[0]
 
-    It solves ``sum_i q_i^2 / (bend_i t + pull(t) + extra)^2 = 1``; the left side falls in t, so the root is unique.
-    Newton's method on logarithms, within a bracket.
+
+@njit(cache=True)
+def charged_length(squares, bend, extra, kind, others, r, within, exponent, blocks):
+    """Length t of the block v that minimises ``charge(|v|) + extra |v| + 1/2 v'Bv - q'v``, B diagonal.
+
+    It solves ``sum_i q_i^2 / (bend_i t + pull(t) + extra)^2 = 1`` with pull the derivative of the charge; the left side
+    falls in t, so the root is unique.  Newton's method on logarithms, within a bracket.
 
     Parameters
     ----------
@@ -50,24 +151,26 @@ def block_length(squares, bend, others, r, extra=0.0):
         ``q_i^2``.
     bend : array of shape (k,)
         Diagonal of B, non-negative.
-    others : float
-        ``sum |w_l|^r`` over the other blocks.
-    r : float
-        Exponent of the block norm, from 1 to 2.
     extra : float
         Factor of the length itself, where that is charged beside the square.
+    kind : int
+        POWERS: the charge is ``1/2 (others + (within + t^exponent)^(r / exponent))^(2/r)``.  NET: an elastic net
+        on the weights with the share r of its l1 part, ``blocks`` the lengths of the other blocks.
+    others, r, within, exponent : float
+    blocks : array
     """
     length = math.sqrt(np.sum(squares))
-    if length <= extra or (r == 1.0 and length <= others + extra):
+    held = _held(kind, others, r, within, exponent, blocks) + extra
+    if length <= held:
         return 0.0
     high = length / (1.0 + np.min(bend))  # pull(t) is at least t
     low = 0.0
     t = high
-    if r == 1.0:
-        low = (length - others - extra) / (1.0 + np.max(bend))
+    if kind == POWERS and r == 1.0 and within == 0.0:
+        low = (length - held) / (1.0 + np.max(bend))
         t = low
     for _ in range(MOST_STEPS):
-        pull, slope = _pulled(t, others, r)
+        pull, slope = _pulled(t, kind, others, r, within, exponent, blocks)
         pull += extra
         total, fall = 0.0, 0.0
         for i in range(squares.size):
@@ -90,6 +193,11 @@ def block_length(squares, bend, others, r, extra=0.0):
         if t < 1e-280:
             return 0.0
     return t
+
+
+def block_length(squares, bend, others, r, extra=0.0):
+    """Return the length of a block under a (2, r) norm, ``others`` the sum of the other lengths' powers."""
+    return charged_length(squares, bend, extra, POWERS, others, r, 0.0, 1.0, NOBODY)
 
 
 @njit(cache=True, nogil=True)

@@ -56,7 +56,7 @@ class FeatureBank(Bank):
         self.scale = np.ones(self.m) if scale is None else np.asarray(scale, dtype=float)
         self.ranks = np.diff(self.starts)
         #: what a solver wants to find again in the next fit on these features, by kernel
-        self.notes: dict[int, Any] = {}
+        self.notes: dict[Any, Any] = {}
 
     def factors(self, tol: float = 1e-12) -> FeatureBank:
         return self
@@ -91,8 +91,8 @@ class FeatureBank(Bank):
         A[:, -1] = root
         return np.asarray(A.T @ A)
 
-    def block_features(self, j: int) -> Any:
-        """Features of kernel j in all rows, without its factor."""
+    def block_features(self, j: int, end: int | None = None) -> Any:
+        """Features of kernel j in all rows, without its factor; those of kernels up to ``end`` beside them."""
         raise ValueError(
             "this solver needs explicit features in memory, all rows of a kernel at a time: use 'proximal_newton', "
             "'lbfgs' or 'svrg' with features that are streamed, on a device or on a cluster"
@@ -248,8 +248,8 @@ class LowRankBank(FeatureBank):
     def features_of(self, rows: Index) -> Any:
         return self.features[rows].astype(np.float64, copy=False)
 
-    def block_features(self, j: int) -> Any:
-        mine = slice(self.starts[j], self.starts[j + 1])
+    def block_features(self, j: int, end: int | None = None) -> Any:
+        mine = slice(self.starts[j], self.starts[j + 1 if end is None else end])
         if not sp.issparse(self.features):
             return self.features[:, mine]
         if self._by_column is None:

@@ -17,7 +17,7 @@ from .stationary import Gaussian
 __all__ = ["RandomFourier", "random_fourier"]
 
 #: angles from which loading compiled code pays
-MANY = 200_000
+MANY = 20_000
 
 
 class RandomFourier(Explicit, registered_as="random_fourier"):

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._numerics.barrier import Boundary
 from .._numerics.scalar import monotone_root
-from ._base import Array
+from ._base import Along, Array
 from ._mixed import MixedNorm
 
 __all__ = ["ElasticBlocks"]
@@ -48,6 +48,15 @@ class ElasticBlocks(MixedNorm, registered_as="elastic_blocks"):
 
     def block_gradient(self, t: Array) -> Array:
         return self.mix * float(np.sum(t)) + self._rest * t
+
+    has_block_step = True
+
+    def along(self, t: Array, j: int) -> Along:
+        # mix (rest + x) + (1 - mix) x = mix rest + x: the pull of the l1 norm with less of the others
+        return Along(False, self.mix * float(np.sum(t) - t[j]), 1.0)
+
+    def block_hessian(self, t: Array) -> Array:
+        return self.mix + self._rest * np.eye(t.size)
 
     def weights_of_blocks(self, t: Array) -> Array:
         top = float(np.max(t, initial=0.0))

@@ -6,7 +6,7 @@ import numpy as np
 
 from .._numerics.barrier import Boundary
 from .._numerics.scalar import monotone_root
-from ._base import Array
+from ._base import Along, Array
 from ._mixed import MixedNorm
 
 __all__ = ["ElasticNet"]
@@ -66,6 +66,22 @@ class ElasticNet(MixedNorm, registered_as="elastic_net"):
         u = t / top
         used = u > 0
         return 0.5 * top**2 * float(np.sum(u[used] ** 2 / self._best(u, 0.0)[used]))
+
+    has_block_step = True
+
+    def along(self, t: Array, j: int) -> Along:
+        others = t.copy()
+        others[j] = 0.0
+        return Along(True, 0.0, self.mix, blocks=others[others > 0.0])
+
+    def block_hessian(self, t: Array) -> Array:
+        # the gradient is t / d; log d follows log(price t^2) at these rates, and the price keeps the charge at one
+        d = self.weights_of_blocks(t)
+        pay = self.mix + 2.0 * (1.0 - self.mix) * d
+        rate = 1.0 / (2.0 + 2.0 * (1.0 - self.mix) * d / pay)
+        moved = rate * t / d
+        square = float(np.sum(rate * t**2 / d))
+        return np.diag((1.0 - 2.0 * rate) / d) + 2.0 / square * np.outer(moved, moved)
 
     def weights_of_blocks(self, t: Array) -> Array:
         top = float(np.max(t, initial=0.0))

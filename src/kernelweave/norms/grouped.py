@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._numerics.barrier import Boundary
 from .._numerics.grouped import grouped_boundary, project_grouped, prox_grouped
-from ._base import Array, Norm, is_number
+from ._base import Along, Array, Norm, is_number
 from ._groups import group_labels
 from .l1 import L1
 from .lp import Lp
@@ -156,6 +156,38 @@ class Grouped(Norm, registered_as="grouped"):
             if size > 0:
                 gradient[at] = self._inner.block_gradient(t[at]) * (pull / size)
         return gradient
+
+    @property
+    def has_block_step(self) -> bool:
+        # where an l1 norm chooses groups, all blocks of one leave zero together or not at all
+        return self._p > 1.0 or self._q == 1.0
+
+    def along(self, t: Array, j: int) -> Along:
+        outer, inner = float(self._outer.r or 1.0), float(self._inner.r or 1.0)
+        labels = self.for_kernels(t.size).labels  # type: ignore[attr-defined]
+        others = t.copy()
+        others[j] = 0.0
+        mine = labels == labels[j]
+        sums = np.bincount(labels, others**inner)
+        sums[labels[j]] = 0.0
+        return Along(
+            False, float(np.sum(sums ** (outer / inner))), outer, float(np.sum(others[mine] ** inner)), inner
+        )
+
+    def block_hessian(self, t: Array) -> Array:
+        # of a norm of norms: the groups' sizes bend outside, and each size within its group
+        e, groups = float(self._inner.r or 1.0), self._members(t.size)
+        sizes = self._blocks(t)
+        slopes = np.zeros((sizes.size, t.size))
+        bend = np.zeros((t.size, t.size))
+        used = sizes > 0
+        pulls = np.divide(sizes, self._outer.weights_of_blocks(sizes), out=np.zeros_like(sizes), where=used)
+        for g in np.flatnonzero(used):
+            at, size = groups[g], sizes[g]
+            slopes[g, at] = (t[at] / size) ** (e - 1.0)
+            within = np.diag((t[at] / size) ** (e - 2.0)) - np.outer(slopes[g, at], slopes[g, at])
+            bend[np.ix_(at, at)] = pulls[g] * (e - 1.0) / size * within
+        return bend + slopes[used].T @ self._outer.block_hessian(sizes[used]) @ slopes[used]
 
     def conjugate(self, s: Array) -> float:
         return self._outer.conjugate(self._forms(s))

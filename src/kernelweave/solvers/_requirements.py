@@ -88,9 +88,9 @@ REQUIREMENTS = {
     ),
     "block step": Requirement(
         "norm",
-        "a (2, r) block norm with 1 <= r <= 2, elastic or not",
-        lambda norm: norm.l1_term is not None or (norm.r is not None and 1.0 <= norm.r <= 2.0),
-        "a number p >= 1",
+        "a norm with an exact step on one block",
+        lambda norm: norm.has_block_step,
+        "a number p >= 1, kernelweave.norms.Grouped(outer, inner) with outer > 1",
     ),
     "joint loss": Requirement(
         "loss",

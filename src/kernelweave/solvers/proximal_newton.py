@@ -26,8 +26,9 @@ Index = NDArray[np.intp]
 
 __all__ = ["ProximalNewton"]
 
-#: rows per feature in the sample that the curvature is estimated on, and the fewest
-ROWS_A_FEATURE, FEWEST = 8, 2000
+#: rows per feature in the sample that the curvature is estimated on, also where most features are at work (steps that
+#: are as dear as that should be few), and the fewest
+ROWS_A_FEATURE, OF_MOST, FEWEST = 8, 16, 2000
 #: kernels that join those at work, at least
 JOINING = 10
 #: relative gap of the model at first, as a share of the tolerance; where a step gains less than that, a smaller one
@@ -186,7 +187,7 @@ class _Run:
         bank = LowRankBank(np.ascontiguousarray(factor.T), np.concatenate([[0], np.cumsum(ranks)]))
         model = MKLProblem(bank, Squared(), problem.norm, self._like_y(target), C=0.5, fit_intercept=False)
         solver = BlockDescent()
-        state = solver.init(model, None, self.inner)
+        state = solver.init(model, None, self.inner, here if np.any(here) else None)
         while state.bounds.gap > self.inner and not state.finished and state.looks < 200:
             state = solver.step(model, state)
         return state.at.w - here
@@ -194,7 +195,8 @@ class _Run:
     def _hessian(self, columns: Index) -> Array:
         """Second derivatives of the losses in these columns, the intercept left to follow: from a sample of rows."""
         problem, n = self.problem, self.problem.n
-        size = min(n, max(FEWEST, ROWS_A_FEATURE * columns.size))
+        rows_a_feature = OF_MOST if 2 * columns.size > self.block_of.size else ROWS_A_FEATURE
+        size = min(n, max(FEWEST, rows_a_feature * columns.size))
         rows = np.arange(n) if size == n else np.sort(self.rng.choice(n, size, replace=False))
         problem.bank.count(problem.m * float(n) * size)
         f = self._like_y(self.f[rows] + self.b)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,6 +12,7 @@ from numpy.typing import NDArray
 
 from ..._numerics.deadline import check_time
 from ...problems import MKLProblem
+from ._copies import Copies
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -19,6 +21,8 @@ __all__ = ["BlockFeatures", "BlockModel"]
 
 #: rows whose weighted copy is multiplied at once: it stays in the cache
 ROWS = 1024
+#: rows of a Gram matrix of many blocks that are multiplied at once
+TALL = 8192
 #: widths from which only the leading directions of a block are told apart
 WIDE = 400
 #: leading directions of a wide block, and how many more are looked for to find them
@@ -75,17 +79,29 @@ class _Noted:
 
     h: Array
     centred: bool
+    single: bool  # whether single precision went into it
     model: BlockModel
 
-    def unlike(self, h: Array) -> float:
-        """Relative difference of the weights, factors aside: from 0 to 2."""
-        return float(np.sum(np.abs(h / np.sum(h) - self.h / np.sum(self.h))))
+    def serves(self, h: Array, centred: bool, single: bool, likeness: float) -> bool:
+        """Whether the model is precise enough, and its weights were alike, factors aside (0 equal, 2 disjoint)."""
+        if centred != self.centred or (self.single and not single):
+            return False
+        return float(np.sum(np.abs(h / np.sum(h) - self.h / np.sum(self.h)))) <= likeness
 
 
 class BlockFeatures:
-    """Products with single blocks of the features."""
+    """Products with single blocks of the features.
 
-    def __init__(self, problem: MKLProblem) -> None:
+    ``adjoint`` and ``forward`` are as precise as the features; ``pull`` and ``push`` are for steps, which make up for
+    what they get wrong, and read copies in single precision where there are any.
+
+    Attributes
+    ----------
+    single : bool
+        Whether steps may read copies in single precision.
+    """
+
+    def __init__(self, problem: MKLProblem, single: bool) -> None:
         self.bank = problem.bank
         self.factors = problem.bank.factors()
         self.n, self.m = problem.n, problem.m
@@ -94,6 +110,8 @@ class BlockFeatures:
         self.root = np.sqrt(self.factors.scale) * (problem.norm.start(problem.m) > 0)
         self.block_of = np.repeat(np.arange(self.m), self.ranks)
         self.width = int(self.starts[-1])
+        self.copies = Copies(self.factors)
+        self.single = single and self.copies.possible
         self._kept: dict[int, Any] = {}
 
     def place(self, j: int) -> slice:
@@ -110,16 +128,38 @@ class BlockFeatures:
             self._kept[j] = self.factors.block_features(j)
         return self._kept[j]
 
+    def at_hand(self, j: int) -> Any:
+        """Features of block j as steps read them: a copy, once there is one."""
+        found = self.copies.found(j) if self.single else None
+        return self.block(j) if found is None else found
+
+    def bring(self, blocks: Index) -> None:
+        """Have blocks at hand that steps will read."""
+        if self.single:
+            self.copies.make([(int(j), self.block(int(j))) for j in blocks if 0 < self.ranks[j] <= WIDE])
+
     def adjoint(self, j: int, a: Array) -> Array:
         """``Z_j' a``."""
-        self.count(float(self.ranks[j]))
-        Z = self.block(j)
-        return self.root[j] * np.asarray(Z.T @ a.astype(Z.dtype, copy=False), dtype=float)
+        return self._adjoint(j, self.block(j), a)
 
     def forward(self, j: int, v: Array) -> Array:
         """``Z_j v``."""
+        return self._forward(j, self.block(j), v)
+
+    def pull(self, j: int, a: Array) -> Array:
+        """``Z_j' a``, for a step."""
+        return self._adjoint(j, self.at_hand(j), a)
+
+    def push(self, j: int, v: Array) -> Array:
+        """``Z_j v``, for a step."""
+        return self._forward(j, self.at_hand(j), v)
+
+    def _adjoint(self, j: int, Z: Any, a: Array) -> Array:
         self.count(float(self.ranks[j]))
-        Z = self.block(j)
+        return self.root[j] * np.asarray(Z.T @ a.astype(Z.dtype, copy=False), dtype=float)
+
+    def _forward(self, j: int, Z: Any, v: Array) -> Array:
+        self.count(float(self.ranks[j]))
         return np.asarray(Z @ (self.root[j] * v).astype(Z.dtype, copy=False), dtype=float)
 
     def adjoint_all(self, a: Array) -> Array:
@@ -127,58 +167,81 @@ class BlockFeatures:
         self.count(float(self.width))
         return np.asarray(self.root[self.block_of][:, None] * self.factors.adjoint(a))
 
-    def forward_of(self, w: Array, active: Index) -> Array:
-        """``sum_j Z_j w_j`` over some blocks."""
-        if active.size == self.m:
-            self.count(float(self.width))
-            return np.asarray(self.factors.forward(self.root[self.block_of][:, None] * w))
+    def forward_of(self, w: Array, active: Index, quick: bool = False) -> Array:
+        """``sum_j Z_j w_j`` over some blocks; ``quick`` as a step would."""
+        if quick and self.single:
+            return sum((self.push(int(j), w[self.place(j)]) for j in active), np.zeros((self.n, w.shape[1])))
+        w = self.root[self.block_of][:, None] * w
         f = np.zeros((self.n, w.shape[1]))
-        for j in active:
-            f += self.forward(int(j), w[self.place(j)])
+        for Z, place in self._stretches(active):
+            f += np.asarray(Z @ w[place].astype(Z.dtype, copy=False), dtype=float)
         return f
 
-    def adjoint_of(self, a: Array, active: Index) -> Array:
-        """``Z_j' a`` of some blocks, zeros elsewhere."""
-        if active.size == self.m:
-            return self.adjoint_all(a)
+    def adjoint_of(self, a: Array, active: Index, quick: bool = False) -> Array:
+        """``Z_j' a`` of some blocks, zeros elsewhere; ``quick`` as a step would."""
         out = np.zeros((self.width, a.shape[1]))
-        for j in active:
-            out[self.place(j)] = self.adjoint(int(j), a)
-        return out
+        if quick and self.single:
+            for j in active:
+                out[self.place(j)] = self.pull(int(j), a)
+            return out
+        for Z, place in self._stretches(active):
+            out[place] = Z.T @ a.astype(Z.dtype, copy=False)
+        return self.root[self.block_of][:, None] * out
+
+    def _stretches(self, active: Index) -> Iterator[tuple[Any, slice]]:
+        """Features of some blocks, neighbours in one piece, and their columns."""
+        for run in np.split(active, np.flatnonzero(np.diff(active) > 1) + 1):
+            if run.size:
+                place = slice(int(self.starts[run[0]]), int(self.starts[run[-1] + 1]))
+                self.count(float(place.stop - place.start))
+                yield self.factors.block_features(int(run[0]), int(run[-1]) + 1), place
 
     def norms(self, w: Array) -> Array:
         """Lengths of the blocks of a vector ``(R, k)``."""
         squares = np.append(np.einsum("ik,ik->i", w, w), 0.0)
         return np.sqrt(np.add.reduceat(squares, self.starts[:-1]) * (self.ranks > 0))
 
-    def model(self, j: int, h: Array, centred: bool, likeness: float) -> BlockModel:
-        """Curvature ``Z_j' diag(h) Z_j`` of block j, centred by the weights h where there is an intercept.
+    def means(self, j: int, h: Array) -> Array:
+        """Means of the features of block j, weighted by h."""
+        total = float(np.sum(h))
+        return self.pull(j, h[:, None]).ravel() / (total if total > 0.0 else 1.0)
+
+    def model(self, j: int, h: Array, means: Array, likeness: float) -> BlockModel:
+        """Curvature ``Z_j' diag(h) Z_j`` of block j around given means.
 
         One that was made in an earlier fit serves where its weights were as alike, but for a factor.
         """
-        noted = self.factors.notes.get(j)
-        if isinstance(noted, _Noted) and noted.centred == centred and noted.unlike(h) <= likeness:
+        noted, centred = self.factors.notes.get(j), bool(np.any(means))
+        if isinstance(noted, _Noted) and noted.serves(h, centred, self.single, likeness):
             return noted.model.times(float(np.sum(h)))
-        model = self._made(j, h, centred)
+        model = self._made(j, h, means)
         if model.total > 0.0:
-            self.factors.notes[j] = _Noted(h, centred, model.times(1.0))
+            self.factors.notes[j] = _Noted(h, centred, self.single, model.times(1.0))
         return model
 
-    def _made(self, j: int, h: Array, centred: bool) -> BlockModel:
+    def _made(self, j: int, h: Array, means: Array) -> BlockModel:
         check_time()
-        Z, root = self.block(j), float(self.root[j])
-        total = float(np.sum(h))
-        if centred and total > 0.0:
-            means = root * np.asarray(Z.T @ h, dtype=float).ravel() / total
-        else:
-            means = np.zeros(int(self.ranks[j]))
-        self.count(float(self.ranks[j]))
+        root, total = float(self.root[j]), float(np.sum(h))
         if self.ranks[j] > WIDE:
-            return self._wide_model(Z, root, h, means, total)
-        gram = root**2 * _weighted_gram(Z, h) - total * np.outer(means, means)
+            return self._wide_model(self.block(j), root, h, means, total)
+        self.bring(np.array([j]))
+        gram = root**2 * _weighted_gram(self.at_hand(j), h) - total * np.outer(means, means)
         # NumPy's asks LAPACK for room in a fraction of the time that SciPy takes to ask
         bend, Q = np.linalg.eigh(gram)
         return BlockModel(Q, np.maximum(bend, 0.0), None, means, total)
+
+    def gram(self, h: Array, columns: Index, centred: bool) -> Array:
+        """``Z' diag(h) Z`` of some columns of all blocks, centred by h where there is an intercept."""
+        self.count(float(columns.size))
+        whole = np.zeros((columns.size + 1, columns.size + 1))
+        for top in range(0, self.n, TALL):
+            check_time()
+            rows = np.arange(top, min(self.n, top + TALL))
+            whole += self.factors.gram(rows, h[rows], columns)
+        root, total = self.root[self.block_of][columns], float(whole[-1, -1])
+        sums = root * whole[-1, :-1]
+        gram = root[:, None] * whole[:-1, :-1] * root
+        return gram - np.outer(sums, sums) / total if centred and total > 0.0 else gram
 
     def _wide_model(self, Z: Any, root: float, h: Array, means: Array, total: float) -> BlockModel:
         """Leading directions by a randomised range finder; the next one bounds the rest."""

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from ..._numerics.deadline import check_time
 from ...problems import MKLProblem
+from ._charge import Charge
 from ._features import BlockFeatures, BlockModel
 from ._loss import LossModel
 
@@ -20,6 +21,8 @@ __all__ = ["Iterate", "Place"]
 #: a step that raised the objective is tried again in a stiffer model, so many times
 RETRIES = 8
 STIFFER = 3.0
+#: pull on a block of zero, over what holds it there, below which it is left alone until all blocks are looked at again
+FAR = 0.9
 #: relative rise of the objective that is put down to rounding
 ROUNDING = 1e-14
 #: relative change of the curvatures from which a block's model is made again: of a quadratic loss for next to any
@@ -52,16 +55,20 @@ class Iterate:
     """
 
     def __init__(self, problem: MKLProblem, features: BlockFeatures, loss: LossModel) -> None:
-        assert problem.norm.r is not None
         self.problem, self.features, self.loss = problem, features, loss
-        self.r = float(problem.norm.r)
         self.extra = float(problem.norm.l1_term or 0.0)
         k = loss.c.shape[1]
         self.w = np.zeros((features.width, k))
         self.t = np.zeros(problem.m)
         self.models: dict[int, BlockModel] = {}
+        self._means: dict[int, tuple[int, Array]] = {}
         self.h = np.zeros(problem.n)
         self.age = 0
+        self.hard = False  # whether conjugate gradients failed on Newton's system
+        self.singular = False  # whether its steps led nowhere, as where kernels are there twice
+        #: share of the largest curvature that every sample is then given, at least: a loss of lines has none where it
+        #: will soon be needed
+        self.caution = 0.03
         self.move(np.zeros((problem.n, k)))
         self.refresh()
 
@@ -102,42 +109,55 @@ class Iterate:
         found = self.models.get(j)
         if found is None or found.age < self.age:
             likeness = EXACTLY if self.loss.constant else STALE
-            found = self.features.model(j, self.h, self.problem.fit_intercept, likeness)
+            found = self.features.model(j, self.h, self._means_of(j), likeness)
             found.age = self.age
             self.models[j] = found
         return found
 
+    def _means_of(self, j: int) -> Array:
+        """Return how the intercept follows block j; its model comes with them, but they are a fraction of its price."""
+        age, means = self._means.get(j, (-1, None))
+        if means is None or age < self.age:
+            width = int(self.features.ranks[j])
+            means = self.features.means(j, self.h) if self.problem.fit_intercept else np.zeros(width)
+            self._means[j] = self.age, means
+        return means
+
     # ---- moves -----------------------------------------------------------------------------------------------
 
-    def epoch(self, blocks: Index) -> None:
-        """One exact step on each of the blocks."""
+    def epoch(self, blocks: Index) -> Index:
+        """One exact step on each of the blocks; return those that are worth another one soon."""
+        near = []
         for j in blocks:
             check_time()
-            self._step(int(j))
+            near.append(self._step(int(j)))
+        return blocks[np.array(near, dtype=bool)]
 
-    def _step(self, j: int) -> None:
-        features, model = self.features, self.model(j)
-        place = features.place(j)
+    def _step(self, j: int) -> bool:
+        """Return whether the block is, or may soon be, other than zero."""
+        features, place = self.features, self.features.place(j)
         w = self.w[place]
-        pull = features.adjoint(j, self.beta)
         pressed = np.sum(self.beta, axis=0)
-        pull -= np.outer(model.means, pressed)
-        powers = self.t**self.r
-        powers[j] = 0.0
-        others = float(np.sum(powers))
+        pull = features.pull(j, self.beta) - np.outer(self._means_of(j), pressed)
+        charge = Charge(self.problem.norm, self.t, j)
+        if self.t[j] == 0.0:
+            room, length = charge.held, float(np.linalg.norm(pull))
+            if length <= room:  # zero is the exact step, whatever the curvature
+                return length > FAR * room
+        model = self.model(j)
         free = self.problem.fit_intercept and model.total > 0.0
         before = self.objective
         for _ in range(RETRIES):
-            v = _best_block(model, w, pull, others, self.r, self.extra)
+            v = _best_block(model, w, pull, charge)
             if v is None and self.t[j] == 0.0:
-                return
+                return True
             along = (0.0 if v is None else v) - w
             shift = (
                 pressed / (model.stiffness * model.total) - model.means @ along
                 if free
                 else np.zeros_like(pressed)
             )
-            f = self.f + features.forward(j, along) + shift
+            f = self.f + features.push(j, along) + shift
             charged, beta = self.loss.evaluate(f)
             t = self.t.copy()
             t[j] = 0.0 if v is None else float(np.sqrt(np.sum(v**2)))
@@ -145,8 +165,9 @@ class Iterate:
                 self.w[place] = w + along
                 self.t, self.f, self.b, self.charged, self.beta = t, f, self.b + shift, charged, beta
                 model.stiffness = max(1.0, model.stiffness / STIFFER)
-                return
+                return True
             model.stiffness = min(STIFFER * model.stiffness, 1e12)
+        return True
 
     def rescale(self) -> None:
         """Newton's method on a common factor of all blocks and the intercept together."""
@@ -181,12 +202,8 @@ class Iterate:
         return True
 
 
-def _best_block(
-    model: BlockModel, w: Array, pull: Array, others: float, r: float, extra: float
-) -> Array | None:
+def _best_block(model: BlockModel, w: Array, pull: Array, charge: Charge) -> Array | None:
     """Block that minimises regulariser and model; None for zero."""
-    from ..._numerics.block_steps import block_length, block_pull
-
     bend = model.stiffness * model.bend
     inner = model.Q.T @ w
     q = bend[:, None] * inner + model.Q.T @ pull
@@ -197,10 +214,10 @@ def _best_block(
         off = rest * w + pull
         off -= model.Q @ (model.Q.T @ off)
         squares, bend = np.append(squares, np.sum(off**2)), np.append(bend, rest)
-    t = float(block_length(squares, bend, others, r, extra))
+    t = charge.length(squares, bend)
     if t == 0.0:
         return None
-    share = t / (bend * t + block_pull(t, others, r) + extra)
+    share = t / (bend * t + charge.pull(t))
     if off is None:
         return np.asarray(model.Q @ (share[:, None] * q))
     return np.asarray(model.Q @ (share[:-1, None] * q) + share[-1] * off)

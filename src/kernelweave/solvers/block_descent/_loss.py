@@ -62,20 +62,24 @@ class LossModel:
             # Gershgorin: diag(p) - pp' is at most 2 p (1 - p), and never more than 1/2
             return np.asarray(self.c[:, 0] * np.minimum(np.max(2.0 * p * (1.0 - p), axis=1), 0.5))
         # a piecewise quadratic loss is a line at most samples, perhaps at all: steps would have no measure
-        return np.max(np.maximum(self._diagonal(f), LEAST * self.steepest), axis=1)
+        return np.max(self.curvature(f, LEAST), axis=1)
 
-    def _diagonal(self, f: Array) -> Array:
+    def curvature(self, f: Array, least: float = 0.0) -> Array:
+        """``c l''(f)`` of every sample and column, at least a share of the largest, where there is no softmax."""
         from ..._numerics.block_steps import loss_curvature
 
         h = np.empty_like(f)
         loss_curvature(f, self.c, *self.derivative, h)
-        return h
+        return np.maximum(h, least * self.steepest) if least > 0.0 else h
 
-    def hessian(self, f: Array) -> Callable[[Array], Array]:
-        """Return the map of directions ``(n, k)`` to ``H x``, the intercept moving along as is best."""
+    def hessian(self, f: Array, least: float = 0.0) -> Callable[[Array], Array]:
+        """Return the map of directions ``(n, k)`` to ``H x``, the intercept moving along as is best.
+
+        No curvature is below a share of the largest (but for a softmax, which has none that is zero).
+        """
         if self.softmax:
             return self._softmax_hessian(f)
-        h = self._diagonal(f)
+        h = self.curvature(f, least)
         total = np.sum(h, axis=0)
         shifted = self.problem.fit_intercept & (total > 0)
 

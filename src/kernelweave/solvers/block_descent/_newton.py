@@ -3,10 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from contextlib import suppress
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 
 from ..._numerics.deadline import check_time
 from ._iterate import Iterate, Place
@@ -14,48 +17,77 @@ from ._iterate import Iterate, Place
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
 
+#: features up to which Newton's system is factorised where conjugate gradients did not solve it, and what is added to
+#: its diagonal, over the mean: kernels that are there twice make it singular
+LARGEST, TINY = 2000, 1e-12
+#: steps along a direction, each half as long
+LINE = 10
+
 __all__ = ["Exchange", "exchanges", "newton_step"]
 
 
 @dataclass
 class _System:
-    """``(Z'HZ + regulariser) v = -g`` on the active blocks, with a preconditioner of one block at a time."""
+    """``(Z'HZ + regulariser) v = -g`` on the active blocks, with a preconditioner of one block at a time.
+
+    The regulariser turns a block by its ridge, and changes lengths by the matrix ``bend``, both of the norm.
+    """
 
     at: Iterate
     active: Index
-    bend: Callable[[Array], Array]
+    hessian: Callable[[Array], Array]
     ridge: Array  # of every block: factor of the identity
-    along: Array  # of every block: factor of uu'
-    joint: float  # factor of aa', a as below
     u: Array  # directions of the blocks
-    a: Array
+    bend: Array | None = (
+        None  # (active, active): second derivatives in the lengths, less the ridge; None for zero
+    )
+    least: float = 0.0  # share of the largest curvature of the loss that every sample has at least
+    quick: bool = False  # whether products may be as rough as those of steps
+    whole: tuple[Index, Any] | None = None  # columns of the active blocks, and the factorised system
 
     def product(self, v: Array) -> tuple[Array, Array, Array]:
         """Return the system's product with v, ``Zv`` and ``HZv``."""
         features = self.at.features
-        moved = features.forward_of(v, self.active)
-        bent = self.bend(moved)
-        out = features.adjoint_of(bent, self.active) + self.regulariser(v)
+        moved = features.forward_of(v, self.active, self.quick)
+        bent = self.hessian(moved)
+        out = features.adjoint_of(bent, self.active, self.quick) + self.regulariser(v)
         return out, moved, bent
 
     def regulariser(self, v: Array) -> Array:
         spread = self.at.features.block_of
         out = self.ridge[spread][:, None] * v
-        if np.any(self.along):
-            inner = _block_sums(self.at, self.u * v)
-            out += (self.along * inner)[spread][:, None] * self.u
-        if self.joint:
-            out += self.joint * float(np.sum(self.a * v)) * self.a
+        if self.bend is not None:
+            along = np.zeros_like(self.ridge)
+            along[self.active] = self.bend @ _block_sums(self.at, self.u * v)[self.active]
+            out += along[spread][:, None] * self.u
         return out
+
+    def factorise(self) -> None:
+        """Have the whole system for a preconditioner, where blocks alone say too little of it and it is small."""
+        at = self.at
+        columns = np.flatnonzero(np.isin(at.features.block_of, self.active))
+        if not at.hard or columns.size > LARGEST or at.f.shape[1] > 1:
+            return
+        A = at.features.gram(at.loss.curvature(at.f, self.least)[:, 0], columns, at.problem.fit_intercept)
+        blocks = at.features.block_of[columns]
+        A[np.diag_indices_from(A)] += self.ridge[blocks]
+        if self.bend is not None:
+            inside = np.searchsorted(self.active, blocks)
+            A += self.u[columns] * self.bend[np.ix_(inside, inside)] * self.u[columns].T
+        A[np.diag_indices_from(A)] += TINY * float(np.trace(A)) / columns.size
+        with suppress(np.linalg.LinAlgError):
+            self.whole = columns, cho_factor(A, lower=True, overwrite_a=True, check_finite=False)
 
     def precondition(self, x: Array) -> Array:
         out = np.zeros_like(x)
-        for j in self.active:
+        if self.whole is not None:
+            columns, factor = self.whole
+            out[columns] = cho_solve(factor, x[columns], check_finite=False)
+            return out
+        for number, j in enumerate(self.active):
             place = self.at.features.place(j)
-            model = self.at.model(int(j))
-            # the block's own part of what joins the blocks belongs to its diagonal
-            own = self.along[j] + self.joint * float(np.sum(self.a[place] ** 2))
-            out[place] = model.solve(x[place], self.ridge[j], self.u[place], own)
+            own = 0.0 if self.bend is None else float(self.bend[number, number])
+            out[place] = self.at.model(int(j)).solve(x[place], self.ridge[j], self.u[place], own)
         return out
 
 
@@ -85,43 +117,58 @@ def _iterations(system: _System, residual: Array, most: int) -> Iterator[tuple[A
         p = z + size / before * p
 
 
-def newton_step(at: Iterate, most: int = 20, share: float = 0.1) -> bool:
+def newton_step(at: Iterate, near: bool = True, most: int = 20, share: float = 0.1) -> bool:
     """Take one Newton step among the blocks that are not zero, as long as it lowers the objective.
 
-    With ``s = |t|_r`` and ``a_j = t_j^(r-2) w_j`` the regulariser has the gradient ``s^(2-r) a`` and the Hessian
-    ``(2-r) s^(2-2r) aa' + s^(2-r) t_j^(r-2) (I - (2-r) u_j u_j')``; an l1 term adds ``alpha u_j`` to the one and
-    ``alpha (I - u_j u_j') / t_j`` to the other.
+    At lengths t, directions u and weights ``d = weights_of_blocks(t)`` the regulariser has the gradient ``w_j / d_j``
+    and the Hessian ``(I - u_j u_j') / d_j``, and between blocks ``u_j M_jl u_l'`` with M the norm's own on lengths.
+    Where conjugate gradients failed before, the system is factorised if it is small; and unless the end is ``near``, a
+    bound of the regulariser takes its place, ``1/2 sum_j |w_j|^2 / d_j``, which has no direction without curvature.
     """
     active = at.active
     if active.size == 0:
         return False
-    r, t = at.r, at.t
-    size = float(np.sum(t[active] ** r)) ** (1.0 / r)
+    norm, t = at.problem.norm, at.t
+    d = norm.weights_of_blocks(t)
     ridge = np.zeros_like(t)
-    ridge[active] = size ** (2.0 - r) * t[active] ** (r - 2.0)
-    turning = np.zeros_like(t)
-    turning[active] = at.extra / t[active]
-    factor = np.zeros_like(t)
-    factor[active] = t[active] ** (r - 2.0)
-    spread = at.features.block_of
-    a = factor[spread][:, None] * at.w
-    system = _System(
-        at, active, at.loss.hessian(at.f), ridge + turning, -(2.0 - r) * ridge - turning,
-        (2.0 - r) * size ** (2.0 - 2.0 * r), at.directions, a,
-    )  # fmt: skip
-    gradient = at.features.adjoint_of(at.beta, active) - size ** (2.0 - r) * a - at.extra * at.directions
+    ridge[active] = 1.0 / d[active]
+    bend, near = None, (near and not at.singular) or not at.hard
+    if near:
+        bend = norm.restricted(active).block_hessian(t[active]) - np.diag(ridge[active])
+    u, spread = at.directions, at.features.block_of
+    least = at.caution if at.hard else 0.0
+    system = _System(at, active, at.loss.hessian(at.f, least), ridge, u, bend, least, quick=not at.hard)
+    system.factorise()
+    gradient = at.features.adjoint_of(at.beta, active) - ridge[spread][:, None] * at.w
     goal = share * float(np.sqrt(np.sum(gradient**2)))
     v, moved = None, None
     for v, residual, moved, _ in _iterations(system, gradient, most):  # noqa: B007
         if float(np.sqrt(np.sum(residual**2))) <= goal:
             break
+    else:
+        at.hard = True
     if v is None or moved is None:
         return False
-    for _ in range(6):
-        if at.try_place(Place(at.w + v, at.b, at.f + moved)):
-            return True
-        v, moved = 0.3 * v, 0.3 * moved
-    return False
+    step = _go_along(at, v, moved)
+    if at.hard and near and step < 0.25:
+        at.singular = True
+    elif step == 1.0:
+        at.caution *= 0.25
+    elif step < 0.5:
+        at.caution = min(2.0 * at.caution, 1.0)
+    return step > 0.0
+
+
+def _go_along(at: Iterate, v: Array, moved: Array) -> float:
+    """Go along a direction as far as shorter and shorter steps lower the objective more and more; return how far."""
+    start, best = Place(at.w, at.b, at.f), 0.0
+    for shorter in range(LINE):
+        step = 0.5**shorter
+        if at.try_place(Place(start.w + step * v, start.b, start.f + step * moved)):
+            best = step
+        elif best > 0.0:
+            break
+    return best
 
 
 @dataclass
@@ -158,8 +205,8 @@ def exchanges(at: Iterate, beta: Array, image: Array, weights: Array, most: int)
     active = np.flatnonzero(weights)
     ridge = np.zeros_like(weights)
     ridge[active] = 1.0 / weights[active]
-    nothing = np.zeros_like(weights)
-    system = _System(at, active, at.loss.hessian(at.f), ridge, nothing, 0.0, at.directions, np.zeros((0, 0)))
+    system = _System(at, active, at.loss.hessian(at.f), ridge, at.directions)
+    system.factorise()
     spread = at.features.block_of
     image = np.where((weights > 0)[spread][:, None], image, 0.0)
     residual = image - ridge[spread][:, None] * at.w

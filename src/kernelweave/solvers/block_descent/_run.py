@@ -9,7 +9,8 @@ from numpy.typing import NDArray
 
 from ...problems import MKLProblem, Point, relative_gap
 from ._acceleration import Anderson
-from ._bounds import Bounds, DualPoint, directions, dual_point, polished
+from ._bounds import Bounds, DualPoint, directions, dual_point, polished, promise
+from ._charge import held_at_zero
 from ._features import BlockFeatures
 from ._iterate import Iterate
 from ._loss import LossModel
@@ -22,8 +23,12 @@ __all__ = ["Run"]
 
 #: blocks that join the active ones, at least, and of all of them; and at most for every one of them
 JOINING, SHARE, GROWTH = 10, 0.04, 4
+#: length of a block's image, over what holds it at zero, from which it will hardly stay zero
+LIKELY = 1.2
 #: a gap that fell by less than this with the same active blocks calls for a Newton step
 SLOW = 0.7
+#: Newton steps in a row, and the gap below which they are those of the norm itself
+SEVERAL, CLOSE = 10, 0.01
 #: share of the tolerance that epochs to come have to win for another one to follow at once; while blocks wait to join,
 #: share of the gap
 WON, ROUGHLY = 0.05, 0.02
@@ -32,9 +37,11 @@ ALLOWED, NEAR = 0.97, 0.9
 #: factor of what is aimed at where shared coefficients lost too much, and the least of it
 SHARPER, FINEST = 0.1, 1e-13
 #: relative gap above which no dual point is polished
-ROUGH = 0.1
+ROUGH = 0.02
 #: active blocks beyond which a system of their number is not solved
 MOST_POLISHED = 600
+#: least relative gap that steps in single precision can be trusted to reach
+SINGLE = 1e-5
 #: decision values are computed again with every so many looks
 AFRESH = 5
 #: iterations of an exchange for shared coefficients; what is not good enough after the last will be, once the
@@ -62,26 +69,34 @@ class Run:
     #: relative gap that the coordinates are to reach: smaller than asked for where shared coefficients lose too much
     aim: float = field(init=False)
     looks: int = 0
+    #: whether all blocks that should have joined the last working set found room in it
+    complete: bool = False
     settled: bool = False
     finished: bool = False
 
     def __post_init__(self) -> None:
         self.aim = self.tol
-        features = BlockFeatures(self.problem)
+        features = BlockFeatures(self.problem, single=self.tol >= SINGLE)
         self.at = Iterate(self.problem, features, LossModel(self.problem))
         self.anderson = Anderson(self.memory)
 
     def begin(self, start: Point | None) -> Run:
         """Nothing, or the function of coefficients and weights that were found before."""
         at = self.at
-        if start is not None:
-            beta = start.beta.reshape(at.f.shape)
-            d = self.problem.norm.scaled(start.weights)[at.features.block_of]
-            at.w = d[:, None] * at.features.adjoint_all(beta)
-            at.t = at.features.norms(at.w)
-            at.recompute()
-            at.rescale()
-            at.refresh()
+        if start is None:
+            self._look()
+            return self
+        beta = start.beta.reshape(at.f.shape)
+        d = self.problem.norm.scaled(start.weights)[at.features.block_of]
+        return self.begin_at(d[:, None] * at.features.adjoint_all(beta))
+
+    def begin_at(self, w: Array) -> Run:
+        """Begin with coordinates that were found before."""
+        at = self.at
+        at.w, at.t = w.copy(), at.features.norms(w)
+        at.recompute()
+        at.rescale()
+        at.refresh()
         self._look()
         return self
 
@@ -90,48 +105,64 @@ class Run:
     def round(self) -> Run:
         """Epochs on a working set, and a look at all blocks; a Newton step where epochs do too little."""
         at, before, active = self.at, self.bounds.gap, self.at.active
-        working, complete = self._working_set()
+        working = self._working_set()
         if working.size == 0:
             self.finished = True
             return self
-        self._go_down(working, complete)
+        self._go_down(working)
         at.rescale()
         self._look()
         self.settled = np.setxor1d(active, at.active).size <= 0.1 * active.size
-        if self.settled and self.bounds.gap > max(SLOW * before, self.aim) and newton_step(at):
+        if self.settled and self.bounds.gap > max(SLOW * before, self.aim) and self._newton_steps():
             self._look()
         return self
 
-    def _go_down(self, working: Index, complete: bool) -> None:
-        """Epochs on the working set, until they win too little; ``complete`` where no block waits to join it."""
+    def _newton_steps(self) -> bool:
+        """Take a Newton step; several in a row where they are what brings the objective down."""
+        at, moved = self.at, False
+        for _ in range(SEVERAL):
+            value = at.objective
+            if not newton_step(at, self.bounds.gap < CLOSE):
+                break
+            moved = True
+            if not at.hard or value - at.objective < WON * self.aim * abs(value):
+                break
+        return moved
+
+    def _go_down(self, working: Index) -> None:
+        """Epochs on the working set, until they win too little."""
         at, won = self.at, 0.0
         # an epoch costs as much as there are blocks at work, a look as much as there are blocks
-        roughly = 0.0 if complete else ROUGHLY * working.size / self.problem.m * min(self.bounds.gap, 1.0)
+        roughly = (
+            0.0 if self.complete else ROUGHLY * working.size / self.problem.m * min(self.bounds.gap, 1.0)
+        )
         enough = max(WON * self.aim, roughly)
         for _ in range(self.epochs):
             value, before = at.objective, won
-            at.epoch(working)
+            near = at.epoch(working)
+            if self.bounds.gap < 1.0:  # without a lower bound to speak of, what is far off may come back
+                working = near
             self.anderson.push(at)
             won = value - at.objective
             if _to_come(won, before) <= enough * abs(at.objective):
                 break
 
-    def _working_set(self) -> tuple[Index, bool]:
-        """Active blocks, and those with the longest images beyond what the norm allows a block of zero.
-
-        And whether all of them found room.
-        """
+    def _working_set(self) -> Index:
+        """Active blocks, and those with the longest images beyond what the norm allows a block of zero."""
         at, lengths = self.at, np.sqrt(self.here.quad)
-        if self.problem.norm.simplex:
-            # as long as the gap is wide, blocks that are a little too short may still be wanted
-            border = 0.999 - min(self.bounds.gap, 0.1)
-            others = np.flatnonzero((at.t == 0.0) & (lengths > border * float(np.sum(at.t))))
-        else:
-            others = np.flatnonzero((at.t == 0.0) & (lengths > at.extra))
+        zero = np.flatnonzero(at.t == 0.0)
+        held = held_at_zero(self.problem.norm, at.t, zero)
+        # as long as the gap is wide, blocks that are a little too short may still be wanted
+        border = 0.999 - min(self.bounds.gap, 0.1) if self.problem.norm.simplex else 1.0
+        wanted = lengths[zero] > border * held
+        others = zero[wanted]
         least = max(JOINING, int(SHARE * self.problem.m))
         most = max(least, GROWTH * at.active.size) if self.problem.norm.simplex else others.size
-        joining = others[np.argsort(-lengths[others], kind="stable")[:most]]
-        return np.concatenate([at.active, joining]), joining.size == others.size
+        first = np.argsort(-lengths[others], kind="stable")[:most]
+        joining = others[first]
+        at.features.bring(joining[lengths[joining] > LIKELY * held[wanted][first]])
+        self.complete = joining.size == others.size
+        return np.concatenate([at.active, joining])
 
     # ---- looking ---------------------------------------------------------------------------------------------
 
@@ -142,20 +173,31 @@ class Run:
         if self.looks % AFRESH == 0:
             at.recompute()
         at.refresh()
-        here = dual_point(at, at.beta)
-        if self._worth_polishing(here):
-            V = directions(at)
-            at.move(V @ at.t[at.active])
-            here = polished(at, here, V, self.tol)
+        here = self._dual_point()
         kept = here if self.looks == 1 or here.value >= self.bounds.lower.value else self.bounds.lower
         self.here, self.bounds = here, Bounds(at.objective, kept, problem.tiny)
         self.shared = self._shared(here)
 
-    def _worth_polishing(self, here: DualPoint) -> bool:
-        """Whether the norm's dual has corners, and the bounds are near enough for first-order corrections."""
-        active = self.at.active.size
-        gap = relative_gap(self.at.objective, here.value, self.problem.tiny)
-        return self.problem.norm.simplex and 1 < active <= MOST_POLISHED and ROUGH > gap > 0.1 * self.aim
+    def _dual_point(self) -> DualPoint:
+        """Return a dual point from where we are: a polished one where the bounds are near enough for that."""
+        at = self.at
+        if not (self.problem.norm.simplex and 1 < at.active.size <= MOST_POLISHED):
+            return dual_point(at, at.beta)
+        # the polish asks for the active blocks alone; where it is likely to follow, the others can wait for it
+        waits = self.complete and at.active.size <= 0.5 * self.problem.m
+        plain = promise(at) if waits else dual_point(at, at.beta)
+        gap = self._gap(plain.value)
+        if ROUGH > gap > 0.1 * self.aim:
+            V = directions(at)
+            if not at.features.single:
+                at.move(V @ at.t[at.active])
+            here = polished(at, plain, V, self.tol)
+            if here.value >= plain.value or (waits and self._gap(here.value) < 1.5 * gap):
+                return here
+        return dual_point(at, at.beta) if waits else plain
+
+    def _gap(self, lower: float) -> float:
+        return relative_gap(self.at.objective, lower, self.problem.tiny)
 
     def _shared(self, here: DualPoint) -> Point:
         at, problem = self.at, self.problem
@@ -181,8 +223,17 @@ class Run:
             if least <= self.bounds.lower.value + room:
                 break
         else:
-            self.aim = max(SHARPER * self.aim, FINEST)
+            self.at.hard = True
+            self._aim_at(SHARPER * self.aim)
         return self._point(here.beta, here.image, weights) if best is None else best
+
+    def _aim_at(self, gap: float) -> None:
+        """Ask the coordinates for a smaller gap, in double precision where single would not do."""
+        self.aim = max(gap, FINEST)
+        if self.at.features.single and self.aim < SINGLE:
+            self.at.features.single = False
+            self.at.models.clear()
+            self.at.recompute()
 
     def _point(self, beta: Array, image: Array, weights: Array) -> Point:
         at, shape = self.at, self.problem.y.shape

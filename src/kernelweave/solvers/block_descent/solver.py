@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+import numpy as np
+from numpy.typing import NDArray
+
 from ...problems import MKLProblem, Point
 from .._base import Solver
 from ._run import Run
+
+Array = NDArray[np.float64]
 
 __all__ = ["BlockDescent"]
 
 
 class BlockDescent(Solver, registered_as="block_descent"):
-    """Minimise ``1/2 |w|_{2,r}^2 + sum c l(y, Z w + b)`` over the features of one kernel at a time, exactly.
+    """Minimise ``1/2 Omega(|w_1|, |w_2|, ...)^2 + sum c l(y, Z w + b)`` over one kernel's features at a time, exactly.
 
-    The norm may be elastic, ``+ alpha sum_j |w_j|``.
+    Omega is l1, lp, an elastic norm or net, or a norm of groups that does not choose groups by an l1 norm.
 
     Kernels without explicit features are factorised once (m eigendecompositions).
 
@@ -33,8 +38,10 @@ class BlockDescent(Solver, registered_as="block_descent"):
         self.epochs = epochs
         self.memory = memory
 
-    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> Run:
-        return Run(problem, tol, self.epochs, self.memory).begin(start)
+    def init(self, problem: MKLProblem, start: Point | None, tol: float, at: Array | None = None) -> Run:
+        """Return the first state; ``at`` are coordinates ``(R, k)`` to begin with, where they are known."""
+        run = Run(problem, tol, self.epochs, self.memory)
+        return run.begin(start) if at is None else run.begin_at(at)
 
     def step(self, problem: MKLProblem, state: Run) -> Run:
         return state.round()
