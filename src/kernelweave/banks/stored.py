@@ -23,6 +23,8 @@ __all__ = ["stored_bank"]
 
 #: entries of a block that is computed at once: it stays in the second-level cache
 CACHED_ENTRIES = 100_000
+#: the same of distances on many columns, whose matrix product wants blocks that are not too flat
+PRODUCT_ENTRIES = 400_000
 #: blocks from which building is divided among threads
 MANY_BLOCKS = 64
 #: columns up to which differences are quicker than a matrix product
@@ -31,7 +33,7 @@ FEW_COLUMNS = 16
 MOST_PARTS = 64
 
 
-def _row_blocks(n: int, kernel: Kernel) -> Iterator[tuple[int, int]]:
+def _row_blocks(n: int, kernel: Kernel, entries: int = CACHED_ENTRIES) -> Iterator[tuple[int, int]]:
     """Row ranges whose part left of the diagonal is computed at once: small enough for the second-level cache.
 
     A user's function is asked for the whole matrix, which it computes in halves itself.
@@ -41,7 +43,7 @@ def _row_blocks(n: int, kernel: Kernel) -> Iterator[tuple[int, int]]:
         return
     top = 0
     while top < n:
-        height = int((np.sqrt(top**2 + 4.0 * CACHED_ENTRIES) - top) / 2.0)  # height * (top + height) entries
+        height = int((np.sqrt(top**2 + 4.0 * entries) - top) / 2.0)  # height * (top + height) entries
         bottom = min(n, top + max(height, 1))
         yield top, bottom
         top = bottom
@@ -122,12 +124,14 @@ def stored_bank(
     """Learn the normalisation and store a triangle for every chain."""
     from .._numerics.passes import pack_rows
 
-    offsets = packed_offsets(n)
     if dtype == np.float32 and not _fits_single(kernels, chains, samples):
         dtype = np.dtype(np.float64)
-    store = np.empty((len(chains), n * (n + 1) // 2), dtype=dtype)
     heads = [kernels[chain.kernels[0]] for chain in chains]
     powers = normaliser.keeps_powers()
+    # the only kernel there is needs no mixing, but a whole matrix instead of a triangle and a mixed kernel
+    square = len(chains) == 1 and len(chains[0].kernels) == 1 and dtype == np.float64
+    offsets = n * np.arange(n) if square else packed_offsets(n)
+    store = np.empty((len(chains), n * n if square else n * (n + 1) // 2), dtype=dtype)
     # a single-precision power squared many times loses digits: keep the distances instead
     kept = dtype == np.float32 and powers
     rate = np.array([head.exponent if kept and head.decay else 0.0 for head in heads])
@@ -154,22 +158,34 @@ def stored_bank(
         for j in () if plain else held:
             normaliser.learn(j, kernels[j].of_base(diagonal))
         base_of = _base_of(first, samples, n, diagonal, points)
-        blocks += [_Block(first, views, base_of, *rows) for rows in _row_blocks(n, first)]
+        entries = CACHED_ENTRIES if points is None else PRODUCT_ENTRIES
+        blocks += [_Block(first, views, base_of, *rows) for rows in _row_blocks(n, first, entries)]
     if ones:
         normaliser.learn_traces(np.array(ones), np.ones(len(ones)))
 
     def fill(block: _Block) -> None:
         base = block.base(block.top, block.bottom)
         for v in block.views:
-            entries = base if rate[v] > 0 else heads[v].of_base(base)
+            last = base if v == block.views[-1] else None  # the last may overwrite what all of them come from
+            entries = base if rate[v] > 0 else heads[v].of_base(base, out=last)
             pack_rows(entries, block.top, offsets, store[v])
 
     families.fill(store, offsets, threads)
     _fill_all(fill, blocks, threads)
+    if square:
+        _mirror(store.reshape(n, n), threads)
     local, order = _in_own_order(chains)
     # where matrices are stored normalised, the scale is in them already
     scale = normaliser.scale[order] if powers else None
-    return PowerBank(store, offsets, local, scale, rate, threads)
+    return PowerBank(store, offsets, local, scale, rate, threads, square)
+
+
+def _mirror(matrix: Array, threads: int) -> None:
+    """Copy the lower triangle onto the upper one."""
+    from .._numerics.passes import mirror
+
+    cuts = triangle_cuts(len(matrix), MOST_PARTS)
+    in_threads(lambda at: mirror(matrix, np.array(cuts[at : at + 2])), range(len(cuts) - 2, -1, -1), threads)
 
 
 def _views_of_bases(kernels: list[Kernel], chains: list[Chain]) -> list[tuple[Kernel, list[int]]]:
