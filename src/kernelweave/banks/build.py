@@ -144,7 +144,10 @@ def check_kernels(kernels: list[Kernel], samples: Any) -> None:
 def _rank(kernel: Kernel, samples: Any) -> int | None:
     columns = kernel.columns
     shape: tuple[int, ...] = getattr(samples, "shape", ())
-    width = len(np.atleast_1d(columns)) if columns is not None else (shape[1] if len(shape) == 2 else 1)
+    if isinstance(columns, tuple):
+        width = len(columns)
+    else:
+        width = np.size(columns) if columns is not None else (shape[1] if len(shape) == 2 else 1)
     return kernel.rank(int(width))
 
 
