@@ -11,6 +11,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._numerics.deadline import check_time
 from .._numerics.threads import in_threads
 from ..kernels import Kernel
 from ._base import Array, Index
@@ -117,6 +118,7 @@ class NarrowFamilies:
         out = np.zeros((rows.size, chosen.kernels.size, coef.shape[0]))
 
         def run(part: slice) -> None:
+            check_time()
             decay_products(
                 new[part], table, chosen.columns, chosen.rates, chosen.squarings, chosen.starts, LEAST[self.dtype],
                 coef, np.empty(WIDTH), np.empty(WIDTH, dtype=self.dtype), out[part],
@@ -141,6 +143,7 @@ class NarrowFamilies:
         new = np.ascontiguousarray(chosen.table[:, rows].T)
 
         def run(part: slice) -> None:
+            check_time()
             width = part.stop if among else cols.size
             out[part, :width] += self._mixed(
                 chosen, weights, new[part], np.ascontiguousarray(table[:, :width])
