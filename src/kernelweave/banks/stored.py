@@ -33,11 +33,12 @@ FEW_COLUMNS = 16
 MOST_PARTS = 64
 
 
-def _row_blocks(n: int, kernel: Kernel, entries: int = CACHED_ENTRIES) -> Iterator[tuple[int, int]]:
+def _row_blocks(n: int, kernel: Kernel, by_products: bool) -> Iterator[tuple[int, int]]:
     """Row ranges whose part left of the diagonal is computed at once: small enough for the second-level cache.
 
     A user's function is asked for the whole matrix, which it computes in halves itself.
     """
+    entries = PRODUCT_ENTRIES if by_products else CACHED_ENTRIES
     if not kernel.sure or n * n <= CACHED_ENTRIES:
         yield 0, n
         return
@@ -124,22 +125,17 @@ def stored_bank(
     """Learn the normalisation and store a triangle for every chain."""
     from .._numerics.passes import pack_rows
 
-    if dtype == np.float32 and not _fits_single(kernels, chains, samples):
-        dtype = np.dtype(np.float64)
+    single = dtype == np.float32 and _fits_single(kernels, chains, samples)
     heads = [kernels[chain.kernels[0]] for chain in chains]
     powers = normaliser.keeps_powers()
-    # the only kernel there is needs no mixing, but a whole matrix instead of a triangle and a mixed kernel
-    square = len(chains) == 1 and len(chains[0].kernels) == 1 and dtype == np.float64
-    offsets = n * np.arange(n) if square else packed_offsets(n)
-    store = np.empty((len(chains), n * n if square else n * (n + 1) // 2), dtype=dtype)
+    store, offsets, square = _room_for(chains, n, single)
     # a single-precision power squared many times loses digits: keep the distances instead
-    kept = dtype == np.float32 and powers
-    rate = np.array([head.exponent if kept and head.decay else 0.0 for head in heads])
+    rate = np.array([head.exponent if single and powers and head.decay else 0.0 for head in heads])
     families, blocks = _Families([], [], []), []
     ones: list[int] = []
     for first, views in _views_of_bases(kernels, chains):
         points = first.points(samples) if powers and first.decay else None
-        if points is not None and dtype == np.float64 and 0 < points.shape[1] <= FEW_COLUMNS:
+        if points is not None and not single and 0 < points.shape[1] <= FEW_COLUMNS:
             families.points.append(points)
             families.views.append(views)
             families.rates.append([heads[v].exponent for v in views])
@@ -158,8 +154,7 @@ def stored_bank(
         for j in () if plain else held:
             normaliser.learn(j, kernels[j].of_base(diagonal))
         base_of = _base_of(first, samples, n, diagonal, points)
-        entries = CACHED_ENTRIES if points is None else PRODUCT_ENTRIES
-        blocks += [_Block(first, views, base_of, *rows) for rows in _row_blocks(n, first, entries)]
+        blocks += [_Block(first, views, base_of, *rows) for rows in _row_blocks(n, first, points is not None)]
     if ones:
         normaliser.learn_traces(np.array(ones), np.ones(len(ones)))
 
@@ -178,6 +173,17 @@ def stored_bank(
     # where matrices are stored normalised, the scale is in them already
     scale = normaliser.scale[order] if powers else None
     return PowerBank(store, offsets, local, scale, rate, threads, square)
+
+
+def _room_for(chains: list[Chain], n: int, single: bool) -> tuple[np.ndarray, Index, bool]:
+    """Triangles to be filled, where their rows start, and whether there is but one, and room for its other half.
+
+    The only kernel there is needs no mixing, but a whole matrix instead of a triangle and a mixed kernel.
+    """
+    if len(chains) == 1 and len(chains[0].kernels) == 1 and not single:
+        return np.empty((1, n * n)), n * np.arange(n), True
+    dtype = np.float32 if single else np.float64
+    return np.empty((len(chains), n * (n + 1) // 2), dtype=dtype), packed_offsets(n), False
 
 
 def _mirror(matrix: Array, threads: int) -> None:
