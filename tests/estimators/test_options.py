@@ -413,6 +413,23 @@ def test_single_precision(binary, dtype, spec):
     assert double.certificate_.dual <= single.certificate_.primal
 
 
+@pytest.mark.parametrize("norm", ["l1", 1.5])
+def test_where_the_mixed_kernel_does_not_fit_that_of_a_working_set_does(binary, monkeypatch, norm):
+    X, y = binary
+    monkeypatch.setattr("kernelweave.banks.build.LEAST_WORKING_SET", 20)
+    spec = kw.gaussian([1.0, 2.0]) + kw.laplacian(1.0)
+    tight = MKLClassifier(spec, norm=norm, memory_budget=16 * len(X) ** 2 - 1).fit(X, y)
+    assert tight.solver_ == "working_set"
+    assert tight.bank_bytes_ == 0
+    roomy = MKLClassifier(spec, norm=norm).fit(X, y)
+    assert roomy.solver_ == "newton"
+    assert tight.certificate_.relative_gap <= tight.tol
+    assert tight.certificate_.primal == pytest.approx(roomy.certificate_.primal, rel=2 * tight.tol)
+    # a solver that was asked for mixes all samples, and is refused
+    with pytest.raises(MemoryBudgetError):
+        MKLClassifier(spec, norm=norm, solver="newton", memory_budget=16 * len(X) ** 2 - 1).fit(X, y)
+
+
 def test_memory_budget(binary):
     X, y = binary
     with pytest.raises(

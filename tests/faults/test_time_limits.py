@@ -51,6 +51,7 @@ FITS = {
     "runs of L-BFGS": {"loss": "squared_hinge", "norm": 1.5, "solver": "lbfgs"},
     "epochs": {"norm": 1.5, "fit_intercept": False, "solver": "pegasos"},
     "growing sets": {"norm": 1.5, "solver": "working_set"},
+    "second-order steps on growing sets": {"solver": "working_set", "storage": "lazy"},
     "one problem after the other": {"multi_class": "ovr"},
 }
 

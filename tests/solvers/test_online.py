@@ -14,7 +14,7 @@ from kernelweave import kernels as kw
 from kernelweave.banks import LowRankBank, precomputed_bank
 from kernelweave.exceptions import MemoryBudgetError
 from kernelweave.losses import Hinge, MulticlassHinge
-from kernelweave.norms import Block, Elastic, Norm
+from kernelweave.norms import Block, Elastic, Grouped, Norm, make_norm
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, make_solver, solve
 from kernelweave.solvers import working_set as working_set_module
@@ -330,6 +330,36 @@ def test_working_set_finds_the_optimum_of_all_samples(classes, norm, fit_interce
     assert solution.converged
     assert solution.certificate.primal == pytest.approx(whole.certificate.primal, rel=2e-5)
     assert solution.n_iter > 2  # it did begin with a few samples
+
+
+@pytest.mark.parametrize("norm", ["l1", Grouped(1, 2, ["a", "a", "b"])], ids=["l1", "groups"])
+def test_working_set_without_closed_form_weights(norm):
+    Z, _, own = three_classes(150)
+    problem = problem_of(Z, np.where(own == 1, 1.0, -1.0), make_norm(norm), C=0.2)
+    problem.fit_intercept = True
+    solution = solve(problem, WorkingSet(first=12, growth=0.5), Stop(1e-4))
+    whole = solve(problem, make_solver("newton", problem.loss, problem.norm), Stop(1e-7))
+    assert solution.converged
+    assert solution.certificate.primal == pytest.approx(whole.certificate.primal, rel=2e-4)
+    assert solution.certificate.dual <= whole.certificate.primal
+    assert solution.n_iter > 2
+
+
+def test_working_sets_stay_within_memory(monkeypatch):
+    """With room for 90 samples of 150, of which most have no coefficients, sets are smaller and the answer is the same."""
+    Z, _, own = three_classes(150)
+    monkeypatch.setattr(working_set_module, "default_budget", lambda: 2 * 8 * 90**2)
+    sizes = []
+    inner = WorkingSet._inner
+    monkeypatch.setattr(
+        WorkingSet,
+        "_inner",
+        lambda self, p, state: (sizes.append(state.working.size), inner(self, p, state))[1],
+    )
+    problem = problem_of(Z, np.where(own == 1, 1.0, -1.0), Block(1.25), C=5.0)
+    solution = solve(problem, WorkingSet(first=40), Stop(1e-4))
+    assert solution.converged
+    assert max(sizes) <= 90
 
 
 def test_a_working_set_beyond_memory_is_refused(monkeypatch):

@@ -24,7 +24,7 @@ def as_vector(name, value, n):
     value = np.asarray(value, dtype=np.float64)
     if value.ndim > 1 or (value.ndim == 1 and value.size != n):
         raise ValueError(f"{name} must have length {n}, got shape {value.shape}")
-    return np.array(np.broadcast_to(value, n))
+    return value.copy() if value.ndim else np.full(n, value)
 
 
 def check_terms(linear, lower, upper, ridge, kink):

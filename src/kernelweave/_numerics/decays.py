@@ -1,4 +1,4 @@
-"""Compiled exponentials of distances: families mixed, on which prediction spends its time, and triangles to be stored.
+"""Compiled exponentials of distances: families mixed or multiplied by coefficients, and triangles to be stored.
 
 The exponential is written out, because the one of the C library is called entry by entry and keeps a loop from being
 vectorised.  A family of kernels ``exp(-rate_k d)`` is a list of *links*: a link with a positive rate is an exponential
@@ -17,7 +17,7 @@ from .compiled import UNCOUNTED, inner, intrinsic, ir, njit, overload, types
 from .copying import copy_vector
 from .passes import fourth, mix_three
 
-__all__ = ["PIECE", "fill_decays", "mix_decays"]
+__all__ = ["PIECE", "decay_products", "fill_decays", "mix_decays"]
 
 #: entries of a row that are worked on at a time; the functions below are given room for them
 PIECE = 1024
@@ -119,6 +119,21 @@ def _three_fourths(rates, squarings, k, end):
 
 
 @inner(nogil=True, inline="always")
+def _next_link(distances, rate, squarings, least, power):
+    """Make ``power`` the next kernel of its family: an exponential of the distances, or the one before squared."""
+    if rate > 0.0:
+        _decay(distances, rate, power)
+    left = squarings
+    while left >= 2:
+        for j in range(power.size):
+            power[j] = fourth(power[j], least)
+        left -= 2
+    if left == 1:
+        for j in range(power.size):
+            power[j] = power[j] * power[j]
+
+
+@inner(nogil=True, inline="always")
 def _add_links(distances, rates, squarings, weights, first, end, least, power, target):
     """Add the weighted kernels of the links ``first .. end - 1`` to ``target``, for one piece of a row.
 
@@ -130,16 +145,7 @@ def _add_links(distances, rates, squarings, weights, first, end, least, power, t
             mix_three(power, weights[k], weights[k + 1], weights[k + 2], least, target)
             k += 3
             continue
-        if rates[k] > 0.0:
-            _decay(distances, rates[k], power)
-        left = squarings[k]
-        while left >= 2:
-            for j in range(power.size):
-                power[j] = fourth(power[j], least)
-            left -= 2
-        if left == 1:
-            for j in range(power.size):
-                power[j] = power[j] * power[j]
+        _next_link(distances, rates[k], squarings[k], least, power)
         w = weights[k]
         for j in range(power.size):
             target[j] += w * power[j]
@@ -179,6 +185,35 @@ def mix_decays(
                 for j in range(target.size):
                     total += target[j] * factors[j]
                 out[i, k] += total
+
+
+@inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
+def _dot_with(power, factors):
+    """Sum over a piece in its own precision, of which each lane adds up few terms."""
+    total = power[0] - power[0]
+    for j in range(power.size):
+        total += power[j] * factors[j]
+    return total
+
+
+@njit(makes_arrays=False, nogil=True)
+def decay_products(new, table, columns, rates, squarings, links, least, coef, work, power, out):
+    """Add the products of every kernel by itself with coefficients to ``out``, ``(rows, links, columns of coef)``.
+
+    Everything else is that of ``mix_decays``; a piece of a kernel's row is multiplied while it is in the first-level
+    cache, and no matrix exists at any time.
+    """
+    for i in range(out.shape[0]):
+        for start in range(0, table.shape[1], PIECE):
+            stop = min(start + PIECE, table.shape[1])
+            distances, entries = work[: stop - start], power[: stop - start]
+            for f in range(columns.size - 1):
+                for c in range(columns[f], columns[f + 1]):
+                    _add_squares(new[i, c], table[c, start:stop], c > columns[f], distances)
+                for k in range(links[f], links[f + 1]):
+                    _next_link(distances, rates[k], squarings[k], least, entries)
+                    for t in range(coef.shape[0]):
+                        out[i, k, t] += _dot_with(entries, coef[t, start:stop])
 
 
 @njit(makes_arrays=False, nogil=True)

@@ -15,10 +15,11 @@ from .precomputed import as_stack, check_training_stack, precomputed_bank
 from .rows import ArrayRows, ArrowRows, ParquetRows, Rows, as_rows
 from .storages import STORAGES, check_storage
 from .streaming import StreamedKernels, StreamingBank
-from .views import Recentred, Rescaled, Selection
+from .views import AmongSamples, Recentred, Rescaled, Selection
 
 __all__ = [
     "STORAGES",
+    "AmongSamples",
     "Array",
     "ArrayRows",
     "ArrowRows",

@@ -52,6 +52,10 @@ class Bank(ABC):
     on_device: bool = False
     #: relative error of a product beyond that of double precision
     rounding: float = 0.0
+    #: whether the mixed kernel of all samples fits into the memory that the bank was built for
+    mixes_whole: bool = True
+    #: bytes of an entry of a mixed kernel
+    mixed_itemsize: int = 8
 
     def __init__(self, n: int, m: int) -> None:
         self.n = n

@@ -13,7 +13,7 @@ from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Array, Index, support
 from .exponentials import BLOCK_ENTRIES, Exponentials, row_slices
 from .function import WhoLacksWhat
-from .lazy import base_groups
+from .lazy import FEW_VALUES, base_groups
 from .normalise import Normaliser
 
 __all__ = ["BoundKernels", "PrecomputedKernels"]
@@ -22,8 +22,6 @@ Adding = Callable[[Any, Array], None]
 
 #: blocks of rows that a thread takes at a time: preparing them costs a little per block
 BLOCKS_AT_ONCE = 8
-#: kernel values up to which NumPy is done before compiled code would be loaded, let alone compiled
-FEW_VALUES = 10_000_000
 
 
 class _Accumulator:

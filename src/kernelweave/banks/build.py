@@ -9,7 +9,8 @@ Storage, for ``storage=``:
 - ``"stream"``: explicit features that are computed block by block in every pass, see ``streaming``;
 - ``"auto"``: features for kernels whose rank is below a quarter of n, families for the rest, and lazy for those when
   the matrices would not fit into the memory budget.  A solver that needs no mixed kernel (``mixing=False``) gets
-  features wherever their rank is at most n, streamed where they would not fit.
+  features wherever their rank is at most n, streamed where they would not fit.  Where a mixed kernel of all samples
+  would not fit either, a solver on working sets of them can still go on with what is computed (``subsets=True``).
 """
 
 from __future__ import annotations
@@ -35,6 +36,8 @@ from .streaming import StreamingBank, streaming_bank
 __all__ = ["build_bank", "check_kernels", "learn_blockwise", "row_means"]
 
 BLOCK_ENTRIES = 4_000_000
+#: samples whose mixed kernel must fit where that of all samples need not: the working sets of a solver grow from half
+LEAST_WORKING_SET = 4000
 
 
 def build_bank(
@@ -49,10 +52,12 @@ def build_bank(
     threads: int = 1,
     mixing: bool = True,
     blocks: bool = False,
+    subsets: bool = False,
 ) -> tuple[Bank, Normaliser]:
     """Bind resolved kernels to training samples; ``mixing`` says whether the mixed kernel will be wanted.
 
     ``blocks``: it will not be where there are many samples, and explicit features of all kernels that fit.
+    ``subsets``: where it does not fit, that of some of the samples will do.
 
     Returns
     -------
@@ -78,10 +83,40 @@ def build_bank(
     chains = _chains(kernels, stored, storage != "dense" and normaliser.keeps_powers())
     single = dtype == np.float32 and not mixing and normaliser.keeps_powers() and _is_table(samples)
     features = _feature_bytes(kernels, samples, ranks, explicit) // (2 if single else 1)
-    storage = _fit_budget(n, features, len(chains), dtype, storage, parse_bytes(memory_budget), mixing)
+    budget = parse_bytes(memory_budget)
+    whole = not (mixing and subsets and storage in ("auto", "lazy")) or features + mixed_bytes(n) <= budget
+    storage = _fit_budget(n, features, len(chains), dtype, storage, budget, mixing, whole)
     if storage == "stream":
         return streaming_bank(kernels, samples, normaliser, dtype, threads), normaliser
 
+    parts, members = _parts(
+        kernels, explicit, stored, single, chains, storage, samples, normaliser, dtype, threads
+    )
+    alone = len(parts) == 1 and np.array_equal(members[0], np.arange(len(kernels)))
+    bank = parts[0] if alone else CompositeBank(parts, members)
+    bank.mixes_whole = whole
+    return bank, normaliser
+
+
+def mixed_bytes(samples: int) -> int:
+    """Bytes of the mixed kernel of so many samples, and of the part of it that the SVM engine copies."""
+    return 2 * 8 * samples * samples
+
+
+def _parts(
+    kernels: list[Kernel],
+    explicit: Index,
+    stored: Index,
+    single: bool,
+    chains: list[Chain],
+    storage: str,
+    samples: Any,
+    normaliser: Normaliser,
+    dtype: np.dtype,
+    threads: int,
+) -> tuple[list[Bank], list[Index]]:
+    """Banks side by side, and the kernels that each holds: features of some kernels, matrices or nothing of others."""
+    n = n_samples(samples)
     parts: list[Bank] = []
     members: list[Index] = []
     if explicit.size:
@@ -96,9 +131,7 @@ def build_bank(
     elif stored.size:
         parts.append(stored_bank(kernels, chains, samples, n, normaliser, dtype, threads))
         members.append(stored)
-    if len(parts) == 1 and np.array_equal(members[0], np.arange(len(kernels))):
-        return parts[0], normaliser
-    return CompositeBank(parts, members), normaliser
+    return parts, members
 
 
 def check_kernels(kernels: list[Kernel], samples: Any) -> None:
@@ -111,7 +144,10 @@ def check_kernels(kernels: list[Kernel], samples: Any) -> None:
 def _rank(kernel: Kernel, samples: Any) -> int | None:
     columns = kernel.columns
     shape: tuple[int, ...] = getattr(samples, "shape", ())
-    width = len(np.atleast_1d(columns)) if columns is not None else (shape[1] if len(shape) == 2 else 1)
+    if isinstance(columns, tuple):
+        width = len(columns)
+    else:
+        width = np.size(columns) if columns is not None else (shape[1] if len(shape) == 2 else 1)
     return kernel.rank(int(width))
 
 
@@ -164,13 +200,15 @@ def _fit_budget(
     storage: str,
     budget: int,
     mixing: bool,
+    whole: bool = True,
 ) -> str:
-    """Return the storage that fits, or raise with the bytes and the ways out."""
+    """Return the storage that fits, or raise with the bytes and the ways out; ``whole``: all samples are mixed."""
     matrices = n_chains * (n * (n + 1) // 2) * dtype.itemsize
-    working = (
-        2 * 8 * n * n if mixing else 0
-    )  # the mixed kernel, and the part of it that the SVM engine copies
-    if features + matrices + working <= budget:
+    if not whole:
+        working = mixed_bytes(min(n, LEAST_WORKING_SET))
+    else:
+        working = mixed_bytes(n) if mixing else 0
+    if whole and features + matrices + working <= budget:  # else what memory there is belongs to working sets
         return storage
     if storage == "auto" and not mixing and n_chains == 0:
         return "stream"

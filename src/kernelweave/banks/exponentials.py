@@ -30,6 +30,8 @@ FEW_TARGETS = 16
 FEW_COLUMNS = 16
 #: squarings in a row: each doubles the relative error of an entry
 MOST_SQUARINGS = {np.dtype(np.float64): 10, np.dtype(np.float32): 4}
+#: entries below are as good as zero, and not multiplied further (``_numerics.decays``)
+LEAST = {np.dtype(np.float64): np.float64(1e-70), np.dtype(np.float32): np.float32(1e-8)}
 
 Distances = Callable[[Any], Array]
 #: rates, squarings and weights of the links of a family
@@ -86,7 +88,7 @@ class Exponentials:
         self, kernels: list[Kernel], samples: Any, factors: Array, coef: Array, dtype: np.dtype
     ) -> None:
         self.coef, self.dtype = coef.astype(dtype), dtype
-        self.least = dtype.type(1e-8 if dtype == np.float32 else 1e-70)
+        self.least = LEAST[dtype]
         self.narrow: list[Kernel] = []
         self.given: list[tuple[Distances, Joined]] = []
         tables, mixings = [np.empty((0, coef.shape[0]))], []

@@ -104,6 +104,8 @@ class PowerBank(Bank):
         Where positive, the base is ``exp(-rate * store)``: distances are stored.
     threads : int
         Threads for the sweeps; what comes out does not depend on them.
+    square : bool
+        Whether ``store`` is one whole matrix, of the only kernel there is: then inner solvers work on it as it is.
     """
 
     def __init__(
@@ -114,6 +116,7 @@ class PowerBank(Bank):
         scale: Array | None = None,
         rate: Array | None = None,
         threads: int = 1,
+        square: bool = False,
     ) -> None:
         m = sum(len(chain.kernels) for chain in chains)
         super().__init__(offsets.size, m)
@@ -123,6 +126,7 @@ class PowerBank(Bank):
         self.scale = np.ones(m) if scale is None else np.asarray(scale, dtype=float)
         self.rate = np.zeros(len(chains)) if rate is None else np.asarray(rate, dtype=float)
         self.threads = threads
+        self.square = square
         # slots: kernels in the order of the chains; slot_of[kernel] and kernel_of[slot] translate
         self.kernel_of = np.array([j for chain in chains for j in chain.kernels], dtype=np.intp)
         self.slot_of = np.argsort(self.kernel_of)
@@ -268,6 +272,13 @@ class PowerBank(Bank):
         in_threads(run, parts, self.threads)
         in_threads(lambda at: mirror(out, np.array(cuts[at : at + 2])), parts, self.threads)
         return out
+
+    def mixed(self, weights: Array, rows: Index | None = None) -> Any:
+        if not self.square or rows is not None:
+            return super().mixed(weights, rows)
+        self.count(float(np.count_nonzero(weights)) * self.n**2)
+        whole, factor = self.store.reshape(self.n, self.n), float(weights[0] * self.scale[0])
+        return whole if factor == 1.0 else whole * factor
 
     def diag(self) -> Array:
         base = self.store[:, self.offsets + np.arange(self.n)].astype(float)

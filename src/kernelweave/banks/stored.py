@@ -23,6 +23,8 @@ __all__ = ["stored_bank"]
 
 #: entries of a block that is computed at once: it stays in the second-level cache
 CACHED_ENTRIES = 100_000
+#: the same of distances on many columns, whose matrix product wants blocks that are not too flat
+PRODUCT_ENTRIES = 400_000
 #: blocks from which building is divided among threads
 MANY_BLOCKS = 64
 #: columns up to which differences are quicker than a matrix product
@@ -31,17 +33,18 @@ FEW_COLUMNS = 16
 MOST_PARTS = 64
 
 
-def _row_blocks(n: int, kernel: Kernel) -> Iterator[tuple[int, int]]:
+def _row_blocks(n: int, kernel: Kernel, by_products: bool) -> Iterator[tuple[int, int]]:
     """Row ranges whose part left of the diagonal is computed at once: small enough for the second-level cache.
 
     A user's function is asked for the whole matrix, which it computes in halves itself.
     """
+    entries = PRODUCT_ENTRIES if by_products else CACHED_ENTRIES
     if not kernel.sure or n * n <= CACHED_ENTRIES:
         yield 0, n
         return
     top = 0
     while top < n:
-        height = int((np.sqrt(top**2 + 4.0 * CACHED_ENTRIES) - top) / 2.0)  # height * (top + height) entries
+        height = int((np.sqrt(top**2 + 4.0 * entries) - top) / 2.0)  # height * (top + height) entries
         bottom = min(n, top + max(height, 1))
         yield top, bottom
         top = bottom
@@ -122,20 +125,17 @@ def stored_bank(
     """Learn the normalisation and store a triangle for every chain."""
     from .._numerics.passes import pack_rows
 
-    offsets = packed_offsets(n)
-    if dtype == np.float32 and not _fits_single(kernels, chains, samples):
-        dtype = np.dtype(np.float64)
-    store = np.empty((len(chains), n * (n + 1) // 2), dtype=dtype)
+    single = dtype == np.float32 and _fits_single(kernels, chains, samples)
     heads = [kernels[chain.kernels[0]] for chain in chains]
     powers = normaliser.keeps_powers()
+    store, offsets, square = _room_for(chains, n, single)
     # a single-precision power squared many times loses digits: keep the distances instead
-    kept = dtype == np.float32 and powers
-    rate = np.array([head.exponent if kept and head.decay else 0.0 for head in heads])
+    rate = np.array([head.exponent if single and powers and head.decay else 0.0 for head in heads])
     families, blocks = _Families([], [], []), []
     ones: list[int] = []
     for first, views in _views_of_bases(kernels, chains):
         points = first.points(samples) if powers and first.decay else None
-        if points is not None and dtype == np.float64 and 0 < points.shape[1] <= FEW_COLUMNS:
+        if points is not None and not single and 0 < points.shape[1] <= FEW_COLUMNS:
             families.points.append(points)
             families.views.append(views)
             families.rates.append([heads[v].exponent for v in views])
@@ -154,22 +154,44 @@ def stored_bank(
         for j in () if plain else held:
             normaliser.learn(j, kernels[j].of_base(diagonal))
         base_of = _base_of(first, samples, n, diagonal, points)
-        blocks += [_Block(first, views, base_of, *rows) for rows in _row_blocks(n, first)]
+        blocks += [_Block(first, views, base_of, *rows) for rows in _row_blocks(n, first, points is not None)]
     if ones:
         normaliser.learn_traces(np.array(ones), np.ones(len(ones)))
 
     def fill(block: _Block) -> None:
         base = block.base(block.top, block.bottom)
         for v in block.views:
-            entries = base if rate[v] > 0 else heads[v].of_base(base)
+            last = base if v == block.views[-1] else None  # the last may overwrite what all of them come from
+            entries = base if rate[v] > 0 else heads[v].of_base(base, out=last)
             pack_rows(entries, block.top, offsets, store[v])
 
     families.fill(store, offsets, threads)
     _fill_all(fill, blocks, threads)
+    if square:
+        _mirror(store.reshape(n, n), threads)
     local, order = _in_own_order(chains)
     # where matrices are stored normalised, the scale is in them already
     scale = normaliser.scale[order] if powers else None
-    return PowerBank(store, offsets, local, scale, rate, threads)
+    return PowerBank(store, offsets, local, scale, rate, threads, square)
+
+
+def _room_for(chains: list[Chain], n: int, single: bool) -> tuple[np.ndarray, Index, bool]:
+    """Triangles to be filled, where their rows start, and whether there is but one, and room for its other half.
+
+    The only kernel there is needs no mixing, but a whole matrix instead of a triangle and a mixed kernel.
+    """
+    if len(chains) == 1 and len(chains[0].kernels) == 1 and not single:
+        return np.empty((1, n * n)), n * np.arange(n), True
+    dtype = np.float32 if single else np.float64
+    return np.empty((len(chains), n * (n + 1) // 2), dtype=dtype), packed_offsets(n), False
+
+
+def _mirror(matrix: Array, threads: int) -> None:
+    """Copy the lower triangle onto the upper one."""
+    from .._numerics.passes import mirror
+
+    cuts = triangle_cuts(len(matrix), MOST_PARTS)
+    in_threads(lambda at: mirror(matrix, np.array(cuts[at : at + 2])), range(len(cuts) - 2, -1, -1), threads)
 
 
 def _views_of_bases(kernels: list[Kernel], chains: list[Chain]) -> list[tuple[Kernel, list[int]]]:

@@ -1,4 +1,4 @@
-"""Banks seen through another: some kernels only, other factors, another origin.  Storage is shared."""
+"""Banks seen through another: some kernels or samples only, other factors, another origin.  Storage is shared."""
 
 from __future__ import annotations
 
@@ -12,7 +12,56 @@ from ._base import Array, Bank, Index
 if TYPE_CHECKING:
     from .lowrank import FeatureBank
 
-__all__ = ["Recentred", "Rescaled", "Selection"]
+__all__ = ["AmongSamples", "Recentred", "Rescaled", "Selection"]
+
+
+class AmongSamples(Bank):
+    """The kernels of another bank among some of its samples."""
+
+    def __init__(self, bank: Bank, samples: Index) -> None:
+        super().__init__(samples.size, bank.m)
+        self.bank, self.samples = bank, samples
+        self.on_device, self.rounding = bank.on_device, bank.rounding
+        self.mixed_itemsize = bank.mixed_itemsize
+
+    def _spread(self, a: Array) -> Array:
+        """Coefficients of all samples: zero for those that are left out."""
+        whole = np.zeros((self.bank.n, *a.shape[1:]))
+        whole[self.samples] = a
+        return whole
+
+    def _counted(self, before: float) -> None:
+        self.passes += (self.bank.passes - before) * (self.bank.n / self.n) ** 2
+
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        return self.bank.block(self.samples[rows], self.samples[cols], kernels)
+
+    def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
+        before = self.bank.passes
+        out = self.bank.apply(self._spread(a), self.samples if rows is None else self.samples[rows], kernels)
+        self._counted(before)
+        return out
+
+    def quad(self, a: Array, kernels: Index | None = None) -> Array:
+        before = self.bank.passes
+        out = self.bank.quad(self._spread(a), kernels)
+        self._counted(before)
+        return out
+
+    def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
+        before = self.bank.passes
+        out = self.bank.mix_block(weights, self.samples[rows], self.samples[cols])
+        self._counted(before)
+        return out
+
+    def mixed(self, weights: Array, rows: Index | None = None) -> Any:
+        before = self.bank.passes
+        out = self.bank.mixed(weights, self.samples if rows is None else self.samples[rows])
+        self._counted(before)
+        return out
+
+    def diag(self) -> Array:
+        return self.bank.diag()[:, self.samples]
 
 
 class Rescaled(Bank):
@@ -21,6 +70,7 @@ class Rescaled(Bank):
     def __init__(self, bank: Bank, factors: Array) -> None:
         super().__init__(bank.n, bank.m)
         self.bank = bank
+        self.mixes_whole = bank.mixes_whole
         self.times = np.asarray(factors, dtype=float)
         self._factors: FeatureBank | None = None
 
@@ -97,6 +147,7 @@ class Selection(Bank):
     def __init__(self, bank: Bank, kernels: Index) -> None:
         super().__init__(bank.n, kernels.size)
         self.bank = bank
+        self.mixes_whole = bank.mixes_whole
         self.chosen = kernels
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
@@ -126,6 +177,7 @@ class Recentred(Bank):
     def __init__(self, bank: Bank, samples: Index) -> None:
         super().__init__(bank.n, bank.m)
         self.bank = bank
+        self.mixes_whole = bank.mixes_whole
         share = np.zeros(bank.n)
         share[samples] = 1.0 / len(samples)
         self.means = bank.apply(share)

@@ -126,6 +126,7 @@ def _bind_here(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKern
         threads=plan.threads,
         mixing=plan.mixing,
         blocks=plan.blocks_suffice,
+        subsets=plan.subsets_suffice,
     )
     if isinstance(bank, StreamingBank):
         return bank, StreamedKernels(resolved, training.samples, normaliser, bank)

@@ -193,7 +193,9 @@ def _exact_bank(bound: Bound, plan: Plan) -> Bank:
     kernels = bound.kernels
     if np.dtype(plan.bank.dtype) == np.float64 or kernels.samples is None:
         return bound.bank
-    return LazyBank(kernels.kernels, kernels.samples, bound.bank.n, kernels.normaliser)
+    return LazyBank(
+        kernels.kernels, kernels.samples, bound.bank.n, kernels.normaliser, threads=plan.bank.threads
+    )
 
 
 def run(

@@ -44,7 +44,8 @@ class BankPlan:
 
     ``mixing`` says whether the solver works on the mixed kernel, and ``features_suffice`` whether all that the fit
     needs are explicit features, of kernels that have them; ``blocks_suffice`` that a solver that is still to be chosen
-    can work on blocks of them, where the samples are many.  ``missing`` says what becomes of samples that lack a view.
+    can work on blocks of them, where the samples are many; ``subsets_suffice`` that it can work on the mixed kernel of
+    some of the samples, where that of all does not fit.  ``missing`` says what becomes of samples that lack a view.
     """
 
     normalize: str | None
@@ -57,6 +58,7 @@ class BankPlan:
     features_suffice: bool = False
     missing: str = "error"
     blocks_suffice: bool = False
+    subsets_suffice: bool = False
 
     @classmethod
     def checked(
@@ -100,6 +102,7 @@ class BankPlan:
             self,
             features_suffice=any(registry[name].serves(loss, norm) for name in ON_SUMS),
             blocks_suffice=registry["block_descent"].serves(loss, norm),
+            subsets_suffice=registry["working_set"].serves(loss, norm),
         )
 
 

@@ -42,11 +42,8 @@ class PerFeature(NamedParts):
         chosen = slice(None) if self.columns is None else self.columns
         one_column = Schema(1, None)
         kernels = kernels_without_columns(self.families, one_column, "per_feature")
-        return [
-            OnColumns(kernel, (j,), describe((j,), schema.feature_names), single=True)
-            for j in pick(chosen, schema)[0]
-            for kernel in kernels
-        ]
+        labels = [(j, describe((j,), schema.feature_names)) for j in pick(chosen, schema)[0]]
+        return [OnColumns(kernel, (j,), label, single=True) for j, label in labels for kernel in kernels]
 
     def on(self, columns: Any) -> KernelSpec:
         """Refuse: the columns are a parameter here."""

@@ -50,15 +50,15 @@ class Curvature:
         self._parts: list[tuple[Array, Array, Array]] = []
         whole = isinstance(K, np.ndarray) and rows.size == problem.n
         if problem.loss.joint and problem.loss.has_curvature:
-            block = K if whole else _square(K, rows)
+            block = np.asarray(K, dtype=float) if whole else _square(K, rows)
             self._later = partial(_softmax_root, problem, block, inner, rows, products)
         elif problem.loss.joint and _directions(loose := _loose(problem, inner.beta, rows)) > MANY:
-            block = K if whole else _square(K, rows)
+            block = np.asarray(K, dtype=float) if whole else _square(K, rows)
             self._later = partial(_root_by_steps, block, loose, products, problem.fit_intercept)
         elif problem.loss.joint:
             self._parts = [_gather_rows(problem, K, inner.beta, rows, products)]
         elif problem.y.ndim == 2 and problem.columns_alike:
-            block = K if whole else _square(K, rows)
+            block = np.asarray(K, dtype=float) if whole else _square(K, rows)
             self._later = partial(_least_squares_root, problem, block, inner, rows, products)
         elif problem.y.ndim == 1:
             self._parts = [_gather(problem, K, inner.beta, problem.y, problem.c, rows, products)]
@@ -134,7 +134,7 @@ def _gather(
 def _square(K: Any, at: np.ndarray) -> Array:
     """Rows and columns ``at`` of the mixed kernel, on the host wherever the matrix lives."""
     if isinstance(K, np.ndarray):
-        return principal_part(K, at)
+        return principal_part(K, at).astype(float, copy=False)
     return to_numpy(K[at][:, at]).astype(float)
 
 

@@ -119,6 +119,8 @@ def solve_fixed(
         if fits_first_order(loss, y, c):
             return solve_first_order(K, loss, y, c, fit_intercept, target, start)
         K = to_numpy(K).astype(float)
+    if K.dtype != np.float64 and not _sums_in_double(loss, y, c):
+        K = K.astype(float)
     inner = Inner(K, loss, y, c, fit_intercept)
     if loss.joint and loss.has_curvature:
         from .softmax import solve_softmax
@@ -140,6 +142,11 @@ def solve_fixed(
 
         return solve_budgeted(inner, target, start, keep_product)
     return _smo(inner, target, start, keep_product)
+
+
+def _sums_in_double(loss: Loss, y: Array, c: Array) -> bool:
+    """Whether the SMO engine solves the problem, which takes matrices in single precision as they are."""
+    return y.ndim == 1 and not (loss.joint or loss.has_curvature or loss.dual_budget(y, c) is not None)
 
 
 def _solve_columns(

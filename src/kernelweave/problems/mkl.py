@@ -13,9 +13,10 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._numerics.deadline import check_time, time_left
-from ..banks import Bank, support
+from ..banks import AmongSamples, Bank, support
 from ..banks.memory import default_budget, refuse
 from ..losses import Loss
 from ..norms import Norm
@@ -134,6 +135,13 @@ class MKLProblem:
         other.bank = bank
         return other
 
+    def among(self, samples: NDArray[np.intp]) -> MKLProblem:
+        """Return the problem of some of the samples, with the same kernels."""
+        other = self.on(AmongSamples(self.bank, samples))
+        other.y, other.c = self.y[samples], self.c[samples]
+        other.zero_bound = other._bound_at_zero()
+        return other
+
     def _bound_at_zero(self) -> float:
         """Lower bound that coefficients of zero prove, for nothing; none where zero is not in the dual set."""
         zero = np.zeros_like(self.y)
@@ -240,11 +248,12 @@ class MKLProblem:
 
         ``expect_last``: the Hessian will hardly be asked for, so nothing is read for it before it is.
         """
-        large = 8 * self.n**2 > SMALL  # asking the system for its limits takes longer than a small problem
-        if large and 8 * self.n**2 > default_budget() and not self.bank.on_device:
+        needed = self.bank.mixed_itemsize * self.n**2
+        # asking the system for its limits takes longer than a small problem
+        if needed > SMALL and needed > default_budget() and not self.bank.on_device:
             raise refuse(
-                f"the mixed kernel of {self.n} samples", 8 * self.n**2, default_budget(),
-                ["a norm with p > 1, for which solver='working_set' mixes support vectors alone",
+                f"the mixed kernel of {self.n} samples", needed, default_budget(),
+                ["a hinge loss, for which solver='working_set' mixes support vectors alone",
                  "explicit features (kernels.nystroem) and a smooth loss, for which no solver needs that kernel"],
             )  # fmt: skip
         check_time()

@@ -27,8 +27,8 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     next to nothing, so first-order steps win.  Kernels of a feature or two under the l1 norm and a hinge make an
     objective of planes, which the level method describes best.  The maximum norm is left to alternation, at most k
     kernels to programs over subsets.  Where the mixed kernel of all samples would take too much memory, one on a
-    working set of them is mixed instead (lp and elastic norms, fixed weights).  Explicit features of many samples, with
-    a smooth loss, never need it: there, steps go over one kernel's features at a time.
+    working set of them is mixed instead (norms that are convex in the weights, fixed weights).  Explicit features of
+    many samples, with a smooth loss, never need it: there, steps go over one kernel's features at a time.
     Wherever the loss and the norm allow it, features that are streamed go with stochastic steps, those on a cluster
     or a device with L-BFGS, which asks for nothing but sums over samples; under the l1 norm, which has corners, with
     proximal Newton steps, which ask for no more.
@@ -43,7 +43,8 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     if bank.suits_blocks and blocks.serves(loss, norm) and (loss.sigmoid or bank.n >= QUADRATIC):
         return blocks
     working_set = registry["working_set"]()
-    if 8 * bank.n**2 > default_budget() // 4 and working_set.serves(loss, norm):
+    too_many = not bank.mixes_whole or 8 * bank.n**2 > default_budget() // 4
+    if too_many and working_set.serves(loss, norm):
         return working_set
     if norm.fixed:
         return registry["fixed_weights"]()

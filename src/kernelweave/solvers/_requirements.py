@@ -114,10 +114,10 @@ REQUIREMENTS = {
     "sparse dual": Requirement(
         "loss", "a loss that leaves samples without coefficients", _leaves_samples_out
     ),
-    "closed-form or fixed weights": Requirement(
+    "convex or fixed weights": Requirement(
         "norm",
-        "a norm with closed-form weights or fixed ones",
-        lambda norm: norm.fixed or (norm.analytic and norm.convex_in_weights),
+        "a norm that is convex in the weights, or fixed ones",
+        lambda norm: norm.fixed or norm.convex_in_weights,
     ),
     "smooth norm": Requirement("norm", "a norm with a gradient", lambda norm: norm.smooth_on_blocks),
 }

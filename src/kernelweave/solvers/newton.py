@@ -5,8 +5,8 @@ out of the inner solve at the price of a small Cholesky factorisation (``problem
 quadratic model over the set of weights.  Where next to no coefficient is free, J is nearly polyhedral and its Hessian
 vanishes; earlier linearisations, added to the model where they contradict it, take over there.
 
-Norms with closed-form weights (lp) take that update instead for as long as it shrinks the gap as fast as a second-order
-step would: it asks for no products and no factorisation.
+Norms with closed-form weights (lp) take that update instead far from the optimum, where a quadratic model leads
+nowhere, and for as long as it shrinks the gap as fast as a second-order step would: it asks for no factorisation.
 """
 
 from __future__ import annotations
@@ -48,6 +48,8 @@ TRIALS = 3
 #: closed-form steps are begun with where they are bound to leave no more of the gap than this (p >= 1.5), and gone on
 #: with while they leave no more than that
 CLOSED_FORM_BOUND, CLOSED_FORM_SHARE = 0.65, 0.25
+#: gap above which no model is trusted where closed-form steps are begun with
+FAR = 0.3
 
 
 class Newton(Solver, registered_as="newton"):
@@ -144,6 +146,9 @@ class Newton(Solver, registered_as="newton"):
 
     def _smooth_step(self, problem: MKLProblem, state: _State) -> _State:
         gap = self._gap(problem, state)
+        if gap > FAR and problem.norm.update_rate <= CLOSED_FORM_BOUND:
+            # what such a step does to a large gap says nothing of what the next would leave of a smaller one
+            return replace(self._closed_form_step(problem, state, gap), gap=np.inf)
         if state.centre.curvature is None:
             return self._closed_form_step(problem, state, gap)
         if gap < CLOSED_FORM_SHARE * state.gap < np.inf or _left_by_closed_form(state, gap) <= state.tol:

@@ -16,9 +16,10 @@ from numpy.typing import NDArray
 from .._numerics.deadline import check_time
 from ..banks import support
 from ..banks.memory import default_budget, refuse
-from ..problems import FixedSolution, MKLProblem, Point, relative_gap, solve_fixed
+from ..problems import Certificate, FixedSolution, MKLProblem, Point, relative_gap, solve_fixed
 from ._base import Solver
 from ._start import inner_target
+from .newton import Newton
 
 Array = NDArray[np.float64]
 Index = NDArray[np.intp]
@@ -27,6 +28,8 @@ __all__ = ["WorkingSet"]
 
 #: rounds without a change of the coefficients after which nothing more is expected
 IDLE = 20
+#: share of the gap on all samples that second-order steps leave on the working set, and the most steps of a round
+SHARE, STEPS = 0.3, 10
 
 
 @dataclass(frozen=True)
@@ -40,6 +43,8 @@ class _State:
     decision: Array
     # of the working set: with the best one of all samples only one class would ask to be let in
     intercept: Any = 0.0
+    # values at which the last working set was chosen: how far they have moved since tells who may come back
+    seen: Any = 0.0
     gap: float = np.inf
     idle: int = 0
 
@@ -49,10 +54,12 @@ class _State:
 
 
 class WorkingSet(Solver, registered_as="working_set"):
-    """One inner solve on a working set an iteration, closed-form weights between, and one read of n x (what moved).
+    """One inner solve on a working set an iteration, weights between, and one read of n x (what moved).
 
-    Samples with coefficients stay; of the others those enter that the current function treats worst.  Between rounds
-    the weights follow from the block norms (Kloft et al. 2011), so that samples and weights settle together.
+    Samples with coefficients stay; of the others those enter that the current function treats worst, and those leave
+    that would be content even if the function moved once more as it just has.  Between rounds
+    the weights follow from the block norms (Kloft et al. 2011), so that samples and weights settle together.  Norms
+    that have no closed form (l1, groups) take second-order steps in the weights on the working set instead.
 
     Parameters
     ----------
@@ -64,7 +71,7 @@ class WorkingSet(Solver, registered_as="working_set"):
         Seed of the first working set.
     """
 
-    needs = ("sparse dual", "closed-form or fixed weights")
+    needs = ("sparse dual", "convex or fixed weights")
     default_max_iter = 100
     mixes = False
     summary = "inner solves on a working set of samples, for large n"
@@ -101,65 +108,104 @@ class WorkingSet(Solver, registered_as="working_set"):
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
         weights = state.weights
-        if not problem.norm.fixed:
+        if problem.norm.analytic and not problem.norm.fixed:
             weights = problem.norm.weights_of_blocks(weights * np.sqrt(np.maximum(state.quad, 0.0)))
         # the weights moved, so whom the function treats worst is asked of the new one
         decision = np.tensordot(weights, state.products, axes=1)
-        entering = self._violators(problem, state, decision)
-        working = np.union1d(support(state.beta), entering)
-        return self._round(problem, replace(state, weights=weights, working=working, decision=decision))
+        f = decision + state.intercept
+        working = self._next_set(problem, state, f)
+        return self._round(
+            problem, replace(state, weights=weights, working=working, decision=decision, seen=f)
+        )
 
-    def _violators(self, problem: MKLProblem, state: _State, decision: Array) -> Index:
+    def _next_set(self, problem: MKLProblem, state: _State, f: Array) -> Index:
+        """Samples with coefficients, the worst of the others, and those of the old set that are near to violation."""
+        used = support(state.beta)
+        working = np.union1d(used, self._violators(problem, state, f))
+        pace = float(np.sqrt(np.mean((f - state.seen) ** 2)))
+        against = [f - pace * (problem.y > 0)] if problem.loss.joint else [f - pace, f + pace]
+        would = np.max([row_gaps(problem, state.beta, moved)[state.working] for moved in against], axis=0)
+        near = state.working[np.argsort(-would, kind="stable")[: np.count_nonzero(would > 0.0)]]
+        near = np.setdiff1d(near, working, assume_unique=True)
+        room = max(0, self._room(problem) - working.size)
+        return np.union1d(working, near[:room])
+
+    @staticmethod
+    def _room(problem: MKLProblem) -> int:
+        """Samples whose mixed kernel fits into memory together with the part of it that the SVM engine copies."""
+        if problem.bank.on_device:
+            return problem.n
+        return int(np.sqrt(default_budget() / (2 * problem.bank.mixed_itemsize)))
+
+    def _violators(self, problem: MKLProblem, state: _State, f: Array) -> Index:
         """Samples without coefficients that add most to the gap, and no more than the set may grow by."""
-        gaps = row_gaps(problem, state.beta, decision + state.intercept)
-        gaps[support(state.beta)] = 0.0
+        used = support(state.beta)
+        gaps = row_gaps(problem, state.beta, f)
+        gaps[used] = 0.0
         # what is below a share of the tolerance can stay outside for good
         worth = gaps > 0.1 * state.tol * float(np.sum(gaps)) / problem.n + 1e-15
         most = int(max(0.5 * self.first, self.growth * state.working.size))
+        most = min(most, max(self._room(problem) - used.size, 1))
         ordered = np.argsort(-gaps)[:most]
         return np.sort(ordered[worth[ordered]])
 
     def _round(self, problem: MKLProblem, state: _State) -> _State:
         working = state.working
-        needed = 8 * working.size**2
+        needed = problem.bank.mixed_itemsize * working.size**2
         if needed > default_budget() and not problem.bank.on_device:
             raise refuse(
                 f"a working set of {working.size} samples", needed, default_budget(),
                 ["a smaller C (fewer support vectors)", "explicit features (kernels.nystroem)"],
             )  # fmt: skip
         check_time()
-        K = problem.bank.mixed(state.weights, working)
-        y, c = problem.y[working], problem.c[working]
-        start = FixedSolution(
-            state.beta[working], np.zeros(state.beta[working].shape), state.intercept, np.inf, -np.inf, 0
-        )
-        target = inner_target(min(state.gap, 1.0), state.tol)
-        inner = solve_fixed(
-            K, problem.loss, y, c, problem.fit_intercept, target, start if np.any(start.beta) else None
-        )
-        del K
+        solve = self._inner if problem.norm.fixed or problem.norm.analytic else self._second_order
+        found, weights, intercept = solve(problem, state)
         change = np.zeros(state.beta.shape)
-        change[working] = inner.beta - state.beta[working]
-        moved = float(np.max(np.abs(change), initial=0.0))
+        change[working] = found - state.beta[working]
+        moved = float(np.max(np.abs(change), initial=0.0)) > 0.0 or not np.array_equal(weights, state.weights)
         products = state.products + problem.bank.apply(change)
         beta = state.beta + change
-        beta[working] = inner.beta  # exactly, so that zeros and bounds stay what they are
+        beta[working] = found  # exactly, so that zeros and bounds stay what they are
         quad = np.sum(products * beta, axis=tuple(range(1, products.ndim)))
-        decision = np.tensordot(state.weights, products, axes=1)
-        upper, _ = problem.primal(Point(beta, state.weights, quad, decision))
+        decision = np.tensordot(weights, products, axes=1)
+        upper, _ = problem.primal(Point(beta, weights, quad, decision))
         gap = relative_gap(upper, problem.dual(beta, quad))
+        idle = 0 if moved else state.idle + 1
         return _State(
-            state.tol,
-            working,
-            beta,
-            products,
-            state.weights,
-            quad,
-            decision,
-            inner.intercept,
-            gap,
-            state.idle + 1 if moved == 0.0 else 0,
-        )
+            state.tol, working, beta, products, weights, quad, decision, intercept, state.seen, gap, idle
+        )  # fmt: skip
+
+    def _inner(self, problem: MKLProblem, state: _State) -> tuple[Array, Array, Any]:
+        """Coefficients of the working set for the weights as they are; those weights, and the intercept."""
+        working = state.working
+        known = state.beta[working]
+        start = FixedSolution(known, np.zeros(known.shape), state.intercept, np.inf, -np.inf, 0)
+        inner = solve_fixed(
+            problem.bank.mixed(state.weights, working), problem.loss, problem.y[working], problem.c[working],
+            problem.fit_intercept, inner_target(min(state.gap, 1.0), state.tol), start if np.any(known) else None,
+        )  # fmt: skip
+        return inner.beta, state.weights, inner.intercept
+
+    def _second_order(self, problem: MKLProblem, state: _State) -> tuple[Array, Array, Any]:
+        """Coefficients and weights that suit the working set, to a share of the gap that is left on all samples."""
+        part, newton = problem.among(state.working), Newton()
+        target = max(SHARE * min(state.gap, 1.0), SHARE * state.tol)
+        known = state.beta[state.working]
+        start = Point(known, state.weights) if np.any(known) else None
+        steps = newton.init(part, start, target)
+        best: tuple[Point, Certificate] | None = None
+        lower = -np.inf
+        for _ in range(STEPS):
+            point = newton.point(steps)
+            judged = part.certificate(point)
+            lower = max(lower, judged.dual)
+            if best is None or judged.primal < best[1].primal:
+                best = point, judged
+            if relative_gap(best[1].primal, lower) <= target or steps.finished:
+                break
+            steps = newton.step(part, steps)
+        assert best is not None
+        return best[0].beta, best[0].weights, best[1].intercept
 
     def point(self, state: _State) -> Point:
         return Point(state.beta, state.weights, state.quad, state.decision)
