@@ -124,7 +124,8 @@ class _Sizes:
 
     def _entries(self, log_size: Array) -> tuple[Array, Array]:
         """x at sizes, and the slope of ``ln x`` in ``ln`` of what each power costs."""
-        cost = self.price * np.exp((self.p - self.q) * log_size)[self.label]
+        with np.errstate(over="ignore"):  # beyond the doubles x is as good as zero
+            cost = np.minimum(self.price * np.exp((self.p - self.q) * log_size)[self.label], 1e200)
         if self.q == 1.0:
             x = np.maximum(self.v - cost, 0.0)
             return x, -np.divide(cost, x, out=np.zeros_like(x), where=x > 0)
