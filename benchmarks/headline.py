@@ -8,12 +8,12 @@ allows: chains of widths share one matrix, and what does not fit is computed as 
 from __future__ import annotations
 
 import argparse
-import csv
 import resource
 import time
 from typing import Any
 
 import numpy as np
+import pandas as pd
 
 from _problems import generated
 from _report import RESULTS, show, write_table
@@ -80,8 +80,7 @@ def main() -> None:
     }  # fmt: skip
     known = []
     if (RESULTS / "headline.csv").exists():
-        with (RESULTS / "headline.csv").open() as file:
-            known = list(csv.DictReader(file))
+        known = pd.read_csv(RESULTS / "headline.csv").to_dict("records")
     key = ("case", "n", "m", "norm", "threads")
     rows = [row for row in known if any(str(row[k]) != str(line[k]) for k in key)] + [line]
     show([line])
