@@ -311,5 +311,5 @@ def triangle_cuts(n: int, parts: int, rows: int = ROWS_TO_CUT) -> list[int]:
     >>> triangle_cuts(100, 8), triangle_cuts(4000, 4)
     ([0, 100], [0, 2000, 2828, 3464, 4000])
     """
-    parts = max(1, min(parts, n // rows))
+    parts = max(1, min(parts, n // rows)) if n >= ROWS_TO_CUT else 1
     return [round(n * float(np.sqrt(part / parts))) for part in range(parts + 1)]
