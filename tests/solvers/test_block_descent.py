@@ -12,7 +12,7 @@ from scipy.optimize import brentq
 import references as ref
 from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor
 from kernelweave import kernels as kw
-from kernelweave._numerics.block_steps import block_length
+from kernelweave._numerics.block_steps import POWERS, charged_length
 from kernelweave.banks import LowRankBank, StreamingBank, build_bank
 from kernelweave.estimators import _bind
 from kernelweave.exceptions import MemoryBudgetError
@@ -66,7 +66,7 @@ def test_the_length_of_a_block_solves_its_equation(entries, others, r, extra):
     def left(t):
         return np.sum((q / (bend * t + pull(t))) ** 2) - 1.0
 
-    t = block_length(q**2, bend, others, r, extra)
+    t = charged_length(q**2, bend, extra, POWERS, others, r, 0.0, 1.0, np.zeros(0))
     if np.linalg.norm(q) <= (others if r == 1.0 else 0.0) + extra:
         assert t == 0.0
     elif t > 1e-250:

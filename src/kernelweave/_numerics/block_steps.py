@@ -14,10 +14,8 @@ from .svrg import SIGMOID
 
 __all__ = [
     "NET",
-    "NOBODY",
     "POWERS",
     "block_held",
-    "block_length",
     "block_pull",
     "charged_length",
     "loss_and_slopes",
@@ -29,8 +27,6 @@ PRECISION = 1e-13
 MOST_STEPS = 100
 #: how a block is charged beside the others: by powers of the lengths, or by an elastic net on the weights
 POWERS, NET = 0, 1
-#: no other blocks
-NOBODY = np.zeros(0)
 
 
 @inner()
@@ -193,11 +189,6 @@ def charged_length(squares, bend, extra, kind, others, r, within, exponent, bloc
         if t < 1e-280:
             return 0.0
     return t
-
-
-def block_length(squares, bend, others, r, extra=0.0):
-    """Return the length of a block under a (2, r) norm, ``others`` the sum of the other lengths' powers."""
-    return charged_length(squares, bend, extra, POWERS, others, r, 0.0, 1.0, NOBODY)
 
 
 @njit(cache=True, nogil=True)

@@ -17,7 +17,7 @@ from ..kernels import Kernel
 from ._base import Array, Index
 from .exponentials import FEW_COLUMNS, LEAST, MOST_SQUARINGS, Links, row_slices
 from .lazy import base_groups
-from .power import MOST_PARTS, triangle_cuts
+from .power import mirror_lower
 
 __all__ = ["NarrowFamilies"]
 
@@ -133,8 +133,6 @@ class NarrowFamilies:
 
         Among the same samples half of the entries are computed, and mirrored.
         """
-        from .._numerics.passes import mirror
-
         kernels = np.flatnonzero((weights != 0) & self.member)
         if not kernels.size:
             return
@@ -151,9 +149,7 @@ class NarrowFamilies:
 
         in_threads(run, row_slices(rows.size, cols.size, PIECE)[::-1], self.threads)
         if among:
-            cuts = triangle_cuts(rows.size, MOST_PARTS)
-            parts = range(len(cuts) - 2, -1, -1)
-            in_threads(lambda at: mirror(out, np.array(cuts[at : at + 2])), parts, self.threads)
+            mirror_lower(out, self.threads)
 
     def _mixed(self, chosen: _Chosen, weights: Array, new: Array, table: Array) -> np.ndarray:
         """Mixture between new rows and the columns of a table."""

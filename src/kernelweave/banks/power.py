@@ -17,7 +17,7 @@ import numpy as np
 from .._numerics.threads import in_threads
 from ._base import Array, Bank, Index, support
 
-__all__ = ["Chain", "PowerBank", "find_chains", "packed_offsets"]
+__all__ = ["Chain", "PowerBank", "find_chains", "mirror_lower", "packed_offsets"]
 
 
 class Chain(NamedTuple):
@@ -253,7 +253,7 @@ class PowerBank(Bank):
         return out[again]
 
     def combine(self, weights: Array) -> Array:
-        from .._numerics.passes import mirror, mix_lower, workspace
+        from .._numerics.passes import mix_lower, workspace
 
         self.count(float(np.count_nonzero(weights)) * self.n**2)
         by_slot = (weights * self.scale)[self.kernel_of]
@@ -268,9 +268,8 @@ class PowerBank(Bank):
             bounds = np.array(cuts[at : at + 2])
             mix_lower(*self._stored(), last, by_slot, views, bounds, workspace(), out)
 
-        parts = range(len(cuts) - 2, -1, -1)
-        in_threads(run, parts, self.threads)
-        in_threads(lambda at: mirror(out, np.array(cuts[at : at + 2])), parts, self.threads)
+        in_threads(run, range(len(cuts) - 2, -1, -1), self.threads)
+        mirror_lower(out, self.threads)
         return out
 
     def mixed(self, weights: Array, rows: Index | None = None) -> Any:
@@ -313,3 +312,11 @@ def triangle_cuts(n: int, parts: int, rows: int = ROWS_TO_CUT) -> list[int]:
     """
     parts = max(1, min(parts, n // rows)) if n >= ROWS_TO_CUT else 1
     return [round(n * float(np.sqrt(part / parts))) for part in range(parts + 1)]
+
+
+def mirror_lower(matrix: np.ndarray, threads: int) -> None:
+    """Copy the lower triangle of a matrix onto the upper one."""
+    from .._numerics.passes import mirror
+
+    cuts = triangle_cuts(len(matrix), MOST_PARTS, ROWS_TO_WRITE)
+    in_threads(lambda at: mirror(matrix, np.array(cuts[at : at + 2])), range(len(cuts) - 2, -1, -1), threads)

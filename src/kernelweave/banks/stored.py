@@ -17,7 +17,7 @@ from ..kernels import Kernel, take
 from ._base import Array, Index
 from .lazy import base_groups
 from .normalise import Normaliser
-from .power import Chain, PowerBank, packed_offsets, triangle_cuts
+from .power import Chain, PowerBank, mirror_lower, packed_offsets, triangle_cuts
 
 __all__ = ["stored_bank"]
 
@@ -168,7 +168,7 @@ def stored_bank(
     families.fill(store, offsets, threads)
     _fill_all(fill, blocks, threads)
     if square:
-        _mirror(store.reshape(n, n), threads)
+        mirror_lower(store.reshape(n, n), threads)
     local, order = _in_own_order(chains)
     # where matrices are stored normalised, the scale is in them already
     scale = normaliser.scale[order] if powers else None
@@ -184,14 +184,6 @@ def _room_for(chains: list[Chain], n: int, single: bool) -> tuple[np.ndarray, In
         return np.empty((1, n * n)), n * np.arange(n), True
     dtype = np.float32 if single else np.float64
     return np.empty((len(chains), n * (n + 1) // 2), dtype=dtype), packed_offsets(n), False
-
-
-def _mirror(matrix: Array, threads: int) -> None:
-    """Copy the lower triangle onto the upper one."""
-    from .._numerics.passes import mirror
-
-    cuts = triangle_cuts(len(matrix), MOST_PARTS)
-    in_threads(lambda at: mirror(matrix, np.array(cuts[at : at + 2])), range(len(cuts) - 2, -1, -1), threads)
 
 
 def _views_of_bases(kernels: list[Kernel], chains: list[Chain]) -> list[tuple[Kernel, list[int]]]:
