@@ -143,7 +143,7 @@ def _ascend(gram, a, equality, tol, budget, indices, room_for):
         _turn(direction, residual, norm / before if before > 0.0 else 0.0, equality)
         for k in range(product.size):
             product[k] = 0.0
-        add_rows(gram, free, direction, 0, product.size, product)
+        add_rows(gram, free, direction, np.int64(0), product.size, product)
         work += float(free.size) * a.shape[1]
         bend, along = _curvature(a, free, direction, product), _dot(residual, direction)
         room, first = _room(a, free, direction)
