@@ -44,7 +44,7 @@ def test_gradient_is_minus_half_the_quadratic_forms(loss, fit_intercept, columns
 def test_hessian_by_differences_of_the_gradient(loss, fit_intercept, columns):
     problem = case_of(loss, fit_intercept, columns).problem
     found = problem.oracle(WEIGHTS, target=1e-13, curvature=True)
-    hessian = found.root.T @ found.root
+    hessian = found.root.dense.T @ found.root.dense
     h = 1e-5
     difference = np.empty((4, 4))
     for j in range(4):
@@ -52,6 +52,25 @@ def test_hessian_by_differences_of_the_gradient(loss, fit_intercept, columns):
         up, down = (problem.oracle(WEIGHTS + s * e, target=1e-13).quad for s in (1, -1))
         difference[:, j] = -0.5 * (up - down) / (2 * h)
     np.testing.assert_allclose(hessian, difference, rtol=5e-3, atol=5e-3 * np.abs(hessian).max() + 1e-6)
+
+
+@every_loss
+@with_and_without
+@columns
+def test_products_and_columns_of_the_root(loss, fit_intercept, columns):
+    problem = case_of(loss, fit_intercept, columns).problem
+    whole = problem.oracle(WEIGHTS, target=1e-12, curvature=True).root.dense
+    root = problem.oracle(WEIGHTS, target=1e-12, curvature=True).root
+    rng = np.random.default_rng(0)
+    z, w = rng.normal(size=4), rng.normal(size=whole.shape[0])
+    size = 1e-9 * (1.0 + np.abs(whole).max())
+    np.testing.assert_allclose(root.columns(np.array([2, 0])), whole[:, [2, 0]], atol=size)
+    np.testing.assert_allclose(root.columns(np.array([1, 2])), whole[:, [1, 2]], atol=size)
+    np.testing.assert_allclose(root.times(z), whole @ z, atol=10 * size)
+    np.testing.assert_allclose(root.transposed(w), whole.T @ w, atol=10 * size * np.sqrt(1 + w.size))
+    some = root.among(np.array([0, 3]))
+    np.testing.assert_allclose(some.dense, whole[:, [0, 3]], atol=size)
+    np.testing.assert_allclose(some.times(z[:2]), whole[:, [0, 3]] @ z[:2], atol=10 * size)
 
 
 @every_loss

@@ -43,6 +43,16 @@ class Factor(NamedTuple):
                 in_threads(take_off, tiles[k + 1 :])
         return out
 
+    def solve_transposed(self, right: Array) -> Array:
+        """Return ``L^-T right``, of a vector or of columns."""
+        if not self.inverses:
+            return np.asarray(solve_triangular(self.lower, right, lower=True, trans="T", check_finite=False))
+        out = np.array(right, dtype=float)
+        with one_blas_thread():
+            for inverse, here in zip(self.inverses[::-1], _tiles(out.shape[0])[::-1], strict=True):
+                out[here] = inverse.T @ (out[here] - self.lower[here.stop :, here].T @ out[here.stop :])
+        return out
+
 
 def factorise(matrix: Array) -> Factor:
     """Return the lower Cholesky factor of a symmetric matrix, which is overwritten, or raise ``LinAlgError``.
@@ -111,7 +121,7 @@ def copied(matrix: Array) -> Array:
 def principal_part(matrix: Array, at: NDArray[np.intp]) -> Array:
     """Return the rows and columns ``at`` of a matrix."""
     if at.size < 4 * TILE:
-        return np.asarray(matrix[np.ix_(at, at)])
+        return matrix.take(at, axis=0).take(at, axis=1)
     from ._smo_shrink import gather
 
     out = np.empty((at.size, at.size), dtype=matrix.dtype)

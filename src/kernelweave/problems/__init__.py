@@ -3,6 +3,7 @@
 from .certificate import Certificate, Point, relative_gap
 from .fixed import FixedSolution, solve_fixed
 from .mkl import MKLProblem, Oracle
+from .root import Root
 from .rounding import without_crossed_bounds
 
 __all__ = [
@@ -11,6 +12,7 @@ __all__ = [
     "MKLProblem",
     "Oracle",
     "Point",
+    "Root",
     "relative_gap",
     "solve_fixed",
     "without_crossed_bounds",

@@ -20,6 +20,7 @@ from .._numerics.namespace import to_numpy
 from .._numerics.tiles import Factor, copied, factorise, principal_part
 from .certificate import Array
 from .fixed import FixedSolution
+from .root import Root, RootPart
 
 if TYPE_CHECKING:
     from .mkl import MKLProblem
@@ -45,7 +46,7 @@ class Curvature:
         self.m = problem.m
         # a loss that is curved keeps the block regular; a ridge in proportion to a large kernel would drown it
         self._ridge = 1e-15 if problem.loss.dual_is_curved else 1e-8
-        self._root: Array | None = None
+        self._root: Root | None = None
         self._later: Callable[[], Array] | None = None
         self._parts: list[tuple[Array, Array, Array]] = []
         whole = isinstance(K, np.ndarray) and rows.size == problem.n
@@ -71,31 +72,16 @@ class Curvature:
             ]
 
     @property
-    def root(self) -> Array:
+    def root(self) -> Root:
         """A of shape (free, m); the columns of the problem are stacked."""
         if self._root is None:
-            parts = [self._root_of(*part) for part in self._parts]
-            self._root = np.vstack(parts) if self._later is None else self._later()
+            if self._later is None:
+                parts = [_root_of(*part, self._ridge) for part in self._parts]
+            else:
+                parts = [RootPart(self._later())]
+            self._root = Root(parts, self.m)
             self._parts, self._later = [], None
         return self._root
-
-    def _root_of(self, block: Array, V: Array, normals: Array) -> Array:
-        free = V.shape[0]
-        if free == 0:
-            return np.zeros((0, self.m))
-        solved = _stable_cholesky(block, self._ridge).solve(np.vstack([V.T, normals]).T)
-        A = solved[:, : self.m]
-        taken: list[Array] = []
-        for normal in solved.T[self.m :]:
-            size = float(np.linalg.norm(normal))
-            for other in taken:
-                normal = normal - other * ((other @ normal) / (other @ other))
-            # on free coefficients of one class both constraints are the same; a class without free rows has none
-            if float(np.linalg.norm(normal)) <= 1e-9 * size or size == 0.0:
-                continue
-            taken.append(normal)
-            A -= np.outer(normal, (normal @ A) / (normal @ normal))
-        return A if len(taken) < free else np.zeros((0, self.m))
 
 
 class LateCurvature:
@@ -103,16 +89,33 @@ class LateCurvature:
 
     def __init__(self, problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray) -> None:
         self._parts = (problem, K, inner, rows)
-        self._root: Array | None = None
+        self._root: Root | None = None
 
     @property
-    def root(self) -> Array:
+    def root(self) -> Root:
         """As of ``Curvature``; the first look costs a pass."""
         if self._root is None:
             problem, K, inner, rows = self._parts
             products = problem.bank.apply(inner.beta, rows)
             self._root = Curvature(problem, K, inner, rows, products).root
         return self._root
+
+
+def _root_of(block: Array, V: Array, normals: Array, ridge: float) -> RootPart:
+    """The root for one column of the problem: from ``K_FF + E``, the products and the constraints, all on F."""
+    free = V.shape[0]
+    if free == 0:
+        return RootPart(V)
+    factor = _stable_cholesky(block, ridge)
+    taken: list[Array] = []
+    for normal in factor.solve(normals.T).T:
+        size = float(np.linalg.norm(normal))
+        for other in taken:
+            normal = normal - other * ((other @ normal) / (other @ other))
+        # on free coefficients of one class both constraints are the same; a class without free rows has none
+        if float(np.linalg.norm(normal)) > 1e-9 * size and size > 0.0:
+            taken.append(normal)
+    return RootPart(V, factor, taken) if len(taken) < free else RootPart(V[:0])
 
 
 def _gather(

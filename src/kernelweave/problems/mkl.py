@@ -23,6 +23,7 @@ from ..norms import Norm
 from .certificate import TINY, Array, Certificate, Point
 from .curvature import Curvature, LateCurvature
 from .fixed import FixedSolution, solve_fixed
+from .root import Root
 
 __all__ = ["MKLProblem", "Oracle"]
 
@@ -50,8 +51,8 @@ class Oracle:
         return self.inner.dual
 
     @property
-    def root(self) -> Array | None:
-        """Matrix A of m columns with ``A'A`` the Hessian of J, or None."""
+    def root(self) -> Root | None:
+        """Root A of m columns with ``A'A`` the Hessian of J, or None."""
         return None if self.curvature is None else self.curvature.root
 
     @property

@@ -10,7 +10,7 @@ from scipy.optimize import minimize
 
 from .._numerics.small_qp import solve_qp
 from ..norms import Norm
-from ..problems import Oracle
+from ..problems import Oracle, Root
 
 Array = NDArray[np.float64]
 
@@ -43,7 +43,7 @@ class Proposal(NamedTuple):
 
 
 class CutModel:
-    """``max over cuts + (z - d)'(A'A + damping I)(z - d) / 2`` on a set of weights.
+    """``max over cuts + (z - d)'(bend A'A + damping I)(z - d) / 2`` on a set of weights.
 
     The cut at the centre is always in the model.  Other cuts enter only where they lie above the model's value at its
     minimiser: near a smooth optimum the curvature already accounts for them, and counting both would shorten the
@@ -51,7 +51,7 @@ class CutModel:
     """
 
     def __init__(
-        self, centre: Oracle, cuts: list[Cut], norm: Norm, curved: bool = True, damping: float = 0.0
+        self, centre: Oracle, cuts: list[Cut], norm: Norm, bend: float = 1.0, damping: float = 0.0
     ) -> None:
         self.norm = norm.learnt_norm
         self.learnt = norm.learnt(centre.weights.size)
@@ -60,8 +60,9 @@ class CutModel:
         self.held = held
         self.cuts = cuts
         self.d = centre.weights[self.learnt]
-        root = centre.root if curved else None
-        self.root = np.zeros((0, self.d.size)) if root is None else root[:, self.learnt]
+        self.bend = bend
+        known = centre.root if bend > 0.0 else None
+        self.root = Root([], self.d.size) if known is None else known.among(self.learnt)
         self.gains = np.array([cut.gain - 0.5 * float(held @ cut.quad) for cut in cuts])
         self.slopes = -0.5 * np.array([cut.quad[self.learnt] for cut in cuts])
         # the value at the centre, from its own coefficients
@@ -81,8 +82,7 @@ class CutModel:
         for _ in range(30):
             z, multipliers = self._minimise_with(rows, gains)
             shift = z - self.d
-            bend = 0.5 * float(np.sum((self.root @ shift) ** 2)) + 0.5 * self.damping * float(shift @ shift)
-            value = float(np.max(gains + rows @ z)) + bend
+            value = float(np.max(gains + rows @ z)) + self._bent(shift)
             heights = self.gains + self.slopes @ z
             scale = 1e-9 * abs(value)
             above = [k for k in np.argsort(-heights) if heights[k] > value + scale and k not in included][:5]
@@ -104,6 +104,23 @@ class CutModel:
         combined = multipliers @ rows[: multipliers.size]
         bound = float(multipliers @ gains[: multipliers.size]) - self.norm.conjugate(-2.0 * combined)
         return Proposal(weights, decrease, beta, bound)
+
+    def _bent(self, shift: Array) -> float:
+        """How much higher the model is than its cuts, so far from the centre."""
+        curved = self.root.times(shift)
+        return 0.5 * self.bend * float(curved @ curved) + 0.5 * self.damping * float(shift @ shift)
+
+    def _gradient(self, shift: Array, rows: Array, multipliers: Array) -> Array:
+        """Slopes of the model there, with the cuts in these shares."""
+        curved = self.bend * self.root.transposed(self.root.times(shift))
+        return rows.T @ multipliers + curved + self.damping * shift
+
+    def _expanded(self, working: NDArray[np.intp], shift: Array) -> tuple[Array, Array]:
+        """Hessian on a working set, and the slopes that the curvature adds there."""
+        root = self.root.columns(working)
+        hessian = self.bend * (root.T @ root)
+        hessian.flat[:: working.size + 1] += self.damping
+        return hessian, self.bend * (root.T @ self.root.times(shift)) + self.damping * shift[working]
 
     def _minimise_with(self, rows: Array, gains: Array) -> tuple[Array, Array]:
         """Minimise with these cuts; return the weights that are learnt and the multipliers of the cuts."""
@@ -138,8 +155,7 @@ class SimplexModel(CutModel):
         z, multipliers = self.d, np.ones(1)
         for _ in range(50):
             z, multipliers = self._solve(rows, gains, working)
-            shift = z - self.d
-            gradient = rows.T @ multipliers + self.root.T @ (self.root @ shift) + self.damping * shift
+            gradient = self._gradient(z - self.d, rows, multipliers)
             price = float(gradient @ z)  # the multiplier of the sum, as z'(gradient - price) = 0
             reduced = gradient - price
             reduced[working] = 0.0
@@ -158,13 +174,12 @@ class SimplexModel(CutModel):
         origin = np.zeros(self.d.size)
         origin[working] = self.d[working] if np.any(self.d[working] > 0) else 1.0
         origin /= np.sum(origin)
-        shift = origin - self.d
         scale = float(np.max(np.abs(self.centre_slope))) or 1.0  # dimensionless, for the tolerances' sake
-        root = self.root[:, working]
-        hessian = (root.T @ root + self.damping * np.eye(working.size)) / scale
-        pull = (root.T @ (self.root @ shift) + self.damping * shift[working]) / scale
+        hessian, pull = self._expanded(working, origin - self.d)
         solve = self._solve_one_cut if gains.size == 1 else self._solve_cuts
-        part, multipliers = solve(hessian, pull, rows[:, working] / scale, gains / scale, origin[working])
+        part, multipliers = solve(
+            hessian / scale, pull / scale, rows[:, working] / scale, gains / scale, origin[working]
+        )
         z = np.zeros(self.d.size)
         z[working] = part / np.sum(part)
         return z, multipliers

@@ -35,8 +35,7 @@ class SetModel(CutModel):
         for _ in range(30):
             z, multipliers = self._on(self.working, rows, gains)
             # the steepest points of the whole set tell which kernels are missing
-            shift = z - self.d
-            gradient = rows.T @ multipliers + self.root.T @ (self.root @ shift) + self.damping * shift
+            gradient = self._gradient(z - self.d, rows, multipliers)
             fall = np.maximum(-2.0 * gradient, 0.0)
             above = float(gradient @ z) + self.norm.conjugate(fall)
             missing = np.setdiff1d(self._steepest(fall), self.working)
@@ -47,10 +46,8 @@ class SetModel(CutModel):
 
     def _enough(self, z: Array, above: float, rows: Array, gains: Array) -> bool:
         """Whether weights at which the model is so much above its minimum are worth a look at J."""
-        shift = z - self.d
-        bend = 0.5 * float(np.sum((self.root @ shift) ** 2)) + 0.5 * self.damping * float(shift @ shift)
         height = float(np.max(gains + rows @ self.d))
-        fall = height - float(np.max(gains + rows @ z)) - bend
+        fall = height - float(np.max(gains + rows @ z)) - self._bent(z - self.d)
         steepest = float(np.max(np.abs(self.centre_slope)))
         return above <= max(SLACK * steepest, SHARE * fall) or fall > FAR * abs(height)
 
@@ -78,11 +75,10 @@ class SetModel(CutModel):
         here = self.d[working]
         near = norm.scaled(here) if np.any(here > 0) else norm.start(m)
         start = norm.inside(0.5 * near + 0.5 * norm.start(m))
-        root = self.root[:, working]
         hessian = np.zeros((start.size, start.size))
-        hessian[:m, :m] = (root.T @ root + self.damping * np.eye(m)) / scale
         linear, slopes = np.zeros(start.size), np.zeros((gains.size, start.size))
-        linear[:m] = -(root.T @ (self.root @ self.d) + self.damping * here) / scale
+        curved, pull = self._expanded(working, self.d)
+        hessian[:m, :m], linear[:m] = curved / scale, -pull / scale
         slopes[:, :m] = rows[:, working] / scale
         place, bounds, multipliers = minimise_on_set(
             hessian, linear, slopes, (gains - gains[0]) / scale, norm.boundary, start

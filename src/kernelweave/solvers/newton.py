@@ -37,6 +37,8 @@ class _State:
     dual_beta: Array | None = None
     curved: bool = True
     damping: float = 0.0
+    #: whether J fell by what was promised, or nearly; unknown at first
+    kept: bool | None = None
     gap: float = np.inf
     finished: bool = False
     #: gap that the last inner solve was asked for, where there is nothing else to do
@@ -50,6 +52,8 @@ TRIALS = 3
 CLOSED_FORM_BOUND, CLOSED_FORM_SHARE = 0.65, 0.25
 #: gap above which no model is trusted where closed-form steps are begun with
 FAR = 0.3
+#: gap above which the model may bend by half of the Hessian, and the share of the promised fall that J must keep to
+FAR_OFF, KEPT = 0.2, 0.7
 
 
 class Newton(Solver, registered_as="newton"):
@@ -108,10 +112,25 @@ class Newton(Solver, registered_as="newton"):
         """Whether one more step of quadratic convergence should reach the tolerance with something to spare."""
         return self._gap(problem, state) ** 2 <= 0.1 * state.tol
 
+    def _bend(self, problem: MKLProblem, state: _State) -> float:
+        """How much of the Hessian goes into the model: half of it far from the optimum, if that is where it leads.
+
+        J falls like one over the weights that grow, and bends less and less on the way: the Hessian here promises less
+        than a long step gains.  Where most coefficients are at their bounds it is the kinks that count.
+        """
+        if self._gap(problem, state) <= FAR_OFF:
+            return 1.0
+        kept = state.kept
+        if kept is None:
+            assert state.centre.root is not None
+            kept = state.centre.root.shape[0] > 0.5 * np.count_nonzero(state.centre.inner.beta)
+        return 0.5 if kept else 1.0
+
     def _cut_step(self, problem: MKLProblem, state: _State) -> _State:
         """Minimise the model with its cuts on the set of weights; a worse point adds a cut."""
         kind = SimplexModel if problem.norm.learnt_norm.simplex else SetModel
-        model = kind(state.centre, state.cuts, problem.norm, state.curved, state.damping)
+        bend = self._bend(problem, state) if state.curved else 0.0
+        model = kind(state.centre, state.cuts, problem.norm, bend, state.damping)
         proposal = model.minimise()
         upper = state.centre.inner.primal
         # the new value must be known better than it is expected to differ from the old one; SMO, unlike Newton's method
@@ -126,6 +145,7 @@ class Newton(Solver, registered_as="newton"):
         # the combination of cuts is worth a look at the bank only where it promises a better bound
         dual_beta = proposal.beta if proposal.beta is not None and proposal.bound > lower else None
         following = _State(oracle, oracle, state.tol, max(lower, proposal.bound), cuts, dual_beta)
+        following.kept = upper - oracle.inner.primal > KEPT * proposal.decrease
         if oracle.inner.primal < upper:
             following.damping = 0.25 * state.damping
             return following
@@ -176,7 +196,7 @@ class Newton(Solver, registered_as="newton"):
         centre, norm = state.centre, problem.norm
         target = self._target(problem, state)
         assert centre.root is not None
-        goal = minimise_smooth_model(norm, centre.quad, centre.root, centre.weights)
+        goal = minimise_smooth_model(norm, centre.quad, centre.root.dense, centre.weights)
         here = centre.inner.primal + norm.penalty(centre.weights)
         length, lower, last = 1.0, state.lower, self._nearly_there(problem, state)
         oracle = centre
