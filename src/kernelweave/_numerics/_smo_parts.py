@@ -71,7 +71,7 @@ def untag(typingctx, value):
     return types.int64(types.float64), codegen
 
 
-@inner(nogil=True, inline="always")
+@inner(nogil=True)
 def set_offset(a, k):
     """Rewrite the offsets of variable ``k`` after it moved."""
     b = a[BETA, k]
@@ -92,14 +92,14 @@ def set_offsets(a):
         set_offset(a, k)
 
 
-@inner(nogil=True, inline="always")
+@inner(nogil=True)
 def settle(a, k, step):
     """Account for a step of variable ``k`` in what does not involve the Gram matrix."""
     a[SLOPE, k] -= a[RIDGE, k] * step
     set_offset(a, k)
 
 
-@inner(nogil=True, inline="always")
+@inner(nogil=True)
 def end_of(a, k, rising):
     """Where variable ``k`` must stop when it moves up or down: its bound, or a kink before it."""
     b = a[BETA, k]

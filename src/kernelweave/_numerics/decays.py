@@ -97,7 +97,7 @@ def _decay_in_its_precision(distances, rate, out):
     return single if out.dtype == types.float32 else double
 
 
-@inner(nogil=True, inline="always")
+@inner(nogil=True)
 def _add_squares(x, known, further, distances):
     """Squared differences to one column, the first or a ``further`` one, which adds to those before."""
     if further:
@@ -110,7 +110,7 @@ def _add_squares(x, known, further, distances):
             distances[j] = difference * difference
 
 
-@inner(nogil=True, inline="always")
+@inner(nogil=True)
 def _three_fourths(rates, squarings, k, end):
     """Whether the links k, k + 1 and k + 2 are each the fourth power of the one before."""
     if k + 3 > end or rates[k] + rates[k + 1] + rates[k + 2] > 0.0:
@@ -142,7 +142,7 @@ def _add_links(distances, rates, squarings, weights, first, end, least, power, t
     k = first
     while k < end:
         if _three_fourths(rates, squarings, k, end):
-            mix_three(power, weights[k], weights[k + 1], weights[k + 2], least, target)
+            mix_three(power, weights[k], weights[k + 1], weights[k + 2], target)
             k += 3
             continue
         _next_link(distances, rates[k], squarings[k], least, power)

@@ -41,6 +41,8 @@ LANES = 16
 #: the smallest number whose fourth power is taken.  Numbers near the end of the range are many times as slow to
 #: multiply on some processors, and a narrow kernel has plenty of them; 1e-280 is zero, too, and far from the end
 LEAST = 1e-70
+#: the same for the power 64, where the diagonal is one: what is taken for zero adds 1e-18 to the first power at most
+LEAST_OF_THREE = 3e-5
 
 
 @inner(nogil=True, inline="always")
@@ -58,14 +60,20 @@ def fourth(x, least):
     return e * e
 
 
+@inner(nogil=True, inline="always")
+def _squared_twice(x):
+    e = x * x
+    return e * e
+
+
 @inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def _load(row, first, size, index, gathered, rate, buffer):
-    """Copy so many entries of a stored row into ``buffer``, gathering and decaying where asked; the rest is zero."""
+def _load(stored, row, first, size, index, gathered, rate, buffer):
+    """Copy so many entries of the row that begins at ``row`` into ``buffer``; the rest of that is zero."""
     if gathered:
         for j in range(size):
-            buffer[j] = row[index[first + j]]
+            buffer[j] = stored[row + index[first + j]]
     else:
-        piece = row[first : first + size]
+        piece = stored[row + first : row + first + size]
         for j in range(size):
             buffer[j] = piece[j]
     if rate > 0.0:
@@ -93,31 +101,38 @@ def _advance(buffer, base, squarings, times_base):
 
 
 @inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def _dot(x, y):
-    total = 0.0
+def _dots(x, z, a):
+    """Return ``x . a`` and ``z . a``."""
+    of_x, of_z = 0.0, 0.0
     for j in range(x.size):
-        total += x[j] * y[j]
-    return total
+        of_x += x[j] * a[j]
+        of_z += z[j] * a[j]
+    return of_x, of_z
 
 
 @inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def _dot_three(x, a, sums):
-    """Put dot products of ``a`` with ``x^4``, ``x^16`` and ``x^64`` into ``sums``; the last power is left in x."""
-    first, second, third = 0.0, 0.0, 0.0
+def _dots_three(x, z, a, sums):
+    """``_dots`` for the powers 4, 16 and 64 of x and z, the last left there; dot products go to ``sums``."""
+    x1, x2, x3, z1, z2, z3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(x.size):
-        e = fourth(x[j], LEAST)
-        first += e * a[j]
-        e = fourth(e, LEAST)
-        second += e * a[j]
-        e = fourth(e, LEAST)
-        third += e * a[j]
+        e, f = fourth(x[j], LEAST_OF_THREE), fourth(z[j], LEAST_OF_THREE)
+        x1 += e * a[j]
+        z1 += f * a[j]
+        e, f = _squared_twice(e), _squared_twice(f)
+        x2 += e * a[j]
+        z2 += f * a[j]
+        e, f = _squared_twice(e), _squared_twice(f)
+        x3 += e * a[j]
+        z3 += f * a[j]
         x[j] = e
-    sums[0], sums[1], sums[2] = first, second, third
+        z[j] = f
+    sums[0], sums[1], sums[2] = x1, x2, x3
+    sums[3], sums[4], sums[5] = z1, z2, z3
 
 
 @inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def _both(x, z, a, s, t, out):
-    """Return ``x . a`` and ``z . a``, and add ``s x + t z`` to ``out`` in the same sweep."""
+    """``_dots``, and add ``s x + t z`` to ``out`` in the same sweep."""
     of_x, of_z = 0.0, 0.0
     for j in range(x.size):
         e, f = x[j], z[j]
@@ -132,15 +147,15 @@ def _both_three(x, z, a, s, t, out1, out2, out3, sums):
     """``_both`` for the powers 4, 16 and 64 of x and z, the last left there; dot products go to ``sums``."""
     x1, x2, x3, z1, z2, z3 = 0.0, 0.0, 0.0, 0.0, 0.0, 0.0
     for j in range(x.size):
-        e, f = fourth(x[j], LEAST), fourth(z[j], LEAST)
+        e, f = fourth(x[j], LEAST_OF_THREE), fourth(z[j], LEAST_OF_THREE)
         x1 += e * a[j]
         z1 += f * a[j]
         out1[j] += s * e + t * f
-        e, f = fourth(e, LEAST), fourth(f, LEAST)
+        e, f = _squared_twice(e), _squared_twice(f)
         x2 += e * a[j]
         z2 += f * a[j]
         out2[j] += s * e + t * f
-        e, f = fourth(e, LEAST), fourth(f, LEAST)
+        e, f = _squared_twice(e), _squared_twice(f)
         x3 += e * a[j]
         z3 += f * a[j]
         out3[j] += s * e + t * f
@@ -150,23 +165,23 @@ def _both_three(x, z, a, s, t, out1, out2, out3, sums):
     sums[3], sums[4], sums[5] = z1, z2, z3
 
 
-@inner(nogil=True, inline="always")
-def _three_fourths(squarings, times_base, k, end):
+@inner(nogil=True)
+def _three_fourths(squarings, by_link, k, end):
     """Whether kernels k, k + 1, k + 2 are each the fourth power of the one before: Gaussians of halving widths."""
-    if k + 3 > end or times_base[k] + times_base[k + 1] + times_base[k + 2] > 0:
+    if by_link or k + 3 > end:
         return False
     return squarings[k] == 2 and squarings[k + 1] == 2 and squarings[k + 2] == 2
 
 
 @inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})
-def mix_three(x, w1, w2, w3, least, out):
-    """Add ``w1 x^4 + w2 x^16 + w3 x^64`` to ``out``; the last power is left in x."""
+def mix_three(x, w1, w2, w3, out):
+    """Add ``w1 x^4 + w2 x^16 + w3 x^64`` to ``out``, x at most one; the last power is left in x."""
     for j in range(x.size):
-        e = fourth(x[j], least)
+        e = fourth(x[j], LEAST_OF_THREE)
         total = w1 * e
-        e = fourth(e, least)
+        e = _squared_twice(e)
         total += w2 * e
-        e = fourth(e, least)
+        e = _squared_twice(e)
         out[j] += total + w3 * e
         x[j] = e
 
@@ -188,54 +203,52 @@ def workspace():
 
 @njit(makes_arrays=False, nogil=True)
 def sweep(
-    store, offsets, rate, first, squarings, times_base, keep_base, index, gathered, a, views, rows, whole, work, out
+    store, offsets, rate, first, squarings, times_base, by_link, index, gathered, a, views, rows, whole, work, out
 ):  # fmt: skip
     """Add ``K_k a`` to ``out[k]``, or ``a' K_k a`` to ``out[k, 0]`` unless ``whole``, for the kernels of ``views``.
 
     Rows and columns are those in ``index``, with which ``a`` and ``out`` are aligned, up to zeros at their ends
-    (``LANES``); kernels of view v are ``first[v] .. first[v + 1] - 1``, and ``keep_base[v]`` says whether some of
-    them multiply by the base.  Of the lower triangle the rows ``rows[0] .. rows[1] - 1`` are read, and mirrored: the
-    results of all rows add up to the products.
+    (``LANES``); kernels of view v are ``first[v] .. first[v + 1] - 1``, and ``by_link[v]`` says that they must be taken
+    one by one: some multiply by the base, or its diagonal is not one.  Of the lower triangle the rows
+    ``rows[0] .. rows[1] - 1`` are read, and mirrored: the results of all rows add up to the products.
     """
     sums = work[4]
     for v in views:
+        stored = store[v]
         for p in range(rows[0], rows[1], 2):
-            count = min(2, rows[1] - p)
-            q = p + count - 1
-            s, t = a[p], a[q] if count == 2 else 0.0
+            q = min(p + 1, rows[1] - 1)
+            s, t = a[p], a[q] if q > p else 0.0
             for start in range(0, q + 1, PIECE):
                 stop = min(start + PIECE, q + 1)
                 end = start + padded(stop - start)
-                for r in range(2):
-                    i = index[q if r == 1 else p]
-                    size = 0 if r == count else min(stop, p + r + 1) - start
-                    row, buffer = store[v, offsets[i] : offsets[i] + i + 1], work[r, : end - start]
-                    _load(row, start, size, index, gathered, rate[v], buffer)
-                    if keep_base[v]:
-                        copy_vector(buffer, work[2 + r, : end - start])
                 x, z, piece = work[0, : end - start], work[1, : end - start], a[start:end]
+                x_base, z_base = work[2, : end - start], work[3, : end - start]
+                second = stop - start if q > p else 0
+                _load(stored, offsets[index[p]], start, min(stop, p + 1) - start, index, gathered, rate[v], x)
+                _load(stored, offsets[index[q]], start, second, index, gathered, rate[v], z)
+                if by_link[v]:
+                    copy_vector(x, x_base)
+                    copy_vector(z, z_base)
                 # entry (p, j) serves row p and, mirrored, row j; on the diagonal the second must not count
                 own_x, at_x = s if start <= p < stop else 0.0, max(0, min(p, stop - 1) - start)
                 own_z, at_z = t if start <= q < stop else 0.0, max(0, min(q, stop - 1) - start)
                 k, last = first[v], first[v + 1]
                 while k < last:
                     e, f = x[at_x], z[at_z]
-                    links = 3 if _three_fourths(squarings, times_base, k, last) else 1
+                    links = 3 if _three_fourths(squarings, by_link[v], k, last) else 1
                     if links == 1:
-                        for r in range(2):
-                            buffer, base = work[r, : end - start], work[2 + r, : end - start]
-                            _advance(buffer, base, squarings[k], times_base[k])
+                        _advance(x, x_base, squarings[k], times_base[k])
+                        _advance(z, z_base, squarings[k], times_base[k])
                         e, f = x[at_x], z[at_z]
                         if whole:
                             sums[0], sums[3] = _both(x, z, piece, s, t, out[k, start:end])
+                        else:
+                            sums[0], sums[3] = _dots(x, z, piece)
                     elif whole:
                         outs = out[k, start:end], out[k + 1, start:end], out[k + 2, start:end]
                         _both_three(x, z, piece, s, t, *outs, sums)
-                    for r in range(0 if whole else 2):
-                        if links == 3:
-                            _dot_three(work[r, : end - start], piece, sums[3 * r :])
-                        else:
-                            sums[3 * r] = _dot(work[r, : end - start], piece)
+                    else:
+                        _dots_three(x, z, piece, sums)
                     for link in range(links):
                         if links == 3:
                             e, f = e * e * e * e, f * f * f * f
@@ -246,33 +259,37 @@ def sweep(
 
 @njit(makes_arrays=False, nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def mix_lower(
-    store, offsets, rate, first, squarings, times_base, keep_base, last, weights, views, rows, work, out
+    store, offsets, rate, first, squarings, times_base, by_link, last, weights, views, rows, work, out
 ):
     """Write ``sum_k weights[k] K_k`` to the lower triangle of ``out``, rows ``rows[0] .. rows[1] - 1``.
 
-    Of the chain of view v, ``last[v] - 1`` is the last kernel in use.  Views run inside rows: a piece of a row stays in
-    cache while all of them add to it.
+    Of the chain of view v, ``last[v] - 1`` is the last kernel in use.  Views run inside pieces: a piece of a row, or of
+    several short ones, stays in cache while all of them add to it.
     """
     index = offsets[:0]
-    gathered = (
-        index.size > 0
-    )  # no, and of the same type as in the other sweeps: one compiled `_load` serves all
-    for i in range(rows[0], rows[1]):
-        for start in range(0, i + 1, PIECE):
-            size = min(PIECE, i + 1 - start)
+    gathered = index.size > 0  # no, and of the same type as in the other sweeps: one `_load` serves all
+    i, past = rows[0], rows[0]
+    while i < rows[1]:
+        # rows that lie behind each other are taken together as long as a piece holds them
+        length = i + 1
+        past = i + 1
+        while past < rows[1] and length + past < PIECE and offsets[past] == offsets[i] + length:
+            length += past + 1
+            past += 1
+        for start in range(0, length, PIECE):
+            size = min(PIECE, length - start)
             width = padded(size)
             buffer, base, total = work[0, :width], work[1, :width], work[2, :width]
             for j in range(width):
                 total[j] = 0.0
             for v in views:
-                row = store[v, offsets[i] : offsets[i] + i + 1]
-                _load(row, start, size, index, gathered, rate[v], buffer)
-                if keep_base[v]:
+                _load(store[v], offsets[i], start, size, index, gathered, rate[v], buffer)
+                if by_link[v]:
                     copy_vector(buffer, base)
                 k = first[v]
                 while k < last[v]:
-                    if _three_fourths(squarings, times_base, k, last[v]):
-                        mix_three(buffer, weights[k], weights[k + 1], weights[k + 2], LEAST, total)
+                    if _three_fourths(squarings, by_link[v], k, last[v]):
+                        mix_three(buffer, weights[k], weights[k + 1], weights[k + 2], total)
                         k += 3
                         continue
                     _advance(buffer, base, squarings[k], times_base[k])
@@ -281,7 +298,12 @@ def mix_lower(
                         for j in range(width):
                             total[j] += w * buffer[j]
                     k += 1
-            copy_vector(total[:size], out[i, start : start + size])
+            # a piece holds whole rows, or a part of one
+            for r in range(i, past):
+                at = offsets[r] - offsets[i]
+                size = min(r + 1 - start, PIECE)
+                copy_vector(total[at : at + size], out[r, start : start + size])
+        i = past
 
 
 @njit(makes_arrays=False, nogil=True)

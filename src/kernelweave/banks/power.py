@@ -133,7 +133,9 @@ class PowerBank(Bank):
         self.first = np.cumsum([0] + [len(chain.kernels) for chain in chains]).astype(np.intp)
         self.squarings = np.array([x for chain in chains for x in chain.squarings], dtype=np.int64)
         self.times_base = np.array([x for chain in chains for x in chain.times_base], dtype=np.int64)
-        self.keep_base = np.array([any(chain.times_base) for chain in chains], dtype=bool)
+        # three powers at a time are those of numbers up to one, as in a kernel whose diagonal is one
+        self.by_link = ~np.all(self._base_diag() == 1.0, axis=1)
+        self.by_link |= np.array([any(chain.times_base) for chain in chains], dtype=bool)
         self.view_of_slot = np.repeat(np.arange(len(chains)), np.diff(self.first))
 
     @property
@@ -184,7 +186,7 @@ class PowerBank(Bank):
 
     def _stored(self) -> tuple[np.ndarray, ...]:
         """What compiled sweeps read."""
-        chains = self.first, self.squarings, self.times_base, self.keep_base
+        chains = self.first, self.squarings, self.times_base, self.by_link
         return self.store, self.offsets, self.rate, *chains
 
     def _shared(self, views: Index) -> list[Index]:
@@ -279,10 +281,15 @@ class PowerBank(Bank):
         whole, factor = self.store.reshape(self.n, self.n), float(weights[0] * self.scale[0])
         return whole if factor == 1.0 else whole * factor
 
-    def diag(self) -> Array:
+    def _base_diag(self) -> Array:
+        """Diagonals of the bases of all chains."""
         base = self.store[:, self.offsets + np.arange(self.n)].astype(float)
         decays = self.rate > 0
         base[decays] = np.exp(-self.rate[decays, None] * base[decays])
+        return base
+
+    def diag(self) -> Array:
+        base = self._base_diag()
         exponents = np.concatenate([_exponents(chain) for chain in self.chains])[self.slot_of]
         out = base[self.view_of_slot[self.slot_of]]
         ones = np.all(base == 1.0, axis=1)  # of exponentials of distances, whatever the power
