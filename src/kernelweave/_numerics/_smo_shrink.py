@@ -92,7 +92,7 @@ class Workspace:
 
     def follow(self, change):
         """Bring slopes and offsets up to date after the coefficients changed by ``change``."""
-        full, moved = self.full, np.flatnonzero(change)
+        full, moved = self.full, change.nonzero()[0]
         less, n = -change[moved], full.shape[1]
 
         def run(first):

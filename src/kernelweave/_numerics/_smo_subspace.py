@@ -16,7 +16,7 @@ from .compiled import inner, njit
 def free_variables(a):
     """Indices strictly between their bounds and off their kink."""
     b = a[BETA]
-    return np.flatnonzero((a[LOWER] < b) & (b < a[UPPER]) & ((b != 0.0) | (a[KINK] == 0.0)))
+    return ((a[LOWER] < b) & (b < a[UPPER]) & ((b != 0.0) | (a[KINK] == 0.0))).nonzero()[0]
 
 
 # What is used in one place is inlined before it is compiled, which takes half as long as compiling it twice.

@@ -8,7 +8,21 @@ import numpy as np
 
 from ._smo_free import run_free
 from ._smo_pairs import run_pairs
-from ._smo_parts import BETA, CLOSED, CONVERGED, LOWER, RUNNING, SHRINKABLE, SLOPE, STALLED, UP, UPPER
+from ._smo_parts import (
+    BETA,
+    CLOSED,
+    CONVERGED,
+    CURVATURE,
+    KINK,
+    LOWER,
+    RIDGE,
+    RUNNING,
+    SHRINKABLE,
+    SLOPE,
+    STALLED,
+    UP,
+    UPPER,
+)
 from ._smo_shrink import Workspace
 from ._smo_start import as_gram, as_vector, check_terms, feasible_start, remove_drift
 from ._smo_subspace import ascend_free, free_variables
@@ -166,7 +180,7 @@ class _Solver:
         product = work.product()
         violation = max(0.0, high - low if self.equality else high)
         intercept = _intercept(full, high, low) if self.equality else 0.0
-        converged = status == CONVERGED and bool(np.all(np.isfinite(product)))
+        converged = status == CONVERGED and bool(np.isfinite(product).all())
         return BoxQP(full[BETA].copy(), product, intercept, self.iterations, violation, converged)
 
 
@@ -174,7 +188,7 @@ def _intercept(full, high, low):
     """Mean slope of the free variables, or the middle of the interval that the others leave."""
     free = free_variables(full)
     if free.size:
-        return float(np.mean(full[SLOPE, free] + full[UP, free]))
+        return float((full[SLOPE, free] + full[UP, free]).sum()) / free.size
     ends = [end for end in (high, low) if abs(end) < 0.1 * CLOSED]
     return float(np.mean(ends)) if ends else 0.0
 
@@ -267,11 +281,12 @@ def _workspace(K, linear, lower, upper, ridge, kink, equality, beta, product):
     given = None if beta is None else as_vector("beta", beta, n)
     start = feasible_start(given, lower, upper, equality)
     slope, known = linear.copy(), np.zeros(n)
-    if given is not None and product is not None and np.all(np.isfinite(given)):
+    if given is not None and product is not None and np.isfinite(given).all():
         slope -= as_vector("product", product, n) + ridge * given
         known = given
-    offsets = np.zeros((2, n))
-    full = np.vstack([start, slope, offsets, lower, upper, kink, ridge, K.diagonal() + ridge])
+    full = np.zeros((CURVATURE + 1, n))
+    full[BETA], full[SLOPE], full[LOWER], full[UPPER] = start, slope, lower, upper
+    full[KINK], full[RIDGE], full[CURVATURE] = kink, ridge, K.diagonal() + ridge
     work = Workspace(K, linear, full)
     work.follow(start - known)
     return work, max(np.abs(known).sum(), work.mass())

@@ -6,8 +6,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cholesky, solve_triangular
-from scipy.linalg.lapack import dtrtri
+from scipy.linalg.lapack import dpotrf, dtrtri, dtrtrs
 
 from .threads import in_threads, one_blas_thread
 
@@ -30,7 +29,7 @@ class Factor(NamedTuple):
     def solve(self, right: Array) -> Array:
         """Return ``L^-1 right``, of a vector or of columns."""
         if not self.inverses:
-            return np.asarray(solve_triangular(self.lower, right, lower=True, check_finite=False))
+            return _solved(self.lower, right)
         out = np.array(right, dtype=float)
         tiles = _tiles(out.shape[0])
         with one_blas_thread():
@@ -46,7 +45,7 @@ class Factor(NamedTuple):
     def solve_transposed(self, right: Array) -> Array:
         """Return ``L^-T right``, of a vector or of columns."""
         if not self.inverses:
-            return np.asarray(solve_triangular(self.lower, right, lower=True, trans="T", check_finite=False))
+            return _solved(self.lower, right, transposed=True)
         out = np.array(right, dtype=float)
         with one_blas_thread():
             for inverse, here in zip(self.inverses[::-1], _tiles(out.shape[0])[::-1], strict=True):
@@ -63,7 +62,7 @@ def factorise(matrix: Array) -> Factor:
     """
     n = matrix.shape[0]
     if n < 4 * TILE:
-        return Factor(cholesky(matrix, lower=True, overwrite_a=True, check_finite=False), [])
+        return Factor(_cholesky(matrix), [])
     tiles = _tiles(n)
 
     def clear(here: slice) -> None:
@@ -90,9 +89,30 @@ def factorise(matrix: Array) -> Factor:
     return Factor(matrix, inverses)
 
 
+# LAPACK itself: on a hundred rows the checks around it take longer than it does.
+
+
+def _cholesky(matrix: Array) -> Array:
+    """Lower Cholesky factor of a symmetric matrix, which may be overwritten, or ``LinAlgError``."""
+    lower, info = dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
+    if info != 0:
+        raise np.linalg.LinAlgError(f"the leading minor of order {info} is not positive definite")
+    return np.asarray(lower)
+
+
+def _solved(lower: Array, right: Array, transposed: bool = False) -> Array:
+    """Solve with a lower triangular matrix, or with its transpose."""
+    if right.size == 0:
+        return np.zeros_like(right)
+    solved, info = dtrtrs(lower, right, lower=1, trans=int(transposed))
+    if info != 0:
+        raise np.linalg.LinAlgError(f"the triangular matrix has a zero on its diagonal, in row {info}")
+    return np.asarray(solved)
+
+
 def _settle(matrix: Array, here: slice) -> Array:
     """Put the factor of a diagonal tile in its place, and return the factor's inverse."""
-    matrix[here, here] = cholesky(matrix[here, here], lower=True, check_finite=False)
+    matrix[here, here] = _cholesky(matrix[here, here])
     return _inverse(matrix[here, here])
 
 
