@@ -65,13 +65,13 @@ class BoxQP(NamedTuple):
 class _Pace:
     """Decides when to leave two-variable steps for conjugate gradients, by what each gained for its work."""
 
-    def __init__(self):
-        self.period = 32.0
+    def __init__(self, fewest):
+        self.period, self.fewest = 32.0, fewest
         self._gain = self._work = 0.0
 
     def steps(self, size):
         """Steps to take before the next attempt, on ``size`` active variables."""
-        return int(max(self.period * size - self._work / (_SWEEP * size), 256.0))
+        return int(max(self.period * size - self._work / (_SWEEP * size), self.fewest))
 
     def stepped(self, steps, size, gain):
         """Record ``steps`` two-variable steps."""
@@ -93,8 +93,9 @@ class _Pace:
 class _Solver:
     """One solution in progress."""
 
-    def __init__(self, work, equality, tol, max_iter, mass):
+    def __init__(self, work, equality, tol, max_iter, mass, fewest):
         self.work, self.equality, self.tol, self.max_iter = work, equality, tol, max_iter
+        self.fewest = fewest  # two-variable steps between attempts of conjugate gradients
         self.iterations = 0
         self._run = run_pairs if equality else run_free
         self._fresh = 0  # iterations when the slopes were last free of accumulated rounding
@@ -104,7 +105,7 @@ class _Solver:
 
     def solve(self):
         """Iterate until the full problem has converged or nothing more can be gained."""
-        pace, work = _Pace(), self.work
+        pace, work = _Pace(self.fewest), self.work
         pieces = Pieces()
         while not out_of_time():
             size = work.active.shape[1]
@@ -204,6 +205,7 @@ def solve_box_qp(
     equality=True,
     tol=1e-3,
     max_iter=-1,
+    fewest=256,
     beta=None,
     product=None,
 ):
@@ -239,6 +241,8 @@ def solve_box_qp(
         Largest accepted violation of the optimality conditions, in units of the gradient (libsvm's).
     max_iter : int, default=-1
         Most two-variable steps; -1 for ``max(10_000_000, 100 * n)``.
+    fewest : int, default=256
+        Two-variable steps that come before conjugate gradients however few variables there are.
     beta : ndarray of shape (n,), optional
         Start; it is moved into the box and onto the equality as need be.
     product : ndarray of shape (n,), optional
@@ -269,7 +273,7 @@ def solve_box_qp(
     check_terms(*terms)
     work, mass = _workspace(K, *terms, equality, beta, product)
     limit = max(10_000_000, 100 * n) if max_iter < 0 else int(max_iter)
-    solver = _Solver(work, equality, float(tol), limit, mass)
+    solver = _Solver(work, equality, float(tol), limit, mass, fewest)
     if n:
         solver.solve()
     return solver.result()

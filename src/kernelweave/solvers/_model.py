@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 
 #: kernels that a model starts from, and how many of them whatever their weights are
 WORKING_SET, STEEPEST = 400, 20
+#: steps of SMO on so few variables are done before anything else would be compiled, or loaded
+FEWEST = 2048
 
 __all__ = ["Cut", "CutModel", "Proposal", "SimplexModel", "minimise_smooth_model"]
 
@@ -198,6 +200,7 @@ class SimplexModel(CutModel):
             equality=True,
             tol=1e-10,
             max_iter=200_000,
+            fewest=FEWEST,
         )
         return without_traces(origin + result.beta, hessian, 1e-12), np.ones(1)
 
