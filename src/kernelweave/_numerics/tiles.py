@@ -16,6 +16,8 @@ Array = NDArray[np.float64]
 
 #: rows of a tile; a matrix of fewer than four is factorised in one piece
 TILE = 256
+#: tiles of a row that are updated together
+RUN = 4
 #: rows of a triangle that is inverted in one piece
 SMALL = 32
 
@@ -30,16 +32,21 @@ class Factor(NamedTuple):
         """Return ``L^-1 right``, of a vector or of columns."""
         if not self.inverses:
             return _solved(self.lower, right)
+        if right.ndim == 1:  # a single column is not worth the threads
+            return _solved(self.lower, right)
         out = np.array(right, dtype=float)
         tiles = _tiles(out.shape[0])
         with one_blas_thread():
-            for k, here in enumerate(tiles):
-                out[here] = self.inverses[k] @ out[here]
+            for k in range(0, len(tiles), RUN):
+                top, below = tiles[k].start, tiles[k + RUN :]
+                for here, inverse in zip(tiles[k : k + RUN], self.inverses[k : k + RUN], strict=True):
+                    out[here] -= self.lower[here, top : here.start] @ out[top : here.start]
+                    out[here] = inverse @ out[here]
 
-                def take_off(part: slice, known: slice = here) -> None:
+                def take_off(part: slice, known: slice = slice(top, here.stop)) -> None:
                     out[part] -= self.lower[part, known] @ out[known]
 
-                in_threads(take_off, tiles[k + 1 :])
+                in_threads(take_off, below)
         return out
 
     def solve_transposed(self, right: Array) -> Array:
@@ -83,7 +90,8 @@ def factorise(matrix: Array) -> Factor:
                 return _settle(matrix, at[0]) if at == next_one else None
 
             in_threads(scale, below)
-            done = in_threads(take_off, [(i, j) for p, i in enumerate(below) for j in below[: p + 1]])
+            parts = [(i, j) for p, i in enumerate(below) for j in _runs(below[: p + 1])]
+            done = in_threads(take_off, parts)
             inverses.extend(inverse for inverse in done if inverse is not None)
     in_threads(clear, tiles)
     return Factor(matrix, inverses)
@@ -104,7 +112,10 @@ def _solved(lower: Array, right: Array, transposed: bool = False) -> Array:
     """Solve with a lower triangular matrix, or with its transpose."""
     if right.size == 0:
         return np.zeros_like(right)
-    solved, info = dtrtrs(lower, right, lower=1, trans=int(transposed))
+    if lower.flags.f_contiguous:
+        solved, info = dtrtrs(lower, right, lower=1, trans=int(transposed))
+    else:  # the transpose is in LAPACK's order, and need not be copied
+        solved, info = dtrtrs(lower.T, right, lower=0, trans=int(not transposed))
     if info != 0:
         raise np.linalg.LinAlgError(f"the triangular matrix has a zero on its diagonal, in row {info}")
     return np.asarray(solved)
@@ -147,6 +158,13 @@ def principal_part(matrix: Array, at: NDArray[np.intp]) -> Array:
     out = np.empty((at.size, at.size), dtype=matrix.dtype)
     gather(matrix, at, out)
     return out
+
+
+def _runs(tiles: list[slice]) -> list[slice]:
+    """Join neighbouring tiles, ``RUN`` at a time: each part of the work costs its thread a moment of waiting."""
+    return [
+        slice(run[0].start, run[-1].stop) for run in (tiles[k : k + RUN] for k in range(0, len(tiles), RUN))
+    ]
 
 
 def _tiles(n: int) -> list[slice]:

@@ -108,7 +108,7 @@ def _root_of(block: Array, V: Array, normals: Array, ridge: float) -> RootPart:
         return RootPart(V)
     factor = _stable_cholesky(block, ridge)
     taken: list[Array] = []
-    for normal in factor.solve(normals.T).T:
+    for normal in (factor.solve(normal) for normal in normals):
         size = float(np.linalg.norm(normal))
         for other in taken:
             normal = normal - other * ((other @ normal) / (other @ other))

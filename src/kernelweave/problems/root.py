@@ -83,6 +83,9 @@ class Root:
 
     def times(self, z: Array) -> Array:
         """``A z``."""
+        used = z.nonzero()[0]
+        if self._there[used].all():
+            return np.asarray(self._known[:, used] @ z[used])
         return self._stacked([part.solved(part.V @ z) for part in self.parts])
 
     def transposed(self, w: Array) -> Array:
