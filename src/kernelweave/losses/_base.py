@@ -18,9 +18,6 @@ from .._numerics.scalar import monotone_root, smooth_root
 
 Array = NDArray[np.float64]
 
-#: samples from which the best intercept is first looked for on a few of them, and how many those are
-MANY, FEW = 100_000, 10_000
-
 __all__ = ["Array", "DualBudget", "Loss", "QuadraticDual", "make_loss", "registry"]
 
 
@@ -199,15 +196,7 @@ class Loss(Component):
 
         if not self.has_curvature:
             return monotone_root(slope)
-        guess = self._guessed_intercept(y, f, c) if f.size > MANY else 0.0
-        return smooth_root(slope, lambda b: float(np.sum(c * self.curvature(y, f + b))), guess)
-
-    def _guessed_intercept(self, y: Array, f: Array, c: Array) -> float:
-        """The best intercept of a few samples: from there on all of them are asked once or twice."""
-        few = np.random.default_rng(0).integers(0, f.size, FEW)
-        guess = self._intercept(y[few], f[few], c[few])
-        # of samples of one class it is anywhere
-        return guess if abs(guess) <= 10.0 + float(np.max(np.abs(f[few]))) else 0.0
+        return smooth_root(slope, lambda b: float(np.sum(c * self.curvature(y, f + b))))
 
 
 def make_loss(loss: Any) -> Loss:
