@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelweave.banks import find_chains, packed_offsets
+from kernelweave.banks import PowerBank, find_chains, packed_offsets
+from kernelweave.banks.power import Chain
 
 doublings = st.lists(
     st.tuples(st.sampled_from([0.3, 0.5, 1.0, 7.0]), st.integers(-6, 6)), min_size=1, max_size=12
@@ -57,3 +58,28 @@ def test_packed_offsets():
     # entry (i, j) at offset i + j, row after row without holes
     offsets = packed_offsets(50)
     assert [offsets[i] + j for i in range(50) for j in range(i + 1)] == list(range(50 * 51 // 2))
+
+
+@pytest.mark.parametrize("size", [1.0, 1e-3], ids=["diagonal of one", "small diagonal"])
+def test_four_powers_in_a_row_keep_the_digits_of_a_kernel_of_any_size(size):
+    """Of numbers up to one, three powers are taken at a time; entries near zero and below it are powers, too."""
+    rng = np.random.default_rng(0)
+    points = rng.normal(size=(37, 3))
+    points /= np.linalg.norm(points, axis=1, keepdims=True)
+    base = size * (points @ points.T)
+    base[np.diag_indices(37)] = size
+    base[5, 20] = base[20, 5] = -1e-6 * size
+    base[7, 30] = base[30, 7] = 1e-80 * size
+    n = base.shape[0]
+    offsets = packed_offsets(n)
+    store = base[np.tril_indices(n)][None].copy()
+    bank = PowerBank(store, offsets, [Chain((0, 1, 2, 3), (0, 2, 2, 2), (0, 0, 0, 0))])
+    powers = np.stack([base, base**4, base**16, base**64])
+    a = rng.normal(size=n)
+    a[3] = 0.0
+    for j, diagonal in enumerate(bank.diag()[:, 0]):
+        alone = np.eye(4)[j]
+        np.testing.assert_allclose(bank.combine(alone), powers[j], rtol=1e-12, atol=1e-17 * diagonal)
+    largest = np.sum(np.abs(powers), axis=(1, 2)) * np.max(np.abs(a)) ** 2
+    assert np.all(np.abs(bank.quad(a) - np.einsum("i,kij,j->k", a, powers, a)) <= 1e-14 * largest)
+    assert np.all(np.abs(bank.apply(a) - powers @ a) <= 1e-14 * largest[:, None])

@@ -133,9 +133,10 @@ class PowerBank(Bank):
         self.first = np.cumsum([0] + [len(chain.kernels) for chain in chains]).astype(np.intp)
         self.squarings = np.array([x for chain in chains for x in chain.squarings], dtype=np.int64)
         self.times_base = np.array([x for chain in chains for x in chain.times_base], dtype=np.int64)
+        self.by_link = np.array([any(chain.times_base) for chain in chains], dtype=bool)
         # three powers at a time are those of numbers up to one, as in a kernel whose diagonal is one
-        self.by_link = ~np.all(self._base_diag() == 1.0, axis=1)
-        self.by_link |= np.array([any(chain.times_base) for chain in chains], dtype=bool)
+        long = np.flatnonzero(~self.by_link & (np.diff(self.first) > 3))
+        self.by_link[long] = np.any(self._base_diag(long) != 1.0, axis=1)
         self.view_of_slot = np.repeat(np.arange(len(chains)), np.diff(self.first))
 
     @property
@@ -281,15 +282,16 @@ class PowerBank(Bank):
         whole, factor = self.store.reshape(self.n, self.n), float(weights[0] * self.scale[0])
         return whole if factor == 1.0 else whole * factor
 
-    def _base_diag(self) -> Array:
-        """Diagonals of the bases of all chains."""
-        base = self.store[:, self.offsets + np.arange(self.n)].astype(float)
-        decays = self.rate > 0
-        base[decays] = np.exp(-self.rate[decays, None] * base[decays])
+    def _base_diag(self, views: Index) -> Array:
+        """Diagonals of the bases of some chains."""
+        base = self.store[views[:, None], self.offsets + np.arange(self.n)].astype(float)
+        rate = self.rate[views]
+        decays = rate > 0
+        base[decays] = np.exp(-rate[decays, None] * base[decays])
         return base
 
     def diag(self) -> Array:
-        base = self._base_diag()
+        base = self._base_diag(np.arange(len(self.chains)))
         exponents = np.concatenate([_exponents(chain) for chain in self.chains])[self.slot_of]
         out = base[self.view_of_slot[self.slot_of]]
         ones = np.all(base == 1.0, axis=1)  # of exponentials of distances, whatever the power

@@ -62,24 +62,28 @@ class Root:
 
     def columns(self, which: np.ndarray) -> Array:
         """Columns of A by their numbers."""
+        return self._with(which)[:, which]
+
+    @property
+    def dense(self) -> Array:
+        """All of A."""
+        return self._with(np.arange(self.shape[1]))
+
+    def _with(self, which: np.ndarray) -> Array:
+        """A, in which these columns are known."""
         new = which[~self._there[which]]
         if new.size:
             self._known[:, new] = self._stacked(
                 [part.solved(part.V[:, new]) for part in self.parts], new.size
             )
             self._there[new] = True
-        return self._known[:, which]
+        return self._known
 
     def among(self, kernels: np.ndarray) -> Root:
         """The root of some of the kernels."""
         if kernels.size == self.shape[1]:
             return self
         return Root([part._replace(V=part.V[:, kernels]) for part in self.parts], kernels.size)
-
-    @property
-    def dense(self) -> Array:
-        """All of A."""
-        return self.columns(np.arange(self.shape[1]))
 
     def times(self, z: Array) -> Array:
         """``A z``."""
