@@ -196,7 +196,10 @@ class Newton(Solver, registered_as="newton"):
         centre, norm = state.centre, problem.norm
         target = self._target(problem, state)
         assert centre.root is not None
-        goal = minimise_smooth_model(norm, centre.quad, centre.root.dense, centre.weights)
+        # where closed-form steps are not what one begins with, second-order ones come from far
+        bend = self._bend(problem, state) if norm.update_rate > CLOSED_FORM_BOUND else 1.0
+        root = np.sqrt(bend) * centre.root.dense
+        goal = minimise_smooth_model(norm, centre.quad, root, centre.weights)
         here = centre.inner.primal + norm.penalty(centre.weights)
         length, lower, last = 1.0, state.lower, self._nearly_there(problem, state)
         oracle = centre
