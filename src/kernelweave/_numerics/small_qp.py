@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import NamedTuple
 
 import numpy as np
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 __all__ = ["solve_qp"]
 
@@ -41,7 +41,7 @@ def solve_qp(
     for _ in range(max_iter):
         residuals = problem.residuals(here)
         mu = float(here.slack @ here.z) / h.size
-        error = max(*(float(np.max(np.abs(residual), initial=0.0)) for residual in residuals), mu)
+        error = max(*(float(np.max(np.abs(residual))) for residual in residuals if residual.size), mu)
         if not np.isfinite(error):
             break
         if error < 0.9 * best_error:
@@ -100,7 +100,9 @@ def _step(problem: _Problem, at: _Iterate, left: _Residuals, newton: _Eliminated
         return _Iterate(dx, dy, ds, -complementarity / at.slack - ratio * ds)
 
     def longest(move: _Iterate) -> float:
-        return min(_longest(at.slack, move.slack), _longest(at.z, move.z))
+        """Largest step <= 1/0.995 that keeps slacks and multipliers non-negative."""
+        fastest = max(float(np.max(-move.slack / at.slack)), float(np.max(-move.z / at.z)))
+        return 1.0 / max(fastest, 0.995)
 
     move = direction(at.slack * at.z)
     length = longest(move)
@@ -120,30 +122,21 @@ class _Eliminated:
     def __init__(self, M: np.ndarray, A: np.ndarray) -> None:
         self.A = A
         self.scale = 1.0 / np.sqrt(np.maximum(np.diagonal(M), 1e-300))
-        scaled = M * self.scale[:, None] * self.scale[None, :]
+        scaled = M * np.multiply.outer(self.scale, self.scale)
         scaled.flat[:: M.shape[0] + 1] += 1e-13
-        try:
-            self.factor = cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False)
-        except np.linalg.LinAlgError:
-            self.sound = False
-            return
-        self.sound = True
-        self.lifted = self._inverse(A.T)
-        self.small = A @ self.lifted
+        # LAPACK itself: what SciPy's functions check on the way takes longer than so small a matrix
+        self.factor, failed = dpotrf(scaled.T, lower=1, clean=0, overwrite_a=1)
+        self.sound = failed == 0
+        if self.sound:
+            self.lifted = self._inverse(A.T)
+            self.small = A @ self.lifted
 
     def _inverse(self, rhs: np.ndarray) -> np.ndarray:
         scale = self.scale if rhs.ndim == 1 else self.scale[:, None]
-        return scale * cho_solve(self.factor, scale * rhs, check_finite=False)
+        return scale * dpotrs(self.factor, scale * rhs, lower=1)[0]
 
     def solve(self, top: np.ndarray, bottom: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         first = self._inverse(top)
-        y = np.linalg.solve(self.small, self.A @ first - bottom)
+        left = self.A @ first - bottom
+        y = left / self.small[0] if left.size == 1 else np.linalg.solve(self.small, left)
         return first - self.lifted @ y, y
-
-
-def _longest(value: np.ndarray, change: np.ndarray) -> float:
-    """Largest step <= 1/0.995 that keeps ``value + step * change`` non-negative."""
-    falling = change < 0
-    if not np.any(falling):
-        return 1.0 / 0.995
-    return min(1.0 / 0.995, float(np.min(-value[falling] / change[falling])))

@@ -155,6 +155,7 @@ class SimplexModel(CutModel):
     ) -> tuple[Array, Array, NDArray[np.intp]]:
         """Solve on a working set, add the kernels that would lower the model, repeat."""
         z, multipliers = self.d, np.ones(1)
+        entered = np.zeros(self.d.size, dtype=np.intp)  # how often
         for _ in range(50):
             z, multipliers = self._solve(rows, gains, working)
             gradient = self._gradient(z - self.d, rows, multipliers)
@@ -166,8 +167,11 @@ class SimplexModel(CutModel):
             if entering.size == 0:
                 return z, multipliers, working
             best = entering[np.argsort(reduced[entering])[:40]]
-            # kernels that stayed at zero leave, so that the set stays small
-            working = np.union1d(working[z[working] > 0], best)
+            # kernels that stayed at zero leave, so that the set stays small; those that came back do not leave again,
+            # or the last digits would send them in and out for ever
+            stay = working[(z[working] > 0) | (entered[working] > 1)]
+            entered[best] += 1
+            working = np.union1d(stay, best)
         return z, multipliers, working
 
     def _solve(self, rows: Array, gains: Array, working: NDArray[np.intp]) -> tuple[Array, Array]:

@@ -37,8 +37,8 @@ class _State:
     dual_beta: Array | None = None
     curved: bool = True
     damping: float = 0.0
-    #: whether J fell by what was promised, or nearly; unknown at first
-    kept: bool | None = None
+    #: whether J fell by what was promised, or nearly
+    kept: bool = True
     gap: float = np.inf
     finished: bool = False
     #: gap that the last inner solve was asked for, where there is nothing else to do
@@ -50,10 +50,10 @@ TRIALS = 3
 #: closed-form steps are begun with where they are bound to leave no more of the gap than this (p >= 1.5), and gone on
 #: with while they leave no more than that
 CLOSED_FORM_BOUND, CLOSED_FORM_SHARE = 0.65, 0.25
-#: gap above which no model is trusted where closed-form steps are begun with
+#: gap that is far from the optimum: no model is trusted there where closed-form steps are begun with
 FAR = 0.3
-#: gap above which the model may bend by half of the Hessian, and the share of the promised fall that J must keep to
-FAR_OFF, KEPT = 0.2, 0.7
+#: share of the promised fall of J that must have come true where the model is to bend by half of the Hessian
+KEPT = 0.7
 
 
 class Newton(Solver, registered_as="newton"):
@@ -118,13 +118,11 @@ class Newton(Solver, registered_as="newton"):
         J falls like one over the weights that grow, and bends less and less on the way: the Hessian here promises less
         than a long step gains.  Where most coefficients are at their bounds it is the kinks that count.
         """
-        if self._gap(problem, state) <= FAR_OFF:
+        if not state.kept or self._gap(problem, state) <= FAR:
             return 1.0
-        kept = state.kept
-        if kept is None:
-            assert state.centre.root is not None
-            kept = state.centre.root.shape[0] > 0.5 * np.count_nonzero(state.centre.inner.beta)
-        return 0.5 if kept else 1.0
+        assert state.centre.root is not None
+        free, support = state.centre.root.shape[0], np.count_nonzero(state.centre.inner.beta)
+        return 0.5 if free > 0.5 * support else 1.0
 
     def _cut_step(self, problem: MKLProblem, state: _State) -> _State:
         """Minimise the model with its cuts on the set of weights; a worse point adds a cut."""
