@@ -8,11 +8,11 @@ its minimiser is followed inwards instead, which takes five times as many.
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg import cho_factor, cho_solve
+from scipy.linalg.lapack import dpotrf, dpotrs
 
 Array = NDArray[np.float64]
 
@@ -22,8 +22,9 @@ __all__ = ["Boundary", "minimise_on_set"]
 FALL, SLOWEST = 0.03, 0.8
 #: decrement that counts as the minimiser of a barrier, and Newton's steps to it
 CENTRED, MOST_STEPS = 0.1, 40
-#: steps with prices after which these have gone astray, and how far slopes and slacks may be from their balance
-MOST_PAIRS, UNBALANCED = 60, 1e-8
+#: steps with prices after which these have gone astray, steps in a row that leave most of the error after which they
+#: have too, that share of it, and how far slopes and slacks may be from their balance
+MOST_PAIRS, MOST_SLOW, SLOW, UNBALANCED = 60, 4, 0.8, 1e-8
 
 
 class Boundary(NamedTuple):
@@ -152,11 +153,17 @@ class _Place:
 
 def _primal_dual(place: _Place, tol: float) -> _Pair | None:
     """Steps in which slacks and prices are numbers of their own: far fewer than a barrier's, or None."""
-    here: _Pair | None = _Pair(place, place.slack, 1.0 / place.slack)
+    here, slow = _Pair(place, place.slack, 1.0 / place.slack), 0
     for _ in range(MOST_PAIRS):
-        if here is None or (here.gap <= tol and here.unbalanced <= UNBALANCED):
+        if here.gap <= tol and here.unbalanced <= UNBALANCED:
             return here
-        here = here.following(tol)
+        there = here.following(tol)
+        if there is None:
+            break
+        slow = slow + 1 if there.merit > SLOW * here.merit else 0
+        if slow == MOST_SLOW:
+            break
+        here = there
     return None
 
 
@@ -253,20 +260,20 @@ def _predicted(place: _Place, move: Array, share: float) -> _Place:
     return place
 
 
-def _factor(system: Array) -> tuple[Any, Array] | None:
+def _factor(system: Array) -> tuple[Array, Array] | None:
     """Cholesky in units in which the diagonal is one: near the solution it spans many powers of ten."""
     unit = 1.0 / np.sqrt(np.maximum(np.diagonal(system), 1e-300))
-    scaled = system * unit[:, None] * unit[None, :]
+    scaled = system * np.multiply.outer(unit, unit)
     scaled.flat[:: unit.size + 1] += 1e-14
-    try:
-        return cho_factor(scaled, lower=True, overwrite_a=True, check_finite=False), unit
-    except np.linalg.LinAlgError:
-        return None
+    # LAPACK itself: what SciPy's functions check on the way takes longer than so small a matrix
+    lower, failed = dpotrf(scaled.T, lower=1, clean=0, overwrite_a=1)
+    return (lower, unit) if failed == 0 else None
 
 
-def _solved(factor: tuple[Any, Array], right: Array) -> Array:
-    cholesky, unit = factor
-    return np.asarray((unit * cho_solve(cholesky, (unit * right.T).T, check_finite=False).T).T)
+def _solved(factor: tuple[Array, Array], right: Array) -> Array:
+    lower, unit = factor
+    units = unit if right.ndim == 1 else unit[:, None]
+    return np.asarray(units * dpotrs(lower, units * right, lower=1)[0])
 
 
 def _solve(system: Array, right: Array) -> Array | None:
