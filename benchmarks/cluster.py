@@ -34,6 +34,7 @@ LOOKS = {
     "quad": 1,
     "mix_product": 1,
     "judged": 1,
+    "judged_by_rows": 1,
     "mix_block": 1,
     "row_products": 1,
     "mix_windows": 1,

@@ -39,6 +39,7 @@ class StoredRows(Bank):
         super().__init__(source.n, source.m)
         self.first, self.threads = first, threads
         self.entries = np.empty((self.m, last - first, self.n), dtype=dtype)
+        self._windows: Array | None = None
         everyone, which = np.arange(self.n), np.arange(self.m)
         height = max(1, self.block_entries // (self.n * self.m))
         for top in range(first, last, height):  # kernels of a family share what is computed for a block
@@ -93,10 +94,15 @@ class StoredRows(Bank):
         return out
 
     def mix_windows(self, weights: Array) -> Array:
-        """What rows here read of the mixed kernel."""
+        """What rows here read of the mixed kernel; valid until the next call.
+
+        New memory would cost as much as mixing a few kernels, and an answer has arrived before the next round begins.
+        """
         from .._numerics.stored_rows import mix_windows, reach
 
-        active, out = np.flatnonzero(weights), np.empty((self.entries.shape[1], reach(self.n) + 1))
+        if self._windows is None:
+            self._windows = np.empty((self.entries.shape[1], reach(self.n) + 1))
+        active, out = np.flatnonzero(weights), self._windows
 
         def run(top: int) -> None:
             mix_windows(self.entries, weights, active, self.first, top, out[top : top + TILE])
@@ -180,10 +186,15 @@ class KernelPart(_Part):
         return np.tensordot(weights[active], self._bank(exact).apply(a, self.rows, active), axes=1)
 
     def judged(self, exact: bool, weights: Array, a: Array) -> tuple[Array, Array]:
-        """Both at once, from one pass."""
+        """This part's share of the quadratic forms and the mixed kernel's product at these rows, from one pass."""
         products = self._bank(exact).apply(a, self.rows)
         quad = np.sum(products * a[self.rows], axis=tuple(range(1, products.ndim)))
         return quad, np.tensordot(weights, products, axes=1)
+
+    def judged_by_rows(self, exact: bool, weights: Array, a: Array) -> tuple[Array, Array]:
+        """Shares of the quadratic forms and of the mixed kernel's product at all samples, from stored rows."""
+        products = self._rows(exact).row_products(a)
+        return products @ a, weights @ products
 
     def row_products(self, exact: bool, a: Array, rows: Index | None, kernels: Index | None) -> Array:
         """Share of the products at some or all samples, from stored rows."""

@@ -110,8 +110,10 @@ class ClusterKernelBank(_OnWorkers, Bank):
 
     def judged(self, weights: Array, a: Array) -> tuple[Array, Array]:
         self.count(float(self.m) * self.n * support(a).size)
-        quads, products = zip(*self.workers.ask_all("judged", self.double, weights, a), strict=True)
-        return np.sum(quads, axis=0), np.concatenate(products)
+        by_rows = self._stored and a.ndim == 1
+        answers = self.workers.ask_all("judged_by_rows" if by_rows else "judged", self.double, weights, a)
+        quads, products = zip(*answers, strict=True)
+        return np.sum(quads, axis=0), np.sum(products, axis=0) if by_rows else np.concatenate(products)
 
     def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
         self.count(float(np.count_nonzero(weights)) * rows.size * cols.size)
