@@ -169,7 +169,7 @@ class Newton(Solver, registered_as="newton"):
             return replace(self._closed_form_step(problem, state, gap), gap=np.inf)
         if state.centre.curvature is None:
             return self._closed_form_step(problem, state, gap)
-        if gap < CLOSED_FORM_SHARE * state.gap < np.inf or _left_by_closed_form(state, gap) <= state.tol:
+        if gap < CLOSED_FORM_SHARE * state.gap < np.inf or _left_by_closed_form(problem, state, gap) <= state.tol:
             return self._closed_form_step(problem, state, gap)
         return self._newton_step(problem, state, gap)
 
@@ -185,7 +185,7 @@ class Newton(Solver, registered_as="newton"):
         slow = not gap < CLOSED_FORM_SHARE * state.gap or np.isinf(state.gap)
         oracle = problem.oracle(
             problem.norm.weights_of_blocks(blocks), centre.inner, self._target(problem, state), curvature=slow,
-            expect_last=_left_by_closed_form(state, gap) <= state.tol,
+            expect_last=_left_by_closed_form(problem, state, gap) <= state.tol,
         )  # fmt: skip
         lower = max(state.lower, problem.dual(oracle.inner.beta, oracle.quad))
         return _State(oracle, oracle, state.tol, lower, gap=gap)
@@ -221,6 +221,6 @@ def _nothing_to_choose(problem: MKLProblem) -> bool:
     return problem.m == 1 and problem.norm.learnt_norm.simplex
 
 
-def _left_by_closed_form(state: _State, gap: float) -> float:
-    """What a closed-form step should leave of a gap, if it takes the share of the one before; unknown after none."""
-    return gap * gap / state.gap if np.isfinite(state.gap) else np.inf
+def _left_by_closed_form(problem: MKLProblem, state: _State, gap: float) -> float:
+    """What a closed-form step should leave of a gap: the share that the one before left; after none, the norm's own."""
+    return gap * (gap / state.gap if np.isfinite(state.gap) else problem.norm.update_rate)
