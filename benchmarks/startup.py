@@ -71,7 +71,8 @@ the small problem ({{source}}), C = 1, to a certified relative gap of 1e-3; *sec
 - *warm cache*: a process before this one has filled the cache.
 - *read-only install*: the package is copied to a folder that the process cannot write to ({{how}}), without any cache
   in it; the compiled code has to go to the user's cache folder ({{where}}), from where the next process takes it.
-- *whole command*: from the prompt to the prompt, the interpreter's start included.
+- *whole command*: from the prompt to the prompt, the interpreter's start included; of the demo, *the first* on a new
+  machine also reads all libraries from disk and has matplotlib look for fonts, *cold cache* compiles and no more.
 
 {{targets}}"""
 DAC_OVERRIDE, CAPBSET_DROP = 1, 24
@@ -197,20 +198,21 @@ def commands(folder: Path, repeats: int) -> dict[str, float]:
     model, problem = folder / "model.skops", small()
     table = pd.DataFrame(problem.X, columns=[f"x{j}" for j in range(problem.X.shape[1])])
     table.assign(label=problem.y).to_csv(folder / "train.csv", index=False)
-    environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(folder / "demo cache"), "MPLBACKEND": "agg"}
 
-    def seconds(*arguments: str) -> float:
+    def seconds(*arguments: str, cache: str = "demo cache") -> float:
+        environment = {**ENVIRONMENT, "NUMBA_CACHE_DIR": str(folder / cache), "MPLBACKEND": "agg"}
         began = time.perf_counter()
         command = [sys.executable, "-m", "kernelweave.cli", *arguments]
         subprocess.run(command, env=environment, cwd=folder, check=True, capture_output=True)
         return time.perf_counter() - began
 
+    # on a new machine the first of all also reads every library from disk and has matplotlib look for fonts
     demos = {
-        f"kernelweave demo, {cache} cache": seconds("demo") for cache in ("cold", "warm")
-    }  # before any fit
-    seconds(
-        "fit", "train.csv", "--target", "label", "--model", str(model)
-    )  # which notes what it did in the file
+        "kernelweave demo, the first": seconds("demo", cache="first cache"),
+        **{f"kernelweave demo, {cache} cache": seconds("demo") for cache in ("cold", "warm")},
+    }
+    # which notes in the file what it did
+    seconds("fit", "train.csv", "--target", "label", "--model", str(model))
     looks = [seconds("inspect", str(model)) for _ in range(repeats + 1)]
     return {"kernelweave inspect": statistics.median(looks[1:]), **demos}
 

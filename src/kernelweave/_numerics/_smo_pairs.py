@@ -67,7 +67,7 @@ def _exact(slope, up, i, high):
 def _step(a, gram, i, j):
     """Move ``i`` up and ``j`` down by the same amount; returns both moves and the gain."""
     old_i, old_j = a[BETA, i], a[BETA, j]
-    end_i, end_j = end_of(a, i, True), end_of(a, j, False)
+    end_i, end_j = end_of(a, i, 1.0), end_of(a, j, -1.0)
     gap = a[SLOPE, i] + a[UP, i] - a[SLOPE, j] - a[DOWN, j]
     bend = max(a[CURVATURE, i] + a[CURVATURE, j] - 2.0 * gram[i, j], FLOOR)
     room_i, room_j = end_i - old_i, old_j - end_j

@@ -100,10 +100,13 @@ def settle(a, k, step):
 
 
 @inner(nogil=True)
-def end_of(a, k, rising):
-    """Where variable ``k`` must stop when it moves up or down: its bound, or a kink before it."""
+def end_of(a, k, direction):
+    """Where variable ``k`` must stop when it moves up (1.0) or down (-1.0): its bound, or a kink before it.
+
+    The direction is a number, since a function is compiled once for True and once more for False.
+    """
     b = a[BETA, k]
-    if rising:
+    if direction > 0.0:
         return 0.0 if (b < 0.0 and a[KINK, k] > 0.0) else a[UPPER, k]
     return 0.0 if (b > 0.0 and a[KINK, k] > 0.0) else a[LOWER, k]
 

@@ -82,7 +82,7 @@ def _room(a, free, direction):
     for f in range(free.size):
         if direction[f] != 0.0:
             k = free[f]
-            reach = (end_of(a, k, direction[f] > 0.0) - a[BETA, k]) / direction[f]
+            reach = (end_of(a, k, direction[f]) - a[BETA, k]) / direction[f]
             if reach < room:
                 room, first = reach, f
     return room, first
@@ -109,7 +109,7 @@ def _follow(a, free, direction, product, step, ended):
     _advance(a[SLOPE], product, step)
     for f in range(free.size):
         k, d = free[f], direction[f]
-        end = end_of(a, k, d > 0.0)
+        end = end_of(a, k, d)
         new = a[BETA, k] + step * d
         a[BETA, k] = end if f == ended else (min(new, end) if d > 0.0 else max(new, end))
         a[SLOPE, k] -= step * a[RIDGE, k] * d
