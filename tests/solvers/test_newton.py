@@ -1,0 +1,99 @@
+"""What only Newton's method in the weights does: its model's working sets, how much it bends, which steps it takes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import make_classification
+from sklearn.preprocessing import scale
+
+from kernelweave import MKLClassifier
+from kernelweave.problems import curvature
+from kernelweave.solvers import newton
+from kernelweave.solvers._model import SimplexModel
+
+
+def overlapping(n: int = 150):
+    X, y = make_classification(
+        n, 10, n_informative=6, n_redundant=2, flip_y=0.05, class_sep=0.8, random_state=0
+    )
+    return scale(X), y
+
+
+class Contradicting(SimplexModel):
+    """A model of three kernels, in which 1 asks to enter where 2 is and 2 where 1 is, and both get no weight."""
+
+    d = np.array([1.0, 0.0, 0.0])
+    centre_slope = -np.ones(3)
+
+    def __init__(self) -> None:
+        self.solved: list[list[int]] = []
+
+    def _solve(self, rows, gains, working):
+        self.solved.append(working.tolist())
+        return self.d, np.ones(1)
+
+    def _gradient(self, shift, rows, multipliers):
+        other = 2 if 1 in self.solved[-1] else 1
+        return np.where(np.arange(3) == other, -2e-9, 0.0)  # little more than what is taken for rounding
+
+
+def test_kernels_that_rounding_sends_in_and_out_stay_when_they_come_back():
+    model = Contradicting()
+    z, _, working = model._on_working_sets(np.zeros((1, 3)), np.zeros(1), np.array([0]))
+    np.testing.assert_array_equal(z, model.d)
+    assert model.solved == [[0], [0, 1], [0, 2], [0, 1], [0, 1, 2]]
+    assert working.tolist() == [0, 1, 2]
+
+
+@pytest.fixture
+def factorised(monkeypatch) -> list[int]:
+    """Sizes of the parts of mixed kernels that were factorised for a Hessian."""
+    sizes: list[int] = []
+    honest = curvature._root_of
+
+    def counting(block, *rest):
+        sizes.append(len(block))
+        return honest(block, *rest)
+
+    monkeypatch.setattr(curvature, "_root_of", counting)
+    return sizes
+
+
+@pytest.mark.parametrize(("norm", "tol"), [(1.5, 1e-3), (2.0, 1e-3), (3.0, 1e-4)])
+def test_a_closed_form_step_that_is_bound_to_be_the_last_needs_no_hessian(norm, tol, factorised, monkeypatch):
+    """Every second-order step takes a factorisation; where the gap is nearly there, no step is of that kind."""
+    gaps: list[float] = []
+    honest = newton.Newton._newton_step
+
+    def noting(self, problem, state, gap):
+        gaps.append(gap)
+        return honest(self, problem, state, gap)
+
+    monkeypatch.setattr(newton.Newton, "_newton_step", noting)
+    X, y = overlapping()
+    for C in (0.3, 1.0, 10.0, 100.0):
+        model = MKLClassifier("stpmkl", norm=norm, C=C, tol=tol).fit(X, y)
+        assert model.certificate_.relative_gap <= tol
+    rate = (2.0 / (norm + 1.0)) ** 2  # what a closed-form step leaves of a gap
+    assert all(rate * gap > tol for gap in gaps)
+    assert len(factorised) == len(gaps)
+
+
+@pytest.mark.parametrize(("C", "expected"), [(1e-3, {1.0}), (10.0, {0.5, 1.0})])
+def test_the_model_bends_by_half_of_the_hessian_only_from_far_and_where_coefficients_are_free(
+    C, expected, monkeypatch
+):
+    found: list[tuple[float, float]] = []
+    honest = newton.Newton._bend
+
+    def noting(self, problem, state):
+        bend = honest(self, problem, state)
+        found.append((self._gap(problem, state), bend))
+        return bend
+
+    monkeypatch.setattr(newton.Newton, "_bend", noting)
+    X, y = overlapping()
+    MKLClassifier("stpmkl", C=C, tol=1e-6).fit(X, y)
+    assert {bend for _, bend in found} == expected
+    assert all(bend == 1.0 for gap, bend in found if gap <= newton.FAR)
