@@ -25,6 +25,7 @@ BENCHMARKS = (
     "passes",
     "startup",
     "walk",
+    "small_fit",
     "prediction",
     "path",
     "multiclass",
