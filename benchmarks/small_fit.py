@@ -34,9 +34,10 @@ PHASES: dict[str, list[tuple[Any, str]]] = {
     "checks of X, y and the parameters": [(MKLClassifier, "_prepared")],
 }
 REST = "everything else"
-NOTE = f"""{SETTING} `MKLClassifier(kernels.preset("stpmkl"), C=1)` on the small problem ({{source}}), everything else at
-its default: {{passes:.3g}} passes, {{iterations}} iterations. Medians of {{repeats}} fits, of the own time of each phase,
-without that of other phases inside it; *calls* is how often its functions are entered. The clock that watches is in it.
+NOTE = f"""{SETTING} `MKLClassifier(kernels.preset("stpmkl"), C=1)` on the small problem ({{source}}), everything else
+at its default: {{passes:.3g}} passes, {{iterations}} iterations. Medians of {{repeats}} fits, of the own time of each
+phase, without that of other phases inside it; *calls* is how often its functions are entered. The clock that watches is
+in it.
 
 A bank of {{bytes:.1f}} MB is read again by every pass: on processors whose second-level cache is smaller, a part of the
 reading is waiting for the cache behind it."""

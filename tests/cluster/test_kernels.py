@@ -168,4 +168,5 @@ def test_a_round_brings_back_no_more_than_is_needed(client):
     rounds, _, received = spent(lambda: bank.combine(weights))
     assert (rounds, received) == (1, 60 * (60 // 2 + 1) * 8)  # of every two samples one's entry
     rounds, _, received = spent(lambda: bank.judged(weights, np.ones(60)))
-    assert (rounds, received) == (1, 2 * (bank.m + 60) * 8)  # shares of the product, from the rows that are used
+    shares = 2 * (bank.m + 60)  # of the product too, from the rows that are used
+    assert (rounds, received) == (1, shares * 8)

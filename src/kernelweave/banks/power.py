@@ -216,8 +216,9 @@ class PowerBank(Bank):
         self.count(float(which.size) * (self.n if rows is None else rows.size) * used.size)
         products = self._sweep(a, where, self._views(kernels), whole=True)[self.slot_of[which]]
         products *= self.scale[which][:, None]
-        # most often those with coefficients are asked for, and nothing has to be picked out
-        return products if rows is None or np.array_equal(rows, where) else products[:, np.searchsorted(where, rows)]
+        if rows is None or np.array_equal(rows, where):  # as where rows with coefficients are asked for
+            return products
+        return products[:, np.searchsorted(where, rows)]
 
     def _apply_columns(self, a: Array, rows: Index | None, kernels: Index | None) -> Array:
         """Products with several columns: a tile of rows goes through its chain while it is in cache."""

@@ -169,7 +169,10 @@ class Newton(Solver, registered_as="newton"):
             return replace(self._closed_form_step(problem, state, gap), gap=np.inf)
         if state.centre.curvature is None:
             return self._closed_form_step(problem, state, gap)
-        if gap < CLOSED_FORM_SHARE * state.gap < np.inf or _left_by_closed_form(problem, state, gap) <= state.tol:
+        if (
+            gap < CLOSED_FORM_SHARE * state.gap < np.inf
+            or _left_by_closed_form(problem, state, gap) <= state.tol
+        ):
             return self._closed_form_step(problem, state, gap)
         return self._newton_step(problem, state, gap)
 
