@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
+import cvxpy as cp
 import numpy as np
 import pytest
 from sklearn.datasets import make_classification
 from sklearn.preprocessing import scale
 
+import references as ref
 from kernelweave import MKLClassifier
 from kernelweave.problems import curvature
 from kernelweave.solvers import newton
-from kernelweave.solvers._model import SimplexModel
+from kernelweave.solvers._model import Cut, SimplexModel
+from problems.making import make_case
 
 
 def overlapping(n: int = 150):
@@ -97,3 +102,56 @@ def test_the_model_bends_by_half_of_the_hessian_only_from_far_and_where_coeffici
     MKLClassifier("stpmkl", C=C, tol=1e-6).fit(X, y)
     assert {bend for _, bend in found} == expected
     assert all(bend == 1.0 for gap, bend in found if gap <= newton.FAR)
+
+
+@pytest.mark.parametrize("norm", ["l1", "l1-fixed"])
+@pytest.mark.parametrize("seed", range(3))
+def test_all_cuts_together_bound_the_optimum_as_their_linear_program_says(norm, seed):
+    case = make_case(ref.HINGE, norm, True, C=0.5, seed=seed)
+    problem, rng = case.problem, np.random.default_rng(seed)
+    held = 0.4 if "fixed" in norm else 0.0
+    learnt = problem.m - (held > 0)
+    oracles = []
+    for _ in range(6):
+        weights = np.append(rng.dirichlet(np.ones(learnt)), [held] * (held > 0))
+        oracles.append(problem.oracle(weights, target=1e-9))
+    cuts = [Cut(problem.gain(o.inner.beta), o.quad, o.inner.beta) for o in oracles]
+    beta, bound = SimplexModel(oracles[-1], cuts, problem.norm, 0.0).bound()
+    d, height = cp.Variable(problem.m, nonneg=True), cp.Variable()
+    above = [height >= cut.gain - 0.5 * cut.quad @ d for cut in cuts]
+    fixed = [d[learnt:] == held] if held else []
+    lowest = cp.Problem(cp.Minimize(height), [*above, *fixed, cp.sum(d[:learnt]) == 1.0]).solve()
+    assert bound == pytest.approx(lowest, rel=1e-6)
+    assert problem.dual(beta) >= bound - 1e-9 * abs(bound)
+    assert max(problem.dual(o.inner.beta, o.quad) for o in oracles) <= bound + 1e-9 * abs(bound)
+
+
+def state_with(upper: float, own: float, tol: float = 1e-3) -> newton._State:
+    centre = SimpleNamespace(inner=SimpleNamespace(primal=upper))
+    return newton._State(centre, centre, tol, own)
+
+
+def test_the_bank_is_read_for_several_cuts_only_where_that_says_much_more():
+    beta = np.ones(3)
+    state = state_with(upper=1.0, own=0.5)
+    state.bounded_together(beta, 0.6)
+    state.look()
+    assert state.dual_beta is None  # a gap of .4 instead of .5
+    state.centre.inner.primal = 0.6 / (1.0 - 5e-4)  # J fell: what was promised before ends the fit now
+    state.look()
+    assert state.dual_beta is beta
+    state = state_with(upper=1.0, own=0.5)
+    state.bounded_together(beta, 0.96)
+    state.look()
+    assert state.dual_beta is beta  # a tenth of the gap
+    assert state.known == 0.96
+
+
+def test_the_bank_is_not_read_for_several_cuts_where_one_is_enough_unless_that_was_doubted():
+    state = state_with(upper=1.0, own=0.9995)
+    state.bounded_together(np.ones(3), 0.9999)
+    state.look()
+    assert state.dual_beta is None
+    state.doubted = True
+    state.look()
+    assert state.dual_beta is not None

@@ -6,7 +6,7 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import minimize
+from scipy.optimize import linprog, minimize
 
 from .._numerics.small_qp import solve_qp
 from ..norms import Norm
@@ -100,12 +100,21 @@ class CutModel:
             return Proposal(weights, decrease)
         multipliers = multipliers[: gains.size]
         betas = [self.centre_beta, *(self.cuts[k].beta for k in included)][: multipliers.size]
+        used = slice(multipliers.size)
+        return Proposal(weights, decrease, *self._combined(multipliers, gains[used], rows[used], betas))
+
+    def _combined(
+        self, multipliers: Array, gains: Array, slopes: Array, betas: list[Array]
+    ) -> tuple[Array, float]:
+        """Coefficients of several cuts in these shares, and the bound that they attain (Jensen)."""
         beta = np.asarray(
-            sum(share * beta_of_cut for share, beta_of_cut in zip(multipliers, betas, strict=True))
+            sum(share * beta for share, beta in zip(multipliers, betas, strict=True) if share > 0)
         )
-        combined = multipliers @ rows[: multipliers.size]
-        bound = float(multipliers @ gains[: multipliers.size]) - self.norm.conjugate(-2.0 * combined)
-        return Proposal(weights, decrease, beta, bound)
+        return beta, float(multipliers @ gains) - self.norm.conjugate(-2.0 * (multipliers @ slopes))
+
+    def bound(self) -> tuple[Array | None, float]:
+        """Coefficients that combine those of the cuts to the best bound there is, and the bound; None: not known."""
+        return None, -np.inf
 
     def _bent(self, shift: Array) -> float:
         """How much higher the model is than its cuts, so far from the centre."""
@@ -133,6 +142,22 @@ class SimplexModel(CutModel):
     """The model on the simplex, minimised on a working set of kernels."""
 
     working: NDArray[np.intp] | None = None
+
+    def bound(self) -> tuple[Array | None, float]:
+        k, m = self.slopes.shape
+        scale = float(np.max(np.abs(self.slopes))) or 1.0
+        # shares u of the cuts and what the steepest kernel takes off: max u'gains - t, t >= -u'slopes of every kernel
+        cost = np.append(-(self.gains - self.gains[0]) / scale, 1.0)
+        steepest = np.column_stack([-self.slopes.T / scale, -np.ones(m)])
+        whole = np.append(np.ones(k), 0.0)[None, :]
+        limits = [(0.0, None)] * k + [(None, None)]
+        found = linprog(cost, A_ub=steepest, b_ub=np.zeros(m), A_eq=whole, b_eq=[1.0], bounds=limits).x
+        if found is None:  # bounds that are not numbers
+            return super().bound()
+        shares = np.maximum(found[:k], 0.0)
+        return self._combined(
+            shares / np.sum(shares), self.gains, self.slopes, [cut.beta for cut in self.cuts]
+        )
 
     def _minimise_with(self, rows: Array, gains: Array) -> tuple[Array, Array]:
         if self.working is None:

@@ -27,14 +27,36 @@ Array = NDArray[np.float64]
 __all__ = ["Newton"]
 
 
+#: lengths of a second-order step that are tried before the closed form is asked
+TRIALS = 3
+#: closed-form steps are begun with where they are bound to leave no more of the gap than this (p >= 1.5), and gone on
+#: with while they leave no more than that
+CLOSED_FORM_BOUND, CLOSED_FORM_SHARE = 0.65, 0.25
+#: gap that is far from the optimum: no model is trusted there where closed-form steps are begun with
+FAR = 0.3
+#: share of the gap that a combination of cuts must promise to leave before the bank is read for it
+WORTH_A_LOOK = 0.1
+#: share of the promised fall of J that must have come true where the model is to bend by half of the Hessian
+KEPT = 0.7
+
+
 @dataclass
 class _State:
     centre: Oracle
     last: Oracle
     tol: float
+    #: the best bound: of a single inner solution, or of several together
     lower: float
     cuts: list[Cut] = field(default_factory=list)
+    #: coefficients of several inner solutions that attain ``lower``, if it is theirs
+    combined: Array | None = None
+    #: the best bound of a single one, and the best for which the bank has been read
+    own: float = -np.inf
+    known: float = -np.inf
+    #: combined coefficients for which the bank is to be read
     dual_beta: Array | None = None
+    #: whether the fit went on although one inner solution had reached the tolerance: its judge allows for rounding
+    doubted: bool = False
     curved: bool = True
     damping: float = 0.0
     #: whether J fell by what was promised, or nearly
@@ -44,16 +66,38 @@ class _State:
     #: gap that the last inner solve was asked for, where there is nothing else to do
     target: float = 0.0
 
+    def __post_init__(self) -> None:
+        if self.own == -np.inf:  # all there is
+            self.own = self.known = self.lower
 
-#: lengths of a second-order step that are tried before the closed form is asked
-TRIALS = 3
-#: closed-form steps are begun with where they are bound to leave no more of the gap than this (p >= 1.5), and gone on
-#: with while they leave no more than that
-CLOSED_FORM_BOUND, CLOSED_FORM_SHARE = 0.65, 0.25
-#: gap that is far from the optimum: no model is trusted there where closed-form steps are begun with
-FAR = 0.3
-#: share of the promised fall of J that must have come true where the model is to bend by half of the Hessian
-KEPT = 0.7
+    def bounded_by(self, bound: float) -> None:
+        """Take note of the bound of an inner solution."""
+        self.own, self.known = max(self.own, bound), max(self.known, bound)
+        if bound > self.lower:
+            self.lower, self.combined = bound, None
+
+    def bounded_together(self, beta: Array | None, bound: float) -> None:
+        """Take note of the bound that several inner solutions attain together."""
+        if beta is not None and bound > self.lower:
+            self.lower, self.combined = bound, beta
+
+    def look(self) -> None:
+        """Have the bank read for several inner solutions together, if that should end the fit or say much more.
+
+        A look costs as much as another step.
+        """
+        if self.combined is None or self.enough:
+            return
+        promised, known = (
+            relative_gap(self.centre.inner.primal, bound) for bound in (self.lower, self.known)
+        )
+        if promised <= max(self.tol, WORTH_A_LOOK * known):
+            self.dual_beta, self.known, self.combined = self.combined, self.lower, None
+
+    @property
+    def enough(self) -> bool:
+        """Whether one inner solution proves the tolerance reached."""
+        return not self.doubted and relative_gap(self.centre.inner.primal, self.own) <= self.tol
 
 
 class Newton(Solver, registered_as="newton"):
@@ -118,7 +162,7 @@ class Newton(Solver, registered_as="newton"):
         J falls like one over the weights that grow, and bends less and less on the way: the Hessian here promises less
         than a long step gains.  Where most coefficients are at their bounds it is the kinks that count.
         """
-        if not state.kept or self._gap(problem, state) <= FAR:
+        if not state.kept or relative_gap(self._upper(problem, state), state.own) <= FAR:
             return 1.0
         assert state.centre.root is not None
         free, support = state.centre.root.shape[0], np.count_nonzero(state.centre.inner.beta)
@@ -138,17 +182,22 @@ class Newton(Solver, registered_as="newton"):
         target = min(self._target(problem, state), max(expected, finest))
         last = self._nearly_there(problem, state)
         oracle = problem.oracle(proposal.weights, state.last.inner, target, curvature=True, expect_last=last)
-        lower = max(state.lower, problem.dual(oracle.inner.beta, oracle.quad))
         cuts = [*state.cuts, self._cut(problem, oracle)][-self.cuts :]
-        # the combination of cuts is worth a look at the bank only where it promises a better bound
-        dual_beta = proposal.beta if proposal.beta is not None and proposal.bound > lower else None
-        following = _State(oracle, oracle, state.tol, max(lower, proposal.bound), cuts, dual_beta)
+        following = replace(state, centre=oracle, last=oracle, cuts=cuts, dual_beta=None, curved=True)
+        following.doubted = relative_gap(upper, state.own) <= state.tol
         following.kept = upper - oracle.inner.primal > KEPT * proposal.decrease
+        following.bounded_by(problem.dual(oracle.inner.beta, oracle.quad))
+        lower = following.lower
+        following.bounded_together(proposal.beta, proposal.bound)
         if oracle.inner.primal < upper:
             following.damping = 0.25 * state.damping
+            following.look()
             return following
-        # A null step: the new cut corrects the model.
-        following.centre, following.curved, following.damping = state.centre, state.curved, state.damping
+        # A null step: the new cut corrects the model, and what all cuts say together is worth knowing.
+        following.centre, following.curved = state.centre, state.curved
+        if not following.enough:
+            following.bounded_together(*kind(state.centre, cuts, problem.norm, 0.0).bound())
+        following.look()
         if proposal.decrease < 1e-3 * (upper - lower):
             # The model sees nothing to gain, yet the bound is far: the curvature is out of all proportion, as it is
             # where the mixed kernel is singular.  From this centre only the cuts speak.
@@ -177,8 +226,10 @@ class Newton(Solver, registered_as="newton"):
         return self._newton_step(problem, state, gap)
 
     def _gap(self, problem: MKLProblem, state: _State) -> float:
-        upper = state.centre.inner.primal + problem.norm.penalty(state.centre.weights)
-        return relative_gap(upper, state.lower)
+        return relative_gap(self._upper(problem, state), state.lower)
+
+    def _upper(self, problem: MKLProblem, state: _State) -> float:
+        return state.centre.inner.primal + problem.norm.penalty(state.centre.weights)
 
     def _closed_form_step(self, problem: MKLProblem, state: _State, gap: float) -> _State:
         """Best weights for the block norms in hand (Kloft et al. 2011): the objective falls."""
