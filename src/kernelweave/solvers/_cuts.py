@@ -14,7 +14,7 @@ from ._start import begin, inner_target
 
 Array = NDArray[np.float64]
 
-__all__ = ["Cuts", "CuttingPlanes", "State"]
+__all__ = ["Cuts", "CuttingPlanes", "State", "lowest_on_simplex"]
 
 
 class Cuts:
@@ -44,26 +44,29 @@ class Cuts:
 
     def minimise(self) -> tuple[float, Array, Array]:
         """Lowest value of the model on the simplex, where it is, and the multipliers of the cuts."""
-        k, m = len(self.gains), self.problem.m
-        cost = np.zeros(m + 1)
-        cost[m] = 1.0
-        matrix = np.hstack([self.slopes, -np.ones((k, 1))])
-        ones = np.ones((1, m + 1))
-        ones[0, m] = 0.0
-        bounds = [(0.0, None)] * m + [(None, None)]
-        result = linprog(
-            cost, A_ub=matrix, b_ub=-self.gain, A_eq=ones, b_eq=[1.0], bounds=bounds, method="highs"
-        )
-        if result.x is None:
-            raise FloatingPointError(f"the linear program of the cutting planes failed: {result.message}")
-        weights = np.maximum(result.x[:m], 0.0)
-        multipliers = np.maximum(-result.ineqlin.marginals, 0.0)
-        return float(result.x[m]), weights / weights.sum(), multipliers / multipliers.sum()
+        return lowest_on_simplex(self.gain, self.slopes)
 
     def dual_beta(self, multipliers: Array) -> Array:
         """Combine the coefficients: a point whose dual value is at least the model's minimum (Jensen)."""
         used = np.flatnonzero(multipliers)
         return np.asarray(sum(multipliers[k] * self.betas[k] for k in used))
+
+
+def lowest_on_simplex(gains: Array, slopes: Array) -> tuple[float, Array, Array]:
+    """Minimise ``max_k gains_k + d'slopes_k`` over the simplex: the value, the weights, the multipliers of the cuts."""
+    k, m = slopes.shape
+    cost = np.zeros(m + 1)
+    cost[m] = 1.0
+    matrix = np.hstack([slopes, -np.ones((k, 1))])
+    ones = np.ones((1, m + 1))
+    ones[0, m] = 0.0
+    bounds = [(0.0, None)] * m + [(None, None)]
+    result = linprog(cost, A_ub=matrix, b_ub=-gains, A_eq=ones, b_eq=[1.0], bounds=bounds, method="highs")
+    if result.x is None:
+        raise FloatingPointError(f"the linear program of the cutting planes failed: {result.message}")
+    weights = np.maximum(result.x[:m], 0.0)
+    multipliers = np.maximum(-result.ineqlin.marginals, 0.0)
+    return float(result.x[m]), weights / weights.sum(), multipliers / multipliers.sum()
 
 
 @dataclass

@@ -6,11 +6,12 @@ from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.optimize import linprog, minimize
+from scipy.optimize import minimize
 
 from .._numerics.small_qp import solve_qp
 from ..norms import Norm
 from ..problems import Oracle, Root
+from ._cuts import lowest_on_simplex
 
 Array = NDArray[np.float64]
 
@@ -144,20 +145,14 @@ class SimplexModel(CutModel):
     working: NDArray[np.intp] | None = None
 
     def bound(self) -> tuple[Array | None, float]:
-        k, m = self.slopes.shape
-        scale = float(np.max(np.abs(self.slopes))) or 1.0
-        # shares u of the cuts and what the steepest kernel takes off: max u'gains - t, t >= -u'slopes of every kernel
-        cost = np.append(-(self.gains - self.gains[0]) / scale, 1.0)
-        steepest = np.column_stack([-self.slopes.T / scale, -np.ones(m)])
-        whole = np.append(np.ones(k), 0.0)[None, :]
-        limits = [(0.0, None)] * k + [(None, None)]
-        found = linprog(cost, A_ub=steepest, b_ub=np.zeros(m), A_eq=whole, b_eq=[1.0], bounds=limits).x
-        if found is None:  # bounds that are not numbers
+        scale = float(np.max(np.abs(self.slopes))) or 1.0  # dimensionless, for the tolerances' sake
+        if not np.isfinite(scale + float(np.sum(self.gains))):
             return super().bound()
-        shares = np.maximum(found[:k], 0.0)
-        return self._combined(
-            shares / np.sum(shares), self.gains, self.slopes, [cut.beta for cut in self.cuts]
-        )
+        try:
+            _, _, shares = lowest_on_simplex((self.gains - self.gains[0]) / scale, self.slopes / scale)
+        except FloatingPointError:  # the cuts are too far apart in size
+            return super().bound()
+        return self._combined(shares, self.gains, self.slopes, [cut.beta for cut in self.cuts])
 
     def _minimise_with(self, rows: Array, gains: Array) -> tuple[Array, Array]:
         if self.working is None:
