@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._numerics.deadline import check_time
+from .._numerics.deadline import check_time, out_of_time
 from ..banks import support
 from ..banks.memory import default_budget, refuse
 from ..problems import Certificate, FixedSolution, MKLProblem, Point, relative_gap, solve_fixed
@@ -201,7 +201,7 @@ class WorkingSet(Solver, registered_as="working_set"):
             lower = max(lower, judged.dual)
             if best is None or judged.primal < best[1].primal:
                 best = point, judged
-            if relative_gap(best[1].primal, lower) <= target or steps.finished:
+            if relative_gap(best[1].primal, lower) <= target or steps.finished or out_of_time():
                 break
             steps = newton.step(part, steps)
         assert best is not None
