@@ -89,6 +89,7 @@ def test_threads_do_not_change_the_answer(threads):
 def test_small_blocks_give_the_same_answers(monkeypatch):
     monkeypatch.setattr(Bank, "block_entries", 50)
     monkeypatch.setattr("kernelweave.banks.build.BLOCK_ENTRIES", 100)
+    monkeypatch.setattr("kernelweave.banks.power.MIXED_TO_MULTIPLY", 10)
     X, new = data()
     for storage in ("lazy", "family"):
         for center in (False, True):

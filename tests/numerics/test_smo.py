@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from sklearn.svm import SVC, SVR
 
-from kernelweave._numerics.smo import solve_box_qp
+from kernelweave._numerics.smo import solve_box_qp, solve_few
 
 from .smo_problems import CASES, case, check_solution, gram, hinge_box, objective, sample
 
@@ -85,6 +85,20 @@ def test_agrees_with_a_conic_solver(name, equality, kind):
     best = conic(K, linear, lower, upper, ridge, kink, equality)
     assert objective(K, fit.beta, linear, ridge, kink) == pytest.approx(best, rel=1e-6, abs=1e-8)
     assert fit.intercept == 0.0 or equality
+
+
+@pytest.mark.parametrize("n", [2, 30, 90, 130])
+@pytest.mark.parametrize("size", [1.0, 1e2, 1e4])  # the larger, the more steps: of 30 and 90 variables, too many
+@pytest.mark.parametrize("kind", [0.3, "linear"])
+def test_few_variables_agree_with_a_conic_solver(n, kind, size):
+    x, _ = sample(n)
+    K, origin = size * gram(x, kind), np.full(n, 1.0 / n)
+    linear, lower, upper = np.random.default_rng(n).normal(size=n), -origin, 1.0 - origin
+    beta = solve_few(K, linear, lower, upper, 1e-10, 200_000)
+    assert np.all((lower <= beta) & (beta <= upper))
+    assert abs(beta.sum()) <= 1e-12
+    best = conic(K, linear, lower, upper, np.zeros(n), np.zeros(n), True)
+    assert objective(K, beta, linear) == pytest.approx(best, rel=1e-7, abs=1e-9)
 
 
 @settings(max_examples=120)

@@ -22,8 +22,9 @@ from ._smo_parts import (
     STALLED,
     UP,
     UPPER,
+    set_offsets,
 )
-from ._smo_shrink import Workspace
+from ._smo_shrink import Workspace, frozen
 from ._smo_start import as_gram, as_vector, check_terms, feasible_start, remove_drift
 from ._smo_subspace import ascend_free, free_variables
 from .deadline import out_of_time
@@ -33,6 +34,8 @@ _PATIENCE = 1.5  # price of copying one entry of a sub-Gram matrix, in swept var
 _SWEEP = 5.0  # price of one step, in multiply-adds per variable (measured; the division dominates)
 _STRETCH = 200_000  # steps after which the objective must have risen
 _MAX_STALLS = 3
+_FEW = 100  # variables of which it does not pay to set any aside
+_FEWEST = 2048  # steps on few variables that are done before anything else would be compiled, or loaded
 
 
 class BoxQP(NamedTuple):
@@ -277,6 +280,25 @@ def solve_box_qp(
     if n:
         solver.solve()
     return solver.result()
+
+
+def solve_few(K, linear, lower, upper, tol, max_iter):
+    """Return the coefficients of ``solve_box_qp`` with the equality, from zero; no argument is checked.
+
+    Around the few hundred steps that thirty variables take, its preparations would be most of the time: they are left
+    out for few variables, unless the steps turn out to be many.
+    """
+    n = linear.size
+    beta = None
+    if n <= _FEW:
+        full = np.zeros((CURVATURE + 1, n))
+        full[SLOPE], full[LOWER], full[UPPER], full[CURVATURE] = linear, lower, upper, K.diagonal()
+        set_offsets(full)
+        steps, status, *_ = run_pairs(frozen(K), full, tol, _FEWEST, 0.0)
+        beta = full[BETA]
+        if status == CONVERGED and steps <= 20 * n:  # more would have added up to rounding
+            return beta
+    return solve_box_qp(K, linear, lower, upper, tol=tol, max_iter=max_iter, fewest=_FEWEST, beta=beta).beta
 
 
 def _workspace(K, linear, lower, upper, ridge, kink, equality, beta, product):

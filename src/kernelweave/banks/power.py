@@ -9,10 +9,11 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._numerics.threads import in_threads
 from ._base import Array, Bank, Index, support
@@ -79,6 +80,8 @@ MOST_PARTS = 64
 ROWS_TO_CUT = 500
 #: one whose entries are written has more, which cost nothing: threads wait less for the last of them
 ROWS_TO_WRITE = 100
+#: rows up to which a mixed kernel's product is one with the mixed kernel: mixing is quicker than a product per kernel
+MIXED_TO_MULTIPLY = 2000
 
 
 def packed_offsets(n: int) -> Index:
@@ -135,8 +138,9 @@ class PowerBank(Bank):
         self.times_base = np.array([x for chain in chains for x in chain.times_base], dtype=np.int64)
         self.by_link = np.array([any(chain.times_base) for chain in chains], dtype=bool)
         # three powers at a time are those of numbers up to one, as in a kernel whose diagonal is one
-        long = np.flatnonzero(~self.by_link & (np.diff(self.first) > 3))
-        self.by_link[long] = np.any(self._base_diag(long) != 1.0, axis=1)
+        long = np.diff(self.first) > 3
+        if np.any(long & ~self.by_link):
+            self.by_link |= long & ~self._has_ones
         self.view_of_slot = np.repeat(np.arange(len(chains)), np.diff(self.first))
 
     @property
@@ -258,9 +262,19 @@ class PowerBank(Bank):
         return out[again]
 
     def combine(self, weights: Array) -> Array:
+        self.count(float(np.count_nonzero(weights)) * self.n**2)
+        return self._combined(weights)
+
+    def mix_product(self, weights: Array, a: Array) -> Array:
+        used = np.count_nonzero(a)
+        if a.ndim == 2 or self.n > MIXED_TO_MULTIPLY or used == 0:
+            return super().mix_product(weights, a)
+        self.count(float(np.count_nonzero(weights)) * self.n * used)
+        return np.einsum("ij,j->i", self._combined(weights), a)
+
+    def _combined(self, weights: Array) -> Array:
         from .._numerics.passes import mix_lower, workspace
 
-        self.count(float(np.count_nonzero(weights)) * self.n**2)
         by_slot = (weights * self.scale)[self.kernel_of]
         used = np.flatnonzero(by_slot)
         views = np.unique(self.view_of_slot[used])
@@ -284,20 +298,25 @@ class PowerBank(Bank):
         whole, factor = self.store.reshape(self.n, self.n), float(weights[0] * self.scale[0])
         return whole if factor == 1.0 else whole * factor
 
-    def _base_diag(self, views: Index) -> Array:
-        """Diagonals of the bases of some chains."""
-        base = self.store[views[:, None], self.offsets + np.arange(self.n)].astype(float)
-        rate = self.rate[views]
-        decays = rate > 0
-        base[decays] = np.exp(-rate[decays, None] * base[decays])
+    def _base_diag(self) -> Array:
+        """Diagonals of the bases."""
+        base = self.store[:, self.offsets + np.arange(self.n)].astype(float)
+        decays = self.rate > 0
+        base[decays] = np.exp(-self.rate[decays, None] * base[decays])
         return base
 
+    @cached_property
+    def _has_ones(self) -> NDArray[np.bool_]:
+        """Whether the diagonal of a base is one, and with it that of all its powers."""
+        return np.asarray(np.all(self._base_diag() == 1.0, axis=1))
+
     def diag(self) -> Array:
-        base = self._base_diag(np.arange(len(self.chains)))
+        if self._has_ones.all():
+            return np.broadcast_to(self.scale[:, None], (self.m, self.n))
+        view_of = self.view_of_slot[self.slot_of]
         exponents = np.concatenate([_exponents(chain) for chain in self.chains])[self.slot_of]
-        out = base[self.view_of_slot[self.slot_of]]
-        ones = np.all(base == 1.0, axis=1)  # of exponentials of distances, whatever the power
-        further = (exponents != 1.0) & ~ones[self.view_of_slot[self.slot_of]]
+        out = self._base_diag()[view_of]
+        further = (exponents != 1.0) & ~self._has_ones[view_of]
         out[further] **= exponents[further, None]
         return out * self.scale[:, None]
 

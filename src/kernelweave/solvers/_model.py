@@ -17,8 +17,6 @@ Array = NDArray[np.float64]
 
 #: kernels that a model starts from, and how many of them whatever their weights are
 WORKING_SET, STEEPEST = 400, 20
-#: steps of SMO on so few variables are done before anything else would be compiled, or loaded
-FEWEST = 2048
 
 __all__ = ["Cut", "CutModel", "Proposal", "SimplexModel", "minimise_smooth_model"]
 
@@ -214,19 +212,10 @@ class SimplexModel(CutModel):
         self, hessian: Array, pull: Array, rows: Array, gains: Array, origin: Array
     ) -> tuple[Array, Array]:
         """A box QP in ``z - origin``, whose entries sum to zero: the SVM engine solves it, with exact zeros."""
-        from .._numerics.smo import solve_box_qp
+        from .._numerics.smo import solve_few
 
-        result = solve_box_qp(
-            hessian,
-            -rows[0] - pull,
-            -origin,
-            np.maximum(1.0 - origin, 0.0),
-            equality=True,
-            tol=1e-10,
-            max_iter=200_000,
-            fewest=FEWEST,
-        )
-        return without_traces(origin + result.beta, hessian, 1e-12), np.ones(1)
+        shift = solve_few(hessian, -rows[0] - pull, -origin, np.maximum(1.0 - origin, 0.0), 1e-10, 200_000)
+        return without_traces(origin + shift, hessian, 1e-12), np.ones(1)
 
     def _solve_cuts(
         self, hessian: Array, pull: Array, rows: Array, gains: Array, origin: Array
