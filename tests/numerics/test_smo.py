@@ -88,7 +88,9 @@ def test_agrees_with_a_conic_solver(name, equality, kind):
 
 
 @pytest.mark.parametrize("n", [2, 30, 90, 130])
-@pytest.mark.parametrize("size", [1.0, 1e2, 1e4])  # the larger, the more steps: of 30 and 90 variables, too many
+@pytest.mark.parametrize(
+    "size", [1.0, 1e2, 1e4]
+)  # the larger, the more steps: of 30 and 90 variables, too many
 @pytest.mark.parametrize("kind", [0.3, "linear"])
 def test_few_variables_agree_with_a_conic_solver(n, kind, size):
     x, _ = sample(n)
