@@ -88,11 +88,10 @@ def test_agrees_with_a_conic_solver(name, equality, kind):
 
 
 @pytest.mark.parametrize("n", [2, 30, 90, 130])
-@pytest.mark.parametrize(
-    "size", [1.0, 1e2, 1e4]
-)  # the larger, the more steps: of 30 and 90 variables, too many
+@pytest.mark.parametrize("size", [1.0, 1e2, 1e4])
 @pytest.mark.parametrize("kind", [0.3, "linear"])
 def test_few_variables_agree_with_a_conic_solver(n, kind, size):
+    # the larger the matrix, the more steps: of 30 and 90 variables, more than are taken without the engine
     x, _ = sample(n)
     K, origin = size * gram(x, kind), np.full(n, 1.0 / n)
     linear, lower, upper = np.random.default_rng(n).normal(size=n), -origin, 1.0 - origin
