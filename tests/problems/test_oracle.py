@@ -75,6 +75,31 @@ def test_products_and_columns_of_the_root(loss, fit_intercept, columns):
 
 @every_loss
 @with_and_without
+def test_ahead_is_where_the_inner_solution_goes(loss, fit_intercept):
+    case = make_case(loss, "l1", fit_intercept, n=18, m=4, C=50.0)  # most coefficients are free
+    problem, there = case.problem, WEIGHTS + 1e-3 * np.array([1.0, -2.0, -1.0, 2.0])
+    here = problem.oracle(WEIGHTS, target=1e-13, curvature=True)
+    assert here.ahead(there) is here.inner  # nothing is factorised for it
+    assert here.root is not None
+    start, end = here.ahead(there), problem.oracle(there, target=1e-13).inner
+    if problem.loss.has_curvature or problem.loss.joint:
+        assert start is here.inner
+        return
+    left, whole = np.linalg.norm(start.beta - end.beta), np.linalg.norm(here.inner.beta - end.beta)
+    assert left <= 0.05 * whole
+    lower, upper = problem.loss.box(problem.y, problem.c)
+    assert np.all((lower <= start.beta) & (start.beta <= upper))
+
+
+def test_ahead_is_here_where_most_coefficients_are_at_their_bounds():
+    problem = make_case(ref.HINGE, "l1", True, n=18, m=4, C=0.02).problem
+    here = problem.oracle(WEIGHTS, target=1e-12, curvature=True)
+    assert here.root is not None
+    assert here.ahead(WEIGHTS + 1e-3) is here.inner
+
+
+@every_loss
+@with_and_without
 def test_oracle_with_and_without_curvature_agree(loss, fit_intercept):
     problem = case_of(loss, fit_intercept, None).problem
     plain = problem.oracle(WEIGHTS, target=1e-9)

@@ -12,7 +12,7 @@ from sklearn.preprocessing import scale
 
 import references as ref
 from kernelweave import MKLClassifier
-from kernelweave.problems import curvature
+from kernelweave.problems import curvature, mkl
 from kernelweave.solvers import newton
 from kernelweave.solvers._model import Cut, SimplexModel
 from problems.making import make_case
@@ -155,3 +155,24 @@ def test_the_bank_is_not_read_for_several_cuts_where_one_is_enough_unless_that_w
     state.doubted = True
     state.look()
     assert state.dual_beta is not None
+
+
+def test_inner_solves_start_where_the_hessian_expects_them_to_end(monkeypatch):
+    steps: list[int] = []
+    honest = mkl.solve_fixed
+
+    def counting(*arguments):
+        found = honest(*arguments)
+        steps.append(found.iterations)
+        return found
+
+    monkeypatch.setattr(mkl, "solve_fixed", counting)
+    X, y = overlapping()
+    ahead = MKLClassifier("stpmkl", C=10.0).fit(X, y)
+    with_starts = sum(steps)
+    steps.clear()
+    monkeypatch.setattr(curvature.Curvature, "ahead", lambda *arguments: None)
+    plain = MKLClassifier("stpmkl", C=10.0).fit(X, y)
+    assert with_starts <= 0.95 * sum(steps)
+    assert ahead.n_passes_ <= 1.05 * plain.n_passes_
+    assert ahead.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-3)

@@ -31,6 +31,8 @@ __all__ = ["Curvature", "LateCurvature"]
 MANY, MOST_STEPS, STEPS_GAP = 1500, 50, 1e-2
 #: share of the rows below which it pays to copy the part of a matrix that they need
 WORTH_A_COPY = 0.8
+#: share of the free coefficients that may end at a bound on the way to other weights, to first order
+MOST_STOPPED = 0.4
 
 
 class Curvature:
@@ -49,6 +51,8 @@ class Curvature:
         self._root: Root | None = None
         self._later: Callable[[], Array] | None = None
         self._parts: list[tuple[Array, Array, Array]] = []
+        #: which coefficients are free, and their bounds
+        self._moving: tuple[np.ndarray, Array, Array] | None = None
         whole = isinstance(K, np.ndarray) and rows.size == problem.n
         if problem.loss.joint and problem.loss.has_curvature:
             block = np.asarray(K, dtype=float) if whole else _square(K, rows)
@@ -62,12 +66,15 @@ class Curvature:
             block = np.asarray(K, dtype=float) if whole else _square(K, rows)
             self._later = partial(_least_squares_root, problem, block, inner, rows, products)
         elif problem.y.ndim == 1:
-            self._parts = [_gather(problem, K, inner.beta, problem.y, problem.c, rows, products)]
+            free, block, V, normals = _gather(problem, K, inner.beta, problem.y, problem.c, rows, products)
+            self._parts = [(block, V, normals)]
+            if not problem.loss.has_curvature:  # Newton's method gains nothing by a better start
+                self._moving = (free, *problem.loss.box(problem.y[free], problem.c[free]))
         else:
             self._parts = [
                 _gather(
                     problem, K, inner.beta[:, k], problem.y[:, k], problem.c[:, k], rows, products[:, :, k]
-                )
+                )[1:]
                 for k in range(problem.y.shape[1])
             ]
 
@@ -83,22 +90,44 @@ class Curvature:
             self._parts, self._later = [], None
         return self._root
 
+    def ahead(self, beta: Array, shift: Array) -> Array | None:
+        """Coefficients after the weights have moved by ``shift``, to first order; None where that says little.
+
+        Free coefficients move so that their decision values stay what they are, up to the intercept; the others stay.
+        The factor that this takes is there once the root has been asked for.
+        """
+        root, moving = self._root, self._moving
+        if root is None or moving is None or len(root.parts) != 1 or root.parts[0].factor is None:
+            return None
+        free, lower, upper = moving
+        moved = beta[free] - root.parts[0].factor.solve_transposed(root.times(shift))
+        inside = np.count_nonzero((moved >= lower) & (moved <= upper))
+        if 2 * free.size <= np.count_nonzero(beta) or inside < (1.0 - MOST_STOPPED) * free.size:
+            return None
+        out = beta.copy()
+        out[free] = np.clip(moved, lower, upper)
+        return out
+
 
 class LateCurvature:
     """A Hessian for which the bank has not been read yet: of a point that is expected to be the last."""
 
     def __init__(self, problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray) -> None:
         self._parts = (problem, K, inner, rows)
-        self._root: Root | None = None
+        self._curvature: Curvature | None = None
 
     @property
     def root(self) -> Root:
         """As of ``Curvature``; the first look costs a pass."""
-        if self._root is None:
+        if self._curvature is None:
             problem, K, inner, rows = self._parts
             products = problem.bank.apply(inner.beta, rows)
-            self._root = Curvature(problem, K, inner, rows, products).root
-        return self._root
+            self._curvature = Curvature(problem, K, inner, rows, products)
+        return self._curvature.root
+
+    def ahead(self, beta: Array, shift: Array) -> Array | None:
+        """As of ``Curvature``; the bank is not read for it."""
+        return None if self._curvature is None else self._curvature.ahead(beta, shift)
 
 
 def _root_of(block: Array, V: Array, normals: Array, ridge: float) -> RootPart:
@@ -120,8 +149,8 @@ def _root_of(block: Array, V: Array, normals: Array, ridge: float) -> RootPart:
 
 def _gather(
     problem: MKLProblem, K: Any, beta: Array, y: Array, c: Array, rows: np.ndarray, products: Array
-) -> tuple[Array, Array, Array]:
-    """``K_FF + E``, the products ``K_j beta`` and the normals of the constraints, all on F; of one column."""
+) -> tuple[np.ndarray, Array, Array, Array]:
+    """F, ``K_FF + E``, the products ``K_j beta`` and the normals of the constraints, all on F; of one column."""
     used = rows[c[rows] > 0]
     unit = beta[used] / c[used]
     inside = problem.loss.interior(y[used], unit)
@@ -131,7 +160,7 @@ def _gather(
     normals = problem.loss.normals(y, beta, c)[:, free]
     if problem.fit_intercept:
         normals = np.vstack([np.ones(free.size), normals])
-    return block, products[:, np.searchsorted(rows, free)].T, normals
+    return free, block, products[:, np.searchsorted(rows, free)].T, normals
 
 
 def _square(K: Any, at: np.ndarray) -> Array:

@@ -55,6 +55,13 @@ class Oracle:
         """Root A of m columns with ``A'A`` the Hessian of J, or None."""
         return None if self.curvature is None else self.curvature.root
 
+    def ahead(self, weights: Array) -> FixedSolution:
+        """Where an inner solve with other weights starts: where the Hessian expects it to end, or else from here."""
+        if self.curvature is None:
+            return self.inner
+        beta = self.curvature.ahead(self.inner.beta, weights - self.weights)
+        return self.inner if beta is None else replace(self.inner, beta=beta)
+
     @property
     def point(self) -> Point:
         """The point, with what is known of it."""

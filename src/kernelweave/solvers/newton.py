@@ -181,7 +181,8 @@ class Newton(Solver, registered_as="newton"):
         finest = 1e-13 if problem.loss.has_curvature else 1e-10
         target = min(self._target(problem, state), max(expected, finest))
         last = self._nearly_there(problem, state)
-        oracle = problem.oracle(proposal.weights, state.last.inner, target, curvature=True, expect_last=last)
+        near = state.last.inner if state.last is not state.centre else state.centre.ahead(proposal.weights)
+        oracle = problem.oracle(proposal.weights, near, target, curvature=True, expect_last=last)
         cuts = [*state.cuts, self._cut(problem, oracle)][-self.cuts :]
         following = replace(state, centre=oracle, last=oracle, cuts=cuts, dual_beta=None, curved=True)
         following.doubted = relative_gap(upper, state.own) <= state.tol
@@ -254,10 +255,11 @@ class Newton(Solver, registered_as="newton"):
         goal = minimise_smooth_model(norm, centre.quad, root, centre.weights)
         here = centre.inner.primal + norm.penalty(centre.weights)
         length, lower, last = 1.0, state.lower, self._nearly_there(problem, state)
-        oracle = centre
+        near = centre.ahead(goal)
         for _ in range(TRIALS):
             weights = centre.weights + length * (goal - centre.weights)
-            oracle = problem.oracle(weights, oracle.inner, target, curvature=True, expect_last=last)
+            oracle = problem.oracle(weights, near, target, curvature=True, expect_last=last)
+            near = oracle.inner
             lower = max(lower, problem.dual(oracle.inner.beta, oracle.quad))
             if oracle.inner.dual + norm.penalty(weights) <= here:
                 return _State(oracle, oracle, state.tol, lower)
