@@ -111,7 +111,7 @@ def main() -> None:
     options = parser.parse_args()
     pin()
     quick = options.quick
-    cap, repeats, long = options.cap or (3.0 if quick else 60.0), 1 if quick else 5, 10.0
+    cap, repeats, long = options.cap or (3.0 if quick else 60.0), 1 if quick else 9, 10.0
     print(machine())
     everything = cases(quick)
     banks = {problem.name: problem.bank() for problem in (everything[0].problem, everything[2].problem)}
