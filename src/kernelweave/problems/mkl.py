@@ -274,7 +274,7 @@ class MKLProblem:
             return Oracle(weights, inner, self.bank.quad(inner.beta), LateCurvature(self, K, inner, rows))
         # the products on the support give the quadratic forms too: one read for both
         products = self.bank.apply(inner.beta, rows)
-        quad = np.einsum("ji,i->j" if products.ndim == 2 else "jik,ik->j", products, inner.beta[rows])
+        quad = np.sum(products * inner.beta[rows], axis=tuple(range(1, products.ndim)))
         return Oracle(weights, inner, quad, Curvature(self, K, inner, rows, products))
 
     def mean_kernel_value(self) -> float:
