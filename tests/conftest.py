@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import gc
+import itertools
 import os
+import signal
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -30,14 +32,59 @@ def pytest_collection_finish(session):
     gc.enable()
 
 
+# A shell that starts pytest in the background (``pytest &``, nohup, some runners) has it ignore Ctrl-C, and so would every
+# process that the tests start and interrupt.
+if signal.getsignal(signal.SIGINT) is signal.SIG_IGN:
+    signal.signal(signal.SIGINT, signal.default_int_handler)
+
+
+def covering(rows):
+    """Return the positions of rows that hold, between them, every pair of values of two columns that any row holds.
+
+    Greedy: the row with the most pairs that are still missing comes next, the first of them in a tie.
+    """
+    pairs = [
+        {((i, row[i]), (j, row[j])) for i, j in itertools.combinations(range(len(row)), 2)} for row in rows
+    ]
+    missing, chosen = set().union(*pairs), set()
+    while missing:
+        best = max(range(len(rows)), key=lambda k: len(pairs[k] & missing))
+        missing -= pairs[best]
+        chosen.add(best)
+    return chosen
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_collection_modifyitems(config, items):
+    """Mark as ``full`` what a grid under ``pytest.mark.pairs`` holds beyond every pair of its parameters' values."""
+    grids: dict[object, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("pairs"):
+            grids.setdefault((item.path, item.originalname), []).append(item)
+        elif marker := item.get_closest_marker("gate_runs"):
+            if not marker.kwargs["only"](**item.callspec.params):
+                item.add_marker(pytest.mark.full)
+    for grid in grids.values():
+        plain = str | int | float | None  # anything else is the same object wherever it is the same value
+        chosen = covering(
+            [
+                tuple(v if isinstance(v, plain) else id(v) for v in item.callspec.params.values())
+                for item in grid
+            ]
+        )
+        for number, item in enumerate(grid):
+            if number not in chosen:
+                item.add_marker(pytest.mark.full)
+    if config.pluginmanager.has_plugin("_cov"):
+        trace_few(items)
+
+
 #: of a test with more parameters than this, so many are traced where coverage is measured
 TRACED = 3
 
 
-def pytest_collection_modifyitems(config, items):
+def trace_few(items):
     """Leave most tests of every grid untraced, because tracing takes longer than they do: coverage is a lower bound."""
-    if not config.pluginmanager.has_plugin("_cov"):
-        return
     grids: dict[object, list[pytest.Item]] = {}
     for item in items:
         grids.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)

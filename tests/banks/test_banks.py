@@ -42,6 +42,7 @@ def matrices(bank: Bank) -> PowerBank:
     return part
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize(("mode", "center"), NORMALISATIONS)
 @pytest.mark.parametrize("storage", ["auto", "family", "dense", "lazy"])
 @pytest.mark.parametrize("family", list(FAMILIES))

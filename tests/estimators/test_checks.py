@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import estimator_checks_generator, parametrize_with_checks
 
 from kernelweave import (
     AlignmentClassifier,
@@ -27,10 +27,14 @@ GRANTED = {
     "check_sample_weight_equivalence_on_dense_data": WHY,
     "check_sample_weight_equivalence_on_sparse_data": WHY,
 }
+#: all checks
 ESTIMATORS = [
     MKLClassifier(),
     MKLRegressor(),
     MKLClassifierCV(Cs=[0.1, 1.0], cv=2),
+]
+#: estimators that share the inputs, parameters and fitted state of those, with a fit of their own
+SUBCLASSES = [
     MKLRegressorCV(criterion="reml"),
     MeanKernelClassifier(),
     BestKernelClassifier(),
@@ -40,11 +44,50 @@ ESTIMATORS = [
     NoisyLabelMKLClassifier(),
     NoisyLabelMKLClassifier(method="ramp", max_rounds=3),
 ]
+#: what a fit of its own can break
+OF_A_FIT = {
+    "check_no_attributes_set_in_init",
+    "check_dict_unchanged",
+    "check_fit_check_is_fitted",
+    "check_estimators_overwrite_params",
+    "check_estimators_nan_inf",
+    "check_estimators_pickle",
+    "check_fit2d_1sample",
+    "check_fit2d_predict1d",
+    "check_fit_idempotent",
+    "check_n_features_in_after_fitting",
+    "check_sample_weights_not_overwritten",
+    "check_classifiers_train",
+    "check_classifiers_classes",
+    "check_classifiers_one_label_sample_weights",
+    "check_regressors_train",
+    "check_methods_subset_invariance",
+}
 
 
 @parametrize_with_checks(ESTIMATORS, expected_failed_checks=lambda estimator: GRANTED)
 def test_scikit_learn_checks(estimator, check):
     check(estimator)
+
+
+def of_a_fit(estimator, check):
+    """Whether the gate runs the check; ``pytest -m full`` runs the others."""
+    return getattr(check, "func", check).__name__ in OF_A_FIT
+
+
+@pytest.mark.gate_runs(only=of_a_fit)
+@parametrize_with_checks(SUBCLASSES, expected_failed_checks=lambda estimator: GRANTED)
+def test_scikit_learn_checks_of_subclasses(estimator, check):
+    check(estimator)
+
+
+def test_the_checks_of_the_gate_are_there():
+    names = {
+        getattr(check, "func", check).__name__
+        for estimator in SUBCLASSES
+        for _, check in estimator_checks_generator(estimator)
+    }
+    assert names >= OF_A_FIT
 
 
 # Gaussians have a diagonal of ones, so that their scale does not depend on how often a row occurs

@@ -41,6 +41,7 @@ def block_functions(case, rng, count):
     return values
 
 
+@pytest.mark.pairs
 @every_loss
 @every_norm
 @with_and_without
@@ -65,6 +66,7 @@ def test_weak_duality_on_thousands_of_pairs(loss, norm, fit_intercept, columns):
     assert max(duals) <= min(primals) + 1e-9 * (1 + abs(min(primals)))
 
 
+@pytest.mark.pairs
 @every_loss
 @every_norm
 @with_and_without

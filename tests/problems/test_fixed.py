@@ -86,6 +86,7 @@ def test_squared_hinge_is_linear_svc():
 # ---- what every solution promises ----------------------------------------------------------------------------------
 
 
+@pytest.mark.pairs
 @every_loss
 @with_and_without
 @pytest.mark.parametrize("C", [1e-3, 1.0, 1e3])

@@ -52,6 +52,7 @@ def check_optimum(case: Case) -> None:
     assert primal == pytest.approx(optimum.value, rel=tol + 2e-7)
 
 
+@pytest.mark.pairs
 @every_loss
 @pytest.mark.parametrize("norm", list(NORMS))
 @with_and_without

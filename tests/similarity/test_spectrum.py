@@ -20,6 +20,8 @@ from kernelweave.exceptions import KernelWeaveWarning
 from kernelweave.inspection import agreement, indefiniteness
 from kernelweave.kernels import clip_spectrum, flip_spectrum, shift_spectrum
 
+from estimators.test_checks import of_a_fit
+
 from .making import similarities
 
 S, Y = similarities(n=60, m=3, seed=0)
@@ -31,6 +33,9 @@ WHY = "the kernel of the training samples is the learned one; a row is treated a
 SMOOTH = {"check_transformer_general": WHY, "check_transformer_data_not_an_array": WHY}
 
 
+@pytest.mark.gate_runs(
+    only=lambda estimator, check: isinstance(estimator, Denoise) or of_a_fit(estimator, check)
+)
 @pytest.mark.filterwarnings("ignore:the similarity is not symmetric")
 @parametrize_with_checks(
     [

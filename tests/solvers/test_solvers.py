@@ -96,6 +96,7 @@ def check_weights(case: Case, d, s, gap: float) -> None:
         np.testing.assert_allclose(d, expected, atol=20 * np.sqrt(gap / np.max(s)))
 
 
+@pytest.mark.pairs
 @pytest.mark.parametrize(("solver", "loss", "norm", "fit_intercept"), COMBINATIONS)
 def test_reaches_its_tolerance_at_an_optimum(solver, loss, norm, fit_intercept):
     tol = PATIENCE.get(solver, TOL)
