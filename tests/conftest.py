@@ -61,9 +61,9 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if item.get_closest_marker("pairs"):
             grids.setdefault((item.path, item.originalname), []).append(item)
-        elif marker := item.get_closest_marker("gate_runs"):
-            if not marker.kwargs["only"](**item.callspec.params):
-                item.add_marker(pytest.mark.full)
+        marker = item.get_closest_marker("gate_runs")
+        if marker and not marker.kwargs["only"](**item.callspec.params):
+            item.add_marker(pytest.mark.full)
     for grid in grids.values():
         plain = str | int | float | None  # anything else is the same object wherever it is the same value
         chosen = covering(

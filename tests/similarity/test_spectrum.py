@@ -14,13 +14,12 @@ from sklearn.pipeline import make_pipeline
 from sklearn.svm import SVC
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
+from estimators.test_checks import of_a_fit
 from kernelweave import Denoise, Flip, Shift, SimilarityClassifier, SimilarityFeatures, Square
 from kernelweave.displays import SpectrumDisplay
 from kernelweave.exceptions import KernelWeaveWarning
 from kernelweave.inspection import agreement, indefiniteness
 from kernelweave.kernels import clip_spectrum, flip_spectrum, shift_spectrum
-
-from estimators.test_checks import of_a_fit
 
 from .making import similarities
 
