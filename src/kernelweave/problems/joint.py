@@ -38,6 +38,8 @@ TOO_MANY = 5000
 STEPS, ROUNDS, IDLE = 60, 200, 12
 #: first proximal term over the mean diagonal, how it shrinks and grows from round to round, and its least share
 HOLD, SHRINK, GROW, LEAST = 1e-1, 0.1, 5.0, 1e-12
+#: least first proximal term, relative to the one that changes the slopes of a loss by one
+FELT = 1e-2
 #: rows at least that tell what a kernel has in common
 SOME = 50
 #: damping of the intercepts over the sum of all bounds
@@ -187,11 +189,10 @@ class _Rows:
     def newton(self, best: FixedSolution, target: float) -> FixedSolution:
         """Proximal rounds of Newton steps on the free coordinates."""
         self._take(best)
-        used = self.bound[self.bound > 0]
-        # the heavier the rows, the further they may have to go
-        hold = (
-            min(HOLD * self.size, 1.0 / float(np.mean(used))) if self.size > 0 else 1.0 / float(np.mean(used))
-        )
+        # over the whole bound of a row the term changes its slope, of the size of one, by hold times the bound: the
+        # heavier the rows, the further they may have to go, and light ones still have to feel it
+        whole = 1.0 / float(np.mean(self.bound[self.bound > 0]))
+        hold = float(np.clip(HOLD * self.size, FELT * whole, whole))
         least, idle = LEAST * hold, 0
         here = best
         for _ in range(ROUNDS):
