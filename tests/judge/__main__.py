@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import argparse
 import multiprocessing
+import re
 import sys
 import time
 from collections import Counter
 
 import numpy as np
 
-from .verdict import Verdict, judge_number
+from .verdict import Verdict, criterion_of, judge_number
 
 #: share of the fits with default solver, limits and normalisation that may end without reaching the tolerance; kernels of
 #: raw data that differ by twenty powers of ten are beyond double precision, and are counted by themselves
@@ -45,8 +46,9 @@ def summarise(verdicts: list[Verdict], seed: int, seconds: float) -> int:
         for name in (
             case.task,
             f"loss {case.loss}",
-            f"norm {case.norm}",
-            *(tag.split(" 1")[0] for tag in case.tags),
+            *([f"criterion {criterion_of(case)}"] if case.criterion is not None else []),
+            f"norm {case.norm_name}",
+            *(re.sub(r" [-+.e0-9]+$", "", tag) for tag in case.tags),
         ):
             categories.setdefault(name, []).append(verdict)
     print(f"{'category':28} {'tried':>6} {'survived':>9} {'converged':>10} {'refused':>8}")
@@ -68,7 +70,12 @@ def summarise(verdicts: list[Verdict], seed: int, seconds: float) -> int:
 def _unfinished(title: str, verdicts: list[Verdict], raw: bool) -> float:
     """Print and return the share of fits that ended without reaching the tolerance."""
     fits = [
-        v for v in verdicts if v.outcome not in ("refused", "error") and v.case.default and v.case.raw == raw
+        v
+        for v in verdicts
+        if v.outcome not in ("refused", "error")
+        and v.case.default
+        and v.case.raw == raw
+        and criterion_of(v.case) in (None, "convex")  # the others are not convex: they end where they are flat
     ]
     open_gaps = sum(v.outcome != "converged" for v in fits)
     share = open_gaps / max(len(fits), 1)

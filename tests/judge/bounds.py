@@ -7,7 +7,8 @@ moved it.  The library is held to its word up to a multiple of that doubt.
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import itertools
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -246,22 +247,52 @@ class LossCase:
 
 @dataclass(frozen=True)
 class NormCase:
-    """A norm by name, with its number: p, the entropy's settled ``lam``; ``given`` weights where they are fixed."""
+    """A norm by name, with its numbers; ``given`` weights where they are fixed.
+
+    ``number`` is p, the entropy's settled ``lam``, the threshold of ``elastic``, the share of an elastic net, k of
+    ``at_most``, or the exponent between groups; ``second`` the block exponent of ``elastic``, the entropy's smoothing,
+    or the exponent within groups.  ``groups`` is the group of every kernel, ``held`` the kernels that always count,
+    each with its weight.
+    """
 
     name: str
     number: float = 0.0
+    second: float = 0.0
     given: tuple[float, ...] = ()
+    groups: tuple[int, ...] = ()
+    held: tuple[tuple[int, float], ...] = ()
+
+    def split(self, values):
+        """The values of the kernels that are learnt and of the others, the weights of these, and the norm of the first."""
+        held = [j for j, _ in self.held]
+        learnt = [j for j in range(len(values)) if j not in held]
+        own = replace(self, held=(), groups=tuple(self.groups[j] for j in learnt) if self.groups else ())
+        return values[learnt], values[held], np.asarray([w for _, w in self.held], dtype=LONG), own
 
     def half_square(self, t, d):
         """``Omega(t)^2 / 2``; of the entropy its value at the weights d, an upper bound."""
+        if self.held:
+            learnt, others, weights, own = self.split(t)
+            return own.half_square(learnt, self.split(d)[0]) + np.sum(others**2 / weights) / 2
         if self.name == "l1":
             return np.sum(t) ** 2 / 2
         if self.name == "max":
             return np.max(t, initial=0) ** 2 / 2
         if self.name == "lp":
+            return _size(t, _block_exponent(self.number)) ** 2 / 2
+        if self.name == "grouped":
+            sizes = [_size(t[at], _block_exponent(self.second)) for at in self.members()]
+            return _size(np.asarray(sizes), _block_exponent(self.number)) ** 2 / 2
+        if self.name == "elastic":
+            return _size(t, self.elastic_exponent(t.size)) ** 2 / 2 + self.number * np.sum(t)
+        if self.name == "elastic_blocks":
+            return (self.number * np.sum(t) ** 2 + (1 - self.number) * np.sum(t**2)) / 2
+        if self.name == "elastic_net":
             top = np.max(t, initial=0)
-            r = 2.0 if np.isinf(self.number) else 2 * LONG(self.number) / (LONG(self.number) + 1)
-            return top**2 * np.sum((t / top) ** r) ** (2 / r) / 2 if top > 0 else LONG(0)
+            return top**2 * _net_half_square(t / top, LONG(self.number)) if top > 0 else LONG(0)
+        if self.name == "at_most":
+            k = min(int(self.number), t.size)
+            return k * np.sum(t**2) / 2 if np.count_nonzero(t) <= k else LONG(np.inf)
         if self.name == "entropy":
             d = d / np.sum(d)
             used = t**2 > 0
@@ -270,12 +301,16 @@ class NormCase:
             return np.sum(t[used] ** 2 / d[used]) / 2 + self.number / 2 * np.sum(
                 _a_ln_a(d) + d * np.log(LONG(d.size))
             )
+        assert self.name == "fixed", self.name
         given = np.asarray(self.given or np.full(t.size, 1.0 / t.size), dtype=LONG)
         used = t > 0
         return np.sum(t[used] ** 2 / given[used]) / 2 if np.all(given[used] > 0) else LONG(np.inf)
 
     def conjugate(self, s):
         """What the dual pays."""
+        if self.held:
+            learnt, others, weights, own = self.split(s)
+            return own.conjugate(learnt) + np.sum(weights * np.maximum(others, 0)) / 2
         s = np.maximum(s, 0)
         top = np.max(s)
         if top <= 0:
@@ -285,29 +320,139 @@ class NormCase:
         if self.name == "max":
             return np.sum(np.sqrt(s)) ** 2 / 2
         if self.name == "lp":
-            q = 1.0 if np.isinf(self.number) else LONG(self.number) / (LONG(self.number) - 1)
-            return top * np.sum((s / top) ** q) ** (1 / LONG(q)) / 2
+            return _size(s, _conjugate_exponent(self.number)) / 2
+        if self.name == "grouped":
+            forms = [_size(s[at], _conjugate_exponent(self.second)) for at in self.members()]
+            return _size(np.asarray(forms), _conjugate_exponent(self.number)) / 2
+        if self.name == "elastic":
+            above = np.maximum(np.sqrt(s) - self.number, 0)
+            return _size(above, _conjugate_exponent(self.elastic_exponent(s.size))) ** 2 / 2
+        if self.name == "elastic_blocks":
+            # the best t is (sqrt(s) - mix T)_+ / (1 - mix), T its sum: the k largest take part
+            root = np.sort(np.sqrt(s))[::-1]
+            totals = np.cumsum(root) / (1 - self.number + self.number * np.arange(1, s.size + 1))
+            part = root > self.number * totals
+            t = np.maximum(root - self.number * totals[np.flatnonzero(part)[-1]], 0) / (1 - self.number)
+            return np.sum(t * root) - self.half_square(t, t)
+        if self.name == "elastic_net":
+            # d = (theta s - mix)_+ / (2 - 2 mix), with the charge of the k largest equal to one
+            ordered, k = np.sort(s / top)[::-1], np.arange(1, s.size + 1)
+            theta = np.sqrt((4 - 4 * LONG(self.number) + k * LONG(self.number) ** 2) / np.cumsum(ordered**2))
+            theta = theta[np.flatnonzero(theta * ordered > self.number)[-1]]
+            d = np.maximum(theta * s / top - self.number, 0) / (2 - 2 * LONG(self.number))
+            return np.sum(d * s) / 2
+        if self.name == "at_most":
+            k = min(int(self.number), s.size)
+            return np.mean(np.sort(s)[::-1][:k]) / 2
         if self.name == "entropy":
             return (top + self.number * np.log(np.mean(np.exp((s - top) / self.number)))) / 2
+        assert self.name == "fixed", self.name
         given = np.asarray(self.given or np.full(s.size, 1.0 / s.size), dtype=LONG)
         return given @ s / 2
 
+    def lowest_of_cuts(self, gains, quads):
+        """``min over subsets of max over cuts``, notation (21), by trying every subset of k kernels."""
+        m = quads.shape[1]
+        held = dict(self.held)
+        learnt = [j for j in range(m) if j not in held]
+        k = min(int(self.number), len(learnt))
+        gains = gains - quads[:, list(held)] @ np.asarray(list(held.values()), dtype=LONG) / 2
+        subsets = np.array(list(itertools.combinations(learnt, k)))
+        worst = np.full(len(subsets), -np.inf, dtype=LONG)
+        for gain, quad in zip(gains, quads, strict=True):
+            worst = np.maximum(worst, gain - np.sum(quad[subsets], axis=1) / (2 * k))
+        return np.min(worst)
+
     def outside(self, d) -> float:
         """How far weights are outside their set (0 is inside)."""
+        if self.held:
+            learnt, others, weights, own = self.split(np.asarray(d))
+            return max(own.outside(learnt), float(np.max(np.abs(others - weights))))
         worst = max(0.0, -float(np.min(d)))
         if self.name in ("l1", "entropy"):
             return max(worst, abs(float(np.sum(d)) - 1.0))
         if self.name == "lp":
-            top = float(np.max(d))
-            if np.isinf(self.number):
-                return max(worst, top - 1.0)
-            size = top * float(np.sum((d / top) ** self.number)) ** (1 / self.number) if top > 0 else 0.0
-            return max(worst, size - 1.0)
+            return max(worst, float(_size(d, self.number)) - 1.0)
+        if self.name == "grouped":
+            sizes = np.asarray([_size(d[at], self.second) for at in self.members()])
+            return max(worst, float(_size(sizes, self.number)) - 1.0)
+        if self.name == "elastic":
+            r = self.elastic_exponent(d.size)
+            return max(worst, float(_size(d, r / (2 - r) if r < 2 else np.inf)) - 1.0)
+        if self.name == "elastic_blocks":
+            left = 1 - (1 - self.number) * d
+            if np.any(left <= 0):
+                return float(np.max(d))
+            return max(worst, self.number * float(np.sum(d / left)) - 1.0)
+        if self.name == "elastic_net":
+            charge = self.number * np.sum(d) + (1 - self.number) * np.sum(d**2)
+            return max(worst, float(charge) - 1.0)
+        if self.name == "at_most":
+            k = min(int(self.number), d.size)
+            many = max(0, np.count_nonzero(d) - k)
+            return max(worst, float(many), float(np.max(np.minimum(np.abs(d), np.abs(d - 1 / k)))))
         if self.name == "fixed":
             return max(
                 worst, float(np.max(np.abs(d - np.asarray(self.given or np.full(d.size, 1 / d.size)))))
             )
+        assert self.name == "max", self.name  # any weights: none is convex in them
         return worst
+
+    def members(self):
+        """Positions of the kernels of every group."""
+        labels = np.asarray(self.groups)
+        return [np.flatnonzero(labels == g) for g in np.unique(labels)]
+
+    def elastic_exponent(self, m: int) -> float:
+        """r, by default dual to ``max(2, 2 ln m)``."""
+        return float(self.second) or _conjugate_exponent(max(2.0, 2.0 * float(np.log(m))))
+
+
+def _size(values, exponent):
+    """The norm of an exponent, of values that may be far from one."""
+    top = np.max(np.abs(values), initial=0)
+    if top <= 0 or np.isinf(exponent):
+        return LONG(top)
+    return top * np.sum((np.abs(values) / top) ** LONG(exponent)) ** (1 / LONG(exponent))
+
+
+def _block_exponent(p):
+    """r = 2p / (p + 1)."""
+    return 2.0 if np.isinf(p) else 2 * LONG(p) / (LONG(p) + 1)
+
+
+def _conjugate_exponent(p):
+    """q with 1/p + 1/q = 1."""
+    return 1.0 if np.isinf(p) else np.inf if p == 1 else LONG(p) / (LONG(p) - 1)
+
+
+def _net_half_square(t, mix):
+    """``min over d of sum_j t_j^2 / d_j / 2`` with ``mix sum d + (1 - mix) sum d^2 <= 1``, by its conditions of first order."""
+    t = t[t > 0]
+
+    def weights(log_price):  # d^2 (mix + 2 (1 - mix) d) = price t^2: convex in d, so that Newton is monotone
+        goal = np.exp(log_price) * t**2
+        d = np.cbrt(goal / (2 - 2 * mix))
+        for _ in range(300):
+            step = (d**2 * (mix + (2 - 2 * mix) * d) - goal) / (2 * d * mix + 3 * d**2 * (2 - 2 * mix))
+            d = d - step
+            if np.all(np.abs(step) <= 1e-18 * d):
+                break
+        return d
+
+    def charge(log_price):
+        d = weights(log_price)
+        return mix * np.sum(d) + (1 - mix) * np.sum(d**2)
+
+    low, high = LONG(-1), LONG(1)
+    while charge(low) > 1:
+        low *= 2
+    while charge(high) < 1:
+        high *= 2
+    for _ in range(70):
+        middle = (low + high) / 2
+        low, high = (middle, high) if charge(middle) < 1 else (low, middle)
+    return np.sum(t**2 / weights(low)) / 2
 
 
 # ---- the two bounds ------------------------------------------------------------------------------------------------
@@ -384,13 +529,59 @@ class ProblemCase:
         paid, most = self.norm.conjugate(s), self.norm.conjugate(np.maximum(s, 0) + doubt)
         if outside > 1e-9 or self.unbalanced(beta) > 1e-9:
             return Value(-np.inf, 0.0)
+        return Value(float(gain - paid), float(most - paid) + self.gain_doubt(beta, gain, paid, intercept))
+
+    def gain_doubt(self, beta, gain, paid, intercept) -> float:
+        """What rounding may have added to the loss's part of the dual objective."""
         terms = abs(gain)
         if self.loss.name in ("squared", "epsilon_insensitive"):
             terms = np.sum(np.abs(np.asarray(beta) * self.y)) + abs(gain)
         elif self.loss.name == "squared_hinge":
             terms = np.sum(np.abs(beta)) + abs(gain)
         off = np.sum(np.abs(np.sum(beta, axis=0)) * np.abs(intercept)) if self.fit_intercept else 0.0
-        return Value(float(gain - paid), float(most - paid + 64 * EPS * (terms + abs(paid)) + off))
+        return float(64 * EPS * (terms + abs(paid)) + off)
+
+    def dual_of_cuts(self, betas, intercept) -> Value:
+        """What the coefficients of several cuts prove together, where the weights are a choice among subsets."""
+        c = np.asarray(self.c, dtype=LONG)
+        gains, quads, doubts = [], [], []
+        for beta in np.asarray(betas, dtype=LONG):
+            gain, outside = self.loss.gain(self.y, beta, c)
+            s, doubt = self.quad(beta)
+            if outside > 1e-9 or self.unbalanced(beta) > 1e-9:
+                continue  # no cut: the others have to prove the bound without it
+            gains.append(gain)
+            quads.append(np.maximum(s, 0))
+            doubts.append(np.max(doubt) + self.gain_doubt(beta, gain, np.max(s), intercept))
+        if not gains:
+            return Value(-np.inf, 0.0)
+        return Value(float(self.norm.lowest_of_cuts(np.asarray(gains), np.asarray(quads))), float(max(doubts)))
+
+    def at_zero(self) -> float:
+        """Objective of f = 0 with one of the better intercepts: the optimum is not above it."""
+        c = np.asarray(self.c, dtype=LONG)
+        if not self.fit_intercept:
+            return float(self.loss.total(self.y, np.zeros_like(self.y), c))
+        if self.loss.name in ("multiclass_hinge", "softmax"):
+            share = np.sum(np.where(self.y > 0, c, 0), axis=0)
+            with np.errstate(divide="ignore"):
+                logs = np.log(np.maximum(share, 1e-300 * np.max(share)))
+            tries = [0 * share, np.where(share == np.max(share), LONG(1), LONG(0)), logs - np.max(logs)]
+            return float(min(self.loss.total(self.y, b + np.zeros_like(self.y), c) for b in tries))
+        if self.y.ndim == 2:
+            return sum(
+                replace(self, y=self.y[:, k], c=self.c[:, k]).at_zero() for k in range(self.y.shape[1])
+            )
+        total = np.sum(c)
+        if total <= 0:
+            return 0.0
+        order = np.argsort(self.y)
+        median = self.y[order][np.searchsorted(np.cumsum(c[order]), total / 2)]
+        tries = [LONG(0), np.sum(c * self.y) / total, median]
+        if set(np.unique(self.y)) <= {-1, 1}:
+            share = np.clip(np.sum(c[self.y > 0]) / total, 1e-12, 1 - 1e-12)
+            tries += [LONG(1), LONG(-1), np.log(share / (1 - share))]
+        return float(min(self.loss.total(self.y, b + np.zeros_like(self.y), c) for b in tries))
 
     def unbalanced(self, beta) -> float:
         """Column sums of the coefficients over their size, where an intercept asks for zero."""

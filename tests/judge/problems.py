@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from .bounds import KernelCase, LossCase
+from .bounds import KernelCase, LossCase, NormCase
 
 BINARY = [
     "hinge",
@@ -17,6 +17,7 @@ BINARY = [
     "squared",
     "budgeted_hinge",
     "multiclass_hinge",
+    "multinomial",
 ]
 SEVERAL = [
     "hinge",
@@ -27,9 +28,19 @@ SEVERAL = [
     "logistic",
     "squared",
     "budgeted_hinge",
+    "multinomial",
 ]
 REGRESSION = ["squared", "epsilon_insensitive"]
 NORMS = ["l1", "l1", 1.1, 1.5, 2.0, 4.0, np.inf, "uniform", "entropy", "max", "fixed"]
+#: norms with numbers of their own, by the name under which the library has them
+STRUCTURED = ["at_most", "elastic", "elastic_blocks", "elastic_net", "entropy", "grouped", "lp"]
+#: what the judge holds to its definition, by the names of the library's registries
+JUDGED_LOSSES = {*BINARY, *SEVERAL, *REGRESSION}
+JUDGED_NORMS = {*STRUCTURED, "l1", "max", "uniform"}
+#: what it does not, and why
+NOT_JUDGED: dict[str, str] = {}
+#: kinds of cases, and how often they are drawn
+KINDS = {"plain": 0.5, "structured": 0.2, "targets": 0.08, "criterion": 0.12, "missing": 0.1}
 
 
 @dataclass
@@ -50,6 +61,18 @@ class Case:
     given: tuple[float, ...]
     parameters: dict[str, Any] = field(default_factory=dict)
     tags: list[str] = field(default_factory=list)
+    #: number of the criterion, among those that the library offers; None for an estimator without one
+    criterion: int | None = None
+    #: which views the samples have, and the columns of each view (matrices are views of their own)
+    present: np.ndarray | None = None
+    views: list[tuple[int, ...]] = field(default_factory=list)
+
+    @property
+    def norm_name(self) -> str:
+        """What the tables call the norm."""
+        if not isinstance(self.norm, NormCase):
+            return str(self.norm)
+        return self.norm.name + (" and a kernel that always counts" if self.norm.held else "")
 
     @property
     def default(self) -> bool:
@@ -74,7 +97,11 @@ class Case:
 def make_case(seed: int, index: int) -> Case:
     """Return case ``index`` of a seed."""
     rng = np.random.default_rng([seed, index])
+    other = np.random.default_rng([seed, index, 1])  # plain cases do not depend on what other kinds there are
+    kind = str(other.choice(list(KINDS), p=list(KINDS.values())))
     task = rng.choice(["binary", "several", "regression"], p=[0.45, 0.3, 0.25])
+    if kind in ("targets", "criterion"):
+        task = "regression"
     n = int(np.round(4 * 20 ** rng.uniform()))  # 4..80, small ones as often as large ones
     if task == "several":
         n = max(n, 6)
@@ -86,19 +113,131 @@ def make_case(seed: int, index: int) -> Case:
     elif rng.random() < 0.1:
         _contradict(rng, X, tags)
     kernels, stack = _kernels(rng, X, tags)
+    present, views = None, []
+    if kind == "missing":
+        X, kernels, stack, present, views = _incomplete(other, n, codes, stack, tags)
     m = len(kernels) if kernels is not None else len(stack)
     names = {"binary": BINARY, "several": SEVERAL, "regression": REGRESSION}[task]
     loss = str(rng.choice(names)) if rng.random() < 0.7 else names[0]
     numbers = _numbers(rng, loss)
     norm = NORMS[int(rng.integers(len(NORMS)))]
+    if kind == "structured" or (kind in ("targets", "missing") and other.random() < 0.3):
+        norm = _structured(other, m, stack is not None)
     given = tuple(float(v) for v in rng.choice([0.0, 0.3, 1.0, 2.5], m)) if norm == "fixed" else ()
     if norm == "fixed" and not any(given):
         given = (1.0, *given[1:])
     parameters = _parameters(rng, task, loss, norm, stack is not None, X)
     weight = _weights(rng, n, tags)
-    return Case(
-        seed, index, str(task), X, y, weight, kernels, stack, loss, numbers, norm, given, parameters, tags
-    )
+    case = Case(
+        seed, index, str(task), X, y, weight, kernels, stack, loss, numbers, norm, given, parameters, tags,
+        present=present, views=views,
+    )  # fmt: skip
+    case.tags.append(f"kind {kind}")
+    if kind == "missing":
+        # completed kernels are matrices in memory, in double precision
+        for name in ("dtype", "storage"):
+            parameters.pop(name, None)
+        parameters["missing"] = str(other.choice(["mean", "predict", "predict"]))
+        case.tags.append(f"missing {parameters['missing']}")
+    elif kind == "targets":
+        _several_targets(other, case)
+    elif kind == "criterion":
+        _with_criterion(other, case)
+    return case
+
+
+def _structured(rng, m, precomputed) -> NormCase:
+    """Draw a norm with numbers of its own; where kernels are computed, sometimes beside one that always counts."""
+    name = str(rng.choice(STRUCTURED))
+    held: tuple[tuple[int, float], ...] = ()
+    if m > 1 and not precomputed and rng.random() < 0.3:
+        held = ((int(rng.integers(m)), float(rng.choice([0.1, 1.0, 10.0]))),)
+        name = str(rng.choice([*STRUCTURED, "l1", "max"]))
+    mix = float(rng.choice([0.1, 0.5, 0.9]))
+    if name == "at_most":
+        return NormCase(name, float(rng.choice([1, 2, 3, m])), held=held)
+    if name == "elastic":
+        return NormCase(name, float(10.0 ** rng.uniform(-2, 1)), float(rng.choice([0.0, 1.2, 2.0])), held=held)
+    if name == "entropy":
+        return NormCase(name, 0.0, float(rng.choice([0.01, 1.0, 10.0])), held=held)
+    if name == "lp":
+        return NormCase(name, float(rng.choice([1.02, 1.2, 3.0, 32.0])), held=held)
+    if name == "grouped":
+        groups = tuple(int(g) for g in rng.integers(0, max(1, int(rng.integers(1, m + 1))), m))
+        outer, inner = (float(p) for p in rng.choice([1.0, 1.0, 1.5, 2.0, 4.0], 2))
+        return NormCase(name, outer, inner, groups=groups, held=held)
+    return NormCase(name, mix if name.startswith("elastic") else 0.0, held=held)
+
+
+def _several_targets(rng, case: Case) -> None:
+    """Put more columns beside the target, with weights for all or for each; entries may be missing in the latter case."""
+    n = len(case.y)
+    t = n + 3 if rng.random() < 0.1 else int(rng.integers(2, 6))
+    factors = np.where(rng.random(t) < 0.2, 10.0 ** rng.uniform(-3, 3, t), 1.0)
+    noise = rng.normal(size=(n, t)) * max(float(np.std(case.y)), 0.1)
+    case.y = (case.y[:, None] * rng.choice([-1.0, 0.0, 1.0], t) + noise) * factors
+    if rng.random() < 0.15:
+        case.y[:, -1] = 1.5
+    case.parameters["multi_output"] = str(rng.choice(["shared", "each"]))
+    if case.parameters["multi_output"] == "each" and rng.random() < 0.3:
+        case.y[rng.random(case.y.shape) < 0.2] = np.nan
+        case.y[:2] = 1.0
+        case.tags.append("targets with gaps")
+    case.tags.append(f"targets {case.parameters['multi_output']}")
+
+
+def _with_criterion(rng, case: Case) -> None:
+    """Let a criterion choose: which one is settled by the judge, who asks the library what there is."""
+    case.criterion = int(rng.integers(1 << 16))
+    if rng.random() < 0.4:
+        _several_targets(rng, case)
+    case.parameters["multi_output"] = "each"
+    case.parameters["center"] = bool(rng.random() < 0.7)
+    case.loss, case.numbers = "squared", ()
+    case.parameters["solver"] = "auto"
+    for name in ("C", "max_seconds"):
+        case.parameters.pop(name, None)
+    if np.ndim(case.y) == 1 and rng.random() < 0.1:
+        case.y = case.y + 10.0 ** float(rng.integers(3, 9))
+        case.tags.append("target offset")
+
+
+def _incomplete(rng, n, codes, stack, tags):
+    """Samples of which some lack views: tables with columns of their own, or matrices."""
+    if stack is not None:
+        stack = stack[: int(rng.integers(2, 5))]
+        while len(stack) < 2:
+            Z = rng.normal(size=(n, 3))
+            stack = [*stack, Z @ Z.T]
+        count = len(stack)
+        views, kernels, X = [(j,) for j in range(count)], None, np.zeros((n, 1))
+    else:
+        count = int(rng.integers(2, 4))
+        widths = rng.integers(1, 4, count)
+        ends = np.cumsum(widths)
+        views = [
+            tuple(range(int(end - width), int(end))) for end, width in zip(ends, widths, strict=True)
+        ]
+        cause = rng.normal(size=(n, 2)) + rng.normal(size=(codes.max() + 1, 2))[codes]
+        X = cause @ rng.normal(size=(2, int(ends[-1]))) + rng.choice([0.1, 1.0]) * rng.normal(
+            size=(n, int(ends[-1]))
+        )
+        kernels = []
+        for columns in views:
+            families = [
+                KernelCase("gaussian", 1.0, True, columns),
+                KernelCase("gaussian", 0.3, False, columns),
+                KernelCase("linear", 1.0, False, columns),
+                KernelCase("laplacian", 2.0, True, columns),
+            ]
+            chosen = sorted(rng.choice(4, int(rng.integers(1, 4)), replace=False))
+            kernels += [families[i] for i in chosen]
+    present = rng.random((n, count)) > rng.choice([0.1, 0.4])
+    present[0] = True
+    if rng.random() < 0.7:  # nobody without anything
+        present[~present.any(axis=1), 0] = True
+    tags.append("incomplete matrices" if stack is not None else "incomplete tables")
+    return X, kernels, stack, present, views
 
 
 def _targets(rng, task, n, tags):
@@ -233,7 +372,7 @@ def _parameters(rng, task, loss, norm, precomputed, X):
             parameters["dtype"] = "float32"
         if rng.random() < 0.25:
             parameters["storage"] = str(rng.choice(["family", "dense", "lazy"]))
-    if task == "several" and rng.random() < 0.35 and loss != "multiclass_hinge":
+    if task == "several" and rng.random() < 0.35 and loss not in ("multiclass_hinge", "multinomial"):
         parameters["multi_class"] = str(rng.choice(["shared", "ovr"]))
     if rng.random() < 0.3:
         parameters["solver"] = "any"  # settled by the judge, which asks the registry what fits
@@ -258,6 +397,6 @@ def loss_of(case: Case, joint: bool, columns: bool) -> LossCase:
     """The loss whose objective the library minimises for several classes, as the docs say."""
     if case.loss == "multiclass_hinge" or (case.loss == "hinge" and joint and columns):
         return LossCase("multiclass_hinge")
-    if case.loss == "logistic" and joint and columns:
+    if case.loss == "multinomial" or (case.loss == "logistic" and joint and columns):
         return LossCase("softmax")
     return LossCase(case.loss, case.numbers)

@@ -2,15 +2,22 @@
 
 from __future__ import annotations
 
+import itertools
+import re
 import time
 import warnings
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from .bounds import LONG, NormCase, ProblemCase, digits_are_gone, normalised, training_matrices
+from .completion import Completion
+from .evidence import check_choice
 from .problems import Case, loss_of, make_case
+
+#: what says that a fit is done: the convex problem is solved to the tolerance, or a criterion is where it is flat
+DONE = ("converged", "stationary")
 
 #: how much of the rounding's doubt is forgiven, and what is forgiven in any case
 FORGIVEN, ALWAYS = 200.0, 1e-9
@@ -63,6 +70,7 @@ def judge(case: Case, limit: float = 30.0) -> Verdict:
             f"stray warning: {stray[0].message} ({stray[0].filename}:{stray[0].lineno})"
         )
     _check_status(case, estimator, told, verdict.violations)
+    _check_sentences(estimator, verdict.violations)
     with np.errstate(all="ignore"):
         _check_bounds(case, estimator, verdict.violations)
     return verdict
@@ -73,32 +81,91 @@ def judge_number(job: tuple[int, int]) -> Verdict:
     return judge(make_case(*job))
 
 
-def _fitted(case: Case) -> Any:
-    from kernelweave import MKLClassifier, MKLRegressor, kernels, losses, norms
+def criterion_of(case: Case) -> str | None:
+    """Name of the case's criterion, among all that the library offers."""
+    if case.criterion is None:
+        return None
+    from kernelweave.estimators.regressor_cv import CRITERIA
 
-    if case.stack is not None:
-        spec, X = "precomputed", case.stack
-    else:
-        spec, X = _spec(kernels, case.kernels), case.X
-    norm = norms.Fixed(list(case.given)) if case.norm == "fixed" else case.norm
+    return CRITERIA[case.criterion % len(CRITERIA)]
+
+
+def _fitted(case: Case) -> Any:
+    from kernelweave import MKLClassifier, MKLRegressor, MKLRegressorCV, kernels, losses, norms
+
+    spec = "precomputed" if case.stack is not None else _spec(kernels, case)
+    norm = _library_norm(norms, case)
     loss = losses.registry[case.loss](*case.numbers)
     parameters = dict(case.parameters)
     if parameters["solver"] == "any":
         parameters["solver"] = _some_solver(case, loss, norms.make_norm(norm), parameters)
     make = MKLRegressor if case.task == "regression" else MKLClassifier
-    return make(spec, loss=loss, norm=norm, **parameters).fit(X, case.y, sample_weight=case.sample_weight)
+    criterion = criterion_of(case)
+    if criterion is not None:
+        make = MKLRegressorCV
+        parameters["criterion"] = criterion
+        if criterion in ("convex", "folds"):
+            parameters["cv"] = 3
+        if criterion == "convex":
+            parameters["Cs"] = [0.1, 10.0, 1e3]
+    if case.norm != "l1" or make is not MKLRegressorCV:
+        parameters["norm"] = norm
+    return make(spec, loss=loss, **parameters).fit(samples_of(case), case.y, sample_weight=case.sample_weight)
 
 
-def _spec(kernels: Any, cases: list) -> Any:
+def _library_norm(norms: Any, case: Case) -> Any:
+    """The library's norm of a case; the kernels that always count are said by the kernels."""
+    norm = case.norm
+    if norm == "fixed":
+        return norms.Fixed(list(case.given))
+    if not isinstance(norm, NormCase):
+        return norm
+    make = norms.registry[norm.name]
+    if norm.name == "at_most":
+        return make(int(norm.number))
+    if norm.name == "elastic":
+        return make(norm.number, norm.second or None)
+    if norm.name == "entropy":
+        return make(norm.second)
+    if norm.name == "grouped":
+        return make(norm.number, norm.second, [f"group {g}" for g in norm.groups])
+    return make(norm.number) if norm.number else make()
+
+
+def samples_of(case: Case, rows: Any = None, pattern: Any = None) -> Any:
+    """Samples as the library takes them; some rows of them, and these with a pattern of views of their own."""
+    whole = rows is None
+    rows = np.arange(len(case.y)) if whole else np.asarray(rows)
+    if case.present is None:
+        if case.stack is None:
+            return case.X[rows]
+        return case.stack if whole else [K[rows] for K in case.stack]
+    has = case.present[rows] if pattern is None else np.tile(pattern, (len(rows), 1))
+    if case.stack is None:
+        return {
+            f"view {v}": np.where(has[:, [v]], case.X[np.ix_(rows, columns)], np.nan)
+            for v, columns in enumerate(case.views)
+        }
+    return [
+        np.where(has[:, [v]] & case.present[:, v][None, :], K[rows], np.nan) for v, K in enumerate(case.stack)
+    ]
+
+
+def _spec(kernels: Any, bank: Case) -> Any:
     made = []
-    for case in cases:
+    held = dict(bank.norm.held) if isinstance(bank.norm, NormCase) else {}
+    for j, case in enumerate(bank.kernels):
         if case.family in ("gaussian", "laplacian"):
             kernel = getattr(kernels, case.family)(case.number, relative=case.relative)
         elif case.family == "polynomial":
             kernel = kernels.polynomial(int(case.number))
         else:
             kernel = getattr(kernels, case.family)()
-        made.append(kernel if case.columns is None else kernel.on(list(case.columns)))
+        if bank.present is not None:
+            kernel = kernel.on(f"view {bank.views.index(case.columns)}")
+        elif case.columns is not None:
+            kernel = kernel.on(list(case.columns))
+        made.append(kernels.always(kernel, held[j]) if j in held else kernel)
     spec = made[0]
     for kernel in made[1:]:
         spec = spec + kernel
@@ -115,13 +182,28 @@ def _some_solver(case: Case, loss: Any, norm: Any, parameters: dict) -> str:
     return fitting[case.index % len(fitting)] if fitting else "auto"
 
 
+def certificates_of(estimator: Any) -> list:
+    """One certificate per problem; criteria by evidence have one for all ridge regressions together."""
+    return list(getattr(estimator, "certificates_", [estimator.certificate_]))
+
+
 def _check_status(case: Case, estimator: Any, told: list, violations: list[str]) -> None:
     tol = case.parameters.get("tol", 1e-3)
-    gaps = [certificate.relative_gap for certificate in estimator.certificates_]
+    gaps = [float(certificate.relative_gap) for certificate in certificates_of(estimator)]
+    by_target = getattr(estimator, "targets_", None)
+    if by_target is not None:
+        gaps += [float(gap) for gap in by_target["relative_gap"]]
+        for gap, status in zip(by_target["relative_gap"], by_target["status"], strict=True):
+            if status in ("certified", "stationary") and not gap <= tol:
+                violations.append(f"a target is {status!r} with a gap of {gap:.2g} at tol {tol:g}")
     reached = all(np.isfinite(gap) and gap <= tol for gap in gaps)
-    if (estimator.status_ == "converged") != reached:
+    evidence = criterion_of(case) not in (None, "convex")
+    if evidence and estimator.status_ in DONE and not reached:
         violations.append(f"status {estimator.status_!r} with gaps {gaps} at tol {tol:g}")
-    if (estimator.status_ == "converged") == bool(told):
+    if not evidence and (estimator.status_ == "converged") != reached:
+        violations.append(f"status {estimator.status_!r} with gaps {gaps} at tol {tol:g}")
+    # a criterion that is not yet flat is in targets_; a ridge regression that is not solved is worth a warning
+    if (not reached if evidence else estimator.status_ != "converged") != bool(told):
         violations.append(
             f"status {estimator.status_!r} with {len(told)} warnings: {[str(w.message)[:90] for w in told]}"
         )
@@ -129,36 +211,75 @@ def _check_status(case: Case, estimator: Any, told: list, violations: list[str])
         violations.append(f"a gap that is not finite: {gaps}")
 
 
-def problems_of(case: Case, estimator: Any) -> list[ProblemCase]:
-    """The problems that the docs say are solved, with everything in them recomputed."""
+def _check_sentences(estimator: Any, violations: list[str]) -> None:
+    """Every text that a user may read, beside the numbers: none without a value, none better than the certificate."""
+    texts = [repr(estimator), estimator.status_, *getattr(estimator, "findings_", ())]
+    for certificate in certificates_of(estimator):
+        for text in {repr(certificate), str(certificate)}:
+            texts.append(text)
+            said = re.search(r"within ([-+.e0-9]+) %", text)
+            if said and not float(said[1]) / 100 >= 0.9 * certificate.relative_gap:
+                violations.append(f"{text!r} with a gap of {certificate.relative_gap:.3g}")
+            if np.isfinite(certificate.gap) and re.search(r"\b(nan|inf)\b", text):
+                violations.append(f"no number in {text!r}")
+    if not all(isinstance(text, str) and text.strip() for text in texts):
+        violations.append(f"a sentence without words: {texts}")
+
+
+def matrices_of(case: Case, estimator: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Normalised kernels on the training samples, completed where samples lack some, and their rounding."""
     center, normalize = case.parameters["center"], case.parameters["normalize"]
+    if case.present is not None:
+        return completion_of(case, estimator).matrices()
     if case.stack is not None:
         stack = [np.asarray(K, dtype=LONG) for K in case.stack]
-        K, unsure = normalised(stack, [0 * k for k in stack], normalize, center)
-    else:
-        K, unsure = training_matrices(case.kernels, case.X, normalize, center)
-    weight = np.ones(len(case.y)) if case.sample_weight is None else case.sample_weight
-    cost = case.parameters["C"] * np.asarray(weight, dtype=LONG)
-    columns = case.task == "several" or case.loss == "multiclass_hinge"
+        return normalised(stack, [0 * k for k in stack], normalize, center)
+    return training_matrices(case.kernels, case.X, normalize, center)
+
+
+def completion_of(case: Case, estimator: Any) -> Completion:
+    """How the library completed what samples lack."""
+    terms = getattr(estimator, "_functions", [estimator._function])[0].terms
+    return Completion(case, terms[0].kernels.completion)
+
+
+def problems_of(case: Case, estimator: Any) -> list[ProblemCase]:
+    """The problems that the docs say are solved, with everything in them recomputed."""
+    K, unsure = matrices_of(case, estimator)
+    weight = np.asarray(
+        np.ones(len(case.y)) if case.sample_weight is None else case.sample_weight, dtype=LONG
+    )
+    columns = case.task == "several" or case.loss in ("multiclass_hinge", "multinomial")
     reading = case.parameters.get("multi_class", "joint")
     loss = loss_of(case, reading == "joint", columns)
-    lams = np.ravel(estimator.lam_) if hasattr(estimator, "lam_") else []
     if case.task == "regression":
-        targets = [np.asarray(case.y, dtype=LONG)]
+        each = np.ndim(case.y) == 2 and case.parameters["multi_output"] == "each"
+        y = np.asarray(case.y, dtype=LONG)
+        targets = list(y.T) if each else [y]
     elif not columns:
         targets = [np.where(case.y == np.max(case.y), LONG(1), LONG(-1))]
     else:
         one_hot = np.where(case.y[:, None] == np.unique(case.y)[None, :], LONG(1), LONG(-1))
         targets = [one_hot] if reading != "ovr" else list(one_hot.T)
+    C = np.ravel(estimator.C_ if case.criterion is not None else case.parameters["C"])
+    lams = np.ravel(estimator.lam_) if hasattr(estimator, "lam_") else []
     made = []
     for k, y in enumerate(targets):
+        cost = (C[k] if len(C) > 1 else C[0]) * weight
         c = np.repeat(cost[:, None], y.shape[1], axis=1) if y.ndim == 2 else cost
+        c, y = np.where(np.isfinite(y), c, 0), np.where(np.isfinite(y), y, 0)
         lam = float(lams[k if len(lams) > 1 else 0]) if len(lams) else 0.0
-        made.append(ProblemCase(K, unsure, y, c, loss, _norm(case, lam), case.parameters["fit_intercept"]))
+        norm = _norm(case, lam)
+        if criterion_of(case) not in (None, "convex"):
+            given = estimator.weights_ if len(targets) == 1 else estimator.weights_[k]
+            norm = NormCase("fixed", given=tuple(float(d) for d in np.ravel(given)))
+        made.append(ProblemCase(K, unsure, y, c, loss, norm, case.parameters["fit_intercept"]))
     return made
 
 
 def _norm(case: Case, lam: float) -> NormCase:
+    if isinstance(case.norm, NormCase):
+        return replace(case.norm, number=lam) if case.norm.name == "entropy" else case.norm
     if case.norm in ("uniform", "fixed"):
         return NormCase("fixed", given=case.given)
     if case.norm == "entropy":
@@ -170,25 +291,88 @@ def _check_bounds(case: Case, estimator: Any, violations: list[str]) -> None:
     if case.parameters["center"] and case.stack is None and digits_are_gone(case.kernels, case.X):
         return  # a warning says so, and there is nothing that could be recomputed
     problems = problems_of(case, estimator)
-    single = len(problems) == 1
-    for k, problem in enumerate(problems):
-        certificate = estimator.certificates_[k]
-        weights = estimator.weights_ if single else estimator.weights_[k]
-        beta = estimator.dual_coef_ if single else estimator.dual_coef_[:, k]
-        intercept = estimator.intercept_ if single else estimator.intercept_[k]
-        coarse = 1e-6 if case.parameters.get("dtype") == "float32" else 0.0
-        _check_problem(problem, certificate, beta, weights, intercept, coarse, violations)
+    tol = case.parameters.get("tol", 1e-3)
+    certificates = certificates_of(estimator)
+    points = [_point(estimator, problems, k) for k in range(len(problems))]
+    for k, (problem, (beta, weights, intercept)) in enumerate(zip(problems, points, strict=True)):
+        if len(certificates) == len(problems):
+            certificate = certificates[k]
+            if problem.y.ndim == 1:  # one column is as good as none
+                certificate = replace(certificate, dual_point=np.reshape(certificate.dual_point, problem.y.shape))
+        else:  # criteria by evidence: one certificate with the sum over the ridge regressions
+            own = certificates[0].dual_point[:, k]
+            primal, dual = problem.primal(beta, weights, intercept), problem.dual(own, intercept)
+            certificate = replace(certificates[0], primal=primal.value, dual=dual.value, dual_point=own)
+        _check_problem(problem, certificate, beta, weights, intercept, tol, violations)
+    if len(certificates) != len(problems):
+        _check_sum(problems, points, certificates[0], violations)
+    if criterion_of(case) not in (None, "convex"):
+        _check_evidence(case, estimator, problems, points, violations)
     _check_predictions(case, estimator, problems, violations)
+    if case.present is not None:
+        completion = completion_of(case, estimator)
+        violations += completion.violations()
+        _check_patterns(case, estimator, completion, problems, violations)
 
 
-def _check_problem(problem, certificate, beta, weights, intercept, coarse, violations) -> None:
+def _point(estimator: Any, problems: list[ProblemCase], k: int) -> tuple:
+    """Coefficients, weights and intercept of one problem."""
+    if len(problems) == 1:
+        return estimator.dual_coef_, estimator.weights_, estimator.intercept_
+    return estimator.dual_coef_[:, k], estimator.weights_[k], estimator.intercept_[k]
+
+
+def _check_sum(problems, points, certificate, violations: list[str]) -> None:
+    """A certificate of several targets has the sums of their bounds."""
+    primals = [problem.primal(*point) for problem, point in zip(problems, points, strict=True)]
+    duals = [
+        problem.dual(certificate.dual_point[:, k], point[2])
+        for k, (problem, point) in enumerate(zip(problems, points, strict=True))
+    ]
+    size = sum(abs(primal.value) for primal in primals)
+    slack = ALWAYS * size + FORGIVEN * sum(value.doubt for value in [*primals, *duals])
+    if not abs(sum(primal.value for primal in primals) - certificate.primal) <= slack:
+        violations.append(f"the targets' objectives add up to {size!r}, not to {certificate.primal!r}")
+    if not certificate.dual <= sum(dual.value for dual in duals) + slack:
+        violations.append(
+            f"the targets' bounds add up to {sum(d.value for d in duals)!r}, below {certificate.dual!r}"
+        )
+
+
+def _check_evidence(case: Case, estimator: Any, problems, points, violations: list[str]) -> None:
+    """The criterion's value and the scores at the weights that were chosen, each target by itself."""
+    from sklearn.model_selection import KFold
+
+    name, table = criterion_of(case), estimator.targets_
+    tests = [test for _, test in KFold(3 if len(case.y) >= 3 else 2).split(np.zeros((len(case.y), 1)))]
+    weight = np.ones(len(case.y)) if case.sample_weight is None else case.sample_weight
+    for k, (problem, (_, weights, _)) in enumerate(zip(problems, points, strict=True)):
+        row = table.iloc[k]
+        if row["status"] == "constant":
+            continue
+        known = np.isfinite(case.y if np.ndim(case.y) == 1 else case.y[:, k])
+        used = np.flatnonzero(known & (weight > 0))
+        folds = [np.flatnonzero(np.isin(used, test)) for test in tests]
+        violations += check_choice(
+            name, problem.K[np.ix_(np.arange(len(problem.K)), used, used)], problem.y[used], weight[used],
+            problem.fit_intercept, [fold for fold in folds if fold.size], weights,
+            float(np.ravel(estimator.C_)[k]), float(row[name]), float(row["score"]),
+        )  # fmt: skip
+        if not float(row["score"]) == float(np.ravel(estimator.scores_)[k]):
+            violations.append(f"scores_ {estimator.scores_!r} and targets_ {row['score']!r} differ")
+
+
+def _check_problem(problem, certificate, beta, weights, intercept, tol, violations) -> None:
     if not all(np.all(np.isfinite(v)) for v in (beta, weights, intercept, certificate.dual_point)):
         violations.append("coefficients, weights or intercept are not finite")
         return
-    if problem.norm.outside(weights) > 1e-9:
+    if not problem.norm.outside(weights) <= 1e-9:
         violations.append(f"weights leave their set by {problem.norm.outside(weights):.1e}")
     primal = problem.primal(beta, weights, intercept)
-    dual = problem.dual(certificate.dual_point, intercept)
+    if certificate.cuts is None:
+        dual = problem.dual(certificate.dual_point, intercept)
+    else:
+        dual = problem.dual_of_cuts(certificate.cuts, intercept)
     size = max(abs(primal.value), abs(dual.value) if np.isfinite(dual.value) else 0.0)
     slack = ALWAYS * size + FORGIVEN * (primal.doubt + dual.doubt)
     if not abs(primal.value - certificate.primal) <= slack:
@@ -201,6 +385,11 @@ def _check_problem(problem, certificate, beta, weights, intercept, coarse, viola
         )
     if not certificate.primal >= certificate.dual - slack:
         violations.append(f"upper bound {certificate.primal!r} below lower bound {certificate.dual!r}")
+    nothing = problem.at_zero()
+    if not certificate.dual <= nothing + slack:
+        violations.append(f"lower bound {certificate.dual!r}, where f = 0 costs {nothing!r}")
+    if not certificate.primal <= nothing * (1 + tol) + slack + certificate.tiny:
+        violations.append(f"objective {certificate.primal!r}, where f = 0 costs {nothing!r}")
     margin = problem.loss.margin(problem.y, problem.decision(beta, weights)[0] + intercept, problem.c)
     if abs(margin - certificate.margin) > 1e-6 + slack / max(size, 1e-300):
         violations.append(f"margin {certificate.margin!r}, by definition {margin!r}")
@@ -210,16 +399,19 @@ def _check_predictions(
     case: Case, estimator: Any, problems: list[ProblemCase], violations: list[str]
 ) -> None:
     """What predicts on the training rows is what was certified."""
-    rows = case.stack if case.stack is not None else case.X
-    decision = np.asarray(estimator._decision(rows))
+    decision = np.asarray(estimator._decision(samples_of(case)))
     if not np.all(np.isfinite(decision)):
         violations.append("decision values are not finite")
         return
+    said = np.asarray(estimator.predict(samples_of(case)))
+    if case.task == "regression":
+        if not np.array_equal(said, decision):
+            violations.append("predictions are not the decision values")
+    elif not np.all(np.isin(said, case.y)):
+        violations.append(f"predictions {set(said.tolist()) - set(case.y.tolist())} are no classes")
     single = len(problems) == 1
     for k, problem in enumerate(problems):
-        weights = estimator.weights_ if single else estimator.weights_[k]
-        beta = estimator.dual_coef_ if single else estimator.dual_coef_[:, k]
-        intercept = estimator.intercept_ if single else estimator.intercept_[k]
+        beta, weights, intercept = _point(estimator, problems, k)
         f, blur = problem.decision(beta, weights)
         f = f + intercept
         given = decision if single else decision[:, k]
@@ -231,3 +423,31 @@ def _check_predictions(
             violations.append(
                 f"decision values on training rows differ by {worst:.2g} of {float(np.max(np.abs(f))):.2g}"
             )
+
+
+def _check_patterns(case: Case, estimator: Any, completion: Completion, problems, violations: list[str]) -> None:
+    """Decision values of samples with every pattern of views are what the completion's definition makes of them."""
+    complete = np.flatnonzero(case.present.all(axis=1))[:3]
+    for pattern in itertools.product([True, False], repeat=len(case.views)):
+        if not any(pattern) or complete.size == 0:
+            continue
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            decision = np.asarray(estimator._decision(samples_of(case, complete, pattern)))
+        if not np.all(np.isfinite(decision)):
+            violations.append(f"decision values of samples with the views {pattern} are not finite")
+            continue
+        single = len(problems) == 1
+        choices = completion.cross(complete, np.asarray(pattern))
+        for k in range(len(problems)):
+            beta, weights, intercept = _point(estimator, problems, k)
+            given = decision if single else decision[:, k]
+            off = []
+            for K in choices:
+                mixed = np.tensordot(np.asarray(weights, dtype=LONG), K, axes=1)
+                f = mixed @ beta + intercept
+                off.append(np.max(np.abs(given - f) / (1e-7 * (np.abs(mixed) @ np.abs(beta) + np.abs(f)) + 1e-9)))
+            if not min(off) <= 1:
+                violations.append(
+                    f"samples with the views {pattern}: decision values are off by {float(min(off)):.2g} times the slack"
+                )

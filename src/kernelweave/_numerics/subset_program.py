@@ -1,7 +1,10 @@
-"""The lowest point of a model made of cuts over subsets: a mixed-integer program, by HiGHS."""
+"""The lowest point of a model made of cuts over subsets: by trying all of few, else a mixed-integer program (HiGHS)."""
 
 from __future__ import annotations
 
+from functools import lru_cache
+from itertools import combinations
+from math import comb
 from typing import NamedTuple
 
 import numpy as np
@@ -13,6 +16,8 @@ __all__ = ["SubsetBound", "lowest_subset"]
 
 #: relative error of a constraint that HiGHS lets pass, by which the bound is lowered
 SLACK = 1e-6
+#: subsets that are tried one by one, at most: that is exact, where the program's constraints have the slack
+FEW_SUBSETS = 20_000
 
 
 class SubsetBound(NamedTuple):
@@ -46,6 +51,15 @@ def lowest_subset(
     from scipy.optimize import Bounds, LinearConstraint, milp
 
     cuts, m = slopes.shape
+    if whole and comb(m, min(k, m)) <= FEW_SUBSETS:
+        subsets = _subsets(m, min(k, m))  # slopes are not negative: more kernels are never worse
+        height = np.full(len(subsets), -np.inf)
+        for gain, slope in zip(gains, slopes, strict=True):
+            np.maximum(height, gain - np.sum(slope[subsets], axis=1), out=height)
+        lowest = int(np.argmin(height))
+        chosen = np.zeros(m)
+        chosen[subsets[lowest]] = 1.0
+        return SubsetBound(float(height[lowest]), chosen)
     scale = float(np.max(np.abs(gains))) or 1.0
     heights = LinearConstraint(np.hstack([slopes / scale, np.ones((cuts, 1))]), lb=gains / scale)
     few = LinearConstraint(np.append(np.ones(m), 0.0)[None, :], ub=float(k))
@@ -60,7 +74,13 @@ def lowest_subset(
     bound = result.mip_dual_bound if whole else result.fun
     if bound is None or not np.isfinite(bound):
         bound = -np.inf
-    chosen = None if result.x is None else np.clip(result.x[:m], 0.0, 1.0)
-    if whole and chosen is not None:
-        chosen = np.abs(np.round(chosen))  # no zeros with a sign
-    return SubsetBound(scale * (float(bound) - SLACK), chosen)
+    found = None if result.x is None else np.clip(result.x[:m], 0.0, 1.0)
+    if whole and found is not None:
+        found = np.abs(np.round(found))  # no zeros with a sign
+    return SubsetBound(scale * (float(bound) - SLACK), found)
+
+
+@lru_cache(maxsize=8)
+def _subsets(m: int, k: int) -> NDArray[np.intp]:
+    """All subsets of k of m kernels, as rows."""
+    return np.array(list(combinations(range(m), k)), dtype=np.intp).reshape(-1, k)

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: relative error of a bank's products from which a certificate of exact kernels may say something else
 COARSE = 1e-5
+#: why a fit ended that nothing is to be added to: the user or a limit said so
+ENDED = ("interrupted", "max_seconds", "max_iter", "stopped")
 
 __all__ = ["Answer", "Fit", "fit_tasks", "group_weights", "kernel_groups", "plain", "run", "trace_of"]
 
@@ -216,8 +218,8 @@ def run(
     )
     judge = problem.on(judge_bank)
     certificate, decision = final_certificate(judge, solution)
-    for bank, tol in _closer_looks(problem.bank, judge_bank, stop.tol):
-        if not solution.converged or certificate.relative_gap <= stop.tol:
+    for bank, tol in _closer_looks(solution, problem.bank, judge_bank, stop.tol):
+        if solution.status in ENDED or certificate.relative_gap <= stop.tol:
             break
         further = _go_on(problem.on(bank), solver, replace(stop, tol=tol), solution)
         if bank is not problem.bank and bank is not judge_bank:
@@ -238,12 +240,18 @@ def run(
     )  # fmt: skip
 
 
-def _closer_looks(stored: Bank, exact: Bank, tol: float) -> list[tuple[Bank, float]]:
+def _closer_looks(
+    solution: Solution, stored: Bank, exact: Bank, tol: float
+) -> list[tuple[Bank, float]]:
     """Where to solve on, and to which gap, when a solver's figures promised more than the kernels hold.
 
     First a little further on what is stored, because most often a few digits are missing; then on kernels that are
     computed as they are read: in the precision of the device where half of it is stored, else in double precision.
+    A solver that came to nothing on kernels of single precision, which need not even be positive semidefinite, goes on
+    in double precision.
     """
+    if not solution.converged:
+        return [] if exact is stored else [(exact, tol)]
     computed = stored.computed() if stored.rounding > COARSE else exact  # type: ignore[attr-defined]
     return [(stored, 0.3 * tol), (computed, 0.3 * tol), (exact, 0.03 * tol)]
 
@@ -275,7 +283,11 @@ def _go_on(problem: MKLProblem, solver: Solver, stop: Stop, so_far: Solution) ->
         solution, trace=so_far.trace + trace, n_iter=so_far.n_iter + solution.n_iter,
         seconds=so_far.seconds + solution.seconds, passes=so_far.passes + solution.passes,
         # closer than asked for, or as close as these kernels allow: the certificate will tell
-        status=solution.status if solution.status in ("interrupted", "max_seconds") else "converged",
+        status=(
+            solution.status
+            if not so_far.converged or solution.status in ("interrupted", "max_seconds")
+            else "converged"
+        ),
     )  # fmt: skip
 
 

@@ -173,6 +173,10 @@ def _solve_columns(
     )
 
 
+#: tolerance of the SMO engine, relative to the gradient, beyond which there is rounding alone
+FINEST = 1e-12
+
+
 def finer(tolerance: float, target: float, gap: float) -> float:
     """Next tolerance of the SMO engine: the gap is about proportional to it, so aim a little below the target."""
     return min(0.3 * tolerance, max(0.5 * tolerance * target / gap, 1e-3 * tolerance))
@@ -193,7 +197,9 @@ def _smo(inner: Inner, target: float, start: FixedSolution | None, keep_product:
     kink = np.full(y.shape, quadratic.kink) if quadratic.kink else None
     beta = None if start is None else start.beta
     product = start.decision if start is not None and keep_product else None
-    tolerance, iterations = min(1e-2, 10 * target), 0
+    # the tolerance is on the gradient, which has the unit of the targets
+    unit = min(1.0, float(np.max(np.abs(quadratic.linear), initial=0.0)) or 1.0)
+    tolerance, iterations = unit * min(1e-2, 10 * target), 0
     best: FixedSolution | None = None
     while True:
         solved = solve_box_qp(
@@ -206,6 +212,6 @@ def _smo(inner: Inner, target: float, start: FixedSolution | None, keep_product:
         if best is None or solution.relative_gap < best.relative_gap:
             best = solution
         # the engine's tolerance is on the gradient; what is wanted is the gap
-        if best.relative_gap <= target or not solved.converged or tolerance < 1e-12 or out_of_time():
+        if best.relative_gap <= target or not solved.converged or tolerance < FINEST * unit or out_of_time():
             return best
         tolerance = finer(tolerance, target, solution.relative_gap)

@@ -38,9 +38,13 @@ TOO_MANY = 5000
 STEPS, ROUNDS, IDLE = 60, 200, 12
 #: first proximal term over the mean diagonal, how it shrinks and grows from round to round, and its least share
 HOLD, SHRINK, GROW, LEAST = 1e-1, 0.1, 5.0, 1e-12
+#: least first proximal term, relative to the one that changes the slopes of a loss by one
+FELT = 1e-2
+#: times the largest coefficient that rows are expected to move at most in a round
+REACH = 10.0
 #: rows at least that tell what a kernel has in common
 SOME = 50
-#: damping of the intercepts over the sum of all bounds
+#: damping of the intercepts over the sum of what all rows may reach
 STAY = 1e-6
 #: bounds times the mean diagonal up to which a problem is solved at once, the factor between stages, their precision
 AT_ONCE, STAGE, STAGE_GAP = 100.0, 10.0, 3e-2
@@ -187,15 +191,17 @@ class _Rows:
     def newton(self, best: FixedSolution, target: float) -> FixedSolution:
         """Proximal rounds of Newton steps on the free coordinates."""
         self._take(best)
-        used = self.bound[self.bound > 0]
-        # the heavier the rows, the further they may have to go
-        hold = (
-            min(HOLD * self.size, 1.0 / float(np.mean(used))) if self.size > 0 else 1.0 / float(np.mean(used))
-        )
-        least, idle = LEAST * hold, 0
+        # over the reach of a row, its bound or some times the largest coefficient so far, the term changes slopes of the
+        # size of one by hold times the reach: heavy rows may have to go far, and light ones still have to feel it
+        reach = np.where(self.bound > 0, self.bound, np.max(self.bound))
+        if np.any(self.beta):
+            reach = np.minimum(reach, REACH * float(np.max(np.abs(self.beta))))
+        whole = 1.0 / reach
+        first = np.clip(HOLD * self.size, FELT * whole, whole)
+        hold, least, idle = 1.0, LEAST, 0
         here = best
         for _ in range(ROUNDS):
-            solution, steps = self._round(hold, target, best)
+            solution, steps = self._round(hold * first, STAY * float(np.sum(reach)), target, best)
             left, gained = solution.primal - solution.dual, solution.dual - here.dual
             idle = 0 if left < 0.7 * (best.primal - best.dual) or gained > 0.02 * left else idle + 1
             if solution.relative_gap < best.relative_gap:
@@ -206,12 +212,19 @@ class _Rows:
                 self._take(here)
                 hold *= GROW
                 continue
+            if solution.relative_gap > here.relative_gap and gained <= 1e-9 * abs(here.dual) and hold < 1.0:
+                # responses are scores over the term, and so are their roundings: no smaller one is of use
+                self._take(here)
+                hold = least = hold / SHRINK
+                continue
             here = solution
             factor = SHRINK if steps <= 8 else 0.3 if steps <= 15 else 1.0
             hold = max(factor * hold, least)
         return best
 
-    def _round(self, hold: float, target: float, best: FixedSolution) -> tuple[FixedSolution, int]:
+    def _round(
+        self, holds: Array, stay: float, target: float, best: FixedSolution
+    ) -> tuple[FixedSolution, int]:
         """Minimise the smoothed problem around the present point and move there; return it and the steps taken."""
         from .._numerics.row_newton import newton_round
 
@@ -222,8 +235,6 @@ class _Rows:
             if scale > 0
             else 0.0
         )
-        stay = STAY * float(np.sum(self.bound))
-        holds = np.full(self.bound.size, hold)
         self.product, self.b = self.product.copy(), self.b.copy()
         self.beta, steps = newton_round(
             self.K,

@@ -1,4 +1,4 @@
-"""Alternating with analytic weights: Kloft's update for lp norms."""
+"""Alternating with analytic weights: Kloft's update for lp norms, and Newton's method for the maximum norm."""
 
 from __future__ import annotations
 
@@ -7,6 +7,8 @@ from dataclasses import dataclass, field
 import numpy as np
 from numpy.typing import NDArray
 
+from .._numerics.small_qp import solve_qp
+from ..norms.maximum import SMALLEST
 from ..problems import MKLProblem, Oracle, Point, relative_gap
 from ._base import Solver
 from ._start import begin, inner_target
@@ -18,6 +20,13 @@ Array = NDArray[np.float64]
 
 #: earlier updates that an accelerated one is combined of
 MEMORY = 5
+#: kernels up to which the maximum norm takes Newton steps: their quadratic program costs the cube of that
+MOST_KERNELS = 300
+#: largest part of its share in the simplex that a kernel may lose in a Newton step, and largest multiple of it that it
+#: may gain: from much farther away the inner solver gains nothing by its start
+SHRINK, GROWTH = 0.9, 9.0
+#: damping of Newton steps, relative to the diagonal of the Hessian: at first, and after a step that led down
+DAMPING, DAMPED = 1e-6, 1e-3
 
 
 @dataclass
@@ -29,15 +38,23 @@ class _State:
     share: float = 0.1
     #: logarithms of weights, and by how much the closed form would change them
     history: list[tuple[Array, Array]] = field(default_factory=list)
+    #: where the last Newton step came from, and the damping it had; None after an update in closed form
+    origin: Oracle | None = None
+    damping: float = DAMPING
 
 
 class LpAnalytic(Solver, registered_as="lp_analytic"):
     """Solve for the coefficients, then for the weights in closed form, and so on.
 
     Block coordinate descent on (f, d) jointly: from the block norms ``t_j = d_j sqrt(s_j)`` the weights that minimise
-    ``sum t_j^2 / d_j`` (Kloft et al. 2011, for lp ``d_j ~ t_j^(2/(p+1))``).  The objective falls at every step.  With
-    the maximum norm, a maximum over weights, the update is ``d_j ~ 1 / sqrt(s_j)``; there the gap needs all block norms
-    equal, plain updates are slow at that, and Anderson's combination of the last few is taken while it helps.
+    ``sum t_j^2 / d_j`` (Kloft et al. 2011, for lp ``d_j ~ t_j^(2/(p+1))``).  The objective falls at every step.
+
+    With the maximum norm, a maximum over weights, the update is ``d_j ~ 1 / sqrt(s_j)``.  There the gap needs all block
+    norms equal, and such updates are slow at that, above all where the optimum leaves some kernels without a part.  But
+    ``J(1 / gamma)`` is concave in ``gamma = 1 / d`` on the simplex (``s / gamma`` is convex in both), with the gradient
+    ``s_j / (2 gamma_j^2)`` and the Hessian of J at hand: Newton's method maximises it, damped, and a step that led down
+    is followed by an update in closed form from where it began, which leads up always.  With too many kernels for that,
+    Anderson's combination of the last few updates is taken while it helps.
     """
 
     needs = ("analytic weights",)
@@ -46,7 +63,8 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
         weights, inner = begin(problem, start)
-        return _State(problem.oracle(weights, inner, inner_target(1.0, tol)), tol)
+        second = _by_newton(problem)
+        return _State(problem.oracle(weights, inner, inner_target(1.0, tol), curvature=second), tol)
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
         oracle, norm = state.oracle, problem.norm
@@ -58,6 +76,8 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
         if norm.convex_in_weights:
             weights = norm.weights_of_blocks(oracle.weights * np.sqrt(np.maximum(oracle.quad, 0.0)))
             return _State(problem.oracle(weights, oracle.inner, target), state.tol, gap, share)
+        if _by_newton(problem):
+            return self._newton_step(problem, state, gap, share)
         plain = norm.weights(oracle.quad)
         # a combination that led away is given up with what led to it
         kept = state.history if gap <= 2.0 * state.gap else []
@@ -65,8 +85,53 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
         weights = np.exp(_combined(history))
         return _State(problem.oracle(weights, oracle.inner, target), state.tol, gap, share, history)
 
+    def _newton_step(self, problem: MKLProblem, state: _State, gap: float, share: float) -> _State:
+        """Take a Newton step from the last point, or where that led down an update in closed form from its origin."""
+        here, origin, damping = state.oracle, state.origin, state.damping
+        target = inner_target(gap, state.tol, share)
+        if origin is not None and here.inner.primal < origin.value:  # beyond what the inner solves leave open
+            weights = problem.norm.weights(origin.quad)
+            following = problem.oracle(weights, origin.inner, target, curvature=True)
+            return _State(following, state.tol, state.gap, share, damping=max(10.0 * damping, DAMPED))
+        weights = here.weights.copy()
+        learnt = problem.norm.learnt(problem.m)
+        weights[learnt] = _newton_weights(here, learnt, damping)
+        following = problem.oracle(weights, here.inner, target, curvature=True)
+        return _State(following, state.tol, gap, share, origin=here, damping=max(0.1 * damping, 1e-10))
+
     def point(self, state: _State) -> Point:
         return state.oracle.point
+
+
+def _by_newton(problem: MKLProblem) -> bool:
+    """Whether the norm is a maximum over weights, of few enough kernels for Newton's method."""
+    norm = problem.norm
+    return not norm.convex_in_weights and norm.learnt(problem.m).size <= MOST_KERNELS
+
+
+def _newton_weights(oracle: Oracle, learnt: NDArray[np.intp], damping: float) -> Array:
+    """Maximise the quadratic model of ``J(1 / gamma)`` over the simplex, around the gamma of some kernels."""
+    assert oracle.root is not None
+    s, gamma = np.maximum(oracle.quad[learnt], 0.0), 1.0 / oracle.weights[learnt]
+    gamma = gamma / np.sum(gamma)
+    # in x, the change of gamma relative to itself: d(1 / gamma_j) = -x_j / gamma_j + x_j^2 / gamma_j
+    pull = s / gamma
+    root = oracle.root.columns(learnt) / gamma
+    values, vectors = np.linalg.eigh(np.diag(pull) - root.T @ root)
+    bend = (vectors * np.maximum(values, 0.0)) @ vectors.T  # concave, up to rounding
+    bend[np.diag_indices_from(bend)] += damping * pull + 1e-12 * np.max(pull)
+    low = np.minimum(1.0 - np.minimum(SMALLEST / gamma, 1.0), SHRINK)
+    sides = np.eye(s.size)
+    x, _ = solve_qp(
+        bend,
+        -0.5 * pull,
+        np.vstack([-sides, sides]),
+        np.concatenate([low, np.full(s.size, GROWTH)]),
+        gamma[None, :],
+        np.zeros(1),
+    )
+    moved = np.maximum(gamma * (1.0 + np.clip(x, -low, GROWTH)), SMALLEST)
+    return np.asarray(np.sum(moved) / moved)
 
 
 def _combined(history: list[tuple[Array, Array]]) -> Array:

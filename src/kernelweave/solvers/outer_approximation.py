@@ -23,6 +23,8 @@ __all__ = ["OuterApproximation"]
 
 #: share of the tolerance to which the relaxation is solved before subsets are asked for, and of a program's own gap
 RELAXED, PROGRAM = 0.5, 0.1
+#: cuts at fractional weights that may leave the relaxation's gap about as it is
+MOST_IDLE = 12
 #: inner precision beyond which a subset that comes back tells nothing new
 FINEST = 1e-9
 
@@ -46,6 +48,9 @@ class _State:
     tol: float
     lower: float = -np.inf
     whole: bool = False
+    #: smallest gap of the relaxation so far, and steps since it fell noticeably
+    relaxed: float = np.inf
+    idle: int = 0
     target: float = 1e-3
     finished: bool = False
 
@@ -102,7 +107,10 @@ class OuterApproximation(Solver, registered_as="outer_approximation"):
         lower, goal = problem.norm.lowest_of_cuts(gains, quads, whole=False)
         state = replace(state, lower=max(state.lower, lower))
         gap = relative_gap(state.core.inner.primal, lower)
-        if goal is None or gap <= RELAXED * state.tol:
+        idle = 0 if gap < 0.9 * state.relaxed else state.idle + 1
+        state = replace(state, relaxed=min(gap, state.relaxed), idle=idle)
+        # the program's own slack may be all that is left: subsets do not need the relaxation to be solved
+        if goal is None or gap <= RELAXED * state.tol or idle >= MOST_IDLE:
             return self._rounded(problem, replace(state, whole=True))
         weights = 0.5 * (state.core.weights + goal)
         target = inner_target(min(gap, 1.0), RELAXED * state.tol)
