@@ -13,7 +13,7 @@ import click
 
 from ._delimited import Format, read_delimited
 from ._remarks import Remarks
-from ._terminal import say, write_out
+from ._terminal import write_out
 
 __all__ = ["STANDARD", "is_table", "plain_errors", "read_matrices", "read_table", "write_table"]
 
@@ -30,19 +30,10 @@ TRACEBACK = "KERNELWEAVE_TRACEBACK"
 
 
 @contextmanager
-def plain_errors(kept: str = "nothing was written") -> Iterator[None]:
-    """Turn errors into one line and exit code 1, an interruption into exit code 130.
-
-    Parameters
-    ----------
-    kept : str
-        What is left of the work, said after an interruption.
-    """
+def plain_errors() -> Iterator[None]:
+    """Turn errors into one line and exit code 1; what an interruption ends with is decided in ``Commands``."""
     try:
         yield
-    except KeyboardInterrupt:
-        say(f"interrupted; {kept}", err=True)
-        raise SystemExit(130) from None
     except click.ClickException:
         raise
     except (ValueError, OSError, TypeError, FloatingPointError) as error:

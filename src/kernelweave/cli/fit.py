@@ -239,22 +239,25 @@ def fit(
             save(trained.model, model, note=note | {FACTS: facts})
     facts["written"] = {"model": model and str(model), "report": None}
     kept = f"the model is written to {model}" if model else "nothing was written"
-    failed = None
-    if work.interrupted:
+    interrupted, failed = work.interrupted, None
+    if interrupted:
         kept = f"the best model found is written to {model}" if model else kept
-        trained.warnings.append(f"interrupted; {kept}" + (", there is no report" if report_to else ""))
     elif report_to is not None:
         try:
-            with plain_errors(kept):
+            with plain_errors():
                 _write_report(trained, report_to, folds, f"{target} from {data.name}", quiet)
-            facts["written"]["report"] = str(report_to)
+                facts["written"]["report"] = str(report_to)
+        except KeyboardInterrupt:
+            interrupted = True
         except click.ClickException as error:
             failed = facts["report_error"] = error.message
+    if interrupted:
+        trained.warnings.append(f"interrupted; {kept}" + (", there is no report" if report_to else ""))
     _say(facts | {"notes": trained.notes}, trained.warnings, as_json, to_stderr=str(report_to) == "-")
     if failed is not None:
         raise click.ClickException(f"there is no report ({kept}): {failed}")
     if trained.warnings:
-        raise SystemExit(130 if work.interrupted else 3)
+        raise SystemExit(130 if interrupted else 3)
 
 
 def _check_destinations(model: Path | None, report_to: Path | None, as_json: bool) -> None:
