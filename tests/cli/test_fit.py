@@ -316,6 +316,8 @@ def test_json_of_methods():
         (["--json", "--missing", "mean"], "--missing is about views"),
         (["--json", "--min-size", "3"], "--min-size is about the groups"),
         (["--json", "--separator", "; "], "--separator takes one character"),
+        (["--json", "--view", "a"], "--view takes NAME=COLUMN"),
+        (["--json", "--view", "a=site", "--view", "a=site"], "two views are called 'a'"),
         (["--model", "-"], "a model cannot be written to the standard output"),
         (["--json", "--report", "-"], "both write to the standard output"),
     ],
@@ -355,8 +357,6 @@ def test_force(folder):
         ({"diagnosis": [None] + ["a", "b"] * 44 + ["a"]}, [], "is missing in 1 rows, first in row 0"),
         ({}, ["--drop", "age"], "there is no column 'age' to --drop"),
         ({}, ["--view", "a=gene_*"], "view 'a': no column is called 'gene_*'"),
-        ({}, ["--view", "a"], "--view takes NAME=COLUMN"),
-        ({}, ["--view", "a=site", "--view", "a=site"], "two views are called 'a'"),
         ({}, ["--task", "regression"], "holds texts: regression needs numbers"),
         ({"diagnosis": ["rare"] + ["a", "b"] * 44 + ["a"]}, [], "--C cv needs at least two rows of every class"),
     ],
@@ -422,7 +422,7 @@ def test_new_tables_that_do_not_fit(folder):
         "'worst_radius' should hold numbers"
         in call("predict", "m.skops", "text.csv", "-o", "o.csv", code=1).output
     )
-    assert "give a table" in call("predict", "m.skops", "-o", "o.csv", code=1).output
+    assert "give a table" in call("predict", "m.skops", "-o", "o.csv", code=2).output
     assert not (folder / "o.csv").exists()
     new.assign(site="elsewhere").to_csv("unseen.csv", index=False)  # an unknown category is all zeros
     call("predict", "m.skops", "unseen.csv", "-o", "o.csv")

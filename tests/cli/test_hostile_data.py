@@ -293,7 +293,12 @@ def test_a_column_called_file_in_an_archive(folder):
         assert made["allow_pickle"].tolist() == ["x"]
 
 
-@pytest.mark.parametrize("C", ["1e308", "-1e308", "1e-320", "nan", "inf"])
+@pytest.mark.parametrize("C", ["-1e308", "0", "nan", "inf"])
+def test_numbers_that_cannot_be_meant(folder, C):
+    assert "--C takes a number" in call("fit", "data.csv", "--target", "y", "--C", C, "--json", code=2).output
+
+
+@pytest.mark.parametrize("C", ["1e308", "1e-320"])
 def test_numbers_at_the_edge(folder, C):
     done = CliRunner().invoke(main, ["fit", "data.csv", "--target", "y", "--C", C, "--json"])
     assert isinstance(done.exception, SystemExit | None), done.exception

@@ -2,7 +2,7 @@
 
 from .decisions import finite_decision
 from .findings import constant_prediction, end_of_grid, warn_of_findings
-from .one_fit import TimeShares, one_call, one_fit
+from .one_fit import TimeShares, one_call, one_fit, several_fits
 from .refusal import unchanged_where_it_raises
 from .tables import PlainState
 from .targets import (
@@ -26,6 +26,7 @@ __all__ = [
     "finite_decision",
     "one_call",
     "one_fit",
+    "several_fits",
     "unchanged_where_it_raises",
     "warn_of_findings",
     "weigh_classes",

@@ -15,7 +15,7 @@ from .._numerics.threads import allowed_threads
 from ..solvers import Stop
 from .refusal import unchanged_where_it_raises
 
-__all__ = ["TimeShares", "one_call", "one_fit"]
+__all__ = ["TimeShares", "one_call", "one_fit", "several_fits"]
 
 Method = TypeVar("Method", bound=Callable)  # type: ignore[type-arg]
 
@@ -27,6 +27,17 @@ def one_call(function: Method) -> Method:
     def call(*arguments, **named):  # type: ignore[no-untyped-def]
         # numbers that are not finite are looked for where they matter, and told in a sentence
         with one_interrupt(whole_fit=True), np.errstate(over="ignore", invalid="ignore"):
+            return function(*arguments, **named)
+
+    return call  # type: ignore[return-value]
+
+
+def several_fits(function: Method) -> Method:
+    """Decorate a function that compares fits: Ctrl-C raises ``KeyboardInterrupt``, since a half-done fit misleads."""
+
+    @wraps(function)
+    def call(*arguments, **named):  # type: ignore[no-untyped-def]
+        with one_interrupt(keeps_best=False):
             return function(*arguments, **named)
 
     return call  # type: ignore[return-value]

@@ -20,6 +20,7 @@ __all__ = [
     "Deadline",
     "OutOfTime",
     "check_time",
+    "given_up",
     "in_time",
     "interrupted",
     "out_of_time",
@@ -49,6 +50,8 @@ class Deadline:
         Whether the fit can return something by now: only then may a step be left in the middle.
     winding_up : bool
         Whether what was found is being put in order: an interrupt need not, and must not, stop that.
+    keeps_best : bool
+        Whether an interrupted fit returns its best point; see ``interrupts.one_interrupt``.
     """
 
     def __init__(
@@ -61,6 +64,7 @@ class Deadline:
         self.reserved = 0.0
         self.has_point = False
         self.winding_up = False
+        self.keeps_best = outer is None or outer.keeps_best
         self._interrupted = False
 
     @property
@@ -129,6 +133,12 @@ def interrupted() -> bool:
     """Return whether the fit that this runs in was interrupted from the keyboard."""
     deadline = _current.get()
     return deadline is not None and deadline.interrupted
+
+
+def given_up() -> bool:
+    """Return whether the fit that this runs in was interrupted and its caller needs complete fits only."""
+    deadline = _current.get()
+    return deadline is not None and deadline.interrupted and not deadline.keeps_best
 
 
 def out_of_time() -> bool:

@@ -1,4 +1,7 @@
-"""Ctrl-C: work that must not be cut in two, and fits that return the best they have.
+"""Ctrl-C: work that must not be cut in two, fits that return the best they have, and series of fits that end at once.
+
+One fit keeps its best point, with the status ``interrupted``.  Whoever makes several fits to compare them needs all of
+them complete: inside ``one_interrupt(keeps_best=False)`` an interrupted fit raises ``KeyboardInterrupt`` instead.
 
 Signals reach the main thread alone; elsewhere, and where a program has a handler of its own, nothing is changed.
 """
@@ -12,7 +15,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from .deadline import Deadline, time_limit
+from .deadline import Deadline, given_up, time_limit
 
 __all__ = ["one_interrupt", "uninterrupted"]
 
@@ -58,21 +61,32 @@ class _FirstRaises:
 
 
 @contextmanager
-def one_interrupt(whole_fit: bool = False) -> Iterator[Deadline]:
+def one_interrupt(whole_fit: bool = False, keeps_best: bool = True) -> Iterator[Deadline]:
     """Let the first Ctrl-C inside end the work, and the ones right after it not disturb the winding up.
 
     The first raises ``KeyboardInterrupt``, which the loop of a fit catches where it has a point to keep, and leaves no
     time to whatever comes after it inside.  Those that come within seconds of it do nothing, nor does the first where
     the fit is being wound up; later ones raise again.
+
+    Parameters
+    ----------
+    whole_fit : bool, default=False
+        Whether a fit begins here.
+    keeps_best : bool, default=True
+        False where a half-done fit is of no use: neither this block nor a fit inside it then ends, after an interrupt,
+        without ``KeyboardInterrupt``.
     """
     with time_limit(None, whole_fit) as fit:
+        fit.keeps_best = fit.keeps_best and keeps_best
         ours = _in_main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
         if ours:  # not in a part of a fit, in a thread, or in a program that deals with signals itself
             signal.signal(signal.SIGINT, _FirstRaises(fit))
         try:
             yield fit
         finally:
-            if whole_fit:
+            if whole_fit or not keeps_best:
                 fit.outermost.winding_up = False
             if ours:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
+        if given_up():
+            raise KeyboardInterrupt

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from typing import Any
 
 from ._delimited import numbers_and_texts
+from ._files import text_of
 from ._remarks import Remarks
 from ._views import View
 
@@ -16,7 +18,9 @@ __all__ = [
     "check_columns",
     "column_kinds",
     "column_transformer",
+    "date_in",
     "refuse_absent",
+    "refuse_beyond",
     "view_steps",
     "views_and_kernels",
 ]
@@ -24,6 +28,21 @@ __all__ = [
 #: more distinct texts than this in a column are names or notes, not categories
 MOST_CATEGORIES = 30
 MISSING = "missing"
+#: beyond this size the squares of numbers, of which variances and kernels are made, are infinite
+TOO_LARGE = 1e150
+_DAY, _MONTH, _YEAR = r"(0?[1-9]|[12]\d|3[01])", r"(0?[1-9]|1[0-2])", r"(1[89]|20|21)\d\d"
+_NAME = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_TIME = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[ap]m)?"
+#: dates as 2024-01-31 (with a time, perhaps), 31.1.2024, 1/31/24, 31 Jan 2024 and the like
+DATE = re.compile(
+    rf"({_YEAR}[-/.]{_MONTH}[-/.]{_DAY}|({_DAY}[-/.]{_MONTH}|{_MONTH}[-/.]{_DAY})[-/.]{_YEAR}"
+    rf"|({_DAY}/{_MONTH}|{_MONTH}/{_DAY})/\d\d|\d\d\.{_MONTH}\.\d\d"
+    rf"|{_DAY}[- ]{_NAME}[- ]({_YEAR}|\d\d)|{_NAME} {_DAY}, {_YEAR}|{_YEAR}[- ]{_NAME}[- ]{_DAY})"
+    rf"([T ]{_TIME} ?(Z|UTC|[+-]\d\d:?\d\d)?)?",
+    re.IGNORECASE,
+)
+#: numbers that are written with anything but digits and a decimal point: 1'234, 1.234,56, 12 %, EUR 5
+DRESSED = re.compile(r"[^\d\s]{0,3} ?[+-]?\d[\d.,' ]*( ?[^\d\s]{1,5})?")
 
 
 def column_kinds(frame: Any, columns: Sequence[str], remarks: Remarks) -> dict[str, str]:
@@ -41,13 +60,19 @@ def column_kinds(frame: Any, columns: Sequence[str], remarks: Remarks) -> dict[s
             raise ValueError(f"column {column!r} is empty: leave it out with --drop {column!r}")
         if pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):
             kinds[column] = "numbers"
+        elif not pd.api.types.is_datetime64_any_dtype(values) and (date := date_in(values)) is not None:
+            raise ValueError(
+                f"column {column!r} holds dates, such as {date!r}: leave it out with --drop {column!r}, or make "
+                "numbers of it first, the days since a date for example"
+            )
         elif isinstance(values.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(values.dropna()):
             others = numbers_and_texts(values)
             distinct = values.nunique()
             if distinct > MOST_CATEGORIES:
-                raise ValueError(_too_many_texts(column, distinct, others))
+                raise ValueError(_too_many_texts(column, values, distinct, others))
             if others:
                 remarks.numbers_as_categories[column] = others
+            remarks.note_alike(column, values.dropna().unique())
             kinds[column] = "categories"
         else:
             raise ValueError(
@@ -57,8 +82,37 @@ def column_kinds(frame: Any, columns: Sequence[str], remarks: Remarks) -> dict[s
     return kinds
 
 
-def _too_many_texts(column: str, distinct: int, others: dict[str, int]) -> str:
+def date_in(values: Any) -> str | None:
+    """Return a date of a column most of whose different values are dates, None for other columns.
+
+    >>> import pandas as pd
+    >>> date_in(pd.Series(["2024-01-31", "?", "2024-02-01"])), date_in(pd.Series(["1.5.2", "2.0.1"]))
+    ('2024-01-31', None)
+    """
+    import datetime
+
+    import numpy as np
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(values):
+        return None
+    distinct = [value for value in values.dropna().unique() if not isinstance(value, bool)]
+    dates = [
+        value
+        for value in distinct
+        if isinstance(value, datetime.date | np.datetime64)
+        or (isinstance(value, str) and DATE.fullmatch(value.strip()))
+    ]
+    return str(dates[0]) if 2 * len(dates) > len(distinct) else None
+
+
+def _too_many_texts(column: str, values: Any, distinct: int, others: dict[str, int]) -> str:
     """Say why a column cannot be categories; where most of its texts are numbers, which ones are not."""
+    if not others and (texts := values.dropna().astype(str)).map(DRESSED.fullmatch).astype(bool).mean() > 0.5:
+        return (
+            f"column {column!r} holds numbers that are written with other characters, such as {texts.iloc[0]!r}: write "
+            f"plain ones, or leave the column out with --drop {column!r}"
+        )
     if not others:
         return (
             f"column {column!r} has {distinct} different texts, more than {MOST_CATEGORIES}: leave it out "
@@ -93,15 +147,30 @@ def check_columns(
                 numbers = pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
             except (ValueError, TypeError):
                 raise ValueError(_not_numbers(column, values)) from None
-            if np.isinf(numbers).any():
-                raise ValueError(f"column {column!r} holds infinite numbers")
+            refuse_beyond(f"column {column!r}", numbers)
             table[column] = numbers
             _count(remarks.imputed, column, np.isnan(numbers))
         else:
-            texts = values.astype(object).map(_as_text)
+            texts = values.astype(object).map(text_of)
             table[column] = texts.where(values.notna(), MISSING).to_numpy(dtype=object)
             _count(remarks.missing_as_category, column, values.isna().to_numpy())
     return pd.DataFrame(table)
+
+
+def refuse_beyond(what: str, numbers: Any) -> None:
+    """Name the first number that is infinite, or so large that its square is."""
+    import numpy as np
+
+    wrong = np.abs(numbers) > TOO_LARGE
+    if not wrong.any():
+        return
+    row = int(wrong.argmax())
+    remedy = "correct the cell or leave it empty, or leave the row or the column out"
+    if np.isinf(numbers[row]):
+        raise ValueError(f"{what} holds infinite numbers, first in row {row}: {remedy}")
+    raise ValueError(
+        f"{what} holds a number too large to compute with, {numbers[row]:g} in row {row}: {remedy}"
+    )
 
 
 def _refuse_missing_columns(frame: Any, kinds: dict[str, str], views: dict[str, list[str]]) -> None:
@@ -129,11 +198,6 @@ def _not_numbers(column: str, values: Any) -> str:
         f"column {column!r} should hold numbers, as in the training table; row {int(wrong.index[0])} has "
         f"{str(wrong.iloc[0])!r}"
     )
-
-
-def _as_text(value: Any) -> str:
-    """Write a category as the training table had it: a whole number without decimals."""
-    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def _count(counts: dict[str, int], column: str, missing: Any) -> None:

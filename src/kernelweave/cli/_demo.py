@@ -15,6 +15,7 @@ from sklearn.preprocessing import StandardScaler
 
 from .. import __version__
 from .. import kernels as kw
+from .._estimating import several_fits
 from .._output import whole_file
 from ..estimators import (
     BestKernelClassifier,
@@ -51,6 +52,7 @@ class Outcome:
     seconds: float
 
 
+@several_fits
 def run(output: Path, seed: int, quick: bool) -> None:
     """Fit, compare, explain, draw."""
     split = load(seed)

@@ -13,7 +13,7 @@ import click
 
 from ._delimited import Format, read_delimited
 from ._remarks import Remarks
-from ._terminal import say, write_out
+from ._terminal import write_out
 
 __all__ = ["STANDARD", "is_table", "plain_errors", "read_matrices", "read_table", "write_table"]
 
@@ -30,19 +30,10 @@ TRACEBACK = "KERNELWEAVE_TRACEBACK"
 
 
 @contextmanager
-def plain_errors(kept: str = "nothing was written") -> Iterator[None]:
-    """Turn errors into one line and exit code 1, an interruption into exit code 130.
-
-    Parameters
-    ----------
-    kept : str
-        What is left of the work, said after an interruption.
-    """
+def plain_errors() -> Iterator[None]:
+    """Turn errors into one line and exit code 1; what an interruption ends with is decided in ``Commands``."""
     try:
         yield
-    except KeyboardInterrupt:
-        say(f"interrupted; {kept}", err=True)
-        raise SystemExit(130) from None
     except click.ClickException:
         raise
     except (ValueError, OSError, TypeError, FloatingPointError) as error:
@@ -70,7 +61,13 @@ def is_table(name: str) -> bool:
 
 
 def read_table(
-    path: Path, form: Format | None = None, remarks: Remarks | None = None, texts: Sequence[str] = ()
+    path: Path,
+    form: Format | None = None,
+    remarks: Remarks | None = None,
+    texts: Sequence[str] = (),
+    ids: Sequence[str] = (),
+    single: Sequence[str] = (),
+    codes: Sequence[str] = (),
 ) -> Any:
     """Return a data frame from a file; the suffix says the format, ``-`` is a text table on the standard input.
 
@@ -86,7 +83,15 @@ def read_table(
         Grows by what was found out.
     texts : sequence of str
         Columns of text tables that are not to be made numbers of.
+    ids : sequence of str
+        Columns that name rows, in tables of every kind: texts, an empty one where there is none.
+    single : sequence of str
+        Columns that the table is read for, of which there must not be two.
+    codes : sequence of str
+        Columns of text tables that are texts where a number in them begins with zeros.
     """
+    import pandas as pd
+
     form, remarks = form or Format(), Remarks() if remarks is None else remarks
     suffix = suffix_of(path)
     name = "the standard input" if path == STANDARD else str(path)
@@ -97,16 +102,51 @@ def read_table(
     try:
         if path == STANDARD:
             content = sys.stdin.buffer.read()
-            frame = read_delimited(content, name, separator_in(content), form, remarks, texts)
+            frame = read_delimited(
+                content, name, separator_in(content), form, remarks, texts, ids, single, codes
+            )
         elif suffix in DELIMITED:
-            frame = read_delimited(path.read_bytes(), name, DELIMITED[suffix], form, remarks, texts)
+            content = path.read_bytes()
+            frame = read_delimited(content, name, DELIMITED[suffix], form, remarks, texts, ids, single, codes)
         elif suffix == ".parquet":
             frame = _parquet(path)
         else:
             frame = _arrays(path)
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}") from None
-    return _checked(frame, name, remarks)
+    frame.columns = [str(label).strip() if form.strip else str(label) for label in frame.columns]
+    frame = _checked(frame, name, remarks)
+    for column in [column for column in frame.columns if frame[column].dtype.kind == "O"]:
+        # whole numbers beyond 64 bits, and decimals of Parquet
+        if pd.api.types.infer_dtype(frame[column], skipna=True) in (
+            "integer",
+            "decimal",
+            "mixed-integer-float",
+        ):
+            frame[column] = frame[column].astype(float)
+    for column in (column for column in ids if column in frame):
+        values = frame[column].astype(object)
+        frame[column] = values.map(text_of).where(values.notna(), "")
+    return _stripped(frame, ids) if form.strip else frame
+
+
+def _stripped(frame: Any, ids: Sequence[str]) -> Any:
+    """Return a table without white space around its texts; what is nothing else is a missing cell."""
+    import pandas as pd
+
+    frame = frame.copy()
+    for column in frame.columns:
+        values = frame[column]
+        if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_datetime64_any_dtype(values):
+            continue
+        texts = values.astype(object).map(lambda value: value.strip() if isinstance(value, str) else value)
+        frame[column] = texts if column in ids else texts.where(texts != "", None)
+    return frame
+
+
+def text_of(value: Any) -> str:
+    """Write a value as text: a whole number without decimals, since missing ones make fractions of whole columns."""
+    return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
 def separator_in(content: bytes) -> str:
@@ -115,7 +155,6 @@ def separator_in(content: bytes) -> str:
 
 
 def _checked(frame: Any, path: str, remarks: Remarks) -> Any:
-    frame.columns = [str(label) for label in frame.columns]
     broken = [label for label in frame.columns if "\0" in label]
     if broken:
         raise ValueError(f"{path} has a column {broken[0]!r}, with a NUL in its name: rename it")

@@ -43,6 +43,8 @@ class Note:
         Of the cross-validation that chose C.
     na : list of str
         Texts that were read as missing cells.
+    strip : bool
+        Whether white space around texts was removed.
     categories : dict
         Of every column of categories, those of the training table.
     reading : dict
@@ -65,6 +67,7 @@ class Note:
     fold_groups: str | None = None
     folds: int = 5
     na: list[str] = field(default_factory=list)
+    strip: bool = False
     categories: dict[str, list[str]] = field(default_factory=dict)
     reading: dict[str, Any] = field(default_factory=dict)
     command: str | None = None
@@ -127,6 +130,7 @@ def checked_note(label: dict[str, Any], path: Path) -> Note:
             value is None or (isinstance(value, list) and all(isinstance(t, str) for t in value))
         ),
         "rows": lambda value: type(value) is int and value > 0,
+        "strip": lambda value: value is None or isinstance(value, bool),
         "target": lambda value: isinstance(value, str),
         "task": lambda value: value in TASKS,
     }

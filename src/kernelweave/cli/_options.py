@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import math
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 
 from ._delimited import Format
 
-__all__ = ["Options", "check_options", "number_of"]
+if TYPE_CHECKING:
+    from ._views import View
+
+__all__ = ["Options", "check_options", "number_of", "views_given"]
 
 #: words of other libraries for kernels
 OTHER_WORDS = {
@@ -65,6 +70,7 @@ class Options:
 
 def check_options(options: Options) -> None:
     """Refuse, as a wrong command, options that contradict each other or that would be ignored."""
+    _check_columns(options)
     _check_kernels(options)
     if options.missing != "error" and not (options.views or options.views_file):
         raise click.UsageError("--missing is about views: name them with --view or --views")
@@ -76,8 +82,10 @@ def check_options(options: Options) -> None:
         raise click.UsageError("--norm fixes the norm and --norms chooses it: give one of them")
     if options.scoring is not None:
         _check_scoring(options)
-    if options.C not in (None, "cv"):
-        number_of("--C", str(options.C))
+    if options.C not in (None, "cv") and not number_of("--C", str(options.C)) > 0:
+        raise click.UsageError(f"--C takes a number > 0, or 'cv', got {options.C!r}")
+    if not 0 < options.tol < math.inf:
+        raise click.UsageError(f"--tol takes a number > 0, got {options.tol:g}")
     if options.norm is not None:
         norm_of(options.norm, "--norm")
     _ = options.tried_norms
@@ -85,6 +93,49 @@ def check_options(options: Options) -> None:
         _check_name("--loss", options.loss)
     if options.class_weight is not None:
         class_weights(options.class_weight)
+
+
+def _check_columns(options: Options) -> None:
+    """Refuse columns that are given two parts to play, and views that name one which is not learnt from."""
+    roles: dict[str, str] = {}
+    for option, column in (("--id", options.identity), ("--fold-groups", options.fold_groups)):
+        if column == options.target:
+            raise click.UsageError(f"{option} and --target are both {column!r}: what is learnt is one column")
+        roles |= {} if column is None else {column: option}
+    for column in options.drop:
+        if column == options.target:
+            raise click.UsageError(
+                f"--drop {column!r} is the column of --target: what is learnt cannot be left out"
+            )
+        if column in roles:
+            raise click.UsageError(
+                f"--drop {column!r} is the column of {roles[column]}, which is not learnt from anyway: leave --drop "
+                "away"
+            )
+    roles |= {options.target: "--target"} | dict.fromkeys(options.drop, "--drop")
+    for view in views_given(options.views):
+        for column in view.columns:
+            if column in roles:
+                raise click.UsageError(
+                    f"--view {view.name} names {column!r}, the column of {roles[column]}, which is not learnt from: "
+                    "leave it out of the view"
+                )
+
+
+def views_given(options: Sequence[str], files: bool = False) -> list[View]:
+    """Return the views of ``--view``, or refuse the command; ``files`` says that only files will do."""
+    from ._views import views_of_options
+
+    try:
+        views = views_of_options(options)
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    for view in views:
+        if files and view.file is None:
+            raise click.UsageError(
+                f"--view {view.name} takes a file here, NAME=FILE: which columns a view has, the model knows"
+            )
+    return views
 
 
 def _check_kernels(options: Options) -> None:
@@ -184,11 +235,14 @@ def named_kernels(text: str) -> tuple[str, ...]:
 
 
 def number_of(option: str, text: str) -> float:
-    """Return a number, or refuse the command."""
+    """Return a finite number, or refuse the command."""
     try:
-        return float(text)
+        number = float(text)
     except ValueError:
-        raise click.UsageError(f"{option} takes a number, got {text!r}") from None
+        number = math.nan
+    if not math.isfinite(number):
+        raise click.UsageError(f"{option} takes a number, got {text!r}")
+    return number
 
 
 def norm_of(text: str, option: str) -> Any:
@@ -224,4 +278,6 @@ def class_weights(text: str) -> Any:
                 f"--class-weight takes 'balanced' or CLASS=WEIGHT,CLASS=WEIGHT,..., got {text!r}"
             )
         weights[label.strip()] = number_of("--class-weight", value)
+        if weights[label.strip()] <= 0:
+            raise click.UsageError(f"--class-weight takes weights > 0, got {part.strip()!r}")
     return weights

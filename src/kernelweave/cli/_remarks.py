@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import unicodedata
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-__all__ = ["Remarks"]
+__all__ = ["Remarks", "looks"]
 
 #: columns named in one line
 MOST_NAMED = 12
@@ -26,6 +27,8 @@ class Remarks:
         Columns of numbers that were written with decimal commas.
     numbers_as_categories : dict
         Columns that look like numbers and hold texts as well, with these texts and how often they are there.
+    alike : dict
+        Of columns of texts, the groups of texts that differ only by spaces around them, letter case and the like.
     imputed : dict
         Columns of numbers with missing cells, and how many; they become the median of the training table.
     missing_as_category : dict
@@ -40,6 +43,7 @@ class Remarks:
     renamed: dict[str, str] = field(default_factory=dict)
     decimal_commas: list[str] = field(default_factory=list)
     numbers_as_categories: dict[str, dict[str, int]] = field(default_factory=dict)
+    alike: dict[str, list[list[str]]] = field(default_factory=dict)
     imputed: dict[str, int] = field(default_factory=dict)
     missing_as_category: dict[str, int] = field(default_factory=dict)
     unknown_categories: dict[str, int] = field(default_factory=dict)
@@ -54,9 +58,18 @@ class Remarks:
         """Forget what concerns columns that are not used."""
         used = set(columns)
         self.decimal_commas = [column for column in self.decimal_commas if column in used]
-        for kind in (self.numbers_as_categories, self.imputed, self.missing_as_category):
+        for kind in (self.numbers_as_categories, self.alike, self.imputed, self.missing_as_category):
             for column in set(kind) - used:
                 kind.pop(column)  # type: ignore[attr-defined]
+
+    def note_alike(self, column: str, values: Iterable[Any]) -> None:
+        """Note which texts of a column look the same to people and are different to programs."""
+        groups: dict[str, list[str]] = {}
+        for text in sorted({value for value in values if isinstance(value, str)}):
+            groups.setdefault(looks(text), []).append(text)
+        several = [group for group in groups.values() if len(group) > 1]
+        if several:
+            self.alike[column] = several
 
     def as_dict(self) -> dict[str, Any]:
         """Return what there is to say as plain data; empty where there is nothing."""
@@ -74,10 +87,18 @@ class Remarks:
         if self.decimal_commas:
             lines.append(f"decimal commas were read as decimal points in {_columns(self.decimal_commas)}")
         for column, texts in self.numbers_as_categories.items():
+            if all("," in text for text in texts):
+                lines.append(
+                    f"column {column!r} holds numbers with commas, such as {next(iter(texts))!r}: it is treated as "
+                    "categories; --decimal , makes decimals of the commas, thousands are to be written without"
+                )
+                continue
             lines.append(
                 f"column {column!r} holds numbers and also {_texts(texts)}: it is treated as categories; "
                 f"--na {next(iter(texts))!r} makes such cells missing ones"
             )
+        for column, groups in self.alike.items():
+            lines += [_of_alike(column, group) for group in groups]
         if self.imputed:
             lines.append(
                 f"missing numbers became the median of the training table: {self._counts(self.imputed)}"
@@ -96,6 +117,30 @@ class Remarks:
         rest = list(cells.values())[MOST_NAMED:]
         more = f", and {sum(rest)} cells of {len(rest)} further columns" if rest else ""
         return ", ".join(named) + of + more
+
+
+def looks(text: str) -> str:
+    """Return a text as people read it: without spaces around it, letter case and the encoding of its letters.
+
+    >>> looks(" Yes") == looks("yes"), looks("yes") == looks("yes!")
+    (True, False)
+    """
+    return " ".join(unicodedata.normalize("NFKC", text).split()).casefold()
+
+
+def _of_alike(column: str, texts: list[str]) -> str:
+    """Say what the difference between texts is, and what to do."""
+    shown = ", ".join(repr(text) for text in texts[:-1]) + f" and {texts[-1]!r}"
+    if len({text.strip() for text in texts}) == 1:
+        why, remedy = "by spaces around them", "--strip removes these"
+    elif len({text.casefold() for text in texts}) == 1:
+        why, remedy = "by upper and lower case", "write them alike if they mean the same"
+    else:
+        why, remedy = (
+            "by spaces, letter case or the encoding of letters",
+            "write them alike if they mean the same",
+        )
+    return f"column {column!r} has {shown}, which differ only {why} and count as different: {remedy}"
 
 
 def _columns(names: list[str]) -> str:

@@ -6,8 +6,10 @@ characters in them: it can be made to hide lines, to change its title or to fill
 
 from __future__ import annotations
 
+import _thread
 import json
 import sys
+import threading
 import warnings
 from typing import Any
 
@@ -57,18 +59,33 @@ def write_out(text: str) -> None:
 
 
 class Commands(click.Group):
-    """A group whose commands' errors and warnings are made visible like everything else."""
+    """A group whose commands' errors and warnings are made visible like everything else; Ctrl-C is exit code 130."""
 
     def invoke(self, ctx: click.Context) -> Any:
         """Run a command."""
+        unraisable = sys.unraisablehook
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
+            sys.unraisablehook = _interrupt_again
             try:
                 return super().invoke(ctx)
+            except KeyboardInterrupt:  # what leaves something behind says that itself, and exits
+                say("interrupted; nothing was written", err=True)
+                raise SystemExit(130) from None
             except click.ClickException as error:
                 told = error.format_message
                 error.format_message = lambda: visible(told())  # type: ignore[method-assign]
                 raise
+            finally:
+                sys.unraisablehook = unraisable
+
+
+def _interrupt_again(unraisable: Any) -> None:
+    """Repeat an interrupt that came where Python cannot raise (a callback of its import system) and would be lost."""
+    if issubclass(unraisable.exc_type, KeyboardInterrupt):
+        threading.Timer(0.01, _thread.interrupt_main).start()
+    else:
+        sys.__unraisablehook__(unraisable)
 
 
 def _show_warning(message: Any, category: Any, *_: Any, **__: Any) -> None:

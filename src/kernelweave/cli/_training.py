@@ -9,6 +9,8 @@ from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from .._components import nearest
 from ..exceptions import DegenerateModelWarning
 from ._columns import (
@@ -17,17 +19,19 @@ from ._columns import (
     check_columns,
     column_kinds,
     column_transformer,
+    date_in,
     refuse_absent,
+    refuse_beyond,
     view_steps,
     views_and_kernels,
 )
-from ._delimited import Format
+from ._delimited import Format, numbers_and_texts
 from ._estimator import estimator_for
 from ._files import matrix_names, read_matrices, read_table
 from ._note import Note
-from ._options import Options, named_kernels
+from ._options import Options, named_kernels, views_given
 from ._remarks import Remarks
-from ._views import View, join_files, read_views, views_of_groups, views_of_options
+from ._views import View, join_files, read_views, views_of_groups
 
 if TYPE_CHECKING:
     from ..kernels.groups import Groups
@@ -64,10 +68,18 @@ class Trained:
 def train(options: Options) -> Trained:
     """Read, check, build and fit."""
     remarks = Remarks()
-    read = partial(read_table, form=options.form, remarks=remarks)
-    frame = read(options.data)
-    views, identity = _views(options)
-    identity = options.identity or identity
+    views, joined_by = _views(options)
+    identity = options.identity or joined_by
+    if joined_by not in (None, identity):
+        raise ValueError(
+            f"--id is {identity!r} and {options.views_file} says id = {joined_by!r}: give one of them"
+        )
+    _refuse_roles_in_views(views, options, identity)
+    # a group names the rows that are held out together: a text as well
+    grouping = [options.fold_groups] if options.fold_groups else []
+    ids = [identity] if identity else []
+    read = partial(read_table, form=options.form, remarks=remarks, texts=grouping)
+    frame = read(options.data, ids=ids, single=[options.target, *ids, *grouping], codes=[options.target])
     notes: list[str] = []
     frame = join_files(frame, views, identity, options.missing, read, notes)
     y, task = _target(frame, options)
@@ -76,17 +88,26 @@ def train(options: Options) -> Trained:
             raise ValueError(
                 f"{options.data} has no column {column!r} for {option}.{nearest(column, list(frame.columns))}"
             )
-    ids = [str(value) for value in (frame[identity] if identity else range(len(frame)))]
+    names = [str(value) for value in (frame[identity] if identity else range(len(frame)))]
     note = Note(
         options.data.name, options.target, task, identity, len(frame),
-        missing=options.missing, fold_groups=options.fold_groups, na=list(options.form.missing), folds=options.folds,
+        missing=options.missing, fold_groups=options.fold_groups, na=list(options.form.missing),
+        strip=options.form.strip, folds=options.folds,
     )  # fmt: skip
     groups = groups_of(frame, note)
+    if task == "classification" and 2 * (classes := frame[options.target].nunique()) > len(frame):
+        notes.append(
+            f"the target {options.target!r} has {classes} classes in {len(frame)} rows: classes are to be learnt from "
+            "several rows each"
+        )
+    of_rows = [column for column in (options.target, options.fold_groups) if column is not None]
+    for column in of_rows:
+        remarks.note_alike(column, frame[column].dropna().unique())
     steps: list[Any] = []
     if options.gram:
         X, note.gram = gram_matrices(options.gram, len(frame), options.data)
         kernels = "precomputed"
-        remarks.only([])
+        remarks.only(of_rows)
     else:
         X, steps, kernels = _columns(frame, views, options, identity, note, notes, remarks)
     note.reading = remarks.as_dict()
@@ -106,7 +127,7 @@ def train(options: Options) -> Trained:
         )  # among the facts: the fit itself is sound
     ]
     notes = [*remarks.lines(), *notes]
-    return Trained(model, X, y, note, ids, groups, list(dict.fromkeys(said)), notes)
+    return Trained(model, X, y, note, names, groups, list(dict.fromkeys(said)), notes)
 
 
 def _fitted(steps: list[Any], last: Any, X: Any, y: Any, groups: Any) -> Any:
@@ -122,10 +143,11 @@ def groups_of(frame: Any, note: Note) -> Any:
     if note.fold_groups is None:
         return None
     values = frame[note.fold_groups]
-    if values.isna().any():
+    missing = values.isna() | (values == "")
+    if missing.any():
         raise ValueError(
-            f"column {note.fold_groups!r} of --fold-groups is missing in {int(values.isna().sum())} rows: give every "
-            "row a group"
+            f"column {note.fold_groups!r} of --fold-groups is missing in {int(missing.sum())} rows: give every row a "
+            "group"
         )
     return values.map(str).to_numpy(dtype=object)
 
@@ -143,11 +165,24 @@ def _last(model: Any) -> Any:
 def _views(options: Options) -> tuple[list[View], str | None]:
     if options.views_file is not None:
         return read_views(options.views_file)
-    views = views_of_options(options.views)
+    views = views_given(options.views)
     if views and options.kernels is not None:
         for view in views:
             view.kernels = named_kernels(options.kernels)
     return views, None
+
+
+def _refuse_roles_in_views(views: Sequence[View], options: Options, identity: str | None) -> None:
+    """Refuse a view that names a column which is not learnt from; ``check_options`` has looked at ``--view``."""
+    roles = {options.target: "target", identity: "id", options.fold_groups: "column of --fold-groups"}
+    roles |= dict.fromkeys(options.drop, "column of --drop")
+    for view in views:
+        for column in view.columns:
+            if column in roles:
+                raise ValueError(
+                    f"view {view.name!r} names {column!r}, the {roles[column]}, which is not learnt from: leave it "
+                    "out of the view"
+                )
 
 
 def _target(frame: Any, options: Options) -> tuple[Any, str]:
@@ -166,15 +201,27 @@ def _target(frame: Any, options: Options) -> tuple[Any, str]:
         raise ValueError(
             f"the target {options.target!r} is missing in {missing} rows, first in row {first}: leave these rows out"
         )
+    if (date := date_in(y)) is not None:
+        raise ValueError(
+            f"the target {options.target!r} holds dates, such as {date!r}: make numbers of them, or classes"
+        )
     numbers = pd.api.types.is_numeric_dtype(y) and not pd.api.types.is_bool_dtype(y)
     task = options.task
+    others: dict[str, int] = {} if numbers else numbers_and_texts(y)
+    if others and y.nunique() > MOST_CLASSES and task != "classification":
+        raise ValueError(
+            f"the target {options.target!r} holds numbers, but {sum(others.values())} of its cells are not, such as "
+            f"{next(iter(others))!r}: leave these rows out, or say --task classification if all of these are classes"
+        )
     if task == "auto":
         few = not numbers or ((y == y.round()).all() and y.nunique() <= MOST_CLASSES)
         task = "classification" if few else "regression"
     if task == "regression":
         if not numbers:
             raise ValueError(f"the target {options.target!r} holds texts: regression needs numbers")
-        return y.to_numpy(dtype=float), task
+        values = y.to_numpy(dtype=float)
+        refuse_beyond(f"the target {options.target!r}", values)
+        return values, task
     if y.nunique() < 2:
         raise ValueError(f"the target {options.target!r} has a single class, {y.iloc[0]!r}")
     return (y.to_numpy() if numbers else y.map(str).to_numpy(dtype=object).astype(str)), task
@@ -193,7 +240,9 @@ def _columns(
 
     unknown = [name for name in options.drop if name not in frame]
     if unknown:
-        raise ValueError(f"there is no column {unknown[0]!r} to --drop")
+        raise ValueError(
+            f"there is no column {unknown[0]!r} to --drop.{nearest(unknown[0], list(frame.columns))}"
+        )
     left_out = {options.target, identity, options.fold_groups, *options.drop}
     columns = [column for column in frame.columns if column not in left_out]
     if not columns:
@@ -208,7 +257,7 @@ def _columns(
     used = list(dict.fromkeys(column for view in views for column in view.picked))
     kinds = column_kinds(frame, used, remarks)
     table = check_columns(frame, kinds, remarks)
-    remarks.only(used)
+    remarks.only([*used, options.target, *([options.fold_groups] if options.fold_groups else [])])
     note.views = {view.name: view.picked for view in views} if named else {}
     note.columns = kinds
     note.categories = {c: sorted(set(table[c])) for c, kind in kinds.items() if kind == "categories"}
@@ -281,9 +330,18 @@ def new_samples_for(
     """Samples for a model from a new table or from rows of kernel matrices; the table, if there is one; remarks."""
     remarks = Remarks()
     texts = [column for column, kind in note.columns.items() if kind == "categories"]
-    form = replace(form or Format(), missing=tuple(note.na))
+    form = replace(form or Format(), missing=tuple(note.na), strip=note.strip)
     read = partial(read_table, form=form, remarks=remarks, texts=texts)
-    frame = None if data is None else read(data)
+    views, identity = views_given(view_files, files=True), note.id
+    if views_file is not None:
+        more, joined_by = read_views(views_file)
+        views, identity = [*more, *views], joined_by or note.id
+    if any(view.file for view in views) and identity is None:
+        raise ValueError("the model was fitted without --id, the column that joins files: give one table")
+    ids = [column for column in dict.fromkeys((note.id, identity)) if column is not None]
+    # a name that was there twice in the training table may be so here
+    single = [*ids, *(column for column in note.columns if f"{column}.1" not in note.columns)]
+    frame = None if data is None else read(data, ids=ids, single=single)
     if note.gram:
         rows = read_matrices(gram)
         if len(rows) != len(note.gram):
@@ -294,13 +352,10 @@ def new_samples_for(
         remarks.only([])
         return rows, frame, remarks
     if gram:
-        raise ValueError("the model was fitted on columns, not on kernel matrices: leave --gram away")
+        raise click.UsageError("the model was fitted on columns, not on kernel matrices: leave --gram away")
     if frame is None:
-        raise ValueError("give a table of new samples")
-    if views_file is not None:
-        views, identity = read_views(views_file)
-        frame = join_files(frame, views, identity, note.missing, read)
-    frame = join_files(frame, views_of_options(view_files), note.id, note.missing, read)
+        raise click.UsageError("give a table of new samples")
+    frame = join_files(frame, views, identity, note.missing, read)
     if note.missing == "error":
         table = check_columns(frame, note.columns, remarks, note.views)
         refuse_absent(frame, note.views, fitting=False)
@@ -319,11 +374,14 @@ def new_samples_for(
 
 def targets_of(data: Path, note: Note, form: Format | None = None) -> tuple[Any, list[str], Any]:
     """Targets, names and groups of the rows of the table that a model was fitted on."""
-    form = replace(form or Format(), missing=tuple(note.na))
-    frame = read_table(data, form)
+    form = replace(form or Format(), missing=tuple(note.na), strip=note.strip)
+    grouping = [note.fold_groups] if note.fold_groups else []
+    ids = [note.id] if note.id else []
+    single = [note.target, *ids, *grouping]
+    frame = read_table(data, form, texts=grouping, ids=ids, single=single, codes=[note.target])
     y, _ = _target(frame, Options(data, note.target, task=note.task))
     for column in (note.id, note.fold_groups):
         if column is not None and column not in frame:
             raise ValueError(f"{data} has no column {column!r}, which the model was fitted with")
-    ids = [str(value) for value in (frame[note.id] if note.id else range(len(frame)))]
-    return y, ids, groups_of(frame, note)
+    names = [str(value) for value in (frame[note.id] if note.id else range(len(frame)))]
+    return y, names, groups_of(frame, note)

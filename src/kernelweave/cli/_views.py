@@ -9,6 +9,9 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from .._components import nearest
+from ._remarks import looks
+
 if TYPE_CHECKING:
     from ..kernels.groups import Groups
 
@@ -62,8 +65,6 @@ class View:
                 column for column in columns if fnmatchcase(column, pattern)
             ]
             if not matching:
-                from .._components import nearest
-
                 raise ValueError(
                     f"view {self.name!r}: no column is called {pattern!r}.{nearest(pattern, list(columns))}"
                 )
@@ -162,30 +163,36 @@ def join_files(
     frame: Any,
     views: Sequence[View],
     identity: str | None,
-    missing: str = "error",
-    read: Callable[[Path], Any] | None = None,
+    missing: str,
+    read: Callable[..., Any],
     notes: list[str] | None = None,
 ) -> Any:
     """Put the columns of views with files of their own beside those of the table, row by row of the same id.
 
-    Rows that a file does not have are refused, or empty where ``missing`` says that they will be completed; ``read``
-    is how files are read.  ``notes``, given where a model is fitted, gets how many rows were found; a model that is
-    fitted needs some of every file.
+    The ids are texts, and the same where they are written alike.  Rows that a file does not have are refused, or empty
+    where ``missing`` says that they will be completed; ``read`` is how files are read.  ``notes``, given where a model
+    is fitted, gets how many rows were found; a model that is fitted needs some of every file.
     """
-    from ._files import read_table
-
     if not any(view.file for view in views):
         return frame
     if identity is None:
         raise ValueError("views with a file need the column that joins them: --id COLUMN")
     if identity not in frame:
-        raise ValueError(f"the table has no column {identity!r}, by which the views' files are joined")
+        raise ValueError(
+            f"the table has no column {identity!r}, by which the views' files are joined."
+            f"{nearest(identity, list(frame.columns))}"
+        )
+    _refuse_nameless("the table", frame, identity)
     for view in views:
         if view.file is None:
             continue
-        other = (read or read_table)(Path(view.file))
+        other = read(Path(view.file), ids=[identity], single=[identity])
         if identity not in other:
-            raise ValueError(f"{view.file} has no column {identity!r}")
+            raise ValueError(
+                f"{view.file} has no column {identity!r}, by which it is joined."
+                f"{nearest(identity, list(other.columns))}"
+            )
+        _refuse_nameless(view.file, other, identity)
         if other[identity].duplicated().any():
             twice = other[identity][other[identity].duplicated()].iloc[0]
             raise ValueError(f"{view.file} has two rows with {identity} = {twice!r}")
@@ -194,16 +201,17 @@ def join_files(
         if len(absent) == len(frame) and (notes is not None or missing == "error"):
             raise ValueError(
                 f"{view.file} has none of the {len(frame)} rows: their {identity} is like {absent.iloc[0]!r}, there it "
-                f"is like {next(iter(other.index), None)!r}"
+                f"is like {next(iter(other.index), None)!r}{_nearly(absent, other.index)}"
             )
         if notes is not None and len(absent):
             notes.append(
                 f"view {view.name!r}: {len(frame) - len(absent)} of {len(frame)} rows found in {view.file}"
+                f"{_nearly(absent, other.index)}"
             )
         if len(absent) and missing == "error":
             raise ValueError(
                 f"{view.file} has no row with {identity} = {absent.iloc[0]!r} ({len(absent)} of {len(frame)} are "
-                "missing): --missing predict completes the view from the others"
+                f"missing{_nearly(absent, other.index)}): --missing predict completes the view from the others"
             )
         both = [column for column in other.columns if column in frame]
         if both:
@@ -215,3 +223,29 @@ def join_files(
 
         frame = pd.concat([frame.reset_index(drop=True), aligned], axis=1)
     return frame
+
+
+def _refuse_nameless(what: str, frame: Any, identity: str) -> None:
+    """Raise where a row has no id to be joined by."""
+    nameless = (frame[identity] == "").to_numpy()
+    if nameless.any():
+        raise ValueError(
+            f"{what} has no {identity!r} in row {int(nameless.argmax())}, by which rows are joined "
+            f"({int(nameless.sum())} such rows): name them or leave them out"
+        )
+
+
+def _nearly(absent: Any, there: Any) -> str:
+    """Say which id is there in another spelling only: with other spaces, letter case or zeros."""
+
+    def spelled(text: str) -> Any:
+        try:
+            return float(text)
+        except ValueError:
+            return looks(text)
+
+    known = {spelled(text): text for text in there}
+    for text in absent:
+        if (other := known.get(spelled(text))) is not None:
+            return f"; {text!r} here is {other!r} there: ids are compared as texts, write them alike"
+    return ""

@@ -34,9 +34,11 @@ def demo(output: Path | None, force: bool, seed: int, quick: bool) -> None:
     check_outputs({"--output": target}, force=force or output is None)
 
     from ._demo import SUFFIXES, run
+    from ._files import plain_errors
 
     if target.suffix.lower() not in SUFFIXES:
         raise click.UsageError(
             f"cannot draw a {target.suffix or 'file without suffix'}: use {', '.join(SUFFIXES)}"
         )
-    run(target, seed=seed, quick=quick)
+    with plain_errors():
+        run(target, seed=seed, quick=quick)

@@ -39,7 +39,7 @@ def table_options(command: Any) -> Any:
             click.option(
                 "--separator",
                 default=None,
-                help="Of columns in text tables, e.g. ';' or tab.  [default: found out]",
+                help="Of columns in text tables, e.g. ';', tab or space.  [default: found out]",
             ),
             click.option(
                 "--encoding", default=None, help="Of text tables, e.g. latin-1.  [default: found out]"
@@ -50,6 +50,12 @@ def table_options(command: Any) -> Any:
                 default=None,
                 help="Decimal point or comma in text tables.  [default: found out, column by column]",
             ),
+            click.option(
+                "--comment",
+                default=None,
+                metavar="TEXT",
+                help="Leave out lines of text tables that begin so, e.g. '#'.",
+            ),
         ]
     ):
         command = option(command)
@@ -57,15 +63,31 @@ def table_options(command: Any) -> Any:
 
 
 def format_of(
-    separator: str | None, encoding: str | None, decimal: str | None, na: tuple[str, ...] = ()
+    separator: str | None,
+    encoding: str | None,
+    decimal: str | None,
+    comment: str | None,
+    na: tuple[str, ...] = (),
+    strip: bool = False,
 ) -> Any:
     """Return what is said of how text tables are written."""
     from ._delimited import Format
 
-    separator = {"tab": "\t", "\\t": "\t"}.get(separator or "", separator)
-    if separator is not None and len(separator) != 1:
-        raise click.UsageError(f"--separator takes one character, or 'tab', got {separator!r}")
-    return Format(separator, encoding, decimal, na)
+    separator = {"tab": "\t", "\\t": "\t", "space": " "}.get(separator or "", separator)
+    if separator is not None and (len(separator) != 1 or separator in '\n\r\0"'):
+        raise click.UsageError(f"--separator takes one character, or 'tab' or 'space', got {separator!r}")
+    if separator is not None and separator == decimal:
+        raise click.UsageError(f"--separator and --decimal are both {separator!r}")
+    if encoding is not None:
+        try:
+            b"".decode(encoding)
+        except (LookupError, ValueError):
+            raise click.UsageError(
+                f"--encoding: there is no encoding {encoding!r}: try utf-8, latin-1, cp1252 or utf-16"
+            ) from None
+    if comment == "":
+        raise click.UsageError("--comment takes what lines of comments begin with, e.g. '#'")
+    return Format(separator, encoding, decimal, na, comment, strip)
 
 
 @click.command(cls=ListOptions)
@@ -149,6 +171,7 @@ def format_of(
 @click.option(
     "--na", multiple=True, metavar="TEXT", help="A text for a missing cell, e.g. '?'; may be repeated."
 )
+@click.option("--strip", is_flag=True, help="Remove spaces around texts: 'yes ' is then 'yes'.")
 @click.option(
     "--id", "identity", default=None, metavar="COLUMN", help="Column that names the rows; not learnt from."
 )
@@ -179,9 +202,9 @@ def fit(
     gmt: Path | None, groups: Path | None, min_size: int, kernels: str | None,
     gram: tuple[Path, ...], C: str | None, norm: str | None, norms: tuple[str, ...], scoring: str | None,
     class_weight: str | None, loss: str | None, noise_rate: str | None, task: str, drop: tuple[str, ...],
-    na: tuple[str, ...], identity: str | None, fold_groups: str | None, tol: float, model: Path | None,
+    na: tuple[str, ...], strip: bool, identity: str | None, fold_groups: str | None, tol: float, model: Path | None,
     report_to: Path | None, folds: int, separator: str | None, encoding: str | None, decimal: str | None,
-    force: bool, as_json: bool, quiet: bool,
+    comment: str | None, force: bool, as_json: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Learn kernel weights and a classifier (or a regression function) from the table DATA.
 
@@ -225,7 +248,7 @@ def fit(
     options = Options(
         data, target, views_file, views, kernels, gram, C, norm, norms, loss, scoring, class_weight, noise_rate, task,
         drop, identity, fold_groups, folds, tol, verbose=int(not quiet and sys.stderr.isatty()), missing=missing,
-        gmt=gmt, groups=groups, min_size=min_size, form=format_of(separator, encoding, decimal, na),
+        gmt=gmt, groups=groups, min_size=min_size, form=format_of(separator, encoding, decimal, comment, na, strip),
     )  # fmt: skip
     check_options(options)
     with plain_errors(), one_interrupt() as work:
@@ -239,22 +262,25 @@ def fit(
             save(trained.model, model, note=note | {FACTS: facts})
     facts["written"] = {"model": model and str(model), "report": None}
     kept = f"the model is written to {model}" if model else "nothing was written"
-    failed = None
-    if work.interrupted:
+    interrupted, failed = work.interrupted, None
+    if interrupted:
         kept = f"the best model found is written to {model}" if model else kept
-        trained.warnings.append(f"interrupted; {kept}" + (", there is no report" if report_to else ""))
     elif report_to is not None:
         try:
-            with plain_errors(kept):
+            with plain_errors():
                 _write_report(trained, report_to, folds, f"{target} from {data.name}", quiet)
-            facts["written"]["report"] = str(report_to)
+                facts["written"]["report"] = str(report_to)
+        except KeyboardInterrupt:
+            interrupted = True
         except click.ClickException as error:
             failed = facts["report_error"] = error.message
+    if interrupted:
+        trained.warnings.append(f"interrupted; {kept}" + (", there is no report" if report_to else ""))
     _say(facts | {"notes": trained.notes}, trained.warnings, as_json, to_stderr=str(report_to) == "-")
     if failed is not None:
         raise click.ClickException(f"there is no report ({kept}): {failed}")
     if trained.warnings:
-        raise SystemExit(130 if work.interrupted else 3)
+        raise SystemExit(130 if interrupted else 3)
 
 
 def _check_destinations(model: Path | None, report_to: Path | None, as_json: bool) -> None:

@@ -46,8 +46,8 @@ __all__ = ["predict"]
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
 def predict(
     model: Path, data: Path | None, output: Path, views_file: Path | None, views: tuple[str, ...],
-    gram: tuple[Path, ...], separator: str | None, encoding: str | None, decimal: str | None, force: bool,
-    spreadsheet: bool, as_json: bool,
+    gram: tuple[Path, ...], separator: str | None, encoding: str | None, decimal: str | None,
+    comment: str | None, force: bool, spreadsheet: bool, as_json: bool,
 ) -> None:  # fmt: skip
     """Predict the rows of DATA with a saved MODEL.
 
@@ -70,12 +70,14 @@ def predict(
     check_writable(output)
     if str(output) == "-" and as_json:
         raise click.UsageError("-o - and --json both write to the standard output: give -o a file")
+    from ._options import views_given
     from ._training import new_samples_for
 
+    form = format_of(separator, encoding, decimal, comment)
+    views_given(views, files=True)
     with plain_errors():
         fitted, label = open_model(model)
         note = checked_note(label, model)
-        form = format_of(separator, encoding, decimal)
         X, frame, remarks = new_samples_for(note, data, views_file, gram, views, form)
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")

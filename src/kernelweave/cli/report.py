@@ -26,7 +26,8 @@ __all__ = ["report"]
 @click.option("--quiet", is_flag=True, help="No progress bar.")
 def report(
     model: Path, data: Path, output: Path, views_file: Path | None, views: tuple[str, ...], gram: tuple[Path, ...],
-    folds: int, separator: str | None, encoding: str | None, decimal: str | None, force: bool, quiet: bool,
+    folds: int, separator: str | None, encoding: str | None, decimal: str | None, comment: str | None,
+    force: bool, quiet: bool,
 ) -> None:  # fmt: skip
     """Write a self-contained HTML report of a saved MODEL and the table DATA that it was fitted on.
 
@@ -45,13 +46,15 @@ def report(
         raise click.UsageError("the table is read twice here: give a file, not the standard input")
     from ..persistence import cleared
     from ..report import make_report
+    from ._options import views_given
     from ._progress import progress_line
     from ._training import cut_into_folds, gram_matrices, new_samples_for, targets_of
 
+    form = format_of(separator, encoding, decimal, comment)
+    views_given(views, files=True)
     with plain_errors():
         fitted, label = open_model(model)
         note = checked_note(label, model)
-        form = format_of(separator, encoding, decimal)
         y, ids, groups = targets_of(data, note, form)
         rows = len(y)
         if rows != note.rows:

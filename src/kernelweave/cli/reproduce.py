@@ -61,6 +61,10 @@ def reproduce(
         _list_studies()
         return
     parts = _parts(study, only)
+    if jobs == 0:
+        raise click.UsageError("--jobs takes a number of processes, or -1 for one per core, got 0")
+
+    from ._files import plain_errors
 
     flags = (f" --only {only}" if only else "") + (" --quick" if quick else "")
     command = f"kernelweave reproduce {study}{flags}" + (f" --repeats {repeats}" if repeats else "")
@@ -70,10 +74,12 @@ def reproduce(
         # what a part leaves of its share is for those after it
         left = max(QUICK_SECONDS - (time.perf_counter() - began), 0.0) / (len(parts) - number)
         try:
-            part.run(
-                study, output, command,
-                repeats=repeats, quick=quick, n_jobs=jobs, restart=restart, say=say, seconds=left if quick else None,
-            )  # fmt: skip
+            with plain_errors():
+                part.run(
+                    study, output, command,
+                    repeats=repeats, quick=quick, n_jobs=jobs, restart=restart, say=say,
+                    seconds=left if quick else None,
+                )  # fmt: skip
         except KeyboardInterrupt:
             say(
                 f"\ninterrupted; what is done is in {output}, and the same command goes on from there",

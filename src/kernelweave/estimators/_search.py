@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from .._estimating import TimeShares
+from .._numerics.deadline import given_up
 from ..banks import Bank
 from ..exceptions import KernelWeaveConvergenceWarning
 from ..norms import make_norm
@@ -113,7 +114,7 @@ class Search:
                         break
                 if self.stops.used_up:
                     break
-        if not self.rows:
+        if not self.rows or given_up():
             raise KeyboardInterrupt
         return pd.DataFrame(self.rows)
 

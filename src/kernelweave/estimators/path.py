@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
 
-from .._estimating import TimeShares, one_call
+from .._estimating import TimeShares, one_call, several_fits
+from ..exceptions import KernelWeaveConvergenceWarning
 from ..problems import Certificate
 from ._bind import bind
 from ._tasks import path_of
@@ -32,6 +34,8 @@ class MKLPath:
     n_iter, passes, seconds : arrays of shape (c,)
         Iterations, passes over the bank and seconds of every fit; the bank is built once, before.
     kernel_names : array of shape (m,)
+    status : list of str
+        Why every fit ended, as ``status_`` of an estimator.
     """
 
     Cs: np.ndarray
@@ -43,6 +47,7 @@ class MKLPath:
     passes: np.ndarray
     seconds: np.ndarray
     kernel_names: np.ndarray
+    status: list[str]
 
     def __repr__(self) -> str:
         worst = max(certificate.relative_gap for certificate in self.certificates)
@@ -52,6 +57,7 @@ class MKLPath:
         )
 
 
+@several_fits
 @one_call
 def mkl_path(
     X: Samples, y: Column, kernels: KernelsLike = None, *, Cs: ArrayLike | None = None, **parameters: Any
@@ -92,6 +98,15 @@ def mkl_path(
     bound = bind(labelled.training, plan.bank)
     fits = path_of(labelled.tasks()[0], bound.bank, plan, Cs, TimeShares(plan.stop, len(Cs)))
     solutions = [solution for _, _, solution in fits]
+    short = [solution for solution in solutions if not solution.converged]
+    if short:
+        worst = max(short, key=lambda solution: solution.certificate.relative_gap)
+        warnings.warn(
+            f"{len(short)} of {len(Cs)} fits of the path ended before the tolerance, the worst at a relative gap of "
+            f"{worst.certificate.relative_gap:.2g} ({worst.message}); their certificates are valid",
+            KernelWeaveConvergenceWarning,
+            stacklevel=4,
+        )
     return MKLPath(
         Cs=Cs,
         weights=np.stack([solution.point.weights for solution in solutions]),
@@ -102,6 +117,7 @@ def mkl_path(
         passes=np.array([solution.passes for solution in solutions]),
         seconds=np.array([solution.seconds for solution in solutions]),
         kernel_names=np.array(labelled.training.names, dtype=object),
+        status=[solution.status for solution in solutions],
     )
 
 

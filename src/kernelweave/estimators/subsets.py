@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.base import clone, is_classifier
 from sklearn.metrics import r2_score
 
-from .._estimating import one_call
+from .._estimating import one_call, several_fits
 from ..banks import Bank, Index
 from ..kernels import Chosen, default_bank
 from ..norms import Norm, make_norm
@@ -70,6 +70,7 @@ class SubsetFits:
             self._bound = bind(self.training, self.plan.bank)
         return self._bound
 
+    @several_fits
     @one_call
     def scores(self, subsets: Sequence[Index], splits: Sequence[tuple[Codes, Codes]]) -> tuple[Array, Array]:
         """Accuracy (R2 of a regression) and seconds of every subset on every fold, ``(subsets, folds)``."""
@@ -80,6 +81,7 @@ class SubsetFits:
                 seconds[place, fold] = spent
         return scores, seconds
 
+    @several_fits
     @one_call
     def weights_along(self, Cs: Array) -> Array:
         """Return the weights of fits on all samples and kernels at other values of C, as shares, ``(C, kernels)``.
@@ -133,6 +135,7 @@ class SubsetFits:
             return float(r2_score(y, values))
         return float(np.mean(labels_of(values, self.estimator.classes_) == y))
 
+    @several_fits
     @one_call
     def weights(self, kernels: Index, factor: float = 1.0) -> Array:
         """Return the weights of some kernels, fitted on all samples at ``factor`` times C; the mean over problems."""

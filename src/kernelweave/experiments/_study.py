@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from .._estimating import several_fits
 from ._tables import write_table
 
 __all__ = ["Key", "Part", "Report", "Row", "Study"]
@@ -141,7 +142,7 @@ class Part:
         needed = self.quick_at_least - (len(keys) - len(left))
         try:
             running = Parallel(n_jobs=n_jobs, return_as="generator", batch_size=1, pre_dispatch="n_jobs")(
-                delayed(self.work)(key) for key in _in_time(left, seconds, begun, needed)
+                delayed(several_fits(self.work))(key) for key in _in_time(left, seconds, begun, needed)
             )
             for key, rows in zip(left, running, strict=False):
                 kept.add(key, rows)

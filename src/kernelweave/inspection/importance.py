@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._estimating import several_fits
 from .._numerics.significance import corrected_t_test
 from ..estimators.subsets import SubsetFits
 from .permutation import view_p_values
@@ -66,6 +67,7 @@ class ViewImportance:
         return "\n".join(lines)
 
 
+@several_fits
 def view_importance(
     model: Any,
     X: Any,

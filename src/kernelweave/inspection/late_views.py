@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import clone
 from sklearn.pipeline import Pipeline
 
+from .._estimating import several_fits
 from .._numerics.significance import corrected_t_test
 from ..estimators.fitted import knows_tables
 from ..estimators.subsets import SubsetFits
@@ -72,6 +73,7 @@ class WithView(_Compared):
     """
 
 
+@several_fits
 def drop_view(
     model: Any, X: Any, y: Any, view: str, *, n_folds: int = 5, random_state: int = 0
 ) -> WithoutView:
@@ -121,6 +123,7 @@ def drop_view(
     return WithoutView(reduced, view, *scores)
 
 
+@several_fits
 def add_view(
     model: Any,
     X: Any,

@@ -11,6 +11,7 @@ from sklearn.base import clone, is_classifier
 from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
+from .._estimating import several_fits
 from .._numerics.significance import holm
 from ..kernels import take
 from .explain import Contributions, contributions
@@ -25,6 +26,7 @@ Array = NDArray[np.float64]
 AT_ONCE = 1_000_000
 
 
+@several_fits
 def view_p_values(
     model: Any,
     X: Any,

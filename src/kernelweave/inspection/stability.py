@@ -13,6 +13,7 @@ from sklearn.model_selection import RepeatedKFold, RepeatedStratifiedKFold
 from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
+from .._estimating import several_fits
 from ..kernels import take
 from .views import final_estimator, group_shares, kernel_families, kernel_groups, learnt_weights, paired
 
@@ -105,6 +106,7 @@ class WeightStability:
         )
 
 
+@several_fits
 def weight_stability(
     model: Any,
     X: Any,

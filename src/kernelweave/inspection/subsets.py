@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.base import is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
 
+from .._estimating import several_fits
 from ..estimators.subsets import SubsetFits
 from .views import final_estimator, kernel_views, paired, transformed
 
@@ -18,6 +19,7 @@ __all__ = ["folds_for", "view_subsets", "views_of_kernels"]
 MOST_VIEWS = 5
 
 
+@several_fits
 def view_subsets(
     model: Any, X: Any, y: Any, *, n_folds: int = 5, random_state: int = 0, splits: Any = None
 ) -> Any:

@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
+from .._estimating import several_fits
 from ..exceptions import DegenerateModelWarning
 from ..inspection import final_estimator
 from ..inspection.views import paired
@@ -22,6 +23,7 @@ from .sections import SECTIONS
 __all__ = ["make_report"]
 
 
+@several_fits
 def make_report(
     model: Any,
     X: Any,

@@ -89,6 +89,8 @@ class Refits:
         Whether each refit chose C by itself.
     views : DataFrame or None
         P-values of views; None where there is a single one.
+    statuses : list of str
+        Why every refit of the model and of the methods on kernels ended.
     """
 
     y: NDArray[Any]
@@ -101,6 +103,7 @@ class Refits:
     chosen_inside: bool
     views: Any
     classes: NDArray[Any] | None
+    statuses: list[str]
 
     @property
     def folds(self) -> int:
@@ -192,7 +195,7 @@ def refit(
     )  # fmt: skip
     return Refits(
         y, splits, n_repeats, loop.outcomes(), kinds, stability, loop.choices, chooses_by_folds(model),
-        _p_values(loop.parts, random_state, classify), classes,
+        _p_values(loop.parts, random_state, classify), classes, loop.statuses,
     )  # fmt: skip
 
 
@@ -210,6 +213,7 @@ class _Loop:
         self.view_weights: list[Array] = []
         self.choices: list[Choice] = []
         self.parts: list[Any] = []
+        self.statuses: list[str] = []
         self.scores: list[dict[str, list[float]]] = [{kind.name: [] for kind in kinds} for _ in methods]
         self.predicted = [np.empty((rounds, len(y)), dtype=object) for _ in methods]
         self.decisions: list[Array | None] = [None] * len(methods)
@@ -228,6 +232,8 @@ class _Loop:
             for k, method in enumerate(self.methods):
                 known, new = (_nothing(train), _nothing(test)) if method.blind else (seen, held_out)
                 other = fitted_on(method.estimator, known, self.y[train], groups)
+                if hasattr(other, "status_"):
+                    self.statuses.append(other.status_)
                 self._keep(k, other, new, number // per_round, test)
                 if k == 0:
                     self._keep_model(other, held_out, number // per_round, test)

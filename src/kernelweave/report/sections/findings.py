@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import Counter
 from html import escape
 
 import numpy as np
@@ -29,6 +30,13 @@ def warnings_of(subject: Subject) -> list[str]:
         sentences.append(
             f"The fit stopped early ({estimator.status_.replace('_', ' ')}): the certificate below is valid, but wider "
             "than asked for."
+        )
+    early = Counter(status for status in refits.statuses if status not in ("converged", "stationary"))
+    if early:
+        why = ", ".join(f"{count} {status.replace('_', ' ')}" for status, count in early.most_common())
+        sentences.append(
+            f"{early.total()} of {len(refits.statuses)} refits on folds stopped early ({why}): the held-out numbers, "
+            "the range of the weights and the p-values below are partly those of fits that are not done."
         )
     if not refits.better_than_guessing:
         sentences.append(_no_better(subject))
