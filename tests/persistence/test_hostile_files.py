@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import inspect
 import io
 import json
@@ -16,18 +17,25 @@ import pytest
 import scipy.sparse as sp
 from joblib import Memory
 from sklearn.calibration import CalibratedClassifierCV
+from sklearn.compose import ColumnTransformer
 from sklearn.datasets import load_iris
-from sklearn.pipeline import make_pipeline
-from sklearn.preprocessing import OneHotEncoder, StandardScaler
+from sklearn.decomposition import PCA
+from sklearn.feature_selection import mutual_info_classif
+from sklearn.metrics import f1_score, make_scorer
+from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+from sklearn.pipeline import FeatureUnion, Pipeline, make_pipeline
+from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
 from kernelweave import KernelFeatures, MKLClassifier, SimilarityClassifier
 from kernelweave import kernels as kw
 from kernelweave.losses import Hinge
 from kernelweave.persistence import ModelFileError, about, load, save
+from kernelweave.persistence._allowed import allowed_objects
 from kernelweave.persistence._audit import MOST_LEVELS, audit
 from kernelweave.persistence._file import LABEL
-from kernelweave.persistence._powers import cleared
+from kernelweave.persistence._powers import MACHINE, cleared
 from kernelweave.report import make_report
+from kernelweave.solvers import registry
 
 X, Y = load_iris(return_X_y=True)
 X, Y = X[40:90], (Y[40:90] > 0).astype(int)
@@ -149,6 +157,223 @@ def test_what_is_cleared():
     assert (paths[-1].n_jobs, paths[-1].verbose, paths[-1].memory_budget) == (3, 2, "1GB")
     last = everything[-1]
     assert (last.checkpoint, last.n_jobs, last.verbose, last.memory_budget) == (None, None, False, None)
+
+
+ORDERS = [
+    "memory",
+    "m__checkpoint",
+    "m__callback",
+    "n_jobs",
+    "m__n_jobs",
+    "verbose",
+    "m__memory_budget",
+    "pre_dispatch",
+]
+
+
+def steps():
+    return Pipeline([("s", StandardScaler()), ("m", MKLClassifier(kw.linear()))])
+
+
+def rename_keys(path, old, new):
+    """Give another name to every key of every dictionary that is called ``old``, as in a grid and its results."""
+
+    def change(tree):
+        waiting = [tree]
+        while waiting:
+            node = waiting.pop()
+            waiting += (
+                list(node.values()) if isinstance(node, dict) else node if isinstance(node, list) else []
+            )
+            if isinstance(node, dict) and isinstance(node.get("content"), dict) and old in node["content"]:
+                node["content"] = {
+                    new if key == old else key: value for key, value in node["content"].items()
+                }
+
+    edit(path, change)
+
+
+@pytest.mark.parametrize("order", ORDERS)
+def test_a_grid_does_not_name_files_or_processes(path, order):
+    search = GridSearchCV(steps(), {"m__C": [1.0, 2.0]}, cv=2).fit(X, Y)
+    save(search, path)
+    rename_keys(path, "m__C", order)
+    refused(path, f"a value for {order.rpartition('__')[2]}: a file may not say")
+    search.param_grid = {order: [None]}
+    with pytest.raises(
+        ModelFileError, match=f"param_grid\\['{order}'\\] is a value for .*save best_estimator_"
+    ):
+        save(search, path)
+
+
+NESTED = {
+    "a list of grids": lambda: GridSearchCV(steps(), [{"m__C": [1.0]}, {"key": [1.0]}], cv=2),
+    "distributions": lambda: RandomizedSearchCV(steps(), {"key": [1.0]}, n_iter=1, cv=2),
+    "arguments": lambda: FunctionTransformer(kw_args={"key": 1}),
+    "arguments of the inverse": lambda: FunctionTransformer(mutual_info_classif, inv_kw_args={"key": 1}),
+    "arguments of a metric": lambda: make_scorer(f1_score, key=1),
+    "a value of a grid": lambda: GridSearchCV(FunctionTransformer(), {"kw_args": [{"key": 1}]}, cv=2),
+    "a search in a value of a grid": lambda: GridSearchCV(
+        steps(), {"m": [GridSearchCV(MKLClassifier(), {"key": [1.0]})]}, cv=2
+    ),
+    "an array of a grid": lambda: GridSearchCV(steps(), {"m": np.array([{"key": 1}, 2], dtype=object)}),
+}
+
+
+@pytest.mark.parametrize("order", ["memory", "a__checkpoint", "n_jobs"])
+@pytest.mark.parametrize("kind", NESTED)
+def test_no_dictionary_sets_them(path, kind, order):
+    """Whatever scikit-learn applies by name, at every depth."""
+    model = MKLClassifier(kw.linear()).fit(X, Y)
+    model.also = NESTED[kind]()
+    save(model, path)
+    load(path)
+    rename_keys(path, "key", order)
+    refused(path, f"a value for {order.rpartition('__')[2]}")
+
+
+def test_a_dictionary_is_not_hidden_in_a_text(path):
+    save(GridSearchCV(steps(), {"m__C": [1.0, 2.0]}, cv=2).fit(X, Y), path)
+    grid = as_text({"memory": ["cache"]})
+    edit(path, lambda tree: tree["content"]["content"].update(param_grid=grid))
+    refused(path, "a dictionary or a list that is written as a text")
+
+
+def test_estimators_in_a_grid_name_no_files(path, tmp_path):
+    """They are not reached by the parameters of the search."""
+    model = MKLClassifier(kw.linear(), checkpoint=tmp_path / "fit.npz", n_jobs=7)
+    search = GridSearchCV(steps(), {"m__C": [1.0]}, cv=2).fit(X, Y)
+    search.param_grid = {"m": [model], "s": [make_pipeline(StandardScaler(), memory="cache")]}
+    save(search, path)
+    grid = load(path).param_grid
+    assert grid["m"][0].checkpoint is None
+    assert grid["m"][0].n_jobs is None
+    assert grid["s"][0].memory is None
+
+    def change(tree):
+        grid = tree["content"]["content"]["param_grid"]["content"]
+        grid["m"]["content"][0]["content"]["content"]["checkpoint"] = as_text("/tmp/somewhere")
+
+    edit(path, change)
+    refused(path, r"checkpoint is set: a file may not say")
+
+
+def test_honest_searches_are_saved_and_fitted_again(path):
+    parts = FeatureUnion(
+        [("memory", StandardScaler()), ("callback", PCA(2))], transformer_weights={"memory": 2.0}
+    )
+    columns = ColumnTransformer([("checkpoint", StandardScaler(), [0, 1]), ("b", parts, [2, 3])])
+    model = make_pipeline(columns, MKLClassifier(kw.linear(), class_weight={0: 1.0, 1: 2.0}))
+    grid = {"mklclassifier__C": [0.1, 1.0], "columntransformer__b__callback__n_components": [1, 2]}
+    search = GridSearchCV(model, grid, cv=2, n_jobs=1, scoring=make_scorer(f1_score, pos_label=1)).fit(X, Y)
+    save(search, path)
+    other = load(path)
+    np.testing.assert_array_equal(other.predict(X), search.predict(X))
+    assert other.param_grid == grid
+    assert other.fit(X, Y).best_params_ == search.best_params_
+
+
+def test_views_and_classes_have_the_names_they_have(path):
+    """A view that is called memory is data: nothing sets it as a parameter."""
+    kernels = kw.per_view({"memory": [0, 1], "n_jobs": [2, 3]}, kw.linear())
+    names = np.array(["checkpoint", "verbose"])[Y]
+    model = MKLClassifier(kernels, class_weight={"checkpoint": 2.0, "verbose": 1.0}).fit(X, names)
+    save(make_pipeline(StandardScaler(), model).fit(X, names), path)
+    np.testing.assert_array_equal(load(path)[-1].class_weight, model.class_weight)
+
+
+def test_a_loaded_model_runs_as_one_job_unless_the_caller_says_more(path):
+    columns = ColumnTransformer(
+        [("a", StandardScaler(), [0, 1]), ("b", StandardScaler(), [2, 3])], verbose=True
+    )
+    inner = make_pipeline(columns, MKLClassifier(kw.linear(), memory_budget="1GB", n_jobs=1))
+    model = GridSearchCV(inner, {"mklclassifier__C": [1.0]}, cv=2).fit(X, Y)
+    save(model, path)
+    assert [load(path).best_estimator_[0].verbose, load(path).best_estimator_[1].memory_budget] == [
+        False,
+        None,
+    ]
+
+    forged = {"n_jobs": 1000, "verbose": 5, "memory_budget": "1TB", "pre_dispatch": "9**9"}
+
+    def change(tree):
+        waiting = [tree]
+        while waiting:
+            node = waiting.pop()
+            waiting += (
+                list(node.values()) if isinstance(node, dict) else node if isinstance(node, list) else []
+            )
+            if isinstance(node, dict) and "n_jobs" in node:
+                node.update({name: as_text(value) for name, value in forged.items() if name in node})
+
+    edit(path, change)
+    for jobs in (None, 2):
+        other = load(path, n_jobs=jobs)
+        parts = [other, *other.estimator, *other.best_estimator_]
+        assert [part.n_jobs for part in parts] == [jobs] * 5
+        assert [part.verbose for part in parts] == [False] * 5
+        assert [other.pre_dispatch, parts[2].memory_budget, parts[4].memory_budget] == [
+            "2*n_jobs",
+            None,
+            None,
+        ]
+        if jobs is None:
+            np.testing.assert_array_equal(other.predict(X), model.predict(X))
+
+
+def test_jobs_in_an_array_of_a_grid_are_not_taken(path):
+    """Searches keep candidates, whole estimators, in arrays of objects."""
+    columns = ColumnTransformer([("a", StandardScaler(), [0, 1])])
+    search = GridSearchCV(
+        make_pipeline(columns, MKLClassifier(kw.linear())), {"columntransformer": [columns]}, cv=2
+    )
+    search.fit(X, Y).param_grid = {"columntransformer": np.array([columns, None], dtype=object)}
+    columns.n_jobs = 500
+    save(search, path)
+    assert "500" in members(path)["schema.json"].decode()
+    assert load(path).param_grid["columntransformer"][0].n_jobs is None
+
+
+def test_the_memory_of_a_solver_is_a_number_of_steps(path):
+    solver = registry["lbfgs"](memory=7)
+    save(MKLClassifier(kw.linear(), loss="logistic", norm="uniform", solver=solver).fit(X, Y), path)
+    other = load(path)
+    assert other.solver.memory == 7
+    assert cleared(other, machine=True).fit(X, Y).solver.memory == 7
+
+
+def test_what_is_cleared_in_a_grid():
+    inner = MKLClassifier(checkpoint="a", n_jobs=3)
+    grid = {"memory": ["b"], "m__checkpoint": ["c"], "m__C": [1.0], "m__n_jobs": [2], "m": [inner]}
+    copy = cleared(GridSearchCV(steps(), [grid, {"memory": ["d"]}]))
+    assert [sorted(one) for one in copy.param_grid] == [["m", "m__C", "m__n_jobs"], []]
+    assert copy.param_grid[0]["m"][0].checkpoint is None
+    assert copy.param_grid[0]["m"][0].n_jobs == 3
+    assert inner.checkpoint == "a"
+    copy = cleared(GridSearchCV(steps(), grid, n_jobs=4, pre_dispatch="all"), machine=True)
+    assert sorted(copy.param_grid) == ["m", "m__C"]
+    assert (copy.n_jobs, copy.pre_dispatch, copy.param_grid["m"][0].n_jobs) == (None, "2*n_jobs", None)
+
+
+#: parameters whose names sound like orders to a machine and are none: weights of an optimiser's past, choices among
+#: what the machine has, switches of names of columns, functions on the list
+HARMLESS = {"device", "storage", "verbose_feature_names_out", "max_seconds"}
+
+
+def test_the_list_of_orders_is_complete():
+    """A parameter of any class on the list that sounds like a file, a process or an output is one of those we know."""
+    words = ("file", "path", "folder", "dir", "memory", "cache", "checkpoint", "callback", "job", "thread", "process",
+             "worker", "verbos", "print", "log_", "url", "host", "port", "client", "address", "dispatch", "device",
+             "storage", "seconds", "stream")  # fmt: skip
+    known = {"directions", "direction", "handle_missing", "support"}
+    for name in sorted(allowed_objects()):
+        module, _, kind = name.rpartition(".")
+        cls = getattr(importlib.import_module(module), kind, None)
+        if not hasattr(cls, "get_params"):
+            continue
+        for parameter in cls._get_param_names():
+            if any(word in parameter for word in words) and parameter not in known:
+                assert parameter in {*MACHINE, *HARMLESS}, f"{name} has {parameter}"
 
 
 # ---- arrays that point outside ------------------------------------------------------------------------------

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import errno
 import os
+import re
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -16,10 +18,12 @@ from faults import children
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.banks import precomputed_bank
-from kernelweave.exceptions import KernelWeaveWarning
+from kernelweave.estimators import _fitting
+from kernelweave.exceptions import KernelWeaveWarning, NotFiniteError
 from kernelweave.norms import Fixed, make_norm
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, make_solver, solve
+from kernelweave.solvers._best import without_caches
 from kernelweave.solvers._checkpoint import Checkpoint, fingerprint
 from problems.making import make_case
 
@@ -232,6 +236,9 @@ WRONG = {
     "time that ran backwards": {"seconds": np.array(-1.0)},
     "times": {"seconds": np.zeros(2)},
     "a fingerprint of numbers": {"fingerprint": np.zeros(3)},
+    "coefficients whose squares overflow": {"beta": np.full(20, 1e155)},
+    "coefficients beyond everything": {"beta": np.full(20, 1e300)},
+    "weights whose sum overflows": {"weights": np.full(4, 1e308)},
 }
 
 
@@ -242,6 +249,41 @@ def test_contents_that_no_fit_writes_are_refused(tmp_path, how):
     changed(path, **WRONG[how])
     with pytest.raises(ValueError, match=r"fit\.npz.* is damaged .*delete it"):
         run(fresh(), checkpoint=path)
+
+
+@pytest.mark.parametrize("solver", ["level", "silp", "simplemkl", "newton", "subgradient", "working_set"])
+@pytest.mark.parametrize("name", ["beta", "weights", "dual_beta"])
+@pytest.mark.parametrize("size", [1e10, 1e100, 1e150, 1e154, 1e200, 1e307])
+def test_numbers_of_any_size_end_in_a_refusal_or_in_a_proof(tmp_path, solver, name, size):
+    """Squares of such coefficients overflow somewhere; what comes back is certified by finite bounds, or nothing is."""
+    path = tmp_path / "fit.npz"
+    run(fresh(), checkpoint=path, tol=1e-2, solver=solver)
+    with np.load(path) as file:
+        shape = file[name].shape
+    changed(path, **{name: np.full(shape, size)})
+    problem = fresh()
+    try:
+        solution = run(problem, checkpoint=path, tol=1e-3, solver=solver)
+    except ValueError as error:
+        if re.search(r"fit\.npz.* is damaged .*delete it", str(error)):
+            return
+        raise
+    assert solution.converged
+    assert np.isfinite(solution.point.beta).all()
+    bare = problem.certificate(without_caches(solution.point))
+    assert bare.primal == pytest.approx(solution.certificate.primal, rel=1e-9)
+    assert solution.certificate.dual == pytest.approx(problem.dual(solution.certificate.dual_point), rel=1e-9)
+
+
+def test_a_fit_whose_bounds_are_not_finite_is_refused(monkeypatch):
+    """A warning that says what is proved is about numbers."""
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    monkeypatch.setattr(
+        _fitting, "final_certificate",
+        lambda problem, solution: (replace(solution.certificate, primal=np.nan), np.zeros(30)),
+    )  # fmt: skip
+    with pytest.raises(NotFiniteError, match="nothing is proved of the fit"):
+        MKLClassifier(kw.linear()).fit(X, X[:, 0] > 0)
 
 
 def test_flipped_bytes_never_get_further_than_a_value_error(tmp_path):

@@ -9,12 +9,14 @@ from __future__ import annotations
 import os
 import stat
 import tempfile
+import warnings
 from collections.abc import Callable
 from contextlib import suppress
 from functools import cache, wraps
 from pathlib import Path
 from typing import Any
 
+from ..exceptions import KernelWeaveWarning
 from .interrupts import uninterrupted
 
 with uninterrupted():  # half of numba cannot be imported again
@@ -31,6 +33,8 @@ __all__ = ["inner", "intrinsic", "ir", "njit", "overload", "private_folder", "ty
 
 #: no references are counted: half of what short loops on parts of arrays cost, and much of what compiling them does
 UNCOUNTED: Any = {"_nrt": False}
+#: folders of which a warning has said that something in them is damaged
+_damaged: set[str] = set()
 
 
 def njit(makes_arrays: bool = True, **options: Any) -> Callable[[Callable[..., Any]], Any]:
@@ -110,7 +114,7 @@ def _is_ours(folder: Path) -> bool:
 
 
 def _in_one_piece(dispatcher: Any) -> Any:
-    """Hold Ctrl-C back while the function is compiled, and go on where the result cannot be kept (a full disk)."""
+    """Hold Ctrl-C back while the function is compiled, and go on where its file is damaged or cannot be written."""
     if not hasattr(dispatcher, "_compile_for_args"):  # NUMBA_DISABLE_JIT leaves functions as they are
         return dispatcher
     compiling = dispatcher._compile_for_args
@@ -121,12 +125,40 @@ def _in_one_piece(dispatcher: Any) -> Any:
             return compiling(*arguments, **named)
 
     dispatcher._compile_for_args = compile_for_args
-    keeping = dispatcher._cache.save_overload
+    kept = dispatcher._cache
+    loading, keeping = kept.load_overload, kept.save_overload
+
+    @wraps(loading)
+    def load_overload(*arguments: Any, **named: Any) -> Any:
+        try:
+            return loading(*arguments, **named)
+        except (
+            Exception
+        ) as error:  # a pickle that was cut short or written over can make its reader raise anything
+            _warn_of_damage(kept.cache_path, str(error) or type(error).__name__)
+            with suppress(OSError):
+                kept.flush()  # else the damaged index would be read again when the result is kept
+            return None
 
     @wraps(keeping)
     def save_overload(*arguments: Any, **named: Any) -> None:
-        with suppress(OSError):
+        with suppress(
+            Exception
+        ):  # a full disk, a folder that may not be written to, an index that is still damaged
             keeping(*arguments, **named)
 
-    dispatcher._cache.save_overload = save_overload
+    kept.load_overload, kept.save_overload = load_overload, save_overload
     return dispatcher
+
+
+def _warn_of_damage(folder: str, why: str) -> None:
+    """Warn that a cache is damaged, once in a folder: further files of it say nothing new."""
+    if folder in _damaged:
+        return
+    _damaged.add(folder)
+    warnings.warn(
+        f"compiled code that is kept in {folder} cannot be read ({why}): it is compiled again, which takes a while. "
+        "If this warning comes back, delete that folder",
+        KernelWeaveWarning,
+        stacklevel=2,
+    )

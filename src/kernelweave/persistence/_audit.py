@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from ._allowed import allowed_parts, is_estimator
-from ._powers import MOST_JOBS, PATHS
+from ._powers import KEYED_BY_STEPS, MACHINE, MOST_JOBS, PATHS, parameter_of
 
 __all__ = ["Audit", "Finding", "audit"]
 
@@ -31,25 +31,38 @@ class Finding(NamedTuple):
 
     def for_the_author(self) -> str:
         """Return the message for saving a model."""
-        if self.code:
-            return f"{self.where} is the function {self.what}"
-        return f"{self.where} is a {self.what}, which is not on the list of types" if self.why else str(self)
+        if not self.why:
+            return str(self)
+        what = (
+            f"the function {self.what}" if self.code else f"a {self.what}, which is not on the list of types"
+        )
+        return (
+            f"{self.where} is {what}, and a model file holds data, no code. Replace it by a component of the library, "
+            "or use pickle between programs that trust each other"
+        )
 
 
 @dataclass
 class Audit:
-    """What a description holds: things that may not be there, types, and the names and formats of its arrays."""
+    """What a description holds: things that may not be there, types, and the names and formats of its arrays.
+
+    ``changed`` says whether choices for another machine were replaced in the description.
+    """
 
     findings: list[Finding] = field(default_factory=list)
     types: set[str] = field(default_factory=set)
     arrays: set[tuple[str, str]] = field(default_factory=set)
+    changed: bool = False
 
 
-def audit(description: Any) -> Audit:
+def audit(description: Any, n_jobs: int | None = None) -> Audit:
     """Return everything in the description that is not on the list, with the way to it.
 
     The same function judges what is about to be saved and what is about to be loaded, and it does not rely on what
     ``skops`` trusts: a node is fine only if its kind and its type are both listed.  It looks at every node once.
+
+    Numbers of jobs, memory budgets and verbosity are choices for the machine of whoever wrote the file: in the
+    description, in place, they become what leaves the choice to this machine, and numbers of jobs become ``n_jobs``.
     """
     too_deep = Finding("model", f"nested in more than {MOST_LEVELS} levels", why="")
     if _levels(description) > MOST_LEVELS:
@@ -60,7 +73,7 @@ def audit(description: Any) -> Audit:
         if not result.findings:  # only then is the description no larger than it looks
             result.findings += [
                 *_root(description),
-                *_Walk(allowed_parts(), result).nodes(description, "model"),
+                *_Walk(allowed_parts(), result, n_jobs).nodes(description, "model"),
             ]
     except RecursionError:  # whoever calls is deep in calls already
         return Audit([too_deep])
@@ -125,8 +138,10 @@ def _root(node: Any) -> Iterator[Finding]:
 class _Walk:
     """Visits the nodes of a description, notes types and arrays, and yields what may not be there."""
 
-    def __init__(self, allowed: dict[str, frozenset[str]], result: Audit) -> None:
-        self.allowed, self.result = allowed, result
+    def __init__(self, allowed: dict[str, frozenset[str]], result: Audit, n_jobs: int | None) -> None:
+        self.allowed, self.result, self.n_jobs = allowed, result, n_jobs
+        #: class of the object, and name of its attribute, that the walk is in
+        self.owner = self.attribute = ""
 
     def nodes(self, node: Any, where: str) -> Iterator[Finding]:
         if not isinstance(node, dict) or not isinstance(node.get("__loader__"), str):
@@ -140,8 +155,11 @@ class _Walk:
         yield from getattr(self, f"_{kind.removesuffix('Node').lower()}")(node, where)
 
     def _json(self, node: Any, where: str) -> Iterator[Finding]:
-        if _parsed(node) is _NO_JSON:
+        value = _parsed(node)
+        if value is _NO_JSON:
             yield Finding(where, "text that is no JSON", why="")
+        elif isinstance(value, dict | list):  # these have nodes of their own, which are looked into
+            yield Finding(where, "a dictionary or a list that is written as a text", why="")
 
     def _type(self, node: Any, where: str) -> Iterator[Finding]:
         return iter(())
@@ -169,6 +187,7 @@ class _Walk:
             yield Finding(where, "a slice that has no ends", why="")
 
     def _dict(self, node: Any, where: str, attributes: bool = False) -> Iterator[Finding]:
+        """Entries of a dictionary, or attributes of an object, which are one in the file."""
         content, keys = node.get("content"), node.get("key_types")
         yield from self.nodes(keys, f"{'attributes' if attributes else 'keys'} of {where}")
         if not isinstance(content, dict):
@@ -177,11 +196,14 @@ class _Walk:
         kinds = keys.get("content") if isinstance(keys, dict) else None
         if not isinstance(kinds, list) or len(kinds) != len(content):
             yield Finding(where, "a dictionary whose keys are not all of a kind that is said", why="")
-        for key, value in content.items():
+        for key in content:
             inside = f"{where}.{key}" if attributes else f"{where}[{key!r}]"
             if attributes:
-                yield from self._power(str(key), value, inside)
-            yield from self.nodes(value, inside)
+                self.attribute = str(key)
+                yield from self._power(content, str(key), inside)
+            else:
+                yield from self._key(str(key), inside)
+            yield from self.nodes(content[key], inside)
 
     def _object(self, node: Any, where: str) -> Iterator[Finding]:
         """Attributes of an object, written as people write them: ``model.kernels``."""
@@ -195,21 +217,54 @@ class _Walk:
         elif name != "builtins.dict":
             yield Finding(where, name)
         else:
+            outside = self.owner, self.attribute
+            self.owner = f"{node.get('__module__')}.{node.get('__class__')}"
             yield from self._dict(content, where, attributes=True)
+            self.owner, self.attribute = outside
 
-    def _power(self, attribute: str, value: Any, where: str) -> Iterator[Finding]:
+    def _power(self, state: Any, attribute: str, where: str) -> Iterator[Finding]:
         """Parameters with power over the machine that loads the file: see ``_powers``."""
-        code = isinstance(value, dict) and value.get("__loader__") in CODE  # refused as what it is
-        if attribute in PATHS and _parsed(value) is not None and not code:
+        if attribute not in MACHINE:
+            return
+        value = state[attribute]
+        parsed = _parsed(value)
+        if attribute in PATHS:
+            code = isinstance(value, dict) and value.get("__loader__") in CODE  # refused as what it is
+            # of solvers, "memory" is a number of steps
+            steps = type(parsed) is int and self.owner.startswith("kernelweave.solvers.")
+            if parsed is not None and not code and not steps:
+                yield Finding(
+                    where,
+                    "set: a file may not say what is read, written or called when a model is fitted",
+                    why="",
+                )
+            return
+        number = parsed is None or (type(parsed) is int and abs(parsed) <= MOST_JOBS)
+        if attribute == "n_jobs" and not number:
+            yield Finding(where, f"not a number of jobs from -{MOST_JOBS} to {MOST_JOBS}", why="")
+        default = self.n_jobs if attribute == "n_jobs" else MACHINE[attribute]
+        if parsed != default:
+            state[attribute] = {
+                "__class__": "str", "__module__": "builtins", "__loader__": "JsonNode",
+                "content": json.dumps(default), "is_json": True,
+            }  # fmt: skip
+            self.result.changed = True
+
+    def _key(self, key: str, where: str) -> Iterator[Finding]:
+        """Keys that scikit-learn may set as parameters of an estimator, or hand to a function, by their name.
+
+        Which dictionaries of its classes it does that with is not for a list here: all keys are held to it but those
+        that are known to be names of steps.  Keys in objects of the library are names of views, columns and classes.
+        """
+        applied = not self.owner.startswith("kernelweave.") and self.attribute not in KEYED_BY_STEPS
+        if applied and parameter_of(key) in MACHINE:
             yield Finding(
                 where,
-                "set: a file may not say what is read, written or called when a model is fitted",
+                f"a value for {parameter_of(key)}: a file may not say what is read, written, called or printed, nor "
+                "how many processes are started, when a model is fitted; leave it out, or save best_estimator_ of "
+                "the search",
                 why="",
             )
-        if attribute == "n_jobs":
-            jobs = _parsed(value)
-            if jobs is not None and not (type(jobs) is int and abs(jobs) <= MOST_JOBS):
-                yield Finding(where, f"not a number of jobs from -{MOST_JOBS} to {MOST_JOBS}", why="")
 
     def _several(self, node: Any, where: str) -> Iterator[Finding]:
         content = node.get("content")

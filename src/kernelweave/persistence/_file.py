@@ -32,8 +32,9 @@ INFLATION = 200
 def save(model: Any, path: str | Path, *, note: dict[str, Any] | None = None) -> None:
     """Save a fitted model to a file that holds data and no code.
 
-    Where a pipeline keeps its cache (``memory``) and a fit its ``checkpoint`` is left out: a file does not say what is
-    read or written on the machine that loads it.
+    Where a pipeline keeps its cache (``memory``) and a fit its ``checkpoint``, numbers of jobs, memory budgets and
+    verbosity are left out: a file does not say what is read, written, started or printed on the machine that loads it.
+    A search that sets one of these in its grid is refused.
 
     Parameters
     ----------
@@ -73,10 +74,7 @@ def dumped(model: Any, note: dict[str, Any] | None = None) -> bytes:
     with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
         findings = audit(json.loads(archive.read(DESCRIPTION))).findings
         if findings:
-            raise ModelFileError(
-                f"this {name} cannot be saved: {findings[0].for_the_author()}, and a model file holds data, no code. "
-                "Replace it by a component of the library, or use pickle between programs that trust each other"
-            )
+            raise ModelFileError(f"this {name} cannot be saved: {findings[0].for_the_author()}")
         archive.writestr(LABEL, json.dumps(_label(name, note), indent=1))
     return buffer.getvalue()
 
@@ -113,7 +111,7 @@ def about(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
     return _checked_label(_opened(Path(path), max_bytes)[0])
 
 
-def load(path: str | Path, *, max_bytes: int | None = None) -> Any:
+def load(path: str | Path, *, max_bytes: int | None = None, n_jobs: int | None = None) -> Any:
     """Load a model that :func:`save` wrote.
 
     No code in the file is run, because there can be none: the file is refused if it holds anything but numbers, text
@@ -125,6 +123,9 @@ def load(path: str | Path, *, max_bytes: int | None = None) -> Any:
     max_bytes : int, optional
         What the file may unfold to in memory.  By default 500 MB, or 200 times its size where that is more, but not
         more than half of the memory there is.
+    n_jobs : int, optional
+        Number of jobs of the model and of everything in it that has one, as scikit-learn reads it; by default one job.
+        The file does not decide about that.
 
     Returns
     -------
@@ -136,7 +137,7 @@ def load(path: str | Path, *, max_bytes: int | None = None) -> Any:
         Where the file is damaged, is no model file, is a pickle, holds a type that is not on the list, names files or
         functions to be used by a fit, does not fit together, or was written by a later library.
     """
-    return loaded(path, max_bytes=max_bytes).model
+    return loaded(path, max_bytes=max_bytes, n_jobs=n_jobs).model
 
 
 class Loaded(NamedTuple):
@@ -146,7 +147,7 @@ class Loaded(NamedTuple):
     label: dict[str, Any]
 
 
-def loaded(path: str | Path, *, max_bytes: int | None = None) -> Loaded:
+def loaded(path: str | Path, *, max_bytes: int | None = None, n_jobs: int | None = None) -> Loaded:
     """Return the model and what :func:`about` says of it."""
     from ._arrays import check_arrays
     from ._audit import audit
@@ -160,7 +161,7 @@ def loaded(path: str | Path, *, max_bytes: int | None = None) -> Loaded:
     label = _checked_label(archive)
     description = _description(archive)
     renamed = update_names(description)
-    contents = audit(description)
+    contents = audit(description, n_jobs)
     if contents.findings:
         raise ModelFileError(f"{path} is refused: {contents.findings[0]}")
     unused = set(archive.members) - {LABEL, DESCRIPTION} - {member for member, _ in contents.arrays}
@@ -169,7 +170,9 @@ def loaded(path: str | Path, *, max_bytes: int | None = None) -> Loaded:
     check_arrays(archive, sorted(contents.arrays), most)
     try:
         # the types of this file, all of them on the list: skops looks through them at every node
-        content = rewritten(archive, DESCRIPTION, description) if renamed else archive.content
+        content = (
+            rewritten(archive, DESCRIPTION, description) if renamed or contents.changed else archive.content
+        )
         model = put_together(skops.loads(content, trusted=sorted(contents.types)))
         check_state(model)
     except Exception as error:

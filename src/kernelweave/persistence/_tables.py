@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from types import ModuleType
 from typing import Any
 
@@ -11,7 +11,7 @@ import numpy as np
 
 from .._estimating.tables import SavedTable, is_frame
 from ._curves import SavedCurve, is_curve
-from ._powers import DROPPED
+from ._powers import DROPPED, is_default
 
 __all__ = ["put_together", "taken_apart"]
 
@@ -44,11 +44,11 @@ def _rebuilt(what: Any) -> Any:
 class _Walk:
     """Rebuilds containers and objects in which something was exchanged; shared parts stay shared.
 
-    Attributes called as one of ``dropped`` become None.
+    Attributes called as one of ``dropped`` get the value that is there.
     """
 
-    def __init__(self, exchange: Callable[[Any], Any], dropped: frozenset[str] = frozenset()) -> None:
-        self.exchange, self.dropped = exchange, dropped
+    def __init__(self, exchange: Callable[[Any], Any], dropped: Mapping[str, Any] | None = None) -> None:
+        self.exchange, self.dropped = exchange, dropped or {}
         self.done: dict[int, tuple[Any, Any]] = {}
 
     def of(self, what: Any) -> Any:
@@ -75,7 +75,10 @@ class _Walk:
         state = getattr(what, "__dict__", None)
         if not isinstance(state, dict):
             return what
-        kept = {key: None if key in self.dropped else old for key, old in state.items()}
+        kept = {
+            key: self.dropped[key] if key in self.dropped and not is_default(key, old) else old
+            for key, old in state.items()
+        }
         changed = {key: new for key, old in state.items() if (new := self.of(kept[key])) is not old}
         if not changed:
             return what

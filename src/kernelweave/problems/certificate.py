@@ -90,6 +90,11 @@ class Certificate:
     cuts: Array | None = None
 
     @property
+    def finite(self) -> bool:
+        """Whether both bounds are numbers: nothing is proved otherwise."""
+        return bool(np.isfinite(self.primal) and np.isfinite(self.dual))
+
+    @property
     def gap(self) -> float:
         """``primal - dual``: the objective is at most this far from optimal."""
         return self.primal - self.dual

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from ..exceptions import CertificateError
+from ..exceptions import CertificateError, NotFiniteError
 from .certificate import Array, Certificate, Point
 
 if TYPE_CHECKING:
@@ -25,8 +25,15 @@ def without_crossed_bounds(problem: MKLProblem, point: Point, certificate: Certi
     """Return a certificate whose lower bound is below the objective, or raise where that is beyond rounding.
 
     Bounds that cross by rounding are taken apart by what rounding may have done.  Beyond that weak duality leaves two
-    causes: a conjugate that does not belong to its loss or norm, or kernels that are not positive semidefinite.
+    causes: a conjugate that does not belong to its loss or norm, or kernels that are not positive semidefinite.  Bounds
+    that are not finite prove nothing, and raise too.
     """
+    if not certificate.finite:
+        raise NotFiniteError(
+            f"the objective ({certificate.primal:g}) or its lower bound ({certificate.dual:g}) is not finite, so that "
+            "nothing is proved of the fit: scale the features and the targets (StandardScaler), use "
+            "normalize='trace', or choose a C nearer to 1"
+        )
     size = max(abs(certificate.primal), abs(certificate.dual), certificate.tiny)
     if not certificate.dual - certificate.primal > NEGLIGIBLE * size:
         return certificate

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from ..exceptions import KernelWeaveConvergenceWarning
+from ..exceptions import KernelWeaveConvergenceWarning, NotFiniteError
 from ..losses import Hinge
 from ..problems import Certificate, solve_fixed
 from ..solvers import MESSAGES, Stop, final_status, solve
@@ -147,6 +147,12 @@ def _row_weights(rule: str, kernel: np.ndarray, beta: np.ndarray, values: Any, v
 
 
 def _warn(status: str, iterations: int, certificate: Certificate, task: Task, name: str) -> None:
+    """Say what is proved of a fit that did not reach its tolerance; raise where nothing is."""
+    if not certificate.finite:
+        raise NotFiniteError(
+            f"the objective ({certificate.primal:g}) or its lower bound ({certificate.dual:g}) is not finite, so that "
+            "nothing is proved of the fit: scale the similarities, or choose C and rho nearer to 1"
+        )
     if status == "converged":
         return
     warnings.warn(

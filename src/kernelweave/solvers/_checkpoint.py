@@ -75,7 +75,7 @@ class Checkpoint:
         except FileNotFoundError:
             return None
         except Exception as error:  # a damaged archive can make its readers raise anything
-            raise self._damaged(str(error) or type(error).__name__) from error
+            raise self.damaged(str(error) or type(error).__name__) from error
         self._check_form(contents)
         if not (str(contents["fingerprint"]) == self.fingerprint and self._same_kernels(contents["sample"])):
             raise ValueError(
@@ -91,32 +91,33 @@ class Checkpoint:
         """Compare kernels by value: computed again they may differ in the last bits."""
         return sample.shape == self.sample.shape and bool(np.allclose(sample, self.sample, 1e-6))
 
-    def _damaged(self, why: str) -> ValueError:
+    def damaged(self, why: str) -> ValueError:
+        """Return the error for contents that no fit writes."""
         return ValueError(f"checkpoint {str(self.path)!r} is damaged ({why}): delete it to start afresh")
 
     def _check_form(self, contents: Mapping[str, Any]) -> None:
         """Refuse what no fit writes, whatever the problem."""
         if contents["fingerprint"].dtype.kind != "U" or contents["fingerprint"].shape != ():
-            raise self._damaged("the fingerprint is no text")
+            raise self.damaged("the fingerprint is no text")
         for name in ("sample", "beta", "weights", "dual_beta", "trace", "seconds"):
             if contents[name].dtype != np.float64:
-                raise self._damaged(f"{name} holds {contents[name].dtype} instead of float64")
+                raise self.damaged(f"{name} holds {contents[name].dtype} instead of float64")
             if not np.all(np.isfinite(contents[name])):
-                raise self._damaged(f"{name} is not finite")
+                raise self.damaged(f"{name} is not finite")
 
     def _check_contents(self, contents: Mapping[str, Any]) -> None:
         """Refuse what a fit of this very problem does not write."""
         for name, shape in self._shapes.items():
             if contents[name].shape != shape:
-                raise self._damaged(f"{name} has the shape {contents[name].shape} instead of {shape}")
+                raise self.damaged(f"{name} has the shape {contents[name].shape} instead of {shape}")
         if contents["trace"].ndim != 2 or contents["trace"].shape[1] != len(TRACE_COLUMNS):
-            raise self._damaged(f"the trace has the shape {contents['trace'].shape}")
+            raise self.damaged(f"the trace has the shape {contents['trace'].shape}")
         if np.any(contents["weights"] < 0):
-            raise self._damaged("a kernel weight is negative")
+            raise self.damaged("a kernel weight is negative")
         if not np.any(contents["weights"] > 0):
-            raise self._damaged("all kernel weights are zero")
+            raise self.damaged("all kernel weights are zero")
         if contents["seconds"] < 0:
-            raise self._damaged("the time spent is negative")
+            raise self.damaged("the time spent is negative")
 
     # ---- writing --------------------------------------------------------------------------------------------
 

@@ -123,7 +123,7 @@ def _iterate(run: Run, callback: Callback | None, progress: Progress) -> str:
         except OutOfTime:
             run.take_start(iteration)
             return run.out_of_time
-        if not (np.isfinite(certificate.primal) and np.isfinite(certificate.dual)):
+        if not certificate.finite:
             return "non_finite"
         run.take(point, certificate, iteration)
         progress.show(run.best.row)

@@ -88,10 +88,17 @@ class Run:
     def _resume(self) -> float:
         """Go on from the checkpoint where there is one, and return the seconds that had been spent."""
         saved = self.checkpoint.load() if self.checkpoint is not None else None
-        if saved is None:
+        if saved is None or self.checkpoint is None:
             return 0.0
+        try:
+            with np.errstate(all="ignore"):
+                certificate = self.problem.certificate(saved.point)
+        except ArithmeticError as error:
+            raise self.checkpoint.damaged(f"its point cannot be evaluated: {error}") from error
+        if not certificate.finite:
+            raise self.checkpoint.damaged("the objective or the bound of its point is not finite")
         self.start = self.best.point = saved.point
-        self.best.certificate, self.best.trace = self.problem.certificate(saved.point), saved.trace
+        self.best.certificate, self.best.trace = certificate, saved.trace
         self._passes_before -= saved.trace[-1][2] if saved.trace else 0.0
         self.deadline.ends -= saved.seconds  # what went before the resumption counts
         return saved.seconds
@@ -141,7 +148,9 @@ class Run:
             problem = self.problem
             point = self.start or Point(np.zeros(problem.y.shape), problem.norm.start(problem.m))
             seconds, passes = self.seconds, self.passes
-            self.best.take(point, problem.certificate(point), iteration, seconds, passes)
+            certificate = problem.certificate(point)
+            if certificate.finite:
+                self.best.take(point, certificate, iteration, seconds, passes)
 
     def finish(self) -> None:
         """Let the solver improve the best point once more, in a little time of its own."""
