@@ -20,6 +20,7 @@ from ..cluster import in_memory
 from ._bind import Bound, bind
 from ._deviation import Spread
 from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of, refuse_too_many
+from ._fitting import conclude
 from ._nuisance import nuisance_kernels
 from ._parameters import keep_parameters
 from ._plan import Plan
@@ -315,7 +316,7 @@ class MKLRegressorCV(MKLRegressor):
         def shown(values: Array) -> Array:
             return values if several else values[..., 0]
 
-        choice = evidence.choice
+        choice, status = evidence.choice, evidence.status(plan.stop.tol)
         self.weights_ = evidence.weights if several else evidence.weights[0]
         self.dual_coef_, self.intercept_ = shown(evidence.beta), shown(evidence.intercept)
         self.C_, self.alpha_ = shown(evidence.C), shown(evidence.alpha)
@@ -328,9 +329,9 @@ class MKLRegressorCV(MKLRegressor):
             evidence.weights,
             choice.slope,
             evidence.gaps,
-            choice.status,
+            status,
         )
-        self.status_ = "stationary" if set(choice.status) <= {"stationary", "constant"} else "max_steps"
+        self.status_ = self._concluded(evidence, plan, status)
         self.solver_, self.n_iter_ = self.criterion, int(choice.factorisations[0])
         self.n_passes_ = bound.bank.passes
         self.support_ = support(self.dual_coef_)
@@ -342,6 +343,19 @@ class MKLRegressorCV(MKLRegressor):
         for stale in ("cv_results_", "norm_", "trace_", "certificates_"):
             self._keep_where_there(stale, None)
         self._keep_where_there("variance_components_", self._components(evidence))
+
+    def _concluded(self, evidence: Evidence, plan: Plan, status: NDArray[np.object_]) -> str:
+        """Return what may be said of all targets: that of the worst, of which a warning tells."""
+        order = ("constant", "stationary", "max_steps", "stopped", "max_seconds", "interrupted", "imprecise")
+        worst = max(status, key=order.index)
+        at = np.flatnonzero(status == worst)
+        label = "" if status.size == 1 else f"{at.size} of {status.size} targets: "
+        said = evidence.choice.status[at[0]]
+        return conclude(
+            "stationary" if said == "constant" else said,
+            float(np.max(evidence.gaps[at])), plan.stop.tol, label,
+            f"after {evidence.steps} steps of {self.criterion!r}", chosen=True,
+        )  # fmt: skip
 
     def _components(self, evidence: Evidence) -> pd.DataFrame | None:
         import pandas as pd
