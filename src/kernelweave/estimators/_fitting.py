@@ -29,7 +29,17 @@ if TYPE_CHECKING:
 #: relative error of a bank's products from which a certificate of exact kernels may say something else
 COARSE = 1e-5
 
-__all__ = ["Answer", "Fit", "conclude", "fit_tasks", "group_weights", "kernel_groups", "plain", "run", "trace_of"]
+__all__ = [
+    "Answer",
+    "Fit",
+    "conclude",
+    "fit_tasks",
+    "group_weights",
+    "kernel_groups",
+    "plain",
+    "run",
+    "trace_of",
+]
 
 #: group of the kernels whose weights are given, where the others have groups
 ALWAYS = "always counts"
@@ -217,13 +227,19 @@ def run(
     judge = problem.on(judge_bank)
     judged = final_certificate(judge, solution)
     for bank, tol in _closer_looks(problem.bank, judge_bank, stop.tol):
-        if not solution.converged or judged.certificate.relative_gap <= stop.tol or judged.unrounded <= stop.tol:
+        if (
+            not solution.converged
+            or judged.certificate.relative_gap <= stop.tol
+            or judged.unrounded <= stop.tol
+        ):
             break
         further = _go_on(problem.on(bank), solver, replace(stop, tol=tol), solution)
         if bank is not problem.bank and bank is not judge_bank:
             problem.bank.passes += bank.passes
         again = final_certificate(judge, further)
-        better, worse = (again, judged) if again.certificate.primal <= judged.certificate.primal else (judged, again)
+        better, worse = (
+            (again, judged) if again.certificate.primal <= judged.certificate.primal else (judged, again)
+        )
         # where the old point is the better one, the way there is told all the same
         solution = replace(further, point=better.point)
         judged = replace(better, certificate=better.certificate.with_dual_of(worse.certificate))
@@ -266,15 +282,19 @@ def conclude(
         Of the warning.
     """
     status = final_status(status, gap, tol, chosen)
-    if status in ("converged", "stationary", "max_steps"):
+    if status in ("converged", "stationary"):
         return status
     if status in ("imprecise", "stalled", "failed", "non_finite"):
         advice = "scale the features (StandardScaler), use normalize='trace' and float64, or choose a C nearer to 1"
+    elif status == "max_steps":
+        advice = "fewer kernels, or other criteria, are easier to choose by"
     else:
         advice = "raise max_iter or max_seconds to go on"
+    kept = "The best point was kept and its certificate is valid"
+    if chosen and gap <= tol:
+        kept = "The best weights found were kept, and the fit with them is solved to the tolerance"
     warnings.warn(
-        f"{label}{MESSAGES[status]}: stopped at a relative gap of {gap:.2g} (tol={tol:g}) {work}. The best point was "
-        f"kept and its certificate is valid; {advice}.",
+        f"{label}{MESSAGES[status]}: stopped at a relative gap of {gap:.2g} (tol={tol:g}) {work}. {kept}; {advice}.",
         KernelWeaveConvergenceWarning,
         stacklevel=stacklevel,
     )
