@@ -143,8 +143,8 @@ class Search:
         table = self.run()
         if not np.any(np.isfinite(table["score"])):
             raise ValueError(
-                f"all {len(table)} scores of held-out samples are undefined (not finite), so that nothing can be chosen "
-                "by them: take another scoring, or other folds"
+                f"all {len(table)} scores of held-out samples are undefined (not finite), and nothing can be chosen by "
+                "them: take another scoring, or other folds"
             )
         judged = self._judged(table)
         scores = judged.pivot_table(index="fold", columns=["choice", "C"], values="score")
@@ -297,8 +297,8 @@ def refuse_undefined_scores(
     samples = "one sample" if sizes[-1] == 1 else f"{sizes[0]} to {sizes[-1]} samples"
     why = "it is not a number there" if failed is None else f"{type(failed).__name__}: {failed}"
     raise ValueError(
-        f"{name} is undefined on every fold ({len(splits)} folds of {samples}; {why}): take folds of more samples, such "
-        "as cv=5"
+        f"{name} is undefined on every fold ({len(splits)} folds of {samples}; {why}): take folds of more samples, "
+        "such as cv=5"
         + ("" if instead is None else f", or a score that every sample has, such as scoring={instead!r}")
     ) from failed
 

@@ -173,8 +173,8 @@ def _best_of(column: NDArray[np.intp], value: Array, t: int, count: int) -> NDAr
 def finished(design: Design, Y: Stored, weights: Array, coef: Stored) -> Array:
     """Coefficients as exact as double precision has them; those that are not yet are computed again.
 
-    They are free of the intercept's direction, in which nothing else holds them: the model multiplies the rounding there
-    by the weights, which may be large, and by kernels that need not be centred.
+    They are free of the intercept's direction, in which nothing else holds them: the model multiplies the rounding
+    there by the weights, which may be large, and by kernels that need not be centred.
     """
     out = design.without_direction(coef)
     size = np.sqrt(np.sum(to_numpy(Y) ** 2, axis=0))
@@ -222,7 +222,8 @@ def starts(
     mixtures = [np.eye(m)[j] for j in np.flatnonzero(present)]
     if len(mixtures) != 1:
         mixtures.insert(0, present / max(int(np.count_nonzero(present)), 1))
-    values, levels = [], []
+    values: list[Array] = []
+    levels: list[NDArray[np.int64]] = []
     for weights in mixtures:
         if values and watch.ends():
             break

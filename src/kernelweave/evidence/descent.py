@@ -127,14 +127,14 @@ class Watch:
             self.reason = "interrupted" if interrupted() else "max_seconds"
         return self.reason is not None
 
-    def step(self, value: Array, weights: Array, left: int) -> None:
-        """Tell the callback of a step."""
+    def step(self, value: Array, active: NDArray[np.bool_], left: int) -> None:
+        """Tell the callback of a step; ``active`` are kernels with weight, ``(t, m)``."""
         self.iteration += 1
         if self.callback is None or self.reason is not None:
             return
-        active = int(np.max(np.count_nonzero(weights, axis=1), initial=0))
+        most = int(np.max(np.count_nonzero(active, axis=1), initial=0))
         row = {"iteration": self.iteration, "criterion": float(np.mean(value)), "targets": left}
-        if self.callback({**row, "active_kernels": active}):
+        if self.callback({**row, "active_kernels": most}):
             self.reason = "stopped"
 
 

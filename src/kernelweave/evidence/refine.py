@@ -67,7 +67,7 @@ def refine(
         kept = np.flatnonzero(good)
         d[open_[kept]] = trial[kept]
         look.put(open_[kept], new.some(kept))
-        watch.step(look.value, d, open_.size)
+        watch.step(look.value, d > 0, open_.size)
     slope, entering = _slope(d, look)
     return d, look, (slope <= STATIONARY / design.n) & ~np.any(entering, axis=1), inverses
 

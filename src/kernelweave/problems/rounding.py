@@ -77,7 +77,8 @@ def with_certain_bounds(problem: MKLProblem, point: Point, certificate: Certific
 
 def _primal_doubt(problem: MKLProblem, point: Point, certificate: Certificate, lengths: Array) -> float:
     loss, y, c = problem.loss, problem.y, problem.c
-    assert point.quad is not None and point.decision is not None
+    assert point.quad is not None
+    assert point.decision is not None
     blur = values_doubt(lengths, point.beta, point.weights)
     f = point.decision + certificate.intercept
     # the worst that may have happened: every value moved to where its loss rises
