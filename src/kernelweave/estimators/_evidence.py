@@ -11,19 +11,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from .._numerics.deadline import Deadline, time_limit, time_spent
 from ..banks import Bank
 from ..banks.memory import parse_bytes, refuse
 from ..exceptions import KernelWeaveWarning
-from ..problems import Certificate
+from ..problems import UNIT, Certificate, forms_doubt, values_doubt
+from ..solvers import final_status
 from ._plan import Plan
 from ._types import Array, Codes, Device
 
 if TYPE_CHECKING:  # the room is opened by those who choose by evidence: importing a classifier does not
-    from ..evidence import Choice, Components, Criterion
+    from ..evidence import Choice, Components, Criterion, Watch
 
 __all__ = ["EVIDENCE", "Evidence", "by_evidence", "criterion_of", "refuse_too_many"]
 
 EVIDENCE = ("reml", "loo", "folds")
+#: share of ``max_seconds`` that is kept for the ridge regressions with the chosen weights, and their certificate
+LAST = 0.1
 
 
 @dataclass(frozen=True)
@@ -38,13 +42,16 @@ class Evidence:
     intercept, C : arrays of shape (t,)
         With ``C = 1 / (2 alpha)``, alpha the ridge.
     primal, dual : arrays of shape (t,)
-        Bounds of every target's objective with these weights and this C.
+        Bounds of every target's objective with these weights and this C; what rounding may have added to the lower one
+        is taken off.
     noise : array of shape (t,)
         Estimated variance of the noise of a sample of weight one.
     choice : Choice
         Without its coefficients.
     components : Components, optional
         Of a target that stands alone, by REML.
+    steps : int
+        Of the weights, until all targets were finished or the choice was cut short.
     """
 
     weights: Array
@@ -56,6 +63,7 @@ class Evidence:
     noise: Array
     choice: Choice
     components: Components | None = None
+    steps: int = 0
 
     @property
     def alpha(self) -> Array:
@@ -69,7 +77,7 @@ class Evidence:
         return Certificate(
             float(self.primal.sum()),
             float(self.dual.sum()),
-            self.beta,
+            np.where(self.dual > 0, self.beta, 0.0),
             self.intercept,
             _rounding(self.primal),
         )
@@ -79,6 +87,11 @@ class Evidence:
         """Relative gap of every target's ridge regression."""
         size = np.maximum(np.maximum(np.abs(self.primal), np.abs(self.dual)), _rounding(self.primal))
         return np.asarray((self.primal - self.dual) / size)
+
+    def status(self, tol: float) -> NDArray[np.object_]:
+        """Return what may be said of every target: that of the choice only where the ridge regression is solved."""
+        pairs = zip(self.choice.status, self.gaps, strict=True)
+        return np.array([final_status(status, gap, tol, chosen=True) for status, gap in pairs], dtype=object)
 
 
 def _rounding(primal: Array) -> float:
@@ -125,7 +138,7 @@ def by_evidence(
     Targets that lack the same samples go together.  One target alone leaves the lattice that many share, and REML then
     has standard errors.
     """
-    from ..evidence import Choice
+    from ..evidence import Choice, Watch
 
     alone, table = Y.ndim == 1, Y.reshape(len(Y), -1)
     n, t = table.shape
@@ -137,7 +150,11 @@ def by_evidence(
     patterns, which = np.ones((1, n), dtype=bool), np.zeros(t, dtype=np.intp)
     if not np.all(np.isfinite(table)):
         patterns, which = np.unique(np.isfinite(table).T, axis=0, return_inverse=True)
-    with _progress(plan.verbose, t) as progress:
+    limit = plan.stop.max_seconds
+    seconds = None if limit is None else max((1.0 - LAST) * limit - time_spent(), 0.0)
+    with time_limit(seconds) as deadline, _progress(plan.verbose, t) as progress:
+        # the starts of one target alone are not so many targets
+        watch = Watch(plan.callback, None if alone else progress)
         for p, known in enumerate(patterns):
             at = np.flatnonzero(which.ravel() == p)
             used = known & (weight > 0)
@@ -146,8 +163,8 @@ def by_evidence(
             fit = _Fit(bank, plan, used, weight, criterion(used), device)
             # a view where nothing is missing: targets are many
             targets = table if len(patterns) == 1 else table[:, at]
-            components = fit.choose(targets, out, at, targets_in_batch, progress, alone)
-    return replace(out, components=components)
+            components = fit.choose(targets, out, at, targets_in_batch, watch, alone, deadline)
+    return replace(out, components=components, steps=watch.iteration)
 
 
 class _Fit:
@@ -179,16 +196,22 @@ class _Fit:
         out: Evidence,
         at: Codes,
         targets_in_batch: int | None,
-        progress: Callable[[int], object] | None,
+        watch: Watch,
         alone: bool,
+        deadline: Deadline,
     ) -> Components | None:
-        """Choose for the targets at some places, batch by batch, and write what was found; return the components."""
+        """Choose for the targets at some places, batch by batch, and write what was found; return the components.
+
+        From here on there is something to keep: Ctrl-C and the end of the time are looked for between two steps, and
+        targets that are left then get what the scan before any step gives.
+        """
         from ..evidence import batch_size, choose_weights, variance_components
 
         size = targets_in_batch or batch_size(self.placed)
+        deadline.has_point = deadline.outermost.winding_up = True
         for first in range(0, at.size, size):
             part = Y[self.rows, first : first + size]
-            choice = choose_weights(self.placed, part, self.criterion, None, progress, exact=alone)
+            choice = choose_weights(self.placed, part, self.criterion, exact=alone, watch=watch)
             self._keep(part, choice, out, at[first : first + size])
         if alone and self.criterion.name == "reml" and choice.status[0] != "constant":
             return variance_components(self.design, choice.weights[0], part[:, 0])
@@ -204,11 +227,20 @@ class _Fit:
         out.C[at] = 0.5 * total
         out.noise[at] = np.sum(design.targets(Y) * choice.coef, axis=0) / max(design.freedom, 1)
         beta = (design.root[:, None] * choice.coef) * total
+        # an intercept takes any constant: what is far from zero need not be carried through every sum
+        mean = weight @ Y / np.sum(weight) if self.intercept else np.zeros(at.size)
+        centred = Y - mean
         decision, intercept = _decision(self.stack, shares, beta), np.zeros(at.size)
         if self.intercept:
-            intercept = weight @ (Y - decision) / np.sum(weight)
-        out.beta[np.ix_(self.rows, at)], out.intercept[at] = beta, intercept
-        out.primal[at], out.dual[at] = _bounds(Y, beta, decision, intercept, 0.5 * total, weight)
+            intercept = weight @ (centred - decision) / np.sum(weight)
+        bounds = _Bounds.of(self.stack, shares, 0.5 * total, weight, centred, beta, decision, intercept)
+        # the function that is zero is always at hand: where it is better, no digit of the other is right
+        kept = bounds.primal <= bounds.at_zero
+        out.beta[np.ix_(self.rows, at)] = np.where(kept, beta, 0.0)
+        out.intercept[at] = np.where(kept, intercept, 0.0) + mean
+        out.primal[at] = np.where(kept, bounds.primal, bounds.at_zero)
+        # coefficients of zero prove that no objective is negative
+        out.dual[at] = np.where(kept, np.maximum(bounds.dual, 0.0), 0.0)
 
 
 def refuse_too_many(Y: Array, plan: Plan) -> None:
@@ -248,17 +280,41 @@ def _decision(stack: Array, shares: Array, beta: Array) -> Array:
     return out
 
 
-def _bounds(
-    Y: Array, beta: Array, decision: Array, intercept: Array, C: Array, weight: Array
-) -> tuple[Array, Array]:
-    """Primal and dual of every target's ridge regression; notation (3) with the weights given."""
-    half = 0.5 * np.sum(beta * decision, axis=0)
-    primal = half + C * (weight @ (Y - decision - intercept) ** 2)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        charge = np.sum(beta**2 / weight[:, None], axis=0) / (4.0 * C)
-    # without any weight the objective is C = 0 times the loss
-    dual = np.sum((Y - Y[0]) * beta, axis=0) + Y[0] * beta.sum(axis=0) - np.where(C > 0, charge, 0.0) - half
-    return np.asarray(primal), np.asarray(dual)
+@dataclass(frozen=True)
+class _Bounds:
+    """Primal and dual of every target's ridge regression, notation (3) with the weights given, and f = 0's objective.
+
+    What rounding may have done is added to the primal and taken off the dual.
+    """
+
+    primal: Array
+    dual: Array
+    at_zero: Array
+
+    @classmethod
+    def of(
+        cls,
+        stack: Array,
+        shares: Array,
+        C: Array,
+        weight: Array,
+        Y: Array,
+        beta: Array,
+        decision: Array,
+        intercept: Array,
+    ) -> _Bounds:
+        """Compute them; targets are centred where there is an intercept."""
+        lengths = np.sqrt(np.maximum(np.diagonal(stack, axis1=1, axis2=2), 0.0))
+        forms, values = forms_doubt(lengths, beta), values_doubt(lengths, beta, shares.T)
+        doubt = 0.5 * np.sum(shares.T * forms, axis=0)
+        half = 0.5 * np.maximum(np.sum(beta * decision, axis=0), 0.0)
+        missed = np.abs(Y - decision - intercept) + values
+        with np.errstate(divide="ignore", invalid="ignore"):
+            charge = np.where(C > 0, np.sum(beta**2 / weight[:, None], axis=0) / (4.0 * C), 0.0)
+        # without any weight the objective is C = 0 times the loss
+        gain = np.sum(Y * beta, axis=0) - charge
+        own = UNIT * (np.sum(np.abs(Y * beta), axis=0) + charge)
+        return cls(half + doubt + C * (weight @ missed**2), gain - half - doubt - own, C * (weight @ Y**2))
 
 
 def _warn_of_repeated_rows(stack: Array) -> None:

@@ -15,7 +15,7 @@ from ..banks import Bank, LazyBank
 from ..exceptions import KernelWeaveConvergenceWarning
 from ..losses import Loss
 from ..norms import Norm
-from ..problems import Certificate, MKLProblem, Point, without_crossed_bounds
+from ..problems import Certificate, MKLProblem, Point, with_certain_bounds, without_crossed_bounds
 from ..solvers import MESSAGES, TRACE_COLUMNS, Solution, Solver, Stop, final_status, solve, without_caches
 from ._bind import Bound
 from ._plan import Plan
@@ -31,7 +31,17 @@ COARSE = 1e-5
 #: why a fit ended that nothing is to be added to: the user or a limit said so
 ENDED = ("interrupted", "max_seconds", "max_iter", "stopped")
 
-__all__ = ["Answer", "Fit", "fit_tasks", "group_weights", "kernel_groups", "plain", "run", "trace_of"]
+__all__ = [
+    "Answer",
+    "Fit",
+    "conclude",
+    "fit_tasks",
+    "group_weights",
+    "kernel_groups",
+    "plain",
+    "run",
+    "trace_of",
+]
 
 #: group of the kernels whose weights are given, where the others have groups
 ALWAYS = "always counts"
@@ -217,25 +227,32 @@ def run(
         problem, solver, stop, start=start, callback=callback, verbose=verbose, checkpoint=checkpoint
     )
     judge = problem.on(judge_bank)
-    certificate, decision = final_certificate(judge, solution)
+    judged = final_certificate(judge, solution)
     for bank, tol in _closer_looks(solution, problem.bank, judge_bank, stop.tol):
-        if solution.status in ENDED or certificate.relative_gap <= stop.tol:
+        if (
+            solution.status in ENDED
+            or judged.certificate.relative_gap <= stop.tol
+            or judged.unrounded <= stop.tol
+        ):
             break
         further = _go_on(problem.on(bank), solver, replace(stop, tol=tol), solution)
         if bank is not problem.bank and bank is not judge_bank:
             problem.bank.passes += bank.passes
-        again, values = final_certificate(judge, further)
-        if again.primal <= certificate.primal:
-            solution, certificate, decision = further, again.with_dual_of(certificate), values
-        else:  # the old point is the better one, and the way there is told all the same
-            solution = replace(further, point=solution.point, certificate=solution.certificate)
-            certificate = certificate.with_dual_of(again)
-    certificate = without_crossed_bounds(judge, solution.point, certificate)
-    status = final_status(solution.status, certificate.relative_gap, stop.tol)
-    if status != "converged":
-        _warn(status, label, certificate, stop, solution, solver)
+        again = final_certificate(judge, further)
+        better, worse = (
+            (again, judged) if again.certificate.primal <= judged.certificate.primal else (judged, again)
+        )
+        # where the old point is the better one, the way there is told all the same
+        solution = replace(further, point=better.point)
+        judged = replace(better, certificate=better.certificate.with_dual_of(worse.certificate))
+    point, decision = judged.point, judged.decision
+    certificate = without_crossed_bounds(judge, point, judged.certificate)
+    status = conclude(
+        solution.status, certificate.relative_gap, stop.tol, label,
+        f"after {solution.n_iter} iterations of {solver.registered_as!r}",
+    )  # fmt: skip
     return Fit(
-        solution.point.beta, solution.point.weights, certificate, solution, status, problem.loss, problem.norm,
+        point.beta, point.weights, certificate, replace(solution, point=point), status, problem.loss, problem.norm,
         solver.registered_as, decision,
     )  # fmt: skip
 
@@ -256,20 +273,40 @@ def _closer_looks(
     return [(stored, 0.3 * tol), (computed, 0.3 * tol), (exact, 0.03 * tol)]
 
 
-def _warn(
-    status: str, label: str, certificate: Certificate, stop: Stop, solution: Solution, solver: Solver
-) -> None:
+def conclude(
+    status: str, gap: float, tol: float, label: str, work: str, chosen: bool = False, stacklevel: int = 5
+) -> str:
+    """Return what may be said of a fit that stopped for a reason, and warn unless it is solved to the tolerance.
+
+    Parameters
+    ----------
+    status, gap, tol, chosen :
+        As for ``final_status``.
+    label : str
+        Which of several problems it is, to begin the warning with.
+    work : str
+        What was done, as part of a sentence.
+    stacklevel : int
+        Of the warning.
+    """
+    status = final_status(status, gap, tol, chosen)
+    if status in ("converged", "stationary"):
+        return status
     if status in ("imprecise", "stalled", "failed", "non_finite"):
         advice = "scale the features (StandardScaler), use normalize='trace' and float64, or choose a C nearer to 1"
+    elif status == "max_steps":
+        advice = "fewer kernels, or other criteria, are easier to choose by"
     else:
         advice = "raise max_iter or max_seconds to go on"
+    kept = "The best point was kept and its certificate is valid"
+    if chosen and gap <= tol:
+        kept = "The best weights found were kept, and the fit with them is solved to the tolerance"
     warnings.warn(
-        f"{label}{MESSAGES[status]}: stopped at a relative gap of {certificate.relative_gap:.2g} (tol={stop.tol:g}) "
-        f"after {solution.n_iter} iterations of {solver.registered_as!r}. The best point was kept and its certificate "
-        f"is valid; {advice}.",
+        f"{label}{MESSAGES[status]}: stopped at a relative gap of {gap:.2g} (tol={tol:g}) {work}. {kept}; {advice}.",
         KernelWeaveConvergenceWarning,
-        stacklevel=5,
+        stacklevel=stacklevel,
     )
+    return status
 
 
 def _go_on(problem: MKLProblem, solver: Solver, stop: Stop, so_far: Solution) -> Solution:
@@ -291,14 +328,36 @@ def _go_on(problem: MKLProblem, solver: Solver, stop: Stop, so_far: Solution) ->
     )  # fmt: skip
 
 
-def final_certificate(problem: MKLProblem, solution: Solution) -> tuple[Certificate, Array]:
-    """Recompute both bounds without anything the solver carried along; return them and the decisions they are of."""
+@dataclass(frozen=True)
+class Judged:
+    """A point that predicts, its certificate and decision values, and its relative gap had nothing been rounded."""
+
+    point: Point
+    certificate: Certificate
+    decision: Array
+    unrounded: float
+
+
+def final_certificate(problem: MKLProblem, solution: Solution) -> Judged:
+    """Recompute both bounds without anything the solver carried along, and take off what rounding may have added.
+
+    The point is the solver's, or the function that is zero where the kernels say that it is better.
+    """
     point = without_caches(solution.point)
     quad, decision = problem.bank.judged(point.weights, point.beta)
-    judged = problem.certificate(replace(point, quad=quad, decision=decision))
+    known = replace(point, quad=quad, decision=decision)
+    judged = problem.certificate(known)
+    certain = with_certain_bounds(problem, known, judged)
     beta = solution.certificate.dual_point
     # of the same coefficients the solver's figure differs by rounding alone
     if solution.certificate.dual > judged.dual and not np.array_equal(beta, judged.dual_point):
-        other = replace(judged, dual=problem.dual(beta), dual_point=beta)
+        forms = problem.bank.quad(beta)
+        other = replace(judged, dual=problem.dual(beta, forms), dual_point=beta)
         judged = judged.with_dual_of(other)
-    return judged, decision
+        known = replace(known, dual_beta=beta, dual_quad=forms)
+        certain = certain.with_dual_of(with_certain_bounds(problem, known, replace(other, cuts=None)))
+    zero, nothing = problem.at_zero
+    if not certain.primal <= nothing.primal:
+        point, decision = without_caches(zero), np.zeros_like(decision)
+        judged, certain = nothing.with_dual_of(judged), nothing.with_dual_of(certain)
+    return Judged(point, certain, decision, judged.relative_gap)

@@ -6,7 +6,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from ..problems import Certificate, MKLProblem, Point
+from ..problems import Certificate, MKLProblem, Point, with_certain_bounds
 from ._tasks import Task
 from ._types import Array
 
@@ -39,7 +39,7 @@ class Rotated:
             turned_dual,
             _quad(problem, problem.repair(turned_dual)),
         )
-        return turned, problem.certificate(point)
+        return turned, with_certain_bounds(problem, point, problem.certificate(point))
 
 
 def _quad(problem: MKLProblem, beta: Array) -> Array:

@@ -28,7 +28,15 @@ if TYPE_CHECKING:
     import pandas as pd
     from tqdm import tqdm
 
-__all__ = ["SEARCH", "Chosen", "Search", "default_place", "norm_plans", "refuse_centred_cosine"]
+__all__ = [
+    "SEARCH",
+    "Chosen",
+    "Search",
+    "default_place",
+    "norm_plans",
+    "refuse_centred_cosine",
+    "refuse_undefined_scores",
+]
 
 #: share of ``max_seconds`` for the search; the rest is for the fit with what was chosen
 SEARCH = 0.75
@@ -134,6 +142,11 @@ class Search:
         only for a norm that is ahead of it by more than a standard error of the difference over the folds.
         """
         table = self.run()
+        if not np.any(np.isfinite(table["score"])):
+            raise ValueError(
+                f"all {len(table)} scores of held-out samples are undefined (not finite), and nothing can be chosen by "
+                "them: take another scoring, or other folds"
+            )
         judged = self._judged(table)
         scores = judged.pivot_table(index="fold", columns=["choice", "C"], values="score")
         means = scores.mean()
@@ -248,6 +261,47 @@ def norm_plans(plan: Plan, norms: Sequence[NormLike] | None, training: Training)
     if not made:
         raise ValueError("norms is empty: give at least one norm, or None for `norm` alone")
     return [plan.with_norm(norm_of_kernels(norm, training)) for norm in made]
+
+
+def refuse_undefined_scores(
+    score: Callable[[Array, Codes], float],
+    tasks: Sequence[Task],
+    splits: Sequence[tuple[Codes, Codes]],
+    name: str,
+    instead: str | None = None,
+) -> None:
+    """Raise where no fold has a score, before anything is fitted.
+
+    Parameters
+    ----------
+    score : callable
+        As that of ``Search``.  It is tried with the targets of other samples in the place of predictions.
+    tasks, splits :
+        As those of ``Search``.
+    name : str
+        Of the score.
+    instead : str, optional
+        A ``scoring`` that single samples have, where there is a choice.
+    """
+    columns = [np.roll(task.y, 1, axis=0) for task in tasks]
+    values = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
+    failed: Exception | None = None
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of undefined scores, which are told in a sentence
+        for _, test in splits:
+            try:
+                if np.isfinite(score(values[test], test)):
+                    return
+            except Exception as error:  # whatever a scorer of the user's may raise
+                failed = error
+    sizes = np.unique([test.size for _, test in splits])
+    samples = "one sample" if sizes[-1] == 1 else f"{sizes[0]} to {sizes[-1]} samples"
+    why = "it is not a number there" if failed is None else f"{type(failed).__name__}: {failed}"
+    raise ValueError(
+        f"{name} is undefined on every fold ({len(splits)} folds of {samples}; {why}): take folds of more samples, "
+        "such as cv=5"
+        + ("" if instead is None else f", or a score that every sample has, such as scoring={instead!r}")
+    ) from failed
 
 
 def refuse_centred_cosine(plan: Plan, name: str) -> None:

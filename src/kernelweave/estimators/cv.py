@@ -16,7 +16,15 @@ from .._estimating import TimeShares, constant_prediction, end_of_grid, one_fit,
 from ..norms import make_norm
 from ._bind import bind
 from ._parameters import keep_parameters
-from ._search import SEARCH, Chosen, Search, default_place, norm_plans, refuse_centred_cosine
+from ._search import (
+    SEARCH,
+    Chosen,
+    Search,
+    default_place,
+    norm_plans,
+    refuse_centred_cosine,
+    refuse_undefined_scores,
+)
 from ._types import (
     Array,
     Bytes,
@@ -144,13 +152,19 @@ class MKLClassifierCV(MKLClassifier):
         refuse_centred_cosine(plan, "MKLClassifier")
         plans = norm_plans(plan, self.norms, labelled.training)
         splits = self._splits(labelled, groups)
+
+        def score(values: Array, held_out: Codes) -> float:
+            return self._score_of(values, labelled.codes[held_out])
+
+        if self.scoring is not None:  # every sample has its share of the accuracy
+            refuse_undefined_scores(score, tasks, splits, f"scoring={self.scoring!r}", "accuracy")
         search = Search(
             bind(labelled.training, plan.bank),
             tasks,
             plans,
             Cs,
             splits,
-            lambda values, held_out: self._score_of(values, labelled.codes[held_out]),
+            score,
             TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH),
             default_place(self.norm, plans),
         )

@@ -20,11 +20,21 @@ from ..cluster import in_memory
 from ._bind import Bound, bind
 from ._deviation import Spread
 from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of, refuse_too_many
+from ._fitting import conclude
+from ._inputs import Training
 from ._nuisance import nuisance_kernels
 from ._parameters import keep_parameters
 from ._plan import Plan
-from ._search import SEARCH, Search, default_place, norm_plans, refuse_centred_cosine
+from ._search import (
+    SEARCH,
+    Search,
+    default_place,
+    norm_plans,
+    refuse_centred_cosine,
+    refuse_undefined_scores,
+)
 from ._structure import plan_for_kernels, refuse_fixed_parts
+from ._tasks import Task
 from ._types import (
     Array,
     Bytes,
@@ -202,7 +212,7 @@ class MKLRegressorCV(MKLRegressor):
             return list(check_cv(self.cv, np.zeros(len(Y))).split(np.zeros((len(Y), 1)), None, groups))
 
         if self.criterion == "convex":
-            self._fit_convex(bind(training, plan.bank), plan, Y, weight, splits())
+            self._fit_convex(training, plan, Y, weight, splits())
             return self
         refuse_fixed_parts(plan.norm, len(training.names), f"criterion={self.criterion!r}")
         refuse_too_many(Y, plan)
@@ -257,24 +267,31 @@ class MKLRegressorCV(MKLRegressor):
     # ---- certified fits, C and norm by cross-validation --------------------------------------------------------
 
     def _fit_convex(
-        self, bound: Bound, plan: Plan, Y: Array, weight: Array, splits: list[tuple[Codes, Codes]]
+        self, training: Training, plan: Plan, Y: Array, weight: Array, splits: list[tuple[Codes, Codes]]
     ) -> None:
         import pandas as pd
 
-        Cs, plans = checked_Cs(self.Cs), norm_plans(plan, self.norms, bound.training)
+        Cs, plans = checked_Cs(self.Cs), norm_plans(plan, self.norms, training)
         tasks = self._tasks(Y, weight, plan)
         stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
-        chosen = []
-        for task in tasks:
+
+        def score_of(task: Task) -> Callable[[Array, Codes], float]:
             known = task.weight > 0
 
-            def score(
-                values: Array, held_out: Codes, y: Array = task.y, known: NDArray[np.bool_] = known
-            ) -> float:
-                there = known[held_out]
-                return self._score_of(values[there], y[held_out][there])
+            def score(values: Array, held_out: Codes) -> float:
+                there = held_out[known[held_out]]
+                return self._score_of(values[known[held_out]], task.y[there])
 
-            search = Search(bound, [task], plans, Cs, splits, score, stops, default_place(self.norm, plans))
+            return score
+
+        name = "R2 (the default scoring)" if self.scoring is None else f"scoring={self.scoring!r}"
+        for task in tasks:
+            refuse_undefined_scores(score_of(task), [task], splits, name, "neg_mean_squared_error")
+        bound, chosen = bind(training, plan.bank), []
+        for task in tasks:
+            search = Search(
+                bound, [task], plans, Cs, splits, score_of(task), stops, default_place(self.norm, plans)
+            )
             chosen.append(search.choose())
         several = len(tasks) > 1
         tables = [
@@ -300,6 +317,8 @@ class MKLRegressorCV(MKLRegressor):
         )
 
     def _score_of(self, values: Array, y: Array) -> float:
+        if len(y) == 0:  # no sample of the fold has weight and a target
+            return float("nan")
         if self.scoring is None:
             return float(r2_score(y, values))
         known = _KnownPredictions(values)
@@ -315,7 +334,7 @@ class MKLRegressorCV(MKLRegressor):
         def shown(values: Array) -> Array:
             return values if several else values[..., 0]
 
-        choice = evidence.choice
+        choice, status = evidence.choice, evidence.status(plan.stop.tol)
         self.weights_ = evidence.weights if several else evidence.weights[0]
         self.dual_coef_, self.intercept_ = shown(evidence.beta), shown(evidence.intercept)
         self.C_, self.alpha_ = shown(evidence.C), shown(evidence.alpha)
@@ -328,9 +347,9 @@ class MKLRegressorCV(MKLRegressor):
             evidence.weights,
             choice.slope,
             evidence.gaps,
-            choice.status,
+            status,
         )
-        self.status_ = "stationary" if set(choice.status) <= {"stationary", "constant"} else "max_steps"
+        self.status_ = self._concluded(evidence, plan, status)
         self.solver_, self.n_iter_ = self.criterion, int(choice.factorisations[0])
         self.n_passes_ = bound.bank.passes
         self.support_ = support(self.dual_coef_)
@@ -342,6 +361,19 @@ class MKLRegressorCV(MKLRegressor):
         for stale in ("cv_results_", "norm_", "trace_", "certificates_"):
             self._keep_where_there(stale, None)
         self._keep_where_there("variance_components_", self._components(evidence))
+
+    def _concluded(self, evidence: Evidence, plan: Plan, status: NDArray[np.object_]) -> str:
+        """Return what may be said of all targets: that of the worst, of which a warning tells."""
+        order = ("constant", "stationary", "max_steps", "stopped", "max_seconds", "interrupted", "imprecise")
+        worst = max(status, key=order.index)
+        at = np.flatnonzero(status == worst)
+        label = "" if status.size == 1 else f"{at.size} of {status.size} targets: "
+        said = evidence.choice.status[at[0]]
+        return conclude(
+            "stationary" if said == "constant" else said,
+            float(np.max(evidence.gaps[at])), plan.stop.tol, label,
+            f"after {evidence.steps} steps of {self.criterion!r}", chosen=True,
+        )  # fmt: skip
 
     def _components(self, evidence: Evidence) -> pd.DataFrame | None:
         import pandas as pd

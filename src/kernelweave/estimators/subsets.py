@@ -20,6 +20,7 @@ from ._bind import Bound, bind, completed, fold_bank
 from ._fitting import fit_tasks
 from ._inputs import Training
 from ._plan import Plan
+from ._search import refuse_undefined_scores
 from ._structure import norm_of_kernels
 from ._tasks import Task
 from ._types import Array, Codes, Column, Samples
@@ -74,6 +75,10 @@ class SubsetFits:
     @one_call
     def scores(self, subsets: Sequence[Index], splits: Sequence[tuple[Codes, Codes]]) -> tuple[Array, Array]:
         """Accuracy (R2 of a regression) and seconds of every subset on every fold, ``(subsets, folds)``."""
+        if not is_classifier(self.estimator):
+            refuse_undefined_scores(
+                lambda values, test: self._score(values, self.y[test]), self.tasks, splits, "R2"
+            )
         scores, seconds = np.zeros((len(subsets), len(splits))), np.zeros((len(subsets), len(splits)))
         for fold, (train, test) in enumerate(splits):
             for place, (values, spent) in enumerate(self._on_fold(subsets, train)):

@@ -3,6 +3,7 @@
 from .choice import Choice, batch_size, choose_weights
 from .components import Components, variance_components
 from .criteria import Criterion, Folds, LeaveOneOut, Look, Reml, log_likelihood
+from .descent import Watch
 from .design import Design
 from .points import Points
 
@@ -16,6 +17,7 @@ __all__ = [
     "Look",
     "Points",
     "Reml",
+    "Watch",
     "batch_size",
     "choose_weights",
     "log_likelihood",

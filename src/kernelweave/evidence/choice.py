@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .._numerics.namespace import to_numpy
 from .criteria import Criterion
-from .descent import Lattice, descend
+from .descent import Lattice, Watch, descend
 from .design import Array, Design, Stored
 from .points import Points
 from .refine import refine
@@ -24,8 +24,11 @@ FACTORS = np.concatenate([[0.0], np.exp(np.arange(-4.0, 7.0))])
 BATCH, BATCH_ON_DEVICE = 2**28, 2**32
 #: targets that vary less than this, relative to their size, are constant
 CONSTANT = 1e-12
-#: residual of a target's linear system, relative to the target, that needs no more work
-EXACT = 1e-10
+#: residual of a target's linear system, relative to the target, that needs no more work, and rounds of refinement
+EXACT, ROUNDS = 1e-10, 4
+#: starts of a target that leaves the lattice, how many of the points they lead to are followed to the end, and the
+#: multiply-adds of an inverse that all of them together may take
+STARTS, FOLLOWED, CHEAP = 8, 3, 1e9
 
 
 @dataclass
@@ -46,7 +49,8 @@ class Choice:
     slope : array of shape (t,)
         Largest derivative of the criterion's logarithm in the logarithm of a weight.
     status : array of shape (t,)
-        ``"stationary"``, ``"max_steps"`` or ``"constant"``.
+        ``"stationary"``, ``"max_steps"`` or ``"constant"``; ``"max_seconds"``, ``"interrupted"`` or ``"stopped"`` where
+        the choice was cut short before.
     factorisations : array of shape (1,)
         How many mixtures were inverted.
     """
@@ -93,6 +97,7 @@ def choose_weights(
     targets_in_batch: int | None = None,
     progress: Callable[[int], object] | None = None,
     exact: bool = False,
+    watch: Watch | None = None,
 ) -> Choice:
     """Choose weights for the targets ``(n, t)``, each by itself.
 
@@ -109,80 +114,127 @@ def choose_weights(
         Called with numbers of targets that were finished.
     exact : bool, default=False
         Whether targets leave the lattice in the end, for where the criterion is flat: some inverses for each of them.
+        Where inverses are cheap they begin at several points, and kernels enter wherever the criterion falls.
+    watch : Watch, optional
+        Says when to end, in place of ``progress``; targets that it leaves no time for stay where the scan has led them.
     """
     t = Y.shape[1]
     size = batch_size(design) if targets_in_batch is None else targets_in_batch
-    out = Choice.empty(design.m, design.n, t)
+    out, watch = Choice.empty(design.m, design.n, t), watch or Watch(progress=progress)
     for first in range(0, t, size):
         batch = slice(first, min(first + size, t))
-        _choose_batch(design, Y[:, batch], criterion, out.batch(batch), progress, exact)
+        _choose_batch(design, Y[:, batch], criterion, out.batch(batch), watch, exact)
     return out
 
 
 def _choose_batch(
-    design: Design,
-    Y: Array,
-    criterion: Criterion,
-    out: Choice,
-    progress: Callable[[int], object] | None,
-    exact: bool,
+    design: Design, Y: Array, criterion: Criterion, out: Choice, watch: Watch, exact: bool
 ) -> None:
     """Choose for some targets, and write it where it belongs."""
     centred = design.targets(Y)
     total = np.sum(centred**2, axis=0)
     varies = total > (CONSTANT * design.root @ np.abs(Y)) ** 2
-    out.status[:] = np.where(varies, "max_steps", "constant")
+    out.status[:] = "constant"
     out.coef[:, ~varies] = centred[:, ~varies]
     at = np.flatnonzero(varies)
-    tell = progress or (lambda count: None)
-    tell(Y.shape[1] - at.size)
+    watch.finished(Y.shape[1] - at.size)
     if at.size == 0:
         return
     # of one scale, so that sums of squares neither overflow nor vanish
     sizes = np.sqrt(total[at] / design.freedom)
     targets = design.store(np.ascontiguousarray(centred[:, at] / sizes))
-    state = descend(design, criterion, targets, starts(design, criterion, targets), tell)
-    weights, look = state.weights, state.look
-    if exact:
-        weights, look, more = refine(design, criterion, targets, weights)
-        out.factorisations[0] += more
+    count = int(np.clip(CHEAP / design.n**3, 1, STARTS)) if exact else 1
+    levels, column = starts(design, criterion, targets, count, watch)
+    state = descend(design, criterion, targets[:, column], levels, watch)
+    out.factorisations[0] += state.factorisations
+    best = _best_of(column, state.look.value, at.size, 1)
+    weights, look, stationary = state.weights[best], state.look.some(best), state.stationary[best]
+    if exact and not watch.ends():
+        followed = _best_of(column, state.look.value, at.size, FOLLOWED)
+        moved = refine(design, criterion, targets[:, column[followed]], state.weights[followed], watch)
+        best = _best_of(column[followed], moved[1].value, at.size, 1)
+        weights, look, stationary = moved[0][best], moved[1].some(best), moved[2][best]
+        out.factorisations[0] += moved[3]
     out.weights[at], out.coef[:, at] = weights, finished(design, targets, weights, look.coef) * sizes
     out.value[at] = look.value * sizes**2
     out.score[at] = 1.0 - look.missed / design.freedom
     out.slope[at] = np.max(np.abs(weights * look.gradient), axis=1)
-    out.status[at[state.stationary]] = "stationary"
-    out.factorisations[0] += state.factorisations
+    out.status[at] = np.where(stationary, "stationary", watch.reason or "max_steps")
+
+
+def _best_of(column: NDArray[np.intp], value: Array, t: int, count: int) -> NDArray[np.intp]:
+    """Places of the ``count`` smallest values of every one of t targets, target by target."""
+    if column.size == t:
+        return np.arange(t)
+    places = [np.flatnonzero(column == k) for k in range(t)]
+    return np.concatenate([some[np.argsort(value[some], kind="stable")[:count]] for some in places])
 
 
 def finished(design: Design, Y: Stored, weights: Array, coef: Stored) -> Array:
-    """Coefficients as exact as double precision has them; those that are not yet are computed again."""
-    left = to_numpy(design.residual(Y, coef, weights, design.times(coef)))
+    """Coefficients as exact as double precision has them; those that are not yet are computed again.
+
+    They are free of the intercept's direction, in which nothing else holds them: the model multiplies the rounding
+    there by the weights, which may be large, and by kernels that need not be centred.
+    """
+    out = design.without_direction(coef)
     size = np.sqrt(np.sum(to_numpy(Y) ** 2, axis=0))
-    coarse = np.flatnonzero(np.sqrt(np.sum(left**2, axis=0)) > EXACT * size)
+
+    def left_over(A: Stored, at: NDArray[np.intp] | slice) -> tuple[Stored, Array]:
+        left = design.residual(Y[:, at], A, weights[at], design.times(A))
+        return left, np.sqrt(np.sum(to_numpy(left) ** 2, axis=0)) / size[at]
+
+    coarse = np.flatnonzero(left_over(out, slice(None))[1] > EXACT)
     distinct, which = np.unique(weights[coarse], axis=0, return_inverse=True)
-    out = to_numpy(coef)
     for p, d in enumerate(distinct):
         at = coarse[which.ravel() == p]
         point = Points(design, d[None], np.array([at.size]))
-        a, products = point.solve(Y[:, at])
-        left = design.residual(Y[:, at], a, weights[at], products)
-        out[:, at] = to_numpy(a + point.apply(left[None])[0])
+        a = design.without_direction(point.solve(Y[:, at])[0])
+        left, error = left_over(a, at)
+        for _ in range(ROUNDS):
+            trial = design.without_direction(a + point.apply(left[None])[0])
+            left, after = left_over(trial, at)
+            better = after < error
+            if not np.any(better):
+                break
+            a, error = _where(better, trial, a), np.minimum(after, error)
+        out[:, at] = a
+    return np.asarray(to_numpy(out))
+
+
+def _where(chosen: NDArray[np.bool_], A: Stored, B: Stored) -> Stored:
+    """Columns of A where they are chosen, of B elsewhere."""
+    out = B + 0.0
+    places = np.flatnonzero(chosen)
+    out[:, places] = A[:, places]
     return out
 
 
-def starts(design: Design, criterion: Criterion, Y: Stored) -> NDArray[np.int64]:
-    """Levels to begin with: the best multiple of equal weights or of a single kernel, or nothing at all."""
+def starts(
+    design: Design, criterion: Criterion, Y: Stored, count: int, watch: Watch
+) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
+    """Levels to begin with, and the target that each belongs to.
+
+    Every target has the ``count`` best of these: the best multiple of equal weights, that of every single kernel, or
+    nothing at all.
+    """
     t, m, lattice = Y.shape[1], design.m, Lattice.of(design.m)
     present = design.scale > 0
-    best, levels = np.full(t, np.inf), np.full((t, m), Lattice.OFF, dtype=np.int64)
     mixtures = [np.eye(m)[j] for j in np.flatnonzero(present)]
     if len(mixtures) != 1:
         mixtures.insert(0, present / max(int(np.count_nonzero(present)), 1))
+    values: list[Array] = []
+    levels: list[NDArray[np.int64]] = []
     for weights in mixtures:
-        values = criterion.scan(Spectrum(design, weights, Y), FACTORS)
-        which = np.argmin(values, axis=0)
-        value = values[which, np.arange(t)]
-        better = value < best
-        best[better] = value[better]
-        levels[better] = lattice.levels(np.multiply.outer(FACTORS[which[better]], weights))
-    return levels
+        if values and watch.ends():
+            break
+        scanned = criterion.scan(Spectrum(design, weights, Y), FACTORS)
+        which = np.argmin(np.where(np.isfinite(scanned), scanned, np.inf), axis=0)
+        values.append(scanned[which, np.arange(t)])
+        levels.append(lattice.levels(np.multiply.outer(FACTORS[which], weights)))
+    order = np.argsort(np.array(values), axis=0, kind="stable")[:count]
+    chosen = np.array(levels)[order, np.arange(t)].reshape(-1, m)
+    column = np.tile(np.arange(t), len(order))
+    if count > 1:
+        places = np.unique(np.column_stack([column, chosen]), axis=0, return_index=True)[1]
+        chosen, column = chosen[places], column[places]
+    return chosen, column

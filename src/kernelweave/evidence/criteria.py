@@ -177,18 +177,16 @@ class Folds(Criterion):
     def look(self, points: Points, Y: Stored) -> Look:
         design = points.design
         out = Look.empty(design, Y.shape[1])
-        along = design.store(np.multiply.outer(design.direction, design.direction))
         folds = self._places(Y)
         for p in range(len(points.counts)):
-            at, V = points.members(p), points.matrix(p)
-            M = V - along
-            a = V @ Y[:, at]
+            at, M = points.members(p), points.matrix(p)
+            a = M @ Y[:, at]
             errors, slopes = [], []
             for fold in folds:
                 block = M[fold][:, fold]
                 e = _solved(block, a[fold])
                 without = a - M[:, fold] @ e  # the coefficients of a fit without the fold
-                turned = V[fold] @ design.times(without)
+                turned = M[fold] @ design.times(without)
                 slope = _solved(block, turned.swapaxes(0, 1).reshape(len(fold), -1))
                 errors.append(e)
                 slopes.append(-slope.reshape(len(fold), design.m, -1).swapaxes(0, 1))

@@ -9,12 +9,12 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from .._numerics.deadline import out_of_time
+from .._numerics.deadline import OutOfTime, check_time, interrupted, out_of_time
 from .criteria import Criterion, Look
 from .design import Array, Design, Stored
 from .points import Points
 
-__all__ = ["Lattice", "State", "damped_step", "descend", "look_at"]
+__all__ = ["Lattice", "State", "Watch", "damped_step", "descend", "look_at"]
 
 #: steps at most, and the largest change of a logarithm in one
 MOST_STEPS, LONGEST = 6, 2.5
@@ -95,8 +95,56 @@ class State:
         return self.lattice.weights(self.levels)
 
 
-def look_at(design: Design, criterion: Criterion, Y: Stored, weights: Array) -> tuple[Look, int]:
-    """Judge every target at its own weights ``(t, m)``; targets at the same point share one inverse."""
+@dataclass
+class Watch:
+    """Say between two steps whether to go on.
+
+    Attributes
+    ----------
+    callback : callable, optional
+        Called after every step with a dictionary: ``iteration``, ``criterion`` (mean over the targets at hand),
+        ``targets`` (how many of them are not finished) and ``active_kernels`` (most that one has).  A true answer ends
+        the choice.
+    progress : callable, optional
+        Called with numbers of targets that were finished.
+    reason : str, optional
+        Why the choice was cut short: ``"stopped"``, ``"interrupted"`` or ``"max_seconds"``; None while it was not.
+    """
+
+    callback: Callable[[dict[str, float]], object] | None = None
+    progress: Callable[[int], object] | None = None
+    reason: str | None = None
+    iteration: int = 0
+
+    def finished(self, count: int) -> None:
+        """Pass on how many more targets are finished."""
+        if self.progress is not None:
+            self.progress(count)
+
+    def ends(self) -> bool:
+        """Return whether there is no time left, or the end was asked for."""
+        if self.reason is None and out_of_time():
+            self.reason = "interrupted" if interrupted() else "max_seconds"
+        return self.reason is not None
+
+    def step(self, value: Array, active: NDArray[np.bool_], left: int) -> None:
+        """Tell the callback of a step; ``active`` are kernels with weight, ``(t, m)``."""
+        self.iteration += 1
+        if self.callback is None or self.reason is not None:
+            return
+        most = int(np.max(np.count_nonzero(active, axis=1), initial=0))
+        row = {"iteration": self.iteration, "criterion": float(np.mean(value)), "targets": left}
+        if self.callback({**row, "active_kernels": most}):
+            self.reason = "stopped"
+
+
+def look_at(
+    design: Design, criterion: Criterion, Y: Stored, weights: Array, leave: bool = False
+) -> tuple[Look, int]:
+    """Judge every target at its own weights ``(t, m)``; targets at the same point share one inverse.
+
+    ``leave``: raise ``OutOfTime`` where the time is over before all of them are judged.
+    """
     distinct, which, counts = np.unique(weights, axis=0, return_inverse=True, return_counts=True)
     which = which.ravel()
     single = np.zeros(len(distinct), dtype=bool)
@@ -110,6 +158,8 @@ def look_at(design: Design, criterion: Criterion, Y: Stored, weights: Array) -> 
     ends = np.concatenate([[0], np.cumsum(counts[points])])
     out = Look.empty(design, Y.shape[1])
     for first, last in _chunks(single[points], design.chunk):
+        if leave:
+            check_time()
         at, some = order[ends[first] : ends[last]], points[first:last]
         judged = Points(design, distinct[some], counts[some], bool(single[some[0]]))
         out.put(at, criterion.look(judged, Y[:, at]))
@@ -125,13 +175,10 @@ def _chunks(single: NDArray[np.bool_], size: int) -> Iterator[tuple[int, int]]:
 
 
 def descend(
-    design: Design,
-    criterion: Criterion,
-    Y: Stored,
-    levels: NDArray[np.int64],
-    progress: Callable[[int], object],
+    design: Design, criterion: Criterion, Y: Stored, levels: NDArray[np.int64], watch: Watch | None = None
 ) -> State:
-    """Improve the weights of every target from where they are; ``progress`` is told how many are done."""
+    """Improve the weights of every target from where they are, until ``watch`` ends it."""
+    watch = watch or Watch()
     lattice = Lattice.of(design.m)
     look, factorisations = look_at(design, criterion, Y, lattice.weights(levels))
     t, by_chance = Y.shape[1], chance(design.m) / design.n
@@ -139,16 +186,20 @@ def descend(
     damping, may_enter = np.full(t, DAMPING), np.ones((t, design.m), dtype=bool)
     for _ in range(MOST_STEPS):
         open_ = np.flatnonzero(~state.stationary)
-        if open_.size == 0 or out_of_time():
+        if open_.size == 0 or watch.ends():
             break
         trial, entering, promised = _proposed(state, open_, damping[open_], may_enter[open_], by_chance)
         moved = np.any(trial != state.levels[open_], axis=1) & (promised > WORTH / design.n)
         state.stationary[open_[~moved]] = True
-        progress(int(np.count_nonzero(~moved)))
+        watch.finished(int(np.count_nonzero(~moved)))
         trial, entering, open_ = trial[moved], entering[moved], open_[moved]
         if open_.size == 0:
             break
-        new, count = look_at(design, criterion, Y[:, open_], lattice.weights(trial))
+        try:
+            new, count = look_at(design, criterion, Y[:, open_], lattice.weights(trial), leave=True)
+        except OutOfTime:
+            watch.ends()
+            break
         state.factorisations += count
         gain = 1.0 - new.value / state.look.value[open_]
         # an entry has to earn more than chance gives; anything else only has to help
@@ -159,7 +210,8 @@ def descend(
         kept = np.flatnonzero(good)
         state.levels[open_[kept]] = trial[kept]
         state.look.put(open_[kept], new.some(kept))
-    progress(int(np.count_nonzero(~state.stationary)))
+        watch.step(state.look.value, state.levels > Lattice.OFF, int(np.count_nonzero(~state.stationary)))
+    watch.finished(int(np.count_nonzero(~state.stationary)))
     return state
 
 

@@ -111,7 +111,15 @@ class Design:
     def targets(self, Y: Array) -> Array:
         """Return targets ``(n, t)`` weighted and projected like the kernels."""
         rows = self.root[:, None] * Y
-        return np.asarray(rows - np.multiply.outer(self.direction, self.direction @ rows))
+        # twice, because the first leaves the rounding of a mean that may be large
+        for _ in range(2):
+            rows = self.without_direction(rows)
+        return np.asarray(rows)
+
+    def without_direction(self, A: Stored) -> Stored:
+        """Take the direction of the intercept out of columns ``(n, t)``."""
+        u = as_like(self.direction, A)
+        return A - u[:, None] * (u @ A)
 
     def store(self, values: Array) -> Stored:
         """Return an array where the kernels are."""

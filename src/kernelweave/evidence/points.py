@@ -32,7 +32,10 @@ class Points:
     Attributes
     ----------
     inverse : array of shape (p, n, n)
-        V.
+        V, but for the direction of the intercept, whose eigenvalue is ``along``: one would hide the digits of the
+        others where the mixture is large.
+    along : array of shape (p,)
+        About the mean of the other eigenvalues, were the mixture a multiple of the identity; zero without an intercept.
     log_det : array of shape (p,)
         ``log |G|``.
     """
@@ -46,6 +49,13 @@ class Points:
         self.flat = design.flat_single if single else design.flat
         mixed = cast(design.store(weights), self.flat.dtype) @ self.flat
         mixed[:, :: design.n + 1] += 1.0
+        raised = np.sum(weights, axis=1) if np.any(design.direction) else np.zeros(len(weights))
+        if np.any(raised):
+            outer = np.multiply.outer(design.direction, design.direction).reshape(1, -1)
+            mixed += cast(design.store(np.multiply.outer(raised, np.ones(1))), self.flat.dtype) @ cast(
+                design.store(outer), self.flat.dtype
+            )
+        self.along = np.where(np.any(design.direction), 1.0 / (1.0 + raised), 0.0)
         self.inverse = mixed.reshape(-1, design.n, design.n)
         # kernels have a mean diagonal of one, so that no eigenvalue is above n
         steep = 1.0 + design.n * np.sum(weights, axis=1) > STEEP
@@ -58,6 +68,7 @@ class Points:
             self.log_det = to_numpy(cast(xp.concat(each), xp.float64))
         if not np.all(np.isfinite(self.log_det)):
             raise np.linalg.LinAlgError("a mixture of kernels is not positive semidefinite")
+        self.log_det = self.log_det - np.log1p(raised)
 
     @staticmethod
     def well_conditioned(design: Design, weights: Array) -> NDArray[np.bool_]:
@@ -126,11 +137,12 @@ class Points:
         """Diagonals of M, ``(p, n)``."""
         n, rows = self.design.n, self.inverse.reshape(len(self.counts), -1)
         diagonal = np.asarray(to_numpy(rows[:, :: n + 1]), dtype=float)
-        return diagonal - self.design.direction**2
+        return diagonal - self.along[:, None] * self.design.direction**2
 
     def matrix(self, p: int) -> Stored:
-        """V of one point in double precision."""
-        return cast(self.inverse[p], self.design.kernels.dtype)
+        """M of one point in double precision: V without the direction of the intercept."""
+        u = self.design.store(self.design.direction)
+        return cast(self.inverse[p], self.design.kernels.dtype) - self.along[p] * (u[:, None] * u)
 
 
 def _inverted(G: Stored, steep: bool) -> Stored:

@@ -4,16 +4,20 @@ from .certificate import Certificate, Point, relative_gap
 from .fixed import FixedSolution, solve_fixed
 from .mkl import MKLProblem, Oracle
 from .root import Root
-from .rounding import without_crossed_bounds
+from .rounding import UNIT, forms_doubt, values_doubt, with_certain_bounds, without_crossed_bounds
 
 __all__ = [
+    "UNIT",
     "Certificate",
     "FixedSolution",
     "MKLProblem",
     "Oracle",
     "Point",
     "Root",
+    "forms_doubt",
     "relative_gap",
     "solve_fixed",
+    "values_doubt",
+    "with_certain_bounds",
     "without_crossed_bounds",
 ]

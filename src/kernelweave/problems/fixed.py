@@ -79,7 +79,8 @@ class Inner:
     def assess(self, beta: Array, product: Array, iterations: int) -> FixedSolution:
         """Primal with the best intercept, and dual, of coefficients in the dual set; ``product`` is ``K beta``."""
         loss, y, c = self.loss, self.y, self.c
-        half = 0.5 * float(np.vdot(beta, product))
+        # a quadratic form below zero is rounding: it would make the lower bound larger than any objective
+        half = 0.5 * max(float(np.vdot(beta, product)), 0.0)
         b = loss.best_intercept(y, product, c) if self.fit_intercept else 0.0
         f = product + b
         primal, dual = half + loss.total(y, f, c), loss.gain(y, beta, c) - half

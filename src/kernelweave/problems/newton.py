@@ -196,4 +196,4 @@ def _inverse(scaled: Array) -> Callable[[Array], Array]:
     except np.linalg.LinAlgError:
         values, vectors = np.linalg.eigh(scaled)
     shrink = 1.0 / (1.0 + np.maximum(values, 0.0))
-    return lambda rhs: np.asarray(vectors @ (shrink * (vectors.T @ rhs)))
+    return lambda rhs: np.asarray((vectors * shrink) @ (vectors.T @ rhs))

@@ -13,12 +13,117 @@ from .certificate import Array, Certificate, Point
 if TYPE_CHECKING:
     from .mkl import MKLProblem
 
-__all__ = ["rounding_doubt", "without_crossed_bounds"]
+__all__ = [
+    "UNIT",
+    "forms_doubt",
+    "rounding_doubt",
+    "values_doubt",
+    "with_certain_bounds",
+    "without_crossed_bounds",
+]
 
 #: relative error of a sum over samples that is put down to double precision: some hundreds of units in the last place
 ROUNDING = 1e-13
-#: crossings below this share of the objective are not worth the look at the diagonals
+#: what rounding does to such a sum, relative to the sum of the sizes of its terms: n of them are far from adding up
+UNIT = 8.0 * float(np.finfo(float).eps)
+#: doubts below this share of the objective are not told from zero; crossings are not worth the look at the diagonals
 NEGLIGIBLE = 1e-9
+
+
+def forms_doubt(lengths: Array, beta: Array) -> Array:
+    """Bound of what rounding may have done to the forms ``b' K_j b`` of every column b of beta: ``(m,)`` or ``(m, k)``.
+
+    ``lengths`` are the roots ``(m, n)`` of the kernels' diagonals, which bound every entry (Cauchy and Schwarz).
+    """
+    return np.asarray(UNIT * (lengths @ np.abs(beta)) ** 2)
+
+
+def values_doubt(lengths: Array, beta: Array, weights: Array) -> Array:
+    """Bound of what rounding may have done to the values ``sum_j d_j K_j b``, of the shape of beta.
+
+    ``weights`` are ``(m,)``, or ``(m, k)`` where every column has its own.
+    """
+    reach = lengths @ np.abs(beta)
+    each = weights if weights.ndim == reach.ndim else weights[:, None]
+    return np.asarray(UNIT * (lengths.T @ (each * reach)))
+
+
+def with_certain_bounds(problem: MKLProblem, point: Point, certificate: Certificate) -> Certificate:
+    """Return a certificate whose bounds hold in spite of rounding.
+
+    Coefficients that cancel in huge kernels leave forms and decision values of which few digits are right, or none.
+    What rounding may have taken from the objective is added to it, and what it may have added to the lower bound is
+    taken off, where that is not negligible.  Sums of squares of features that are streamed or on a cluster are left as
+    they are: their rounding is relative to themselves.
+
+    Parameters
+    ----------
+    problem : MKLProblem
+    point : Point
+        With its forms and decision values, and with those of the dual point where that is another.
+    certificate : Certificate
+        Of the point.
+    """
+    if problem.bank.streams or problem.bank.cluster_cost is not None:
+        return certificate
+    negligible = NEGLIGIBLE * max(abs(certificate.primal), abs(certificate.dual), certificate.tiny)
+    lengths = np.sqrt(np.maximum(problem.bank.diag(), 0.0))
+    above = _primal_doubt(problem, point, certificate, lengths)
+    if above > negligible:
+        certificate = replace(certificate, primal=certificate.primal + above)
+    below = _dual_doubt(problem, point, certificate, lengths, negligible)
+    return _lowered(problem, certificate, below) if below > negligible else certificate
+
+
+def _primal_doubt(problem: MKLProblem, point: Point, certificate: Certificate, lengths: Array) -> float:
+    loss, y, c = problem.loss, problem.y, problem.c
+    assert point.quad is not None
+    assert point.decision is not None
+    blur = values_doubt(lengths, point.beta, point.weights)
+    f = point.decision + certificate.intercept
+    # the worst that may have happened: every value moved to where its loss rises
+    moved = loss.total(y, f + blur * np.sign(loss.gradient(y, f)), c) - loss.total(y, f, c)
+    forms = forms_doubt(lengths, point.beta).reshape(problem.m, -1).sum(axis=1)
+    return moved + _widened(problem, point.weights, point.quad, forms)
+
+
+def _dual_doubt(
+    problem: MKLProblem, point: Point, certificate: Certificate, lengths: Array, negligible: float
+) -> float:
+    conjugate = problem.norm.conjugate
+    none = conjugate(np.zeros(problem.m))
+
+    def parts(beta: Array) -> tuple[float, Array, float]:
+        """Doubt of the loss's part, doubts of the forms, and what these do to the conjugate, without a look at them."""
+        forms = forms_doubt(lengths, beta).reshape(problem.m, -1).sum(axis=1)
+        size = float(np.sum(np.abs(beta) * np.maximum(np.abs(problem.y), 1.0)))
+        own = UNIT * (size + abs(problem.gain(beta)))
+        # weights sum to one, or the conjugate is subadditive
+        return own, forms, max(conjugate(forms) - none, 0.5 * float(np.max(forms)))
+
+    if certificate.cuts is not None:
+        each = [parts(problem.repair(cut)) for cut in certificate.cuts]
+        return max(own + paid for own, _, paid in each)
+    beta = certificate.dual_point
+    own, forms, paid = parts(beta)
+    if own + paid <= negligible:
+        return 0.0
+    quad = None
+    for known, of in ((point.quad, point.beta), (point.dual_quad, point.dual_beta)):
+        if known is not None and of is not None and np.array_equal(of, beta):
+            quad = known
+    quad = np.maximum(problem.bank.quad(beta) if quad is None else quad, 0.0)
+    return own + float(conjugate(quad + forms) - conjugate(quad))
+
+
+def _lowered(problem: MKLProblem, certificate: Certificate, doubt: float) -> Certificate:
+    """Take a doubt off the lower bound, which never falls below what coefficients of zero prove."""
+    lower = certificate.dual - doubt
+    if lower >= problem.zero_bound:
+        return replace(certificate, dual=lower)
+    return replace(
+        certificate, dual=problem.zero_bound, dual_point=np.zeros_like(certificate.dual_point), cuts=None
+    )
 
 
 def without_crossed_bounds(problem: MKLProblem, point: Point, certificate: Certificate) -> Certificate:
@@ -39,10 +144,7 @@ def without_crossed_bounds(problem: MKLProblem, point: Point, certificate: Certi
         return certificate
     doubt = rounding_doubt(problem, point, certificate)
     if certificate.dual - certificate.primal <= doubt:
-        lower = certificate.dual - doubt
-        if lower >= problem.zero_bound:
-            return replace(certificate, dual=lower)
-        return replace(certificate, dual=problem.zero_bound, dual_point=np.zeros_like(certificate.dual_point))
+        return _lowered(problem, certificate, doubt)
     raise CertificateError(
         f"the lower bound {certificate.dual:.6g} lies above the objective {certificate.primal:.6g}, beyond rounding: "
         f"value and conjugate of the loss {problem.loss!r} or of the norm {problem.norm!r} do not belong together, or "

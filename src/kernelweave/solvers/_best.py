@@ -54,6 +54,14 @@ class Best:
         else:
             self.certificate = self.certificate.with_dual_of(judged)
 
+    def no_worse_than_zero(self, problem: MKLProblem) -> None:
+        """Take the function that is zero where it is better than anything found: then digits are gone."""
+        if self.certificate is None or not hasattr(problem, "at_zero"):  # another judge
+            return
+        point, judged = problem.at_zero
+        if not self.certificate.primal <= judged.primal:
+            self.point, self.certificate = point, judged.with_dual_of(self.certificate)
+
     def share_coefficients(self, problem: MKLProblem) -> None:
         """Exchange blocks with coefficients of their own, where a fit was cut short, for what can predict."""
         if self.point is not None and self.certificate is not None and self.point.blocks is not None:

@@ -138,6 +138,7 @@ def _solution(run: Run, status: str) -> Solution:
     """Return the best point of a run with its certificate."""
     best = run.best
     best.share_coefficients(run.problem)
+    best.no_worse_than_zero(run.problem)
     if best.point is None or best.certificate is None:
         raise NotFiniteError(BROKEN.format(run.solver.registered_as))
     # blocks may have had the gap that the coefficients that predict have not
