@@ -14,7 +14,8 @@ from numpy.typing import NDArray
 from ..banks import Bank
 from ..banks.memory import parse_bytes, refuse
 from ..exceptions import KernelWeaveWarning
-from ..problems import Certificate
+from ..norms import Uniform
+from ..problems import Certificate, scope_of
 from ._plan import Plan
 from ._types import Array, Codes, Device
 
@@ -45,6 +46,8 @@ class Evidence:
         Without its coefficients.
     components : Components, optional
         Of a target that stands alone, by REML.
+    scope : str
+        What the bounds are for, in words.
     """
 
     weights: Array
@@ -56,6 +59,7 @@ class Evidence:
     noise: Array
     choice: Choice
     components: Components | None = None
+    scope: str = ""
 
     @property
     def alpha(self) -> Array:
@@ -72,6 +76,8 @@ class Evidence:
             self.beta,
             self.intercept,
             _rounding(self.primal),
+            scope=self.scope,
+            problems=self.primal.size,
         )
 
     @property
@@ -147,7 +153,8 @@ def by_evidence(
             # a view where nothing is missing: targets are many
             targets = table if len(patterns) == 1 else table[:, at]
             components = fit.choose(targets, out, at, targets_in_batch, progress, alone)
-    return replace(out, components=components)
+    scope = scope_of(Uniform(), bank.m, 1, bank.completed, [f"with the C that {fit.criterion.name} chose"])
+    return replace(out, components=components, scope=f"in each of them {scope}" if t > 1 else scope)
 
 
 class _Fit:

@@ -92,6 +92,15 @@ class Norm(Component):
         return str(self.registered_as)
 
     @property
+    def allowed_weights(self) -> str:
+        """Describe the weights that the objective is minimised over, as it is read behind "no".
+
+        Empty where the weights are not minimised over: they are given (``fixed``), or follow from the function.  This
+        is what a certificate speaks of, so it must not describe more weights than the lower bound holds for.
+        """
+        return f"weights that the norm {self.label} allows"
+
+    @property
     def has_prox(self) -> bool:
         """Whether ``prox`` is defined."""
         return type(self).prox is not Norm.prox

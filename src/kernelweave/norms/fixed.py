@@ -32,6 +32,10 @@ class Fixed(Norm):
     def label(self) -> str:
         return "fixed"
 
+    @property
+    def allowed_weights(self) -> str:
+        return ""
+
     def check(self, m: int) -> None:
         d = np.asarray(self.given, dtype=float)
         if d.shape != (m,):

@@ -91,6 +91,10 @@ class FixedParts(Norm):
     def label(self) -> str:
         return f"{self.norm.label} + {len(self.given)} fixed"
 
+    @property
+    def allowed_weights(self) -> str:
+        return self.norm.allowed_weights
+
     # ---- binding --------------------------------------------------------------------------------------------
 
     def check(self, m: int) -> None:

@@ -1,6 +1,6 @@
 """Problems: primal, dual, certificate."""
 
-from .certificate import Certificate, Point, relative_gap
+from .certificate import Certificate, Point, joined, relative_gap, scope_of
 from .fixed import FixedSolution, solve_fixed
 from .mkl import MKLProblem, Oracle
 from .root import Root
@@ -13,7 +13,9 @@ __all__ = [
     "Oracle",
     "Point",
     "Root",
+    "joined",
     "relative_gap",
+    "scope_of",
     "solve_fixed",
     "without_crossed_bounds",
 ]

@@ -27,7 +27,7 @@ from .._estimating import (
     weigh_samples,
 )
 from ..banks import support
-from ..problems import Certificate
+from ..problems import joined
 from ..solvers import TRACE_COLUMNS, Stop
 from .choice import choose_method
 from .fits import LEARNED, METHODS, SimilarityFit, Task, fit_method
@@ -106,6 +106,8 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
     weights_ : array of shape (m,) or (k, m)
         For ``emkl`` and ``rekl``: weights ``1 / gamma`` of the kernels.  Otherwise shares of the similarities in the
         kernel and in rows of new samples.
+    learnt_kernels_ : array of shape (m,)
+        Whether the kernels, and with them their weights, were learnt.
     certificate_ : Certificate
         Upper and lower bound of the optimum as ``primal`` and ``dual``.
     certificates_ : list of Certificate
@@ -138,6 +140,9 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
     >>> clf.predict(S[:3]).tolist()
     [0, 0, 0]
     """
+
+    #: what sets the weights where they are not learnt, in words
+    weights_rule = "all similarities count alike"
 
     def __init__(
         self,
@@ -341,13 +346,14 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         self.dual_coef_ = fits[0].beta if single else np.stack([fit.beta for fit in fits], axis=1)
         self.support_ = support(self.dual_coef_)
         self.certificates_ = [fit.certificate for fit in fits]
-        self.certificate_ = fits[0].certificate if single else _stacked(fits)
+        self.certificate_ = fits[0].certificate if single else joined(self.certificates_)
         self.intercept_ = self.certificate_.intercept
         tables = [pd.DataFrame(fit.trace, columns=list(TRACE_COLUMNS)) for fit in fits]
         for table, label in zip(tables, self.classes_, strict=False):
             if not single:
                 table.insert(0, "problem", label)
         self.trace_ = pd.concat(tables, ignore_index=True).astype({"iteration": int, "active_kernels": int})
+        self.learnt_kernels_ = np.full(self.weights_.shape[-1], self.method_ in LEARNED)
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.n_passes_ = float(sum(fit.passes for fit in fits))
         self.status_ = next((fit.status for fit in fits if fit.status != "converged"), "converged")
@@ -374,6 +380,8 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         if "dual_coef_" in state:
             for name, value in (("method_", self.method), ("rule_", self.rule), ("findings_", ())):
                 self.__dict__.setdefault(name, value)
+            learnt = np.full(np.shape(self.weights_)[-1], self.method_ in LEARNED)
+            self.__dict__.setdefault("learnt_kernels_", learnt)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -392,14 +400,3 @@ def _codes(values: np.ndarray) -> np.ndarray:
 def _side_by_side(values: list[np.ndarray]) -> np.ndarray:
     """Decision values of one problem, or of one per class."""
     return values[0] if len(values) == 1 else np.stack(values, axis=1)
-
-
-def _stacked(fits: list[SimilarityFit]) -> Certificate:
-    """One certificate for independent problems: their objectives add up, and so do their bounds."""
-    certificates = [fit.certificate for fit in fits]
-    return Certificate(
-        primal=sum(certificate.primal for certificate in certificates),
-        dual=sum(certificate.dual for certificate in certificates),
-        dual_point=np.stack([certificate.dual_point for certificate in certificates], axis=1),
-        intercept=np.array([certificate.intercept for certificate in certificates]),
-    )

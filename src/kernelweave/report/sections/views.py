@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from ...displays import WeightsDisplay
+from ...estimators.fitted import weight_origin
 from ...inspection import WeightStability
 from .._drawing import WIDTH, drawn
 from .._html import figure, number, percent, table
@@ -24,8 +26,20 @@ WEIGHT_COLUMNS = ("weight", "95 % of refits", "selected")
 
 def section(subject: Subject) -> str:
     """Return a picture of the weights, and tables of views and kernels."""
-    refits = subject.refits
+    refits, origin = subject.refits, weight_origin(subject.estimator)
     count = len(refits.stability.weights)
+    if origin.nothing:
+        tested = (
+            " Whether the decisions need a view is what its p-value below says."
+            if refits.views is not None
+            else ""
+        )
+        return (
+            f'<h2 id="views">Views and kernels</h2><p>{escape(origin.sentence)} They say nothing about which views or '
+            f"kernels matter.{tested}</p>"
+            + _view_table(refits, learnt=False)
+            + _kernel_table(refits, learnt=False)
+        )
     return "".join(
         [
             '<h2 id="views">Which views and kernels matter</h2>',
@@ -33,6 +47,7 @@ def section(subject: Subject) -> str:
             "“selected” says in how many of them a view or a kernel had any weight. Where kernels resemble each "
             "other a sparse fit picks one of them almost by chance: trust views more than single kernels, and quote a "
             "weight with its interval.</p>",
+            f"<p>{escape(origin.sentence)}</p>" if origin.sentence else "",
             figure(
                 _picture(refits.stability),
                 f"Weights of this fit; the lines hold 95 % of {count} refits. Kernels that only refits selected are in "
@@ -61,13 +76,16 @@ def _picture(stability: WeightStability) -> str:
     return drawn(lambda ax: display.plot(ax=ax, top=TOP), size, what, "weights")
 
 
-def _view_table(refits: Refits) -> str:
+def _view_table(refits: Refits, learnt: bool = True) -> str:
     views = refits.stability.by_view().sort_values("weight", ascending=False)
     if len(views) <= 1:
         return ""
-    head, rows = ["view", "kernels", *WEIGHT_COLUMNS], []
+    columns = (
+        len(WEIGHT_COLUMNS) if learnt else 1
+    )  # weights that nobody learns do not vary and are not selected
+    head, rows = ["view", "kernels", *WEIGHT_COLUMNS[:columns]], []
     for row in views.itertuples():
-        rows.append([str(row.view), int(row.kernels), *_weight_cells(row)])
+        rows.append([str(row.view), int(row.kernels), *_weight_cells(row)[:columns]])
     if refits.views is None:
         return "<h3>Views</h3>" + table(head, rows, "Views, the heaviest first")
     for cells in rows:
@@ -82,11 +100,14 @@ def _view_table(refits: Refits) -> str:
     )
 
 
-def _kernel_table(refits: Refits) -> str:
+def _kernel_table(refits: Refits, learnt: bool = True) -> str:
     kernels = refits.stability.kernels().sort_values(["weight", "mean"], ascending=False)
     shown = kernels[(kernels["weight"] > 0) | (kernels["selected"] > 0)].head(MOST_ROWS)
-    rows = [[str(r.kernel), str(r.view), str(r.family), *_weight_cells(r)] for r in shown.itertuples()]
-    head = ["kernel", "view", "family", *WEIGHT_COLUMNS]
+    columns = len(WEIGHT_COLUMNS) if learnt else 1
+    rows = [
+        [str(r.kernel), str(r.view), str(r.family), *_weight_cells(r)[:columns]] for r in shown.itertuples()
+    ]
+    head = ["kernel", "view", "family", *WEIGHT_COLUMNS[:columns]]
     page = "<h3>Kernels</h3>" + table(head, rows, "Kernels, the heaviest first; a click on a heading sorts")
     hidden = len(kernels) - len(shown)
     if hidden:
