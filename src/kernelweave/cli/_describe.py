@@ -109,7 +109,9 @@ def _norm(estimator: Any) -> str | float:
     asked = getattr(estimator, "norm", None)
     if asked is None or make_norm(asked).label != estimator.norm_name_:
         return str(estimator.norm_name_)
-    return asked if isinstance(asked, str | int | float) else repr(asked)
+    if isinstance(asked, str | int | float):
+        return asked
+    return repr(asked) if asked.registered_as else str(estimator.norm_name_)
 
 
 def _name(component: Any) -> str:

@@ -53,8 +53,8 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
     _task = "classification"
     #: whether the fit is one mixture of kernels, so that it can be repeated on some of them
     fits_subsets = True
-    #: what sets the weights where they are not learnt, in words; empty where norm and kernels say all
-    weights_rule = ""
+    #: what sets the weights in the place of the norm, in words; empty where the norm does
+    _weights_rule = ""
     #: parameters that are no choice here, by name: see ``_parameters.settled``
     _settled: ClassVar[dict[str, object]] = {}
 
@@ -165,8 +165,10 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
         self.norm_name_ = ", ".join(dict.fromkeys(norm.label for norm in norms))
         self.learnt_kernels_ = np.zeros(m, dtype=bool)
         for norm in norms:
-            if not norm.fixed:
+            if norm.allowed_weights:
                 self.learnt_kernels_[norm.learnt(m)] = True
+        rules = dict.fromkeys(norm.weights_rule for norm in norms if norm.weights_rule)
+        self.weights_rule_ = "" if self.learnt_kernels_.any() else self._weights_rule or "; ".join(rules)
 
     def _look_at(self, tasks: list[Task], values: list[Array]) -> None:
         """Keep what a reader must know first as ``findings_``, from the decision values of the training samples."""
@@ -222,7 +224,7 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
         if "dual_coef_" in state:
             self.__dict__.setdefault("findings_", ())  # earlier versions looked for none
             if "learnt_kernels_" not in state and "kernel_names_" in state:  # nor noted what was learnt
-                norm = "uniform" if self.weights_rule else state.get("norm_", getattr(self, "norm", "l1"))
+                norm = "uniform" if self._weights_rule else state.get("norm_", getattr(self, "norm", "l1"))
                 norms = [make_norm(one) for one in (norm if isinstance(norm, list) else [norm])]
                 self._keep_norms(norms, len(self.kernel_names_))
                 for j, kernel in enumerate(state.get("kernels_", ())):

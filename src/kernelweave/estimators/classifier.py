@@ -175,7 +175,7 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         The loss that was minimised: of several classes it may be another than ``loss`` names.
     learnt_kernels_ : array of shape (m,)
         Which kernels have a weight that was learnt; that of the others was given (``norm="uniform"``, ``norms.Fixed``,
-        ``kernels.always``) or set by a rule.
+        ``kernels.always``) or set by a rule, which ``weights_rule_`` says in words.
     norm_name_ : str
         The norm that was fitted, by its label.
     lam_ : float or array of shape (k,)

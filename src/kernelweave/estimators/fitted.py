@@ -85,9 +85,7 @@ def weight_origin(estimator: BaseEstimator) -> WeightOrigin:
     if given < learnt.size:
         were = "weight of 1 kernel was" if given == 1 else f"weights of {given} kernels were"
         return WeightOrigin(learnt, f"The {were} given, not learnt: only those of the others are a finding.")
-    weights = np.atleast_2d(estimator.weights_)
-    alike = "all kernels have the same one" if np.all(weights == weights[:, :1]) else "they were given"
-    return WeightOrigin(learnt, f"The weights were not learnt: {estimator.weights_rule or alike}.")
+    return WeightOrigin(learnt, f"The weights were not learnt: {estimator.weights_rule_}.")
 
 
 def samples_for(estimator: BaseEstimator, X: Samples) -> Samples:

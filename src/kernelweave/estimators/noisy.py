@@ -138,8 +138,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     fits_subsets = False
 
     @property
-    def weights_rule(self) -> str:  # type: ignore[override]
-        """What sets the weights where they are not learnt, in words."""
+    def _weights_rule(self) -> str:  # type: ignore[override]
+        """What sets the weights in the place of the norm, in words."""
         return "the method for wrong labels takes a fixed mixture of them" if self.method == "auto" else ""
 
     def __init__(

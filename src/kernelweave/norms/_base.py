@@ -101,6 +101,11 @@ class Norm(Component):
         return f"weights that the norm {self.label} allows"
 
     @property
+    def weights_rule(self) -> str:
+        """Say where the weights come from if they are not minimised over (no ``allowed_weights``)."""
+        return "" if self.allowed_weights else "they were given"
+
+    @property
     def has_prox(self) -> bool:
         """Whether ``prox`` is defined."""
         return type(self).prox is not Norm.prox

@@ -95,6 +95,10 @@ class FixedParts(Norm):
     def allowed_weights(self) -> str:
         return self.norm.allowed_weights
 
+    @property
+    def weights_rule(self) -> str:
+        return "they were given" if self.norm.fixed else self.norm.weights_rule
+
     # ---- binding --------------------------------------------------------------------------------------------
 
     def check(self, m: int) -> None:

@@ -31,6 +31,10 @@ class Maximum(Norm, registered_as="max"):
         # the objective charges the largest block norm, which is a maximum over weights: there is no minimum over them
         return ""
 
+    @property
+    def weights_rule(self) -> str:
+        return "under the norm max a kernel has the more weight the less it does"
+
     def half_square(self, t: Array) -> float:
         return 0.5 * float(np.max(t, initial=0.0)) ** 2
 

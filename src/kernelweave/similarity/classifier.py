@@ -141,9 +141,6 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
     [0, 0, 0]
     """
 
-    #: what sets the weights where they are not learnt, in words
-    weights_rule = "all similarities count alike"
-
     def __init__(
         self,
         similarity: Any = "precomputed",
@@ -353,7 +350,7 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
             if not single:
                 table.insert(0, "problem", label)
         self.trace_ = pd.concat(tables, ignore_index=True).astype({"iteration": int, "active_kernels": int})
-        self.learnt_kernels_ = np.full(self.weights_.shape[-1], self.method_ in LEARNED)
+        self._keep_origin()
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.n_passes_ = float(sum(fit.passes for fit in fits))
         self.status_ = next((fit.status for fit in fits if fit.status != "converged"), "converged")
@@ -361,6 +358,12 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         self.__dict__.pop("rho_", None)
         if self.method_ in LEARNED:
             self.rho_ = tasks[0].rho if single else np.array([task.rho for task in tasks])
+
+    def _keep_origin(self) -> None:
+        """Keep whether the kernels were learnt; where they were not, all similarities count alike."""
+        learnt = self.method_ in LEARNED
+        self.learnt_kernels_ = np.full(np.shape(self.weights_)[-1], learnt)
+        self.weights_rule_ = "" if learnt else "all similarities count alike"
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return decision values, ``(n_new,)`` for two classes, ``(n_new, k)`` for more; each row by itself."""
@@ -380,8 +383,7 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         if "dual_coef_" in state:
             for name, value in (("method_", self.method), ("rule_", self.rule), ("findings_", ())):
                 self.__dict__.setdefault(name, value)
-            learnt = np.full(np.shape(self.weights_)[-1], self.method_ in LEARNED)
-            self.__dict__.setdefault("learnt_kernels_", learnt)
+            self._keep_origin()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

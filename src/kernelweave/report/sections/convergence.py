@@ -32,9 +32,10 @@ def section(subject: Subject) -> str:
             f" The weights themselves were chosen by {estimator.criterion}, which is not a convex problem: they are "
             "known to be stationary, not to be the best."
         )
+    rounds = f"{estimator.n_iter_} iteration{'s' if estimator.n_iter_ != 1 else ''}"
     facts = (
-        f"The solver {estimator.solver_} took {estimator.n_iter_} iterations and {estimator.n_passes_:.1f} passes over "
-        f"the kernels ({estimator.status_.replace('_', ' ')})."
+        f"The solver {estimator.solver_} took {rounds} and {estimator.n_passes_:.1f} passes over the kernels "
+        f"({estimator.status_.replace('_', ' ')})."
     )
     page = f'<h2 id="convergence">How close to optimal</h2><p class="note">{escape(sentence)}</p><p>{escape(facts)}</p>'
     if getattr(estimator, "trace_", None) is None:

@@ -66,7 +66,7 @@ def _views(refits: Refits, m: int, origin: WeightOrigin) -> str:
 
 
 def _verdict(refits: Refits, origin: WeightOrigin) -> str:
-    """Say in one sentence how the model does beside simpler ones; a model that learnt no weights adds none."""
+    """Say in one sentence how the model does beside simpler ones; only one that left kernels out adds to that."""
     ours, rest = refits.ours, refits.methods[1:-1]
     best = max(rest, key=lambda method: method.mean)
     if best.p_value < 0.05:
@@ -74,7 +74,7 @@ def _verdict(refits: Refits, origin: WeightOrigin) -> str:
         return f"On held-out folds the model is {which} the {best.name} (p = {number(best.p_value)})."
     adds = (
         ": what it adds is the knowledge of which kernels were needed."
-        if refits.better_than_guessing and not origin.nothing
+        if refits.better_than_guessing and np.any(refits.stability.reference[origin.learnt] == 0.0)
         else "."
     )
     return (
