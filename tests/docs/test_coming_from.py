@@ -46,7 +46,9 @@ def test_svc_with_matrices():
     stack = np.array([kw.linear()(X), kw.gaussian(4.0)(X)])
     theirs = SVC(kernel="precomputed", tol=1e-8).fit(stack[1], Y)
     ours = MKLClassifier("precomputed", **TIGHT).fit(stack[1:], Y)
-    np.testing.assert_allclose(ours.decision_function(stack[1:]), theirs.decision_function(stack[1]), atol=1e-4)
+    np.testing.assert_allclose(
+        ours.decision_function(stack[1:]), theirs.decision_function(stack[1]), atol=1e-4
+    )
     assert MKLClassifier("precomputed").fit(stack, Y).weights_.shape == (2,)
 
 

@@ -102,7 +102,13 @@ def resolved(node):
 
 
 SPANS = sorted(
-    {(relative(page), code) for page in PAGES if page.name != "CHANGELOG.md" for code in spans(page) if call_of_ours(code)}
+    {
+        (relative(page), code)
+        for page in PAGES
+        if page.name != "CHANGELOG.md"
+        for code in spans(page)
+        if call_of_ours(code)
+    }
 )
 
 

@@ -41,7 +41,7 @@ def fit_summary(estimator: Any) -> str:
     each = ", means over the classes" if np.ndim(estimator.weights_) == 2 else ""
     return (
         f'<div style="{LOOKS}"><div>{escape(repr(estimator.certificate_))}.</div>'
-        f"<div>{used} of {weights.size} kernels have weight{each}. {escape(origin.sentence)}</div>"
+        f"<div>{escape(origin.sentence)}</div><div>{used} of {weights.size} kernels have weight{each}:</div>"
         f"<table>{rows}</table>{rest}</div>"
     )
 

@@ -131,8 +131,8 @@ class Certificate:
         scope = self.scope or "no other solution of the same problem"
         bound = f"{_rounded(self.dual, 6, ROUND_FLOOR):.6g}"
         return (
-            f"{value} {self.primal:.6g}, and {scope} can bring {it} below {bound}: the fit is within {self.percent} % "
-            f"of the optimum of {those}"
+            f"{value} {self.primal:.6g}, and {scope} can bring {it} below {bound}: the fit is proved to be within "
+            f"{self.percent} % of the optimum of {those}"
         )
 
     def __repr__(self) -> str:
