@@ -38,10 +38,10 @@ depth = rng.lognormal(0.0, 0.3, size=(n_cells, 1))
 counts = pd.DataFrame(rng.poisson(depth * np.exp(log_rate)), columns=genes)
 
 # %%
-# Counts per cell on a logarithmic scale, every gene around its mean: in an AnnData object, with the kinds of the cells
-# in a column of ``obs``, or in a table.
+# Counts per cell on a logarithmic scale: in an AnnData object, with the kinds of the cells in a column of ``obs``, or
+# in a table. This looks at one cell at a time, so it may be done before cells are held out.
 X = np.log1p(counts.div(counts.sum(axis=1), axis=0) * 1e3)
-X, labels = X - X.mean(), np.where(kind, "stimulated", "resting")
+labels = np.where(kind, "stimulated", "resting")
 X.index = [f"CELL{i}" for i in range(n_cells)]
 if find_spec("anndata") is None:
     cells, target = X, labels
@@ -51,9 +51,10 @@ else:
     cells, target = AnnData(X, obs=pd.DataFrame({"kind": labels}, index=X.index)), "kind"
 
 # %%
-# The genes of a set move together, which its leading principal components catch.
+# The genes of a set move together, which its leading principal components catch. Means are learnt by the model
+# (``center=True``), from the cells of each refit: those of all cells would tell a refit about the cells of its test.
 bank = kw.from_groups(sets, kw.principal(), min_size=5)
-clf = MKLClassifier(bank, loss="logistic", C=0.1).fit(cells, target)
+clf = MKLClassifier(bank, loss="logistic", C=0.1, center=True).fit(cells, target)
 print(clf.solver_, clf.certificate_)
 
 # %%

@@ -1,4 +1,4 @@
-"""Multiple kernel learning with a proof of optimality on every fit.
+"""Multiple kernel learning with a proof of how close to optimal a fit is.
 
 >>> from kernelweave import MKLClassifier, kernels as kw
 >>> bank = kw.gaussian(widths=[0.5, 1.0, 2.0]) + kw.linear()

@@ -71,3 +71,66 @@ def test_rows_without_any_value_of_a_view_are_not_filled_in(study):
     refused = call(*command, code=1)
     assert "view 'protein' is missing for" in refused.output
     call(*command, "--missing", "mean")
+
+
+@pytest.fixture
+def wide(study):
+    """One table: a view of 140 columns that ten rows lack, of which one more row lacks a single cell."""
+    rng = np.random.default_rng(1)
+    table = pd.read_csv(study / "labels.csv")
+    signal = np.where(table["ill"] == "yes", 1.0, -1.0)
+    genes = pd.DataFrame(rng.normal(size=(60, 3)) + signal[:, None], columns=["g0", "g1", "g2"])
+    sites = pd.DataFrame(rng.normal(size=(60, 140)), columns=[f"m{j}" for j in range(140)])
+    sites["tissue"] = np.where(signal > 0, "skin", "lung")
+    sites.iloc[:10] = np.nan
+    sites.iloc[20, 3] = np.nan
+    table = pd.concat([table, genes, sites], axis=1)
+    table.loc[5, "g1"] = np.nan
+    table.to_csv(study / "wide.csv", index=False)
+    return study
+
+
+@pytest.mark.filterwarnings("error:DataFrame is highly fragmented")
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [("predict", "predicted from the other views"), ("mean", "the mean of the training samples")],
+)
+def test_what_is_said_of_missing_cells_is_what_was_done(wide, how, words):
+    command = [
+        "fit", wide / "wide.csv", "--target", "ill", "--id", "patient", "--view", "genes=g*", "--view",
+        "sites=m*,tissue", "--C", "1", "--norm", "2", "--model", wide / "model.skops", "--force", "--missing", how,
+    ]  # fmt: skip
+    fitted = call(*command).output
+    assert f"views that rows lack altogether are {words} there: 'sites' 10 of 60 rows" in fitted
+    # single cells do become the median: one of the genes, one of the sites, and no more
+    assert "missing numbers became the median of the training table: 'g1' 1, 'm3' 1 of 60 rows" in fitted
+    assert "category of their own" not in fitted
+    again = call("inspect", wide / "model.skops").output
+    assert words in again
+    assert "'m3' 1" in again
+    table = pd.read_csv(wide / "wide.csv")
+    table.drop(columns=[c for c in table if c.startswith("m") or c == "tissue"]).to_csv(
+        wide / "genes.csv", index=False
+    )
+    told = call("predict", wide / "model.skops", wide / "genes.csv", "-o", wide / "out.csv", "--force").output
+    assert f"{words} there: 'sites' 60 of 60 rows" in told
+    assert "median of the training table: 'g1' 1 of 60 rows" in told
+    assert "fragmented" not in told
+
+
+def test_a_table_without_a_view_is_told_of_completion(wide):
+    table = pd.read_csv(wide / "wide.csv").iloc[10:]
+    table.to_csv(wide / "whole.csv", index=False)
+    call(
+        "fit", wide / "whole.csv", "--target", "ill", "--id", "patient", "--view", "genes=g*", "--view", "sites=m*",
+        "--C", "1", "--model", wide / "model.skops",
+    )  # fmt: skip
+    sites = [c for c in table if c.startswith("m")]
+    table.drop(columns=sites).to_csv(wide / "none.csv", index=False)
+    refused = call("predict", wide / "model.skops", wide / "none.csv", "-o", wide / "out.csv", code=1).output
+    assert "(140 of its 140 columns are missing)" in refused
+    assert "--missing predict" in refused
+    table.drop(columns=sites[:2]).to_csv(wide / "some.csv", index=False)
+    refused = call("predict", wide / "model.skops", wide / "some.csv", "-o", wide / "out.csv", code=1).output
+    assert "(2 of its 140 columns are missing)" in refused
+    assert "--missing" not in refused

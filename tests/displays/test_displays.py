@@ -54,11 +54,23 @@ def test_what_does_not_fit_is_summed(ax):
     weights = np.linspace(1, 0, 101)  # the last one is zero
     display = WeightsDisplay(weights / weights.sum(), [f"kernel {j}" for j in range(101)]).plot(ax=ax, top=10)
     assert labels(ax)[-1] == "90 others"
-    assert len(display.bars_) == 11
-    assert sum(bar.get_width() for bar in display.bars_) == pytest.approx(1.0)
+    lengths = [bar.get_width() for bar in display.bars_]
     assert "100 of 101" in ax.get_title()
-    # the sum is longer than the axis, which belongs to the kernels
-    assert ax.get_xlim()[1] < display.bars_[-1].get_width()
+    # the sum is a number: a bar of it would be the longest, and read as one kernel
+    assert lengths[-1] == 0.0
+    others = [text.get_text() for text in ax.texts if text.get_text().endswith(" together")]
+    assert len(others) == 1
+    assert sum(lengths) + float(others[0].removesuffix(" together")) == pytest.approx(1.0, abs=1e-3)
+
+
+@pytest.mark.parametrize("groups", [None, ["a"] * 9 + ["b"] * 9])
+def test_equal_weights_have_no_longest_bar(ax, groups):
+    """Eighteen kernels alike, fifteen rows: the other three are no bar of three times the length."""
+    names = [f"kernel {j}" for j in range(18)]
+    display = WeightsDisplay(np.full(18, 1 / 18), names, groups=groups, learnt=np.zeros(18)).plot(ax=ax)
+    assert max(bar.get_width() for bar in display.bars_) == pytest.approx(1 / 18)
+    assert "not learnt" in ax.get_title()
+    assert [text.get_text() for text in ax.texts if "together" in text.get_text()] == ["0.1667 together"]
 
 
 def test_nothing_left_over(ax):

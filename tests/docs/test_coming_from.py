@@ -15,6 +15,8 @@ from sklearn.svm import SVC, SVR
 from kernelweave import MeanKernelClassifier, MKLClassifier, MKLRegressor, losses, norms
 from kernelweave import kernels as kw
 
+from .test_pages import ROOT
+
 X, Y = load_breast_cancer(return_X_y=True)
 X, Y = scale(X)[:160], Y[:160]
 NEW, X, Y = X[120:], X[:120], Y[:120]
@@ -26,6 +28,28 @@ def test_svc():
     theirs = SVC(C=2.0, gamma=0.05, tol=1e-8).fit(X, Y)
     ours = MKLClassifier(kw.gaussian(1 / np.sqrt(2 * 0.05)), C=2.0, norm="uniform", **TIGHT).fit(X, Y)
     np.testing.assert_allclose(ours.decision_function(NEW), theirs.decision_function(NEW), atol=1e-4)
+
+
+def test_svc_with_its_default_width():
+    theirs = SVC(tol=1e-8).fit(X, Y)
+    kernel = kw.gaussian(np.sqrt(X.shape[1] * X.var() / 2))  # as docs/from_svc.md says
+    assert "kw.gaussian(np.sqrt(X.shape[1] * X.var() / 2))" in (ROOT / "docs" / "from_svc.md").read_text()
+    ours = MKLClassifier(kernel, **TIGHT).fit(X, Y)
+    np.testing.assert_allclose(ours.decision_function(NEW), theirs.decision_function(NEW), atol=1e-4)
+    numbers = SVR(C=2.0, epsilon=0.1, tol=1e-8).fit(X, TARGETS).predict(NEW)
+    loss = losses.EpsilonInsensitive(0.1)
+    same = MKLRegressor(kernel, loss=loss, C=2.0, **TIGHT).fit(X, TARGETS).predict(NEW)
+    np.testing.assert_allclose(same, numbers, atol=1e-3)
+
+
+def test_svc_with_matrices():
+    stack = np.array([kw.linear()(X), kw.gaussian(4.0)(X)])
+    theirs = SVC(kernel="precomputed", tol=1e-8).fit(stack[1], Y)
+    ours = MKLClassifier("precomputed", **TIGHT).fit(stack[1:], Y)
+    np.testing.assert_allclose(
+        ours.decision_function(stack[1:]), theirs.decision_function(stack[1]), atol=1e-4
+    )
+    assert MKLClassifier("precomputed").fit(stack, Y).weights_.shape == (2,)
 
 
 def test_svc_with_other_kernels():

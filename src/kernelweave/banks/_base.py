@@ -54,6 +54,8 @@ class Bank(ABC):
     rounding: float = 0.0
     #: whether the mixed kernel of all samples fits into the memory that the bank was built for
     mixes_whole: bool = True
+    #: whether kernels were completed for samples that lack a view, so that they are not those of the samples alone
+    completed: bool = False
     #: bytes of an entry of a mixed kernel
     mixed_itemsize: int = 8
 

@@ -318,6 +318,7 @@ def _build(
             for j in part.members:
                 _complete(store[j], offsets, np.flatnonzero(present[:, p]), completion.rows[p], fills[p])
     bank = PowerBank(store, offsets, [Chain((j,), (0,), (0,)) for j in range(m)], threads=threads)
+    bank.completed = not bool(np.all(present))
     return bank, CompletedKernels(parts, completion, fills, n, m, means)
 
 

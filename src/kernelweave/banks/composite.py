@@ -26,6 +26,7 @@ class CompositeBank(Bank):
     def __init__(self, parts: Sequence[Bank], kernels: Sequence[Index]) -> None:
         super().__init__(parts[0].n, sum(part.m for part in parts))
         self.parts = list(parts)
+        self.completed = any(part.completed for part in parts)
         self.kernels = [np.asarray(index, dtype=np.intp) for index in kernels]
         self.part_of = np.empty(self.m, dtype=np.intp)
         self.place_of = np.empty(self.m, dtype=np.intp)

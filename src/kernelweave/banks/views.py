@@ -21,6 +21,7 @@ class AmongSamples(Bank):
     def __init__(self, bank: Bank, samples: Index) -> None:
         super().__init__(samples.size, bank.m)
         self.bank, self.samples = bank, samples
+        self.completed = bank.completed
         self.on_device, self.rounding = bank.on_device, bank.rounding
         self.mixed_itemsize = bank.mixed_itemsize
 
@@ -70,6 +71,7 @@ class Rescaled(Bank):
     def __init__(self, bank: Bank, factors: Array) -> None:
         super().__init__(bank.n, bank.m)
         self.bank = bank
+        self.completed = bank.completed
         self.mixes_whole = bank.mixes_whole
         self.times = np.asarray(factors, dtype=float)
         self._factors: FeatureBank | None = None
@@ -147,6 +149,7 @@ class Selection(Bank):
     def __init__(self, bank: Bank, kernels: Index) -> None:
         super().__init__(bank.n, kernels.size)
         self.bank = bank
+        self.completed = bank.completed
         self.mixes_whole = bank.mixes_whole
         self.chosen = kernels
 
@@ -177,6 +180,7 @@ class Recentred(Bank):
     def __init__(self, bank: Bank, samples: Index) -> None:
         super().__init__(bank.n, bank.m)
         self.bank = bank
+        self.completed = bank.completed
         self.mixes_whole = bank.mixes_whole
         share = np.zeros(bank.n)
         share[samples] = 1.0 / len(samples)

@@ -23,7 +23,7 @@ __all__ = ["main"]
 @click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
 @click.version_option(__version__, prog_name="kernelweave")
 def main() -> None:
-    """Multiple kernel learning with a proof of optimality on every fit.
+    """Multiple kernel learning with a proof of how close to optimal a fit is.
 
     \b
     kernelweave fit data.csv --target label --model model.skops --report report.html

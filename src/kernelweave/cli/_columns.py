@@ -180,9 +180,14 @@ def _refuse_missing_columns(frame: Any, kinds: dict[str, str], views: dict[str, 
     for name, columns in views.items():
         absent = [column for column in columns if column not in frame]
         if absent:
+            some = (
+                ": a model fitted with --missing predict or --missing mean completes a view that a table does not have"
+                if len(absent) == len(columns)
+                else ""
+            )
             raise ValueError(
                 f"the table has no column {absent[0]!r}, which the model needs for view {name!r} ({len(absent)} of its "
-                f"{len(columns)} columns are missing)"
+                f"{len(columns)} columns are missing){some}"
             )
     rest = f" ({len(missing)} columns are missing)" if len(missing) > 1 else ""
     raise ValueError(f"the table has no column {missing[0]!r}, which the model needs{rest}")
@@ -249,14 +254,28 @@ def refuse_absent(frame: Any, views: dict[str, list[str]], fitting: bool = True)
             )
 
 
-def blank_absent(frame: Any, table: Any, views: dict[str, list[str]]) -> Any:
-    """Return the checked table with nothing at all where a row has no value in any column of a view."""
+def blank_absent(frame: Any, table: Any, views: dict[str, list[str]], how: str, remarks: Remarks) -> Any:
+    """Return the checked table with nothing at all where a row has no value in any column of a view.
+
+    Such rows get no median and no category: the remarks say instead that the view is completed, and how.
+    """
+    import numpy as np
+
     table = table.copy()
-    for columns in views.values():
+    absent = {column: np.zeros(len(frame), dtype=bool) for column in table}
+    for name, columns in views.items():
         gone = frame[columns].isna().all(axis=1).to_numpy()
+        if gone.any():
+            remarks.completed[name], remarks.completed_by = int(gone.sum()), how
         for column in columns:
+            absent[column] |= gone
             nothing = float("nan") if table[column].dtype.kind == "f" else None
             table[column] = table[column].astype(object).where(~gone, nothing).astype(table[column].dtype)
+    for counts in (remarks.imputed, remarks.missing_as_category):
+        for column in list(counts):
+            counts[column] = int((frame[column].isna().to_numpy() & ~absent[column]).sum())
+            if not counts[column]:
+                counts.pop(column)
     return table
 
 

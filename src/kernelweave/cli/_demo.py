@@ -6,6 +6,7 @@ import sys
 import time
 from dataclasses import dataclass
 from pathlib import Path
+from textwrap import fill
 from typing import Any
 
 import numpy as np
@@ -149,7 +150,7 @@ def compare(outcomes: list[Outcome], n_test: int) -> None:
 
 def explain(outcome: Outcome) -> None:
     """Print the heaviest kernels, and the certificate in words."""
-    classifier, certificate = outcome.classifier, outcome.classifier.certificate_
+    classifier = outcome.classifier
     weights, names = classifier.weights_, classifier.kernel_names_
     order = np.argsort(-weights, kind="stable")
     used = int(np.count_nonzero(weights))
@@ -159,10 +160,9 @@ def explain(outcome: Outcome) -> None:
     if used > TOP:
         rest = float(weights[order[TOP:]].sum())
         say(f"  {rest:.3f}  {used - TOP} others together; {len(weights) - used} have weight zero")
-    gap = 100 * max(certificate.relative_gap, 0.0)
     say("\nCertificate\n")
-    say(f"  The objective is {certificate.primal:.4f}, and no weights and no classifier on these kernels can")
-    say(f"  bring it below {certificate.dual:.4f}: the fit is within {gap:.2g} % of the optimum, proved.")
+    proved = str(classifier.certificate_)
+    say(fill(f"{proved[:1].upper()}{proved[1:]}.", 100, initial_indent="  ", subsequent_indent="  "))
     say(
         f"  The solver {classifier.solver_!r}, picked by 'auto', took {classifier.n_iter_} iterations, "
         f"{classifier.n_passes_:.1f} passes over the"

@@ -32,12 +32,14 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
     """Return everything worth knowing about a model and the label of its file as plain data."""
     import numpy as np
 
+    from ..estimators.fitted import weight_origin
     from ..inspection import final_estimator, kernel_views
     from ..inspection.views import learnt_weights
 
     estimator = final_estimator(model)
     if not hasattr(estimator, "certificate_"):
         raise ValueError(f"there is no certificate to tell of: the model is a {type(estimator).__name__}")
+    origin = weight_origin(estimator)
     shares, views = learnt_weights(model), kernel_views(model)
     order = np.argsort(-shares, kind="stable")
     certificate, note = estimator.certificate_, label["note"]
@@ -51,8 +53,8 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
         "kernels": len(shares),
         "kernels_used": int(np.count_nonzero(shares)),
         "C": np.asarray(estimator.C_).tolist(),
-        "norm": _name(estimator.norm if getattr(estimator, "norms", None) is None else estimator.norm_),
-        "loss": _name(estimator.loss),
+        "norm": _norm(estimator),
+        "loss": _name(estimator.loss_),
         "solver": estimator.solver_,
         "status": estimator.status_,
         "certificate": {
@@ -61,6 +63,8 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
             "relative_gap": float(certificate.relative_gap),
         },
         "certificate_in_words": repr(certificate),
+        "weights_learnt": int(np.count_nonzero(origin.learnt)),
+        "weights_in_words": origin.sentence,
         "views": {name: float(shares[views == name].sum()) for name in dict.fromkeys(views.tolist())},
         "weights": [
             {"kernel": str(estimator.kernel_names_[j]), "view": str(views[j]), "weight": float(shares[j])}
@@ -98,8 +102,22 @@ def noted(label: dict[str, Any]) -> dict[str, Any] | None:
     return facts
 
 
-def _name(component: Any) -> Any:
-    return component if isinstance(component, str | int | float) else repr(component)
+def _norm(estimator: Any) -> str | float:
+    """Return the norm that was fitted: as it was asked for, or by its label where another one was fitted."""
+    from ..norms import make_norm
+
+    asked = getattr(estimator, "norm", None)
+    if asked is None or make_norm(asked).label != estimator.norm_name_:
+        return str(estimator.norm_name_)
+    if isinstance(asked, str | int | float):
+        return asked
+    return repr(asked) if asked.registered_as else str(estimator.norm_name_)
+
+
+def _name(component: Any) -> str:
+    """Return the name that a component is registered under, with its parameters where they are not the defaults."""
+    plain = type(component).registered_as
+    return str(plain) if plain and repr(component) == repr(type(component)()) else repr(component)
 
 
 def tell(facts: dict[str, Any]) -> str:
@@ -114,6 +132,8 @@ def tell(facts: dict[str, Any]) -> str:
         f"norm {facts['norm']}, loss {facts['loss']}, C = {_numbers(facts['C'])}, solver {facts['solver']}",
         f"{facts['kernels_used']} of {facts['kernels']} kernels have weight",
     ]
+    if facts.get("weights_in_words"):  # files of earlier versions say nothing of it
+        lines.append(facts["weights_in_words"])
     if "noise_rate" in facts:
         low, high = facts["noise_rate_interval"]
         lines.append(

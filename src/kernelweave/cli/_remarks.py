@@ -33,6 +33,10 @@ class Remarks:
         Columns of numbers with missing cells, and how many; they become the median of the training table.
     missing_as_category : dict
         Columns of categories with missing cells, and how many; they are a category of their own.
+    completed : dict
+        Views that rows lack altogether, and how many do.
+    completed_by : str
+        What becomes of such rows: ``predict`` or ``mean``.
     unknown_categories : dict
         In a new table: cells that hold a category which the training table did not have.
     rows : int
@@ -46,6 +50,8 @@ class Remarks:
     alike: dict[str, list[list[str]]] = field(default_factory=dict)
     imputed: dict[str, int] = field(default_factory=dict)
     missing_as_category: dict[str, int] = field(default_factory=dict)
+    completed: dict[str, int] = field(default_factory=dict)
+    completed_by: str = ""
     unknown_categories: dict[str, int] = field(default_factory=dict)
     rows: int = 0
 
@@ -103,6 +109,10 @@ class Remarks:
             lines.append(
                 f"missing numbers became the median of the training table: {self._counts(self.imputed)}"
             )
+        if self.completed:
+            ways = {"predict": "predicted from the other views", "mean": "the mean of the training samples"}
+            way = ways.get(self.completed_by, "completed")
+            lines.append(f"views that rows lack altogether are {way} there: {self._counts(self.completed)}")
         if self.missing_as_category:
             counts = self._counts(self.missing_as_category)
             lines.append(f"missing texts are a category of their own: {counts}")

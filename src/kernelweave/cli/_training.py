@@ -263,7 +263,8 @@ def _columns(
     note.categories = {c: sorted(set(table[c])) for c, kind in kinds.items() if kind == "categories"}
     if options.missing != "error":
         transformer, kernels = view_steps(table, kinds, views)
-        return blank_absent(frame, table, note.views), [("columns", transformer)], kernels
+        table = blank_absent(frame, table, note.views, options.missing, remarks)
+        return table, [("columns", transformer)], kernels
     refuse_absent(frame, note.views)
     transformer, starts = column_transformer(table, kinds, views)
     if named:
@@ -362,8 +363,9 @@ def new_samples_for(
     else:
         for columns in note.views.values():  # a view of which there is no column is missing for everybody
             if not any(column in frame for column in columns):
-                frame = frame.assign(**dict.fromkeys(columns, float("nan")))
-        table = blank_absent(frame, check_columns(frame, note.columns, remarks, note.views), note.views)
+                frame = frame.reindex(columns=[*frame.columns, *columns])
+        table = check_columns(frame, note.columns, remarks, note.views)
+        table = blank_absent(frame, table, note.views, note.missing, remarks)
     remarks.only(note.columns)
     for column, known in note.categories.items():
         unknown = int((~table[column].isin([*known, MISSING]) & table[column].notna()).sum())

@@ -14,7 +14,7 @@ __all__ = ["WeightsDisplay"]
 
 
 class WeightsDisplay:
-    """Kernel weights, largest first; what does not fit is summed up in the last row.
+    """Kernel weights, largest first; what does not fit is summed up in the last row, as a number without a bar.
 
     Parameters
     ----------
@@ -29,6 +29,8 @@ class WeightsDisplay:
     groups : sequence of m str, optional
         What a kernel belongs to (its view, its family): kernels are then shown under their groups, the heaviest group
         first, for weights of shape (m,).
+    learnt : array of shape (m,), optional
+        Which weights were learnt; the title says where some, or all, were not.
 
     Attributes
     ----------
@@ -51,6 +53,7 @@ class WeightsDisplay:
         problem_names: Sequence[str] | None = None,
         intervals: Any = None,
         groups: Sequence[str] | None = None,
+        learnt: Any = None,
     ) -> None:
         self.weights = np.asarray(weights, dtype=float)
         self.kernel_names = [str(name) for name in kernel_names]
@@ -69,6 +72,9 @@ class WeightsDisplay:
             )
         if self.groups is not None and len(self.groups) != len(self.kernel_names):
             raise ValueError(f"{len(self.groups)} groups were given for {len(self.kernel_names)} kernels")
+        self.learnt = (
+            np.ones(len(self.kernel_names), dtype=bool) if learnt is None else np.asarray(learnt, dtype=bool)
+        )
 
     @classmethod
     def from_estimator(
@@ -92,7 +98,10 @@ class WeightsDisplay:
         check_is_fitted(estimator, "weights_")
         classes = getattr(estimator, "classes_", None) if estimator.weights_.ndim == 2 else None
         groups = None if group_by is None else _groups(estimator, group_by)
-        made = cls(estimator.weights_, estimator.kernel_names_, problem_names=classes, groups=groups)
+        learnt = getattr(estimator, "learnt_kernels_", None)
+        made = cls(
+            estimator.weights_, estimator.kernel_names_, problem_names=classes, groups=groups, learnt=learnt
+        )
         return made.plot(ax=ax, top=top, **kwargs)
 
     @classmethod
@@ -160,33 +169,33 @@ class WeightsDisplay:
     def _title(self, ax: Any) -> None:
         used = int(np.count_nonzero(self.weights if self.weights.ndim == 1 else self.weights.max(axis=0)))
         m = len(self.kernel_names)
-        ax.set_title(f"{used} of {m} kernels have weight" if used < m else f"{m} kernels, all with weight")
+        given = int(np.count_nonzero(~self.learnt))
+        how = "" if not given else " (given, not learnt)" if given == m else f" ({given} given, not learnt)"
+        ax.set_title(
+            (f"{used} of {m} kernels have weight" if used < m else f"{m} kernels, all with weight") + how
+        )
 
     def _bars(self, ax: Any, shown: list[int], names: list[str], rest: str, kwargs: dict[str, Any]) -> None:
         lengths = [float(self.weights[j]) for j in shown]
         largest = max(lengths, default=1.0)
-        if rest:
-            names, lengths = [*names, rest], [*lengths, float(self.weights.sum()) - sum(lengths)]
+        said = [f"{length:.{_decimals(largest)}f}" for length in lengths]
+        if rest:  # a sum over many small weights may dwarf them all: a bar would be read as one kernel
+            others = float(self.weights.sum()) - sum(lengths)
+            names, lengths, said = [*names, rest], [*lengths, 0.0], [*said, self._together(others, largest)]
         at = np.arange(len(lengths))
-        decimals = _decimals(largest)
-        # a sum over many small weights may dwarf them all: it is cut off at the edge, its number stays
-        limit = 1.2 * (largest if rest and lengths[-1] > 2.0 * largest else max(lengths, default=1.0))
+        limit = 1.2 * largest
         if self.intervals is not None and shown:
             limit = max(limit, 1.12 * float(self.intervals[1, shown].max()))
         self.bars_ = ax.barh(at, lengths, **{"color": INK, "height": 0.72, **kwargs})
         ends = self._error_bars(ax, at[: len(shown)], shown)
-        if rest:
-            self.bars_[-1].set(facecolor="white", edgecolor=INK, hatch="////", linewidth=0.8)
-        for y, length in zip(at, lengths, strict=True):
-            cut = length > limit
+        for y, length, text in zip(at, lengths, said, strict=True):
             ax.text(
-                min(length, limit) - 0.01 * limit if cut else max(length, ends.get(y, 0.0)) + 0.01 * limit,
+                max(length, ends.get(y, 0.0)) + 0.01 * limit,
                 y,
-                f"{length:.{decimals}f}" + (" →" if cut else ""),
+                text,
                 va="center",
-                ha="right" if cut else "left",
+                ha="left",
                 fontsize="small",
-                bbox={"facecolor": "white", "edgecolor": "none", "pad": 1.0} if cut else None,
             )
         ax.set_yticks(at, names)
         ax.tick_params(axis="y", length=0)
@@ -194,6 +203,10 @@ class WeightsDisplay:
         _weight_axis(ax, limit, max([*lengths, *ends.values(), 0.0]))
         tidy(ax, "x")
         self._title(ax)
+
+    def _together(self, others: float, largest: float) -> str:
+        """Write the sum of the weights that have no row of their own."""
+        return f"{others:.{_decimals(largest)}f} together"
 
     def _error_bars(self, ax: Any, at: Any, shown: list[int]) -> dict[Any, float]:
         """Draw error bars, if there are any; return where the upper ends are, by row."""
@@ -213,7 +226,8 @@ class WeightsDisplay:
         lengths: list[float] = []
         rows: list[tuple[int, int]] = []
         heads: list[int] = []
-        decimals = _decimals(max((float(self.weights[j]) for j in shown), default=1.0))
+        largest = max((float(self.weights[j]) for j in shown), default=1.0)
+        decimals, said = _decimals(largest), ""
         for name in order:
             heads.append(len(labels))
             labels.append(f"{shorten(name)}: {totals[name]:.{decimals}f}")
@@ -224,18 +238,17 @@ class WeightsDisplay:
                     labels.append(shorten(self.kernel_names[j]).removesuffix(f" on {name}"))
                     lengths.append(float(self.weights[j]))
         if rest:
+            said = self._together(float(self.weights.sum()) - sum(lengths), largest)
             labels.append(rest)
-            lengths.append(float(self.weights.sum()) - sum(lengths))
+            lengths.append(0.0)
         at = np.arange(len(labels))
         self.bars_ = ax.barh(at, lengths, **{"color": INK, "height": 0.72, **kwargs})
-        if rest:
-            self.bars_[-1].set(facecolor="white", edgecolor=INK, hatch="////", linewidth=0.8)
         ends = self._error_bars(ax, np.array([row for row, _ in rows]), [j for _, j in rows])
         limit = 1.2 * max([*lengths, *ends.values(), 1e-300])
         for row in range(len(labels)):
             if row not in heads:
                 far = max(lengths[row], ends.get(row, 0.0))
-                text = f"{lengths[row]:.{decimals}f}"
+                text = said if said and row == len(labels) - 1 else f"{lengths[row]:.{decimals}f}"
                 ax.text(far + 0.01 * limit, row, text, va="center", fontsize="small")
         ax.set_yticks(at, labels)
         for row in heads:

@@ -17,6 +17,7 @@ from .._numerics.threads import allowed_threads
 from ..banks import Bank, KernelFunction, support
 from ..banks.device_decision import prediction_device
 from ..losses import Loss, make_loss
+from ..norms import Norm, make_norm
 from ..problems import Point
 from ..views import samples_and_targets
 from ._bind import Bound, bind
@@ -52,6 +53,8 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
     _task = "classification"
     #: whether the fit is one mixture of kernels, so that it can be repeated on some of them
     fits_subsets = True
+    #: what sets the weights in the place of the norm, in words; empty where the norm does
+    _weights_rule = ""
     #: parameters that are no choice here, by name: see ``_parameters.settled``
     _settled: ClassVar[dict[str, object]] = {}
 
@@ -143,6 +146,7 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
         self.certificates_ = [fit.certificate for fit in fits]
         self.intercept_ = self.certificate_.intercept
         self.loss_, self.solver_ = fits[0].loss, fits[-1].solver
+        self._keep_norms([task.norm for task in tasks], bound.bank.m)
         self.trace_ = trace_of(tasks, fits)
         self.n_iter_ = max(fit.solution.n_iter for fit in fits)
         self.support_ = support(self.dual_coef_)
@@ -155,6 +159,16 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
         self._keep_where_there("kernel_groups_", kernel_groups(fits))
         self._keep_where_there("cluster_", bound.bank.cluster_cost)
         self._look_at(tasks, [fit.values for fit in fits])
+
+    def _keep_norms(self, norms: list[Norm], m: int) -> None:
+        """Keep what the weights were fitted under, and which of them were learnt."""
+        self.norm_name_ = ", ".join(dict.fromkeys(norm.label for norm in norms))
+        self.learnt_kernels_ = np.zeros(m, dtype=bool)
+        for norm in norms:
+            if norm.allowed_weights:
+                self.learnt_kernels_[norm.learnt(m)] = True
+        rules = dict.fromkeys(norm.weights_rule for norm in norms if norm.weights_rule)
+        self.weights_rule_ = "" if self.learnt_kernels_.any() else self._weights_rule or "; ".join(rules)
 
     def _look_at(self, tasks: list[Task], values: list[Array]) -> None:
         """Keep what a reader must know first as ``findings_``, from the decision values of the training samples."""
@@ -209,6 +223,12 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
         self.__dict__.update(self._settled)  # it was a parameter once, without effect
         if "dual_coef_" in state:
             self.__dict__.setdefault("findings_", ())  # earlier versions looked for none
+            if "learnt_kernels_" not in state and "kernel_names_" in state:  # nor noted what was learnt
+                norm = "uniform" if self._weights_rule else state.get("norm_", getattr(self, "norm", "l1"))
+                norms = [make_norm(one) for one in (norm if isinstance(norm, list) else [norm])]
+                self._keep_norms(norms, len(self.kernel_names_))
+                for j, kernel in enumerate(state.get("kernels_", ())):
+                    self.learnt_kernels_[j] &= kernel.always is None
         if "_bound" in state:
             self._function = function_of_parts(self.__dict__)
 

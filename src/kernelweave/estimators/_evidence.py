@@ -15,7 +15,8 @@ from .._numerics.deadline import Deadline, time_limit, time_spent
 from ..banks import Bank
 from ..banks.memory import parse_bytes, refuse
 from ..exceptions import KernelWeaveWarning
-from ..problems import UNIT, Certificate, forms_doubt, values_doubt
+from ..norms import Uniform
+from ..problems import UNIT, Certificate, forms_doubt, scope_of, values_doubt
 from ..solvers import final_status
 from ._plan import Plan
 from ._types import Array, Codes, Device
@@ -52,6 +53,8 @@ class Evidence:
         Of a target that stands alone, by REML.
     steps : int
         Of the weights, until all targets were finished or the choice was cut short.
+    scope : str
+        What the bounds are for, in words.
     """
 
     weights: Array
@@ -64,6 +67,7 @@ class Evidence:
     choice: Choice
     components: Components | None = None
     steps: int = 0
+    scope: str = ""
 
     @property
     def alpha(self) -> Array:
@@ -80,6 +84,8 @@ class Evidence:
             np.where(self.dual > 0, self.beta, 0.0),
             self.intercept,
             _rounding(self.primal),
+            scope=self.scope,
+            problems=self.primal.size,
         )
 
     @property
@@ -164,7 +170,9 @@ def by_evidence(
             # a view where nothing is missing: targets are many
             targets = table if len(patterns) == 1 else table[:, at]
             components = fit.choose(targets, out, at, targets_in_batch, watch, alone, deadline)
-    return replace(out, components=components, steps=watch.iteration)
+    scope = scope_of(Uniform(), bank.m, 1, bank.completed, [f"with the C that {fit.criterion.name} chose"])
+    scope = f"in each of them {scope}" if t > 1 else scope
+    return replace(out, components=components, steps=watch.iteration, scope=scope)
 
 
 class _Fit:

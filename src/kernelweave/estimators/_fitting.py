@@ -15,7 +15,7 @@ from ..banks import Bank, LazyBank
 from ..exceptions import KernelWeaveConvergenceWarning
 from ..losses import Loss
 from ..norms import Norm
-from ..problems import Certificate, MKLProblem, Point, with_certain_bounds, without_crossed_bounds
+from ..problems import Certificate, MKLProblem, Point, joined, with_certain_bounds, without_crossed_bounds
 from ..solvers import MESSAGES, TRACE_COLUMNS, Solution, Solver, Stop, final_status, solve, without_caches
 from ._bind import Bound
 from ._plan import Plan
@@ -91,18 +91,11 @@ class Answer:
         status = next((fit.status for fit in fits if fit.status != "converged"), "converged")
         if len(fits) == 1:
             return cls(first.weights, first.beta, each[0], status, tasks[0].C, first.norm.strength)
-        total = Certificate(
-            primal=sum(certificate.primal for certificate in each),
-            dual=sum(certificate.dual for certificate in each),
-            dual_point=np.stack([certificate.dual_point for certificate in each], axis=1),
-            intercept=np.array([certificate.intercept for certificate in each]),
-            margin=min(certificate.margin for certificate in each),
-        )
         Cs = np.array([task.C for task in tasks])
         return cls(
             np.stack([fit.weights for fit in fits]),
             np.stack([fit.beta for fit in fits], axis=1),
-            total,
+            joined(each),
             status,
             tasks[0].C if np.ptp(Cs) == 0.0 else Cs,
             None if first.norm.strength is None else np.array([fit.norm.strength for fit in fits]),

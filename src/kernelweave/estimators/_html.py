@@ -9,6 +9,7 @@ import numpy as np
 from sklearn.utils import estimator_html_repr
 
 from .._components import ShownInNotebooks
+from .fitted import weight_origin
 
 __all__ = ["FitSummary"]
 
@@ -36,10 +37,11 @@ def fit_summary(estimator: Any) -> str:
     shown = order[: min(TOP, used)]
     rows = "".join(_row(str(estimator.kernel_names_[j]), float(weights[j]), largest) for j in shown)
     rest = f"<div>and {used - TOP} others</div>" if used > TOP else ""
+    origin = weight_origin(estimator)
     each = ", means over the classes" if np.ndim(estimator.weights_) == 2 else ""
     return (
         f'<div style="{LOOKS}"><div>{escape(repr(estimator.certificate_))}.</div>'
-        f"<div>{used} of {weights.size} kernels have weight{each}:</div>"
+        f"<div>{escape(origin.sentence)}</div><div>{used} of {weights.size} kernels have weight{each}:</div>"
         f"<table>{rows}</table>{rest}</div>"
     )
 

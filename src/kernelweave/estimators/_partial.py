@@ -138,6 +138,7 @@ class LearnsOnline(BaseMKL):
             1 if task.y.ndim == 1 else task.y.shape[1],
         )  # fmt: skip
         self.kernels_ = stream.bound.kernels
+        self._keep_norms([task.norm], m)
         self.solver_: str | None = plan.solver.registered_as
         self.status_, self.intercept_ = "streaming", 0.0
         self.findings_ = ()  # what was not kept cannot be judged

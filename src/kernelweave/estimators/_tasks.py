@@ -37,6 +37,8 @@ class Task:
         Where to begin.
     of : str
         What the label is the name of.
+    given : tuple of str
+        What was chosen before the problem was posed, in words: its certificate says so.
     """
 
     y: Array
@@ -47,10 +49,11 @@ class Task:
     C: float
     start: Point | None = None
     of: str = "class"
+    given: tuple[str, ...] = ()
 
     def problem(self, bank: Bank, fit_intercept: bool) -> MKLProblem:
         """Return the problem on a bank."""
-        return MKLProblem(bank, self.loss, self.norm, self.y, self.C, self.weight, fit_intercept)
+        return MKLProblem(bank, self.loss, self.norm, self.y, self.C, self.weight, fit_intercept, self.given)
 
 
 def class_tasks(codes: Codes, weight: Array, classes: Array, each: bool, plan: Plan) -> list[Task]:

@@ -53,6 +53,7 @@ class BestKernelClassifier(MKLClassifier):
     """
 
     n_folds = 5
+    _weights_rule = "all weight is on the kernel that does best in cross-validation"
 
     def _by_rule(self, tasks: list[Task], bank: Bank, plan: Plan) -> list[Task]:
         seed = 0 if plan.seed is None else plan.seed
@@ -65,6 +66,8 @@ class AlignmentClassifier(MKLClassifier):
 
     Parameters are those of ``MKLClassifier`` but the norm.
     """
+
+    _weights_rule = "every kernel has the weight of its alignment with the labels"
 
     def _by_rule(self, tasks: list[Task], bank: Bank, plan: Plan) -> list[Task]:
         return [aligned(task, bank) for task in tasks]

@@ -173,6 +173,11 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         One per problem, where classes are fitted one against the rest.
     loss_ : Loss
         The loss that was minimised: of several classes it may be another than ``loss`` names.
+    learnt_kernels_ : array of shape (m,)
+        Which kernels have a weight that was learnt; that of the others was given (``norm="uniform"``, ``norms.Fixed``,
+        ``kernels.always``) or set by a rule, which ``weights_rule_`` says in words.
+    norm_name_ : str
+        The norm that was fitted, by its label.
     lam_ : float or array of shape (k,)
         With ``norm="entropy"``: the strength of the entropy term, as settled on the data.
     view_weights_ : dict

@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import check_is_fitted
 
@@ -12,12 +16,14 @@ from ._linear import weights_of_columns
 from ._types import Samples
 
 __all__ = [
+    "WeightOrigin",
     "function_of",
     "has_function",
     "is_precomputed",
     "knows_tables",
     "samples_for",
     "views_for",
+    "weight_origin",
     "weights_of_columns",
 ]
 
@@ -46,6 +52,40 @@ def knows_tables(estimator: BaseEstimator) -> bool:
     """Whether an estimator was fitted on views that are tables of their own."""
     known: KnownViews | None = vars(estimator).get("_views")
     return known is not None and known.groups is None
+
+
+@dataclass(frozen=True)
+class WeightOrigin:
+    """Where the weights of a fitted estimator come from.
+
+    Attributes
+    ----------
+    learnt : array of shape (m,)
+        Which of them were learnt from the data.
+    sentence : str
+        What was not learnt, for people; empty where everything was.
+    """
+
+    learnt: NDArray[np.bool_]
+    sentence: str
+
+    @property
+    def nothing(self) -> bool:
+        """Whether no weight was learnt, so that weights say nothing about the kernels."""
+        return not self.learnt.any()
+
+
+def weight_origin(estimator: BaseEstimator) -> WeightOrigin:
+    """Say which weights of a fitted estimator were learnt: what may be said of weights depends on it."""
+    check_is_fitted(estimator, "learnt_kernels_")
+    learnt = np.asarray(estimator.learnt_kernels_, dtype=bool)
+    given = int(np.count_nonzero(~learnt))
+    if not given:
+        return WeightOrigin(learnt, "")
+    if given < learnt.size:
+        were = "weight of 1 kernel was" if given == 1 else f"weights of {given} kernels were"
+        return WeightOrigin(learnt, f"The {were} given, not learnt: only those of the others are a finding.")
+    return WeightOrigin(learnt, f"The weights were not learnt: {estimator.weights_rule_}.")
 
 
 def samples_for(estimator: BaseEstimator, X: Samples) -> Samples:

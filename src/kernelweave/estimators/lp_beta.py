@@ -158,6 +158,8 @@ class LPBetaClassifier(MKLClassifier):
         self.weights_, self.rho_, _ = largest_margin(leads, self.nu_, weight)
         values = self._train_all(bound, y, np.outer(chosen, weight))
         self._look_at(tasks, [values])
+        self.loss_, self.norm_name_ = tasks[0].loss, "none (weights by linear programming)"
+        self.learnt_kernels_, self.weights_rule_ = np.ones(bank.m, dtype=bool), ""
         self._keep_bound(bound)
         self.n_passes_ = bank.passes
 

@@ -137,6 +137,11 @@ class NoisyLabelMKLClassifier(MKLClassifier):
 
     fits_subsets = False
 
+    @property
+    def _weights_rule(self) -> str:  # type: ignore[override]
+        """What sets the weights in the place of the norm, in words."""
+        return "the method for wrong labels takes a fixed mixture of them" if self.method == "auto" else ""
+
     def __init__(
         self,
         kernels: KernelsLike = None,
@@ -327,7 +332,10 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         shares = [np.ones_like(task.weight) for task in tasks]
         self.objectives_: list[float] = []
         for turn in range(1, self.max_rounds + 1):
-            kept = [replace(t, weight=t.weight * share) for t, share in zip(tasks, shares, strict=True)]
+            kept = [
+                replace(t, weight=t.weight * share, given=("with the samples that were chosen last",))
+                for t, share in zip(tasks, shares, strict=True)
+            ]
             self._solve(bound, plan, kept)
             losses = self._training_losses(bound.bank, tasks)
             chosen = [

@@ -340,6 +340,8 @@ class MKLRegressorCV(MKLRegressor):
         self.C_, self.alpha_ = shown(evidence.C), shown(evidence.alpha)
         self.scores_, self.best_score_ = shown(choice.score), float(np.mean(choice.score))
         self.certificate_, self.loss_ = evidence.certificate, plan.loss
+        self.norm_name_ = f"none (weights by {self.criterion})"
+        self.learnt_kernels_, self.weights_rule_ = np.ones(bound.bank.m, dtype=bool), ""
         self.targets_ = self._table(
             choice.value,
             choice.score,

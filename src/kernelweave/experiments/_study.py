@@ -20,6 +20,7 @@ import pandas as pd
 
 from .._estimating import several_fits
 from ._tables import write_table
+from ._targets import Targets
 
 __all__ = ["Key", "Part", "Report", "Row", "Study"]
 
@@ -36,6 +37,12 @@ class Report:
     part: str
     command: str
     missing: Sequence[str] = ()
+    #: whether all runs of the part are in the rows; if not, no target is decided
+    complete: bool = True
+
+    def targets(self) -> Targets:
+        """Return targets to be decided by the rows, where these are all that there should be."""
+        return Targets(self.complete)
 
     def table(self, rows: Sequence[Row], note: str, title: str = "", suffix: str = "") -> None:
         """Write a table as CSV and Markdown."""
@@ -153,14 +160,16 @@ class Part:
             missing.append(f"{len(left) - len(begun)} of {len(keys)} runs, for which --quick has no time")
             say(f"{self.name}: not run: {missing[-1]}")
             keys = [key for key in keys if key in kept]
+        made = {_key_text(key) for key in keys}
+        complete = made >= {_key_text(key) for key in self.keys(self.repeats)}
         try:
-            return self.report(kept.of(keys), Report(folder, study, self.name, command, missing))
-        except (LookupError, ValueError, ZeroDivisionError) as error:
-            if len(begun) == len(left):
-                raise
-            say(
-                f"{self.name}: no table, because there are too few runs yet ({error}); they are in {kept.path}"
+            return self.report(
+                kept.of(keys), Report(folder, study, self.name, command, missing, complete=complete)
             )
+        except (LookupError, ValueError, ZeroDivisionError):
+            if complete:
+                raise
+            say(f"{self.name}: no table yet: it needs more runs than were made; these are in {kept.path}")
             return []
 
 
@@ -186,6 +195,11 @@ class Study:
 def _text(value: Any) -> str:
     """A value of a key as text, the same before it went to a file and after."""
     return f"{value:.8g}" if isinstance(value, int | float | np.number) else str(value)
+
+
+def _key_text(key: Key) -> tuple[tuple[str, str], ...]:
+    """A key as something that can be compared."""
+    return tuple(sorted((name, _text(value)) for name, value in key.items()))
 
 
 class _Kept:

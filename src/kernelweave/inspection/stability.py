@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -61,6 +61,29 @@ class WeightStability:
     def view_names(self) -> list[str]:
         """Views, in the order of their kernels."""
         return list(dict.fromkeys(self.views.tolist()))
+
+    def among(self, kernels: NDArray[np.bool_]) -> WeightStability:
+        """Return the same of some kernels, their weights as shares of their own sum; of all of them itself."""
+        if kernels.all() or not kernels.any():
+            return self
+        mixed = {name for name in self.view_names if np.ptp(kernels[self.views == name].astype(int))}
+        inside = np.array([kernels[self.views == name].all() for name in self.view_names])
+        own = None if mixed or self.view_weights is None or self.view_reference is None else inside
+
+        def shares(weights: Array) -> Array:
+            total = weights.sum(axis=-1, keepdims=True)
+            return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
+
+        return replace(
+            self,
+            weights=shares(self.weights[:, kernels]),
+            reference=shares(self.reference[kernels]),
+            kernel_names=self.kernel_names[kernels],
+            views=self.views[kernels],
+            families=self.families[kernels],
+            view_weights=None if own is None else shares(self.view_weights[:, own]),  # type: ignore[index]
+            view_reference=None if own is None else shares(self.view_reference[own]),  # type: ignore[index]
+        )
 
     def kernels(self) -> Any:
         """Return a table with one row per kernel.

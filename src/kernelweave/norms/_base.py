@@ -92,6 +92,20 @@ class Norm(Component):
         return str(self.registered_as)
 
     @property
+    def allowed_weights(self) -> str:
+        """Describe the weights that the objective is minimised over, as it is read behind "no".
+
+        Empty where the weights are not minimised over: they are given (``fixed``), or follow from the function.  This
+        is what a certificate speaks of, so it must not describe more weights than the lower bound holds for.
+        """
+        return f"weights that the norm {self.label} allows"
+
+    @property
+    def weights_rule(self) -> str:
+        """Say where the weights come from if they are not minimised over (no ``allowed_weights``)."""
+        return "" if self.allowed_weights else "they were given"
+
+    @property
     def has_prox(self) -> bool:
         """Whether ``prox`` is defined."""
         return type(self).prox is not Norm.prox

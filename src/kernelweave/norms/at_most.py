@@ -39,6 +39,11 @@ class AtMost(Norm, registered_as="at_most"):
     def label(self) -> str:
         return f"at most {self.k}"
 
+    @property
+    def allowed_weights(self) -> str:
+        each = "the weight 1" if self.k == 1 else f"the weight 1/{self.k} each"
+        return f"choice of at most {self.k} kernel{'s' if self.k > 1 else ''} with {each}"
+
     def check(self, m: int) -> None:
         if isinstance(self.k, bool) or not isinstance(self.k, int | np.integer) or self.k < 1:
             raise ValueError(f"AtMost needs a whole number k >= 1 of kernels, got {self.k!r}")

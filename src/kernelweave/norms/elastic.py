@@ -50,6 +50,10 @@ class Elastic(Norm, registered_as="elastic"):
     def label(self) -> str:
         return f"elastic({self.alpha})"
 
+    @property
+    def allowed_weights(self) -> str:
+        return f"non-negative weights, at what the norm {self.label} charges for them,"
+
     def check(self, m: int) -> None:
         if not (is_number(self.alpha) and 0.0 <= self.alpha < np.inf):
             raise ValueError(f"alpha of Elastic must be a finite number >= 0, got {self.alpha!r}")

@@ -38,6 +38,10 @@ class ElasticBlocks(MixedNorm, registered_as="elastic_blocks"):
         return f"elastic blocks({self.mix:g})"
 
     @property
+    def allowed_weights(self) -> str:
+        return f"non-negative weights d with {self.mix:g} sum d / (1 - {self._rest:g} d) at most one"
+
+    @property
     def _rest(self) -> float:
         return 1.0 - self.mix
 

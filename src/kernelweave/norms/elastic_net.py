@@ -36,6 +36,10 @@ class ElasticNet(MixedNorm, registered_as="elastic_net"):
     def label(self) -> str:
         return f"elastic net({self.mix:g})"
 
+    @property
+    def allowed_weights(self) -> str:
+        return f"non-negative weights d with {self.mix:g} sum d + {1.0 - self.mix:g} sum d^2 at most one"
+
     def _charge(self, weights: Array) -> float:
         return self.mix * float(np.sum(weights)) + (1.0 - self.mix) * float(np.sum(weights**2))
 

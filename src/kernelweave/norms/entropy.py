@@ -42,6 +42,12 @@ class Entropy(Norm, registered_as="entropy"):
     def label(self) -> str:
         return f"entropy({self.smoothing:g})"
 
+    @property
+    def allowed_weights(self) -> str:
+        return (
+            f"non-negative weights that sum to one, at what the norm {self.label} charges for unequal ones,"
+        )
+
     def check(self, m: int) -> None:
         if not 0 < self.smoothing < np.inf:
             raise ValueError(

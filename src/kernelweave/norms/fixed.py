@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ._base import Array, Norm
 
@@ -31,6 +32,10 @@ class Fixed(Norm):
     @property
     def label(self) -> str:
         return "fixed"
+
+    @property
+    def allowed_weights(self) -> str:
+        return ""
 
     def check(self, m: int) -> None:
         d = np.asarray(self.given, dtype=float)
@@ -75,6 +80,9 @@ class Fixed(Norm):
         d = self._weights(t.size)
         return t * d / (d + mu)
 
+    def restricted(self, kernels: NDArray[np.intp]) -> Norm:
+        return Fixed(self._weights(0)[kernels])
+
 
 class Uniform(Fixed, registered_as="uniform"):
     """The mean kernel: weights 1/m, nothing learnt."""
@@ -86,8 +94,16 @@ class Uniform(Fixed, registered_as="uniform"):
     def label(self) -> str:
         return "uniform"
 
+    @property
+    def weights_rule(self) -> str:
+        return "all kernels have the same one"
+
     def check(self, m: int) -> None:
         """Any number of kernels has a mean."""
+
+    def restricted(self, kernels: NDArray[np.intp]) -> Norm:
+        """Return the mean of those kernels."""
+        return self
 
     def _weights(self, m: int) -> Array:
         return np.full(m, 1.0 / m)

@@ -91,6 +91,14 @@ class FixedParts(Norm):
     def label(self) -> str:
         return f"{self.norm.label} + {len(self.given)} fixed"
 
+    @property
+    def allowed_weights(self) -> str:
+        return self.norm.allowed_weights
+
+    @property
+    def weights_rule(self) -> str:
+        return "they were given" if self.norm.fixed else self.norm.weights_rule
+
     # ---- binding --------------------------------------------------------------------------------------------
 
     def check(self, m: int) -> None:

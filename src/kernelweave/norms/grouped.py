@@ -70,6 +70,10 @@ class Grouped(Norm, registered_as="grouped"):
         return f"grouped({self._p:.3g}, {self._q:.3g})"
 
     @property
+    def allowed_weights(self) -> str:
+        return f"non-negative weights whose {self._q:g}-norms within the groups have a {self._p:g}-norm of at most one"
+
+    @property
     def _p(self) -> float:
         return _exponent(self.outer)
 

@@ -23,6 +23,10 @@ class L1(Norm, registered_as="l1"):
     simplex = True
     r = 1.0
 
+    @property
+    def allowed_weights(self) -> str:
+        return "non-negative weights that sum to one"
+
     def half_square(self, t: Array) -> float:
         return 0.5 * float(np.sum(t)) ** 2
 

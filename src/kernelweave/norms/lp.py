@@ -42,6 +42,12 @@ class Lp(Norm, registered_as="lp"):
     def label(self) -> str:
         return f"l{self.p:g}"
 
+    @property
+    def allowed_weights(self) -> str:
+        if np.isinf(self.p):
+            return "weights between zero and one"
+        return f"non-negative weights whose {self.p:g}-norm is at most one"
+
     def check(self, m: int) -> None:
         if not (isinstance(self.p, int | float | np.number) and self.p > 1.0):
             raise ValueError(

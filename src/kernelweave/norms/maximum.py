@@ -26,6 +26,15 @@ class Maximum(Norm, registered_as="max"):
     convex_in_weights = False
     r = np.inf
 
+    @property
+    def allowed_weights(self) -> str:
+        # the objective charges the largest block norm, which is a maximum over weights: there is no minimum over them
+        return ""
+
+    @property
+    def weights_rule(self) -> str:
+        return "under the norm max a kernel has the more weight the less it does"
+
     def half_square(self, t: Array) -> float:
         return 0.5 * float(np.max(t, initial=0.0)) ** 2
 

@@ -1,6 +1,6 @@
 """Problems: primal, dual, certificate."""
 
-from .certificate import Certificate, Point, relative_gap
+from .certificate import Certificate, Point, joined, relative_gap, scope_of
 from .fixed import FixedSolution, solve_fixed
 from .mkl import MKLProblem, Oracle
 from .root import Root
@@ -15,7 +15,9 @@ __all__ = [
     "Point",
     "Root",
     "forms_doubt",
+    "joined",
     "relative_gap",
+    "scope_of",
     "solve_fixed",
     "values_doubt",
     "with_certain_bounds",

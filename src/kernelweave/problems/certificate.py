@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from decimal import ROUND_CEILING, ROUND_FLOOR, Context
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from ..norms import Norm
+
 Array = NDArray[np.float64]
 
-__all__ = ["TINY", "Certificate", "Point", "relative_gap"]
+__all__ = ["TINY", "Certificate", "Point", "joined", "relative_gap", "scope_of"]
 
 TINY = float(np.finfo(float).tiny)
 
@@ -79,6 +84,10 @@ class Certificate:
     cuts : array of shape (c, n) or (c, n, k), optional
         Where ``dual`` takes more than one dual point (at most k kernels): coefficients whose cuts, notation (10), have
         no subset below ``dual``.
+    scope : str
+        Weights and functions that ``dual`` is a bound for, in words: ``scope_of`` the problem.
+    problems : int
+        Number of problems whose objectives, and bounds, are added up here.
     """
 
     primal: float
@@ -88,6 +97,8 @@ class Certificate:
     tiny: float = TINY
     margin: float = 1.0
     cuts: Array | None = None
+    scope: str = ""
+    problems: int = 1
 
     @property
     def finite(self) -> bool:
@@ -110,8 +121,77 @@ class Certificate:
             return replace(self, dual=other.dual, dual_point=other.dual_point, cuts=other.cuts)
         return self
 
-    def __repr__(self) -> str:
+    @property
+    def percent(self) -> str:
+        """Relative gap in percent, in two digits that are never less than it is; a millionth at least, for rounding."""
+        return f"{_rounded(100.0 * max(self.relative_gap, 1e-8), 2, ROUND_CEILING):.2g}"
+
+    def __str__(self) -> str:
+        """Say what is proved: the one place where this sentence is written."""
+        several = self.problems > 1
+        value, it, those = "the objective at this C is", "it", "this problem"
+        if several:
+            value = f"the objectives of {self.problems} problems, each at its C, add up to"
+            it, those = "the sum", "these problems"
+        scope = self.scope or "no other solution of the same problem"
+        bound = f"{_rounded(self.dual, 6, ROUND_FLOOR):.6g}"
         return (
-            f"Certificate: objective {self.primal:.6g} is proved to be within {100 * max(self.relative_gap, 0):.2g} % "
-            f"of the optimum (lower bound {self.dual:.6g})"
+            f"{value} {self.primal:.6g}, and {scope} can bring {it} below {bound}: the fit is proved to be within "
+            f"{self.percent} % of the optimum of {those}"
         )
+
+    def __repr__(self) -> str:
+        return f"Certificate: {self}"
+
+
+def scope_of(norm: Norm, m: int, columns: int = 1, completed: bool = False, given: Sequence[str] = ()) -> str:
+    """Say which weights and functions the lower bound of a problem is for, as it is read before "can bring it below".
+
+    Parameters
+    ----------
+    norm : Norm
+        Of the problem: it says which weights it allows.
+    m : int
+        Number of kernels.
+    columns : int
+        Functions with the same weights: classes or targets that are learnt together.
+    completed : bool
+        Whether the kernels were completed for samples that lack a view.
+    given : sequence of str
+        What else is taken as given, beginning with "with": the samples that a method has chosen, for example.
+    """
+    kernels = "these kernels, as completed for samples that lack a view," if completed else "these kernels"
+    functions = "no function" if columns == 1 else f"no {columns} functions with the same weights"
+    held = 0 if norm.fixed else m - norm.learnt(m).size
+    conditions, of = list(given), ""
+    if norm.fixed:
+        conditions.append("with these weights")
+    elif held:
+        conditions.append(f"with the given weights of {held} of {m} kernels")
+        of = " for the others"
+    weights = f"no {norm.allowed_weights}{of} and " if norm.allowed_weights else ""
+    return "".join(f"{condition}, " for condition in conditions) + f"{weights}{functions} on {kernels}"
+
+
+def joined(certificates: Sequence[Certificate]) -> Certificate:
+    """Return one certificate of independent problems: their objectives add up, and so do their bounds."""
+    counts = Counter(one.scope for one in certificates)
+    scopes = [
+        f"in {'each' if len(counts) == 1 else count} of them {scope}"
+        for scope, count in counts.items()
+        if scope
+    ]
+    return Certificate(
+        primal=sum(one.primal for one in certificates),
+        dual=sum(one.dual for one in certificates),
+        dual_point=np.stack([one.dual_point for one in certificates], axis=1),
+        intercept=np.array([one.intercept for one in certificates]),
+        margin=min(one.margin for one in certificates),
+        scope="; ".join(scopes) if len(scopes) == len(counts) else "",
+        problems=len(certificates),
+    )
+
+
+def _rounded(value: float, digits: int, rounding: str) -> float:
+    """Return a number with so many digits, rounded to the side on which it claims less."""
+    return float(Context(prec=digits, rounding=rounding).create_decimal_from_float(float(value)))

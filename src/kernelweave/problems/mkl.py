@@ -8,6 +8,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -20,7 +21,7 @@ from ..banks import AmongSamples, Bank, support
 from ..banks.memory import default_budget, refuse
 from ..losses import Loss
 from ..norms import Norm
-from .certificate import TINY, Array, Certificate, Point
+from .certificate import TINY, Array, Certificate, Point, scope_of
 from .curvature import Curvature, LateCurvature
 from .fixed import FixedSolution, solve_fixed
 from .root import Root
@@ -87,6 +88,8 @@ class MKLProblem:
         Multiplies C sample by sample.
     fit_intercept : bool
         Whether f has a free constant.
+    given : sequence of str
+        What the caller chose before, for the words of the certificate; see ``scope_of``.
     """
 
     def __init__(
@@ -98,6 +101,7 @@ class MKLProblem:
         C: float = 1.0,
         sample_weight: Array | None = None,
         fit_intercept: bool = True,
+        given: Sequence[str] = (),
     ) -> None:
         self.bank = bank
         self.loss = loss
@@ -111,6 +115,8 @@ class MKLProblem:
         norm.check(bank.m)
         self.norm = norm.for_kernels(bank.m).settle(self.mean_kernel_value)
         self.zero_bound = self._bound_at_zero()
+        columns = 1 if self.y.ndim == 1 else self.y.shape[1]
+        self.scope = scope_of(self.norm, bank.m, columns, bank.completed, given)
 
     @property
     def n(self) -> int:
@@ -211,7 +217,7 @@ class MKLProblem:
         if not dual >= self.zero_bound:
             dual, beta = self.zero_bound, np.zeros_like(beta)
         margin = self.loss.margin(self.y, decision + intercept, self.c)
-        judged = Certificate(primal, dual, beta, intercept, self.tiny, margin)
+        judged = Certificate(primal, dual, beta, intercept, self.tiny, margin, scope=self.scope)
         return judged if point.cuts is None else self._with_cuts(judged, point.cuts, point.cuts_bound)
 
     def _with_cuts(self, judged: Certificate, cuts: Array, bound: float | None) -> Certificate:

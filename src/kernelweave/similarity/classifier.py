@@ -27,7 +27,7 @@ from .._estimating import (
     weigh_samples,
 )
 from ..banks import support
-from ..problems import Certificate
+from ..problems import joined
 from ..solvers import TRACE_COLUMNS, Stop
 from .choice import choose_method
 from .fits import LEARNED, METHODS, SimilarityFit, Task, fit_method
@@ -106,6 +106,8 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
     weights_ : array of shape (m,) or (k, m)
         For ``emkl`` and ``rekl``: weights ``1 / gamma`` of the kernels.  Otherwise shares of the similarities in the
         kernel and in rows of new samples.
+    learnt_kernels_ : array of shape (m,)
+        Whether the kernels, and with them their weights, were learnt.
     certificate_ : Certificate
         Upper and lower bound of the optimum as ``primal`` and ``dual``.
     certificates_ : list of Certificate
@@ -341,13 +343,14 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         self.dual_coef_ = fits[0].beta if single else np.stack([fit.beta for fit in fits], axis=1)
         self.support_ = support(self.dual_coef_)
         self.certificates_ = [fit.certificate for fit in fits]
-        self.certificate_ = fits[0].certificate if single else _stacked(fits)
+        self.certificate_ = fits[0].certificate if single else joined(self.certificates_)
         self.intercept_ = self.certificate_.intercept
         tables = [pd.DataFrame(fit.trace, columns=list(TRACE_COLUMNS)) for fit in fits]
         for table, label in zip(tables, self.classes_, strict=False):
             if not single:
                 table.insert(0, "problem", label)
         self.trace_ = pd.concat(tables, ignore_index=True).astype({"iteration": int, "active_kernels": int})
+        self._keep_origin()
         self.n_iter_ = max(fit.n_iter for fit in fits)
         self.n_passes_ = float(sum(fit.passes for fit in fits))
         self.status_ = next((fit.status for fit in fits if fit.status != "converged"), "converged")
@@ -355,6 +358,12 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         self.__dict__.pop("rho_", None)
         if self.method_ in LEARNED:
             self.rho_ = tasks[0].rho if single else np.array([task.rho for task in tasks])
+
+    def _keep_origin(self) -> None:
+        """Keep whether the kernels were learnt; where they were not, all similarities count alike."""
+        learnt = self.method_ in LEARNED
+        self.learnt_kernels_ = np.full(np.shape(self.weights_)[-1], learnt)
+        self.weights_rule_ = "" if learnt else "all similarities count alike"
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return decision values, ``(n_new,)`` for two classes, ``(n_new, k)`` for more; each row by itself."""
@@ -374,6 +383,7 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         if "dual_coef_" in state:
             for name, value in (("method_", self.method), ("rule_", self.rule), ("findings_", ())):
                 self.__dict__.setdefault(name, value)
+            self._keep_origin()
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
@@ -392,14 +402,3 @@ def _codes(values: np.ndarray) -> np.ndarray:
 def _side_by_side(values: list[np.ndarray]) -> np.ndarray:
     """Decision values of one problem, or of one per class."""
     return values[0] if len(values) == 1 else np.stack(values, axis=1)
-
-
-def _stacked(fits: list[SimilarityFit]) -> Certificate:
-    """One certificate for independent problems: their objectives add up, and so do their bounds."""
-    certificates = [fit.certificate for fit in fits]
-    return Certificate(
-        primal=sum(certificate.primal for certificate in certificates),
-        dual=sum(certificate.dual for certificate in certificates),
-        dual_point=np.stack([certificate.dual_point for certificate in certificates], axis=1),
-        intercept=np.array([certificate.intercept for certificate in certificates]),
-    )

@@ -200,7 +200,11 @@ def _svm(K: np.ndarray, shares: np.ndarray, task: Task) -> SimilarityFit:
     began = time.perf_counter()
     c = task.C * (task.weight if task.y.ndim == 1 else np.repeat(task.weight[:, None], task.y.shape[1], 1))
     solved = solve_fixed(K, Hinge(), task.y, c, task.fit_intercept, min(task.stop.tol, 1e-3))
-    certificate = SimilarityCertificate(solved.primal, solved.dual, solved.beta, solved.intercept)
+    columns = 1 if task.y.ndim == 1 else task.y.shape[1]
+    scope = "with this kernel, " + ("no function" if columns == 1 else f"no {columns} functions") + " on it"
+    certificate = SimilarityCertificate(
+        solved.primal, solved.dual, solved.beta, solved.intercept, scope=scope
+    )
     row = (1, time.perf_counter() - began, 1.0, solved.primal, solved.dual, solved.relative_gap, shares.size)
     status = final_status("stalled", certificate.relative_gap, task.stop.tol)
     _warn(status, 1, certificate, task, "fixed_weights")

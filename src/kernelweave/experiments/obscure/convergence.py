@@ -17,7 +17,6 @@ from ...exceptions import KernelWeaveConvergenceWarning
 from ...solvers.dual_ascent import DualAscent
 from ...solvers.online import UFO, Obscure, Pegasos
 from .._study import Key, Report, Row
-from .._targets import Targets
 from .data import MFEAT, bind, mfeat_split, one_per_view, problem_of, splits_of
 from .walk import Optimum, error_on, walk
 
@@ -102,7 +101,7 @@ def _point(model: Any, split: Any) -> Row:
 
 def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """How far each solver comes, and how soon."""
-    targets, table = Targets(), []
+    targets, table = report.targets(), []
     for (C, method), these in rows.groupby(["C", "method"], sort=False):
         these = these.sort_values(["seed", "epoch"])
         last = these.groupby("seed").tail(1)

@@ -17,7 +17,6 @@ from ...solvers.online import Obscure
 from .._methods import effective_kernels
 from .._statistics import mean_sd
 from .._study import Key, Report, Row
-from .._targets import Targets
 from .data import C_GRID, MFEAT, P_GRID, bind, mfeat_split, one_per_view, problem_of, splits_of
 from .walk import error_on, walk
 
@@ -78,7 +77,7 @@ def _chosen(split: Any, seed: int) -> tuple[float, float]:
 
 def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """Accuracies of the grid, of the chosen pair, and the picture."""
-    targets, table = Targets(), []
+    targets, table = report.targets(), []
     accuracy = 1.0 - rows["error"]
     rows = rows.assign(accuracy=accuracy)
     for (p, C), these in rows.groupby(["p", "C"], sort=False):

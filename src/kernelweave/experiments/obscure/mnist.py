@@ -18,7 +18,6 @@ from ...exceptions import KernelWeaveConvergenceWarning
 from ...norms import Block
 from ...solvers.online import Obscure
 from .._study import Key, Report, Row
-from .._targets import Targets
 from .data import bind, mnist_kernels, mnist_split, problem_of
 from .walk import error_on, walk
 
@@ -204,7 +203,7 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
 
 def large_report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """The targets at 20,000 and 60,000."""
-    targets = Targets()
+    targets = report.targets()
     for n, error, seconds, memory in ((20_000, 2.2, 600.0, None), (60_000, 1.7, None, 6.0)):
         these = rows[(rows["n"] == n) & (rows["method"] == DEFAULT)]
         if not len(these):

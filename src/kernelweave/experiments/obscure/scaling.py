@@ -13,7 +13,6 @@ from ...norms import Block
 from ...solvers.dual_ascent import DualAscent
 from ...solvers.online import Obscure, Pegasos
 from .._study import Key, Report, Row
-from .._targets import Targets
 from .data import bind, blocks, mnist_split, problem_of
 from .walk import warm_up
 
@@ -56,7 +55,7 @@ def work(key: Key) -> list[Row]:
 
 def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """Return the seconds per epoch, and the exponent of n."""
-    targets, table = Targets(), []
+    targets, table = report.targets(), []
     for method, these in rows.groupby("method", sort=False):
         # a busy machine only ever adds to a time
         least = these.groupby(["n", "seed"])["epoch_seconds"].median().groupby("n").min()

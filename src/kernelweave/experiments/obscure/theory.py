@@ -11,7 +11,6 @@ import pandas as pd
 from ...norms import Block
 from ...solvers.online import Obscure
 from .._study import Key, Report, Row
-from .._targets import Targets
 from .data import MFEAT, bind, mfeat_split, one_per_view, problem_of, several_per_view, splits_of
 from .walk import Optimum, block_norm, looks_until
 
@@ -92,7 +91,7 @@ def _theorem_1(q: float, m: int, lam: float, R: float, T: int) -> float:
 
 def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """How much of every bound is used, and whether any is broken."""
-    targets = Targets()
+    targets = report.targets()
     rows = rows.assign(
         share_updates=rows["updates"] / rows["updates_bound"],
         share_R=rows["R"] / rows["R_bound"],

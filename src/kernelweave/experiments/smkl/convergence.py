@@ -21,7 +21,6 @@ from ...solvers import Stop, make_solver, solve
 from ...solvers.nesterov import Nesterov
 from .._at_hand import at_hand
 from .._study import Key, Report, Row
-from .._targets import Targets
 from .data import uci_kernels, uci_split
 
 __all__ = ["SETTINGS", "keys", "report", "work"]
@@ -110,7 +109,7 @@ def _paper(key: Key) -> list[Row]:
 
 def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """Passes beside what is allowed, bounds beside what they bound, and a picture."""
-    targets = Targets()
+    targets = report.targets()
     adaptive = rows[rows["what"] == "adaptive"]
     table = []
     for (C, gap), group in adaptive.groupby(["C", "gap"], sort=False):

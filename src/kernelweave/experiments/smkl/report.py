@@ -11,7 +11,6 @@ import pandas as pd
 from ..._numerics.significance import corrected_t_test, holm
 from .._statistics import mean_sd, wide
 from .._study import Report, Row
-from .._targets import Targets
 from .data import TOY_RELEVANT
 from .paper import SELECTED_L1_IONOSPHERE, TABLE2
 
@@ -45,7 +44,7 @@ def accuracy_table(
     judged: bool = True,
 ) -> Sequence[str]:
     """Accuracies beside the paper's, tests, cost, and whether SMKL's column is where the paper has it."""
-    targets = Targets()
+    targets = report.targets()
     sets = [name for name in paper if name in set(rows["data"])]
     methods = list(dict.fromkeys(rows["method"]))
     scores = {name: wide(rows[rows["data"] == name], "seed") for name in sets}

@@ -16,7 +16,6 @@ from ...solvers import Stop, choose_solver, solve
 from ...solvers.mirror_prox import MirrorProx
 from ...solvers.variational import Variational
 from .._study import Key, Report, Row
-from .._targets import Targets
 from .data import flipped_split, problem_of
 
 __all__ = ["SETTINGS", "keys", "report", "work"]
@@ -64,7 +63,7 @@ def _first(rows: pd.DataFrame, column: str) -> float:
 
 def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """Iterations and passes to the paper's gap, and the picture."""
-    targets, table = Targets(), []
+    targets, table = report.targets(), []
     for (data, method), these in rows.groupby(["data", "method"], sort=False):
         these = these.sort_values("iteration")
         table.append(

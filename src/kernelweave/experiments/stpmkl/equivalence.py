@@ -13,7 +13,6 @@ from ...norms import L1
 from ...problems import MKLProblem
 from ...solvers import Stop, make_solver, solve
 from .._study import Key, Report, Row
-from .._targets import Targets
 from .data import flipped_split, problem_of
 
 __all__ = ["SETTINGS", "keys", "report", "work"]
@@ -57,7 +56,7 @@ def work(key: Key) -> list[Row]:
 
 def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """Agreement along the path of lambda."""
-    targets = Targets()
+    targets = report.targets()
     binding = rows[(rows["r"] > 1e-4) & (rows["r"] < 1.0 - 1e-6)]
     targets.at_least("share of signs that agree, the least", float(binding["agreement"].min()), 1.0 - 1e-3)
     table = [

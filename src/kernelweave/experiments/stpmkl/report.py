@@ -11,7 +11,6 @@ import pandas as pd
 from ..._numerics.significance import corrected_t_test, holm
 from .._statistics import mean_sd
 from .._study import Report, Row
-from .._targets import Targets
 
 __all__ = ["accuracy", "crowd", "rates"]
 
@@ -29,7 +28,7 @@ SETTING = (
 
 def accuracy(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """Accuracy by set and noise, means over the sets, tests of auto against the others."""
-    targets = Targets()
+    targets = report.targets()
     methods = list(dict.fromkeys(rows["method"]))
     table: list[Row] = []
     for (data, q), these in rows.groupby(["data", "q"], sort=False):
@@ -99,7 +98,7 @@ def _panels(rows: pd.DataFrame, methods: Sequence[str]) -> Any:
 
 def rates(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """How well the noise rate is estimated, and how many flipped labels are among the suspects."""
-    targets, table = Targets(), []
+    targets, table = report.targets(), []
     rows = rows.assign(
         error=rows["estimated"] - rows["realised"],
         covered=(rows["low"] <= rows["realised"] + 1e-9) & (rows["realised"] <= rows["high"] + 1e-9),
@@ -140,7 +139,7 @@ def _percent(share: Any) -> str:
 
 def crowd(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """Accuracy on clean test labels after training on what workers said."""
-    targets = Targets()
+    targets = report.targets()
     scores = rows.set_index("method")["accuracy"]
     table = [
         {

@@ -11,7 +11,6 @@ import pandas as pd
 from ...problems import MKLProblem
 from ...solvers import Stop, registry, solve
 from .._study import Key, Report, Row
-from .._targets import Targets
 from .data import optimum, view_problem
 from .rivals import lbfgs_values
 
@@ -68,7 +67,7 @@ def work(key: Key) -> list[Row]:
 
 def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """Medians and ranges, and the targets."""
-    targets, table = Targets(), []
+    targets, table = report.targets(), []
     for (p, method), these in rows.groupby(["p", "method"], sort=False):
         line: dict[str, Any] = {"p": p, "method": method, "seeds": len(these)}
         for accuracy in ACCURACIES:

@@ -10,7 +10,6 @@ import pandas as pd
 
 from ...solvers import Stop, registry, solve
 from .._study import Key, Report, Row
-from .._targets import Targets
 from .data import NORMS, random_problem
 
 __all__ = ["SETTINGS", "keys", "report", "work"]
@@ -72,7 +71,7 @@ def _condition(number: int) -> float:
 
 def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
     """Counts for each norm and variant."""
-    targets, table = Targets(), []
+    targets, table = report.targets(), []
     for (variant, p), these in rows.groupby(["variant", "p"], sort=False):
         solved = these["status"] == "converged"
         reached = these[solved]

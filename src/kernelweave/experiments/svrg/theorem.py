@@ -10,7 +10,6 @@ import pandas as pd
 
 from ...solvers import Stop, registry, solve
 from .._study import Key, Report, Row
-from .._targets import Targets
 from .data import optimum, view_problem
 from .rivals import lbfgs_values
 
@@ -66,7 +65,7 @@ def report(rows: pd.DataFrame, report: Report) -> Sequence[str]:
             }
         )
     worst = rows[np.isclose(rows["p"], 1.1) & np.isclose(rows["eps"], 1e-8)]["missed by"].median()
-    targets = Targets()
+    targets = report.targets()
     targets.at_least(
         "p = 1.1, eps = 1e-8: what exact epochs leave, over what Theorem 1 promises", worst, 1000.0
     )

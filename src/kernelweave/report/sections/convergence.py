@@ -17,20 +17,25 @@ def section(subject: Subject) -> str:
     """Return the certificate; a picture where the fit has a trace."""
     estimator = subject.estimator
     certificate = estimator.certificate_
-    gap = 100 * max(certificate.relative_gap, 0.0)
+    proved = str(certificate)
     sentence = (
-        f"The objective of this fit is {certificate.primal:.6g}, and no weights and no function on these kernels can "
-        f"bring it below {certificate.dual:.6g}: the fit is within {gap:.2g} % of the best possible one. That is a "
-        "proof about the optimisation, which anyone can recompute from the coefficients; how good the model is on new "
+        f"{proved[:1].upper()}{proved[1:]}. That is a proof about the optimisation, which anyone can recompute from "
+        "the coefficients; other norms and other values of C are other problems, and how good the model is on new "
         "data is the question of “How good it is”."
     )
     if hasattr(estimator, "sample_share_"):
         sentence += (
             " The method chooses samples as it goes: the proof is for the last choice, not for all of them."
         )
+    if estimator.status_ == "stationary":
+        sentence += (
+            f" The weights themselves were chosen by {estimator.criterion}, which is not a convex problem: they are "
+            "known to be stationary, not to be the best."
+        )
+    rounds = f"{estimator.n_iter_} iteration{'s' if estimator.n_iter_ != 1 else ''}"
     facts = (
-        f"The solver {estimator.solver_} took {estimator.n_iter_} iterations and {estimator.n_passes_:.1f} passes over "
-        f"the kernels ({estimator.status_.replace('_', ' ')})."
+        f"The solver {estimator.solver_} took {rounds} and {estimator.n_passes_:.1f} passes over the kernels "
+        f"({estimator.status_.replace('_', ' ')})."
     )
     page = f'<h2 id="convergence">How close to optimal</h2><p class="note">{escape(sentence)}</p><p>{escape(facts)}</p>'
     if getattr(estimator, "trace_", None) is None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
 
 from ...displays import GroupsDisplay
+from ...estimators.fitted import weight_origin
 from ...inspection import group_table
 from ...inspection.subsets import MOST_VIEWS
 from .._drawing import WIDTH, drawn
@@ -31,14 +33,23 @@ def section(subject: Subject) -> str:
     weighted = int(np.sum(rows["weight"] > 0))
     hidden = len(rows) - len(shown.head(MOST_ROWS))
     after = f'<p class="quiet">{hidden} further groups had no weight in any fit.</p>' if hidden else ""
+    origin = weight_origin(subject.estimator)
+    variance = (
+        "“Variance” is a group’s share of the variance of the decision values (all shares add up to one)"
+    )
+    top = "the top members are the columns that go most with what the group adds"
+    if origin.nothing:
+        text = f"{origin.sentence} What is a finding is the variance. {variance}, and {top}."
+    else:
+        text = (
+            f"{weighted} of {len(rows)} groups have weight. {origin.sentence} {variance}, “selected” says in how many "
+            f"refits it had weight, and {top}. Where groups share columns or are correlated, a sparse fit picks one of "
+            "several that would do: look at “selected” before you quote a weight."
+        )
     return (
-        '<h2 id="groups">Which groups of columns matter</h2>'
-        f"<p>{weighted} of {len(rows)} groups have weight. “Variance” is a group’s share of the variance of the "
-        "decision values (the shares of all groups add up to one), “selected” says in how many refits it had weight, "
-        "and the top members are the columns that go most with what the group adds. Where groups share columns or are "
-        "correlated, a sparse fit picks one of several that would do: look at “selected” before you quote a weight.</p>"
-        + (_picture(rows) if weighted else "")
-        + _table(shown.head(MOST_ROWS))
+        f'<h2 id="groups">Which groups of columns matter</h2><p>{escape(text)}</p>'
+        + (_picture(rows) if weighted and not origin.nothing else "")
+        + _table(shown.head(MOST_ROWS), not origin.nothing)
         + after
     )
 
@@ -72,9 +83,10 @@ def _picture(rows: Any) -> str:
     )
 
 
-def _table(rows: Any) -> str:
+def _table(rows: Any, learnt: bool) -> str:
     head = ["group", "columns", "weight", "variance", "selected", "top members"]
     tested = "p_value" in rows
+    rows = rows if learnt else rows.sort_values("variance", ascending=False)
     cells = []
     for row in rows.itertuples():
         line: list[Any] = [
@@ -87,7 +99,11 @@ def _table(rows: Any) -> str:
         ]
         if tested:
             line.insert(5, (float(row.p_value), number(float(row.p_value))))
+        if not learnt:
+            line.pop(4)
         cells.append(line)
     if tested:
         head.insert(5, "p-value")
-    return table(head, cells, "Groups, the heaviest first")
+    if not learnt:
+        head.remove("selected")
+    return table(head, cells, f"Groups, the {'heaviest' if learnt else 'largest variance'} first")

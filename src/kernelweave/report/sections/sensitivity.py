@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from ...displays.colours import ACCENT, FAINT, INK, LINES, shorten, tidy
+from ...estimators.fitted import weight_origin
 from ...estimators.subsets import SubsetFits
 from ...inspection import kernel_views
 from ...inspection.views import transformed
@@ -30,7 +31,7 @@ def section(subject: Subject) -> str:
     views = np.array([str(view) for view in kernel_views(subject.model)], dtype=object)
     names = list(dict.fromkeys(views.tolist()))
     one_C = np.unique(np.atleast_1d(subject.estimator.C_)).size == 1
-    learns = len(np.unique(np.atleast_2d(subject.estimator.weights_))) > 1
+    learns = not weight_origin(subject.estimator).nothing
     if (
         len(names) < 2
         or len(subject.y) > MOST_SAMPLES

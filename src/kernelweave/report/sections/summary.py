@@ -6,6 +6,7 @@ from html import escape
 
 import numpy as np
 
+from ...estimators.fitted import WeightOrigin, weight_origin
 from .._html import number, percent
 from .._measures import Measured
 from .._refits import Refits
@@ -19,7 +20,7 @@ def section(subject: Subject) -> str:
     refits, certificate = subject.refits, subject.estimator.certificate_
     kind = refits.main
     used, m = int(np.count_nonzero(refits.stability.reference)), len(refits.stability.kernel_names)
-    gap = 100 * max(certificate.relative_gap, 0.0)
+    origin = weight_origin(subject.estimator)
     cards = [_scored(refits, 0), _scored(refits, len(refits.methods) - 1), _scored(refits, 1)]
     if refits.classify:
         balanced = refits.measures[1]
@@ -28,15 +29,15 @@ def section(subject: Subject) -> str:
         words = f"{balanced.name}; the {refits.baseline.name} has {balanced.shown(guessing.mean)}"
         cards.insert(1, (balanced.shown(ours.mean), words))
     cards += [
-        (f"{used} of {m}", "kernels have weight"),
-        (f"{gap:.2g} %", "at most from the optimum, proved"),
+        (f"{used} of {m}", "kernels have weight" + (", none of it learnt" if origin.nothing else "")),
+        (f"{certificate.percent} %", "at most from the optimum of this problem, proved"),
     ]
     cards[0] = (
         cards[0][0],
         f"{kind.name} on held-out folds, {interval(refits.ours.measures[kind.name], refits)}",
     )
     listed = "".join(f"<li><b>{escape(b)}</b>{escape(text)}</li>" for b, text in cards)
-    text = "".join(f"<p>{escape(p)}</p>" for p in (_views(refits, m), _verdict(refits)))
+    text = "".join(f"<p>{escape(p)}</p>" for p in (_views(refits, m, origin), _verdict(refits, origin)))
     return f'<h2 id="learnt">What was learnt</h2><ul class="cards">{listed}</ul>{text}'
 
 
@@ -50,19 +51,22 @@ def _scored(refits: Refits, k: int) -> tuple[str, str]:
     return refits.main.shown(method.mean), f"{method.name}, on the same folds"
 
 
-def _views(refits: Refits, m: int) -> str:
-    views = refits.stability.by_view().sort_values("weight", ascending=False)
-    if len(views) <= 1:
+def _views(refits: Refits, m: int, origin: WeightOrigin) -> str:
+    views = refits.stability.among(origin.learnt).by_view().sort_values("weight", ascending=False)
+    if origin.nothing:
+        return f"{origin.sentence} They say nothing about which views or kernels matter."
+    if len(refits.stability.view_names) <= 1:
         return f"All {m} kernels look at the same features."
     top = views.iloc[0]
+    before, weight = (f"{origin.sentence} ", "learnt weight") if origin.sentence else ("", "weight")
     return (
-        f"The view with the most weight is “{top['view']}”, with {percent(top['weight'], 0)} of it "
+        f"{before}The view with the most {weight} is “{top['view']}”, with {percent(top['weight'], 0)} of it "
         f"({percent(top['low'], 0)} to {percent(top['high'], 0)} in 95 % of the refits)."
     )
 
 
-def _verdict(refits: Refits) -> str:
-    """Say in one sentence whether learning the weights paid."""
+def _verdict(refits: Refits, origin: WeightOrigin) -> str:
+    """Say in one sentence how the model does beside simpler ones; only one that left kernels out adds to that."""
     ours, rest = refits.ours, refits.methods[1:-1]
     best = max(rest, key=lambda method: method.mean)
     if best.p_value < 0.05:
@@ -70,7 +74,7 @@ def _verdict(refits: Refits) -> str:
         return f"On held-out folds the model is {which} the {best.name} (p = {number(best.p_value)})."
     adds = (
         ": what it adds is the knowledge of which kernels were needed."
-        if refits.better_than_guessing
+        if refits.better_than_guessing and np.any(refits.stability.reference[origin.learnt] == 0.0)
         else "."
     )
     return (

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from html import escape
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ...displays import WeightsDisplay
+from ...estimators.fitted import weight_origin
 from ...inspection import WeightStability
 from .._drawing import WIDTH, drawn
 from .._html import figure, number, percent, table
@@ -24,8 +27,20 @@ WEIGHT_COLUMNS = ("weight", "95 % of refits", "selected")
 
 def section(subject: Subject) -> str:
     """Return a picture of the weights, and tables of views and kernels."""
-    refits = subject.refits
+    refits, origin = subject.refits, weight_origin(subject.estimator)
     count = len(refits.stability.weights)
+    if origin.nothing:
+        tested = (
+            " Whether the decisions need a view is what its p-value below says."
+            if refits.views is not None
+            else ""
+        )
+        return (
+            f'<h2 id="views">Views and kernels</h2><p>{escape(origin.sentence)} They say nothing about which views or '
+            f"kernels matter.{tested}</p>"
+            + _view_table(refits, origin.learnt)
+            + _kernel_table(refits, origin.learnt)
+        )
     return "".join(
         [
             '<h2 id="views">Which views and kernels matter</h2>',
@@ -33,13 +48,14 @@ def section(subject: Subject) -> str:
             "“selected” says in how many of them a view or a kernel had any weight. Where kernels resemble each "
             "other a sparse fit picks one of them almost by chance: trust views more than single kernels, and quote a "
             "weight with its interval.</p>",
+            f"<p>{escape(origin.sentence)}</p>" if origin.sentence else "",
             figure(
                 _picture(refits.stability),
                 f"Weights of this fit; the lines hold 95 % of {count} refits. Kernels that only refits selected are in "
                 "the table.",
             ),
-            _view_table(refits),
-            _kernel_table(refits),
+            _view_table(refits, origin.learnt),
+            _kernel_table(refits, origin.learnt),
         ]
     )
 
@@ -61,33 +77,43 @@ def _picture(stability: WeightStability) -> str:
     return drawn(lambda ax: display.plot(ax=ax, top=TOP), size, what, "weights")
 
 
-def _view_table(refits: Refits) -> str:
+def _view_table(refits: Refits, learnt: NDArray[np.bool_]) -> str:
     views = refits.stability.by_view().sort_values("weight", ascending=False)
     if len(views) <= 1:
         return ""
-    head, rows = ["view", "kernels", *WEIGHT_COLUMNS], []
+    stability = refits.stability
+    given = {name for name in stability.view_names if not learnt[stability.views == name].any()}
+    # weights that nobody learns do not vary and are not selected
+    columns = len(WEIGHT_COLUMNS) if learnt.any() else 1
+    head, rows = ["view", "kernels", *WEIGHT_COLUMNS[:columns]], []
     for row in views.itertuples():
-        rows.append([str(row.view), int(row.kernels), *_weight_cells(row)])
+        rows.append([str(row.view), int(row.kernels), *_weight_cells(row, row.view in given)[:columns]])
+    caption = "Views, the heaviest first" if learnt.any() else "Views"
     if refits.views is None:
-        return "<h3>Views</h3>" + table(head, rows, "Views, the heaviest first")
+        return "<h3>Views</h3>" + table(head, rows, caption)
     for cells in rows:
         p = float(refits.views.loc[cells[0], "p_holm"])
         cells.append((p, number(p)))
     return (
         "<h3>Views</h3>"
-        + table([*head, "p-value"], rows, "Views, the heaviest first")
+        + table([*head, "p-value"], rows, caption)
         + '<p class="quiet">The p-value asks whether held-out decisions get worse when a view’s rows are '
         "shuffled (999 times, adjusted by Holm for the number of views). It is about this model’s use of the "
         "view: another view may hold the same information.</p>"
     )
 
 
-def _kernel_table(refits: Refits) -> str:
+def _kernel_table(refits: Refits, learnt: NDArray[np.bool_]) -> str:
     kernels = refits.stability.kernels().sort_values(["weight", "mean"], ascending=False)
     shown = kernels[(kernels["weight"] > 0) | (kernels["selected"] > 0)].head(MOST_ROWS)
-    rows = [[str(r.kernel), str(r.view), str(r.family), *_weight_cells(r)] for r in shown.itertuples()]
-    head = ["kernel", "view", "family", *WEIGHT_COLUMNS]
-    page = "<h3>Kernels</h3>" + table(head, rows, "Kernels, the heaviest first; a click on a heading sorts")
+    columns = len(WEIGHT_COLUMNS) if learnt.any() else 1
+    rows = [
+        [str(r.kernel), str(r.view), str(r.family), *_weight_cells(r, not learnt[r.Index])[:columns]]
+        for r in shown.itertuples()
+    ]
+    head = ["kernel", "view", "family", *WEIGHT_COLUMNS[:columns]]
+    order = "Kernels, the heaviest first" if learnt.any() else "Kernels"
+    page = "<h3>Kernels</h3>" + table(head, rows, f"{order}; a click on a heading sorts")
     hidden = len(kernels) - len(shown)
     if hidden:
         why = "they had no weight in any fit" if len(shown) < MOST_ROWS else "their weights are the smallest"
@@ -95,8 +121,10 @@ def _kernel_table(refits: Refits) -> str:
     return page
 
 
-def _weight_cells(row: Any) -> list[Any]:
+def _weight_cells(row: Any, given: bool) -> list[Any]:
     """Cells of ``WEIGHT_COLUMNS``."""
+    if given:
+        return [float(row.weight), (float(row.mean), "given"), (1.0, "given")]
     selected = float(row.selected)
     return [
         float(row.weight),

@@ -89,6 +89,12 @@ class SimilarityProblem(KernelVariables):
         """``1 / gamma`` with ``gamma ~ sqrt(q)``: (10) in closed form."""
         return self.norm.weights(self.quad(self.products(kernels, beta), beta))
 
+    @property
+    def scope(self) -> str:
+        """Kernels and functions that the lower bound is for, in words."""
+        functions = "no function" if self.y.ndim == 1 else f"no {self.y.shape[1]} functions"
+        return f"at this rho, no {self.allowed_kernels} and {functions} on {'it' if self.shared else 'them'}"
+
     # ---- the judge ---------------------------------------------------------------------------------------------
 
     def primal(self, kernels: Array, beta: Array, weights: Array) -> tuple[float, Any]:
@@ -121,7 +127,12 @@ class SimilarityProblem(KernelVariables):
                 "convex, or its subgradient or conjugate is wrong"
             )
         return SimilarityCertificate(
-            primal, values[best], self.repair(duals[best].beta), intercept, witness=duals[best]
+            primal,
+            values[best],
+            self.repair(duals[best].beta),
+            intercept,
+            scope=self.scope,
+            witness=duals[best],
         )
 
     def gain(self, beta: Array) -> float:

@@ -31,6 +31,8 @@ class KernelVariables:
 
     #: one kernel with all the losses, or one per similarity
     shared: ClassVar[bool] = False
+    #: the kernels that are minimised over, as they are read behind "no"
+    allowed_kernels: ClassVar[str]
 
     def __init__(self, similarities: Array, trace: float | None = None) -> None:
         stack = np.asarray(similarities, dtype=float)

@@ -11,7 +11,10 @@ class SingleKernelProblem(SimilarityProblem):
     """(4): one kernel near all the similarities."""
 
     shared = True
+    allowed_kernels = "positive semidefinite kernel of trace n"
 
 
 class SeparateKernelsProblem(SimilarityProblem):
     """(6): a kernel for every similarity."""
+
+    allowed_kernels = "positive semidefinite kernels of trace n, one for every similarity,"

@@ -20,6 +20,8 @@ class IndefiniteSVMProblem(SingleKernelProblem):
     The loss is ``(1/n) |X|_F^2``, so that rho means the same as in (4).
     """
 
+    allowed_kernels = "positive semidefinite kernel"
+
     def __init__(self, similarities: Array, y: Array, **parameters: Any) -> None:
         super().__init__(similarities, y, **{**parameters, "loss": "squared"})
 

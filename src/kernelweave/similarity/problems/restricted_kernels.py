@@ -21,6 +21,8 @@ class RestrictedKernelsProblem(SimilarityProblem):
     Losses of the eigenvalues are losses of vectors; the others need the matrices, but no decomposition.
     """
 
+    allowed_kernels = "kernels of trace n on the eigenvectors of the similarities"
+
     def __init__(self, similarities: Array, y: Array, **parameters: Any) -> None:
         super().__init__(similarities, y, **parameters)
         self.decompositions += self.m
