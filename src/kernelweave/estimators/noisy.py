@@ -214,8 +214,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             self._solve(bound, labelled.plan, tasks)
         self.picked_ = method.in_words(self.norm, noise)
         warn_of_findings(self.findings_)
-        if given is None:
-            self.findings_ += (self.noise_rate_basis_,)
+        basis = (self.noise_rate_basis_,) if given is None else ()
+        self.findings_ = (*bound.findings, *self.findings_, *basis)
         return self
 
     def _method(self) -> NoiseMethod:
