@@ -55,7 +55,9 @@ IDENTITY, CONSTANT, AS_MEANT = "identity", "constant", "as meant"
 Columns = tuple[int, ...] | None
 
 
-def findings_of_kernels(kernels: Sequence[Kernel], samples: Any, center: bool = False) -> tuple[str, ...]:
+def findings_of_kernels(
+    kernels: Sequence[Kernel], samples: Any, center: bool = False, names: Sequence[str] | None = None
+) -> tuple[str, ...]:
     """Return a sentence for each way in which settled kernels do not suit the samples; none where they do.
 
     Parameters
@@ -66,6 +68,8 @@ def findings_of_kernels(kernels: Sequence[Kernel], samples: Any, center: bool = 
         Those of the fit; rows that are read as needed will do.
     center : bool
         Whether kernels are centred: then what is constant in them does not matter.
+    names : sequence of str, optional
+        Of the columns, where the samples do not have them.
     """
     if n_samples(samples) < FEWEST:
         return ()
@@ -90,7 +94,7 @@ def findings_of_kernels(kernels: Sequence[Kernel], samples: Any, center: bool = 
         for verdict, those in blamed.items()
         if those and len(those) >= SHARE * len(looked_at)
     ]
-    return (*sentences, *_different_scales(kernels, some))
+    return (*sentences, *_different_scales(kernels, some, names))
 
 
 def findings_of_matrices(matrices: Sequence[Array], center: bool = False) -> tuple[str, ...]:
@@ -215,7 +219,9 @@ def _exact(kernel: Kernel) -> Kernel:
 # ---- scales of columns -----------------------------------------------------------------------------------------------
 
 
-def _different_scales(kernels: Sequence[Kernel], some: _SomeOf) -> list[str]:
+def _different_scales(
+    kernels: Sequence[Kernel], some: _SomeOf, names: Sequence[str] | None = None
+) -> list[str]:
     """Return a sentence where kernels mix columns of very different scales."""
     shape: tuple[int, ...] = getattr(some.samples, "shape", ())
     if len(shape) != 2:
@@ -227,6 +233,10 @@ def _different_scales(kernels: Sequence[Kernel], some: _SomeOf) -> list[str]:
     ]
     if len(mixed) > MOST_GROUPS:
         mixed = [mixed[k] for k in _spread(np.arange(len(mixed)), MOST_GROUPS)]
+    if names is None:
+        names = (
+            some.samples.names if isinstance(some.samples, Rows) else Schema.of(some.samples).feature_names
+        )
     found = []
     for columns in mixed:
         rows, part = some.rows(columns, MEASURED)
@@ -247,10 +257,7 @@ def _different_scales(kernels: Sequence[Kernel], some: _SomeOf) -> list[str]:
             found.append(
                 (
                     float(deviation[top] / deviation[least]),
-                    *(
-                        f"{_called(some.samples, int(positions[j]))} ({deviation[j]:.3g})"
-                        for j in (top, least)
-                    ),
+                    *(f"{_called(names, int(positions[j]))} ({deviation[j]:.3g})" for j in (top, least)),
                     small.size,
                     varying.size,
                 )
@@ -319,9 +326,8 @@ def _vary(part: Any, columns: Columns) -> bool:
     return bool(np.any(_spreads(table)[1] > 0)) if sp.issparse(table) else bool(np.any(table != table[:1]))
 
 
-def _called(samples: Any, position: int) -> str:
-    names = samples.names if isinstance(samples, Rows) else Schema.of(samples).feature_names
-    return f"column {position}" if names is None else repr(names[position])
+def _called(names: Sequence[str] | None, position: int) -> str:
+    return f"column {position}" if names is None else repr(str(names[position]))
 
 
 # ---- samples and words -----------------------------------------------------------------------------------------------

@@ -23,7 +23,6 @@ from ..banks import (
     precomputed_bank,
 )
 from ..banks.rows import spread_rows
-from ..banks.scales import findings_of_kernels, findings_of_matrices
 from ..exceptions import ScaleWarning, warn_at_caller
 from ..kernels import resolve_kernels, take
 from ._inputs import Training
@@ -54,10 +53,13 @@ def scale_findings(
     training: Training, kernels: PredictingKernels, plan: BankPlan, warn: bool = True
 ) -> tuple[str, ...]:
     """Return where kernels do not suit the scales of the training samples; with a warning of each, at the caller."""
+    from ..banks import scales  # not needed to import the estimators
+
     if training.kernels is None:
-        findings = findings_of_matrices(training.samples, plan.center)
+        findings = scales.findings_of_matrices(training.samples, plan.center)
     else:
-        findings = findings_of_kernels(kernels.kernels or training.kernels, training.samples, plan.center)
+        settled = kernels.kernels or training.kernels
+        findings = scales.findings_of_kernels(settled, training.samples, plan.center, training.columns)
     if warn:
         for sentence in findings:
             warn_at_caller(sentence, ScaleWarning)
