@@ -7,6 +7,9 @@ reaches into that half looks like flips, and errors that follow the features (an
 sample) are learnt and look right.  The interval is wide for that reason: its upper end is the disagreement among all
 samples.
 Where several annotators gave the labels, their disagreement takes the place of the assumption.
+
+Which labels are contradicted with confidence is a question of its own, answered by the confident joint of Northcutt,
+Jiang and Chuang (Journal of Artificial Intelligence Research 70, 2021) from the same predictions.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from .ridge import leave_one_out
 
 Array = NDArray[np.float64]
 
-__all__ = ["NoiseEstimate", "estimate_noise"]
+__all__ = ["NoiseEstimate", "confident_joint", "estimate_noise", "suspected"]
 
 #: share of the samples, the most confidently predicted, among which disagreement is counted
 CONFIDENT = 0.5
@@ -29,6 +32,10 @@ CONFIDENT = 0.5
 VERY_CONFIDENT = 0.2
 #: one-sided normal quantiles of the upper and of the lower end
 UPPER, LOWER = 2.0, 3.2
+#: labels of a class with fewer samples are not suspected: the mean probability of so few is no threshold
+FEW_OF_A_CLASS = 5
+#: largest share of the labels of one class that may be suspected
+MOST_OF_A_CLASS = 0.5
 
 
 @dataclass(frozen=True)
@@ -47,6 +54,10 @@ class NoiseEstimate:
         Probability that a label is right.
     probabilities : array of shape (n, k)
         Out-of-sample probabilities of the classes as labelled, noise included.
+    joint : array of shape (k, k)
+        Confident joint: share of the samples with a label (row) that belong to a class (column).
+    likely : array of shape (n,)
+        Class that each sample is confidently taken for, -1 where there is none.
     """
 
     rate: float
@@ -54,6 +65,8 @@ class NoiseEstimate:
     class_rates: Array
     quality: Array
     probabilities: Array
+    joint: Array
+    likely: NDArray[np.intp]
     #: what rate and interval rest on, as a sentence
     basis: str = ""
 
@@ -107,7 +120,78 @@ def estimate_noise(
         )
     probabilities = _calibrated(scores, codes, n_classes)
     quality = _quality(probabilities, codes, max(rate, 0.02))
-    return NoiseEstimate(rate, interval, rates, quality, probabilities, basis)
+    joint, likely = confident_joint(probabilities, codes, counted)
+    return NoiseEstimate(rate, interval, rates, quality, probabilities, joint, likely, basis)
+
+
+def confident_joint(
+    probabilities: Array, codes: NDArray[np.intp], counted: NDArray[np.bool_] | None = None
+) -> tuple[Array, NDArray[np.intp]]:
+    """Return the confident joint of labels and classes, and the class that each sample is confidently taken for.
+
+    A sample counts as one of class j where its probability of j is at least the mean over the samples labelled j, and
+    the largest of those that are.  Rows of these counts are scaled to the numbers of labels, and all to sum 1.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n, k)
+        From predictions that did not see the sample.
+    codes : array of shape (n,)
+        Labels as 0..k-1.
+    counted : bool array of shape (n,), optional
+        Samples that count.
+
+    Examples
+    --------
+    >>> P = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8], [0.1, 0.9]])
+    >>> joint, likely = confident_joint(P, np.array([0, 0, 0, 1, 1]))
+    >>> likely.tolist()
+    [0, 0, 1, -1, 1]
+    >>> joint.round(2).tolist()
+    [[0.4, 0.2], [0.0, 0.4]]
+    """
+    n, k = probabilities.shape
+    counted = np.ones(n, dtype=bool) if counted is None else counted
+    given = np.array([np.count_nonzero(counted & (codes == j)) for j in range(k)])
+    # a class without samples is nobody's
+    thresholds = np.array(
+        [probabilities[counted & (codes == j), j].mean() if given[j] else np.inf for j in range(k)]
+    )
+    above = probabilities >= thresholds - 1e-12
+    likely = np.where(above.any(axis=1), np.argmax(np.where(above, probabilities, -1.0), axis=1), -1)
+    counts = np.zeros((k, k))
+    used = counted & (likely >= 0)
+    np.add.at(counts, (codes[used], likely[used]), 1.0)
+    rows = counts.sum(axis=1)
+    counts[rows == 0] = np.eye(k)[rows == 0]  # where nobody is confident, labels are taken as they are
+    joint = counts / counts.sum(axis=1, keepdims=True) * given[:, None]
+    return joint / joint.sum(), likely
+
+
+def suspected(
+    estimate: NoiseEstimate,
+    codes: NDArray[np.intp],
+    counted: NDArray[np.bool_],
+    at_most: float | None = None,
+) -> NDArray[np.bool_]:
+    """Return which labels another class contradicts with confidence, the clearest first where there are too many.
+
+    At most half of the labels of a class, and none of a class of fewer than five, so that no class is lost; and at most
+    a share ``at_most`` of all, where that is known.
+    """
+    other = counted & (estimate.likely >= 0) & (estimate.likely != codes)
+    where = np.flatnonzero(other)
+    lead = estimate.probabilities[where, estimate.likely[where]] - estimate.probabilities[where, codes[where]]
+    where = where[np.argsort(-lead, kind="stable")]
+    chosen = np.zeros(codes.size, dtype=bool)
+    for j in range(estimate.joint.shape[0]):
+        size = np.count_nonzero(counted & (codes == j))
+        most = int(MOST_OF_A_CLASS * size) if size >= FEW_OF_A_CLASS else 0
+        chosen[where[codes[where] == j][:most]] = True
+    if at_most is not None:
+        kept = where[chosen[where]]
+        chosen[kept[round(at_most * np.count_nonzero(counted)) :]] = False
+    return chosen
 
 
 def _most_sure(sure: Array, share: float) -> NDArray[np.intp]:

@@ -10,6 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..banks import Bank
 from ..kernels import Kernel
@@ -22,7 +23,17 @@ from ._tasks import Task
 from ._types import Array
 from .ridge import leave_one_out
 
-__all__ = ["CORRECTED", "Auto", "Corrected", "Noise", "NoiseMethod", "Ramp", "Stochastic", "Trimmed"]
+__all__ = [
+    "CORRECTED",
+    "Auto",
+    "Confident",
+    "Corrected",
+    "Noise",
+    "NoiseMethod",
+    "Ramp",
+    "Stochastic",
+    "Trimmed",
+]
 
 #: standard errors by which leave-one-out must prefer another mixture
 BEYOND_DOUBT = 3.0
@@ -33,12 +44,14 @@ CORRECTED = {"logistic": CorrectedLogistic, "squared": CorrectedSquared}
 class Noise:
     """What is known of the labels when a method is asked for its tasks.
 
-    ``given`` says that the rates are the user's and not an estimate.
+    ``given`` says that the rates are the user's and not an estimate, ``suspects`` which labels are contradicted with
+    confidence.
     """
 
     rate: float
     class_rates: Array
     given: bool
+    suspects: NDArray[np.bool_]
 
 
 class NoiseMethod:
@@ -57,6 +70,10 @@ class NoiseMethod:
         """Return the tasks that are to be solved."""
         return tasks
 
+    def shares(self, noise: Noise) -> Array | None:
+        """Return how much every sample counts, from what is known before any fit; None where all count alike."""
+        return None
+
     def chosen(self, losses: Array, weight: Array, noise: Noise) -> Array:
         """Return which samples the next fit stands on, from their hinge losses: ones and zeros."""
         raise NotImplementedError
@@ -70,12 +87,39 @@ class NoiseMethod:
         return f"{type(self).__name__.lower()} on norm {norm!r}, noise rate {noise.rate:.3g}"
 
 
+@dataclass(frozen=True)
+class Confident(NoiseMethod):
+    """Confident learning: the hinge loss, of which labels that are contradicted with confidence have a part or none."""
+
+    suspect_weight: float
+
+    def shares(self, noise: Noise) -> Array:
+        return np.where(noise.suspects, self.suspect_weight, 1.0)
+
+    def in_words(self, norm: object, noise: Noise) -> str:
+        return f"hinge loss on norm {norm!r}; {self.suspects_in_words(noise)}"
+
+    def suspects_in_words(self, noise: Noise) -> str:
+        """Return how many labels are suspected, and what becomes of them."""
+        number = int(np.count_nonzero(noise.suspects))
+        if self.suspect_weight == 0:
+            return f"{number} suspected labels left out"
+        return f"{number} suspected labels count {self.suspect_weight:g}"
+
+
 @dataclass
 class Auto(NoiseMethod):
-    """Squared loss on a fixed mixture: groups of kernels alike, or what beats that beyond doubt; C by leave-one-out."""
+    """Squared loss on a fixed mixture: groups of kernels alike, or what beats that beyond doubt; C by leave-one-out.
+
+    Labels that are contradicted with confidence count in part.
+    """
 
     fit_intercept: bool
+    filter: Confident
     words: str = ""
+
+    def shares(self, noise: Noise) -> Array:
+        return self.filter.shares(noise)
 
     def loss(self) -> Loss:
         return Squared()
@@ -99,7 +143,7 @@ class Auto(NoiseMethod):
         doubt = float(np.std(better)) / np.sqrt(better.size)
         chosen = best if float(np.mean(better)) > BEYOND_DOUBT * doubt else usual
         mixture, C = choices[chosen], left_out[chosen].C
-        self.words = f"squared loss on {mixture.name}, C = {C:.3g}, by leave-one-out"
+        self.words = f"squared loss on {mixture.name}, C = {C:.3g}, by leave-one-out; {self.filter.suspects_in_words(noise)}"
         return [replace(task, norm=Fixed(mixture.weights), C=C) for task in tasks]
 
     def in_words(self, norm: object, noise: Noise) -> str:
