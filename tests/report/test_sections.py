@@ -72,7 +72,9 @@ def test_columns_of_different_scales_are_said_first_and_once():
     with pytest.warns(ScaleWarning):
         model = MKLClassifier().fit(X, y)
     page = text_of(make_report(model, X, y, **FEW))
-    assert page.index("Read this first") < page.index("Columns under one kernel") < page.index("What was learnt")
+    assert (
+        page.index("Read this first") < page.index("Columns under one kernel") < page.index("What was learnt")
+    )
     assert page.count("Columns under one kernel have standard deviations") == 1
 
 

@@ -143,7 +143,8 @@ class Auto(NoiseMethod):
         doubt = float(np.std(better)) / np.sqrt(better.size)
         chosen = best if float(np.mean(better)) > BEYOND_DOUBT * doubt else usual
         mixture, C = choices[chosen], left_out[chosen].C
-        self.words = f"squared loss on {mixture.name}, C = {C:.3g}, by leave-one-out; {self.filter.suspects_in_words(noise)}"
+        suspects = self.filter.suspects_in_words(noise)
+        self.words = f"squared loss on {mixture.name}, C = {C:.3g}, by leave-one-out; {suspects}"
         return [replace(task, norm=Fixed(mixture.weights), C=C) for task in tasks]
 
     def in_words(self, norm: object, noise: Noise) -> str:

@@ -42,7 +42,7 @@ def _how(subject: Subject) -> str:
             f"{_scoring(estimator)}: the scores above are those of the whole procedure. On all samples C = {C}"
             f"{with_norm} was chosen; the refits chose {listed}{more}."
         ).replace("C were", "C was", 1)
-    if hasattr(estimator, "noise_rate_"):
+    if hasattr(estimator, "noise_rate_") and estimator.method == "auto":
         return f"C = {C} was chosen by the method itself, inside each fit."
     if subject.note.get("C by cross-validation"):
         return (
