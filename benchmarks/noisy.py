@@ -226,18 +226,19 @@ def main() -> None:
     warnings.simplefilter("ignore")
     kept = RESULTS / "noisy_runs.csv"
     names = ("heart", "iris") if options.quick else () if options.table else options.sets or [*SETS, CROWD]
-    runs = []
+    table = pd.read_csv(kept) if kept.exists() and (options.sets or options.table) else pd.DataFrame()
     for name in names:
+        runs = []
         for q in (0.2,) if options.quick else (0.29,) if name == CROWD else RATES:
             for seed in range(1 if options.quick or name == CROWD else SPLITS):
                 runs += accuracies(name, q, seed)
             print({**runs[-1], "accuracy": round(runs[-1]["accuracy"], 3)}, flush=True)
-    table = pd.DataFrame(runs)
-    if (options.sets or options.table) and kept.exists():
-        before = pd.read_csv(kept)
-        table = pd.concat([before[~before["set"].isin(names)], table], ignore_index=True)
-    if not options.quick:
-        table.round(4).to_csv(kept, index=False)
+        if options.sets and kept.exists():  # sets may be measured side by side
+            table = pd.read_csv(kept)
+        others = table[table["set"] != name] if len(table) else table
+        table = pd.concat([others, pd.DataFrame(runs)], ignore_index=True)
+        if not options.quick:
+            table.round(4).to_csv(kept, index=False)
     rows = rows_of(table)
     show(rows)
     targets = Targets()

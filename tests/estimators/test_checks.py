@@ -38,6 +38,7 @@ ESTIMATORS = [
     MeanKernelRidgeClassifier(),
     MeanKernelRidgeRegressor(),
     NoisyLabelMKLClassifier(),
+    NoisyLabelMKLClassifier(method="confident", suspect_weight=0.0),
     NoisyLabelMKLClassifier(method="ramp", max_rounds=3),
 ]
 

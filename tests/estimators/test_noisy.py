@@ -142,7 +142,14 @@ def test_annotators_decide_the_rate_where_there_are_several(cancer):
 # ---- the methods ---------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(("weight", "what"), [(0.5, "count 0.5"), (0.0, "left out"), (1.0, "count 1")])
+@pytest.mark.parametrize(
+    ("weight", "what"),
+    [
+        (0.5, "suspected labels count 0.5"),
+        (0.0, "suspected labels left out"),
+        (1.0, "all labels count alike"),
+    ],
+)
 def test_auto_is_ridge_on_the_mean_kernel_and_says_so(cancer, weight, what):
     X, y = cancer
     noisy, wrong = flipped(y, 0.2)
@@ -153,8 +160,11 @@ def test_auto_is_ridge_on_the_mean_kernel_and_says_so(cancer, weight, what):
     np.testing.assert_array_equal(clf.sample_share_, share)
     ridge = MeanKernelRidgeClassifier(BANK).fit(X, noisy, sample_weight=share)
     np.testing.assert_allclose(clf.decision_function(X), ridge.decision_function(X), atol=1e-8)
-    said = f"squared loss on the mean kernel, C = {ridge.C_:.3g}, by leave-one-out; {suspects.sum()} suspected labels"
-    assert clf.picked_ == f"{said} {what}"
+    number = "" if weight == 1 else f"{suspects.sum()} "
+    assert (
+        clf.picked_
+        == f"squared loss on the mean kernel, C = {ridge.C_:.3g}, by leave-one-out; {number}{what}"
+    )
     assert clf.certificate_.relative_gap < 1e-3
 
 

@@ -102,6 +102,8 @@ class Confident(NoiseMethod):
     def suspects_in_words(self, noise: Noise) -> str:
         """Return how many labels are suspected, and what becomes of them."""
         number = int(np.count_nonzero(noise.suspects))
+        if self.suspect_weight == 1:
+            return "all labels count alike"
         if self.suspect_weight == 0:
             return f"{number} suspected labels left out"
         return f"{number} suspected labels count {self.suspect_weight:g}"
