@@ -139,6 +139,9 @@ def test_wide_widths_and_columns_far_from_zero_are_nearly_constant():
     assert "nearly constant" in sentence
     K = kw.gaussian(100.0)(X)
     assert 1 - K.mean() < 1e-3
+    (sentence,) = findings(kw.gaussian([1e-3, 1e3]), X)  # neither one alone would be true of both
+    assert "either nearly the identity on these samples" in sentence
+    assert "or nearly constant" in sentence
     years = 2000.0 + 10 * X  # a linear kernel of these is 4,000,000 and little else
     (sentence,) = findings(kw.linear(), years)
     assert "nearly constant" in sentence
@@ -243,14 +246,14 @@ def test_views_are_judged_one_by_one():
     X = np.hstack([rng.normal(size=(80, 3)), 1e4 * rng.normal(size=(80, 3))])
     bank = kw.per_view({"clinic": slice(0, 3), "genes": slice(3, 6)}, kw.gaussian([1.0, 2.0]))
     (sentence,) = findings(bank, X)
-    assert "Every kernel on genes (1 of 2 groups of columns) is nearly the identity" in sentence
+    assert "Every kernel on genes (1 of 2 groups of columns looked at) is nearly the identity" in sentence
     relative = kw.per_view(
         {"clinic": slice(0, 3), "genes": slice(3, 6)}, kw.gaussian([1.0, 2.0], relative=True)
     )
     assert findings(relative, X) == ()  # each view has one scale, and widths of its own
     mixing = relative + kw.gaussian(1.0, relative=True).named("all")
     (sentence,) = findings(mixing, X)
-    assert "(1 of 3 groups of columns are like that)" in sentence
+    assert "(1 of 3 groups of columns looked at are like that)" in sentence
     views = {"clinic": X[:, :3], "genes": np.where(np.arange(80)[:, None] < 40, np.nan, X[:, 3:])}
     y = np.where(X[:, 0] > 0, 1, 0)
     sentences, _ = said(MKLClassifier(kw.gaussian([1.0, 2.0]), missing="mean"), views, y)

@@ -49,7 +49,7 @@ MEASURED = 200
 #: groups of columns that are looked at, of those that a bank has
 MOST_GROUPS = 12
 
-IDENTITY, CONSTANT, AS_MEANT = "identity", "constant", "as meant"
+IDENTITY, CONSTANT, EITHER, AS_MEANT = "identity", "constant", "either", "as meant"
 
 #: columns that kernels look at, by position; None for all
 Columns = tuple[int, ...] | None
@@ -83,7 +83,7 @@ def findings_of_kernels(
     looked_at = list(groups)
     if len(groups) > MOST_GROUPS:
         looked_at = [looked_at[k] for k in _spread(np.arange(len(groups)), MOST_GROUPS)]
-    blamed: dict[str, list[list[Kernel]]] = {IDENTITY: [], CONSTANT: []}
+    blamed: dict[str, list[list[Kernel]]] = {IDENTITY: [], CONSTANT: [], EITHER: []}
     some = _SomeOf(samples)
     for key in looked_at:
         verdict = _verdict_of_kernels(groups[key], some, None if key == "matrices" else key, center)
@@ -113,7 +113,7 @@ def findings_of_matrices(matrices: Sequence[Array], center: bool = False) -> tup
         return _judged(entries, lambda some: diagonal[some].astype(float), few, rows, center, given=True)
 
     verdict = _verdict(judged(matrix) for matrix in _from_the_middle(matrices))
-    return (_sentence(verdict, [], 1),) if verdict in (IDENTITY, CONSTANT) else ()
+    return () if verdict is None else (_sentence(verdict, [], 1),)
 
 
 # ---- identity and constant -------------------------------------------------------------------------------------------
@@ -153,14 +153,14 @@ def _judged(
 
 
 def _verdict(each: Iterable[str | None]) -> str | None:
-    """Return what all kernels of a view are, the first of them where they differ; None as soon as one is of use."""
-    verdicts: list[str] = []
+    """Return what all kernels of a view are, None as soon as one is of use."""
+    verdicts: set[str] = set()
     for one in each:
         if one is None:
             return None
-        if one != AS_MEANT:
-            verdicts.append(one)
-    return verdicts[0] if verdicts else None
+        verdicts.add(one)
+    verdicts.discard(AS_MEANT)
+    return EITHER if len(verdicts) > 1 else verdicts.pop() if verdicts else None
 
 
 def _verdict_of_kernels(group: list[Kernel], some: _SomeOf, columns: Columns, center: bool) -> str | None:
@@ -265,7 +265,9 @@ def _different_scales(
     if not found or len(found) < SHARE * len(mixed):
         return []
     factor, largest, smallest, few, all_of_them = max(found)
-    likewise = f" ({len(found)} of {len(mixed)} groups of columns are like that)" if len(mixed) > 1 else ""
+    likewise = (
+        f" ({len(found)} of {len(mixed)} groups of columns looked at are like that)" if len(mixed) > 1 else ""
+    )
     return [
         f"Columns under one kernel have standard deviations from {smallest} to {largest}, a factor of {factor:,.0f}: "
         f"{few} of {all_of_them} columns hardly count, because they vary less than a hundredth as much as the "
@@ -373,7 +375,7 @@ def _sentence(verdict: str, groups: list[list[Kernel]], of: int) -> str:
         which = "Every kernel is"
     else:
         more = f" and {len(groups) - 3} more" if len(groups) > 3 else ""
-        which = f"Every kernel on {', '.join(places)}{more} ({len(groups)} of {of} groups of columns) is"
+        which = f"Every kernel on {', '.join(places)}{more} ({len(groups)} of {of} groups of columns looked at) is"
     relative = [
         leaf.relative
         for group in groups
@@ -382,17 +384,23 @@ def _sentence(verdict: str, groups: list[list[Kernel]], of: int) -> str:
         if isinstance(leaf, OfDistance)
     ]
     if verdict == IDENTITY:
+        width = "larger"
         said = (
             f"{which} nearly the identity on these samples: three in four have no other that is more than {ALIKE:g} "
             "alike, so that training samples are known by heart and new ones get little but the intercept."
         )
-        width = "larger"
-    else:
+    elif verdict == CONSTANT:
+        width = "smaller"
         said = (
             f"{which} nearly constant on these samples: centring leaves less than {LEFT:g} of it, so that only a very "
             "large C tells samples apart."
         )
-        width = "smaller"
+    else:
+        width = "other"
+        said = (
+            f"{which} either nearly the identity on these samples (three in four have no other that is more than "
+            f"{ALIKE:g} alike) or nearly constant (centring leaves less than {LEFT:g} of it): none of them is of use."
+        )
     if given:
         return f"{said} Compute the matrices from scaled columns (StandardScaler), or with {width} widths."
     if relative and all(relative):
