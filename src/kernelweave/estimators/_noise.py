@@ -24,7 +24,7 @@ from .ridge import leave_one_out
 
 Array = NDArray[np.float64]
 
-__all__ = ["NoiseEstimate", "confident_joint", "estimate_noise", "suspected"]
+__all__ = ["NoiseEstimate", "calibrated", "confident_joint", "estimate_noise", "suspected"]
 
 #: share of the samples, the most confidently predicted, among which disagreement is counted
 CONFIDENT = 0.5
@@ -54,10 +54,6 @@ class NoiseEstimate:
         Probability that a label is right.
     probabilities : array of shape (n, k)
         Out-of-sample probabilities of the classes as labelled, noise included.
-    joint : array of shape (k, k)
-        Confident joint: share of the samples with a label (row) that belong to a class (column).
-    likely : array of shape (n,)
-        Class that each sample is confidently taken for, -1 where there is none.
     """
 
     rate: float
@@ -65,8 +61,6 @@ class NoiseEstimate:
     class_rates: Array
     quality: Array
     probabilities: Array
-    joint: Array
-    likely: NDArray[np.intp]
     #: what rate and interval rest on, as a sentence
     basis: str = ""
 
@@ -118,10 +112,9 @@ def estimate_noise(
             f"contradict each other, on {crowd.pairs} samples with at least two labels; one annotator alone errs in "
             f"{crowd.single:.0%} of the cases."
         )
-    probabilities = _calibrated(scores, codes, n_classes)
+    probabilities = calibrated(scores, codes)
     quality = _quality(probabilities, codes, max(rate, 0.02))
-    joint, likely = confident_joint(probabilities, codes, counted)
-    return NoiseEstimate(rate, interval, rates, quality, probabilities, joint, likely, basis)
+    return NoiseEstimate(rate, interval, rates, quality, probabilities, basis)
 
 
 def confident_joint(
@@ -169,7 +162,8 @@ def confident_joint(
 
 
 def suspected(
-    estimate: NoiseEstimate,
+    probabilities: Array,
+    likely: NDArray[np.intp],
     codes: NDArray[np.intp],
     counted: NDArray[np.bool_],
     at_most: float | None = None,
@@ -179,12 +173,11 @@ def suspected(
     At most half of the labels of a class, and none of a class of fewer than five, so that no class is lost; and at most
     a share ``at_most`` of all, where that is known.
     """
-    other = counted & (estimate.likely >= 0) & (estimate.likely != codes)
-    where = np.flatnonzero(other)
-    lead = estimate.probabilities[where, estimate.likely[where]] - estimate.probabilities[where, codes[where]]
+    where = np.flatnonzero(counted & (likely >= 0) & (likely != codes))
+    lead = probabilities[where, likely[where]] - probabilities[where, codes[where]]
     where = where[np.argsort(-lead, kind="stable")]
     chosen = np.zeros(codes.size, dtype=bool)
-    for j in range(estimate.joint.shape[0]):
+    for j in range(probabilities.shape[1]):
         size = np.count_nonzero(counted & (codes == j))
         most = int(MOST_OF_A_CLASS * size) if size >= FEW_OF_A_CLASS else 0
         chosen[where[codes[where] == j][:most]] = True
@@ -229,11 +222,11 @@ def _class_rate(sure: Array, wrong: NDArray[np.bool_], of_class: NDArray[np.bool
     return float((wrong[of_class][half].sum() + 4.0 * overall) / (half.size + 4.0))
 
 
-def _calibrated(scores: Array, codes: NDArray[np.intp], n_classes: int) -> Array:
-    """Probabilities of the labels, from the scores by logistic regression."""
+def calibrated(scores: Array, codes: NDArray[np.intp]) -> Array:
+    """Return probabilities of the labels from scores, one column for each class, by logistic regression."""
     from sklearn.linear_model import LogisticRegression
 
-    features = scores[:, 1:] if n_classes == 2 else scores
+    features = scores[:, 1:] if scores.shape[1] == 2 else scores
     return np.asarray(LogisticRegression(C=1e3, max_iter=1000).fit(features, codes).predict_proba(features))
 
 

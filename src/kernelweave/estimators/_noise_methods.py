@@ -17,11 +17,11 @@ from ..kernels import Kernel
 from ..losses import BudgetedHinge, Hinge, Loss, Squared, budget_from_noise_rate
 from ..losses.corrected import CorrectedLogistic, CorrectedSquared
 from ..norms import Fixed
-from ._mixtures import kernel_groups, mixtures
+from ._mixtures import Mixture, kernel_groups, mixtures
 from ._structure import refuse_fixed_parts
 from ._tasks import Task
 from ._types import Array
-from .ridge import leave_one_out
+from .ridge import LeaveOneOut, leave_one_out
 
 __all__ = [
     "CORRECTED",
@@ -109,6 +109,30 @@ class Confident(NoiseMethod):
         return f"{number} suspected labels count {self.suspect_weight:g}"
 
 
+def dense_mixture(
+    tasks: list[Task], bank: Bank, kernels: Sequence[Kernel] | None, intercept: bool
+) -> tuple[Mixture, LeaveOneOut]:
+    """Return a fixed mixture for noisy labels, and what leaving samples out of ridge on it gives.
+
+    All groups of kernels count alike, unless another mixture has a smaller error beyond doubt: noise makes the smallest
+    of them a lottery, and choosing it freely costs more than it gains.
+    """
+    y = tasks[0].y if len(tasks) == 1 else np.stack([task.y for task in tasks], axis=1)
+    weight = tasks[0].weight
+    choices = mixtures(kernel_groups(kernels, bank.m))
+    left_out = [
+        leave_one_out(bank.combine(mixture.weights), y, intercept=intercept, weight=weight)
+        for mixture in choices
+    ]
+    best = int(np.argmin([errors.errors[errors.best] for errors in left_out]))
+    usual = len(choices) - 1
+    misses = [np.mean((y - errors.predictions).reshape(len(y), -1) ** 2, axis=1) for errors in left_out]
+    better = (misses[usual] - misses[best])[weight > 0]
+    doubt = float(np.std(better)) / np.sqrt(better.size)
+    chosen = best if float(np.mean(better)) > BEYOND_DOUBT * doubt else usual
+    return choices[chosen], left_out[chosen]
+
+
 @dataclass
 class Auto(NoiseMethod):
     """Squared loss on a fixed mixture: groups of kernels alike, or what beats that beyond doubt; C by leave-one-out.
@@ -129,22 +153,9 @@ class Auto(NoiseMethod):
     def tasks(
         self, tasks: list[Task], bank: Bank, noise: Noise, kernels: Sequence[Kernel] | None
     ) -> list[Task]:
-        """Noisy labels make the mixture of smallest error a lottery: choosing it freely costs more than it gains."""
-        y = tasks[0].y if len(tasks) == 1 else np.stack([task.y for task in tasks], axis=1)
-        weight = tasks[0].weight
         refuse_fixed_parts(tasks[0].norm, bank.m, "this method for wrong labels")
-        choices = mixtures(kernel_groups(kernels, bank.m))
-        left_out = [
-            leave_one_out(bank.combine(mixture.weights), y, intercept=self.fit_intercept, weight=weight)
-            for mixture in choices
-        ]
-        best = int(np.argmin([errors.errors[errors.best] for errors in left_out]))
-        usual = len(choices) - 1
-        misses = [np.mean((y - errors.predictions).reshape(len(y), -1) ** 2, axis=1) for errors in left_out]
-        better = (misses[usual] - misses[best])[weight > 0]
-        doubt = float(np.std(better)) / np.sqrt(better.size)
-        chosen = best if float(np.mean(better)) > BEYOND_DOUBT * doubt else usual
-        mixture, C = choices[chosen], left_out[chosen].C
+        mixture, left_out = dense_mixture(tasks, bank, kernels, self.fit_intercept)
+        C = left_out.C
         suspects = self.filter.suspects_in_words(noise)
         self.words = f"squared loss on {mixture.name}, C = {C:.3g}, by leave-one-out; {suspects}"
         return [replace(task, norm=Fixed(mixture.weights), C=C) for task in tasks]

@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from .._components import check_switch, nearest
 from .._estimating import TimeShares, one_fit, warn_of_findings
@@ -16,7 +16,8 @@ from ..crowd import METHODS as CROWD_METHODS
 from ..crowd import CrowdLabels, CrowdRate, aggregate, as_long, disagreement
 from ..losses import Loss
 from ._bind import Bound, bind
-from ._noise import NoiseEstimate, estimate_noise, suspected
+from ._mixtures import kernel_groups
+from ._noise import NoiseEstimate, calibrated, confident_joint, estimate_noise, suspected
 from ._noise_methods import (
     CORRECTED,
     Auto,
@@ -27,6 +28,7 @@ from ._noise_methods import (
     Ramp,
     Stochastic,
     Trimmed,
+    dense_mixture,
 )
 from ._parameters import keep_parameters
 from ._plan import Plan
@@ -120,8 +122,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     annotated_ : CrowdLabels
         What annotators agree on, where ``fit`` got several.
     confident_joint_ : array of shape (k, k)
-        Share of the samples with a label (row) that belong to a class (column), by predictions that are confident; what
-        is off the diagonal is an estimate of the wrong labels, of its own kind.
+        For ``auto`` and ``confident``: share of the samples with a label (row) that belong to a class (column), by
+        predictions that are confident; what is off the diagonal is a second estimate of the wrong labels.
     picked_ : str
         What was fitted, in words.
     sample_share_ : array of shape (n,) or (n, k)
@@ -228,8 +230,10 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         estimate = estimate_noise(
             mean, labelled.codes, self.classes_.size, labelled.weight, self._crowd_rate(y, crowd)
         )
-        noise = self._keep_noise(estimate, given, labelled)
+        self._keep_noise(estimate, given)
         method = self._method()
+        suspects = self._suspects(estimate, labelled, bound.bank, given)
+        noise = Noise(self.noise_rate_, self.class_noise_rates_, given is not None, suspects)
         shares = method.shares(noise)
         self._keep_where_there("sample_share_", shares)
         self._keep_where_there("objectives_", None)
@@ -347,18 +351,32 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             _check_rate(f"noise_rate of class {label!r}", rates[k])
         return float(rates.mean()), rates
 
-    def _keep_noise(
-        self, estimate: NoiseEstimate, given: tuple[float, Array] | None, labelled: Labelled
-    ) -> Noise:
+    def _keep_noise(self, estimate: NoiseEstimate, given: tuple[float, Array] | None) -> None:
         self.noise_rate_interval_, self.noise_rate_basis_ = estimate.interval, estimate.basis
         self.noise_rate_ = estimate.rate if given is None else given[0]
         self.class_noise_rates_ = estimate.class_rates if given is None else given[1]
         self.label_quality_ = estimate.quality
         self.suspects_ = np.argsort(estimate.quality, kind="stable")
-        self.confident_joint_ = estimate.joint
-        at_most = None if given is None else given[0]
-        suspects = suspected(estimate, labelled.codes, labelled.weight > 0, at_most)
-        return Noise(self.noise_rate_, self.class_noise_rates_, given is not None, suspects)
+
+    def _suspects(
+        self, estimate: NoiseEstimate, labelled: Labelled, bank: Bank, given: tuple[float, Array] | None
+    ) -> NDArray[np.bool_]:
+        """Return which labels are contradicted with confidence, by predictions on the mixture that ``auto`` takes."""
+        self._keep_where_there("confident_joint_", None)
+        codes, counted = labelled.codes, labelled.weight > 0
+        if self.method not in ("auto", "confident"):
+            return np.zeros(codes.size, dtype=bool)
+        probabilities = estimate.probabilities
+        if len(kernel_groups(labelled.training.kernels, bank.m)) > 1:  # else that is the mean kernel
+            _, left_out = dense_mixture(
+                labelled.tasks(), bank, labelled.training.kernels, bool(self.fit_intercept)
+            )
+            scores = left_out.predictions
+            probabilities = calibrated(
+                np.column_stack([-scores, scores]) if scores.ndim == 1 else scores, codes
+            )
+        self.confident_joint_, likely = confident_joint(probabilities, codes, counted)
+        return suspected(probabilities, likely, codes, counted, None if given is None else given[0])
 
     def _fit_rounds(
         self, bound: Bound, plan: Plan, tasks: list[Task], method: NoiseMethod, noise: Noise
