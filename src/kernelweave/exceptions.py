@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+import warnings
+
 from sklearn.exceptions import ConvergenceWarning
 
 __all__ = [
@@ -11,6 +14,8 @@ __all__ = [
     "KernelWeaveWarning",
     "MemoryBudgetError",
     "NotFiniteError",
+    "ScaleWarning",
+    "warn_at_caller",
 ]
 
 
@@ -23,7 +28,11 @@ class KernelWeaveConvergenceWarning(KernelWeaveWarning, ConvergenceWarning):
 
 
 class DegenerateModelWarning(KernelWeaveWarning):
-    """A fit is optimal and of no use: it predicts one class for nearly everything."""
+    """A fit is optimal and may be of no use: it predicts one class for nearly everything, say; see ``findings_``."""
+
+
+class ScaleWarning(DegenerateModelWarning):
+    """Kernels do not suit the scales of the samples: nearly the identity, nearly constant, or of few columns alone."""
 
 
 class MemoryBudgetError(MemoryError, ValueError):
@@ -36,3 +45,13 @@ class NotFiniteError(ValueError, FloatingPointError):
 
 class CertificateError(ValueError):
     """A lower bound above the objective, beyond rounding: a loss or a norm whose parts do not belong together."""
+
+
+def warn_at_caller(message: str, category: type[Warning]) -> None:
+    """Issue a warning at the first line above that is neither of this library nor of scikit-learn or joblib."""
+    level, frame = 2, sys._getframe(1)
+    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
+        ("kernelweave.", "sklearn.", "joblib.")
+    ):
+        level, frame = level + 1, frame.f_back
+    warnings.warn(message, category, stacklevel=level)

@@ -472,3 +472,9 @@ def test_help_has_examples():
     for command in ("fit", "predict", "inspect", "report"):
         assert f"kernelweave {command} " in call(command, "--help").output
     assert "Exit codes" in call("fit", "--help").output
+
+
+def test_a_table_of_raw_columns_is_standardised_and_nothing_is_said_of_scales(folder):
+    facts = json.loads(call(*FIT, "--C", "1", "--model", "model.skops", "--json").stdout)
+    assert facts["status"] == "converged"
+    assert "findings" not in facts

@@ -21,6 +21,7 @@ from kernelweave import (
 from kernelweave import kernels as kw
 from kernelweave.banks import LazyBank, Normaliser
 from kernelweave.cluster import cluster_kernel_bank
+from kernelweave.exceptions import ScaleWarning
 
 BANK = kw.gaussian([1.0, 2.0, 4.0]) + kw.per_feature(kw.gaussian(1.0)) + kw.linear()
 
@@ -170,3 +171,15 @@ def test_a_round_brings_back_no_more_than_is_needed(client):
     rounds, _, received = spent(lambda: bank.judged(weights, np.ones(60)))
     shares = 2 * (bank.m + 60)  # of the product too, from the rows that are used
     assert (rounds, received) == (1, shares * 8)
+
+
+def test_scales_are_looked_at_where_the_rows_are(client):
+    X, y = load_wine(return_X_y=True)
+    with pytest.warns(ScaleWarning, match="hardly count") as caught:
+        model = distributed.fit(client, MKLClassifier(), X, y)
+    assert [one.filename for one in caught if one.category is ScaleWarning] == [__file__]
+    assert "hardly count" in model.findings_[0]
+    rows = da.from_array(X, chunks=(60, -1))
+    with pytest.warns(ScaleWarning, match="hardly count"):
+        distributed.fit(client, MKLClassifier(kw.linear(), loss="logistic", norm=2, solver="lbfgs"), rows, y)
+    assert distributed.fit(client, MKLClassifier(), scale(X), y).findings_ == ()

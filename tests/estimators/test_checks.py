@@ -42,6 +42,7 @@ SUBCLASSES = [
     MeanKernelRidgeClassifier(),
     MeanKernelRidgeRegressor(),
     NoisyLabelMKLClassifier(),
+    NoisyLabelMKLClassifier(method="confident", suspect_weight=0.0),
     NoisyLabelMKLClassifier(method="ramp", max_rounds=3),
 ]
 #: what a fit of its own can break

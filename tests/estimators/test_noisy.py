@@ -5,12 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
+from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
 
 from kernelweave import MeanKernelRidgeClassifier, MKLClassifier, NoisyLabelMKLClassifier
 from kernelweave import kernels as kw
-from kernelweave.estimators._noise import estimate_noise
+from kernelweave.estimators._noise import confident_joint, estimate_noise
 from kernelweave.estimators.ridge import leave_one_out
+from kernelweave.kernels import Schema, expand_kernels, resolve_kernels
 from kernelweave.losses.corrected import CorrectedLogistic, CorrectedSquared
 
 BANK = kw.gaussian([1.0, 3.0, 9.0]) + kw.linear()
@@ -115,7 +117,7 @@ def test_several_classes():
     assert clf.class_noise_rates_.shape == (3,)
     assert np.ndim(clf.C_) == 0  # one C for all classes: each alone would be tuned on a third of the evidence
     assert clf.score(scale(X), y) > 0.92
-    for method in ("stochastic", "trimmed", "ramp", "corrected"):
+    for method in ("confident", "stochastic", "trimmed", "ramp", "corrected"):
         assert NoisyLabelMKLClassifier(BANK, method=method).fit(scale(X), noisy).score(scale(X), y) > 0.85
 
 
@@ -140,14 +142,174 @@ def test_annotators_decide_the_rate_where_there_are_several(cancer):
 # ---- the methods ---------------------------------------------------------------------------------------------------
 
 
-def test_auto_is_ridge_on_the_mean_kernel_and_says_so(cancer):
+@pytest.mark.parametrize(
+    ("weight", "what"),
+    [
+        (0.5, "suspected labels count 0.5"),
+        (0.0, "suspected labels left out"),
+        (1.0, "all labels count alike"),
+    ],
+)
+def test_auto_is_ridge_on_the_mean_kernel_and_says_so(cancer, weight, what):
+    X, y = cancer
+    noisy, wrong = flipped(y, 0.2)
+    clf = NoisyLabelMKLClassifier(BANK, suspect_weight=weight).fit(X, noisy)
+    suspects = confident_by_hand(X, noisy, BANK)
+    assert wrong[suspects].mean() > 0.8
+    share = np.where(suspects, weight, 1.0)
+    np.testing.assert_array_equal(clf.sample_share_, share)
+    ridge = MeanKernelRidgeClassifier(BANK).fit(X, noisy, sample_weight=share)
+    np.testing.assert_allclose(clf.decision_function(X), ridge.decision_function(X), atol=1e-8)
+    number = "" if weight == 1 else f"{suspects.sum()} "
+    assert (
+        clf.picked_
+        == f"squared loss on the mean kernel, C = {ridge.C_:.3g}, by leave-one-out; {number}{what}"
+    )
+    assert clf.certificate_.relative_gap < 1e-3
+
+
+# ---- confident learning --------------------------------------------------------------------------------------------
+
+
+def leave_one_out_probabilities(X, y, bank):
+    """Calibrated predictions of ridge on the mean kernel for samples that it has not seen, from the kernels on."""
+    kernels = resolve_kernels(expand_kernels(bank, Schema.of(X)), X)
+    K = np.mean([kernel(X) * len(X) / np.trace(kernel(X)) for kernel in kernels], axis=0)
+    k = int(y.max()) + 1
+    scores = leave_one_out(K, np.where(y[:, None] == np.arange(k), 1.0, -1.0)).predictions
+    features = scores[:, 1:] if k == 2 else scores
+    return LogisticRegression(C=1e3, max_iter=1000).fit(features, y).predict_proba(features)
+
+
+def confident_by_hand(X, y, bank):
+    """Which labels the confident joint contradicts: sample by sample, as [Northcutt et al. 2021, (1)] has it."""
+    P = leave_one_out_probabilities(X, y, bank)
+    thresholds = [
+        np.mean([p[j] for p, label in zip(P, y, strict=True) if label == j]) for j in range(P.shape[1])
+    ]
+    suspects = []
+    for p, label in zip(P, y, strict=True):
+        candidates = [(p[j], j) for j in range(P.shape[1]) if p[j] >= thresholds[j] - 1e-12]
+        suspects.append(bool(candidates) and max(candidates)[1] != label)
+    return np.array(suspects)
+
+
+def test_the_confident_joint_is_its_definition():
+    rng = np.random.default_rng(0)
+    P = rng.dirichlet([1.0, 1.0, 1.0], size=400)
+    codes = np.array([rng.choice(3, p=p) for p in P])
+    joint, likely = confident_joint(P, codes)
+    thresholds = np.array([P[codes == j, j].mean() for j in range(3)])
+    counts = np.zeros((3, 3))
+    for p, label, found in zip(P, codes, likely, strict=True):
+        above = [j for j in range(3) if p[j] >= thresholds[j]]
+        wanted = max(above, key=lambda j: p[j]) if above else -1
+        assert found == wanted
+        if above:
+            counts[label, wanted] += 1
+    wanted = counts / counts.sum(axis=1, keepdims=True) * np.bincount(codes)[:, None] / 400
+    np.testing.assert_allclose(joint, wanted, atol=1e-12)
+    np.testing.assert_allclose(joint.sum(axis=1), np.bincount(codes) / 400)
+    # samples that do not count change nothing
+    doubled, _ = confident_joint(np.vstack([P, P]), np.concatenate([codes, 2 - codes]), np.arange(800) < 400)
+    np.testing.assert_allclose(doubled, joint)
+
+
+@pytest.mark.parametrize("weight", [0.0, 0.3])
+@pytest.mark.parametrize("norm", ["l1", "uniform"])
+def test_confident_is_the_weighted_fit_without_its_suspects(cancer, norm, weight):
+    X, y = cancer
+    noisy, wrong = flipped(y[:300], 0.2)
+    options = {"norm": norm, "C": 2.0, "tol": 1e-7}
+    clf = NoisyLabelMKLClassifier(BANK, method="confident", suspect_weight=weight, **options).fit(
+        X[:300], noisy
+    )
+    share = np.where(confident_by_hand(X[:300], noisy, BANK), weight, 1.0)
+    np.testing.assert_array_equal(clf.sample_share_, share)
+    plain = MKLClassifier(BANK, **options).fit(X[:300], noisy, sample_weight=share)
+    assert clf.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=1e-6)
+    np.testing.assert_allclose(clf.decision_function(X), plain.decision_function(X), atol=2e-3)
+    assert wrong[share < 1].mean() > 0.7
+    assert clf.score(X[300:], y[300:]) > 0.9
+    assert f"{np.count_nonzero(share < 1)} suspected labels" in clf.picked_
+    assert not hasattr(clf, "objectives_")  # one choice, before the fit
+
+
+def test_suspects_of_several_classes():
+    X, y = load_iris(return_X_y=True)
+    rng = np.random.default_rng(0)
+    wrong = rng.random(y.size) < 0.25
+    noisy = np.where(wrong, (y + rng.integers(1, 3, y.size)) % 3, y)
+    for multi_class in ("ovr", "shared"):
+        clf = NoisyLabelMKLClassifier(BANK, method="confident", multi_class=multi_class).fit(scale(X), noisy)
+        np.testing.assert_array_equal(clf.sample_share_ < 1, confident_by_hand(scale(X), noisy, BANK))
+        assert clf.sample_share_.shape == (150,)
+        assert clf.confident_joint_.shape == (3, 3)
+        assert 1 - np.trace(clf.confident_joint_) == pytest.approx(wrong.mean(), abs=0.06)
+        assert clf.score(scale(X), y) > 0.9
+    again = NoisyLabelMKLClassifier(BANK, method="confident", multi_class="shared", random_state=3).fit(
+        scale(X), noisy
+    )
+    np.testing.assert_array_equal(again.sample_share_, clf.sample_share_)  # nothing is drawn
+    np.testing.assert_array_equal(again.dual_coef_, clf.dual_coef_)
+
+
+def test_no_class_is_filtered_away():
+    """Labels of one class that all others contradict: at most half of them, and none of a class of four."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(200, 3))
+    for count in (2, 4, 5, 9, 30):
+        y = np.zeros(200, dtype=int)
+        y[:100] = 1
+        X[:100, 0] += 4.0 if count == 2 else 0.0
+        y[:count] = 2  # in the midst of class 1
+        for method, weight in (("auto", 0.0), ("confident", 0.0), ("confident", 0.5)):
+            clf = NoisyLabelMKLClassifier(BANK, method=method, suspect_weight=weight).fit(X, y)
+            for label in range(3):
+                own = y == label
+                assert np.count_nonzero(clf.sample_share_[own] < 1) <= (
+                    own.sum() // 2 if own.sum() >= 5 else 0
+                )
+            assert np.isfinite(clf.decision_function(X)).all()
+
+
+def test_few_samples_and_samples_without_weight():
+    rng = np.random.default_rng(0)
+    for n in (4, 6, 9, 12):
+        X, y = rng.normal(size=(n, 2)), np.arange(n) % 2
+        clf = NoisyLabelMKLClassifier(BANK, suspect_weight=0.0).fit(X, y)
+        assert np.unique(y[clf.sample_share_ > 0]).size == 2
+    X, y = load_breast_cancer(return_X_y=True)
+    noisy, _ = flipped(y, 0.2)
+    weight = (np.arange(y.size) % 3 > 0).astype(float)
+    clf = NoisyLabelMKLClassifier(BANK).fit(scale(X), noisy, sample_weight=weight)
+    assert np.all(clf.sample_share_[weight == 0] == 1)
+    assert np.any(clf.sample_share_[weight > 0] < 1)
+
+
+def test_a_given_rate_limits_the_suspects(cancer):
     X, y = cancer
     noisy, _ = flipped(y, 0.2)
-    clf = NoisyLabelMKLClassifier(BANK).fit(X, noisy)
-    ridge = MeanKernelRidgeClassifier(BANK).fit(X, noisy)
-    np.testing.assert_allclose(clf.decision_function(X), ridge.decision_function(X), atol=1e-8)
-    assert clf.picked_ == f"squared loss on the mean kernel, C = {ridge.C_:.3g}, by leave-one-out"
-    assert clf.certificate_.relative_gap < 1e-3
+    free = NoisyLabelMKLClassifier(BANK).fit(X, noisy)
+    few = NoisyLabelMKLClassifier(BANK, noise_rate=0.05).fit(X, noisy)
+    none = NoisyLabelMKLClassifier(BANK, noise_rate=0.0).fit(X, noisy)
+    assert np.count_nonzero(few.sample_share_ < 1) == round(0.05 * y.size)
+    assert np.all(free.sample_share_[few.sample_share_ < 1] < 1)
+    assert np.all(none.sample_share_ == 1)
+    # those that are contradicted the most
+    P = leave_one_out_probabilities(X, noisy, BANK)
+    lead = P[np.arange(y.size), 1 - noisy] - P[np.arange(y.size), noisy]
+    kept = lead[few.sample_share_ < 1]
+    assert kept.min() >= np.sort(lead[free.sample_share_ < 1])[::-1][kept.size - 1] - 1e-9
+
+
+def test_another_method_forgets_what_the_last_one_counted(cancer):
+    X, y = cancer
+    clf = NoisyLabelMKLClassifier(BANK, method="trimmed", noise_rate=0.1).fit(X[:100], y[:100])
+    assert hasattr(clf, "objectives_")
+    clf.set_params(method="stochastic").fit(X[:100], y[:100])
+    assert not hasattr(clf, "sample_share_")
+    assert not hasattr(clf, "objectives_")
 
 
 def test_auto_tells_groups_of_kernels_apart():
@@ -169,7 +331,7 @@ def test_auto_tells_groups_of_kernels_apart():
     assert clf.score(fresh, right) > MeanKernelRidgeClassifier(bank).fit(X, y).score(fresh, right) + 0.03
 
 
-@pytest.mark.parametrize("method", ["auto", "stochastic", "trimmed", "ramp", "corrected"])
+@pytest.mark.parametrize("method", ["auto", "confident", "stochastic", "trimmed", "ramp", "corrected"])
 def test_every_method_lives_with_noise(cancer, method):
     X, y = cancer
     noisy, _ = flipped(y, 0.15)
@@ -325,6 +487,9 @@ def test_the_exact_set_is_tighter():
         ({"crowd": "vote"}, "crowd must be one of majority"),
         ({"method": "corrected", "loss": "hinge"}, "needs loss='logistic' or 'squared'"),
         ({"max_rounds": 0}, "max_rounds"),
+        ({"suspect_weight": 1.5}, r"suspect_weight must be a share in \[0, 1\]"),
+        ({"suspect_weight": "none"}, r"suspect_weight must be a share in \[0, 1\]"),
+        ({"suspect_weight": True}, r"suspect_weight must be a share in \[0, 1\]"),
         ({"crowd_rounds": -1}, "crowd_rounds must be a whole number >= 0"),
     ],
 )

@@ -55,6 +55,7 @@ MODELS = {
     "components": (MKLClassifier(kw.gaussian([1.0, 2.0]), norm=Lp(2.0), solver="newton"), X, Y),
     "cross-validated": (MKLClassifierCV(kw.gaussian([1.0, 2.0]), Cs=[1.0, 10.0], cv=3), FRAME, TARGET),
     "noisy labels": (NoisyLabelMKLClassifier(), FRAME, NAMES),
+    "noisy labels, confident": (NoisyLabelMKLClassifier(method="confident"), FRAME, NAMES),
     "regression": (MKLRegressor(), X, X[:, 0]),
     "weights per target": (MKLRegressorCV(VIEWS, criterion="reml"), FRAME, X[:, :2]),
     "baseline": (MeanKernelClassifier(), X, Y),

@@ -297,6 +297,19 @@ def test_noisy_labels():
     text = " ".join(Page(make_report(clf, X, flipped, n_folds=2, n_repeats=1)).cells())
     assert "of the labels are thought to be wrong" in text
     assert "probability that the label is right" in text
+    number = np.count_nonzero(clf[-1].sample_share_ < 1)
+    assert f"contradict {number} labels with confidence; each of these counts 0.5 in the fit" in text
+    assert "chooses samples as it goes" not in text
+    for method, options, said in (
+        ("confident", {"suspect_weight": 0.0}, "each of these was left out of the fit"),
+        ("trimmed", {}, "chooses samples as it goes"),
+    ):
+        other = NoisyLabelMKLClassifier(BANK, method=method, **options)
+        other = make_pipeline(StandardScaler(), other).fit(X, flipped)
+        text = " ".join(Page(make_report(other, X, flipped, n_folds=2, n_repeats=1)).cells())
+        assert said in text
+        assert "chosen by the method itself" not in text
+        assert "C = 1 and the norm were given, not chosen." in text
 
 
 def test_regression():

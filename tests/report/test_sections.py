@@ -14,7 +14,7 @@ from sklearn.preprocessing import StandardScaler
 
 from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor
 from kernelweave import kernels as kw
-from kernelweave.exceptions import DegenerateModelWarning
+from kernelweave.exceptions import DegenerateModelWarning, ScaleWarning
 from kernelweave.inspection import final_estimator
 from kernelweave.inspection.views import learnt_weights
 from kernelweave.report import make_report
@@ -64,6 +64,18 @@ def test_no_label_is_named_by_a_model_that_does_not_beat_guessing(nothing):
     assert "75.0 % accuracy on held-out folds" in nothing
     assert "50.0 % balanced accuracy; the majority class has 50.0 %" in nothing
     assert "what it adds is the knowledge" not in nothing
+
+
+def test_columns_of_different_scales_are_said_first_and_once():
+    X, y = load_iris(return_X_y=True)
+    X = X * [1000.0, 1.0, 1.0, 1.0]
+    with pytest.warns(ScaleWarning):
+        model = MKLClassifier().fit(X, y)
+    page = text_of(make_report(model, X, y, **FEW))
+    assert (
+        page.index("Read this first") < page.index("Columns under one kernel") < page.index("What was learnt")
+    )
+    assert page.count("Columns under one kernel have standard deviations") == 1
 
 
 # ---- three classes --------------------------------------------------------------------------------------------------

@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
-from ..exceptions import DegenerateModelWarning
+from ..exceptions import DegenerateModelWarning, warn_at_caller
 
 __all__ = ["constant_prediction", "end_of_grid", "warn_of_findings"]
 
@@ -85,6 +84,6 @@ def end_of_grid(C: float, Cs: Sequence[float] | np.ndarray, of: str = "") -> str
 
 
 def warn_of_findings(findings: Sequence[str]) -> None:
-    """Issue a warning of each at the caller of ``fit``, from which this is called."""
+    """Issue a warning of each at the line that called ``fit``."""
     for sentence in findings:
-        warnings.warn(sentence, DegenerateModelWarning, stacklevel=6)
+        warn_at_caller(sentence, DegenerateModelWarning)

@@ -12,7 +12,7 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._components import fill_in_parameters
-from .._estimating import PlainState, finite_decision
+from .._estimating import PlainState, finite_decision, warn_of_findings
 from .._numerics.threads import allowed_threads
 from ..banks import Bank, KernelFunction, support
 from ..banks.device_decision import prediction_device
@@ -81,6 +81,7 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
     device: Device = None
     missing: str = "error"
     random_state: RandomSeed = None
+    findings_: tuple[str, ...]
 
     # ---- before any work ------------------------------------------------------------------------------------
 
@@ -132,6 +133,8 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
             refuse_fixed_parts(plan.norm, len(training.names), type(self).__name__)
         bound = bind(training, plan.bank)
         self._solve(bound, plan, self._by_rule(tasks, bound.bank, plan))
+        warn_of_findings(self.findings_)
+        self.findings_ = (*bound.findings, *self.findings_)
 
     def _by_rule(self, tasks: list[Task], bank: Bank, plan: Plan) -> list[Task]:
         """Return the tasks as they are to be solved; baselines take weights or C from a rule here."""
@@ -172,7 +175,7 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
 
     def _look_at(self, tasks: list[Task], values: list[Array]) -> None:
         """Keep what a reader must know first as ``findings_``, from the decision values of the training samples."""
-        self.findings_: tuple[str, ...] = ()
+        self.findings_ = ()
 
     def _keep_bound(self, bound: Bound) -> None:
         """Keep what is known of kernels and bank."""

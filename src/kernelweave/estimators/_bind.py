@@ -23,12 +23,13 @@ from ..banks import (
     precomputed_bank,
 )
 from ..banks.rows import spread_rows
+from ..exceptions import ScaleWarning, warn_at_caller
 from ..kernels import resolve_kernels, take
 from ._inputs import Training
 from ._plan import BankPlan
 from ._types import Codes
 
-__all__ = ["Bound", "bind", "completed", "fold_bank"]
+__all__ = ["Bound", "bind", "completed", "fold_bank", "scale_findings"]
 
 
 @dataclass(frozen=True)
@@ -38,9 +39,34 @@ class Bound:
     bank: Bank
     kernels: PredictingKernels
     training: Training
+    #: where kernels do not suit the scales of the samples, in sentences; for ``findings_``
+    findings: tuple[str, ...] = ()
 
 
-def bind(training: Training, plan: BankPlan) -> Bound:
+def bind(training: Training, plan: BankPlan, warn: bool = True) -> Bound:
+    """Build the bank of the training samples, and warn where its kernels do not suit their scales."""
+    bound = _bound(training, plan)
+    return replace(bound, findings=scale_findings(training, bound.kernels, plan, warn))
+
+
+def scale_findings(
+    training: Training, kernels: PredictingKernels, plan: BankPlan, warn: bool = True
+) -> tuple[str, ...]:
+    """Return where kernels do not suit the scales of the training samples; with a warning of each, at the caller."""
+    from ..banks import scales  # not needed to import the estimators
+
+    if training.kernels is None:
+        findings = scales.findings_of_matrices(training.samples, plan.center)
+    else:
+        settled = kernels.kernels or training.kernels
+        findings = scales.findings_of_kernels(settled, training.samples, plan.center, training.columns)
+    if warn:
+        for sentence in findings:
+            warn_at_caller(sentence, ScaleWarning)
+    return findings
+
+
+def _bound(training: Training, plan: BankPlan) -> Bound:
     """Build the bank of the training samples where they are to be: in memory, on a device, on a cluster."""
     if training.client is not None:
         from ._on_cluster import bind_on_cluster
@@ -84,7 +110,7 @@ def fold_bank(bound: Bound, plan: BankPlan, train: Codes) -> Bank:
             new is not given and not same_component(new, old)
             for new, given, old in zip(resolved, training.kernels, settled, strict=True)
         ):
-            bank = bind(replace(training, kernels=resolved), plan).bank
+            bank = _bound(replace(training, kernels=resolved), plan).bank
     if plan.center:
         bank = Recentred(bank, train)
     if plan.normalize != "trace":

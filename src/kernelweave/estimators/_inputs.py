@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Number
 
@@ -31,7 +32,8 @@ class Training:
     """Checked training input: kernels (None where matrices were given), samples, their number and what they are.
 
     ``kind`` is ``numbers`` (rows of them), ``rows`` (of numbers, read as they are needed), ``table`` (columns of any
-    kind), ``views``, ``objects`` or ``matrices``.  ``device`` and ``client`` say where the bank is to be.
+    kind), ``views``, ``objects`` or ``matrices``.  ``device`` and ``client`` say where the bank is to be, ``columns``
+    what the columns of a table are called.
     """
 
     kernels: list[Kernel] | None
@@ -41,6 +43,7 @@ class Training:
     kind: str = "numbers"
     device: Device = None
     client: object = None
+    columns: Sequence[str] | None = None
 
     def presence(self) -> Presence | Views:
         """Return who has which view, or which matrix; for samples that may lack some."""
@@ -74,7 +77,8 @@ def training_inputs(
     place = device_of(device, X)
     if place is not None and plan.missing != "error":
         raise ValueError(f"missing={plan.missing!r} completes kernels in memory: pass X as an array of NumPy")
-    return replace(_host_inputs(estimator, on_host(X), kernels, n_targets, plan.missing), device=place)
+    training = _host_inputs(estimator, on_host(X), kernels, n_targets, plan.missing)
+    return replace(training, device=place, columns=vars(estimator).get("feature_names_in_"))
 
 
 def _cluster_inputs(

@@ -7,6 +7,9 @@ reaches into that half looks like flips, and errors that follow the features (an
 sample) are learnt and look right.  The interval is wide for that reason: its upper end is the disagreement among all
 samples.
 Where several annotators gave the labels, their disagreement takes the place of the assumption.
+
+Which labels are contradicted with confidence is a question of its own, answered by the confident joint of Northcutt,
+Jiang and Chuang (Journal of Artificial Intelligence Research 70, 2021) from the same predictions.
 """
 
 from __future__ import annotations
@@ -21,7 +24,7 @@ from .ridge import leave_one_out
 
 Array = NDArray[np.float64]
 
-__all__ = ["NoiseEstimate", "estimate_noise"]
+__all__ = ["NoiseEstimate", "calibrated", "confident_joint", "estimate_noise", "suspected"]
 
 #: share of the samples, the most confidently predicted, among which disagreement is counted
 CONFIDENT = 0.5
@@ -29,6 +32,10 @@ CONFIDENT = 0.5
 VERY_CONFIDENT = 0.2
 #: one-sided normal quantiles of the upper and of the lower end
 UPPER, LOWER = 2.0, 3.2
+#: labels of a class with fewer samples are not suspected: the mean probability of so few is no threshold
+FEW_OF_A_CLASS = 5
+#: largest share of the labels of one class that may be suspected
+MOST_OF_A_CLASS = 0.5
 
 
 @dataclass(frozen=True)
@@ -105,9 +112,79 @@ def estimate_noise(
             f"contradict each other, on {crowd.pairs} samples with at least two labels; one annotator alone errs in "
             f"{crowd.single:.0%} of the cases."
         )
-    probabilities = _calibrated(scores, codes, n_classes)
+    probabilities = calibrated(scores, codes)
     quality = _quality(probabilities, codes, max(rate, 0.02))
     return NoiseEstimate(rate, interval, rates, quality, probabilities, basis)
+
+
+def confident_joint(
+    probabilities: Array, codes: NDArray[np.intp], counted: NDArray[np.bool_] | None = None
+) -> tuple[Array, NDArray[np.intp]]:
+    """Return the confident joint of labels and classes, and the class that each sample is confidently taken for.
+
+    A sample counts as one of class j where its probability of j is at least the mean over the samples labelled j, and
+    the largest of those that are.  Rows of these counts are scaled to the numbers of labels, and all to sum 1.
+
+    Parameters
+    ----------
+    probabilities : array of shape (n, k)
+        From predictions that did not see the sample.
+    codes : array of shape (n,)
+        Labels as 0..k-1.
+    counted : bool array of shape (n,), optional
+        Samples that count.
+
+    Examples
+    --------
+    >>> P = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8], [0.1, 0.9]])
+    >>> joint, likely = confident_joint(P, np.array([0, 0, 0, 1, 1]))
+    >>> likely.tolist()
+    [0, 0, 1, -1, 1]
+    >>> joint.round(2).tolist()
+    [[0.4, 0.2], [0.0, 0.4]]
+    """
+    n, k = probabilities.shape
+    counted = np.ones(n, dtype=bool) if counted is None else counted
+    given = np.array([np.count_nonzero(counted & (codes == j)) for j in range(k)])
+    # a class without samples is nobody's
+    thresholds = np.array(
+        [probabilities[counted & (codes == j), j].mean() if given[j] else np.inf for j in range(k)]
+    )
+    above = probabilities >= thresholds - 1e-12
+    likely = np.where(above.any(axis=1), np.argmax(np.where(above, probabilities, -1.0), axis=1), -1)
+    counts = np.zeros((k, k))
+    used = counted & (likely >= 0)
+    np.add.at(counts, (codes[used], likely[used]), 1.0)
+    rows = counts.sum(axis=1)
+    counts[rows == 0] = np.eye(k)[rows == 0]  # where nobody is confident, labels are taken as they are
+    joint = counts / counts.sum(axis=1, keepdims=True) * given[:, None]
+    return joint / joint.sum(), likely
+
+
+def suspected(
+    probabilities: Array,
+    likely: NDArray[np.intp],
+    codes: NDArray[np.intp],
+    counted: NDArray[np.bool_],
+    at_most: float | None = None,
+) -> NDArray[np.bool_]:
+    """Return which labels another class contradicts with confidence, the clearest first where there are too many.
+
+    At most half of the labels of a class, and none of a class of fewer than five, so that no class is lost; and at most
+    a share ``at_most`` of all, where that is known.
+    """
+    where = np.flatnonzero(counted & (likely >= 0) & (likely != codes))
+    lead = probabilities[where, likely[where]] - probabilities[where, codes[where]]
+    where = where[np.argsort(-lead, kind="stable")]
+    chosen = np.zeros(codes.size, dtype=bool)
+    for j in range(probabilities.shape[1]):
+        size = np.count_nonzero(counted & (codes == j))
+        most = int(MOST_OF_A_CLASS * size) if size >= FEW_OF_A_CLASS else 0
+        chosen[where[codes[where] == j][:most]] = True
+    if at_most is not None:
+        kept = where[chosen[where]]
+        chosen[kept[round(at_most * np.count_nonzero(counted)) :]] = False
+    return chosen
 
 
 def _most_sure(sure: Array, share: float) -> NDArray[np.intp]:
@@ -145,11 +222,11 @@ def _class_rate(sure: Array, wrong: NDArray[np.bool_], of_class: NDArray[np.bool
     return float((wrong[of_class][half].sum() + 4.0 * overall) / (half.size + 4.0))
 
 
-def _calibrated(scores: Array, codes: NDArray[np.intp], n_classes: int) -> Array:
-    """Probabilities of the labels, from the scores by logistic regression."""
+def calibrated(scores: Array, codes: NDArray[np.intp]) -> Array:
+    """Return probabilities of the labels from scores, one column for each class, by logistic regression."""
     from sklearn.linear_model import LogisticRegression
 
-    features = scores[:, 1:] if n_classes == 2 else scores
+    features = scores[:, 1:] if scores.shape[1] == 2 else scores
     return np.asarray(LogisticRegression(C=1e3, max_iter=1000).fit(features, codes).predict_proba(features))
 
 

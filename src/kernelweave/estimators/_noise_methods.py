@@ -10,19 +10,30 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
+from numpy.typing import NDArray
 
 from ..banks import Bank
 from ..kernels import Kernel
 from ..losses import BudgetedHinge, Hinge, Loss, Squared, budget_from_noise_rate
 from ..losses.corrected import CorrectedLogistic, CorrectedSquared
 from ..norms import Fixed
-from ._mixtures import kernel_groups, mixtures
+from ._mixtures import Mixture, kernel_groups, mixtures
 from ._structure import refuse_fixed_parts
 from ._tasks import Task
 from ._types import Array
-from .ridge import leave_one_out
+from .ridge import LeaveOneOut, leave_one_out
 
-__all__ = ["CORRECTED", "Auto", "Corrected", "Noise", "NoiseMethod", "Ramp", "Stochastic", "Trimmed"]
+__all__ = [
+    "CORRECTED",
+    "Auto",
+    "Confident",
+    "Corrected",
+    "Noise",
+    "NoiseMethod",
+    "Ramp",
+    "Stochastic",
+    "Trimmed",
+]
 
 #: standard errors by which leave-one-out must prefer another mixture
 BEYOND_DOUBT = 3.0
@@ -33,12 +44,14 @@ CORRECTED = {"logistic": CorrectedLogistic, "squared": CorrectedSquared}
 class Noise:
     """What is known of the labels when a method is asked for its tasks.
 
-    ``given`` says that the rates are the user's and not an estimate.
+    ``given`` says that the rates are the user's and not an estimate, ``suspects`` which labels are contradicted with
+    confidence.
     """
 
     rate: float
     class_rates: Array
     given: bool
+    suspects: NDArray[np.bool_]
 
 
 class NoiseMethod:
@@ -57,6 +70,10 @@ class NoiseMethod:
         """Return the tasks that are to be solved."""
         return tasks
 
+    def shares(self, noise: Noise) -> Array | None:
+        """Return how much every sample counts, from what is known before any fit; None where all count alike."""
+        return None
+
     def chosen(self, losses: Array, weight: Array, noise: Noise) -> Array:
         """Return which samples the next fit stands on, from their hinge losses: ones and zeros."""
         raise NotImplementedError
@@ -70,12 +87,65 @@ class NoiseMethod:
         return f"{type(self).__name__.lower()} on norm {norm!r}, noise rate {noise.rate:.3g}"
 
 
+@dataclass(frozen=True)
+class Confident(NoiseMethod):
+    """Confident learning: the hinge loss, of which labels that are contradicted with confidence have a part or none."""
+
+    suspect_weight: float
+
+    def shares(self, noise: Noise) -> Array:
+        return np.where(noise.suspects, self.suspect_weight, 1.0)
+
+    def in_words(self, norm: object, noise: Noise) -> str:
+        return f"hinge loss on norm {norm!r}; {self.suspects_in_words(noise)}"
+
+    def suspects_in_words(self, noise: Noise) -> str:
+        """Return how many labels are suspected, and what becomes of them."""
+        number = int(np.count_nonzero(noise.suspects))
+        if self.suspect_weight == 1:
+            return "all labels count alike"
+        if self.suspect_weight == 0:
+            return f"{number} suspected labels left out"
+        return f"{number} suspected labels count {self.suspect_weight:g}"
+
+
+def dense_mixture(
+    tasks: list[Task], bank: Bank, kernels: Sequence[Kernel] | None, intercept: bool
+) -> tuple[Mixture, LeaveOneOut]:
+    """Return a fixed mixture for noisy labels, and what leaving samples out of ridge on it gives.
+
+    All groups of kernels count alike, unless another mixture has a smaller error beyond doubt: noise makes the smallest
+    of them a lottery, and choosing it freely costs more than it gains.
+    """
+    y = tasks[0].y if len(tasks) == 1 else np.stack([task.y for task in tasks], axis=1)
+    weight = tasks[0].weight
+    choices = mixtures(kernel_groups(kernels, bank.m))
+    left_out = [
+        leave_one_out(bank.combine(mixture.weights), y, intercept=intercept, weight=weight)
+        for mixture in choices
+    ]
+    best = int(np.argmin([errors.errors[errors.best] for errors in left_out]))
+    usual = len(choices) - 1
+    misses = [np.mean((y - errors.predictions).reshape(len(y), -1) ** 2, axis=1) for errors in left_out]
+    better = (misses[usual] - misses[best])[weight > 0]
+    doubt = float(np.std(better)) / np.sqrt(better.size)
+    chosen = best if float(np.mean(better)) > BEYOND_DOUBT * doubt else usual
+    return choices[chosen], left_out[chosen]
+
+
 @dataclass
 class Auto(NoiseMethod):
-    """Squared loss on a fixed mixture: groups of kernels alike, or what beats that beyond doubt; C by leave-one-out."""
+    """Squared loss on a fixed mixture: groups of kernels alike, or what beats that beyond doubt; C by leave-one-out.
+
+    Labels that are contradicted with confidence count in part.
+    """
 
     fit_intercept: bool
+    filter: Confident
     words: str = ""
+
+    def shares(self, noise: Noise) -> Array:
+        return self.filter.shares(noise)
 
     def loss(self) -> Loss:
         return Squared()
@@ -83,23 +153,11 @@ class Auto(NoiseMethod):
     def tasks(
         self, tasks: list[Task], bank: Bank, noise: Noise, kernels: Sequence[Kernel] | None
     ) -> list[Task]:
-        """Noisy labels make the mixture of smallest error a lottery: choosing it freely costs more than it gains."""
-        y = tasks[0].y if len(tasks) == 1 else np.stack([task.y for task in tasks], axis=1)
-        weight = tasks[0].weight
         refuse_fixed_parts(tasks[0].norm, bank.m, "this method for wrong labels")
-        choices = mixtures(kernel_groups(kernels, bank.m))
-        left_out = [
-            leave_one_out(bank.combine(mixture.weights), y, intercept=self.fit_intercept, weight=weight)
-            for mixture in choices
-        ]
-        best = int(np.argmin([errors.errors[errors.best] for errors in left_out]))
-        usual = len(choices) - 1
-        misses = [np.mean((y - errors.predictions).reshape(len(y), -1) ** 2, axis=1) for errors in left_out]
-        better = (misses[usual] - misses[best])[weight > 0]
-        doubt = float(np.std(better)) / np.sqrt(better.size)
-        chosen = best if float(np.mean(better)) > BEYOND_DOUBT * doubt else usual
-        mixture, C = choices[chosen], left_out[chosen].C
-        self.words = f"squared loss on {mixture.name}, C = {C:.3g}, by leave-one-out"
+        mixture, left_out = dense_mixture(tasks, bank, kernels, self.fit_intercept)
+        C = left_out.C
+        suspects = self.filter.suspects_in_words(noise)
+        self.words = f"squared loss on {mixture.name}, C = {C:.3g}, by leave-one-out; {suspects}"
         return [replace(task, norm=Fixed(mixture.weights), C=C) for task in tasks]
 
     def in_words(self, norm: object, noise: Noise) -> str:

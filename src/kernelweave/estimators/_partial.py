@@ -14,6 +14,7 @@ from ..banks import KernelFunction
 from ..kernels import n_samples
 from ..solvers.online import Obscure, Stream
 from ._base import BaseMKL
+from ._bind import scale_findings
 from ._inputs import Training, new_samples
 from ._plan import Plan
 from ._structure import plan_for_kernels
@@ -141,7 +142,9 @@ class LearnsOnline(BaseMKL):
         self._keep_norms([task.norm], m)
         self.solver_: str | None = plan.solver.registered_as
         self.status_, self.intercept_ = "streaming", 0.0
-        self.findings_ = ()  # what was not kept cannot be judged
+        self.findings_ = scale_findings(
+            training, stream.bound, plan.bank
+        )  # what was not kept cannot be judged
         return stream
 
     def _keep_stream(self, stream: Stream, columns: int) -> None:

@@ -15,7 +15,6 @@ from .._estimating import (
     constant_prediction,
     encode_classes,
     one_fit,
-    warn_of_findings,
     weigh_classes,
     weigh_samples,
 )
@@ -199,7 +198,8 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
     coef_ : array of shape (1, p) or (k, p)
         Where all kernels with weight are linear: the weights of the columns.
     findings_ : tuple of str
-        What to know before any figure: that one class is predicted for nearly everything, which is a warning as well.
+        What to know before any figure, each a warning as well: that kernels do not suit the scales of the columns
+        (docs/kernels.md), that one class is predicted for nearly everything.
     classes_, support_, n_features_in_ : as in scikit-learn
 
     Examples
@@ -278,7 +278,6 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         """
         self.__dict__.pop("_stream", None)
         self._fit(*self._prepared(X, y, sample_weight))
-        warn_of_findings(self.findings_)
         return self
 
     def _look_at(self, tasks: list[Task], values: list[Array]) -> None:

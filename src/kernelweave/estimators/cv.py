@@ -175,7 +175,7 @@ class MKLClassifierCV(MKLClassifier):
         self._look_at_held_out(chosen, labelled)
         warn_of_findings(self.findings_)
         sentence = end_of_grid(chosen.C, Cs)
-        self.findings_ += () if sentence is None else (sentence,)
+        self.findings_ = (*search.bound.findings, *self.findings_, *([] if sentence is None else [sentence]))
         return self
 
     def _look_at_held_out(self, chosen: Chosen, labelled: Labelled) -> None:

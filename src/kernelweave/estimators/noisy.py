@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import DTypeLike
+from numpy.typing import DTypeLike, NDArray
 
 from .._components import check_switch, nearest
 from .._estimating import TimeShares, one_fit, warn_of_findings
@@ -16,8 +16,20 @@ from ..crowd import METHODS as CROWD_METHODS
 from ..crowd import CrowdLabels, CrowdRate, aggregate, as_long, disagreement
 from ..losses import Loss
 from ._bind import Bound, bind
-from ._noise import NoiseEstimate, estimate_noise
-from ._noise_methods import CORRECTED, Auto, Corrected, Noise, NoiseMethod, Ramp, Stochastic, Trimmed
+from ._mixtures import kernel_groups
+from ._noise import NoiseEstimate, calibrated, confident_joint, estimate_noise, suspected
+from ._noise_methods import (
+    CORRECTED,
+    Auto,
+    Confident,
+    Corrected,
+    Noise,
+    NoiseMethod,
+    Ramp,
+    Stochastic,
+    Trimmed,
+    dense_mixture,
+)
 from ._parameters import keep_parameters
 from ._plan import Plan
 from ._tasks import Task
@@ -34,12 +46,12 @@ from ._types import (
     Samples,
     SolverLike,
 )
-from .classifier import MKLClassifier
+from .classifier import Labelled, MKLClassifier
 from .ridge import leave_one_out
 
 __all__ = ["NoisyLabelMKLClassifier"]
 
-METHODS = ("auto", "stochastic", "trimmed", "ramp", "corrected")
+METHODS = ("auto", "confident", "stochastic", "trimmed", "ramp", "corrected")
 
 
 class NoisyLabelMKLClassifier(MKLClassifier):
@@ -53,15 +65,22 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     ----------
     kernels : kernels
         As for ``MKLClassifier``.
-    method : {"auto", "stochastic", "trimmed", "ramp", "corrected"}, default="auto"
-        ``auto``: squared loss on fixed, dense weights, C by closed-form leave-one-out: the most robust thing measured.
+    method : {"auto", "confident", "stochastic", "trimmed", "ramp", "corrected"}, default="auto"
+        ``auto``: squared loss on fixed, dense weights, C by closed-form leave-one-out, with suspected labels at a part
+        of their weight: the most robust thing measured.
         All groups of kernels count alike (a group is the kernels that see equally many columns), unless leave-one-out
         finds another mixture better beyond doubt.
+        ``confident``: the hinge loss, with suspected labels at a part of their weight or none: those that
+        leave-one-out predictions contradict with confidence (the confident joint of Northcutt et al. 2021).
         ``stochastic``: StPMKL, the hinge loss of the worst samples under a budget.  ``trimmed``: the hinge loss of the
         best ``1 - noise_rate`` of the samples, which are chosen again after every fit.  ``ramp``: the hinge loss cut
         off at 1.  ``corrected``: a loss whose expectation under noise is that of the clean labels.
     noise_rate : float, mapping or "estimate", default="estimate"
         Share of wrong labels in [0, 0.5); a mapping gives the share of each true class that is labelled otherwise.
+    suspect_weight : float, default=0.5
+        For ``auto`` and ``confident``: how much suspected labels still count; 0 leaves them out, 1 is no filter.  At
+        most half of the labels of a class are suspected, none of a class of fewer than five samples, and no larger
+        share of all than ``noise_rate``, where that is a number.
     confidence : float, default=0.95
         For ``stochastic``: with what probability the bounds behind the budget hold.
     budget : float or None, default=None
@@ -102,10 +121,14 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         Training samples, the most suspicious label first.
     annotated_ : CrowdLabels
         What annotators agree on, where ``fit`` got several.
+    confident_joint_ : array of shape (k, k)
+        For ``auto`` and ``confident``: share of the samples with a label (row) that belong to a class (column), by
+        predictions that are confident; what is off the diagonal is a second estimate of the wrong labels.
     picked_ : str
         What was fitted, in words.
     sample_share_ : array of shape (n,) or (n, k)
-        For ``trimmed`` and ``ramp``: which samples the last fit stands on.
+        For ``auto`` and ``confident``: how much each sample counts, less than 1 for suspected labels.  For ``trimmed``
+        and ``ramp``: which samples the last fit stands on.
     objectives_ : list of float
         For ``trimmed`` and ``ramp``: the objective after every round; it never rises.
     certificate_ : Certificate
@@ -128,6 +151,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
 
     method: str
     noise_rate: float | Mapping[Any, float] | str
+    suspect_weight: float
     confidence: float
     budget: float | None
     exact_set: bool
@@ -148,6 +172,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         *,
         method: str = "auto",
         noise_rate: float | Mapping[Any, float] | str = "estimate",
+        suspect_weight: float = 0.5,
         confidence: float = 0.95,
         budget: float | None = None,
         exact_set: bool = False,
@@ -210,8 +235,15 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         estimate = estimate_noise(
             mean, labelled.codes, self.classes_.size, labelled.weight, self._crowd_rate(y, crowd)
         )
-        noise = self._keep_noise(estimate, given)
+        self._keep_noise(estimate, given)
         method = self._method()
+        suspects = self._suspects(estimate, labelled, bound.bank, given)
+        noise = Noise(self.noise_rate_, self.class_noise_rates_, given is not None, suspects)
+        shares = method.shares(noise)
+        self._keep_where_there("sample_share_", shares)
+        self._keep_where_there("objectives_", None)
+        if shares is not None:
+            labelled = replace(labelled, weight=labelled.weight * shares)
         tasks = method.tasks(labelled.tasks(), bound.bank, noise, labelled.training.kernels)
         if method.chooses:
             self._fit_rounds(bound, labelled.plan, tasks, method, noise)
@@ -219,13 +251,14 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             self._solve(bound, labelled.plan, tasks)
         self.picked_ = method.in_words(self.norm, noise)
         warn_of_findings(self.findings_)
-        if given is None:
-            self.findings_ += (self.noise_rate_basis_,)
+        basis = (self.noise_rate_basis_,) if given is None else ()
+        self.findings_ = (*bound.findings, *self.findings_, *basis)
         return self
 
     def _method(self) -> NoiseMethod:
-        if self.method == "auto":
-            return Auto(bool(self.fit_intercept))
+        if self.method in ("auto", "confident"):
+            confident = Confident(float(self.suspect_weight))
+            return confident if self.method == "confident" else Auto(bool(self.fit_intercept), confident)
         if self.method == "stochastic":
             return Stochastic(self.budget, self.confidence, self.exact_set)
         if self.method == "corrected":
@@ -247,6 +280,12 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             raise ValueError(f"method='corrected' needs loss='logistic' or 'squared', got {self.loss!r}")
         if self.budget is not None and not 0.0 < self.budget <= 1.0:
             raise ValueError(f"budget must be in (0, 1], a share of the samples, got {self.budget!r}")
+        number = isinstance(self.suspect_weight, int | float | np.integer | np.floating)
+        if not (number and 0.0 <= self.suspect_weight <= 1.0) or isinstance(self.suspect_weight, bool):
+            raise ValueError(
+                f"suspect_weight must be a share in [0, 1]: 0 leaves suspected labels out, 1 is no filter; got "
+                f"{self.suspect_weight!r}"
+            )
         check_switch("exact_set", self.exact_set)
         for name, least in (("max_rounds", 1), ("crowd_rounds", 0)):
             value = getattr(self, name)
@@ -317,13 +356,32 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             _check_rate(f"noise_rate of class {label!r}", rates[k])
         return float(rates.mean()), rates
 
-    def _keep_noise(self, estimate: NoiseEstimate, given: tuple[float, Array] | None) -> Noise:
+    def _keep_noise(self, estimate: NoiseEstimate, given: tuple[float, Array] | None) -> None:
         self.noise_rate_interval_, self.noise_rate_basis_ = estimate.interval, estimate.basis
         self.noise_rate_ = estimate.rate if given is None else given[0]
         self.class_noise_rates_ = estimate.class_rates if given is None else given[1]
         self.label_quality_ = estimate.quality
         self.suspects_ = np.argsort(estimate.quality, kind="stable")
-        return Noise(self.noise_rate_, self.class_noise_rates_, given is not None)
+
+    def _suspects(
+        self, estimate: NoiseEstimate, labelled: Labelled, bank: Bank, given: tuple[float, Array] | None
+    ) -> NDArray[np.bool_]:
+        """Return which labels are contradicted with confidence, by predictions on the mixture that ``auto`` takes."""
+        self._keep_where_there("confident_joint_", None)
+        codes, counted = labelled.codes, labelled.weight > 0
+        if self.method not in ("auto", "confident"):
+            return np.zeros(codes.size, dtype=bool)
+        probabilities = estimate.probabilities
+        if len(kernel_groups(labelled.training.kernels, bank.m)) > 1:  # else that is the mean kernel
+            _, left_out = dense_mixture(
+                labelled.tasks(), bank, labelled.training.kernels, bool(self.fit_intercept)
+            )
+            scores = left_out.predictions
+            probabilities = calibrated(
+                np.column_stack([-scores, scores]) if scores.ndim == 1 else scores, codes
+            )
+        self.confident_joint_, likely = confident_joint(probabilities, codes, counted)
+        return suspected(probabilities, likely, codes, counted, None if given is None else given[0])
 
     def _fit_rounds(
         self, bound: Bound, plan: Plan, tasks: list[Task], method: NoiseMethod, noise: Noise

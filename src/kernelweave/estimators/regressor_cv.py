@@ -307,7 +307,7 @@ class MKLRegressorCV(MKLRegressor):
         self._solve(bound, chosen[0].plan, solved)
         C = np.array([one.C for one in chosen])
         self.C_ = C if several else float(C[0])
-        self.findings_ = _ends_of_grid(C, Cs)
+        self.findings_ = (*bound.findings, *_ends_of_grid(C, Cs))
         self._keep_spread(solved, plan)
         self.alpha_ = 0.5 / self.C_
         gaps = np.array([one.relative_gap for one in self.certificates_])
@@ -359,7 +359,7 @@ class MKLRegressorCV(MKLRegressor):
         self._function = KernelFunction.mixture(
             bound.kernels, np.where(left_out, 0.0, self.weights_), self.dual_coef_, self.intercept_
         )
-        self.findings_ = ()
+        self.findings_ = bound.findings
         for stale in ("cv_results_", "norm_", "trace_", "certificates_"):
             self._keep_where_there(stale, None)
         self._keep_where_there("variance_components_", self._components(evidence))

@@ -16,7 +16,7 @@ from ..banks import Bank, Index
 from ..kernels import Chosen, default_bank
 from ..norms import Norm, make_norm
 from ..views import KnownViews
-from ._bind import Bound, bind, completed, fold_bank
+from ._bind import Bound, bind, completed, fold_bank, scale_findings
 from ._fitting import fit_tasks
 from ._inputs import Training
 from ._plan import Plan
@@ -68,7 +68,7 @@ class SubsetFits:
     def bound(self) -> Bound:
         """All kernels on all samples, built once."""
         if self._bound is None:
-            self._bound = bind(self.training, self.plan.bank)
+            self._bound = bind(self.training, self.plan.bank, warn=False)
         return self._bound
 
     @several_fits
@@ -149,7 +149,7 @@ class SubsetFits:
         bound = (
             Bound(self.bound.bank.select(kernels), self.bound.kernels, some)
             if whole
-            else bind(some, self.plan.bank)
+            else bind(some, self.plan.bank, warn=False)
         )
         plan, tasks = self._on(kernels, [replace(task, C=factor * task.C) for task in self.tasks])
         fits, _ = fit_tasks(bound, plan, self.estimator._by_rule(tasks, bound.bank, plan))
@@ -171,15 +171,17 @@ class SubsetFits:
         if known is not None:
             model._views = replace(known, used=list(views))
         if self.plan.bank.missing != "error":
-            bound = bind(some, self.plan.bank)
+            bound = bind(some, self.plan.bank, warn=False)
         else:
             kept, _ = self.bound.kernels.restrict(kernels, np.ones(self.training.n))
-            bound = Bound(self.bound.bank.select(kernels), kept, some)
+            findings = scale_findings(some, kept, self.plan.bank, warn=False)
+            bound = Bound(self.bound.bank.select(kernels), kept, some, findings)
         plan, tasks = self._on(kernels, self.tasks)
         if plan.norm.group_names:  # for fits to come: the groups as they are among these kernels
             groups = [str(group) for group in plan.norm.kernel_groups(len(kernels))]
             model.norm = clone(plan.norm.learnt_norm).set_params(groups=groups)
         model._solve(bound, plan, model._by_rule(tasks, bound.bank, plan))
+        model.findings_ = (*bound.findings, *model.findings_)
         return model
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import sys
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._numerics.significance import holm
-from ..exceptions import KernelWeaveWarning
+from ..exceptions import KernelWeaveWarning, warn_at_caller
 from .holder import Views
 
 __all__ = ["MissingRates", "Presence", "pattern_table", "refuse_missing", "warn_of_classes"]
@@ -81,12 +79,11 @@ def warn_of_classes(views: Views | Presence, codes: NDArray[np.intp], classes: A
         if p_value <= LARGEST_P and np.ptp(shares[k]) >= LEAST_DIFFERENCE:
             labels = np.asarray(classes)[there]
             most, least = labels[np.argmax(shares[k])], labels[np.argmin(shares[k])]
-            warnings.warn(
+            warn_at_caller(
                 f"view {views.names[k]!r} is missing for {100 * shares[k].max():.0f} % of class {_plain(most)!r} and "
                 f"{100 * shares[k].min():.0f} % of class {_plain(least)!r}: if new samples are not missing in the same "
                 "way, accuracy on samples like these says little about them",
                 KernelWeaveWarning,
-                stacklevel=_level_of_the_caller(),
             )
 
 
@@ -135,7 +132,7 @@ class MissingRates:
                 )
             else:
                 continue
-            warnings.warn(f"{said}: {advice}", KernelWeaveWarning, stacklevel=_level_of_the_caller())
+            warn_at_caller(f"{said}: {advice}", KernelWeaveWarning)
 
 
 def pattern_table(views: Views) -> Any:
@@ -161,16 +158,6 @@ def _p_value(missing: NDArray[Any], sizes: NDArray[Any]) -> float:
     if np.any(table.sum(axis=1) == 0) or table.shape[1] < 2:
         return 1.0
     return float(chi2_contingency(table).pvalue)
-
-
-def _level_of_the_caller() -> int:
-    """Return the level of the first frame above that is neither of this library nor of scikit-learn."""
-    level, frame = 1, sys._getframe(1)
-    while frame.f_back is not None and frame.f_globals.get("__name__", "").startswith(
-        ("kernelweave.", "sklearn.", "joblib.")
-    ):
-        level, frame = level + 1, frame.f_back
-    return level
 
 
 def _plain(label: Any) -> Any:

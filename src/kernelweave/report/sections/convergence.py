@@ -23,7 +23,7 @@ def section(subject: Subject) -> str:
         "the coefficients; other norms and other values of C are other problems, and how good the model is on new "
         "data is the question of “How good it is”."
     )
-    if hasattr(estimator, "sample_share_"):
+    if hasattr(estimator, "objectives_"):
         sentence += (
             " The method chooses samples as it goes: the proof is for the last choice, not for all of them."
         )

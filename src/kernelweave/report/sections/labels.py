@@ -38,7 +38,7 @@ def section(subject: Subject) -> str:
         low, high = estimator.noise_rate_interval_
         parts.append(
             f"<p>About {percent(estimator.noise_rate_)} of the labels are thought to be wrong (between {percent(low)} "
-            f"and {percent(high)}).</p>"
+            f"and {percent(high)}).{_suspected(estimator)}</p>"
         )
     if not refits.better_than_guessing:
         parts.append(
@@ -67,6 +67,21 @@ def section(subject: Subject) -> str:
             f"<p>{why}. That is no proof of a wrong label: the sample may be unusual, or the model wrong.</p>",
             table(["row", "label", "predicted", evidence], rows, "The most suspicious first"),
         ]
+    )
+
+
+def _suspected(estimator: Any) -> str:
+    """Say how many labels the fit itself trusted less, where the method does that before it fits."""
+    if estimator.method not in ("auto", "confident") or not hasattr(estimator, "sample_share_"):
+        return ""
+    number = int(np.count_nonzero(estimator.sample_share_ < 1))
+    if not number:
+        return " All labels count alike in the fit."
+    weight = float(estimator.sample_share_.min())
+    counted = "was left out of the fit" if weight == 0 else f"counts {weight:g} in the fit"
+    return (
+        f" Predictions that did not see them contradict {number} labels with confidence; each of these {counted}, all "
+        "others count 1."
     )
 
 

@@ -1,0 +1,411 @@
+"""Whether kernels suit the scales of the samples: sentences about those that cannot tell samples apart.
+
+Three things go wrong without any error where columns are not scaled.  A kernel of a distance is nearly the identity
+where its width is far below the distances: training samples are known by heart, and new ones get the intercept.  It is
+nearly constant where its width is far above them, and so is a linear kernel of columns far from zero: only a very large
+C makes anything of the rest.  And where one column varies a hundred times more than others, a kernel of all of them
+sees this one alone.
+
+Kernels on the same columns are judged together, because a grid of widths has extreme ones on purpose: they are spoken
+of only where none of them is of use.  All of it is looked at on a few samples, the bank is not read.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Sequence
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+
+from ..kernels import Kernel, NumericKernel, Schema, n_samples, take, view_of
+from ..kernels.approximate import Explicit
+from ..kernels.columns import Named, OnColumns
+from ..kernels.covariances import Periodic
+from ..kernels.distance import FromDistance
+from ..kernels.fixed import Constant
+from ..kernels.histogram import Chi2
+from ..kernels.stationary import OfDistance
+from ..views import Views
+from ._base import Array, Index
+from .rows import Rows
+
+__all__ = ["findings_of_kernels", "findings_of_matrices"]
+
+#: fewer samples say nothing about a kernel
+FEWEST = 20
+#: samples of the first look, and of the one that has to confirm that no two samples are alike
+FEW, MANY = 64, 2000
+#: a kernel is nearly the identity where three samples in four have no other that is as alike as this
+ALIKE = 0.05
+#: a kernel is nearly constant where centring leaves less than this of its trace
+LEFT = 1e-3
+#: columns differ in scale where one is this many times as large as others, by deviation and by range
+FACTOR = 100.0
+#: and where this share of the columns, or of the views, is concerned
+SHARE = 0.1
+#: samples on which columns are measured
+MEASURED = 200
+#: groups of columns that are looked at, of those that a bank has
+MOST_GROUPS = 12
+
+IDENTITY, CONSTANT, EITHER, AS_MEANT = "identity", "constant", "either", "as meant"
+
+#: columns that kernels look at, by position; None for all
+Columns = tuple[int, ...] | None
+
+
+def findings_of_kernels(
+    kernels: Sequence[Kernel], samples: Any, center: bool = False, names: Sequence[str] | None = None
+) -> tuple[str, ...]:
+    """Return a sentence for each way in which settled kernels do not suit the samples; none where they do.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        Settled on the samples.
+    samples : samples
+        Those of the fit; rows that are read as needed will do.
+    center : bool
+        Whether kernels are centred: then what is constant in them does not matter.
+    names : sequence of str, optional
+        Of the columns, where the samples do not have them.
+    """
+    if n_samples(samples) < FEWEST:
+        return ()
+    groups: dict[Any, list[Kernel]] = {}
+    for kernel in kernels:
+        if kernel.takes_indices:
+            groups.setdefault("matrices", []).append(kernel)
+        elif not kernel.takes_objects:  # a function of objects has no scale, and may take its time
+            columns = kernel.columns
+            groups.setdefault(columns if isinstance(columns, tuple) else None, []).append(kernel)
+    looked_at = list(groups)
+    if len(groups) > MOST_GROUPS:
+        looked_at = [looked_at[k] for k in _spread(np.arange(len(groups)), MOST_GROUPS)]
+    blamed: dict[str, list[list[Kernel]]] = {IDENTITY: [], CONSTANT: [], EITHER: []}
+    some = _SomeOf(samples)
+    for key in looked_at:
+        verdict = _verdict_of_kernels(groups[key], some, None if key == "matrices" else key, center)
+        if verdict in blamed:
+            blamed[verdict].append(groups[key])
+    sentences = [
+        _sentence(verdict, those, len(looked_at))
+        for verdict, those in blamed.items()
+        if those and len(those) >= SHARE * len(looked_at)
+    ]
+    return (*sentences, *_different_scales(kernels, some, names))
+
+
+def findings_of_matrices(matrices: Sequence[Array], center: bool = False) -> tuple[str, ...]:
+    """Return a sentence where none of the given kernel matrices tells samples apart."""
+
+    def judged(matrix: Array) -> str | None:
+        diagonal = np.diagonal(matrix)
+        rows = np.flatnonzero(np.isfinite(diagonal))  # a sample may lack the matrix
+        if rows.size < FEWEST:
+            return AS_MEANT
+
+        def entries(left: Index, right: Index) -> Array:
+            return np.asarray(matrix[np.ix_(left, right)], dtype=float)
+
+        few = _spread(rows, FEW)
+        return _judged(entries, lambda some: diagonal[some].astype(float), few, rows, center, given=True)
+
+    verdict = _verdict(judged(matrix) for matrix in _from_the_middle(matrices))
+    return () if verdict is None else (_sentence(verdict, [], 1),)
+
+
+# ---- identity and constant -------------------------------------------------------------------------------------------
+
+
+def _judged(
+    entries: Callable[[Index, Index], Array],
+    diagonal: Callable[[Index], Array],
+    few: Index,
+    rows: Index,
+    center: bool,
+    local: bool = True,
+    given: bool = False,
+) -> str | None:
+    """Return what a kernel nearly is: the identity, constant, or None where it tells samples apart.
+
+    ``local`` says that a kernel far from all other samples says nothing there, which inner products in many dimensions
+    still do.  Matrices that are ``given`` and *exactly* one of the two are as they were meant.
+    """
+    block = entries(few, few)
+    trace = float(np.diagonal(block).mean())
+    if not (np.isfinite(block).all() and trace > 0):
+        return AS_MEANT  # not of a scale: refused elsewhere, or nothing at all
+    if 1.0 - float(block.mean()) / trace < LEFT:
+        return AS_MEANT if center or (given and np.ptp(block) == 0) else CONSTANT
+    if not local:
+        return None
+    lengths = np.sqrt(np.maximum(np.diagonal(block), 0.0))
+    for others in (few, _spread(rows, MANY)):  # neighbours may be among those that were not looked at
+        alike = np.abs(block if others is few else entries(few, others))
+        alike[few[:, None] == others] = 0.0
+        theirs = lengths if others is few else np.sqrt(np.maximum(diagonal(others), 0.0))
+        nearest = np.max(alike / np.maximum(np.outer(lengths, theirs), np.finfo(float).tiny), axis=1)
+        if float(np.quantile(nearest, 0.75)) >= ALIKE:
+            return None
+    return AS_MEANT if given and not nearest.any() else IDENTITY
+
+
+def _verdict(each: Iterable[str | None]) -> str | None:
+    """Return what all kernels of a view are, None as soon as one is of use."""
+    verdicts: set[str] = set()
+    for one in each:
+        if one is None:
+            return None
+        verdicts.add(one)
+    verdicts.discard(AS_MEANT)
+    return EITHER if len(verdicts) > 1 else verdicts.pop() if verdicts else None
+
+
+def _verdict_of_kernels(group: list[Kernel], some: _SomeOf, columns: Columns, center: bool) -> str | None:
+    """Return what all kernels of some columns nearly are, None where one of them is of use."""
+    few, part = some.rows(columns, FEW)
+    given = group[0].takes_indices
+    if few.size < FEWEST or not (given or _vary(part, columns)):
+        return None  # columns that are constant have no scale
+
+    def judged(kernel: Kernel) -> str | None:
+        leaves = list(_leaves(kernel))
+        if all(isinstance(leaf, Constant) for leaf in leaves):
+            return AS_MEANT
+        local = given or any(isinstance(leaf, (OfDistance, FromDistance, Chi2)) for leaf in leaves)
+        exact = _exact(kernel) if local else kernel
+
+        def entries(left: Index, right: Index) -> Array:
+            return exact(part) if right is left else exact(part, take(some.samples, right))
+
+        def diagonal(rows: Index) -> Array:
+            return exact.diag(take(some.samples, rows))
+
+        return _judged(entries, diagonal, few, some.rows_with(columns), center, local, given)
+
+    return _verdict(judged(kernel) for kernel in _from_the_middle(group))
+
+
+def _from_the_middle(group: Sequence[Any]) -> list[Any]:
+    """Return the middle of a grid first: one kernel of use is enough."""
+    return [*group[len(group) // 2 :], *group[: len(group) // 2]]
+
+
+def _leaves(kernel: Kernel) -> Iterable[Kernel]:
+    """Yield the kernels that a kernel is made of."""
+    inside = [*(getattr(kernel, "kernels", None) or ()), *filter(None, [getattr(kernel, "kernel", None)])]
+    if not inside:
+        yield kernel
+    for one in inside:
+        yield from _leaves(one)
+
+
+def _exact(kernel: Kernel) -> Kernel:
+    """Return what an approximation stands for: its own error is not to be mistaken for likeness."""
+    if isinstance(kernel, OnColumns):
+        inside = _exact(kernel.kernel)
+        return (
+            kernel
+            if inside is kernel.kernel
+            else OnColumns(inside, kernel.columns, kernel.label, kernel.single)
+        )
+    if isinstance(kernel, (Named, Explicit)) and isinstance(getattr(kernel, "kernel", None), Kernel):
+        return _exact(kernel.kernel)
+    return kernel
+
+
+# ---- scales of columns -----------------------------------------------------------------------------------------------
+
+
+def _different_scales(
+    kernels: Sequence[Kernel], some: _SomeOf, names: Sequence[str] | None = None
+) -> list[str]:
+    """Return a sentence where kernels mix columns of very different scales."""
+    shape: tuple[int, ...] = getattr(some.samples, "shape", ())
+    if len(shape) != 2:
+        return []
+    mixed = [
+        columns
+        for columns in dict.fromkeys(columns for kernel in kernels for columns in _mixed(kernel, None))
+        if (shape[1] if columns is None else len(columns)) > 1
+    ]
+    if len(mixed) > MOST_GROUPS:
+        mixed = [mixed[k] for k in _spread(np.arange(len(mixed)), MOST_GROUPS)]
+    if names is None:
+        names = (
+            some.samples.names if isinstance(some.samples, Rows) else Schema.of(some.samples).feature_names
+        )
+    found = []
+    for columns in mixed:
+        rows, part = some.rows(columns, MEASURED)
+        table = _numbers(part, columns)
+        if rows.size < FEWEST or table is None:
+            continue
+        deviation, extent = _spreads(table)
+        varying = np.flatnonzero(extent > 0)
+        if varying.size < 2:
+            continue
+        top = varying[np.argmax(deviation[varying])]
+        small = varying[
+            (FACTOR * deviation[varying] < deviation[top]) & (FACTOR * extent[varying] < extent[top])
+        ]
+        if small.size and small.size >= SHARE * varying.size:
+            positions = np.arange(shape[1]) if columns is None else np.asarray(columns)
+            least = small[np.argmin(deviation[small])]
+            found.append(
+                (
+                    float(deviation[top] / deviation[least]),
+                    *(f"{_called(names, int(positions[j]))} ({deviation[j]:.3g})" for j in (top, least)),
+                    small.size,
+                    varying.size,
+                )
+            )
+    if not found or len(found) < SHARE * len(mixed):
+        return []
+    factor, largest, smallest, few, all_of_them = max(found)
+    likewise = (
+        f" ({len(found)} of {len(mixed)} groups of columns looked at are like that)" if len(mixed) > 1 else ""
+    )
+    return [
+        f"Columns under one kernel have standard deviations from {smallest} to {largest}, a factor of {factor:,.0f}: "
+        f"{few} of {all_of_them} columns hardly count, because they vary less than a hundredth as much as the "
+        f"largest{likewise}. Bring the columns to one scale before the fit, make_pipeline(StandardScaler(), model); "
+        "relative=True alone does not help, because the large columns make up the median distance."
+    ]
+
+
+def _mixed(kernel: Kernel, columns: Columns) -> Iterable[Columns]:
+    """Yield the groups of columns that a kernel adds up; histograms and periods have units of their own."""
+    if isinstance(kernel, OnColumns):
+        columns = kernel.columns if isinstance(kernel.columns, tuple) else columns
+    inside = [*(getattr(kernel, "kernels", None) or ()), *filter(None, [getattr(kernel, "kernel", None)])]
+    for one in inside:
+        yield from _mixed(one, columns)
+    adds_up = isinstance(kernel, (NumericKernel, Explicit)) and not inside
+    if adds_up and not (
+        kernel.takes_objects
+        or kernel.takes_indices
+        or isinstance(kernel, Periodic)
+        or getattr(kernel, "needs_nonnegative", False)
+    ):
+        yield columns
+
+
+def _numbers(part: Any, columns: Columns) -> Any:
+    """Return some columns as an array or a sparse matrix of numbers; None where they are something else."""
+    if isinstance(part, Views):
+        table = part.select_columns(np.arange(part.shape[1]) if columns is None else columns)
+    elif hasattr(part, "iloc"):
+        table = (part if columns is None else part.iloc[:, list(columns)]).to_numpy()
+    else:
+        table = part if columns is None else part[:, list(columns)]
+    if getattr(table, "ndim", 0) != 2 or table.dtype.kind not in "fiub":
+        return None
+    return table
+
+
+def _spreads(table: Any) -> tuple[Array, Array]:
+    """Standard deviations and ranges of columns."""
+    if sp.issparse(table):
+        csc = sp.csc_matrix(table, dtype=float)
+        means = np.asarray(csc.mean(axis=0)).ravel()
+        squares = np.asarray(csc.multiply(csc).mean(axis=0)).ravel()
+        extent = (csc.max(axis=0).toarray() - csc.min(axis=0).toarray()).ravel()
+        return np.sqrt(np.maximum(squares - means**2, 0.0)), extent
+    values = np.asarray(table, dtype=float)
+    return values.std(axis=0), np.ptp(values, axis=0)
+
+
+def _vary(part: Any, columns: Columns) -> bool:
+    """Whether samples differ in some of the columns; those that are no numbers are taken to."""
+    if len(getattr(part, "shape", ())) != 2:
+        return True
+    table = _numbers(part, columns)
+    if table is None:
+        return True
+    return bool(np.any(_spreads(table)[1] > 0)) if sp.issparse(table) else bool(np.any(table != table[:1]))
+
+
+def _called(names: Sequence[str] | None, position: int) -> str:
+    return f"column {position}" if names is None else repr(str(names[position]))
+
+
+# ---- samples and words -----------------------------------------------------------------------------------------------
+
+
+class _SomeOf:
+    """Some of the samples, evenly spaced; each choice is cut out once."""
+
+    def __init__(self, samples: Any) -> None:
+        self.samples = samples
+        self.everyone = np.arange(n_samples(samples))
+        self.cut: dict[bytes, Any] = {}
+
+    def rows_with(self, columns: Columns) -> Index:
+        """Return the samples that have all views of some columns."""
+        samples = self.samples
+        if not isinstance(samples, Views) or samples.complete:
+            return self.everyone
+        views = samples.view_of(np.arange(samples.shape[1]) if columns is None else columns)
+        return np.flatnonzero(samples.present[:, np.unique(views[views >= 0])].all(axis=1))
+
+    def rows(self, columns: Columns, most: int) -> tuple[Index, Any]:
+        """Return at most so many samples that have some columns: their positions, and they themselves."""
+        chosen = _spread(self.rows_with(columns), most)
+        key = chosen.tobytes()
+        if key not in self.cut:
+            self.cut[key] = take(self.samples, chosen)
+        return chosen, self.cut[key]
+
+
+def _spread(rows: Index, most: int) -> Index:
+    """Return at most so many of the rows, evenly spaced: nothing is drawn."""
+    return rows if rows.size <= most else rows[np.linspace(0, rows.size - 1, most).astype(np.intp)]
+
+
+def _sentence(verdict: str, groups: list[list[Kernel]], of: int) -> str:
+    """Say what kernels are, on which columns, and what to do."""
+    given = not groups or all(group[0].takes_indices for group in groups)
+    places = [view_of(group[0]) for group in groups[:3]]
+    if given:
+        which = "Every kernel matrix is"
+    elif of == 1:
+        which = "Every kernel is"
+    else:
+        more = f" and {len(groups) - 3} more" if len(groups) > 3 else ""
+        which = f"Every kernel on {', '.join(places)}{more} ({len(groups)} of {of} groups of columns looked at) is"
+    relative = [
+        leaf.relative
+        for group in groups
+        for kernel in group
+        for leaf in _leaves(kernel)
+        if isinstance(leaf, OfDistance)
+    ]
+    if verdict == IDENTITY:
+        width = "larger"
+        said = (
+            f"{which} nearly the identity on these samples: three in four have no other that is more than {ALIKE:g} "
+            "alike, so that training samples are known by heart and new ones get little but the intercept."
+        )
+    elif verdict == CONSTANT:
+        width = "smaller"
+        said = (
+            f"{which} nearly constant on these samples: centring leaves less than {LEFT:g} of it, so that only a very "
+            "large C tells samples apart."
+        )
+    else:
+        width = "other"
+        said = (
+            f"{which} either nearly the identity on these samples (three in four have no other that is more than "
+            f"{ALIKE:g} alike) or nearly constant (centring leaves less than {LEFT:g} of it): none of them is of use."
+        )
+    if given:
+        return f"{said} Compute the matrices from scaled columns (StandardScaler), or with {width} widths."
+    if relative and all(relative):
+        return f"{said} Take {width} widths."
+    remedy = "Scale the columns before the fit, make_pipeline(StandardScaler(), model)"
+    if relative:
+        remedy += ", or count widths in median distances, relative=True"
+    return f"{said} {remedy}."
