@@ -231,6 +231,13 @@ def run(
             solution = replace(further, point=solution.point, certificate=solution.certificate)
             certificate = certificate.with_dual_of(again)
     certificate = without_crossed_bounds(judge, solution.point, certificate)
+    if certificate.relative_gap > stop.tol:  # a fit that was cut short is no worse than none
+        nothing = np.zeros_like(problem.y)
+        zero = Point(nothing, problem.norm.start(problem.m), np.zeros(problem.m), nothing)
+        judged = judge.certificate(zero)
+        if judged.primal < certificate.primal:
+            solution, decision = replace(solution, point=zero), nothing
+            certificate = judged.with_dual_of(certificate)
     status = final_status(solution.status, certificate.relative_gap, stop.tol)
     if status != "converged":
         _warn(status, label, certificate, stop, solution, solver)

@@ -65,9 +65,10 @@ class CutModel:
         known = centre.root if bend > 0.0 else None
         self.root = Root([], self.d.size) if known is None else known.among(self.learnt)
         self.gains = np.array([cut.gain - 0.5 * float(held @ cut.quad) for cut in cuts])
-        self.slopes = -0.5 * np.array([cut.quad[self.learnt] for cut in cuts])
+        # a quadratic form below zero is rounding, and would say that no weight at all is best
+        self.slopes = -0.5 * np.array([np.maximum(cut.quad[self.learnt], 0.0) for cut in cuts])
         # the value at the centre, from its own coefficients
-        quad = centre.quad[self.learnt]
+        quad = np.maximum(centre.quad[self.learnt], 0.0)
         self.centre_slope = -0.5 * quad
         self.centre_gain = centre.inner.dual + float(0.5 * quad @ self.d)
         self.centre_beta = centre.inner.beta
