@@ -23,9 +23,7 @@ def test_every_sentence_is_true(group):
     assert not told, "\n".join(told)
     # what users get without asking converges, but for kernels of raw data that double precision cannot hold
     defaults = [
-        v
-        for v in verdicts
-        if v.case.default and not v.case.raw and criterion_of(v.case) in (None, "convex")
+        v for v in verdicts if v.case.default and not v.case.raw and criterion_of(v.case) in (None, "convex")
     ]
     assert {v.outcome for v in defaults} <= {"converged", "refused"}, "\n".join(map(str, defaults))
 
@@ -155,7 +153,9 @@ def test_the_elastic_net_is_that_of_its_set_of_weights():
         s, t = rng.uniform(0.0, 3.0, 5), rng.uniform(0.0, 3.0, 5)
         dual = minimize(lambda d, s=s: -d @ s / 2, at, method="SLSQP", bounds=box, constraints=[room])
         assert float(norm.conjugate(np.asarray(s, dtype=LONG))) == pytest.approx(-dual.fun, rel=1e-6)
-        primal = minimize(lambda d, t=t: np.sum(t**2 / d) / 2, at, method="SLSQP", bounds=box, constraints=[room])
+        primal = minimize(
+            lambda d, t=t: np.sum(t**2 / d) / 2, at, method="SLSQP", bounds=box, constraints=[room]
+        )
         assert float(norm.half_square(np.asarray(t, dtype=LONG), None)) == pytest.approx(primal.fun, rel=1e-4)
 
 
@@ -205,9 +205,11 @@ def _move_penalty(estimator):
         (lambda c: c.parameters.get("missing") == "predict" and c.loss == "hinge", _move_penalty),
         (
             lambda c: c.norm_name == "at_most" and c.task == "binary" and c.norm.number == 2,
-            lambda e: e.certificates_.__setitem__(0, _with(e.certificates_[0], cuts=e.certificates_[0].cuts[:1]))
-            if e.certificates_[0].cuts is not None
-            else setattr(e, "weights_", 1.1 * e.weights_),
+            lambda e: (
+                e.certificates_.__setitem__(0, _with(e.certificates_[0], cuts=e.certificates_[0].cuts[:1]))
+                if e.certificates_[0].cuts is not None
+                else setattr(e, "weights_", 1.1 * e.weights_)
+            ),
         ),
         (
             lambda c: c.norm_name == "elastic_net" and c.task == "binary" and c.loss == "hinge",
@@ -216,7 +218,9 @@ def _move_penalty(estimator):
     ],
 )
 def test_the_judge_sees_what_is_false_elsewhere(monkeypatch, accept, change):
-    case = first(lambda c: accept(c) and c.default and not c.raw and judge(c).outcome in ("converged", "stationary"))
+    case = first(
+        lambda c: accept(c) and c.default and not c.raw and judge(c).outcome in ("converged", "stationary")
+    )
     assert not judge(case).violations
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
