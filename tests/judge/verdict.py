@@ -70,9 +70,12 @@ def judge(case: Case, limit: float = 30.0) -> Verdict:
             f"stray warning: {stray[0].message} ({stray[0].filename}:{stray[0].lineno})"
         )
     _check_status(case, estimator, told, verdict.violations)
-    _check_sentences(estimator, verdict.violations)
-    with np.errstate(all="ignore"):
-        _check_bounds(case, estimator, verdict.violations)
+    try:
+        _check_sentences(estimator, verdict.violations)
+        with np.errstate(all="ignore"):
+            _check_bounds(case, estimator, verdict.violations)
+    except Exception as error:  # a fitted model that cannot be asked what it is
+        verdict.violations.append(f"after the fit, {type(error).__name__}: {str(error)[:300]}")
     return verdict
 
 
