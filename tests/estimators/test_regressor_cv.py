@@ -199,3 +199,19 @@ def test_blocks_of_time_are_left_out_as_wholes() -> None:
     assert np.all(mixed.weights_[:, 3] > 0)
     assert blocks.weights_[:, 3].mean() < 0.5 * mixed.weights_[:, 3].mean()
     assert mixed.scores_.mean() > blocks.scores_.mean() + 0.2
+
+
+def test_bounds_by_evidence_are_in_double_precision_whatever_the_storage():
+    """Objective and lower bound of ``dtype='float32'`` are those of the kernels themselves."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 3))
+    y = np.sin(X[:, 0]) + 0.1 * rng.normal(size=40)
+    model = MKLRegressorCV(kw.linear(), criterion="reml", dtype="float32").fit(X, y)
+    Z = X - X.mean(axis=0)
+    K = Z @ Z.T
+    K /= np.mean(np.diagonal(K))
+    f = model.weights_[0] * K @ model.dual_coef_ + model.intercept_
+    charged = 0.5 * model.weights_[0] * model.dual_coef_ @ K @ model.dual_coef_
+    objective = charged + model.C_ * np.sum((y - f) ** 2)
+    assert model.certificate_.primal == pytest.approx(objective, rel=1e-12)
+    assert model.certificate_.dual <= objective * (1 + 1e-12)

@@ -357,3 +357,17 @@ def test_views_of_several_kinds_side_by_side():
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", KernelWeaveWarning)
         assert completed.fit(gone, y.to_numpy()).score(gone, y.to_numpy()) > 0.9
+
+
+@pytest.mark.parametrize("how", ["mean", "predict"])
+def test_a_model_that_keeps_no_kernel_predicts_its_intercept(how):
+    """A threshold above every block norm leaves no weight at all, and samples that lack views are no exception."""
+    from kernelweave.norms import Elastic
+
+    rng = np.random.default_rng(0)
+    views = {"a": rng.normal(size=(30, 2)), "b": rng.normal(size=(30, 3))}
+    views["b"][::3] = np.nan
+    y = rng.normal(size=30)
+    model = MKLRegressor(kw.linear(), norm=Elastic(30.0), missing=how).fit(views, y)
+    assert not np.any(model.weights_)
+    np.testing.assert_allclose(model.predict(views), np.mean(y), rtol=1e-9)

@@ -75,7 +75,8 @@ def _unfinished(title: str, verdicts: list[Verdict], raw: bool) -> float:
         if v.outcome not in ("refused", "error")
         and v.case.default
         and v.case.raw == raw
-        and criterion_of(v.case) in (None, "convex")  # the others are not convex: they end where they are flat
+        and criterion_of(v.case)
+        in (None, "convex")  # the others are not convex: they end where they are flat
     ]
     open_gaps = sum(v.outcome != "converged" for v in fits)
     share = open_gaps / max(len(fits), 1)

@@ -555,7 +555,9 @@ class ProblemCase:
             doubts.append(np.max(doubt) + self.gain_doubt(beta, gain, np.max(s), intercept))
         if not gains:
             return Value(-np.inf, 0.0)
-        return Value(float(self.norm.lowest_of_cuts(np.asarray(gains), np.asarray(quads))), float(max(doubts)))
+        return Value(
+            float(self.norm.lowest_of_cuts(np.asarray(gains), np.asarray(quads))), float(max(doubts))
+        )
 
     def at_zero(self) -> float:
         """Objective of f = 0 with one of the better intercepts: the optimum is not above it."""

@@ -220,11 +220,15 @@ class Completion:
                 penalty, r2 = float(self.learnt.penalties[q, p]), float(self.learnt.r2[q, p])
                 if self.how == "mean" or np.isinf(penalty):
                     if not (np.isinf(penalty) and r2 == 0.0):
-                        found.append(f"part {p} of pattern {pattern}: penalty {penalty!r}, R2 {r2!r}, by the mean")
+                        found.append(
+                            f"part {p} of pattern {pattern}: penalty {penalty!r}, R2 {r2!r}, by the mean"
+                        )
                     continue
                 unit = self.unit(pattern, p)
                 if min(abs(penalty - level * unit) for level in GRID) > 1e-7 * penalty:
-                    found.append(f"part {p} of pattern {pattern}: penalty {penalty!r} is not on the grid of {unit!r}")
+                    found.append(
+                        f"part {p} of pattern {pattern}: penalty {penalty!r} is not on the grid of {unit!r}"
+                    )
                 by_definition = 1 - self.errors(pattern, p, penalty) / self.errors(pattern, p, np.inf)
                 if not abs(by_definition - r2) <= 1e-6 or not r2 > 0:
                     found.append(f"part {p} of pattern {pattern}: R2 {r2!r}, by definition {by_definition!r}")

@@ -157,7 +157,9 @@ def _structured(rng, m, precomputed) -> NormCase:
     if name == "at_most":
         return NormCase(name, float(rng.choice([1, 2, 3, m])), held=held)
     if name == "elastic":
-        return NormCase(name, float(10.0 ** rng.uniform(-2, 1)), float(rng.choice([0.0, 1.2, 2.0])), held=held)
+        return NormCase(
+            name, float(10.0 ** rng.uniform(-2, 1)), float(rng.choice([0.0, 1.2, 2.0])), held=held
+        )
     if name == "entropy":
         return NormCase(name, 0.0, float(rng.choice([0.01, 1.0, 10.0])), held=held)
     if name == "lp":
@@ -215,9 +217,7 @@ def _incomplete(rng, n, codes, stack, tags):
         count = int(rng.integers(2, 4))
         widths = rng.integers(1, 4, count)
         ends = np.cumsum(widths)
-        views = [
-            tuple(range(int(end - width), int(end))) for end, width in zip(ends, widths, strict=True)
-        ]
+        views = [tuple(range(int(end - width), int(end))) for end, width in zip(ends, widths, strict=True)]
         cause = rng.normal(size=(n, 2)) + rng.normal(size=(codes.max() + 1, 2))[codes]
         X = cause @ rng.normal(size=(2, int(ends[-1]))) + rng.choice([0.1, 1.0]) * rng.normal(
             size=(n, int(ends[-1]))

@@ -70,9 +70,12 @@ def judge(case: Case, limit: float = 30.0) -> Verdict:
             f"stray warning: {stray[0].message} ({stray[0].filename}:{stray[0].lineno})"
         )
     _check_status(case, estimator, told, verdict.violations)
-    _check_sentences(estimator, verdict.violations)
-    with np.errstate(all="ignore"):
-        _check_bounds(case, estimator, verdict.violations)
+    try:
+        _check_sentences(estimator, verdict.violations)
+        with np.errstate(all="ignore"):
+            _check_bounds(case, estimator, verdict.violations)
+    except Exception as error:  # a fitted model that cannot be asked what it is
+        verdict.violations.append(f"after the fit, {type(error).__name__}: {str(error)[:300]}")
     return verdict
 
 
@@ -298,7 +301,9 @@ def _check_bounds(case: Case, estimator: Any, violations: list[str]) -> None:
         if len(certificates) == len(problems):
             certificate = certificates[k]
             if problem.y.ndim == 1:  # one column is as good as none
-                certificate = replace(certificate, dual_point=np.reshape(certificate.dual_point, problem.y.shape))
+                certificate = replace(
+                    certificate, dual_point=np.reshape(certificate.dual_point, problem.y.shape)
+                )
         else:  # criteria by evidence: one certificate with the sum over the ridge regressions
             own = certificates[0].dual_point[:, k]
             primal, dual = problem.primal(beta, weights, intercept), problem.dual(own, intercept)
@@ -358,7 +363,7 @@ def _check_evidence(case: Case, estimator: Any, problems, points, violations: li
             problem.fit_intercept, [fold for fold in folds if fold.size], weights,
             float(np.ravel(estimator.C_)[k]), float(row[name]), float(row["score"]),
         )  # fmt: skip
-        if not float(row["score"]) == float(np.ravel(estimator.scores_)[k]):
+        if float(row["score"]) != float(np.ravel(estimator.scores_)[k]):
             violations.append(f"scores_ {estimator.scores_!r} and targets_ {row['score']!r} differ")
 
 
@@ -425,7 +430,9 @@ def _check_predictions(
             )
 
 
-def _check_patterns(case: Case, estimator: Any, completion: Completion, problems, violations: list[str]) -> None:
+def _check_patterns(
+    case: Case, estimator: Any, completion: Completion, problems, violations: list[str]
+) -> None:
     """Decision values of samples with every pattern of views are what the completion's definition makes of them."""
     complete = np.flatnonzero(case.present.all(axis=1))[:3]
     for pattern in itertools.product([True, False], repeat=len(case.views)):
@@ -446,7 +453,9 @@ def _check_patterns(case: Case, estimator: Any, completion: Completion, problems
             for K in choices:
                 mixed = np.tensordot(np.asarray(weights, dtype=LONG), K, axes=1)
                 f = mixed @ beta + intercept
-                off.append(np.max(np.abs(given - f) / (1e-7 * (np.abs(mixed) @ np.abs(beta) + np.abs(f)) + 1e-9)))
+                off.append(
+                    np.max(np.abs(given - f) / (1e-7 * (np.abs(mixed) @ np.abs(beta) + np.abs(f)) + 1e-9))
+                )
             if not min(off) <= 1:
                 violations.append(
                     f"samples with the views {pattern}: decision values are off by {float(min(off)):.2g} times the slack"

@@ -143,7 +143,10 @@ class CompletedKernels:
     def _weights(self, part: Part, weights: Array) -> Array:
         """Weights of a part's kernels; those that were not kept have none."""
         members = np.asarray(part.members)
-        return np.where(members >= 0, weights[..., members], 0.0)
+        kept = np.flatnonzero(members >= 0)
+        out = np.zeros((*weights.shape[:-1], members.size))
+        out[..., kept] = weights[..., members[kept]]
+        return out
 
     def _add_completed(self, new: Any, present: Mask, own: dict[int, Array], out: Array) -> None:
         """Add what samples get from the parts that they lack."""

@@ -250,9 +250,7 @@ def run(
     )  # fmt: skip
 
 
-def _closer_looks(
-    solution: Solution, stored: Bank, exact: Bank, tol: float
-) -> list[tuple[Bank, float]]:
+def _closer_looks(solution: Solution, stored: Bank, exact: Bank, tol: float) -> list[tuple[Bank, float]]:
     """Where to solve on, and to which gap, when a solver's figures promised more than the kernels hold.
 
     First a little further on what is stored, because most often a few digits are missing; then on kernels that are

@@ -218,7 +218,8 @@ class MKLRegressorCV(MKLRegressor):
         refuse_too_many(Y, plan)
         left_out = nuisance_kernels(self.nuisance, training)
         criterion = criterion_of(self.criterion, splits() if self.criterion == "folds" else [], training.n)
-        bound = bind(replace(training, device=None), plan.bank)  # kernels go to the device from memory
+        # in double precision, and to the device from memory
+        bound = bind(replace(training, device=None), replace(plan.bank, dtype="float64"))
         evidence = by_evidence(bound.bank, plan, Y, weight, criterion, self.targets_in_batch, training.device)
         self._keep_evidence(bound, plan, evidence, Y.ndim == 2, left_out)
         spread = Spread(evidence.noise, evidence.alpha, weight, self.support_, plan.fit_intercept)

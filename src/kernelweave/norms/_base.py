@@ -116,6 +116,11 @@ class Norm(Component):
         return type(self).project is not Norm.project
 
     @property
+    def has_boundary(self) -> bool:
+        """Whether ``boundary`` is defined."""
+        return type(self).boundary is not Norm.boundary
+
+    @property
     def learnt_norm(self) -> Norm:
         """Norm of the weights that are learnt: itself, but for a norm that holds some weights fixed."""
         return self

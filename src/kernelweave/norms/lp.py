@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from .._numerics.barrier import Boundary
 from .._numerics.projections import project_lp_ball, shrink_power
 from .._numerics.scalar import monotone_root
 from ._base import Array, Norm
@@ -112,6 +113,11 @@ class Lp(Norm, registered_as="lp"):
 
     def start(self, m: int) -> Array:
         return np.full(m, 1.0 if np.isinf(self.p) else m ** (-1.0 / self.p))
+
+    def boundary(self, place: Array) -> Boundary:
+        p, powers = self.p, place ** (self.p - 1.0)
+        values, slopes = np.array([float(powers @ place) - 1.0]), p * powers[None, :]
+        return Boundary(values, slopes, lambda price: np.diag(price[0] * p * (p - 1.0) * powers / place))
 
     def project(self, weights: Array) -> Array:
         return project_lp_ball(weights, self.p)

@@ -191,8 +191,8 @@ class _Rows:
     def newton(self, best: FixedSolution, target: float) -> FixedSolution:
         """Proximal rounds of Newton steps on the free coordinates."""
         self._take(best)
-        # over the reach of a row, its bound or some times the largest coefficient so far, the term changes slopes of the
-        # size of one by hold times the reach: heavy rows may have to go far, and light ones still have to feel it
+        # over the reach of a row, its bound or some times the largest coefficient so far, the term changes slopes of
+        # the size of one by hold times the reach: heavy rows may have to go far, and light ones have to feel it
         reach = np.where(self.bound > 0, self.bound, np.max(self.bound))
         if np.any(self.beta):
             reach = np.minimum(reach, REACH * float(np.max(np.abs(self.beta))))

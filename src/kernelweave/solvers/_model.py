@@ -17,6 +17,8 @@ Array = NDArray[np.float64]
 
 #: kernels that a model starts from, and how many of them whatever their weights are
 WORKING_SET, STEEPEST = 400, 20
+#: slopes of a model, relative to those of J at its centre, that are zero
+INSIDE = 1e-6
 
 __all__ = ["Cut", "CutModel", "Proposal", "SimplexModel", "minimise_smooth_model"]
 
@@ -65,9 +67,10 @@ class CutModel:
         known = centre.root if bend > 0.0 else None
         self.root = Root([], self.d.size) if known is None else known.among(self.learnt)
         self.gains = np.array([cut.gain - 0.5 * float(held @ cut.quad) for cut in cuts])
-        self.slopes = -0.5 * np.array([cut.quad[self.learnt] for cut in cuts])
+        # a quadratic form below zero is rounding, and would say that no weight at all is best
+        self.slopes = -0.5 * np.array([np.maximum(cut.quad[self.learnt], 0.0) for cut in cuts])
         # the value at the centre, from its own coefficients
-        quad = centre.quad[self.learnt]
+        quad = np.maximum(centre.quad[self.learnt], 0.0)
         self.centre_slope = -0.5 * quad
         self.centre_gain = centre.inner.dual + float(0.5 * quad @ self.d)
         self.centre_beta = centre.inner.beta
@@ -257,11 +260,12 @@ def without_traces(weights: Array, hessian: Array, least: float) -> Array:
     return np.where((weights > least) | ((weights > 0) & bends), weights, 0.0)
 
 
-def minimise_smooth_model(norm: Norm, quad: Array, root: Array, d: Array) -> Array:
+def minimise_smooth_model(norm: Norm, quad: Array, root: Array, d: Array) -> Array | None:
     """Minimise ``-s'(z - d)/2 + |A (z - d)|^2 / 2 + penalty(z)`` over the weights of a norm whose maximiser is unique.
 
     Dualising the quadratic leaves the norm's own conjugate:
-    ``max over w of -|w|^2/2 - w'A d - conjugate(s - 2 A'w)``, and the minimiser is ``weights(s - 2 A'w)``.
+    ``max over w of -|w|^2/2 - w'A d - conjugate(s - 2 A'w)``, and the minimiser is ``weights(s - 2 A'w)``.  None where
+    the model has its minimum inside the set, at a slope of zero that tells nothing of the weights.
     """
     if root.shape[0] == 0:
         return norm.weights(quad)
@@ -276,4 +280,7 @@ def minimise_smooth_model(norm: Norm, quad: Array, root: Array, d: Array) -> Arr
 
     result = minimize(negative, np.zeros(root.shape[0]), jac=True, method="L-BFGS-B",
                      options={"maxiter": 500, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-12})  # fmt: skip
-    return norm.weights(quad - 2.0 * (root.T @ result.x))
+    tilted = quad - 2.0 * (root.T @ result.x)
+    if norm.learnt_norm.has_boundary and np.max(tilted) <= INSIDE * np.max(quad):
+        return None
+    return norm.weights(tilted)

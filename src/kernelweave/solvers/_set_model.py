@@ -86,5 +86,5 @@ class SetModel(CutModel):
         # complementarity tells the zeros: there the multiplier is the larger of the two, by far
         part = np.where(place[:m] > TRACE * bounds[:m], place[:m], 0.0)
         z = np.zeros(self.d.size)
-        z[working] = norm.scaled(part)
+        z[working] = norm.scaled(part if np.any(part > 0) else place[:m])
         return z, multipliers / max(float(np.sum(multipliers)), np.finfo(float).tiny)

@@ -58,6 +58,8 @@ class _State:
     #: whether the fit went on although one inner solution had reached the tolerance: its judge allows for rounding
     doubted: bool = False
     curved: bool = True
+    #: whether a norm without corners goes on with cuts, because its steps along the Hessian failed
+    kinked: bool = False
     damping: float = 0.0
     #: whether J fell by what was promised, or nearly
     kept: bool = True
@@ -145,7 +147,7 @@ class Newton(Solver, registered_as="newton"):
         if _nothing_to_choose(problem):
             last = state.last
             return self._solved(problem, last.weights, last.inner, 0.1 * state.target, state.tol)
-        if learnt.simplex or learnt.constrained:
+        if learnt.simplex or learnt.constrained or state.kinked:
             return self._cut_step(problem, state)
         return self._smooth_step(problem, state)
 
@@ -255,15 +257,23 @@ class Newton(Solver, registered_as="newton"):
         goal = minimise_smooth_model(norm, centre.quad, root, centre.weights)
         here = centre.inner.primal + norm.penalty(centre.weights)
         length, lower, last = 1.0, state.lower, self._nearly_there(problem, state)
-        near = centre.ahead(goal)
-        for _ in range(TRIALS):
-            weights = centre.weights + length * (goal - centre.weights)
-            oracle = problem.oracle(weights, near, target, curvature=True, expect_last=last)
-            near = oracle.inner
-            lower = max(lower, problem.dual(oracle.inner.beta, oracle.quad))
-            if oracle.inner.dual + norm.penalty(weights) <= here:
-                return _State(oracle, oracle, state.tol, lower)
-            length *= 0.5
+        cuts = [self._cut(problem, centre)]
+        if goal is not None:
+            near = centre.ahead(goal)
+            for _ in range(TRIALS):
+                weights = centre.weights + length * (goal - centre.weights)
+                oracle = problem.oracle(weights, near, target, curvature=True, expect_last=last)
+                near = oracle.inner
+                lower = max(lower, problem.dual(oracle.inner.beta, oracle.quad))
+                if oracle.inner.dual + norm.penalty(weights) <= here:
+                    return _State(oracle, oracle, state.tol, lower)
+                cuts.append(self._cut(problem, oracle))
+                length *= 0.5
+        if norm.learnt_norm.has_boundary and norm.update_rate > CLOSED_FORM_BOUND:
+            # coefficients that become free or cease to be bend J more than its Hessian does, or the Hessian more than
+            # J: cuts know of that, and weights for given blocks, which never fail, are slow where the norm is nearly l1
+            kinked = _State(centre, centre, state.tol, lower, cuts, kinked=True)
+            return self._cut_step(problem, kinked)
         # next to no coefficient is free, and curvature says nothing of the kinks: weights for given blocks never fail
         return replace(self._closed_form_step(problem, replace(state, lower=lower), gap), gap=np.inf)
 
