@@ -6,11 +6,14 @@ characters in them: it can be made to hide lines, to change its title or to fill
 
 from __future__ import annotations
 
-import _thread
 import json
+import signal
 import sys
 import threading
 import warnings
+from _thread import interrupt_main
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
@@ -83,7 +86,11 @@ class Commands(click.Group):
 def _interrupt_again(unraisable: Any) -> None:
     """Repeat an interrupt that came where Python cannot raise (a callback of its import system) and would be lost."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
-        threading.Timer(0.01, _thread.interrupt_main).start()
+        main = threading.main_thread().ident
+        again: Callable[[], None] = interrupt_main
+        if hasattr(signal, "pthread_kill") and main is not None:  # POSIX: also where the main thread waits
+            again = partial(signal.pthread_kill, main, signal.SIGINT)
+        threading.Timer(0.01, again).start()
     else:
         sys.__unraisablehook__(unraisable)
 

@@ -23,10 +23,11 @@ class ListOptions(click.Command):
         """Write ``--gram a b`` as ``--gram a --gram b``, which is what click understands."""
         spread: list[str] = []
         current = None
-        for word in args:
+        for place, word in enumerate(args):
             if word.startswith("-") and word != "-":
                 current = word if word in self.lists else None
-                spread += [] if current else [word]
+                alone = place + 1 == len(args) or args[place + 1].startswith("--")
+                spread += [word] if current is None or alone else []  # click says that a value is missing
             else:
                 spread += [current, word] if current else [word]
         return super().parse_args(ctx, spread)
@@ -80,8 +81,8 @@ def format_of(
         raise click.UsageError(f"--separator and --decimal are both {separator!r}")
     if encoding is not None:
         try:
-            b"".decode(encoding)
-        except (LookupError, ValueError):
+            b"    ".decode(encoding)
+        except LookupError:
             raise click.UsageError(
                 f"--encoding: there is no encoding {encoding!r}: try utf-8, latin-1, cp1252 or utf-16"
             ) from None
