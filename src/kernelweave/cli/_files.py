@@ -25,6 +25,8 @@ READABLE = (*DELIMITED, ".parquet", ".npz", ".npy")
 WRITABLE = (".csv", ".tsv", ".parquet", ".npz")
 #: a spreadsheet takes a cell that begins so for a formula
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+#: beyond this size the squares of numbers, of which variances and kernels are made, are infinite
+TOO_LARGE = 1e150
 #: set to anything: what went wrong unexpectedly is shown as a traceback
 TRACEBACK = "KERNELWEAVE_TRACEBACK"
 
@@ -249,6 +251,12 @@ def read_matrices(paths: Sequence[Path]) -> list[Any]:
             if array.ndim not in (2, 3) or array.dtype.kind not in "fiub":
                 raise ValueError(
                     f"{path} holds an array of shape {array.shape} ({array.dtype}), no kernel matrix"
+                )
+            if not (array.min(initial=0) >= -TOO_LARGE and array.max(initial=0) <= TOO_LARGE):
+                place = tuple(int(index) for index in np.argwhere(~(np.abs(array) <= TOO_LARGE))[0])
+                raise ValueError(
+                    f"{path} holds {array[place]:g} in row {place[-2]}, column {place[-1]}: the entries of a kernel "
+                    f"matrix are numbers up to {TOO_LARGE:g}"
                 )
             matrices += list(array) if array.ndim == 3 else [array]
     return matrices

@@ -224,12 +224,12 @@ def fit(
     input.  Separator, encoding and decimal commas of text tables are found out, and said where they are unusual.
     Numbers are standardised and missing ones replaced by the median; texts become columns of zeros and ones, a missing
     one being a category of its own.  What cannot be treated so (dates, texts that hardly repeat, empty columns) is
-    refused with the column's name: --drop it.
+    refused with the column's name: --drop it.  Ids are texts: 00001 is not 1.
 
     \b
     Exit codes: 0 done; 1 the data or the model file do not fit; 2 the command is wrong;
     3 done, but the fit stopped before its tolerance (a line says so);
-    130 interrupted: the best model found so far, if there is one, is written and says how good it is.
+    130 interrupted: the best model found so far, if there is one, is written and says how good it is; no report is.
     """
     from ._files import plain_errors
     from ._outputs import check_outputs, input_files

@@ -82,6 +82,11 @@ def predict(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             table = _predictions(fitted, X, frame, note)
+        if note.id and frame is not None and note.id not in frame:
+            say(
+                f"note: the table has no column {note.id!r}, so that only their order names the rows",
+                err=True,
+            )
         for line in remarks.lines():
             say(f"note: {line}", err=True)
         said = [str(warning.message) for warning in caught if "kernelweave" in warning.category.__module__]
