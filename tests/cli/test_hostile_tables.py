@@ -200,7 +200,7 @@ def test_dates_of_parquet(made, tmp_path, monkeypatch):
     assert "the target 'seen' holds dates, such as '2024-01-01" in call(*words, code=1).stderr
 
 
-@pytest.mark.parametrize("number", ["1e300", "-1e200", "inf", "-inf", 10**300])
+@pytest.mark.parametrize("number", ["1e300", "-1e200", "inf", "-inf", 10**300, 10**400])
 def test_numbers_beyond_reach_are_named_before_any_work(number, tmp_path, monkeypatch):
     monkeypatch.chdir(tmp_path)
     Path("plain.csv").write_bytes(tables.csv())
@@ -283,6 +283,8 @@ def test_a_name_twice_in_a_new_table(tmp_path, monkeypatch):
     # where the training table had it twice, both are columns of the model
     call("fit", "twice.csv", *words, "--model", "n.skops")
     assert "'a.1'" in call("predict", "n.skops", "twice.csv", "-o", "o.csv").stderr
+    call("fit", "twice.csv", *words, "--drop", "a.1", "--model", "n.skops", "--force")
+    assert "'a.1'" in call("predict", "n.skops", "twice.csv", "-o", "o.csv", "--force").stderr
 
 
 def test_options_for_tables_are_in_every_command_that_reads_one(tmp_path, monkeypatch):
@@ -299,6 +301,43 @@ def test_options_for_tables_are_in_every_command_that_reads_one(tmp_path, monkey
     said = call("predict", "m.skops", "data.csv", "--comment", "%", "-o", "three.csv", code=1).stderr
     assert "its columns look separated by spaces: --separator space" in said
     assert "--comment '%'" in call("predict", "m.skops", "data.csv", "-o", "three.csv", code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "other"), [(";", "--separator ','"), ("|", "--separator ','"), ("^", "','")]
+)
+def test_a_separator_that_is_not_that_of_the_table(given, other, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    Path("data.csv").write_bytes(tables.csv())
+    said = call("fit", "data.csv", "--target", "y", "--separator", given, "--json", code=1).stderr
+    assert "data.csv has a single column, 'a,b,site,y'; its columns look separated by comma" in said
+    assert other in said
+
+
+def test_texts_in_bytes(tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    frame = tables.frame()
+    arrays = {"a": frame["a"].to_numpy(), "b": frame["b"].to_numpy()}
+    arrays |= {name: np.char.encode(frame[name].to_numpy(dtype=str), "utf-8") for name in ("site", "y")}
+    arrays["who"] = np.array([f"{k:04d}" for k in range(tables.N)], dtype="S4")
+    np.savez("data.npz", **arrays)
+    call(
+        "fit",
+        "data.npz",
+        "--target",
+        "y",
+        "--id",
+        "who",
+        "--C",
+        "1",
+        "--kernels",
+        "linear",
+        "--model",
+        "m.skops",
+    )
+    assert load("m.skops")[-1].classes_.tolist() == ["down", "up"]
+    call("predict", "m.skops", "data.npz", "-o", "o.csv")
+    assert pd.read_csv("o.csv", dtype=str)["who"].tolist() == [f"{k:04d}" for k in range(tables.N)]
 
 
 def test_a_header_that_begins_with_a_mark_is_one(tmp_path, monkeypatch):

@@ -263,11 +263,11 @@ def _refuse_comments(text: str, separator: str, name: str, single: Sequence[str]
 
 
 def _pointed_to(text: str) -> str:
-    """Return what to give as --separator where an unusual one splits all lines alike, or nothing."""
-    for separator, called in OTHERS.items():
+    """Return what to give as --separator where another one splits all lines alike, or nothing."""
+    for separator, called in (SEPARATORS | OTHERS).items():
         rows = _first_rows(text, separator, SAMPLE)
         if len(rows) > 1 and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows):
-            option = "space" if separator == " " else repr(separator)
+            option = {" ": "space", "\t": "tab"}.get(separator, repr(separator))
             return f"its columns look separated by {called}: --separator {option}"
     return ""
 

@@ -125,7 +125,9 @@ def read_table(
             "decimal",
             "mixed-integer-float",
         ):
-            frame[column] = frame[column].astype(float)
+            frame[column] = (
+                frame[column].map(lambda value: float(str(value)), na_action="ignore").astype(float)
+            )
     for column in (column for column in ids if column in frame):
         values = frame[column].astype(object)
         frame[column] = values.map(text_of).where(values.notna(), "")
@@ -199,6 +201,8 @@ def _arrays(path: Path) -> Any:
             raise ValueError(
                 f"{path}: the array {name!r} has shape {array.shape}, neither a column nor a table"
             )
+        if array.dtype.kind == "S":  # texts of other programs, in bytes
+            array = np.char.decode(array, "utf-8")
         joint = "" if isinstance(loaded, np.ndarray) else "_"
         columns |= (
             {name: array}

@@ -351,7 +351,8 @@ def new_samples_for(
         raise ValueError("the model was fitted without --id, the column that joins files: give one table")
     ids = [column for column in dict.fromkeys((note.id, identity)) if column is not None]
     # a name that was there twice in the training table may be so here
-    single = [*ids, *(column for column in note.columns if f"{column}.1" not in note.columns)]
+    twice = set(Remarks.of(note.reading).renamed.values())
+    single = [*ids, *(column for column in note.columns if column not in twice)]
     frame = None if data is None else read(data, ids=ids, single=single)
     if note.gram:
         rows = read_matrices(gram)
