@@ -222,6 +222,31 @@ def test_ctrl_c_is_130_everywhere(name, patched, monkeypatch):
     assert "Traceback" not in done.output
 
 
+@pytest.mark.parametrize(
+    ("words", "made"),
+    [
+        ("fit data.csv --target y --C 1 --kernels linear --model made.skops", "made.skops"),
+        ("predict m.skops data.csv -o made.csv", "made.csv"),
+    ],
+)
+def test_ctrl_c_after_the_work_says_what_there_is(words, made, monkeypatch):
+    """The last lines are interrupted: what was written is not denied."""
+    from kernelweave.cli import _terminal
+
+    said = _terminal.say
+
+    def interrupted(text, **options):
+        if "written to" in text:
+            raise KeyboardInterrupt
+        said(text, **options)
+
+    monkeypatch.setattr(_terminal, "say", interrupted)
+    done = CliRunner().invoke(main, words.split())
+    assert done.exit_code == 130
+    assert done.stderr.endswith(f"interrupted; {made} is written\n")
+    Path(made).unlink()
+
+
 def test_an_interrupt_that_python_cannot_raise_comes_again():
     """A callback of a weak reference swallows what is raised in it; so does Python's import system."""
     import signal

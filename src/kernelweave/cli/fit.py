@@ -243,6 +243,7 @@ def fit(
     from ..persistence import save
     from ._describe import FACTS, describe
     from ._options import Options, check_options
+    from ._terminal import has_written
     from ._training import train
 
     quiet = quiet or as_json
@@ -261,6 +262,7 @@ def fit(
         # before the report: one that fails, or is interrupted, does not lose the fit
         if model is not None:
             save(trained.model, model, note=note | {FACTS: facts})
+            has_written(model)
     facts["written"] = {"model": model and str(model), "report": None}
     kept = f"the model is written to {model}" if model else "nothing was written"
     interrupted, failed = work.interrupted, None

@@ -64,7 +64,7 @@ def predict(
     """
     from ._files import check_writable, plain_errors, write_table
     from ._outputs import check_outputs, input_files
-    from ._terminal import say, say_json
+    from ._terminal import has_written, say, say_json
 
     check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
     check_writable(output)
@@ -93,6 +93,7 @@ def predict(
         for sentence in dict.fromkeys(said):
             say(f"warning: {sentence}", err=True)
         write_table(table, output, spreadsheet)
+        has_written(output)
     if as_json:
         facts = {"rows": len(table), "columns": list(table.columns), "written": str(output)}
         say_json(facts | {"reading": remarks.as_dict()}, indent=None)
