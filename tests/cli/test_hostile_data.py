@@ -333,6 +333,9 @@ def relabel(path, change):
         (lambda label: label["note"].update(id=3), "does not say 'id'"),
         (lambda label: label["note"].update(rows="many"), "does not say 'rows'"),
         (lambda label: label["note"].update(task="ranking"), "does not say 'task'"),
+        (lambda label: label["note"].update(strip="yes"), "does not say 'strip'"),
+        (lambda label: label["note"].update(reading=["a"]), "does not say 'reading'"),
+        (lambda label: label["note"].update(reading={"renamed": {"a": []}}), "does not say 'reading'"),
         (lambda label: label.update(note={}), "was not written by 'kernelweave fit'"),
     ],
 )

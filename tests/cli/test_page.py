@@ -52,6 +52,8 @@ def study(tmp_path_factory):
         table.to_csv(folder / name, index=False)
     registry = data.assign(age=[str(a) if a % 9 else "?" for a in data["age"]])
     registry.to_csv(folder / "registry.csv", index=False, sep=";", decimal=",", encoding="latin-1")
+    spaced = data.to_csv(index=False, sep=" ")
+    (folder / "instrument.csv").write_text(f"# exported\n{spaced}# the end\n")
     (folder / "hallmark.gmt").write_text("one\tx\t" + "\t".join(f"gene_{j}" for j in range(6)) + "\tgene_9\n")
     pd.concat([patient, clinic[["age"]]], axis=1).to_csv(folder / "clinical.csv", index=False)
     values = genes.to_numpy()

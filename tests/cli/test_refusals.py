@@ -78,3 +78,69 @@ def test_files(folder, monkeypatch, words, said):
     done = call("fit", *words.split(), "--model", "m.skops", code=1)
     assert said in " ".join(done.output.split())
     assert not Path("m.skops").exists()
+
+
+@pytest.fixture(scope="module")
+def fitted(folder):
+    options = "--target y --id number --C 1 --kernels linear --view one=a --view two=b"
+    call("fit", folder / "data.csv", *options.split(), "--model", folder / "views.skops")
+    return folder
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"y": ["left", "right"] * 10}, "has a label 'left', but the model was fitted on down, up"),
+        ({"y": None}, "has no column 'y', which the model was fitted with"),
+    ],
+)
+def test_reports_of_another_table(fitted, monkeypatch, change, said):
+    monkeypatch.chdir(fitted)
+    frame = pd.read_csv("data.csv")
+    for column, values in change.items():
+        frame = frame.drop(columns=column) if values is None else frame.assign(**{column: values})
+    frame.to_csv("other.csv", index=False)
+    assert said in call("report", "views.skops", "other.csv", "-o", "r.html", code=1).stderr
+    assert not Path("r.html").exists()
+
+
+def test_views_that_the_model_does_not_have(fitted, monkeypatch):
+    monkeypatch.chdir(fitted)
+    words = ("views.skops", "data.csv", "--view", "twoo=data.csv", "-o")
+    for done in (call("predict", *words, "o.csv", code=2), call("report", *words, "r.html", code=2)):
+        assert "--view twoo: the model has the views one, two. Did you mean 'two'?" in done.stderr
+
+
+def test_predictions_without_names_say_so(fitted, monkeypatch, tmp_path):
+    monkeypatch.chdir(fitted)
+    pd.read_csv("data.csv").drop(columns="number").to_csv(tmp_path / "nameless.csv", index=False)
+    done = call("predict", "views.skops", tmp_path / "nameless.csv", "-o", tmp_path / "o.csv")
+    assert "note: the table has no column 'number'" in done.stderr
+
+
+@pytest.mark.parametrize("entry", [np.nan, np.inf, 1e300])
+def test_matrices_with_entries_that_are_none(folder, monkeypatch, tmp_path, entry):
+    monkeypatch.chdir(folder)
+    matrix = np.eye(20)
+    matrix[3, 5] = entry
+    np.save(tmp_path / "k.npy", matrix)
+    np.save(tmp_path / "stack.npy", np.stack([np.eye(20), matrix]))
+    for name in ("k.npy", "stack.npy"):
+        said = call("fit", "data.csv", "--target", "y", "--gram", tmp_path / name, "--json", code=1).stderr
+        assert f"{name} holds {entry:g} in row 3, column 5" in said
+
+
+@pytest.mark.parametrize(
+    ("words", "said"),
+    [
+        ("--target number --task classification --C 1", "holds fractions, such as"),
+        (
+            "--target y --drop number --scoring r2",
+            "--scoring r2 does not go with this target (classification)",
+        ),
+        ("--target number --drop y --scoring f1", "--scoring f1 does not go with this target (regression)"),
+    ],
+)
+def test_targets_of_the_other_kind(folder, monkeypatch, words, said):
+    monkeypatch.chdir(folder)
+    assert said in call("fit", "data.csv", *words.split(), "--json", code=1).stderr

@@ -64,7 +64,7 @@ class Deadline:
         self.reserved = 0.0
         self.has_point = False
         self.winding_up = False
-        self.keeps_best = outer is None or outer.keeps_best
+        self.keeps_best: bool = outer is None or outer.keeps_best
         self._interrupted = False
 
     @property

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from typing import Any
 
 from ._delimited import numbers_and_texts
-from ._files import text_of
+from ._files import TOO_LARGE, text_of
 from ._remarks import Remarks
 from ._views import View
 
@@ -28,8 +28,6 @@ __all__ = [
 #: more distinct texts than this in a column are names or notes, not categories
 MOST_CATEGORIES = 30
 MISSING = "missing"
-#: beyond this size the squares of numbers, of which variances and kernels are made, are infinite
-TOO_LARGE = 1e150
 _DAY, _MONTH, _YEAR = r"(0?[1-9]|[12]\d|3[01])", r"(0?[1-9]|1[0-2])", r"(1[89]|20|21)\d\d"
 _NAME = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
 _TIME = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[ap]m)?"
@@ -147,7 +145,7 @@ def check_columns(
                 numbers = pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
             except (ValueError, TypeError):
                 raise ValueError(_not_numbers(column, values)) from None
-            refuse_beyond(f"column {column!r}", numbers)
+            refuse_beyond(f"column {column!r}", numbers, f"the column out with --drop {column!r}")
             table[column] = numbers
             _count(remarks.imputed, column, np.isnan(numbers))
         else:
@@ -157,15 +155,15 @@ def check_columns(
     return pd.DataFrame(table)
 
 
-def refuse_beyond(what: str, numbers: Any) -> None:
-    """Name the first number that is infinite, or so large that its square is."""
+def refuse_beyond(what: str, numbers: Any, leave: str) -> None:
+    """Name the first number that is infinite, or so large that its square is; say what else to leave."""
     import numpy as np
 
     wrong = np.abs(numbers) > TOO_LARGE
     if not wrong.any():
         return
     row = int(wrong.argmax())
-    remedy = "correct the cell or leave it empty, or leave the row or the column out"
+    remedy = f"correct it, or leave {leave}"
     if np.isinf(numbers[row]):
         raise ValueError(f"{what} holds infinite numbers, first in row {row}: {remedy}")
     raise ValueError(

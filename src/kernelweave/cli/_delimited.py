@@ -11,6 +11,7 @@ import zlib
 from collections import Counter
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 from ._remarks import Remarks
@@ -122,13 +123,16 @@ def read_delimited(
     header = _checked_header(text, separator, name, single, form.strip)
     # as they are written in the file, for pandas
     written = {label.strip() if form.strip else label: label for label in header}
+    read = partial(
+        pd.read_csv, sep=r"\s+" if separator == " " else separator, index_col=False, low_memory=False,
+        skipinitialspace=True,
+    )  # fmt: skip
+    kept = [written[column] for column in ids if column in written]
+    as_texts = dict.fromkeys((written[t] for t in (*texts, *codes) if t in written), str)
     try:
-        frame = pd.read_csv(
-            io.StringIO(text), sep=r"\s+" if separator == " " else separator, index_col=False, low_memory=False,
-            skipinitialspace=True, na_values=list(form.missing),
-            dtype=dict.fromkeys((written[t] for t in (*texts, *codes) if t in written and t not in ids), str),
-            converters=dict.fromkeys((written[column] for column in ids if column in written), str),
-        )  # fmt: skip
+        frame = read(io.StringIO(text), na_values=list(form.missing), dtype=as_texts)
+        if kept:  # once more: nothing in them is a missing cell
+            frame[kept] = read(io.StringIO(text), usecols=kept, dtype=str, na_filter=False)[kept]
     except (pd.errors.ParserError, pd.errors.EmptyDataError) as error:
         opens = re.search(r"EOF inside string starting at row (\d+)", str(error))
         why = f"a quotation mark in row {int(opens[1]) - 1} is never closed" if opens else str(error).strip()
@@ -259,11 +263,11 @@ def _refuse_comments(text: str, separator: str, name: str, single: Sequence[str]
 
 
 def _pointed_to(text: str) -> str:
-    """Return what to give as --separator where an unusual one splits all lines alike, or nothing."""
-    for separator, called in OTHERS.items():
+    """Return what to give as --separator where another one splits all lines alike, or nothing."""
+    for separator, called in (SEPARATORS | OTHERS).items():
         rows = _first_rows(text, separator, SAMPLE)
         if len(rows) > 1 and len(rows[0]) > 1 and all(len(row) == len(rows[0]) for row in rows):
-            option = "space" if separator == " " else repr(separator)
+            option = {" ": "space", "\t": "tab"}.get(separator, repr(separator))
             return f"its columns look separated by {called}: --separator {option}"
     return ""
 

@@ -24,7 +24,7 @@ from ..estimators import (
     MeanKernelRidgeClassifier,
     MKLClassifier,
 )
-from ._terminal import say
+from ._terminal import has_written, say
 from ._text import table
 
 __all__ = ["SUFFIXES", "run"]
@@ -70,6 +70,7 @@ def run(output: Path, seed: int, quick: bool) -> None:
     compare([mkl, *others], len(split.y_test))
     explain(mkl)
     draw(mkl.classifier, output)
+    has_written(output)
     say(f"\nPicture of weights and convergence: {output}")
 
 

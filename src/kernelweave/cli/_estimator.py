@@ -20,6 +20,8 @@ def estimator_for(kernels: Any, task: str, options: Options, y: Any, groups: Any
     if options.class_weight is not None:
         settings["class_weight"] = _class_weight(options.class_weight, task, y)
     if options.chooses:
+        if options.scoring is not None:
+            _check_scorer(options.scoring, task, y)
         settings |= {
             "cv": _splitter(y, task, options, groups),
             "scoring": options.scoring,
@@ -74,6 +76,24 @@ def _class_weight(text: str, task: str, y: Any) -> Any:
     return {labels[label]: weight for label, weight in weights.items()}
 
 
+def _check_scorer(name: str, task: str, y: Any) -> None:
+    """Raise where a score cannot be computed on such targets at all, before any fit."""
+    import warnings
+
+    import numpy as np
+    from sklearn.dummy import DummyClassifier, DummyRegressor
+    from sklearn.metrics import get_scorer
+
+    nothing = np.zeros((len(y), 1))
+    guess: Any = DummyClassifier() if task == "classification" else DummyRegressor()
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            get_scorer(name)(guess.fit(nothing, y), nothing, y)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise ValueError(f"--scoring {name} does not go with this target ({task}): {error}") from None
+
+
 def _splitter(y: Any, task: str, options: Options, groups: Any) -> Any:
     """Return the folds of the search: whole groups where there are any, classes in equal shares."""
     import numpy as np
@@ -84,7 +104,9 @@ def _splitter(y: Any, task: str, options: Options, groups: Any) -> Any:
 
         return group_folds(most_folds(y, groups, options.folds, classify), classify)
     if not classify:
-        return options.folds
+        if len(y) < 2:
+            raise ValueError("--C cv needs at least two rows: give a number")
+        return min(options.folds, len(y))
     rarest = int(np.unique(y, return_counts=True)[1].min())
     if rarest < 2:
         raise ValueError(

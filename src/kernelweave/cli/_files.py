@@ -25,6 +25,8 @@ READABLE = (*DELIMITED, ".parquet", ".npz", ".npy")
 WRITABLE = (".csv", ".tsv", ".parquet", ".npz")
 #: a spreadsheet takes a cell that begins so for a formula
 FORMULA = ("=", "+", "-", "@", "\t", "\r", "\n", "|", "%")
+#: beyond this size the squares of numbers, of which variances and kernels are made, are infinite
+TOO_LARGE = 1e150
 #: set to anything: what went wrong unexpectedly is shown as a traceback
 TRACEBACK = "KERNELWEAVE_TRACEBACK"
 
@@ -123,7 +125,9 @@ def read_table(
             "decimal",
             "mixed-integer-float",
         ):
-            frame[column] = frame[column].astype(float)
+            frame[column] = (
+                frame[column].map(lambda value: float(str(value)), na_action="ignore").astype(float)
+            )
     for column in (column for column in ids if column in frame):
         values = frame[column].astype(object)
         frame[column] = values.map(text_of).where(values.notna(), "")
@@ -197,6 +201,8 @@ def _arrays(path: Path) -> Any:
             raise ValueError(
                 f"{path}: the array {name!r} has shape {array.shape}, neither a column nor a table"
             )
+        if array.dtype.kind == "S":  # texts of other programs, in bytes
+            array = np.char.decode(array, "utf-8")
         joint = "" if isinstance(loaded, np.ndarray) else "_"
         columns |= (
             {name: array}
@@ -249,6 +255,12 @@ def read_matrices(paths: Sequence[Path]) -> list[Any]:
             if array.ndim not in (2, 3) or array.dtype.kind not in "fiub":
                 raise ValueError(
                     f"{path} holds an array of shape {array.shape} ({array.dtype}), no kernel matrix"
+                )
+            if not (array.min(initial=0) >= -TOO_LARGE and array.max(initial=0) <= TOO_LARGE):
+                place = tuple(int(index) for index in np.argwhere(~(np.abs(array) <= TOO_LARGE))[0])
+                raise ValueError(
+                    f"{path} holds {array[place]:g} in row {place[-2]}, column {place[-1]}: the entries of a kernel "
+                    f"matrix are numbers up to {TOO_LARGE:g}"
                 )
             matrices += list(array) if array.ndim == 3 else [array]
     return matrices

@@ -129,6 +129,7 @@ def checked_note(label: dict[str, Any], path: Path) -> Note:
         "na": lambda value: (
             value is None or (isinstance(value, list) and all(isinstance(t, str) for t in value))
         ),
+        "reading": lambda value: value is None or _is_reading(value),
         "rows": lambda value: type(value) is int and value > 0,
         "strip": lambda value: value is None or isinstance(value, bool),
         "target": lambda value: isinstance(value, str),
@@ -145,3 +146,9 @@ def checked_note(label: dict[str, Any], path: Path) -> Note:
     }
     known["id"] = note.get("id")
     return Note(**{"data": "", **known, "C": note.get("C by cross-validation")})
+
+
+def _is_reading(value: Any) -> bool:
+    """Whether these can be remarks; of them only the new names of columns are used again."""
+    renamed = value.get("renamed", {}) if isinstance(value, dict) else None
+    return isinstance(renamed, dict) and all(isinstance(old, str) for old in renamed.values())

@@ -68,12 +68,13 @@ def check_outputs(
 def write_page(path: Path, page: str) -> None:
     """Write a page whole, or to the standard output for ``-``."""
     from .._output import write_whole
-    from ._terminal import write_out
+    from ._terminal import has_written, write_out
 
     if str(path) == "-":
         write_out(page)
     else:
         write_whole(path, page)
+        has_written(path)
 
 
 def _same(path: Path, other: Path) -> bool:

@@ -6,16 +6,23 @@ characters in them: it can be made to hide lines, to change its title or to fill
 
 from __future__ import annotations
 
-import _thread
 import json
+import signal
 import sys
 import threading
 import warnings
+from _thread import interrupt_main
+from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import click
 
-__all__ = ["Commands", "on_one_line", "say", "say_json", "visible", "write_out"]
+__all__ = ["Commands", "has_written", "on_one_line", "say", "say_json", "visible", "write_out"]
+
+
+#: where a context keeps what has_written was told
+WRITTEN = "kernelweave.written"
 
 
 def visible(text: str) -> str:
@@ -52,6 +59,13 @@ def say_json(facts: Any, indent: int | None = 1) -> None:
     click.echo(json.dumps(facts, indent=indent).replace("\x7f", "\\u007f"))
 
 
+def has_written(path: Any) -> None:
+    """Remember that a file is complete, for what is said where Ctrl-C comes after that."""
+    context = click.get_current_context(silent=True)
+    if context is not None and str(path) != "-":
+        context.meta[WRITTEN] = str(path)
+
+
 def write_out(text: str) -> None:
     """Write a result, for which ``-`` was given, to the standard output as it is: programs read it, not a terminal."""
     sys.stdout.flush()
@@ -69,8 +83,12 @@ class Commands(click.Group):
             sys.unraisablehook = _interrupt_again
             try:
                 return super().invoke(ctx)
-            except KeyboardInterrupt:  # what leaves something behind says that itself, and exits
-                say("interrupted; nothing was written", err=True)
+            except KeyboardInterrupt:
+                done = ctx.meta.get(WRITTEN)
+                say(
+                    f"interrupted; {done} is written" if done else "interrupted; nothing was written",
+                    err=True,
+                )
                 raise SystemExit(130) from None
             except click.ClickException as error:
                 told = error.format_message
@@ -83,7 +101,11 @@ class Commands(click.Group):
 def _interrupt_again(unraisable: Any) -> None:
     """Repeat an interrupt that came where Python cannot raise (a callback of its import system) and would be lost."""
     if issubclass(unraisable.exc_type, KeyboardInterrupt):
-        threading.Timer(0.01, _thread.interrupt_main).start()
+        main = threading.main_thread().ident
+        again: Callable[[], None] = interrupt_main
+        if hasattr(signal, "pthread_kill") and main is not None:  # POSIX: also where the main thread waits
+            again = partial(signal.pthread_kill, main, signal.SIGINT)
+        threading.Timer(0.01, again).start()
     else:
         sys.__unraisablehook__(unraisable)
 

@@ -220,8 +220,13 @@ def _target(frame: Any, options: Options) -> tuple[Any, str]:
         if not numbers:
             raise ValueError(f"the target {options.target!r} holds texts: regression needs numbers")
         values = y.to_numpy(dtype=float)
-        refuse_beyond(f"the target {options.target!r}", values)
+        refuse_beyond(f"the target {options.target!r}", values, "the row out")
         return values, task
+    if numbers and not (y == y.round()).all():
+        raise ValueError(
+            f"the target {options.target!r} holds fractions, such as {y[y != y.round()].iloc[0]:g}: classes are texts "
+            "or whole numbers; --task regression predicts numbers"
+        )
     if y.nunique() < 2:
         raise ValueError(f"the target {options.target!r} has a single class, {y.iloc[0]!r}")
     return (y.to_numpy() if numbers else y.map(str).to_numpy(dtype=object).astype(str)), task
@@ -334,6 +339,12 @@ def new_samples_for(
     form = replace(form or Format(), missing=tuple(note.na), strip=note.strip)
     read = partial(read_table, form=form, remarks=remarks, texts=texts)
     views, identity = views_given(view_files, files=True), note.id
+    for view in views:
+        if note.views and view.name not in note.views:
+            raise click.UsageError(
+                f"--view {view.name}: the model has the views {', '.join(note.views)}."
+                f"{nearest(view.name, list(note.views))}"
+            )
     if views_file is not None:
         more, joined_by = read_views(views_file)
         views, identity = [*more, *views], joined_by or note.id
@@ -341,7 +352,8 @@ def new_samples_for(
         raise ValueError("the model was fitted without --id, the column that joins files: give one table")
     ids = [column for column in dict.fromkeys((note.id, identity)) if column is not None]
     # a name that was there twice in the training table may be so here
-    single = [*ids, *(column for column in note.columns if f"{column}.1" not in note.columns)]
+    twice = set(Remarks.of(note.reading).renamed.values())
+    single = [*ids, *(column for column in note.columns if column not in twice)]
     frame = None if data is None else read(data, ids=ids, single=single)
     if note.gram:
         rows = read_matrices(gram)
@@ -381,9 +393,9 @@ def targets_of(data: Path, note: Note, form: Format | None = None) -> tuple[Any,
     ids = [note.id] if note.id else []
     single = [note.target, *ids, *grouping]
     frame = read_table(data, form, texts=grouping, ids=ids, single=single, codes=[note.target])
-    y, _ = _target(frame, Options(data, note.target, task=note.task))
-    for column in (note.id, note.fold_groups):
+    for column in (note.target, note.id, note.fold_groups):
         if column is not None and column not in frame:
             raise ValueError(f"{data} has no column {column!r}, which the model was fitted with")
+    y, _ = _target(frame, Options(data, note.target, task=note.task))
     names = [str(value) for value in (frame[note.id] if note.id else range(len(frame)))]
     return y, names, groups_of(frame, note)

@@ -23,10 +23,11 @@ class ListOptions(click.Command):
         """Write ``--gram a b`` as ``--gram a --gram b``, which is what click understands."""
         spread: list[str] = []
         current = None
-        for word in args:
+        for place, word in enumerate(args):
             if word.startswith("-") and word != "-":
                 current = word if word in self.lists else None
-                spread += [] if current else [word]
+                alone = place + 1 == len(args) or args[place + 1].startswith("--")
+                spread += [word] if current is None or alone else []  # click says that a value is missing
             else:
                 spread += [current, word] if current else [word]
         return super().parse_args(ctx, spread)
@@ -80,8 +81,8 @@ def format_of(
         raise click.UsageError(f"--separator and --decimal are both {separator!r}")
     if encoding is not None:
         try:
-            b"".decode(encoding)
-        except (LookupError, ValueError):
+            b"    ".decode(encoding)
+        except LookupError:
             raise click.UsageError(
                 f"--encoding: there is no encoding {encoding!r}: try utf-8, latin-1, cp1252 or utf-16"
             ) from None
@@ -223,12 +224,12 @@ def fit(
     input.  Separator, encoding and decimal commas of text tables are found out, and said where they are unusual.
     Numbers are standardised and missing ones replaced by the median; texts become columns of zeros and ones, a missing
     one being a category of its own.  What cannot be treated so (dates, texts that hardly repeat, empty columns) is
-    refused with the column's name: --drop it.
+    refused with the column's name: --drop it.  Ids are texts: 00001 is not 1.
 
     \b
     Exit codes: 0 done; 1 the data or the model file do not fit; 2 the command is wrong;
     3 done, but the fit stopped before its tolerance (a line says so);
-    130 interrupted: the best model found so far, if there is one, is written and says how good it is.
+    130 interrupted: the best model found so far, if there is one, is written and says how good it is; no report is.
     """
     from ._files import plain_errors
     from ._outputs import check_outputs, input_files
@@ -242,6 +243,7 @@ def fit(
     from ..persistence import save
     from ._describe import FACTS, describe
     from ._options import Options, check_options
+    from ._terminal import has_written
     from ._training import train
 
     quiet = quiet or as_json
@@ -260,6 +262,7 @@ def fit(
         # before the report: one that fails, or is interrupted, does not lose the fit
         if model is not None:
             save(trained.model, model, note=note | {FACTS: facts})
+            has_written(model)
     facts["written"] = {"model": model and str(model), "report": None}
     kept = f"the model is written to {model}" if model else "nothing was written"
     interrupted, failed = work.interrupted, None

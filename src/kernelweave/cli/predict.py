@@ -64,7 +64,7 @@ def predict(
     """
     from ._files import check_writable, plain_errors, write_table
     from ._outputs import check_outputs, input_files
-    from ._terminal import say, say_json
+    from ._terminal import has_written, say, say_json
 
     check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
     check_writable(output)
@@ -82,12 +82,18 @@ def predict(
         with warnings.catch_warnings(record=True) as caught:
             warnings.simplefilter("always")
             table = _predictions(fitted, X, frame, note)
+        if note.id and frame is not None and note.id not in frame:
+            say(
+                f"note: the table has no column {note.id!r}, so that only their order names the rows",
+                err=True,
+            )
         for line in remarks.lines():
             say(f"note: {line}", err=True)
         said = [str(warning.message) for warning in caught if "kernelweave" in warning.category.__module__]
         for sentence in dict.fromkeys(said):
             say(f"warning: {sentence}", err=True)
         write_table(table, output, spreadsheet)
+        has_written(output)
     if as_json:
         facts = {"rows": len(table), "columns": list(table.columns), "written": str(output)}
         say_json(facts | {"reading": remarks.as_dict()}, indent=None)

@@ -59,6 +59,13 @@ def report(
         rows = len(y)
         if rows != note.rows:
             raise ValueError(f"{data} has {rows} rows, but the model was fitted on {note.rows}")
+        classes = getattr(fitted, "classes_", None)
+        if classes is not None and not set(y.tolist()) <= set(classes.tolist()):
+            new = next(label for label in y.tolist() if label not in set(classes.tolist()))
+            raise ValueError(
+                f"{data} has a label {new!r}, but the model was fitted on {', '.join(map(str, classes.tolist()))}: "
+                "give the table that it was fitted on"
+            )
         if note.gram:
             X, _ = gram_matrices(gram, rows, data)
         else:

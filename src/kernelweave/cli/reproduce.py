@@ -73,6 +73,7 @@ def reproduce(
         say(f"\n{part.title}")
         # what a part leaves of its share is for those after it
         left = max(QUICK_SECONDS - (time.perf_counter() - began), 0.0) / (len(parts) - number)
+        table = output / f"{study}_{part.name}.md"
         try:
             with plain_errors():
                 part.run(
@@ -80,15 +81,14 @@ def reproduce(
                     repeats=repeats, quick=quick, n_jobs=jobs, restart=restart, say=say,
                     seconds=left if quick else None,
                 )  # fmt: skip
+                if table.exists():
+                    say("\n" + table.read_text())
         except KeyboardInterrupt:
             say(
                 f"\ninterrupted; what is done is in {output}, and the same command goes on from there",
                 err=True,
             )
             raise SystemExit(130) from None
-        table = output / f"{study}_{part.name}.md"
-        if table.exists():
-            say("\n" + table.read_text())
 
 
 def _list_studies() -> None:
