@@ -282,7 +282,11 @@ def conclude(
         Of the warning.
     """
     status = final_status(status, gap, tol, chosen)
-    if status in ("converged", "stationary", "max_steps"):  # steps that might still gain a little are in the table
+    if status in (
+        "converged",
+        "stationary",
+        "max_steps",
+    ):  # steps that might still gain a little are in the table
         return status
     if status in ("imprecise", "stalled", "failed", "non_finite"):
         advice = "scale the features (StandardScaler), use normalize='trace' and float64, or choose a C nearer to 1"
