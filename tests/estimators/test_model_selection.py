@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 import pickle
+import warnings
 
 import numpy as np
 import pandas as pd
@@ -27,7 +28,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 import kernelweave
-from kernelweave import MKLClassifier, MKLRegressor, norms, solvers
+from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV, norms, solvers
 from kernelweave import kernels as kw
 
 from . import by_hand
@@ -321,3 +322,76 @@ def test_a_pickle_holds_the_support_alone():
     model = MKLClassifier(kw.gaussian([5.0, 10.0]), C=10.0).fit(X, y)
     assert model.support_.size < 200
     assert len(pickle.dumps(model)) < 0.6 * X.nbytes + 40_000
+
+
+def test_scores_that_no_fold_has_are_refused_before_any_fit():
+    """R2 and the area under a curve mean nothing on one sample; the sentence says so, and what to do."""
+    from sklearn.model_selection import LeaveOneOut
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    fits = []
+
+    def watch(row):
+        fits.append(row)
+
+    regressor = MKLRegressorCV(kw.linear(), cv=LeaveOneOut(), callback=watch)
+    with pytest.raises(ValueError, match=r"R2 .*20 folds of one sample.*scoring='neg_mean_squared_error'"):
+        regressor.fit(X, X[:, 0])
+    with pytest.raises(ValueError, match=r"scoring='roc_auc' .*one sample.*scoring='accuracy'"):
+        MKLClassifierCV(kw.linear(), cv=LeaveOneOut(), scoring="roc_auc", callback=watch).fit(X, X[:, 0] > 0)
+
+    def broken(estimator, X, y):
+        raise RuntimeError("no score today")
+
+    def nothing(estimator, X, y):
+        return float("nan")
+
+    for scoring, why in ((broken, "RuntimeError: no score today"), (nothing, "not a number")):
+        with pytest.raises(ValueError, match=why):
+            MKLRegressorCV(kw.linear(), scoring=scoring, callback=watch).fit(X, X[:, 0])
+        with pytest.raises(ValueError, match=why):
+            MKLClassifierCV(kw.linear(), scoring=scoring, callback=watch).fit(X, X[:, 0] > 0)
+    assert not fits
+    assert not hasattr(regressor, "weights_")
+
+
+def test_scores_that_single_samples_have_go_with_folds_of_one():
+    from sklearn.model_selection import LeaveOneOut
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(12, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=12)
+    options = {"cv": LeaveOneOut(), "Cs": [0.1, 1.0]}
+    model = MKLRegressorCV(kw.linear(), scoring="neg_mean_squared_error", **options).fit(X, y)
+    assert np.all(np.isfinite(model.cv_results_["score"]))
+    model = MKLClassifierCV(kw.linear(), **options).fit(X, np.arange(12) % 2)
+    assert np.all(np.isfinite(model.cv_results_["score"]))
+
+
+def test_a_score_that_only_some_folds_have_is_averaged_over_these():
+    """One fold has a single sample with weight, of which R2 is undefined, another none at all."""
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    y = X[:, 0] + 0.1 * rng.normal(size=20)
+    weight = np.ones(20)
+    weight[:4], weight[4:7] = 0.0, 0.0
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MKLRegressorCV(kw.linear(), cv=5, Cs=[0.1, 1.0]).fit(X, y, sample_weight=weight)
+    table = model.cv_results_.pivot(index="fold", columns="C", values="score")
+    assert np.all(np.isnan(table.loc[[0, 1]]))
+    assert model.scores_ == pytest.approx(table.mean().max())
+
+
+def test_scores_that_become_undefined_in_the_search_are_told():
+    calls = []
+
+    def once(estimator, X, y):
+        calls.append(len(y))
+        return 1.0 if len(calls) == 1 else float("nan")
+
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(20, 2))
+    with pytest.raises(ValueError, match="scores of held-out samples are undefined"):
+        MKLRegressorCV(kw.linear(), scoring=once, Cs=[1.0]).fit(X, X[:, 0])

@@ -10,7 +10,11 @@ __all__ = ["project_box_budget", "project_box_sum", "project_lp_ball", "project_
 
 
 def project_simplex(v: np.ndarray, total: float = 1.0) -> np.ndarray:
-    """Project ``v`` on ``{x >= 0, sum x = total}`` by sorting."""
+    """Project ``v`` on ``{x >= 0, sum x = total}`` by sorting; NaN and infinity raise ``FloatingPointError``."""
+    top = np.max(v)
+    if not np.isfinite(top):
+        raise FloatingPointError("weights that are not finite cannot be projected")
+    v = v - top  # the projection does not feel it, and large numbers would hide the total
     ordered = np.sort(v)[::-1]
     excess = np.cumsum(ordered) - total
     k = np.nonzero(ordered * np.arange(1, v.size + 1) > excess)[0][-1]

@@ -196,6 +196,7 @@ class _Fit:
         if criterion.name == "loo":
             _warn_of_repeated_rows(self.stack)
         self.design = Design.of(self.stack, self.weight, plan.fit_intercept, single=True)
+        _warn_of_lost_kernels(self.stack, self.design.scale)
         self.placed = self.design if device is None else self.design.on(device)
 
     def choose(
@@ -335,6 +336,18 @@ def _warn_of_repeated_rows(stack: Array) -> None:
         warnings.warn(
             "some samples are the same for every kernel: leave-one-out sees their twins and promises too much; take "
             "criterion='folds' with groups, or 'reml'",
+            KernelWeaveWarning,
+            stacklevel=5,
+        )
+
+
+def _warn_of_lost_kernels(stack: Array, scale: Array) -> None:
+    """Say so where a kernel that is not constant has no digits left without its mean, and is left out for that."""
+    lost = [j for j in np.flatnonzero(scale == 0.0) if np.ptp(stack[j]) > 1e-13 * np.max(np.abs(stack[j]))]
+    if lost:
+        warnings.warn(
+            f"kernel {lost[0]}{' and others' if len(lost) > 1 else ''} is so far from centred that its digits are gone "
+            "once its mean is taken off: it gets no weight. Use center=True, or scale the features (StandardScaler)",
             KernelWeaveWarning,
             stacklevel=5,
         )

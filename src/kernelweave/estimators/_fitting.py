@@ -281,12 +281,14 @@ def conclude(
         Of the warning.
     """
     status = final_status(status, gap, tol, chosen)
-    if status in ("converged", "stationary"):
+    if status in (
+        "converged",
+        "stationary",
+        "max_steps",
+    ):  # steps that might still gain a little are in the table
         return status
     if status in ("imprecise", "stalled", "failed", "non_finite"):
         advice = "scale the features (StandardScaler), use normalize='trace' and float64, or choose a C nearer to 1"
-    elif status == "max_steps":
-        advice = "fewer kernels, or other criteria, are easier to choose by"
     else:
         advice = "raise max_iter or max_seconds to go on"
     kept = "The best point was kept and its certificate is valid"

@@ -134,8 +134,11 @@ class Watch:
             return
         most = int(np.max(np.count_nonzero(active, axis=1), initial=0))
         row = {"iteration": self.iteration, "criterion": float(np.mean(value)), "targets": left}
-        if self.callback({**row, "active_kernels": most}):
-            self.reason = "stopped"
+        try:
+            if self.callback({**row, "active_kernels": most}):
+                self.reason = "stopped"
+        except KeyboardInterrupt:  # there is something to keep by now
+            self.reason = "interrupted"
 
 
 def look_at(

@@ -32,6 +32,8 @@ __all__ = ["MKLProblem", "Oracle"]
 LAST_PROGRAM = 2.0
 #: relative gap up to which the value of an inner problem is known
 KNOWN = 1e-3
+#: relative gap from which an inner problem was not solved
+UNSOLVED = 0.1
 #: bytes of a mixed kernel that fit anywhere
 SMALL = 2**26
 
@@ -111,6 +113,8 @@ class MKLProblem:
             weight = np.repeat(weight[:, None], self.y.shape[1], axis=1)
         self.c = float(C) * weight
         self.fit_intercept = fit_intercept
+        #: inner problems in a row that could not be solved: double precision does not hold them
+        self.unsolved = 0
         self.tiny = self._rounding()
         norm.check(bank.m)
         self.norm = norm.for_kernels(bank.m).settle(self.mean_kernel_value)
@@ -283,6 +287,7 @@ class MKLProblem:
         check_time()
         K = self.bank.mixed(weights)
         inner = solve_fixed(K, self.loss, self.y, self.c, self.fit_intercept, target, start)
+        self.unsolved = self.unsolved + 1 if inner.relative_gap > max(target, UNSOLVED) else 0
         if not curvature:
             return Oracle(weights, inner, self.bank.quad(inner.beta))
         rows = support(inner.beta)

@@ -21,8 +21,8 @@ from .fixed import FixedSolution, Inner
 
 __all__ = ["System", "descend", "solve_newton"]
 
-#: iterations at most, and in a row without progress: then rounding has taken over
-MOST, IDLE = 100, 6
+#: iterations at most, and in a row without progress, or with steps shorter than this: then rounding has taken over
+MOST, IDLE, SHORT = 100, 6, 1e-3
 #: shortest step that is tried, and share of the slope that a step has to gain
 SHORTEST, ENOUGH = 1e-10, 1e-4
 
@@ -83,7 +83,7 @@ class _Judge:
 
 def descend(inner: Inner, system: System, beta: Array, decision: Array, target: float) -> FixedSolution:
     """Take Newton steps from ``beta``, ``decision = K beta``, to a relative gap of ``target``."""
-    judge = _Judge(inner, target)
+    judge, short = _Judge(inner, target), 0
     for iteration in range(1, MOST + 1):
         f = inner.with_intercept(decision)
         gradient = inner.gradient(f)
@@ -98,6 +98,9 @@ def descend(inner: Inner, system: System, beta: Array, decision: Array, target: 
         if length > 0.0:
             beta, decision = beta + length * direction, decision + length * moved
             system.stepped(length, best.relative_gap)
+            short = short + 1 if length < SHORT else 0
+            if short >= IDLE:
+                break
         elif not system.sharpen():
             break
     return best

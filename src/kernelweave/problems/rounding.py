@@ -24,8 +24,9 @@ __all__ = [
 
 #: relative error of a sum over samples that is put down to double precision: some hundreds of units in the last place
 ROUNDING = 1e-13
-#: what rounding does to such a sum, relative to the sum of the sizes of its terms: n of them are far from adding up
-UNIT = 8.0 * float(np.finfo(float).eps)
+#: what rounding does to such a sum, relative to the root of the sum of the squares of its terms: errors of entries and
+#: of partial sums are as often up as down.  Seen in products with kernels of 5 to 1,000 samples: at most 0.8
+UNIT = 2.0 * float(np.finfo(float).eps)
 #: doubts below this share of the objective are not told from zero; crossings are not worth the look at the diagonals
 NEGLIGIBLE = 1e-9
 
@@ -35,7 +36,7 @@ def forms_doubt(lengths: Array, beta: Array) -> Array:
 
     ``lengths`` are the roots ``(m, n)`` of the kernels' diagonals, which bound every entry (Cauchy and Schwarz).
     """
-    return np.asarray(UNIT * (lengths @ np.abs(beta)) ** 2)
+    return np.asarray(UNIT * (lengths**2 @ beta**2))
 
 
 def values_doubt(lengths: Array, beta: Array, weights: Array) -> Array:
@@ -43,7 +44,7 @@ def values_doubt(lengths: Array, beta: Array, weights: Array) -> Array:
 
     ``weights`` are ``(m,)``, or ``(m, k)`` where every column has its own.
     """
-    reach = lengths @ np.abs(beta)
+    reach = np.sqrt(lengths**2 @ beta**2)
     each = weights if weights.ndim == reach.ndim else weights[:, None]
     return np.asarray(UNIT * (lengths.T @ (each * reach)))
 

@@ -21,6 +21,8 @@ __all__ = ["Callback", "Run", "Stop"]
 #: share of ``max_seconds`` that a solver may take on top of it for its last word, and that is kept of it, at most, for
 #: the certificate of what a fit returns
 FINISHING = 0.1
+#: inner problems in a row that could not be solved, and iterations without progress, after which no digits are left
+UNSOLVED, IDLE = 4, 2
 
 Callback = Callable[[dict[str, float]], Any]
 
@@ -179,5 +181,7 @@ class Run:
         if self.deadline.left <= 0.0:
             return self.out_of_time
         if getattr(self.state, "finished", False) or self.best.idle >= (self.solver.most_idle or np.inf):
+            return "stalled"
+        if getattr(self.problem, "unsolved", 0) >= UNSOLVED and self.best.idle >= IDLE:
             return "stalled"
         return None
