@@ -377,7 +377,7 @@ def _incomplete(model: Any, bound: CompletedKernels) -> Any:
     views, blocks = take(samples, np.zeros(count, dtype=np.intp)), {}
     for k, (name, block) in enumerate(views.items()):
         needing = [p for p, part in enumerate(bound.parts) if k in part.needs]
-        gone = lacks[:, needing].all(axis=1) if needing else np.zeros(count, dtype=bool)
+        gone = np.asarray(lacks[:, needing].all(axis=1)) & bool(needing)  # all of none would be all
         if not sp.issparse(block):
             # the sample at hand may lack the view itself; there is no value that would do for all objects
             made_up = 1.0 if block.dtype != object else np.nan
