@@ -4,11 +4,12 @@
 
 Makes small models of every kind, damages their files at random (flips, cuts, edits that keep every checksum right) or
 forges them on purpose (nested numbers, sparse matrices and streaming state that point outside, second members, bytes
-around the archive, wrong layouts, parameters that name files, code), and loads each in another process, which predicts,
-goes on learning where the model learns from a stream, and fits again.  A case survives unless
+around the archive, wrong layouts, parameters that name files, keys of dictionaries that name such parameters, code), and
+loads each in another process, which predicts samples with and without gaps, prints the model, goes on learning where it
+learns from a stream, and fits it again.  A case survives unless
 
 - the process dies (a segmentation fault) or takes more than ``SLOW`` seconds,
-- something is run, written, deleted or unpickled that has no business there (an audit hook watches),
+- something is run, written, printed, deleted or unpickled that has no business there (an audit hook watches),
 - loading raises anything but ``ModelFileError``, or a model of the library alone anything but ``ValueError`` later,
 - a file is loaded that has to be refused whatever else is in it.
 
@@ -43,6 +44,8 @@ import numpy as np
 SLOW = 5.0
 #: seconds on the clock after which nothing is expected any more
 HUNG = 60.0
+#: seconds after which a refit is ended: a grid may have many candidates
+LONG = 10
 #: memory of the process that loads, so that a bomb is an error and not the end of the machine
 ROOM = 8 * 2**30
 LABEL, DESCRIPTION = "kernelweave.json", "schema.json"
@@ -66,8 +69,11 @@ def fitted() -> dict[str, tuple[Any, Any]]:
     import scipy.sparse as sp
     from sklearn.calibration import CalibratedClassifierCV
     from sklearn.compose import make_column_transformer
-    from sklearn.pipeline import make_pipeline
-    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+    from sklearn.decomposition import PCA
+    from sklearn.metrics import f1_score, make_scorer
+    from sklearn.model_selection import GridSearchCV, RandomizedSearchCV
+    from sklearn.pipeline import Pipeline, make_pipeline
+    from sklearn.preprocessing import FunctionTransformer, OneHotEncoder, StandardScaler
 
     from kernelweave import (
         KernelFeatures,
@@ -78,6 +84,7 @@ def fitted() -> dict[str, tuple[Any, Any]]:
         SimilarityClassifier,
     )
     from kernelweave import kernels as kw
+    from kernelweave.norms import Grouped
 
     X, frame, y = samples()
     numbers = frame.drop(columns="kind")
@@ -89,6 +96,22 @@ def fitted() -> dict[str, tuple[Any, Any]]:
         (StandardScaler(), list(numbers)[:2]), (OneHotEncoder(sparse_output=False), ["kind"])
     )
     three = np.arange(len(y)) % 3
+    gaps, views = X.copy(), {"s": X[:, :2].copy(), "p": X[:, 2:].copy()}
+    gaps[::4, :2], gaps[1::8, 2:], views["s"][::4], views["p"][2::8] = np.nan, np.nan, np.nan, np.nan
+    holes = stack.copy()
+    holes[0, ::5], holes[0, :, ::5] = np.nan, np.nan
+    two_views = kw.per_view({"s": [0, 1], "p": [2, 3]}, kw.gaussian([1.0, 2.0]) + kw.linear())
+    sets = kw.from_groups({"a": ["f0", "f1"], "b": ["f2", "f3"]}, kw.linear())
+    named = numbers.set_axis(["f0", "f1", "f2", "f3"], axis=1)
+    steps = Pipeline([("s", StandardScaler()), ("m", MKLClassifier(kw.linear()))])
+    grid = {"m__C": [0.5, 1.0], "s__with_mean": [True, False]}
+    inner = GridSearchCV(
+        Pipeline([("s", StandardScaler()), ("p", PCA(2))]), {"p__n_components": [1, 2]}, cv=2
+    )
+    swapped = GridSearchCV(
+        steps, [{"m": [MKLClassifier(kw.gaussian(1.0)), MKLClassifier(kw.linear())]}, {"m__C": [1.0]}],
+        cv=2, scoring=make_scorer(f1_score, pos_label=1),
+    )  # fmt: skip
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         return {
@@ -115,11 +138,26 @@ def fitted() -> dict[str, tuple[Any, Any]]:
                 frame[["kind"]],
             ),
             "calibrated": (CalibratedClassifierCV(MKLClassifier(kw.linear()), cv=2).fit(X, y), X),
+            "predict": (MKLClassifier(two_views, missing="predict").fit(gaps, y), gaps),
+            "mean": (MKLClassifier(two_views, missing="mean").fit(gaps, y), gaps),
+            "views": (MKLClassifier(kw.linear(), missing="predict").fit(views, y), views),
+            "matrices with gaps": (MKLClassifier("precomputed", missing="predict").fit(holes, y), holes),
+            "deviations": (MKLRegressor(kw.gaussian([1.0]) + kw.linear(), norm=2, loss="squared").fit(X, X[:, 0]), X),
+            "fourier": (MKLClassifier(kw.random_fourier(1.0, n_features=8), loss="logistic").fit(X, y), X),
+            "groups": (MKLClassifier(sets, norm=Grouped(1, 2)).fit(named, y), named),
+            "search": (GridSearchCV(steps, grid, cv=2).fit(X, y), X),
+            "random search": (RandomizedSearchCV(steps, grid, n_iter=2, cv=2, random_state=0).fit(X, y), X),
+            "search among models": (swapped.fit(X, y), X),
+            "inner search": (make_pipeline(inner, MKLClassifier(kw.linear())).fit(X, y), X),
+            "arguments": (make_pipeline(FunctionTransformer(), MKLClassifier(kw.linear())).fit(X, y), X),
         }  # fmt: skip
 
 
 #: these have parts of scikit-learn, whose errors are scikit-learn's
-MIXED = ("pipeline", "sparse pipeline", "calibrated")
+MIXED = (
+    "pipeline", "sparse pipeline", "calibrated", "search", "random search", "search among models", "inner search",
+    "arguments",
+)  # fmt: skip
 
 
 # ---- taking files apart -------------------------------------------------------------------------------------------
@@ -496,6 +534,118 @@ def too_many_jobs(rng: Any, content: bytes) -> bytes:
     return described(content, lambda tree: give(tree, "n_jobs", text(jobs)))
 
 
+#: keys that a search would set as parameters, and what it would set
+ORDERS = (
+    "memory", "s__memory", "m__checkpoint", "estimator__m__checkpoint", "checkpoint", "m__callback", "n_jobs",
+    "m__n_jobs", "verbose", "m__verbose", "pre_dispatch", "m__memory_budget",
+)  # fmt: skip
+VALUES: tuple[Any, ...] = ("canary", "/tmp/canary", "../canary.npz", 1000, -1, True, None, "9**9**9", 10**30)
+#: where dictionaries are whose keys are set by name, or might be
+APPLIED = (
+    "param_grid",
+    "param_distributions",
+    "kw_args",
+    "inv_kw_args",
+    "fit_params",
+    "best_params_",
+    "_kwargs",
+)
+
+
+def listed(*contents: Any) -> dict[str, Any]:
+    """A node of a list."""
+    return {
+        "__class__": "list",
+        "__module__": "builtins",
+        "__loader__": "ListNode",
+        "content": list(contents),
+    }
+
+
+def keyed(content: dict[str, Any]) -> dict[str, Any]:
+    """A node of a dictionary whose keys are texts."""
+    keys = [{"__class__": "str", "__module__": "builtins", "__loader__": "TypeNode"} for _ in content]
+    node = {"__class__": "dict", "__module__": "builtins", "__loader__": "DictNode"}
+    return {**node, "key_types": listed(*keys), "content": content}
+
+
+def array_of(*contents: Any) -> dict[str, Any]:
+    """A node of an array of objects."""
+    node = {"__class__": "ndarray", "__module__": "numpy", "__loader__": "NdArrayNode", "type": "json"}
+    shape = {"__class__": "tuple", "__module__": "builtins", "__loader__": "TupleNode"}
+    return {**node, "content": list(contents), "shape": {**shape, "content": [text(len(contents))]}}
+
+
+def of_sklearn(tree: Any) -> list[Any]:
+    """The nodes of objects of scikit-learn."""
+    return [node for node in objects(tree) if str(node.get("__module__")).startswith("sklearn.")]
+
+
+def ordering_keys(rng: Any, content: bytes) -> bytes | None:
+    """Dictionaries with keys that scikit-learn would set as parameters: a refit would read, write or call."""
+    if b'"__module__": "sklearn.' not in members_of(content)[DESCRIPTION]:
+        return None
+
+    def change(tree: Any) -> None:
+        key, value = pick(rng, ORDERS), pick(rng, VALUES)
+        entry: Any = pick(
+            rng, [text(value), listed(text(value)), array_of(text(value), text(None)), keyed({})]
+        )
+        how = int(rng.integers(4))
+        grid = keyed({key: entry})
+        if how == 1:
+            grid = listed(keyed({"m__C": listed(text(1.0))}), grid)
+        elif how == 2:
+            grid = keyed({"kw_args": listed(grid)})
+        elif how == 3:
+            grid = text({key: [value]})
+        node = pick(rng, of_sklearn(tree))
+        present = [name for name in APPLIED if name in node["content"]["content"]]
+        give(node, pick(rng, present or APPLIED), grid)
+
+    return described(content, change)
+
+
+def ordering_candidates(rng: Any, content: bytes) -> bytes | None:
+    """Candidates of a search that name files: its own parameters do not reach them."""
+    if b"SearchCV" not in members_of(content)[DESCRIPTION]:
+        return None
+
+    def change(tree: Any) -> None:
+        searches = [node for node in objects(tree) if str(node["__class__"]).endswith("SearchCV")]
+        models = [node for node in objects(tree) if str(node["__class__"]).startswith(("MKL", "Pipeline"))]
+        candidate = without_numbers(copy.deepcopy(pick(rng, models)))
+        name = "memory" if candidate["__class__"] == "Pipeline" else pick(rng, ["checkpoint", "callback"])
+        give(candidate, name, text(pick(rng, ["canary", "/tmp/canary.npz", 1.5, True])))
+        values = pick(rng, [listed(candidate), array_of(candidate, text(None)), listed(listed(candidate))])
+        give(pick(rng, searches), pick(rng, ["param_grid", "param_distributions"]), keyed({"m": values}))
+
+    return described(content, change)
+
+
+def without_numbers(node: Any) -> Any:
+    """Leave the numbers of objects out: a copy that differs would be a reason of its own to refuse a file."""
+    for part in nodes(node):
+        if isinstance(part, dict):
+            part.pop("__id__", None)
+    return node
+
+
+def machine_choices(rng: Any, content: bytes) -> bytes:
+    """Numbers of jobs, verbosity and memory that a refit or a prediction would follow; nothing need be refused."""
+
+    def change(tree: Any) -> None:
+        having = [node for node in objects(tree) if "n_jobs" in node["content"]["content"]]
+        for node in [pick(rng, having) for _ in range(3)] if having else ():
+            give(node, "n_jobs", text(pick(rng, [2, 3, -1, 1000])))
+            give(node, "verbose", text(pick(rng, [1, 10, 1000, True])))
+            give(node, "memory_budget", text(pick(rng, ["1TB", 10**15, 1])))
+            if str(node["__class__"]).endswith("SearchCV"):
+                give(node, "pre_dispatch", text(pick(rng, ["all", "9**9**9", 10**9, "n_jobs*9999"])))
+
+    return described(content, change)
+
+
 class Harmful:
     """Leaves a trace when it is unpickled."""
 
@@ -610,6 +760,9 @@ CATEGORIES = {
     "no estimator": Category(not_an_estimator, 2, True),
     "files named": Category(named_files, 4, True),
     "too many jobs": Category(too_many_jobs, 1, True),
+    "keys that order": Category(ordering_keys, 6, True),
+    "candidates that order": Category(ordering_candidates, 3, True),
+    "choices of a machine": Category(machine_choices, 4, False),
     "code": Category(code, 5, True),
     "bombs": Category(bombs, 3, True),
     "odd archives": Category(odd_archives, 3, True),
@@ -661,8 +814,14 @@ def serve() -> None:
     resource.setrlimit(resource.RLIMIT_AS, (ROOM, ROOM))
     warnings.simplefilter("ignore")
     np.seterr(all="ignore")
+    from joblib.externals.loky import reusable_executor
+
     from kernelweave.persistence import ModelFileError, load
 
+    def stop(*_: Any) -> None:
+        raise TimeoutError
+
+    signal.signal(signal.SIGALRM, stop)
     probes = warmed_up()
     watch = Watch()
     print("ready", flush=True)
@@ -671,6 +830,8 @@ def serve() -> None:
         watch.seen.clear()
         watch.armed = True
         began = time.process_time()
+        printed = io.StringIO()
+        sys.stdout = printed
         try:
             outcome, said = "loaded", ""
             model = load(path)
@@ -690,6 +851,13 @@ def serve() -> None:
         seconds = time.process_time() - began
         if outcome in ("loaded", "says why"):
             refit(model, probes[name])
+        sys.stdout = sys.__stdout__
+        if printed.getvalue():
+            watch.seen.append(f"printed {printed.getvalue()!r}"[:200])
+        if reusable_executor._executor is not None:
+            watch.seen.append("started processes")
+            reusable_executor._executor.shutdown(kill_workers=True)
+            reusable_executor._executor = None
         watch.armed = False
         answer = {"outcome": outcome, "said": said[:500], "seconds": seconds, "did": list(watch.seen)}
         print(json.dumps(answer), flush=True)
@@ -709,13 +877,13 @@ def warmed_up() -> dict[str, Any]:
 
 
 def use(model: Any, probe: Any) -> None:
-    """Predict, and go on learning where the model does."""
-    if hasattr(model, "predict"):
-        model.predict(probe)
-    if hasattr(model, "decision_function"):
-        model.decision_function(probe)
-    if hasattr(model, "transform"):
-        model.transform(probe)
+    """Print, predict, and go on learning where the model does."""
+    repr(model)
+    for method in ("predict", "decision_function", "predict_proba", "transform"):
+        if hasattr(model, method):
+            getattr(model, method)(probe)
+    if hasattr(model, "_spread"):
+        model.predict(probe, return_std=True)
     if hasattr(model, "_stream"):
         y = np.asarray(model.classes_)[np.arange(40) % len(model.classes_)]
         model.partial_fit(probe, y)
@@ -725,12 +893,15 @@ def use(model: Any, probe: Any) -> None:
 def refit(model: Any, probe: Any) -> None:
     """Fit again with the parameters in the file, as a report does: it may fail as it likes, but not crash or write."""
     y = np.arange(40) % 2
+    signal.alarm(LONG)
     try:
-        if "max_seconds" in model.get_params():
-            model.set_params(max_seconds=1.0)
+        limits = [name for name in model.get_params() if name.endswith("max_seconds")]
+        model.set_params(**dict.fromkeys(limits, 1.0))
         model.fit(probe, y)
     except Exception:
         pass
+    finally:
+        signal.alarm(0)
 
 
 class Loader:

@@ -1,17 +1,21 @@
 """Do the parts of a model that was built from a file fit together?
 
-The list of types says what a file may hold, not that the numbers in it make sense.  What follows an index or a length
-from the file without looking is checked here, and every model of the library is tried on one of its own samples, so
-that a file that makes no sense is refused when it is loaded and not in the middle of a prediction.
+The list of types says what a file may hold, not that the numbers in it make sense.  Every object of the library has to
+have what its class declares; what follows an index or a length from the file without looking is checked; and of every
+model of the library all that people do with it is done once, on a copy and on a few samples, so that a file that makes
+no sense is refused when it is loaded and not in the middle of a prediction.
 """
 
 from __future__ import annotations
 
 import copy
+import dataclasses
 import warnings
 from collections.abc import Callable, Iterator
-from types import ModuleType
-from typing import Any
+from contextlib import suppress
+from functools import cache
+from types import FunctionType, ModuleType, UnionType
+from typing import Any, Union, get_args, get_origin, get_type_hints
 
 import numpy as np
 import scipy.sparse as sp
@@ -22,12 +26,21 @@ from ..banks.normalise import Normaliser
 from ..banks.parts import MatrixPart, MeanScale, SampledPart
 from ..estimators.fitted import has_function
 from ..kernels import Kernel, n_samples, take
+from ..problems import Certificate
 from ..solvers.online import Stream
+from ..views import KnownViews, Views
 
 __all__ = ["check_state"]
 
 #: rooms whose estimators are tried
 ESTIMATORS = ("kernelweave.estimators.", "kernelweave.similarity.")
+#: what is called with samples alone
+METHODS = ("predict", "decision_function", "predict_proba", "transform")
+#: new samples from which on a model of incomplete views looks at how many lack what
+ENOUGH_ROWS = 20
+#: a model on more samples is tried on one pattern of missing views, and not for deviations: both solve with a matrix of
+#: all samples
+MANY_SAMPLES = 300
 #: a model of more columns is tried on a row of zeros that are not stored
 MANY_COLUMNS = 10**6
 
@@ -39,8 +52,13 @@ def check_state(model: Any) -> None:
         for kind in type(part).__mro__:
             CHECKS.get(kind.__name__, _nothing)(part)
     for part in parts:
-        if type(part).__module__.startswith(ESTIMATORS) and isinstance(part, BaseEstimator):
-            _rehearse(part)
+        _check_attributes(part)
+    with warnings.catch_warnings(), np.errstate(all="ignore"):
+        warnings.simplefilter("ignore")
+        repr(model)
+        for part in parts:
+            if type(part).__module__.startswith(ESTIMATORS) and isinstance(part, BaseEstimator):
+                _rehearse(part)
 
 
 def _parts(model: Any) -> Iterator[Any]:
@@ -51,7 +69,7 @@ def _parts(model: Any) -> Iterator[Any]:
         part = waiting.pop()
         plain = (
             part is None
-            or isinstance(part, str | int | float | bool | np.generic | type | ModuleType)
+            or isinstance(part, str | int | float | bool | np.generic | type | ModuleType | FunctionType)
             or sp.issparse(part)
         )
         if plain or id(part) in seen or (isinstance(part, np.ndarray) and part.dtype != object):
@@ -64,6 +82,64 @@ def _parts(model: Any) -> Iterator[Any]:
         else:
             yield part
             waiting += vars(part).values() if hasattr(part, "__dict__") else ()
+
+
+# ---- attributes -----------------------------------------------------------------------------------------------
+
+
+def _check_attributes(part: Any) -> None:
+    """Check that an object has what its class declares, and nothing in the place of a method."""
+    for name in vars(part) if hasattr(part, "__dict__") else ():
+        # scikit-learn writes what it finds under these names into pages, as a link
+        if callable(getattr(type(part), name, None)) or name.startswith(("__", "_doc_link")):
+            raise ValueError(
+                f"a {type(part).__name__} has an attribute {name!r}, which is not for a file to say"
+            )
+    if not type(part).__module__.startswith("kernelweave."):
+        return
+    if isinstance(part, BaseEstimator):
+        part.get_params(deep=False)
+        names = vars(part).get("feature_names_in_")
+        fits = (
+            isinstance(names, np.ndarray) and names.ndim == 1 and all(isinstance(name, str) for name in names)
+        )
+        if names is not None and not (fits and len(names) == part.n_features_in_):
+            raise ValueError("names of the columns of the model are none")
+    if dataclasses.is_dataclass(part):
+        hints = _hints(type(part))  # type: ignore[arg-type]
+        for field in dataclasses.fields(part):
+            value = getattr(part, field.name)
+            if not _fits(value, hints.get(field.name, Any)):
+                raise ValueError(f"{field.name} of a {type(part).__name__} is a {type(value).__name__}")
+
+
+@cache
+def _hints(kind: type) -> dict[str, Any]:
+    """Return the declared types of a dataclass."""
+    return get_type_hints(kind)
+
+
+#: numbers are declared as Python's, and may be NumPy's
+NUMBERS: dict[Any, Any] = {
+    int: (int, np.integer),
+    float: (int, float, np.integer, np.floating),
+    bool: (bool, np.bool_),
+}
+
+
+def _fits(value: Any, hint: Any) -> bool:
+    """Whether a value is of a declared type, items of lists included; what cannot be told is taken to be."""
+    origin = get_origin(hint)
+    if origin in (Union, UnionType):
+        return any(_fits(value, one) for one in get_args(hint))
+    if origin in (list, tuple):
+        inside = [one for one in get_args(hint) if one is not Ellipsis]
+        return isinstance(value, origin) and (len(inside) != 1 or all(_fits(one, inside[0]) for one in value))
+    kind = origin or hint
+    if hint in NUMBERS:
+        return isinstance(value, NUMBERS[hint])
+    told = isinstance(kind, type) and kind is not Any and not getattr(kind, "_is_protocol", False)
+    return not told or isinstance(value, kind)
 
 
 # ---- lengths and indices --------------------------------------------------------------------------------------
@@ -176,14 +252,25 @@ def _check_encoder(part: Any) -> None:
                 raise ValueError("an encoder names categories that it does not have")
 
 
+def _check_certificate(part: Certificate) -> None:
+    if not part.finite:
+        raise ValueError(f"a certificate of the model has the bounds {part.dual} and {part.primal}")
+
+
 def _check_stream(part: Stream) -> None:
     if not isinstance(part.bound, BoundKernels):
         raise ValueError("the state of partial_fit stands on no kernels")
     part.check()
 
 
+def _check_linear(part: Any) -> None:
+    if part.origin is not None:
+        _numbers("origin of a linear kernel", np.asarray(part.origin), (None,))
+
+
 def _check_estimator(part: Any) -> None:
-    if not isinstance(vars(part).get("_function"), KernelFunction | None):
+    function = vars(part).get("_function")
+    if not isinstance(function, KernelFunction | None) or (function is None and "dual_coef_" in vars(part)):
         raise ValueError("the model stands on no kernels")
     if has_function(part):
         m = part._function.m
@@ -211,6 +298,8 @@ CHECKS: dict[str, Callable[[Any], None]] = {
     "PrecomputedKernels": _check_precomputed,
     "CompletedKernels": _check_completed,
     "KernelFunction": _check_function,
+    "Linear": _check_linear,
+    "Certificate": _check_certificate,
     "Stream": _check_stream,
     "BaseMKL": _check_estimator,
     "OneHotEncoder": _check_encoder,
@@ -218,28 +307,89 @@ CHECKS: dict[str, Callable[[Any], None]] = {
 }
 
 
-# ---- one sample -----------------------------------------------------------------------------------------------
+# ---- a few samples --------------------------------------------------------------------------------------------
 
 
 def _rehearse(model: Any) -> None:
-    """Predict or transform one row; a model that cannot do that for a sample it was fitted on does not fit together."""
-    use = getattr(type(model), "predict", None) or getattr(type(model), "transform", None)
-    sample, own = _sample(model)
-    if use is None or sample is None:
-        return
+    """Do once, on a copy, what people do with a model.
+
+    A model that fails for a sample it was fitted on does not fit together.  Other samples may be refused with a
+    ValueError; any other error is refused too.
+    """
+    repr(model)
     trial = copy.copy(model)
     trial.device = None  # the machine that loads need not have what the model was fitted on
-    with warnings.catch_warnings(), np.errstate(all="ignore"):
-        warnings.simplefilter("ignore")
-        try:
-            use(trial, sample)
-            values = trial.decision_function(sample) if hasattr(type(model), "decision_function") else None
-        except ValueError:
-            if own:
-                raise
-            return
-    if values is not None and np.shape(model.classes_) != ((2,) if values.ndim == 1 else values.shape[1:]):
-        raise ValueError(f"classes of shape {np.shape(model.classes_)} for decisions of shape {values.shape}")
+    for sample, own in _samples(model):
+        for name in METHODS:
+            method = getattr(trial, name, None)
+            if method is None:
+                continue
+            try:
+                values = method(sample)
+                if name == "predict" and hasattr(trial, "_spread") and len(model.dual_coef_) <= MANY_SAMPLES:
+                    method(sample, return_std=True)
+            except ValueError:
+                if own:
+                    raise
+                continue
+            several = name == "decision_function"
+            if several and np.shape(model.classes_) != ((2,) if values.ndim == 1 else values.shape[1:]):
+                raise ValueError(
+                    f"classes of shape {np.shape(model.classes_)} for decisions of shape {values.shape}"
+                )
+        if getattr(model, "_stream", None) is not None:
+            learning = copy.copy(trial)
+            learning._stream = copy.deepcopy(model._stream)
+            with suppress(ValueError):  # parameters that were set after the stream began
+                learning.partial_fit(sample, np.repeat(model.classes_[:1], n_samples(sample)))
+                learning.predict(sample)
+
+
+def _samples(model: Any) -> Iterator[tuple[Any, bool]]:
+    """Yield rows that a model should take, and whether it was fitted on them; none where it was not fitted."""
+    sample, own = _sample(model)
+    if sample is not None:
+        yield sample, own
+    for term in model._function.terms if has_function(model) else ():
+        if isinstance(term.kernels, CompletedKernels):
+            yield _incomplete(model, term.kernels), False
+
+
+def _incomplete(model: Any, bound: CompletedKernels) -> Any:
+    """Return rows that a model of incomplete views takes: some are complete, each of the others lacks something.
+
+    Patterns of training samples are taken, one for every part of the kernels that samples lack, because what completes
+    those was learnt; of a large model just one, since each costs as much as a solve with a matrix of all samples.
+    """
+    patterns = bound.completion.patterns
+    lacking = [int(np.argmin(patterns[:, p])) for p in range(len(bound.parts)) if not patterns[:, p].all()]
+    chosen = list(dict.fromkeys(lacking))[: 1 if bound.n > MANY_SAMPLES else None]
+    count = max(ENOUGH_ROWS, len(chosen) + 1)
+    lacks = np.zeros((count, len(bound.parts)), dtype=bool)
+    lacks[: len(chosen)] = ~patterns[chosen]
+    if isinstance(bound.parts[0], MatrixPart):
+        rows = np.ones((len(bound.parts), count, bound.n))
+        rows[lacks.T] = np.nan
+        return rows
+    known, samples = model._views, bound.parts[0].own()
+    if not isinstance(known, KnownViews) or not isinstance(samples, Views):
+        raise ValueError("the model does not know its views")
+    views, blocks = take(samples, np.zeros(count, dtype=np.intp)), {}
+    for k, (name, block) in enumerate(views.items()):
+        needing = [p for p, part in enumerate(bound.parts) if k in part.needs]
+        gone = np.asarray(lacks[:, needing].all(axis=1)) & bool(needing)  # all of none would be all
+        if not sp.issparse(block):
+            # the sample at hand may lack the view itself; there is no value that would do for all objects
+            made_up = 1.0 if block.dtype != object else np.nan
+            block = np.where(views.present[:, [k]], block, made_up)
+            block = np.where(gone[:, None], np.nan, block)
+        blocks[name] = block
+    if known.groups is None:
+        return blocks
+    table = np.ones((count, model.n_features_in_))
+    for name, columns in known.groups.items():
+        table[:, columns] = blocks[name]
+    return table
 
 
 def _sample(model: Any) -> tuple[Any, bool]:
