@@ -9,7 +9,6 @@ import numpy as np
 from sklearn.utils import estimator_html_repr
 
 from .._components import ShownInNotebooks
-from .fitted import weight_origin
 
 __all__ = ["FitSummary"]
 
@@ -30,6 +29,8 @@ def fit_summary(estimator: Any) -> str:
     """Return HTML about a fit, nothing where there is none yet."""
     if not hasattr(estimator, "certificate_") or not hasattr(estimator, "weights_"):
         return ""
+    from .fitted import weight_origin  # not needed before somebody looks
+
     weights = np.atleast_2d(estimator.weights_).mean(axis=0)
     order = np.argsort(-weights, kind="stable")
     used = int(np.count_nonzero(weights))
