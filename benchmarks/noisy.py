@@ -46,8 +46,9 @@ METHODS = (
     "confident", "confident, left out", "ridge", "auto, left out", "auto",
 )  # fmt: skip
 NOTE = f"""Accuracy in % on clean test samples, mean over {SPLITS} splits, {SPLITS_OF_TEN} of sets with ten classes
-(70 % to train on, at most {MOST} rows, {MOST_OF_TEN} of sets with ten classes); each training label was replaced by another class, drawn alike, with
-probability q. Default bank (Gaussians of 1/4 to 4 median distances and the linear kernel), columns standardised on the
+(70 % to train on, at most {MOST} rows, {MOST_OF_TEN} of sets with ten classes); each training label was replaced by
+another class, drawn alike, with probability q. Default bank (Gaussians of 1/4 to 4 median distances and the linear
+kernel), columns standardised on the
 training part, trace normalisation. Everything is tuned on noisy labels. *SVC*: a Gaussian, C and width by five folds.
 *l1-MKL*, *uniform*: `MKLClassifierCV`, C by five folds. *SiPMKL* (l1-MKL), *StPMKL* (budget too) and *MiPMKL*
 (trimmed): without intercept, tuned on 10 % of the training part, as in their paper; *VI*: StPMKL's problem by

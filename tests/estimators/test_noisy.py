@@ -171,19 +171,19 @@ def test_auto_is_ridge_on_the_mean_kernel_and_says_so(cancer, weight, what):
 # ---- confident learning --------------------------------------------------------------------------------------------
 
 
-def leave_one_out_probabilities(X, y, bank):
-    """Calibrated predictions of ridge on the mean kernel for samples that it has not seen, from the kernels on."""
+def leave_one_out_probabilities(X, y, bank, weights=None):
+    """Calibrated predictions of ridge on a mixture for samples that it has not seen; of the mean kernel by default."""
     kernels = resolve_kernels(expand_kernels(bank, Schema.of(X)), X)
-    K = np.mean([kernel(X) * len(X) / np.trace(kernel(X)) for kernel in kernels], axis=0)
+    K = np.average([kernel(X) * len(X) / np.trace(kernel(X)) for kernel in kernels], axis=0, weights=weights)
     k = int(y.max()) + 1
     scores = leave_one_out(K, np.where(y[:, None] == np.arange(k), 1.0, -1.0)).predictions
     features = scores[:, 1:] if k == 2 else scores
     return LogisticRegression(C=1e3, max_iter=1000).fit(features, y).predict_proba(features)
 
 
-def confident_by_hand(X, y, bank):
+def confident_by_hand(X, y, bank, weights=None):
     """Which labels the confident joint contradicts: sample by sample, as [Northcutt et al. 2021, (1)] has it."""
-    P = leave_one_out_probabilities(X, y, bank)
+    P = leave_one_out_probabilities(X, y, bank, weights)
     thresholds = [
         np.mean([p[j] for p, label in zip(P, y, strict=True) if label == j]) for j in range(P.shape[1])
     ]
@@ -233,6 +233,20 @@ def test_confident_is_the_weighted_fit_without_its_suspects(cancer, norm, weight
     assert clf.score(X[300:], y[300:]) > 0.9
     assert f"{np.count_nonzero(share < 1)} suspected labels" in clf.picked_
     assert not hasattr(clf, "objectives_")  # one choice, before the fit
+
+
+def test_suspects_come_from_the_mixture_that_auto_takes(cancer):
+    """Few kernels on all columns, many on single ones: both groups count alike, also in predictions about labels."""
+    X, y = cancer
+    noisy, _ = flipped(y[:250], 0.25)
+    bank = kw.gaussian([4.0, 8.0]) + kw.per_feature(kw.gaussian(1.0))
+    weights = np.r_[np.full(2, 1 / 4), np.full(30, 1 / 60)]
+    for method in ("auto", "confident"):
+        clf = NoisyLabelMKLClassifier(bank, method=method).fit(X[:250], noisy)
+        np.testing.assert_array_equal(clf.sample_share_ < 1, confident_by_hand(X[:250], noisy, bank, weights))
+    assert np.any(
+        (clf.sample_share_ < 1) != confident_by_hand(X[:250], noisy, bank)
+    )  # the mean kernel differs
 
 
 def test_suspects_of_several_classes():
