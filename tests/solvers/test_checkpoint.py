@@ -278,10 +278,13 @@ def test_numbers_of_any_size_end_in_a_refusal_or_in_a_proof(tmp_path, solver, na
 def test_a_fit_whose_bounds_are_not_finite_is_refused(monkeypatch):
     """A warning that says what is proved is about numbers."""
     X = np.random.default_rng(0).normal(size=(30, 3))
-    monkeypatch.setattr(
-        _fitting, "final_certificate",
-        lambda problem, solution: (replace(solution.certificate, primal=np.nan), np.zeros(30)),
-    )  # fmt: skip
+    judged = _fitting.final_certificate
+
+    def undefined(problem, solution):
+        found = judged(problem, solution)
+        return replace(found, certificate=replace(found.certificate, primal=np.nan))
+
+    monkeypatch.setattr(_fitting, "final_certificate", undefined)
     with pytest.raises(NotFiniteError, match="nothing is proved of the fit"):
         MKLClassifier(kw.linear()).fit(X, X[:, 0] > 0)
 
