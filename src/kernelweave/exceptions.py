@@ -7,6 +7,7 @@ from sklearn.exceptions import ConvergenceWarning
 __all__ = [
     "CertificateError",
     "DegenerateModelWarning",
+    "GridEndWarning",
     "KernelWeaveConvergenceWarning",
     "KernelWeaveWarning",
     "MemoryBudgetError",
@@ -24,6 +25,10 @@ class KernelWeaveConvergenceWarning(KernelWeaveWarning, ConvergenceWarning):
 
 class DegenerateModelWarning(KernelWeaveWarning):
     """A fit is optimal and of no use: it predicts one class for nearly everything."""
+
+
+class GridEndWarning(KernelWeaveWarning):
+    """C was chosen at an end of the values tried, where the scores still rise: a value beyond may be better."""
 
 
 class MemoryBudgetError(MemoryError, ValueError):
