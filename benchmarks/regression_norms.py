@@ -43,15 +43,15 @@ RULES = ("four, least error", "four, largest R2", "four, l1 in doubt", "p = 4/3"
 QUICK = ("friedman1", "heart", "iris")
 NOTE = f"""Squared error on new samples, as 100 log(MSE / MSE of l1 alone): -5 is an error 5 % smaller. Means over
 {SPLITS} splits into at most {TRAIN} training and {TEST} test samples; *mean* and its standard error are over the sets.
-*l1*: C by the mean R2 of {FOLDS} shuffled folds. *four, least error*: l1, p = 4/3, p = 2 and uniform weights, norm and C
-of the least squared error over the folds. *four, largest R2*: of the largest mean R2 over the folds. *four, l1 in
-doubt*: as the first, but l1 unless the lead is larger than a
-standard error of the difference over the folds. *p = 4/3*, *p = 2*, *uniform*: that norm alone, C by the least error.
-C in ten values from 1e-2 to 1e3, squared loss, centred kernels of mean diagonal 1, columns and targets standardised on
-the training samples. Kernels: Gaussians of 1/4 to 4 median distances and the linear kernel on each view (one view where
-none is named), a linear and a Gaussian kernel on each column (*by column*), a linear kernel on each view (*linear*), or
-those published with the data (drug response). Real targets are columns of the UCI sets (scikit-learn's iris and wine)
-that the other columns predict. *seconds*: of the processor, of one search over the four norms.
+*l1*: C by the mean R2 of {FOLDS} shuffled folds. *four, least error*: l1, p = 4/3, p = 2 and uniform weights, norm and
+C of the least squared error over the folds. *four, largest R2*: of the largest mean R2 over the folds. *four, l1 in
+doubt*: as the first, but l1 unless the lead is larger than a standard error of the difference over the folds. *p =
+4/3*, *p = 2*, *uniform*: that norm alone, C by the least error. C in ten values from 1e-2 to 1e3, squared loss, centred
+kernels of mean diagonal 1, columns and targets standardised on the training samples. Kernels: Gaussians of 1/4 to 4
+median distances and the linear kernel on each view (one view where none is named), a linear and a Gaussian kernel on
+each column (*by column*), a linear kernel on each view (*linear*), or those published with the data (drug response).
+Real targets are columns of the UCI sets (scikit-learn's iris and wine) that the other columns predict. *seconds*: of
+the processor, of one search over the four norms.
 
 {{targets}}"""
 
@@ -151,6 +151,7 @@ def _noisy(make: Callable[..., Any], seed: int) -> tuple[np.ndarray, np.ndarray]
 EACH = kw.per_feature(kw.linear(), kw.gaussian(1.0, relative=True))
 FIVES = kw.per_view({f"view {k}": slice(5 * k, 5 * k + 5) for k in range(12)}, kw.linear())
 BREAST = {"mean": list(range(10)), "error": list(range(10, 20)), "worst": list(range(20, 30))}
+TENS = {f"{k}": list(range(10 * k, 10 * k + 10)) for k in range(6)}
 SETS: dict[str, Callable[[int], Sample]] = {
     "friedman1": _made(lambda seed: make_friedman1(TRAIN + TEST, noise=1.0, random_state=seed), sum(WIDE[1:], WIDE[0])),
     "friedman1, by column": _made(lambda seed: make_friedman1(TRAIN + TEST, noise=1.0, random_state=seed), EACH),
@@ -178,7 +179,7 @@ SETS: dict[str, Callable[[int], Sample]] = {
     "pima": _uci("pima", 1),
     "breast": _uci("breast", 0),
     "wdbc, three views": _uci("wdbc", 15, (5, 25), BREAST),
-    "sonar, six views": _uci("sonar", 29, tuple(range(25, 34)), {f"{k}": list(range(10 * k, 10 * k + 10)) for k in range(6)}),
+    "sonar, six views": _uci("sonar", 29, tuple(range(25, 34)), TENS),
     "ionosphere": _uci("ionosphere", 8),
     "mfeat, three views": _mfeat,
     "one drug, cell kernels": _response("cell"),

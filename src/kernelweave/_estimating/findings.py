@@ -109,8 +109,8 @@ def end_of_grid(
     Examples
     --------
     >>> rising, level = np.array([[0.5, 0.7, 0.9], [0.4, 0.6, 0.8]]), np.array([[0.5, 0.9, 0.9], [0.4, 0.8, 0.8]])
-    >>> print(*end_of_grid(100.0, np.array([1.0, 10.0, 100.0]), rising), sep="; warn: ")
-    C = 100 was chosen at the upper end of the values tried (1 to 100): a larger one may be better; widen Cs.; warn: True
+    >>> print(end_of_grid(100.0, np.array([1.0, 10.0, 100.0]), rising)[0])
+    C = 100 was chosen at the upper end of the values tried (1 to 100): a larger one may be better; widen Cs.
     >>> print(end_of_grid(100.0, np.array([1.0, 10.0, 100.0]), level)[0][-80:])
     scores are flat (0.85, and 0.85 at C = 10): a larger one would hardly change them.
     >>> end_of_grid(10.0, np.array([1.0, 10.0, 100.0]), rising) is None
@@ -173,8 +173,8 @@ def undecided(
     how = (
         f"have the same cross-validated {score} ({scores[chosen]:.3g})"
         if equal
-        else f"have cross-validated {score}s ({np.min(scores):.3g} to {np.max(scores):.3g}) that differ from that of the "
-        "choice by no more than a standard error over the folds"
+        else f"have cross-validated {score}s ({np.min(scores):.3g} to {np.max(scores):.3g}) that differ from that of "
+        "the choice by no more than a standard error over the folds"
     )
     with_norms = "" if len(different) == 1 else f", norms {', '.join(different)}"
     by_norm = "" if len(different) == 1 else f" with norm {norms[chosen]}"
@@ -182,8 +182,8 @@ def undecided(
     moves = ", ".join(f"{views[v]!r} {shares[:, v].min():.2f} to {shares[:, v].max():.2f}" for v in most)
     return (
         f"{what} not decided by the {score}s: {len(scores)} of the {tried} {pairs} tried (C from {np.min(Cs):.4g} to "
-        f"{np.max(Cs):.4g}{with_norms}) {how}, and C = {Cs[chosen]:.4g}{by_norm} was taken. The weights of views change "
-        f"among them ({moves}): conclude nothing from the weights that does not hold for all of them."
+        f"{np.max(Cs):.4g}{with_norms}) {how}, and C = {Cs[chosen]:.4g}{by_norm} was taken. The weights of views "
+        f"change among them ({moves}): conclude nothing from the weights that does not hold for all of them."
     )
 
 
