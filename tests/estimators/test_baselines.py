@@ -98,7 +98,10 @@ def test_best_pair_of_kernel_and_C_in_cross_validation(several, monkeypatch):
     clf = BestKernelClassifier(bank(), Cs=Cs, cv=folds).fit(X, y)
     index = np.arange(60)[:, None]
     scores = np.array(
-        [[cross_val_score(MKLClassifier(kw.held(K), C=C), index, y, cv=folds).mean() for C in Cs] for K in stack]
+        [
+            [cross_val_score(MKLClassifier(kw.held(K), C=C), index, y, cv=folds).mean() for C in Cs]
+            for K in stack
+        ]
     )
     # fits that rank are rough: one sample of the sixty may fall on the other side
     found = scores[int(np.argmax(clf.weights_)), Cs.index(clf.C_)]

@@ -93,7 +93,9 @@ class _Race:
         across, y = K[np.ix_(test, train)], task.y[test]
         found = np.empty(Cs.size)
         for place, C in enumerate(Cs):
-            svm = solve_fixed(inner, task.loss, task.y[train], C * self._each(train), self.fit_intercept, RANKING)
+            svm = solve_fixed(
+                inner, task.loss, task.y[train], C * self._each(train), self.fit_intercept, RANKING
+            )
             values = across @ svm.beta + svm.intercept
             hits = np.sign(values) == y if y.ndim == 1 else np.argmax(values, axis=1) == np.argmax(y, axis=1)
             margins = float(np.sum(self._each(test) * np.tanh(values * y)))

@@ -71,11 +71,16 @@ class SubsetFits:
         return self._bound
 
     @one_call
-    def scores(self, subsets: Sequence[Index], splits: Sequence[tuple[Codes, Codes]]) -> tuple[Array, Array]:
-        """Accuracy (R2 of a regression) and seconds of every subset on every fold, ``(subsets, folds)``."""
+    def scores(
+        self, subsets: Sequence[Index], splits: Sequence[tuple[Codes, Codes]], C: float | None = None
+    ) -> tuple[Array, Array]:
+        """Accuracy (R2 of a regression) and seconds of every subset on every fold, ``(subsets, folds)``.
+
+        ``C`` takes the place of the fitted model's.
+        """
         scores, seconds = np.zeros((len(subsets), len(splits))), np.zeros((len(subsets), len(splits)))
         for fold, (train, test) in enumerate(splits):
-            for place, (values, spent) in enumerate(self._on_fold(subsets, train)):
+            for place, (values, spent) in enumerate(self._on_fold(subsets, train, C)):
                 scores[place, fold] = self._score(values[test], self.y[test])
                 seconds[place, fold] = spent
         return scores, seconds
@@ -96,11 +101,15 @@ class SubsetFits:
             rows.append(np.mean([_shares(fit.weights) for fit in fits], axis=0))
         return np.stack(rows)
 
-    def _on_fold(self, subsets: Sequence[Index], train: Codes) -> Iterator[tuple[Array, float]]:
+    def _on_fold(
+        self, subsets: Sequence[Index], train: Codes, C: float | None
+    ) -> Iterator[tuple[Array, float]]:
         """Yield values of all samples, and the seconds of the fit, for every subset."""
         in_fold = np.zeros(self.training.n)
         in_fold[train] = 1.0
-        tasks = [replace(task, weight=task.weight * in_fold) for task in self.tasks]
+        tasks = [
+            replace(task, weight=task.weight * in_fold, C=task.C if C is None else C) for task in self.tasks
+        ]
         shared = None if self._incomplete else fold_bank(self.bound, self.plan.bank, train)
         for kernels in subsets:
             began = time.perf_counter()
