@@ -121,8 +121,8 @@ def end_of_grid(
     lower = Cs[0] >= C
     end, inside = (0, 1) if lower else (-1, -2)
     where = (
-        f"C = {C:g} was chosen{of} at the {'lower' if lower else 'upper'} end of the values tried ({Cs[0]:g} to "
-        f"{Cs[-1]:g})"
+        f"C = {C:.4g} was chosen{of} at the {'lower' if lower else 'upper'} end of the values tried ({Cs[0]:.4g} to "
+        f"{Cs[-1]:.4g})"
     )
     other = "smaller" if lower else "larger"
     lead = scores[:, end] - scores[:, inside]
@@ -135,7 +135,7 @@ def end_of_grid(
         sign, what = (-1.0, "squared errors") if errors else (1.0, "scores")
         return (
             f"{where}, where the {what} are flat ({sign * means[end]:.3g}, and {sign * means[inside]:.3g} at C = "
-            f"{Cs[inside]:g}): a {other} one would hardly change them."
+            f"{Cs[inside]:.4g}): a {other} one would hardly change them."
         ), False
     return f"{where}: a {other} one may be better; widen Cs.", True
 

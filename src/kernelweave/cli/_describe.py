@@ -32,7 +32,7 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
     """Return everything worth knowing about a model and the label of its file as plain data."""
     import numpy as np
 
-    from ..inspection import final_estimator, kernel_views
+    from ..inspection import final_estimator, kernel_views, tied_views
     from ..inspection.views import learnt_weights
 
     estimator = final_estimator(model)
@@ -51,7 +51,7 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
         "kernels": len(shares),
         "kernels_used": int(np.count_nonzero(shares)),
         "C": np.asarray(estimator.C_).tolist(),
-        "norm": _name(estimator.norm if getattr(estimator, "norms", None) is None else estimator.norm_),
+        "norm": _name(_norm(estimator)),
         "loss": _name(estimator.loss),
         "solver": estimator.solver_,
         "status": estimator.status_,
@@ -70,6 +70,12 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
     }
     if note.get("reading"):
         facts["reading"] = note["reading"]
+    ties = tied_views(model)
+    if ties is not None:
+        facts["tied_choices"] = {
+            "choices": ties.choices[["norm", "C", "score"]].to_dict("records"),
+            "views": {name: list(ends) for name, ends in ties.ranges.items()},
+        }
     findings = [str(sentence) for sentence in getattr(estimator, "findings_", ())]
     if findings:
         facts["findings"] = findings
@@ -98,6 +104,12 @@ def noted(label: dict[str, Any]) -> dict[str, Any] | None:
     return facts
 
 
+def _norm(estimator: Any) -> Any:
+    """The norm that was given, or chosen among several."""
+    chosen = getattr(estimator, "norms", None) is not None or estimator.norm == "auto"
+    return getattr(estimator, "norm_", estimator.norm) if chosen else estimator.norm
+
+
 def _name(component: Any) -> Any:
     return component if isinstance(component, str | int | float) else repr(component)
 
@@ -120,8 +132,15 @@ def tell(facts: dict[str, Any]) -> str:
             f"noise rate {100 * facts['noise_rate']:.1f} % (between {100 * low:.1f} and {100 * high:.1f} %)"
         )
     if len(facts["views"]) > 1:
-        rows = sorted(facts["views"].items(), key=lambda item: -item[1])
-        lines += ["", table(["view", "weight"], [[n, f"{w:.3f}"] for n, w in rows[:TOP]], right=[1])]
+        rows = [[n, f"{w:.3f}"] for n, w in sorted(facts["views"].items(), key=lambda item: -item[1])[:TOP]]
+        head = ["view", "weight"]
+        ties = facts.get("tied_choices")
+        if ties:
+            head.append(f"among {len(ties['choices'])} tied choices of C")
+            for row in rows:
+                low, high = ties["views"][row[0]]
+                row.append(f"{low:.3f} to {high:.3f}")
+        lines += ["", table(head, rows, right=range(1, len(head)))]
     shown = facts["weights"][:TOP]
     lines += [
         "",

@@ -38,7 +38,7 @@ def _how(subject: Subject) -> str:
         return (
             f"{what} were chosen again inside each fold, by cross-validation on its training samples"
             f"{_scoring(estimator)}: the scores above are those of the whole procedure. On all samples C = {C}"
-            f"{with_norm} was chosen; the refits chose {listed}{more}."
+            f"{with_norm} {'were' if several else 'was'} chosen; the refits chose {listed}{more}."
         ).replace("C were", "C was", 1)
     if hasattr(estimator, "noise_rate_"):
         return f"C = {C} was chosen by the method itself, inside each fit."

@@ -58,15 +58,16 @@ def _worth(subject: Subject, subsets: Any, names: list[str]) -> str:
     least = int(np.argmax(without))
     name, of_least = names[least], float(without[least])
     elsewhere = _at_other_Cs(subject, names)
-    also = (
-        f", and so it is at {_listed([C for C, *_ in elsewhere])}, which score as well" if elsewhere else ""
-    )
+    also = ""
+    if elsewhere:
+        others = " and ".join(f"C = {short(C)}" for C, *_ in elsewhere)
+        also = f"; the same holds at {others}, which the scores do not tell from this choice"
     if of_least >= whole:
         other = [(C, all_, left) for C, all_, left in elsewhere if left[least] < all_]
         if not other:
             return (
-                f"Without {name!r} the model does as well on held-out samples ({shown(of_least)}; with all views "
-                f"{shown(whole)}){also}: the view need not be measured for this purpose, and a refit without it "
+                f"Without {name!r} the model does as well on held-out samples ({shown(of_least)}, and {shown(whole)} "
+                f"with all views{also}): the view need not be measured for this purpose, and a refit without it "
                 f"(inspection.drop_view) no longer asks for it."
             )
         C, all_, left = other[0]
@@ -110,7 +111,3 @@ def _at_other_Cs(subject: Subject, names: list[str]) -> list[tuple[float, float,
         means = fits.scores(subsets, refits.splits[: refits.folds], C)[0].mean(axis=1)
         made.append((C, float(means[0]), means[1:]))
     return made
-
-
-def _listed(Cs: list[float]) -> str:
-    return " and ".join(f"C = {short(C)}" for C in Cs)
