@@ -105,9 +105,11 @@ def noted(label: dict[str, Any]) -> dict[str, Any] | None:
 
 
 def _norm(estimator: Any) -> Any:
-    """The norm that was given, or chosen among several."""
-    chosen = getattr(estimator, "norms", None) is not None or estimator.norm == "auto"
-    return getattr(estimator, "norm_", estimator.norm) if chosen else estimator.norm
+    """Return the norm that was given, or the one that was chosen among several."""
+    open_norm = isinstance(estimator.norm, str) and estimator.norm == "auto"
+    if open_norm and hasattr(estimator, "norm_"):
+        return estimator.norm_.label
+    return estimator.norm if getattr(estimator, "norms", None) is None else estimator.norm_
 
 
 def _name(component: Any) -> Any:
@@ -136,7 +138,8 @@ def tell(facts: dict[str, Any]) -> str:
         head = ["view", "weight"]
         ties = facts.get("tied_choices")
         if ties:
-            head.append(f"among {len(ties['choices'])} tied choices of C")
+            norms = {choice["norm"] for choice in ties["choices"]}
+            head.append(f"among {len(ties['choices'])} tied choices of C{' and norm' if len(norms) > 1 else ''}")
             for row in rows:
                 low, high = ties["views"][row[0]]
                 row.append(f"{low:.3f} to {high:.3f}")
