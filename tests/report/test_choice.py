@@ -13,12 +13,13 @@ from sklearn.ensemble import RandomForestClassifier
 from sklearn.impute import SimpleImputer
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import roc_auc_score
-from sklearn.model_selection import GridSearchCV, StratifiedGroupKFold, StratifiedKFold
+from sklearn.model_selection import GridSearchCV, KFold, StratifiedGroupKFold, StratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
 from kernelweave import BestKernelClassifier, MKLClassifier, MKLClassifierCV, MKLRegressor, MKLRegressorCV
 from kernelweave import kernels as kw
+from kernelweave.estimators.subsets import SubsetFits
 from kernelweave.inspection import tied_views
 from kernelweave.report import make_report
 from kernelweave.report._html import short
@@ -128,6 +129,21 @@ def test_whether_a_view_is_needed_is_asked_at_the_ends_of_the_tied_range(tied):
     else:
         assert re.search(r"Whether (every view|'\w+') is needed is not decided", text)
         assert not (here.all() and elsewhere.all())
+
+
+def test_subsets_with_another_norm_and_C_of_the_search():
+    X, y = load_diabetes(return_X_y=True)
+    X, y = X[:80], y[:80]
+    bank = kw.per_view({"body": [0, 1, 2, 3], "blood": [4, 5, 6, 7, 8, 9]}, kw.linear())
+    model = MKLRegressorCV(bank, Cs=[0.1, 1.0, 10.0], cv=3).fit(X, y)
+    splits = list(KFold(3).split(X))
+    body = kw.per_view({"body": [0, 1, 2, 3]}, kw.linear())
+    for label, norm, C in [("uniform", "uniform", 10.0), ("l2", 2, 0.1)]:
+        scores, _ = SubsetFits(model, X, y).scores([np.arange(2), np.array([0])], splits, (label, C))
+        for row, some in zip(scores, (bank, body), strict=True):
+            alone = MKLRegressor(some, norm=norm, C=C, center=True)
+            by_hand = [clone(alone).fit(X[a], y[a]).score(X[b], y[b]) for a, b in splits]
+            np.testing.assert_allclose(row, by_hand, atol=0.01)
 
 
 def test_the_range_of_refits_is_no_confidence_interval(tied):

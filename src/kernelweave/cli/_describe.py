@@ -139,7 +139,9 @@ def tell(facts: dict[str, Any]) -> str:
         ties = facts.get("tied_choices")
         if ties:
             norms = {choice["norm"] for choice in ties["choices"]}
-            head.append(f"among {len(ties['choices'])} tied choices of C{' and norm' if len(norms) > 1 else ''}")
+            head.append(
+                f"among {len(ties['choices'])} tied choices of C{' and norm' if len(norms) > 1 else ''}"
+            )
             for row in rows:
                 low, high = ties["views"][row[0]]
                 row.append(f"{low:.3f} to {high:.3f}")

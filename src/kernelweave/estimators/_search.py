@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from tqdm import tqdm
 
 __all__ = [
+    "AUTO_NORMS",
     "SEARCH",
     "Chosen",
     "Search",
@@ -44,6 +45,8 @@ __all__ = [
     "scaled_log_loss",
 ]
 
+#: what ``norm="auto"`` chooses among (docs/results/regression_norms.md)
+AUTO_NORMS: Sequence[NormLike] = ("l1", 4 / 3, 2, "uniform")
 #: share of ``max_seconds`` for the search; the rest is for the fit with what was chosen
 SEARCH = 0.75
 #: mean scores, and then mean losses, that differ by no more than this are equal

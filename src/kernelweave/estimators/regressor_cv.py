@@ -25,7 +25,7 @@ from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of, refuse_too
 from ._nuisance import nuisance_kernels
 from ._parameters import keep_parameters
 from ._plan import Plan
-from ._search import SEARCH, Chosen, Search, folds_of, norm_plans, refuse_centred_cosine
+from ._search import AUTO_NORMS, SEARCH, Chosen, Search, folds_of, norm_plans, refuse_centred_cosine
 from ._structure import plan_for_kernels, refuse_fixed_parts
 from ._tasks import Task
 from ._types import (
@@ -52,8 +52,6 @@ if TYPE_CHECKING:
 __all__ = ["MKLRegressorCV"]
 
 CRITERIA = ("convex", *EVIDENCE)
-#: what ``norm="auto"`` chooses among (docs/results/regression_norms.md)
-AUTO_NORMS: Sequence[NormLike] = ("l1", 4 / 3, 2, "uniform")
 
 
 class MKLRegressorCV(MKLRegressor):

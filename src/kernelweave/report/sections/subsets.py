@@ -50,42 +50,41 @@ def section(subject: Subject) -> str:
 
 
 def _worth(subject: Subject, subsets: Any, names: list[str]) -> str:
-    """Say whether there is a view that the model does as well without, at every C that the scores leave open."""
+    """Say whether there is a view that the model does as well without, at every choice that the scores leave open."""
     shown = subject.refits.main.shown
     scores = dict(zip(subsets["views"], subsets["score"], strict=True))
     whole = scores[", ".join(names)]
     without = np.array([scores[", ".join(other for other in names if other != name)] for name in names])
     least = int(np.argmax(without))
     name, of_least = names[least], float(without[least])
-    elsewhere = _at_other_Cs(subject, names)
+    here, elsewhere = _at_tied_choices(subject, names)
     also = ""
     if elsewhere:
-        others = " and ".join(f"C = {short(C)}" for C, *_ in elsewhere)
-        also = f"; the same holds at {others}, which the scores do not tell from this choice"
+        others = " and ".join(which for which, *_ in elsewhere)
+        others = others if len(elsewhere) <= 2 else f"{len(elsewhere)} others"
+        also = f"; the same holds at {others} of the choices that the scores do not tell from this one"
     if of_least >= whole:
-        other = [(C, all_, left) for C, all_, left in elsewhere if left[least] < all_]
-        if not other:
+        contrary = next((found for found in elsewhere if found[2][least] < found[1]), None)
+        if contrary is None:
             return (
                 f"Without {name!r} the model does as well on held-out samples ({shown(of_least)}, and {shown(whole)} "
                 f"with all views{also}): the view need not be measured for this purpose, and a refit without it "
                 f"(inspection.drop_view) no longer asks for it."
             )
-        C, all_, left = other[0]
+        which, all_, left = contrary
         return (
-            f"Whether {name!r} is needed is not decided: without it the model does as well at C = "
-            f"{short(float(subject.estimator.C_))} ({shown(of_least)}; with all views {shown(whole)}), but not at C = "
-            f"{short(C)} ({shown(left[least])}; {shown(all_)}), and the cross-validated scores do not tell these "
-            "choices apart."
+            f"Whether {name!r} is needed is not decided: without it the model does as well at {here} "
+            f"({shown(of_least)}, and {shown(whole)} with all views), but not at {which} ({shown(float(left[least]))}, "
+            f"and {shown(all_)} with all views), and the cross-validated scores do not tell these choices apart."
         )
-    spare = [(C, all_, left) for C, all_, left in elsewhere if np.any(left >= all_)]
-    if spare:
-        C, all_, left = spare[0]
-        other_name = names[int(np.argmax(left))]
+    contrary = next((found for found in elsewhere if np.any(found[2] >= found[1])), None)
+    if contrary is not None:
+        which, all_, left = contrary
         return (
-            f"Whether every view is needed is not decided: at C = {short(float(subject.estimator.C_))} each helps "
-            f"({shown(of_least)} without {name!r}, {shown(whole)} with all views), but at C = {short(C)}, which the "
-            f"cross-validated scores do not tell from it, the model does as well without {other_name!r} "
-            f"({shown(float(left.max()))}; {shown(all_)})."
+            f"Whether every view is needed is not decided: at {here} each helps ({shown(of_least)} without {name!r}, "
+            f"{shown(whole)} with all views), but at {which}, which the cross-validated scores do not tell from it, "
+            f"the model does as well without {names[int(np.argmax(left))]!r} ({shown(float(left.max()))}, and "
+            f"{shown(all_)} with all views)."
         )
     return (
         f"Every view helps: {name!r} is the one whose loss costs least ({shown(of_least)} without it, "
@@ -93,21 +92,28 @@ def _worth(subject: Subject, subsets: Any, names: list[str]) -> str:
     )
 
 
-def _at_other_Cs(subject: Subject, names: list[str]) -> list[tuple[float, float, Any]]:
-    """Scores with all views and without each, at the ends of the values of C that the scores do not tell apart."""
-    ties, own = subject.ties, float(np.mean(subject.estimator.C_))
+def _at_tied_choices(subject: Subject, names: list[str]) -> tuple[str, list[tuple[str, float, Any]]]:
+    """Return what the choice is called, and the scores with all views and without each at others that score as well.
+
+    Of every norm these are the smallest and the largest C.
+    """
+    ties = subject.ties
     if ties is None:
-        return []
-    norm = ties.choices.loc[ties.choices["tie"] == "chosen", "norm"].iloc[0]
-    Cs = ties.choices.loc[ties.choices["norm"] == norm, "C"]
-    ends = sorted({float(Cs.min()), float(Cs.max())} - {own})
-    if not ends:
-        return []
+        return "", []
+    several = ties.choices["norm"].nunique() > 1
+
+    def called(norm: str, C: float) -> str:
+        return f"C = {short(C)}" + (f" with norm {norm}" if several else "")
+
+    chosen = ties.choices[ties.choices["tie"] == "chosen"].iloc[0]
+    ends = ties.choices.groupby("norm", sort=False)["C"].agg(["min", "max"])
+    pairs = dict.fromkeys((str(row.Index), float(C)) for row in ends.itertuples() for C in (row.min, row.max))
+    pairs.pop((chosen["norm"], chosen["C"]), None)
     views = np.array([str(view) for view in kernel_views(subject.model)], dtype=object)
     subsets = [np.arange(views.size), *(np.flatnonzero(views != name) for name in names)]
     fits = SubsetFits(subject.estimator, transformed(subject.model, subject.X), subject.y)
-    refits, made = subject.refits, []
-    for C in ends:
-        means = fits.scores(subsets, refits.splits[: refits.folds], C)[0].mean(axis=1)
-        made.append((C, float(means[0]), means[1:]))
-    return made
+    splits, found = subject.refits.splits[: subject.refits.folds], []
+    for pair in pairs:
+        means = fits.scores(subsets, splits, pair)[0].mean(axis=1)
+        found.append((called(*pair), float(means[0]), means[1:]))
+    return called(chosen["norm"], chosen["C"]), found
