@@ -9,7 +9,7 @@ import argparse
 from typing import Any
 
 import numpy as np
-from sklearn.model_selection import GridSearchCV
+from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
 from _problems import SETTING, Problem, generated, mid
 from _report import machine, show, write_table
@@ -69,11 +69,11 @@ def path_row(problem: Problem, Cs: np.ndarray, repeats: int) -> dict[str, Any]:
 
 def search_row(problem: Problem, Cs: np.ndarray, repeats: int) -> dict[str, Any]:
     """Cross-validation on one bank against scikit-learn's search."""
-    grid = {"C": list(Cs)}
+    grid, folds = {"C": list(Cs)}, StratifiedKFold(5)
     timed = in_turns(
         {
-            "shared": lambda: MKLClassifierCV(problem.kernels, Cs=Cs, cv=5).fit(problem.X, problem.y),
-            "search": lambda: GridSearchCV(MKLClassifier(problem.kernels), grid, cv=5).fit(
+            "shared": lambda: MKLClassifierCV(problem.kernels, Cs=Cs, cv=folds).fit(problem.X, problem.y),
+            "search": lambda: GridSearchCV(MKLClassifier(problem.kernels), grid, cv=folds).fit(
                 problem.X, problem.y
             ),
         },

@@ -24,7 +24,7 @@ bank = kw.per_view(views, kw.linear(), kw.gaussian([0.5, 1.0, 2.0], relative=Tru
 model = make_pipeline(StandardScaler(), MKLClassifier(bank)).fit(X, y)
 
 # %%
-# Refits on repeated folds: the bars are mean weights, the lines hold 95 % of the refits. Single kernels jump about more
+# Refits on repeated folds: the bars are mean weights, the lines the range of the refits. Single kernels jump about more
 # than their views do.
 stability = weight_stability(model, X, y, n_refits=20)
 print(stability)

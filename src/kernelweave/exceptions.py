@@ -10,6 +10,7 @@ from sklearn.exceptions import ConvergenceWarning
 __all__ = [
     "CertificateError",
     "DegenerateModelWarning",
+    "GridEndWarning",
     "KernelWeaveConvergenceWarning",
     "KernelWeaveWarning",
     "MemoryBudgetError",
@@ -33,6 +34,10 @@ class DegenerateModelWarning(KernelWeaveWarning):
 
 class ScaleWarning(DegenerateModelWarning):
     """Kernels do not suit the scales of the samples: nearly the identity, nearly constant, or of few columns alone."""
+
+
+class GridEndWarning(KernelWeaveWarning):
+    """C was chosen at an end of the values tried, where the scores still rise: a value beyond may be better."""
 
 
 class MemoryBudgetError(MemoryError, ValueError):

@@ -64,3 +64,34 @@ def test_nothing_heavy_is_imported(model):
         assert not heavy, heavy
         """
     )
+
+
+def test_what_the_scores_leave_open_comes_before_the_weights(tmp_path):
+    """Weights of views at choices of C that score as well; C at the end of its grid changes no exit code."""
+    rng = np.random.default_rng(103)
+    y = rng.permutation(np.repeat(["sick", "well"], 30))
+    first = rng.normal(size=(60, 4)) + np.where(y == "sick", 1.5, 0.0)[:, None]
+    second = first + 0.7 * rng.normal(size=(60, 4))
+    columns = [f"a_{j}" for j in range(4)] + [f"b_{j}" for j in range(4)]
+    pd.DataFrame(np.hstack([first, second]), columns=columns).assign(y=y).to_csv(
+        tmp_path / "t.csv", index=False
+    )
+    model = tmp_path / "m.skops"
+    fitted = call(
+        "fit", tmp_path / "t.csv", "--target", "y", "--view", "first=a_*", "--view", "second=b_*",
+        "--kernels", "linear", "--model", model,
+    )  # fmt: skip
+    shown = call("inspect", model)
+    facts = json.loads(call("inspect", model, "--json").stdout)
+    ties = facts["tied_choices"]
+    assert len(ties["choices"]) > 1
+    for text in (fitted.output, shown.output):
+        assert f"among {len(ties['choices'])} tied choices of C" in text
+        for low, high in ties["views"].values():
+            assert f"{low:.3f} to {high:.3f}" in text
+        if facts.get("findings"):
+            assert text.index("finding: ") < text.index("kernels have weight")
+    low, high = ties["views"]["first"]
+    assert low <= facts["views"]["first"] <= high
+    moved = [sentence for sentence in facts.get("findings", ()) if "not decided by the scores" in sentence]
+    assert bool(moved) == (high - low > 0.1)

@@ -19,7 +19,8 @@ from kernelweave import (
 from kernelweave import (
     kernels as kw,
 )
-from kernelweave.exceptions import DegenerateModelWarning
+from kernelweave._estimating import end_of_grid
+from kernelweave.exceptions import DegenerateModelWarning, GridEndWarning, KernelWeaveWarning
 
 BANK = kw.gaussian([1.0, 4.0]) + kw.linear()
 
@@ -85,16 +86,49 @@ def test_the_search_judges_by_held_out_samples():
         MKLClassifierCV(kw.gaussian(0.01), Cs=[10.0], cv=4).fit(rng.normal(size=(80, 5)), y)
 
 
-def test_the_end_of_the_grid_is_said_and_not_warned_of():
+def test_the_end_of_the_grid_is_a_warning_where_the_scores_still_rise():
+    X, _ = table(60, 60, 3.0)
+    with pytest.warns(GridEndWarning, match="C = 1e-05 was chosen at the upper end") as caught:
+        least = MKLRegressorCV(BANK, Cs=[1e-6, 1e-5], cv=3).fit(X, np.sin(X[:, 0]))
+    assert caught[0].filename == __file__
+    assert least.findings_[-1] == str(caught[0].message)
+    assert least.findings_[-1].endswith("(1e-06 to 1e-05): a larger one may be better; widen Cs.")
+    with pytest.warns(GridEndWarning, match="for 2 of 2 targets at the upper end"):
+        MKLRegressorCV(BANK, Cs=[1e-6, 1e-5], cv=3).fit(X, np.sin(X[:, :2]))
+    rare, labels = table(90, 30, 4.0)
+    with pytest.warns(GridEndWarning, match="upper end of the values tried .0.001 to 0.05.*larger one may"):
+        MKLClassifierCV(BANK, Cs=[0.001, 0.05], cv=3).fit(rare, labels)
+
+
+def test_flat_scores_at_the_end_of_the_grid_are_said_and_not_warned_of():
     X, y = table(60, 60, 3.0)
-    low = quietly(MKLClassifierCV(BANK, Cs=[1.0, 1e5, 1e6], cv=3), X, y)
-    end = [sentence for sentence in low.findings_ if "end of the values tried" in sentence]
-    assert bool(end) == (low.C_ in (1.0, 1e6))
-    assert quietly(MKLClassifierCV(BANK, Cs=[1.0], cv=3), X, y).findings_ == ()
-    smooth = np.sin(X[:, 0])
-    least = MKLRegressorCV(BANK, Cs=[1e-6, 1e-5], cv=3).fit(X, smooth)
-    assert least.findings_ == (
-        "C = 1e-05 was chosen at the upper end of the values tried (1e-06 to 1e-05): a larger one may be better; widen Cs.",
+    with warnings.catch_warnings():
+        warnings.simplefilter("error", KernelWeaveWarning)
+        flat = MKLClassifierCV(BANK, Cs=[1e5, 1e6], cv=3).fit(X, y)
+        inside = MKLClassifierCV(BANK, Cs=[1.0], cv=3).fit(X, y)
+    assert "where the scores are flat" in flat.findings_[-1]
+    assert "would hardly change them" in flat.findings_[-1]
+    assert inside.findings_ == ()
+
+
+@pytest.mark.parametrize("C", [1.0, 100.0])
+def test_where_the_scores_are_flat(C):
+    """A lead within its standard error over the folds, or within a thousandth, is none."""
+    Cs = np.array([1.0, 10.0, 100.0])
+    sign = 1 if C == 100.0 else -1
+    rising = np.array([[0.5, 0.6, 0.7], [0.4, 0.5, 0.61], [0.6, 0.71, 0.8]])[:, ::sign]
+    assert end_of_grid(C, Cs, rising)[1]
+    noisy = np.array([[0.5, 0.6, 0.9], [0.4, 0.7, 0.61], [0.6, 0.71, 0.7]])[:, ::sign]
+    assert not end_of_grid(C, Cs, noisy)[1]
+    hardly = np.array([[0.5, 0.8, 0.80001], [0.4, 0.7, 0.70001]])[:, ::sign]
+    assert not end_of_grid(C, Cs, hardly)[1]
+    assert end_of_grid(10.0, Cs, rising) is None
+    # a small error that is halved is no flat one; a single fold has no standard error
+    halved = -np.array([[1.0, 0.001, 0.0005]])[:, ::sign]
+    assert end_of_grid(C, Cs, halved, errors=True)[1]
+    assert (
+        "(0.0005, and 0.0005 at C = 10)"
+        in end_of_grid(C, Cs, -np.array([[1.0, 5e-4, 5e-4]])[:, ::sign], errors=True)[0]
     )
 
 

@@ -76,7 +76,7 @@ def test_pipelines_regression_and_progress():
     [
         ({"method": "jackknife"}, "'folds' or 'bootstrap'"),
         ({"n_refits": 1}, "n_refits must be"),
-        ({"level": 1.0}, "level must be"),
+        ({"level": 1.1}, "level must be"),
     ],
 )
 def test_wrong_settings(settings, message):

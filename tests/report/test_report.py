@@ -99,7 +99,12 @@ def test_the_numbers_are_those_of_the_folds(model, found):
     folds = list(RepeatedStratifiedKFold(n_splits=3, n_repeats=2, random_state=0).split(X, Y))
     fits = [clone(model).fit(X[train], Y[train]) for train, _ in folds]
     scores = [fit.score(X[test], Y[test]) for fit, (_, test) in zip(fits, folds, strict=True)]
-    ours, mean, _, majority = found.methods
+    ours, mean, best, logistic, forest, majority = found.methods
+    assert [best.name, logistic.name, forest.name] == [
+        "best single kernel",
+        "logistic regression",
+        "random forest",
+    ]
     np.testing.assert_allclose(ours.measures["accuracy"].scores, scores)
     np.testing.assert_allclose(found.stability.weights, [fit[-1].weights_ for fit in fits])
     uniform = make_pipeline(StandardScaler(), MKLClassifier(BANK, norm="uniform"))
@@ -319,7 +324,9 @@ def test_regression():
     page = make_report(reg, samples[:120], target[:120], n_folds=2, n_repeats=1)
     text = " ".join(Page(page).cells())
     assert "R² on held-out folds" in text
-    assert "ridge on the mean kernel" in text
+    assert "mean kernel: all kernels with the same weight, C by leave-one-out" in text
+    assert "ridge on the mean kernel" not in text
+    assert "ridge regression: on the 10 columns that the kernels look at, standardised" in text
     assert "Labels to look at again" not in text
 
 

@@ -1,7 +1,7 @@
 """What every estimator needs, whichever room it is in: targets and weights, one call of ``fit``, finite decisions."""
 
 from .decisions import finite_decision
-from .findings import constant_prediction, end_of_grid, warn_of_findings
+from .findings import clearly_ahead, constant_prediction, end_of_grid, undecided, warn_of_findings
 from .one_fit import TimeShares, one_call, one_fit, several_fits
 from .refusal import unchanged_where_it_raises
 from .tables import PlainState
@@ -20,6 +20,7 @@ __all__ = [
     "check_two_classes",
     "checked_targets",
     "class_columns",
+    "clearly_ahead",
     "constant_prediction",
     "encode_classes",
     "end_of_grid",
@@ -28,6 +29,7 @@ __all__ = [
     "one_fit",
     "several_fits",
     "unchanged_where_it_raises",
+    "undecided",
     "warn_of_findings",
     "weigh_classes",
     "weigh_samples",

@@ -2,18 +2,25 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Sequence
 
 import numpy as np
 
-from ..exceptions import DegenerateModelWarning, warn_at_caller
+from ..exceptions import DegenerateModelWarning, KernelWeaveWarning, warn_at_caller
 
-__all__ = ["constant_prediction", "end_of_grid", "warn_of_findings"]
+__all__ = ["clearly_ahead", "constant_prediction", "end_of_grid", "undecided", "warn_of_findings"]
 
 #: share of the samples of all other classes that a model may miss before it says one class for nearly everything
 MISSED = 0.9
 #: fewer samples of the other classes than this prove nothing
 FEWEST = 3
+#: share of the mean score, and of the range of mean scores over all values of C, below which two of them do not differ
+FLAT = 1e-3
+#: change of a view's share of the weights, over choices that the scores do not tell apart, that a reader must know of
+MOVES = 0.1
+#: views named in the sentence about it, those that change the most
+NAMED = 3
 
 
 def constant_prediction(
@@ -65,25 +72,124 @@ def constant_prediction(
     )
 
 
-def end_of_grid(C: float, Cs: Sequence[float] | np.ndarray, of: str = "") -> str | None:
-    """Return a sentence where C was chosen at an end of the values that were tried.
+def clearly_ahead(lead: np.ndarray) -> bool:
+    """Whether a lead over the folds is larger than its standard error; a single fold cannot tell.
 
-    >>> print(end_of_grid(0.01, [0.01, 1.0, 100.0]))
-    C = 0.01 was chosen at the lower end of the values tried (0.01 to 100): a smaller one may be better; widen Cs.
-    >>> end_of_grid(1.0, [0.01, 1.0, 100.0]) is None
+    >>> clearly_ahead(np.array([0.02, 0.03, 0.02])), clearly_ahead(np.array([0.1, -0.1, 0.02]))
+    (True, False)
+    """
+    known = lead[np.isfinite(lead)]
+    if known.size < 2:
+        return False
+    return bool(known.mean() > known.std(ddof=1) / np.sqrt(known.size))
+
+
+def end_of_grid(
+    C: float, Cs: np.ndarray, scores: np.ndarray, of: str = "", errors: bool = False
+) -> tuple[str, bool] | None:
+    """Return a sentence where C was chosen at an end of the values that were tried, and whether to warn of it.
+
+    The scores are flat there, which is said and not warned of, where the next value inside is behind by no more than a
+    standard error of the difference over the folds, or by no more than a thousandth of the mean score there and of the
+    range of the mean scores.
+
+    Parameters
+    ----------
+    C : float
+        The chosen one.
+    Cs : array of shape (c,)
+        Values tried, increasing.
+    scores : array of shape (folds, c)
+        Larger is better.
+    of : str
+        Of which targets this is said, for the sentence.
+    errors : bool
+        Whether the scores are errors with a minus before them.
+
+    Examples
+    --------
+    >>> rising, level = np.array([[0.5, 0.7, 0.9], [0.4, 0.6, 0.8]]), np.array([[0.5, 0.9, 0.9], [0.4, 0.8, 0.8]])
+    >>> print(end_of_grid(100.0, np.array([1.0, 10.0, 100.0]), rising)[0])
+    C = 100 was chosen at the upper end of the values tried (1 to 100): a larger one may be better; widen Cs.
+    >>> print(end_of_grid(100.0, np.array([1.0, 10.0, 100.0]), level)[0][-80:])
+    scores are flat (0.85, and 0.85 at C = 10): a larger one would hardly change them.
+    >>> end_of_grid(10.0, np.array([1.0, 10.0, 100.0]), rising) is None
     True
     """
-    values = np.unique(np.asarray(Cs, dtype=float))
-    if values.size < 2 or values[0] < C < values[-1]:
+    if Cs.size < 2 or Cs[0] < C < Cs[-1]:
         return None
-    lower = values[0] >= C
+    lower = Cs[0] >= C
+    end, inside = (0, 1) if lower else (-1, -2)
+    where = (
+        f"C = {C:.4g} was chosen{of} at the {'lower' if lower else 'upper'} end of the values tried ({Cs[0]:.4g} to "
+        f"{Cs[-1]:.4g})"
+    )
+    other = "smaller" if lower else "larger"
+    lead = scores[:, end] - scores[:, inside]
+    lead = lead[np.isfinite(lead)]
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", RuntimeWarning)  # a value of C without any score
+        means = np.nanmean(scores, axis=0)
+    small = FLAT * min(float(np.nanmax(means) - np.nanmin(means)), abs(float(means[end])))
+    if (lead.size > 0 and lead.mean() <= small) or (lead.size > 1 and not clearly_ahead(lead)):
+        sign, what = (-1.0, "squared errors") if errors else (1.0, "scores")
+        return (
+            f"{where}, where the {what} are flat ({sign * means[end]:.3g}, and {sign * means[inside]:.3g} at C = "
+            f"{Cs[inside]:.4g}): a {other} one would hardly change them."
+        ), False
+    return f"{where}: a {other} one may be better; widen Cs.", True
+
+
+def undecided(
+    Cs: np.ndarray, norms: Sequence[str], tried: int, scores: np.ndarray, chosen: int, shares: np.ndarray,
+    views: Sequence[str], errors: bool = False,
+) -> str | None:  # fmt: skip
+    """Return a sentence where the weights of views change over choices of C and norm that the scores do not tell apart.
+
+    Parameters
+    ----------
+    Cs, norms : of length r
+        The pairs that the scores do not tell apart, the chosen one among them.
+    tried : int
+        How many pairs there were.
+    scores : array of shape (r,)
+        Their mean scores, or squared errors.
+    chosen : int
+        Place of the chosen one.
+    shares : array of shape (r, v)
+        Weights of the views at each of them, as shares of their sum.
+    views : sequence of v str
+    errors : bool
+        Whether the scores are squared errors.
+    """
+    change = np.ptp(shares, axis=0)
+    if len(views) < 2 or not np.any(change > MOVES):
+        return None
+    different = list(dict.fromkeys(norms))
+    what = "C is" if len(different) == 1 else "C and norm are"
+    pairs = "values of C" if len(different) == 1 else "pairs of norm and C"
+    equal = np.ptp(scores) <= 1e-12
+    score = "squared error" if errors else "score"
+    how = (
+        f"have the same cross-validated {score} ({scores[chosen]:.3g})"
+        if equal
+        else f"have cross-validated {score}s ({np.min(scores):.3g} to {np.max(scores):.3g}) that differ from that of "
+        "the choice by no more than a standard error over the folds"
+    )
+    with_norms = "" if len(different) == 1 else f", norms {', '.join(different)}"
+    by_norm = "" if len(different) == 1 else f" with norm {norms[chosen]}"
+    most = [v for v in np.argsort(-change, kind="stable")[:NAMED] if change[v] > MOVES]
+    moves = ", ".join(f"{views[v]!r} {shares[:, v].min():.2f} to {shares[:, v].max():.2f}" for v in most)
     return (
-        f"C = {C:g} was chosen{of} at the {'lower' if lower else 'upper'} end of the values tried ({values[0]:g} to "
-        f"{values[-1]:g}): a {'smaller' if lower else 'larger'} one may be better; widen Cs."
+        f"{what} not decided by the {score}s: {len(scores)} of the {tried} {pairs} tried (C from {np.min(Cs):.4g} to "
+        f"{np.max(Cs):.4g}{with_norms}) {how}, and C = {Cs[chosen]:.4g}{by_norm} was taken. The weights of views "
+        f"change among them ({moves}): conclude nothing from the weights that does not hold for all of them."
     )
 
 
-def warn_of_findings(findings: Sequence[str]) -> None:
+def warn_of_findings(
+    findings: Sequence[str], category: type[KernelWeaveWarning] = DegenerateModelWarning
+) -> None:
     """Issue a warning of each at the line that called ``fit``."""
     for sentence in findings:
-        warn_at_caller(sentence, DegenerateModelWarning)
+        warn_at_caller(sentence, category)

@@ -33,7 +33,7 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
     import numpy as np
 
     from ..estimators.fitted import weight_origin
-    from ..inspection import final_estimator, kernel_views
+    from ..inspection import final_estimator, kernel_views, tied_views
     from ..inspection.views import learnt_weights
 
     estimator = final_estimator(model)
@@ -74,6 +74,12 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
     }
     if note.get("reading"):
         facts["reading"] = note["reading"]
+    ties = tied_views(model)
+    if ties is not None:
+        facts["tied_choices"] = {
+            "choices": ties.choices[["norm", "C", "score"]].to_dict("records"),
+            "views": {name: list(ends) for name, ends in ties.ranges.items()},
+        }
     findings = [str(sentence) for sentence in getattr(estimator, "findings_", ())]
     if findings:
         facts["findings"] = findings
@@ -140,8 +146,18 @@ def tell(facts: dict[str, Any]) -> str:
             f"noise rate {100 * facts['noise_rate']:.1f} % (between {100 * low:.1f} and {100 * high:.1f} %)"
         )
     if len(facts["views"]) > 1:
-        rows = sorted(facts["views"].items(), key=lambda item: -item[1])
-        lines += ["", table(["view", "weight"], [[n, f"{w:.3f}"] for n, w in rows[:TOP]], right=[1])]
+        rows = [[n, f"{w:.3f}"] for n, w in sorted(facts["views"].items(), key=lambda item: -item[1])[:TOP]]
+        head = ["view", "weight"]
+        ties = facts.get("tied_choices")
+        if ties:
+            norms = {choice["norm"] for choice in ties["choices"]}
+            head.append(
+                f"among {len(ties['choices'])} tied choices of C{' and norm' if len(norms) > 1 else ''}"
+            )
+            for row in rows:
+                low, high = ties["views"][row[0]]
+                row.append(f"{low:.3f} to {high:.3f}")
+        lines += ["", table(head, rows, right=range(1, len(head)))]
     shown = facts["weights"][:TOP]
     lines += [
         "",

@@ -14,7 +14,8 @@ def estimator_for(kernels: Any, task: str, options: Options, y: Any, groups: Any
     if options.noise_rate is not None:
         return _for_noise(kernels, task, options, y)
     settings: dict[str, Any] = {"tol": options.tol, "verbose": options.verbose, "missing": options.missing}
-    settings["norm"] = "l1" if options.norm is None else norm_of(options.norm, "--norm")
+    if options.norm is not None:
+        settings["norm"] = norm_of(options.norm, "--norm")
     if options.loss is not None:
         settings["loss"] = options.loss
     if options.class_weight is not None:

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from .._components import nearest
-from ..exceptions import DegenerateModelWarning
+from ..exceptions import DegenerateModelWarning, GridEndWarning
 from ._columns import (
     MISSING,
     blank_absent,
@@ -122,9 +122,8 @@ def train(options: Options) -> Trained:
         str(warning.message)
         for warning in caught
         if "kernelweave" in warning.category.__module__
-        and not issubclass(
-            warning.category, DegenerateModelWarning
-        )  # among the facts: the fit itself is sound
+        # among the facts: the fit itself is sound
+        and not issubclass(warning.category, DegenerateModelWarning | GridEndWarning)
     ]
     notes = [*remarks.lines(), *notes]
     return Trained(model, X, y, note, names, groups, list(dict.fromkeys(said)), notes)

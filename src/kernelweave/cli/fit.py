@@ -136,7 +136,8 @@ def format_of(
     "--norm",
     default=None,
     help="l1 (sparse), a number p, or a name of `kernelweave methods`, with parameters as in elastic_net:0.3, "
-    "at_most:5 or grouped:l1,2 (groups are the views).  [default: l1]",
+    "at_most:5 or grouped:l1,2 (groups are the views).  [default: l1; for numbers the best of l1, 4/3, 2 and "
+    "uniform]",
 )
 @click.option(
     "--norms",
@@ -147,7 +148,7 @@ def format_of(
 @click.option(
     "--scoring",
     default=None,
-    help="What C and norm are chosen by, a name of scikit-learn.  [default: accuracy, or r2]",
+    help="What C and norm are chosen by, a name of scikit-learn.  [default: accuracy, or the squared error]",
 )
 @click.option(
     "--class-weight",
@@ -315,6 +316,8 @@ def _say(facts: dict[str, Any], warnings: list[str], as_json: bool, to_stderr: b
     from ._describe import tell
     from ._terminal import say, say_json
 
+    for finding in facts.get("findings", ()):  # before any figure
+        say(f"finding: {finding}", err=True)
     if as_json:
         say_json(facts | {"warnings": warnings})
     else:
@@ -322,8 +325,6 @@ def _say(facts: dict[str, Any], warnings: list[str], as_json: bool, to_stderr: b
         for what, path in facts["written"].items():
             if path and path != "-":
                 say(f"{what} written to {path}", err=to_stderr)
-    for finding in facts.get("findings", ()):
-        say(f"finding: {finding}", err=True)
     for note in facts["notes"]:
         say(f"note: {note}", err=True)
     for warning in warnings:

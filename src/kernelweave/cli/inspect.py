@@ -38,11 +38,13 @@ def inspect(model: Path, as_json: bool) -> None:
             fitted, label = open_model(model)
             facts = describe(fitted, label)
         text = tell(facts)
-        notes = [f"finding: {sentence}" for sentence in facts.get("findings", ())]
-        notes += [f"note: {line}" for line in Remarks.of(facts.get("reading", {})).lines()]
+        findings = [f"finding: {sentence}" for sentence in facts.get("findings", ())]
+        notes = [f"note: {line}" for line in Remarks.of(facts.get("reading", {})).lines()]
     if as_json:
         say_json(facts)
     else:
+        for finding in findings:  # before any figure
+            say(finding)
         say(text)
         for note in notes:
             say(note)

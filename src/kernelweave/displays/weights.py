@@ -25,7 +25,7 @@ class WeightsDisplay:
     problem_names : sequence of k str, optional
         Names of the problems (classes), for weights of shape (k, m).
     intervals : array of shape (2, m), optional
-        Lower and upper ends of error bars, for weights of shape (m,).
+        Lower and upper ends of lines beside the bars (the range of refits), for weights of shape (m,).
     groups : sequence of m str, optional
         What a kernel belongs to (its view, its family): kernels are then shown under their groups, the heaviest group
         first, for weights of shape (m,).
@@ -108,7 +108,7 @@ class WeightsDisplay:
     def from_stability(
         cls, stability: Any, *, ax: Any = None, top: int = 15, group_by: str | None = "view", **kwargs: Any
     ) -> WeightsDisplay:
-        """Draw mean weights over refits with error bars.
+        """Draw mean weights over refits, with lines from ``low`` to ``high``: the range of the refits.
 
         Parameters
         ----------
@@ -209,7 +209,7 @@ class WeightsDisplay:
         return f"{others:.{_decimals(largest)}f} together"
 
     def _error_bars(self, ax: Any, at: Any, shown: list[int]) -> dict[Any, float]:
-        """Draw error bars, if there are any; return where the upper ends are, by row."""
+        """Draw the lines, if there are any; return where the upper ends are, by row."""
         if self.intervals is None or not shown:
             return {}
         low, high = self.intervals[:, shown]

@@ -30,7 +30,7 @@ from ..solvers import (
     make_solver,
     registry,
 )
-from ._types import Bytes, Device, FileName, RandomSeed
+from ._types import Bytes, Device, FileName, NormLike, RandomSeed
 
 if TYPE_CHECKING:
     from ._base import BaseMKL
@@ -127,8 +127,11 @@ class Plan:
     seed: int | None = None
 
     @classmethod
-    def of(cls, estimator: BaseMKL, loss: Loss, C: float) -> Plan:
-        """Read and check the parameters of an estimator; ``loss`` and ``C`` are what it minimises."""
+    def of(cls, estimator: BaseMKL, loss: Loss, C: float, norm: NormLike | None = None) -> Plan:
+        """Read and check the parameters of an estimator; ``loss`` and ``C`` are what it minimises.
+
+        ``norm`` takes the place of the estimator's, where that leaves it open.
+        """
         check_positive("C", C)
         check_positive("tol", estimator.tol)
         if estimator.max_iter is not None and not (
@@ -141,22 +144,22 @@ class Plan:
         check_switch("warm_start", estimator.warm_start)
         if estimator.checkpoint is not None:
             check_place(estimator.checkpoint)
-        norm, task = make_norm(estimator.norm), estimator._task
+        made, task = make_norm(estimator.norm if norm is None else norm), estimator._task
         if task not in loss.tasks:
             suited = ", ".join(name for name in losses if task in losses[name].tasks)
             raise ValueError(f"loss {loss!r} is not for {task}; losses that are: {suited}")
         seed = seed_of(estimator.random_state)
-        solver = _solver(estimator.solver, loss, norm, bool(estimator.fit_intercept))
+        solver = _solver(estimator.solver, loss, made, bool(estimator.fit_intercept))
         if isinstance(estimator.solver, str | type):
             solver = _seeded(solver, seed)
         return cls(
             loss,
-            norm,
+            made,
             solver,
             float(C),
             Stop(float(estimator.tol), estimator.max_iter, estimator.max_seconds),
             bool(estimator.fit_intercept),
-            estimator._bank_plan().served_by(solver, loss, norm),
+            estimator._bank_plan().served_by(solver, loss, made),
             estimator.callback,
             estimator.verbose,
             estimator.checkpoint,

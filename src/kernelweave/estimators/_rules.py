@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 
 import numpy as np
-from sklearn.model_selection import StratifiedKFold
 
 from ..banks import Bank
 from ..norms import Fixed, Uniform
@@ -17,6 +16,8 @@ __all__ = ["aligned", "best_kernel", "centred_alignment", "only"]
 
 #: relative gap of the fits that only rank kernels: a hundredth moves one or two samples of a thousand across the border
 RANKING = 1e-2
+#: pairs of kernel and C up to which all are tried on the first fold: about a second at 400 samples
+MOST_PAIRS = 400
 
 
 def only(j: int, m: int) -> Array:
@@ -24,42 +25,57 @@ def only(j: int, m: int) -> Array:
     return np.where(np.arange(m) == j, 1.0, 0.0)
 
 
-def best_kernel(task: Task, bank: Bank, n_folds: int, fit_intercept: bool, seed: int = 0) -> Task:
-    """Put all weight on the kernel that does best in cross-validation."""
-    labels = task.y if task.y.ndim == 1 else np.argmax(task.y, axis=1)
-    counts = np.unique(labels, return_counts=True)[1]
-    folds = StratifiedKFold(max(2, min(n_folds, int(counts.min()))), shuffle=True, random_state=seed)
-    race = _Race(task, bank, fit_intercept, list(folds.split(labels, labels)))
-    return replace(task, norm=Fixed(only(race.winner(), bank.m)))
+def best_kernel(
+    task: Task, bank: Bank, splits: list[tuple[Codes, Codes]], Cs: Array | None, fit_intercept: bool
+) -> Task:
+    """Put all weight on the kernel that does best in cross-validation, at the best of several values of C if wanted.
+
+    ``Cs`` are tried for the kernels that do best on the first fold at the task's own C, as many as make ``MOST_PAIRS``.
+    """
+    j, C = _Race(task, bank, fit_intercept, splits).winner(None if Cs is None else np.sort(Cs))
+    return replace(task, norm=Fixed(only(j, bank.m)), C=C)
 
 
 @dataclass(frozen=True)
 class _Race:
-    """Kernels against each other, fold after fold, by their accuracy; ties are broken by the margins."""
+    """Kernels, each with several values of C, against each other: by their accuracy, and in ties by the margins."""
 
     task: Task
     bank: Bank
     fit_intercept: bool
     splits: list[tuple[Codes, Codes]]
 
-    def winner(self) -> int:
-        """Return the kernel of the largest score, the first of equals."""
-        m = self.bank.m
-        scores = np.array([self._score(self.bank.combine(only(j, m)), *self.splits[0]) for j in range(m)])
+    def winner(self, Cs: Array | None) -> tuple[int, float]:
+        """Return the kernel and the C of the largest score, the first of equals."""
+        m, own = self.bank.m, np.array([self.task.C])
+        kernels = np.arange(m)
+        if Cs is None:
+            Cs = own
+        elif m * Cs.size > MOST_PAIRS:
+            first = np.array([self._scores(self._matrix(j), own, *self.splits[0])[0] for j in range(m)])
+            kernels = np.argsort(-first, kind="stable")[: max(MOST_PAIRS // Cs.size, 1)]
+        scores = {int(j): self._scores(self._matrix(int(j)), Cs, *self.splits[0]) for j in kernels}
         best = -np.inf
         # the favourites first: most of the others are out after the first fold
-        for j in np.argsort(-scores, kind="stable"):
+        for j in sorted(scores, key=lambda j: (-scores[j].max(), j)):
             left = sum(self._most(test) for _, test in self.splits[1:])
-            if scores[j] + left < best:
+            if scores[j].max() + left < best:
                 continue
-            K = self.bank.combine(only(int(j), m))
+            K = self._matrix(j)
             for train, test in self.splits[1:]:
-                if scores[j] + left < best:
+                alive = scores[j] + left >= best
+                if not alive.any():
                     break
-                scores[j] += self._score(K, train, test)
+                scores[j][alive] += self._scores(K, Cs[alive], train, test)
+                scores[j][~alive] = -np.inf
                 left -= self._most(test)
-            best = max(best, scores[j])
-        return int(np.argmax(scores))
+            else:
+                best = max(best, float(scores[j].max()))
+        j = max(scores, key=lambda j: (scores[j].max(), -j))
+        return j, float(Cs[int(np.argmax(scores[j]))])
+
+    def _matrix(self, j: int) -> Array:
+        return self.bank.combine(only(j, self.bank.m))
 
     def _each(self, rows: Codes) -> Array:
         """Weights of some samples, one per target."""
@@ -70,17 +86,21 @@ class _Race:
         """What no score on these samples exceeds."""
         return float(np.sum(self.task.weight[test]) + 1e-6 * np.sum(self._each(test)))
 
-    def _score(self, K: Array, train: Codes, test: Codes) -> float:
-        """Weight of the test samples that are right, and a little of the margins."""
+    def _scores(self, K: Array, Cs: Array, train: Codes, test: Codes) -> Array:
+        """Weight of the test samples that are right, and a little of the margins, for increasing values of C."""
         task = self.task
-        svm = solve_fixed(
-            np.ascontiguousarray(K[np.ix_(train, train)]), task.loss, task.y[train], task.C * self._each(train),
-            self.fit_intercept, RANKING,
-        )  # fmt: skip
-        values, y = K[np.ix_(test, train)] @ svm.beta + svm.intercept, task.y[test]
-        hits = np.sign(values) == y if y.ndim == 1 else np.argmax(values, axis=1) == np.argmax(y, axis=1)
-        margins = float(np.sum(self._each(test) * np.tanh(values * y)))
-        return float(np.sum(task.weight[test] * hits)) + 1e-6 * margins
+        inner = np.ascontiguousarray(K[np.ix_(train, train)])
+        across, y = K[np.ix_(test, train)], task.y[test]
+        found = np.empty(Cs.size)
+        for place, C in enumerate(Cs):
+            svm = solve_fixed(
+                inner, task.loss, task.y[train], C * self._each(train), self.fit_intercept, RANKING
+            )
+            values = across @ svm.beta + svm.intercept
+            hits = np.sign(values) == y if y.ndim == 1 else np.argmax(values, axis=1) == np.argmax(y, axis=1)
+            margins = float(np.sum(self._each(test) * np.tanh(values * y)))
+            found[place] = float(np.sum(task.weight[test] * hits)) + 1e-6 * margins
+        return found
 
 
 def aligned(task: Task, bank: Bank) -> Task:

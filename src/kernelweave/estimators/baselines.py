@@ -6,17 +6,36 @@ the same kernels, give the same attributes and carry the same certificate.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import replace
+from numbers import Integral
 
 import numpy as np
+from numpy.typing import ArrayLike, DTypeLike
+from sklearn.model_selection import BaseCrossValidator
 
 from ..banks import Bank
 from ._base import BaseMKL
-from ._parameters import settled
+from ._parameters import keep_parameters, settled
 from ._plan import Plan
 from ._rules import aligned, best_kernel
+from ._search import folds_of
 from ._tasks import Task
+from ._types import (
+    Bytes,
+    Callback,
+    ClassWeights,
+    Codes,
+    Device,
+    FileName,
+    KernelsLike,
+    LossLike,
+    NormLike,
+    RandomSeed,
+    SolverLike,
+)
 from .classifier import MKLClassifier
+from .path import checked_Cs
 from .regressor import MKLRegressor
 from .ridge import leave_one_out
 
@@ -46,18 +65,73 @@ class MeanKernelClassifier(MKLClassifier):
 
 @settled(norm="uniform")
 class BestKernelClassifier(MKLClassifier):
-    """SVM (or another loss) on the one kernel that does best in five-fold cross-validation.
+    """SVM (or another loss) on the one kernel that does best in cross-validation, by accuracy.
 
-    A kernel that cannot catch up with the best any more is not tried on the folds that are left.  Parameters are those
-    of ``MKLClassifier`` but the norm.
+    A kernel that cannot catch up with the best any more is not tried on the folds that are left.
+
+    Parameters
+    ----------
+    kernels : kernels
+        As for ``MKLClassifier``.
+    Cs : int or array-like, optional
+        Values of C to choose among together with the kernel, as for ``MKLClassifierCV``; by default ``C`` is taken.  Of
+        many kernels those are tried with all values of C that do best on the first fold with ``C``: as many as make
+        400 pairs.
+    cv : int, splitter or iterable, default=None
+        As for ``MKLClassifierCV``; at most as many folds as the rarest class has samples.
+    **others
+        As for ``MKLClassifier``, but the norm.
     """
 
-    n_folds = 5
     _weights_rule = "all weight is on the kernel that does best in cross-validation"
 
+    Cs: ArrayLike | None
+    cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None
+
+    def __init__(
+        self,
+        kernels: KernelsLike = None,
+        *,
+        Cs: ArrayLike | None = None,
+        cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None = None,
+        loss: LossLike = "hinge",
+        norm: NormLike = "uniform",
+        C: float = 1.0,
+        solver: SolverLike = "auto",
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        normalize: str | None = "trace",
+        center: bool = False,
+        multi_class: str = "joint",
+        class_weight: ClassWeights = None,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        storage: str = "auto",
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
+        warm_start: bool = False,
+        checkpoint: FileName | None = None,
+        callback: Callback | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        device: Device = None,
+        missing: str = "error",
+        random_state: RandomSeed = None,
+    ) -> None:
+        keep_parameters(self, locals())
+
     def _by_rule(self, tasks: list[Task], bank: Bank, plan: Plan) -> list[Task]:
-        seed = 0 if plan.seed is None else plan.seed
-        return [best_kernel(task, bank, self.n_folds, plan.fit_intercept, seed) for task in tasks]
+        Cs = None if self.Cs is None else checked_Cs(self.Cs)
+        made = []
+        for task in tasks:
+            labels = task.y if task.y.ndim == 1 else np.argmax(task.y, axis=1)
+            cv = self.cv
+            if cv is None or isinstance(cv, Integral):
+                rarest = int(np.unique(labels, return_counts=True)[1].min())
+                cv = max(2, min(5 if cv is None else int(cv), rarest))
+            splits = folds_of(cv, labels.astype(np.intp), True, plan.seed, None)
+            made.append(best_kernel(task, bank, splits, Cs, plan.fit_intercept))
+        return made
 
 
 @settled(norm="uniform")

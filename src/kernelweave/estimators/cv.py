@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
-from numbers import Integral
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import BaseCrossValidator, check_cv
+from sklearn.model_selection import BaseCrossValidator
 
-from .._estimating import TimeShares, constant_prediction, end_of_grid, one_fit, warn_of_findings
+from .._estimating import TimeShares, constant_prediction, one_fit, warn_of_findings
+from ..exceptions import GridEndWarning
 from ..norms import make_norm
 from ._bind import bind
 from ._parameters import keep_parameters
@@ -21,9 +22,11 @@ from ._search import (
     Chosen,
     Search,
     default_place,
+    folds_of,
     norm_plans,
     refuse_centred_cosine,
     refuse_undefined_scores,
+    scaled_log_loss,
 )
 from ._types import (
     Array,
@@ -63,11 +66,13 @@ class MKLClassifierCV(MKLClassifier):
         Norms to choose among; by default only ``norm``.  ``norm`` (or the first of them, where it is not among them) is
         kept unless another is ahead of it by more than a standard error of the difference over the folds.
     cv : int, splitter or iterable, default=None
-        As in scikit-learn.
+        As in scikit-learn, but that the folds of a number (None is 5) are shuffled: for rows that follow each other in
+        time, or come in groups, give a splitter.
     scoring : str or callable, default=None
-        As in scikit-learn; None is the accuracy.
+        As in scikit-learn; None is the accuracy.  Every held-out sample counts once, whatever its weight.
     random_state : int, RandomState or None, default=None
-        Shuffles the folds where ``cv`` is a number or None; and as for ``MKLClassifier``.
+        Shuffles the folds where ``cv`` is a number or None, None always in the same way; and as for
+        ``MKLClassifier``.
     **others
         As for ``MKLClassifier``; its ``C`` is not used, and ``max_seconds`` is for the search and the fit together.
         Where the time is up, or the search is interrupted from the keyboard, the choice is made by what is known then.
@@ -76,11 +81,31 @@ class MKLClassifierCV(MKLClassifier):
     ----------
     C_, norm_ : the chosen ones
     cv_results_ : DataFrame
-        norm, C, fold, score, n_iter, passes, relative_gap, active_kernels of every fit.
+        norm, C, fold, score, n_iter, passes, relative_gap, active_kernels of every fit, and its seconds as
+        ``cross_validate`` names them: fit_time (without the kernels, which all fits share) and score_time.
     best_score_ : float
         Mean score of the chosen pair.
+    refit_time_ : float
+        Seconds of the fit with the chosen pair.
+    ties_ : DataFrame
+        The pairs of norm and C that the scores do not tell from the chosen one: norm, C, score (the mean) and ``tie``,
+        which is ``"chosen"``, ``"equal"``, or ``"within a standard error"`` of the difference over the folds.
+    tied_weights_ : array of shape (len(ties_), m)
+        Weights of the kernels, as shares of their sum, of fits on all samples with each of these pairs (the mean where
+        classes have their own); absent where the search was cut short.
     findings_ : tuple of str
-        As for ``MKLClassifier``, judged by held-out samples; and that C was chosen at an end of ``Cs``.
+        As for ``MKLClassifier``, judged by held-out samples; that the weights of views change among the pairs of
+        ``ties_``; and that C was chosen at an end of ``Cs``, which is a ``GridEndWarning`` as well unless the scores
+        are flat there.
+
+    Notes
+    -----
+    Of the values of C whose mean scores are equal (to 1e-12, whatever the scoring) the one with the smallest log loss
+    of its held-out decision values is taken, then the smallest.  Decision values have no unit, so that of every C they
+    are first multiplied by the positive number that makes the log loss of all its held-out samples smallest; of
+    several classes, whether fitted together or each against the rest, it is the cross-entropy of the softmax.  The loss
+    is the mean over the folds, and every sample counts once, as in the score.  With several ``norms``, ``norm`` is
+    kept where it is tied with another, and ties among the others are broken in the same way.
 
     Examples
     --------
@@ -153,8 +178,8 @@ class MKLClassifierCV(MKLClassifier):
         plans = norm_plans(plan, self.norms, labelled.training)
         splits = self._splits(labelled, groups)
 
-        def score(values: Array, held_out: Codes) -> float:
-            return self._score_of(values, labelled.codes[held_out])
+        def score(values: Array, held_out: Codes) -> dict[str, float]:
+            return {"score": self._score_of(values, labelled.codes[held_out])}
 
         if self.scoring is not None:  # every sample has its share of the accuracy
             refuse_undefined_scores(score, tasks, splits, f"scoring={self.scoring!r}", "accuracy")
@@ -165,17 +190,24 @@ class MKLClassifierCV(MKLClassifier):
             Cs,
             splits,
             score,
+            lambda folds: scaled_log_loss([(labelled.codes[held_out], values) for held_out, values in folds]),
             TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH),
             default_place(self.norm, plans),
         )
         chosen = search.choose()
         self.cv_results_, self.best_score_ = chosen.table, chosen.score
         self.norm_ = make_norm(self.norm if self.norms is None else self.norms[chosen.place])
+        began = time.perf_counter()
         self._solve(search.bound, chosen.plan, chosen.tasks)
+        self.refit_time_ = time.perf_counter() - began
         self._look_at_held_out(chosen, labelled)
+        weights = search.weights_of_ties(chosen, self.weights_)
+        self.ties_ = chosen.ties.drop(columns="choice")
+        self._keep_where_there("tied_weights_", weights)
+        said, warned_of = search.findings(chosen, weights)
         warn_of_findings(self.findings_)
-        sentence = end_of_grid(chosen.C, Cs)
-        self.findings_ = (*search.bound.findings, *self.findings_, *([] if sentence is None else [sentence]))
+        warn_of_findings(warned_of, GridEndWarning)
+        self.findings_ = (*search.bound.findings, *self.findings_, *said)
         return self
 
     def _look_at_held_out(self, chosen: Chosen, labelled: Labelled) -> None:
@@ -190,11 +222,7 @@ class MKLClassifierCV(MKLClassifier):
     def _splits(self, labelled: Labelled, groups: Column) -> list[tuple[Codes, Codes]]:
         """Return the folds; each must have training samples of every class."""
         codes = labelled.codes
-        splitter = check_cv(self.cv, codes, classifier=True)
-        if isinstance(self.cv, Integral | None) and labelled.plan.seed is not None:
-            splitter = type(splitter)(splitter.n_splits, shuffle=True, random_state=labelled.plan.seed)
-        folds = splitter.split(np.zeros((codes.size, 1)), codes, groups)
-        splits = list(folds)
+        splits = folds_of(self.cv, codes, True, labelled.plan.seed, groups)
         for fold, (train, _) in enumerate(splits):
             gone = np.setdiff1d(codes, codes[train])
             if gone.size:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from numbers import Integral
@@ -11,12 +12,13 @@ import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring, r2_score
-from sklearn.model_selection import BaseCrossValidator, check_cv
+from sklearn.model_selection import BaseCrossValidator
 
-from .._estimating import TimeShares, end_of_grid, one_fit, weigh_samples
+from .._estimating import TimeShares, end_of_grid, one_fit, warn_of_findings, weigh_samples
 from ..banks import KernelFunction, support
 from ..banks.devices import device_of
 from ..cluster import in_memory
+from ..exceptions import GridEndWarning
 from ._bind import Bound, bind
 from ._deviation import Spread
 from ._evidence import EVIDENCE, Evidence, by_evidence, criterion_of, refuse_too_many
@@ -26,9 +28,12 @@ from ._nuisance import nuisance_kernels
 from ._parameters import keep_parameters
 from ._plan import Plan
 from ._search import (
+    AUTO_NORMS,
     SEARCH,
+    Chosen,
+    Measures,
     Search,
-    default_place,
+    folds_of,
     norm_plans,
     refuse_centred_cosine,
     refuse_undefined_scores,
@@ -76,10 +81,20 @@ class MKLRegressorCV(MKLRegressor):
     criterion : {"convex", "reml", "loo", "folds"}, default="convex"
         What the choice is made by: cross-validated scores of the convex problem; the restricted marginal likelihood;
         squared errors of samples that are left out one by one, or fold by fold.
-    Cs, norms, scoring :
-        For the convex criterion, as for ``MKLClassifierCV``; None is R2.
+    Cs : int or array-like, default=10
+        For the convex criterion, as for ``MKLClassifierCV``.
+    norm : "auto", float, str or Norm, default="auto"
+        Of the convex criterion.  ``"auto"`` chooses among l1, p = 4/3, p = 2 and uniform weights, as far as the solver
+        takes them; a norm by name is the only one, and ``"l1"`` the one for few kernels.
+    norms : sequence of norms, optional
+        Norms to choose among instead of these four.
+    scoring : str or callable, default=None
+        For the convex criterion, as in scikit-learn: the pair of norm and C with the largest mean score is taken.  None
+        takes the one of the least mean squared error over the folds, and reports R2.  Where the scores of pairs are
+        equal the squared error decides, then the smallest C.
     cv : int, splitter or iterable, default=None
-        Folds of ``convex`` and ``folds``, as in scikit-learn.  For blocks of time take ``KFold(shuffle=False)``.
+        Folds of ``convex`` and ``folds``, as in scikit-learn, but that those of a number (None is 5) are shuffled by
+        ``random_state``.  For blocks of time take ``KFold(shuffle=False)``.
     targets_in_batch : int, optional
         Targets that the criteria by evidence work on together; by default as many as go well with memory.  The answer
         does not depend on it.
@@ -109,8 +124,8 @@ class MKLRegressorCV(MKLRegressor):
         of the criterion's logarithm in the logarithm of a weight), ``relative_gap`` (of the problem solved for given
         choices) and ``status``.  ``certified``: the convex problem is proved to be solved to ``tol``; ``stationary``:
         the ridge regression is, and no step of the weights promises a gain worth having; ``max_steps``: some might;
-        ``constant``: there is nothing to learn; ``max_seconds``, ``interrupted``, ``stopped``: the choice was cut short,
-        and the best weights until then were kept; ``imprecise``: double precision does not hold the ridge regression.
+        ``constant``: there is nothing to learn; ``max_seconds``, ``interrupted``, ``stopped``: the choice was cut
+        short, and the best weights until then were kept; ``imprecise``: double precision does not hold the ridge regression.
         ``status_`` is that of the worst target; the last four come with a warning.
     variance_components_ : DataFrame
         Of one target by REML: variance and share of every kernel and of the noise, with standard errors from the
@@ -118,8 +133,12 @@ class MKLRegressorCV(MKLRegressor):
         flat, from several starts where that is cheap; several targets on a lattice of weights.
     certificate_ :
         Of the convex problems, or of the ridge regressions with the chosen weights.
-    cv_results_, norm_ :
-        Of the convex criterion, as for ``MKLClassifierCV``; for several targets a column ``target``, and a list.
+    cv_results_, norm_, ties_, tied_weights_, refit_time_ :
+        Of the convex criterion, as for ``MKLClassifierCV``; tables have a column ``squared_error`` where that decides,
+        and for several targets a column ``target``; ``norm_`` is then a list.
+    findings_ : tuple of str
+        As for ``MKLClassifierCV``: of one target that the weights of views change among choices that the scores do not
+        tell apart; and which ends of ``Cs`` were chosen.
 
     Examples
     --------
@@ -153,7 +172,7 @@ class MKLRegressorCV(MKLRegressor):
         targets_in_batch: int | None = None,
         nuisance: Sequence[str | int] | str | int | None = None,
         loss: LossLike = "squared",
-        norm: NormLike = "l1",
+        norm: NormLike = "auto",
         C: float = 1.0,
         solver: SolverLike = "auto",
         tol: float = 1e-3,
@@ -210,11 +229,11 @@ class MKLRegressorCV(MKLRegressor):
         self.criterion_ = self.criterion
 
         def splits() -> list[tuple[Codes, Codes]]:
-            # folds of a regression do not depend on the targets
-            return list(check_cv(self.cv, np.zeros(len(Y))).split(np.zeros((len(Y), 1)), None, groups))
+            return folds_of(self.cv, np.zeros(len(Y)), False, plan.seed, groups)
 
         if self.criterion == "convex":
-            self._fit_convex(training, plan, Y, weight, splits())
+            warned_of = self._fit_convex(training, plan, Y, weight, splits())
+            warn_of_findings(warned_of, GridEndWarning)
             return self
         refuse_fixed_parts(plan.norm, len(training.names), f"criterion={self.criterion!r}")
         refuse_too_many(Y, plan)
@@ -228,6 +247,13 @@ class MKLRegressorCV(MKLRegressor):
         known = np.all(np.isfinite(Y)) and not np.any(left_out)
         self._keep_where_there("_spread", spread if known else None)
         return self
+
+    def _plan(self, n_classes: int = 0) -> Plan:
+        return Plan.of(self, self._loss(n_classes), self.C, "l1" if self._leaves_norm_open else None)
+
+    @property
+    def _leaves_norm_open(self) -> bool:
+        return isinstance(self.norm, str) and self.norm == "auto"
 
     def _check_options(self, plan: Plan, groups: Column) -> None:
         if self.criterion not in CRITERIA:
@@ -271,46 +297,86 @@ class MKLRegressorCV(MKLRegressor):
 
     def _fit_convex(
         self, training: Training, plan: Plan, Y: Array, weight: Array, splits: list[tuple[Codes, Codes]]
-    ) -> None:
+    ) -> tuple[str, ...]:
+        """Choose and fit; return what is to be warned of."""
         import pandas as pd
 
-        Cs, plans = checked_Cs(self.Cs), norm_plans(plan, self.norms, training)
+        Cs, open_norm = checked_Cs(self.Cs), self.norms is None and self._leaves_norm_open
+        plans = norm_plans(plan, AUTO_NORMS if open_norm else self.norms, training, fitting=open_norm)
         tasks = self._tasks(Y, weight, plan)
         stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
 
-        def score_of(task: Task) -> Callable[[Array, Codes], float]:
+        def measures(task: Task) -> tuple[Measures, Callable[[list[tuple[Codes, Array]]], float]]:
+            """Return the scores of held-out values, and the loss of all folds that decides between equal scores."""
             known = task.weight > 0
 
-            def score(values: Array, held_out: Codes) -> float:
-                there = held_out[known[held_out]]
-                return self._score_of(values[known[held_out]], task.y[there])
+            def squared_error(values: Array, held_out: Codes) -> float:
+                there = known[held_out]
+                return (
+                    float(np.mean((values[there] - task.y[held_out][there]) ** 2)) if there.any() else np.nan
+                )
 
-            return score
+            def score(values: Array, held_out: Codes) -> dict[str, float]:
+                there = known[held_out]
+                found = {"score": self._score_of(values[there], task.y[held_out][there])}
+                return found | (
+                    {"squared_error": squared_error(values, held_out)} if self.scoring is None else {}
+                )
 
-        name = "R2 (the default scoring)" if self.scoring is None else f"scoring={self.scoring!r}"
-        for task in tasks:
-            refuse_undefined_scores(score_of(task), [task], splits, name, "neg_mean_squared_error")
-        bound, chosen = bind(training, plan.bank), []
-        for task in tasks:
-            search = Search(
-                bound, [task], plans, Cs, splits, score_of(task), stops, default_place(self.norm, plans)
-            )
-            chosen.append(search.choose())
+            def loss(folds: list[tuple[Codes, Array]]) -> float:
+                return float(np.nanmean([squared_error(values, held_out) for held_out, values in folds]))
+
+            return score, loss
+
+        measured = [measures(task) for task in tasks]
+        if self.scoring is not None:  # the default goes by squared errors, which every sample has
+            for task, (score, _) in zip(tasks, measured, strict=True):
+                refuse_undefined_scores(
+                    score, [task], splits, f"scoring={self.scoring!r}", "neg_mean_squared_error"
+                )
+        bound, searches, chosen = bind(training, plan.bank), [], []
+        for task, (score, loss) in zip(tasks, measured, strict=True):
+            searches.append(Search(bound, [task], plans, Cs, splits, score, loss, stops, default=None))
+            chosen.append(searches[-1].choose())
         several = len(tasks) > 1
         tables = [
             one.table.assign(target=task.label) if several else one.table
             for one, task in zip(chosen, tasks, strict=True)
         ]
         self.cv_results_ = pd.concat(tables, ignore_index=True)
-        scores = np.array([one.score for one in chosen])
+        # held-out samples one by one have no R2 each, but together they have
+        scores = np.array(
+            [
+                one.score if np.isfinite(one.score) or self.scoring is not None else _pooled_r2(one, task)
+                for one, task in zip(chosen, tasks, strict=True)
+            ]
+        )
         self.scores_ = scores if several else float(scores[0])
         self.best_score_ = float(scores.mean())
         self.norm_ = [one.plan.norm for one in chosen] if several else chosen[0].plan.norm
         solved = [one.tasks[0] for one in chosen]
+        began = time.perf_counter()
         self._solve(bound, chosen[0].plan, solved)
+        self.refit_time_ = time.perf_counter() - began
         C = np.array([one.C for one in chosen])
         self.C_ = C if several else float(C[0])
-        self.findings_ = (*bound.findings, *_ends_of_grid(C, Cs))
+        ties = [
+            one.ties.drop(columns="choice").assign(**({"target": task.label} if several else {}))
+            for one, task in zip(chosen, tasks, strict=True)
+        ]
+        self.ties_ = pd.concat(ties, ignore_index=True)
+        each = [
+            search.weights_of_ties(one, own)
+            for search, one, own in zip(searches, chosen, np.atleast_2d(self.weights_), strict=True)
+        ]
+        known_weights = [weights for weights in each if weights is not None]
+        whole = np.concatenate(known_weights) if len(known_weights) == len(each) else None
+        self._keep_where_there("tied_weights_", whole)
+        if several:
+            said, warned_of = _ends_of_grid(chosen, Cs)
+        else:
+            said, warned_of = searches[0].findings(chosen[0], whole)
+        self.findings_ = (*bound.findings, *said)
         self._keep_spread(solved, plan)
         self.alpha_ = 0.5 / self.C_
         gaps = np.array([one.relative_gap for one in self.certificates_])
@@ -318,12 +384,13 @@ class MKLRegressorCV(MKLRegressor):
         self.targets_ = self._table(
             scores, scores, 0.5 / C, np.atleast_2d(self.weights_), np.nan, gaps, status
         )
+        return warned_of
 
     def _score_of(self, values: Array, y: Array) -> float:
         if len(y) == 0:  # no sample of the fold has weight and a target
             return float("nan")
         if self.scoring is None:
-            return float(r2_score(y, values))
+            return float(r2_score(y, values)) if len(y) > 1 else np.nan
         known = _KnownPredictions(values)
         return float(check_scoring(known, self.scoring)(known, np.zeros((len(y), 1)), y))
 
@@ -363,7 +430,15 @@ class MKLRegressorCV(MKLRegressor):
             bound.kernels, np.where(left_out, 0.0, self.weights_), self.dual_coef_, self.intercept_
         )
         self.findings_ = bound.findings
-        for stale in ("cv_results_", "norm_", "trace_", "certificates_"):
+        for stale in (
+            "cv_results_",
+            "norm_",
+            "ties_",
+            "tied_weights_",
+            "refit_time_",
+            "trace_",
+            "certificates_",
+        ):
             self._keep_where_there(stale, None)
         self._keep_where_there("variance_components_", self._components(evidence))
 
@@ -421,14 +496,27 @@ class MKLRegressorCV(MKLRegressor):
         )
 
 
-def _ends_of_grid(chosen: Array, Cs: Array) -> tuple[str, ...]:
-    """Say which ends of the values of C were chosen, and for how many of several targets."""
-    sentences = []
-    for C in np.unique(chosen):
-        count = int(np.count_nonzero(chosen == C))
-        of = "" if chosen.size == 1 else f" for {count} of {chosen.size} targets"
-        sentences.append(end_of_grid(float(C), Cs, of))
-    return tuple(sentence for sentence in sentences if sentence is not None)
+def _pooled_r2(chosen: Chosen, task: Task) -> float:
+    """R2 of all held-out samples together."""
+    where = np.concatenate([held_out for held_out, _ in chosen.held_out])
+    values = np.concatenate([values for _, values in chosen.held_out])
+    known = task.weight[where] > 0
+    return float(r2_score(task.y[where][known], values[known])) if np.count_nonzero(known) > 1 else np.nan
+
+
+def _ends_of_grid(chosen: list[Chosen], Cs: Array) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    """Say which ends of the values of C were chosen for how many of several targets; and what of it to warn of."""
+    said, warned_of = [], []
+    for C in np.unique([one.C for one in chosen]):
+        alike = [one for one in chosen if one.C == C]
+        of = f" for {len(alike)} of {len(chosen)} targets"
+        ends = [end_of_grid(float(C), Cs, one.scores, of, one.errors) for one in alike]
+        rising = [end for end in ends if end is not None and end[1]]
+        first = next((end for end in [*rising, *ends] if end is not None), None)
+        if first is not None:
+            said.append(first[0])
+            warned_of += [first[0]] if rising else []
+    return tuple(said), tuple(warned_of)
 
 
 class _KnownPredictions(RegressorMixin, BaseEstimator):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -20,7 +21,7 @@ from ._bind import Bound, bind, completed, fold_bank, scale_findings
 from ._fitting import fit_tasks
 from ._inputs import Training
 from ._plan import Plan
-from ._search import refuse_undefined_scores
+from ._search import AUTO_NORMS, refuse_undefined_scores
 from ._structure import norm_of_kernels
 from ._tasks import Task
 from ._types import Array, Codes, Column, Samples
@@ -73,11 +74,21 @@ class SubsetFits:
 
     @several_fits
     @one_call
-    def scores(self, subsets: Sequence[Index], splits: Sequence[tuple[Codes, Codes]]) -> tuple[Array, Array]:
-        """Accuracy (R2 of a regression) and seconds of every subset on every fold, ``(subsets, folds)``."""
+    def scores(
+        self,
+        subsets: Sequence[Index],
+        splits: Sequence[tuple[Codes, Codes]],
+        choice: tuple[str, float] | None = None,
+    ) -> tuple[Array, Array]:
+        """Accuracy (R2 of a regression) and seconds of every subset on every fold, ``(subsets, folds)``.
+
+        ``choice``, the label of a norm that the model's search tried and a C, takes the place of the model's own.
+        """
+        if choice is not None:
+            return self._with_choice(*choice).scores(subsets, splits)
         if not is_classifier(self.estimator):
             refuse_undefined_scores(
-                lambda values, test: self._score(values, self.y[test]), self.tasks, splits, "R2"
+                lambda values, test: {"score": self._score(values, self.y[test])}, self.tasks, splits, "R2"
             )
         scores, seconds = np.zeros((len(subsets), len(splits))), np.zeros((len(subsets), len(splits)))
         for fold, (train, test) in enumerate(splits):
@@ -102,6 +113,17 @@ class SubsetFits:
             fits, _ = fit_tasks(self.bound, plan, ruled)
             rows.append(np.mean([_shares(fit.weights) for fit in fits], axis=0))
         return np.stack(rows)
+
+    def _with_choice(self, label: str, C: float) -> SubsetFits:
+        """Return the same fits, on the same bank, with another norm and C of those that a search tried."""
+        tried = getattr(self.estimator, "norms", None) or (self.estimator.norm, *AUTO_NORMS)
+        known = [norm for norm in tried if not (isinstance(norm, str) and norm == "auto")]
+        made = copy(self)
+        made._bound = self.bound
+        norm = next(norm for norm in known if make_norm(norm).label == label)
+        made.norm = norm_of_kernels(make_norm(norm), self.training)
+        made.tasks = [replace(task, C=C) for task in self.tasks]
+        return made
 
     def _on_fold(self, subsets: Sequence[Index], train: Codes) -> Iterator[tuple[Array, float]]:
         """Yield values of all samples, and the seconds of the fit, for every subset."""

@@ -10,13 +10,14 @@ from .shapley import ShapleyValues, shapley_values
 from .stability import WeightStability, weight_stability
 from .subsets import view_subsets
 from .variance import VarianceSplit, r2_split, split_r2, variance_shares
-from .views import final_estimator, kernel_families, kernel_views
+from .views import TiedViews, final_estimator, kernel_families, kernel_views, tied_views
 
 __all__ = [
     "Agreement",
     "Contributions",
     "Indefiniteness",
     "ShapleyValues",
+    "TiedViews",
     "VarianceSplit",
     "ViewImportance",
     "WeightStability",
@@ -35,6 +36,7 @@ __all__ = [
     "r2_split",
     "shapley_values",
     "split_r2",
+    "tied_views",
     "variance_shares",
     "view_importance",
     "view_p_values",

@@ -37,7 +37,7 @@ class WeightStability:
         Score of every refit on the samples it did not see; NaN where there are none.
     method : str
     level : float
-        Coverage of the intervals.
+        Share of the refits between ``low`` and ``high``; at 1 they are the smallest and the largest weight.
     threshold : float
         Share of the weight above which a kernel counts as selected.
     view_weights, view_reference : arrays of shape (r, v) and (v,), optional
@@ -88,8 +88,9 @@ class WeightStability:
     def kernels(self) -> Any:
         """Return a table with one row per kernel.
 
-        ``weight`` is that of the fit on all samples; ``mean``, ``low``, ``high`` describe the refits (an interval that
-        holds the share ``level`` of them), ``selected`` is the share of refits that gave the kernel any weight.
+        ``weight`` is that of the fit on all samples; ``mean``, ``low``, ``high`` describe the refits (their range, or
+        the part of it that holds the share ``level`` of them), ``selected`` is the share of refits that gave the kernel
+        any weight.  Refits share most of their samples: the range is no confidence interval.
         """
         import pandas as pd
 
@@ -139,7 +140,7 @@ def weight_stability(
     n_refits: int = 25,
     n_folds: int = 5,
     views: Any = None,
-    level: float = 0.95,
+    level: float = 1.0,
     threshold: float = 1e-3,
     random_state: Any = 0,
     progress: Callable[[int, int], None] | None = None,
@@ -147,7 +148,7 @@ def weight_stability(
     """Refit a model on parts of the samples and see which kernels keep their weight.
 
     With correlated kernels a sparse norm picks one of several that would do, and which one is a matter of chance: look
-    at the views rather than at single kernels, and do not publish a weight without its interval.
+    at the views rather than at single kernels, and do not publish a weight without its range over the refits.
 
     Parameters
     ----------
@@ -162,8 +163,8 @@ def weight_stability(
         For ``folds``.
     views : sequence or function, optional
         As for :func:`kernel_views`; by default the groups of the norm, where it has any.
-    level : float, default=0.95
-        Share of the refits within the intervals.
+    level : float, default=1.0
+        Share of the refits between ``low`` and ``high``; 1 is their whole range.
     threshold : float, default=1e-3
         Share of the total weight above which a kernel counts as selected.
     random_state : int or RandomState, default=0
@@ -190,8 +191,8 @@ def weight_stability(
         raise ValueError(f"method must be 'folds' or 'bootstrap', got {method!r}")
     if not (isinstance(n_refits, int | np.integer) and n_refits >= 2):
         raise ValueError(f"n_refits must be a whole number >= 2, got {n_refits!r}")
-    if not 0.0 < level < 1.0:
-        raise ValueError(f"level must be between 0 and 1, got {level!r}")
+    if not 0.0 < level <= 1.0:
+        raise ValueError(f"level must be above 0 and at most 1, got {level!r}")
     refuse_matrices(model)
     X, y = paired(model, X, y)
     whole = model if hasattr(final_estimator(model), "weights_") else clone(model).fit(X, y)

@@ -3,17 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
+from .._estimating.findings import MOVES
 from ..estimators.fitted import is_precomputed
 from ..kernels import view_of
 from ..views import as_views, is_views, samples_and_targets
 
 __all__ = [
+    "TiedViews",
     "final_estimator",
     "group_shares",
     "kernel_families",
@@ -21,6 +24,7 @@ __all__ = [
     "kernel_views",
     "learnt_weights",
     "paired",
+    "tied_views",
     "transformed",
 ]
 
@@ -135,3 +139,82 @@ def learnt_weights(model: Any) -> np.ndarray:
     totals = weights.sum(axis=1, keepdims=True)
     shares = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0)
     return shares.mean(axis=0)
+
+
+@dataclass(frozen=True)
+class TiedViews:
+    """Weights of views at the choices of C and norm that the cross-validated scores do not tell from the one made.
+
+    Attributes
+    ----------
+    choices : DataFrame
+        ``norm``, ``C``, ``score``, ``tie`` of each, as in ``ties_``.
+    names : list of str
+        The views.
+    shares : array of shape (choices, views)
+        Their weights as shares of their sum, of fits on all samples.
+    """
+
+    choices: Any
+    names: list[str]
+    shares: np.ndarray
+
+    @property
+    def leader(self) -> str | None:
+        """The view with the most weight at all of the choices; None where there is none."""
+        second, first = np.sort(self.shares, axis=1)[:, -2:].T
+        tops = set(np.argmax(self.shares, axis=1).tolist())
+        return self.names[tops.pop()] if len(tops) == 1 and np.all(first > second + 1e-9) else None
+
+    @property
+    def ranges(self) -> dict[str, tuple[float, float]]:
+        """The smallest and the largest share of every view."""
+        ends = zip(self.shares.min(axis=0).tolist(), self.shares.max(axis=0).tolist(), strict=True)
+        return dict(zip(self.names, ends, strict=True))
+
+    @property
+    def settled(self) -> bool:
+        """Whether the same view has the most weight throughout, and no share changes by more than a tenth."""
+        return self.leader is not None and bool(np.all(np.ptp(self.shares, axis=0) <= MOVES))
+
+    @property
+    def of_what(self) -> str:
+        """What the scores leave open, in words: ``"7 choices of C"``."""
+        several = self.choices["norm"].nunique() > 1
+        return f"{len(self.choices)} choices of C{' and norm' if several else ''}"
+
+
+def tied_views(model: Any) -> TiedViews | None:
+    """Return the weights of views at choices of C and norm that cross-validation does not tell from the one made.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+        Fitted; one that chose C by cross-validation (``MKLClassifierCV``, ``MKLRegressorCV``).
+
+    Returns
+    -------
+    TiedViews or None
+        None where C was not chosen, where no other choice does as well, for several targets, and where there is a
+        single view.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelweave import MKLClassifierCV, kernels as kw
+    >>> X, y = load_iris(return_X_y=True)
+    >>> bank = kw.per_view({"sepal": [0, 1], "petal": [2, 3]}, kw.linear())
+    >>> tied = tied_views(MKLClassifierCV(bank, Cs=5).fit(X, y))
+    >>> tied.of_what, tied.leader
+    ('3 choices of C', 'petal')
+    """
+    estimator = final_estimator(model)
+    weights, choices = getattr(estimator, "tied_weights_", None), getattr(estimator, "ties_", None)
+    if weights is None or choices is None or len(choices) < 2 or "target" in choices:
+        return None
+    groups = np.array([str(group) for group in kernel_groups(model)], dtype=object)
+    names = list(dict.fromkeys(groups.tolist()))
+    if len(names) < 2:
+        return None
+    shares = np.stack([np.asarray(weights)[:, groups == name].sum(axis=1) for name in names], axis=1)
+    return TiedViews(choices, names, shares)

@@ -11,7 +11,7 @@ import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimating import several_fits
-from ..exceptions import DegenerateModelWarning
+from ..exceptions import DegenerateModelWarning, GridEndWarning
 from ..inspection import final_estimator
 from ..inspection.views import paired
 from ..views import Views
@@ -41,8 +41,9 @@ def make_report(
 ) -> str:
     """Return a self-contained HTML page about a fitted model.
 
-    The model is refitted on repeated folds, beside simpler methods on the same kernels: that gives its accuracy with an
-    interval, the stability of its weights, p-values of its views, and labels that held-out predictions contradict.
+    The model is refitted on repeated folds, beside simpler methods on the same kernels and others on the columns: that
+    gives its accuracy with an interval, the stability of its weights, p-values of its views, and labels that held-out
+    predictions contradict.
 
     Parameters
     ----------
@@ -95,6 +96,7 @@ def make_report(
     with warnings.catch_warnings():
         # what the fit is warned of stands first on the page; that of every refit would be said again and again
         warnings.simplefilter("ignore", DegenerateModelWarning)
+        warnings.simplefilter("ignore", GridEndWarning)
         refits = refit_on_folds(
             model, template, samples, y,
             n_folds=n_folds, n_repeats=n_repeats, random_state=random_state, groups=groups, progress=progress,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -10,10 +11,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone, is_classifier
+from sklearn.model_selection import GridSearchCV
 
 from ..inspection import WeightStability, contributions, final_estimator, kernel_families
 from ..inspection.permutation import test_views
-from ..inspection.views import group_shares, kernel_groups, learnt_weights
+from ..inspection.views import group_shares, kernel_groups, learnt_weights, transformed
 from ..kernels import take
 from ..persistence import cleared
 from ._measures import REGRESSION, Measure, Measured, classification, confusion, measured
@@ -91,6 +93,8 @@ class Refits:
         P-values of views; None where there is a single one.
     statuses : list of str
         Why every refit of the model and of the methods on kernels ended.
+    alone : str
+        Why no method is fitted on the columns themselves; empty where some are.
     """
 
     y: NDArray[Any]
@@ -104,6 +108,7 @@ class Refits:
     views: Any
     classes: NDArray[Any] | None
     statuses: list[str]
+    alone: str = ""
 
     @property
     def folds(self) -> int:
@@ -185,17 +190,20 @@ def refit(
     kinds: Sequence[Measure] = classification(classes) if classify else REGRESSION
     steps, bare = parted(model)
     views = kernel_groups(fitted)
-    loop = _Loop(steps, methods_for(bare, last, classify), kinds, X, y, splits, n_repeats, groups, views)
+    matrices = last is not final_estimator(model) and getattr(last, "kernels_", None) is None
+    samples = None if matrices else transformed(fitted, X)
+    methods, alone = methods_for(bare, last, classify, samples, random_state)
+    loop = _Loop(steps, methods, kinds, X, y, splits, n_repeats, groups, views)
     loop.run(progress)
     weights, scores = np.stack(loop.weights), loop.scores[0][kinds[0].name]
     names = np.asarray(last.kernel_names_, dtype=object)
     stability = WeightStability(
         weights, learnt_weights(fitted), names, views, kernel_families(fitted), np.array(scores),
-        "folds", 0.95, 1e-3, np.stack(loop.view_weights), group_shares(fitted, views),
+        "folds", 1.0, 1e-3, np.stack(loop.view_weights), group_shares(fitted, views),
     )  # fmt: skip
     return Refits(
         y, splits, n_repeats, loop.outcomes(), kinds, stability, loop.choices, chooses_by_folds(model),
-        _p_values(loop.parts, random_state, classify), classes, loop.statuses,
+        _p_values(loop.parts, random_state, classify), classes, loop.statuses, alone,
     )  # fmt: skip
 
 
@@ -223,6 +231,7 @@ class _Loop:
         """Fit and predict; what only the model is asked for is asked here."""
         per_round = len(self.splits) // self.rounds
         todo, done = len(self.splits) * len(self.methods), 0
+        classify = is_classifier(self.methods[0].estimator)
         for number, (train, test) in enumerate(self.splits):
             seen, held_out = take(self.X, train), take(self.X, test)
             groups = None if self.groups is None else self.groups[train]
@@ -230,23 +239,31 @@ class _Loop:
                 steps = clone(self.steps).fit(seen, self.y[train])
                 seen, held_out = steps.transform(seen), steps.transform(held_out)
             for k, method in enumerate(self.methods):
-                known, new = (_nothing(train), _nothing(test)) if method.blind else (seen, held_out)
-                other = fitted_on(method.estimator, known, self.y[train], groups)
+                known, new = method.view(seen), method.view(held_out)
+                with warnings.catch_warnings():
+                    if isinstance(method.estimator, GridSearchCV):  # of values that are not chosen, mostly
+                        warnings.simplefilter("ignore")
+                    other = fitted_on(method.estimator, known, self.y[train], groups, classify, per_round)
                 if hasattr(other, "status_"):
                     self.statuses.append(other.status_)
-                self._keep(k, other, new, number // per_round, test)
+                self._keep(method, k, other, new, number // per_round, test)
                 if k == 0:
                     self._keep_model(other, held_out, number // per_round, test)
                 done += 1
                 if progress is not None:
                     progress(done, todo)
 
-    def _keep(self, k: int, other: Any, held_out: Any, round_: int, test: NDArray[np.intp]) -> None:
+    def _keep(
+        self, method: Method, k: int, other: Any, held_out: Any, round_: int, test: NDArray[np.intp]
+    ) -> None:
         predicted = other.predict(held_out)
         self.predicted[k][round_, test] = predicted
         values = None
         if hasattr(other, "decision_function"):
             values = np.asarray(other.decision_function(held_out))
+        elif hasattr(other, "predict_proba") and method.sees != "nothing":
+            values = np.asarray(other.predict_proba(held_out))
+            values = values[:, 1] if values.shape[1] == 2 else values
         elif hasattr(other, "classes_"):  # guessing has shares only: no sample is before another
             values = np.zeros((len(test), len(other.classes_)) if len(other.classes_) > 2 else len(test))
         if values is not None:
@@ -290,11 +307,6 @@ class _Loop:
                 HeldOut(method.name, method.about, self.predicted[k], self.decisions[k], shares, measures)
             )
         return made
-
-
-def _nothing(samples: NDArray[np.intp]) -> Array:
-    """Features that say nothing, for a method that looks at none."""
-    return np.zeros((len(samples), 1))
 
 
 def _p_values(parts: list[Any], seed: int, classify: bool) -> Any:

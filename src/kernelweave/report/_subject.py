@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any
 
 from numpy.typing import NDArray
 
+from ..inspection import TiedViews, tied_views
 from ._refits import Refits
 
 __all__ = ["Subject"]
@@ -43,3 +45,8 @@ class Subject:
     note: Mapping[str, Any]
     seed: int
     groups: NDArray[Any] | None = None
+
+    @cached_property
+    def ties(self) -> TiedViews | None:
+        """Weights of views at choices of C and norm that the scores do not tell from the one made, if there are any."""
+        return tied_views(self.model)

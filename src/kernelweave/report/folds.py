@@ -2,12 +2,21 @@
 
 from __future__ import annotations
 
+from inspect import signature
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import clone
-from sklearn.model_selection import GroupKFold, RepeatedKFold, RepeatedStratifiedKFold, StratifiedGroupKFold
+from sklearn.model_selection import (
+    GridSearchCV,
+    GroupKFold,
+    KFold,
+    RepeatedKFold,
+    RepeatedStratifiedKFold,
+    StratifiedGroupKFold,
+    StratifiedKFold,
+)
 from sklearn.pipeline import Pipeline
 
 from ..inspection import final_estimator
@@ -62,18 +71,31 @@ def group_folds(n_folds: int, classify: bool, seed: int | None = 0) -> Any:
     return GroupKFold(n_folds, shuffle=True, random_state=seed)
 
 
-def fitted_on(model: Any, X: Any, y: Any, groups: Any) -> Any:
-    """Return a copy of the model fitted; the groups reach its own cross-validation, where it has one."""
+def fitted_on(model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: int) -> Any:
+    """Return a copy of the model fitted; its own cross-validation, where it has one, keeps groups together.
+
+    Methods on columns (``GridSearchCV``) choose on at most ``n_folds`` shuffled folds.
+    """
     copy = clone(model)
-    if groups is None or not chooses_by_folds(copy):
-        return copy.fit(X, y)
-    name = f"{copy.steps[-1][0]}__groups" if isinstance(copy, Pipeline) else "groups"
-    return copy.fit(X, y, **{name: groups})
+    if chooses_by_folds(copy) and "groups" in signature(final_estimator(copy).fit).parameters:
+        if groups is None:
+            return copy.fit(X, y)
+        name = f"{copy.steps[-1][0]}__groups" if isinstance(copy, Pipeline) else "groups"
+        return copy.fit(X, y, **{name: groups})
+    searches = isinstance(copy, GridSearchCV)
+    if groups is not None and (searches or chooses_by_folds(copy)):
+        inner = group_folds(most_folds(y, groups, n_folds, classify), classify)
+        copy.set_params(cv=list(inner.split(np.zeros((len(y), 1)), y, groups)))
+    elif searches:
+        rarest = int(np.unique(y, return_counts=True)[1].min()) if classify else len(y)
+        kind = StratifiedKFold if classify else KFold
+        copy.set_params(cv=kind(max(2, min(n_folds, rarest)), shuffle=True, random_state=0))
+    return copy.fit(X, y)
 
 
 def chooses_by_folds(model: Any) -> bool:
     """Whether a model chooses its C by cross-validation inside its fit."""
     try:
-        return hasattr(final_estimator(model), "Cs")
+        return getattr(final_estimator(model), "Cs", None) is not None
     except ValueError:  # no kernels: a baseline
         return False

@@ -31,9 +31,11 @@ def _how(subject: Subject) -> str:
     names = "; ".join(f"{kind.name}: {kind.about}" for kind in refits.measures)
     together = " that keep groups together" if subject.groups is not None else ""
     again = f", repeated {refits.rounds} times with other folds" if refits.rounds > 1 else ""
+    alone = f" There is no method from outside beside it: {refits.alone}." if refits.alone else ""
     return (
         f"{refits.folds} folds{together}{again}; all methods on the same folds, those with kernels on the same "
-        f"kernels. {names}. Intervals and p-values allow for the overlap of the training sets (Nadeau and Bengio 2003)."
+        f"kernels.{alone} {names}. Intervals and p-values allow for the overlap of the training sets (Nadeau and "
+        "Bengio 2003)."
     )
 
 

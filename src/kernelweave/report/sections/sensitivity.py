@@ -13,7 +13,7 @@ from ...estimators.subsets import SubsetFits
 from ...inspection import kernel_views
 from ...inspection.views import transformed
 from .._drawing import TEXT, WIDTH, drawn
-from .._html import figure, short, table
+from .._html import figure, number, short, table
 from .._subject import Subject
 
 __all__ = ["section", "weights_along_C"]
@@ -24,10 +24,67 @@ FACTORS = (0.1, 0.3, 1.0, 3.0, 10.0)
 MOST_SAMPLES = 3000
 #: views listed, the heaviest first
 MOST_VIEWS = 8
+#: choices that the scores do not tell apart of which each has a row; more are put together by norm
+MOST_TIES = 12
 
 
 def section(subject: Subject) -> str:
-    """Return weights of views along C; nothing where there is a single view, or C is none of one mixture."""
+    """Return weights of views at choices that the scores do not tell apart, and along C around the chosen one."""
+    parts = _among_ties(subject) + _along_C(subject)
+    return f'<h2 id="sensitivity">How the weights depend on C</h2>{parts}' if parts else ""
+
+
+def _among_ties(subject: Subject) -> str:
+    """Return the weights at every choice that scores as well as the one made; by norm where these are many."""
+    ties = subject.ties
+    if ties is None:
+        return ""
+    chosen = int(np.argmax(ties.choices["tie"] == "chosen"))
+    order = np.argsort(-ties.shares[chosen], kind="stable")[:MOST_VIEWS]
+    changes = (
+        "The weights hardly change among them."
+        if ties.settled
+        else "Nothing is concluded on this page from what changes among them."
+    )
+    sentence = (
+        f"The cross-validated scores do not tell {ties.of_what} apart; the fit is one of them. {changes}"
+    )
+    heads = [ties.names[v] for v in order]
+    if len(ties.choices) <= MOST_TIES:
+        rows: list[list[Any]] = [
+            [
+                str(row.norm),
+                (row.C, short(row.C) + (" (this fit)" if i == chosen else "")),
+                (row.score, number(row.score)),
+                str(row.tie),
+                *(float(ties.shares[i, v]) for v in order),
+            ]
+            for i, row in enumerate(ties.choices.itertuples())
+        ]
+        head = ["norm", "C", "score", "choice", *heads]
+    else:
+        rows, head = [], ["norm", "C", "values of C", "score", *heads]
+        for norm, those in ties.choices.groupby("norm", sort=False):
+            part = ties.shares[those.index]
+            spread = [(part[:, v].min(), part[:, v].max()) for v in order]
+            rows.append(
+                [
+                    str(norm),
+                    (those["C"].min(), f"{short(those['C'].min())} – {short(those['C'].max())}"),
+                    len(those),
+                    (
+                        those["score"].max(),
+                        f"{number(those['score'].min())} – {number(those['score'].max())}",
+                    ),
+                    *((high, f"{number(low)} – {number(high)}") for low, high in spread),
+                ]
+            )
+    caption = "Weights of the views at choices that the scores do not tell apart"
+    return f"<p>{escape(sentence)}</p>" + table(head, rows, caption)
+
+
+def _along_C(subject: Subject) -> str:
+    """Return refits along C; nothing where there is a single view, or C is none of one mixture."""
     views = np.array([str(view) for view in kernel_views(subject.model)], dtype=object)
     names = list(dict.fromkeys(views.tolist()))
     one_C = np.unique(np.atleast_1d(subject.estimator.C_)).size == 1
@@ -58,7 +115,7 @@ def section(subject: Subject) -> str:
         "views that holds along the whole line does not hang on the choice of C."
     )
     return (
-        f'<h2 id="sensitivity">How the weights depend on C</h2><p>{escape(sentence)}</p>'
+        f"<p>{escape(sentence)}</p>"
         + figure(
             _picture(Cs, by_view[:, order], heads, C), "Weights of the views; the line marks C of this fit."
         )

@@ -22,7 +22,7 @@ __all__ = ["section"]
 MOST_ROWS = 300
 #: kernels in the picture
 TOP = 15
-WEIGHT_COLUMNS = ("weight", "95 % of refits", "selected")
+WEIGHT_COLUMNS = ("weight", "range of the refits", "selected")
 
 
 def section(subject: Subject) -> str:
@@ -38,30 +38,31 @@ def section(subject: Subject) -> str:
         return (
             f'<h2 id="views">Views and kernels</h2><p>{escape(origin.sentence)} They say nothing about which views or '
             f"kernels matter.{tested}</p>"
-            + _view_table(refits, origin.learnt)
+            + _view_table(subject, origin.learnt)
             + _kernel_table(refits, origin.learnt)
         )
     return "".join(
         [
             '<h2 id="views">Which views and kernels matter</h2>',
-            f"<p>Weights of this fit as shares of their sum. The interval holds 95 % of {count} refits on folds, and "
-            "“selected” says in how many of them a view or a kernel had any weight. Where kernels resemble each "
+            f"<p>Weights of this fit as shares of their sum. The range is that of {count} refits on folds, from the "
+            "smallest weight to the largest: refits share most of their samples, so it is no confidence interval. "
+            "“Selected” says in how many of them a view or a kernel had any weight. Where kernels resemble each "
             "other a sparse fit picks one of them almost by chance: trust views more than single kernels, and quote a "
-            "weight with its interval.</p>",
+            "weight with its range.</p>",
             f"<p>{escape(origin.sentence)}</p>" if origin.sentence else "",
             figure(
                 _picture(refits.stability),
-                f"Weights of this fit; the lines hold 95 % of {count} refits. Kernels that only refits selected are in "
-                "the table.",
+                f"Weights of this fit; the lines are the range of {count} refits. Kernels that only refits selected "
+                "are in the table.",
             ),
-            _view_table(refits, origin.learnt),
+            _view_table(subject, origin.learnt),
             _kernel_table(refits, origin.learnt),
         ]
     )
 
 
 def _picture(stability: WeightStability) -> str:
-    """Weights of the fit with the intervals of the refits, under their views."""
+    """Weights of the fit with the ranges of the refits, under their views."""
     grouped = len(stability.view_names) < len(stability.kernel_names)
     kernels = stability.kernels()
     display = WeightsDisplay(
@@ -73,11 +74,12 @@ def _picture(stability: WeightStability) -> str:
     shown, rest = display.rows(TOP)
     heads = len({stability.views[j] for j in shown}) if grouped else 0
     size = (WIDTH, max(2.2, 1.0 + 0.29 * (len(shown) + bool(rest) + heads)))
-    what = "Bars: weight of each kernel, with intervals of the refits; the table below has the numbers"
+    what = "Bars: weight of each kernel, with the range of the refits; the table below has the numbers"
     return drawn(lambda ax: display.plot(ax=ax, top=TOP), size, what, "weights")
 
 
-def _view_table(refits: Refits, learnt: NDArray[np.bool_]) -> str:
+def _view_table(subject: Subject, learnt: NDArray[np.bool_]) -> str:
+    refits, ties = subject.refits, subject.ties
     views = refits.stability.by_view().sort_values("weight", ascending=False)
     if len(views) <= 1:
         return ""
@@ -89,14 +91,25 @@ def _view_table(refits: Refits, learnt: NDArray[np.bool_]) -> str:
     for row in views.itertuples():
         rows.append([str(row.view), int(row.kernels), *_weight_cells(row, row.view in given)[:columns]])
     caption = "Views, the heaviest first" if learnt.any() else "Views"
+    note = ""
+    if ties is not None and learnt.any():
+        head.append("range of tied choices")
+        for cells in rows:
+            low, high = ties.ranges[cells[0]]
+            cells.append((high, f"{number(low)} – {number(high)}"))
+        note = (
+            f'<p class="quiet">The range of tied choices is over the {ties.of_what} that the cross-validated scores do '
+            'not tell apart (<a href="#sensitivity">weights at each</a>).</p>'
+        )
     if refits.views is None:
-        return "<h3>Views</h3>" + table(head, rows, caption)
+        return "<h3>Views</h3>" + table(head, rows, caption) + note
     for cells in rows:
         p = float(refits.views.loc[cells[0], "p_holm"])
         cells.append((p, number(p)))
     return (
         "<h3>Views</h3>"
         + table([*head, "p-value"], rows, caption)
+        + note
         + '<p class="quiet">The p-value asks whether held-out decisions get worse when a view’s rows are '
         "shuffled (999 times, adjusted by Holm for the number of views). It is about this model’s use of the "
         "view: another view may hold the same information.</p>"
