@@ -244,12 +244,27 @@ def test_similarities(method, words):
     assert words in str(clf.certificate_)
 
 
+def test_certificates_of_earlier_files_claim_nothing_of_weights():
+    old = Certificate.__new__(Certificate)
+    old.__dict__.update(primal=2.0, dual=1.9, dual_point=np.zeros(2), intercept=0.0, tiny=1e-300, margin=1.0)
+    assert "no other solution of the same problem can bring it below 1.9:" in str(old)
+    assert "within 5 %" in str(old)
+
+
+@pytest.mark.parametrize(("primal", "dual"), [(1.0, -np.inf), (np.inf, 0.0), (np.nan, 1.0), (1.0, np.nan)])
+def test_without_a_finite_bound_nothing_is_claimed(primal, dual):
+    said = str(Certificate(primal, dual, np.zeros(2), scope="no function"))
+    assert "nothing is proved about it" in said
+    assert "below" not in said
+    assert "proved to be within" not in said
+
+
 def test_digits_never_claim_more():
     for _ in range(200):
         primal = 10.0 ** RNG.uniform(-3, 5)
         one = Certificate(primal, primal * (1 - 10.0 ** RNG.uniform(-7, -1)), np.zeros(2))
         said = str(one)
-        assert float(re.search(r"below (\S+):", said)[1]) <= one.dual
+        assert float(re.search(r"below (\S+):", said)[1]) <= one.dual * (1 + 1e-13)
         assert float(re.search(r"within (\S+) %", said)[1]) >= 100 * one.relative_gap * (1 - 1e-12)
     crossed = Certificate(1.0, 1.0 + 1e-12, np.zeros(2))
     assert "within 1e-06 %" in str(crossed)  # rounding is not nothing

@@ -23,6 +23,8 @@ from kernelweave import kernels as kw
 from kernelweave.cli._describe import describe, tell
 from kernelweave.displays import WeightsDisplay
 from kernelweave.estimators.fitted import weight_origin
+from kernelweave.exceptions import KernelWeaveWarning
+from kernelweave.inspection import weight_stability
 from kernelweave.inspection.stability import WeightStability
 from kernelweave.norms import Fixed, registry
 from kernelweave.report import make_report
@@ -147,6 +149,11 @@ def test_stability_of_some_kernels():
     assert whole.among(np.ones(4, dtype=bool)) is whole
 
 
+def test_stability_of_weights_that_nobody_learnt_is_a_warning():
+    with pytest.warns(KernelWeaveWarning, match="The weights were not learnt: all kernels have the same one"):
+        weight_stability(MKLClassifier(SMALL, norm="uniform"), X, Y, n_refits=2, n_folds=2)
+
+
 LEARNT_BY = {"MKLClassifier", "MKLClassifierCV", "MKLRegressor", "MKLRegressorCV", "LPBetaClassifier"}
 
 
@@ -157,6 +164,9 @@ def test_every_estimator_says_whether_it_learnt_its_weights(kind):
         kernel = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / 6)
         model = kind(method="denoise").fit(kernel, Y)
         assert weight_origin(model).sentence == "The weights were not learnt: all similarities count alike."
+        told = tell(describe(model, LABEL))
+        assert "norm none (method denoise), loss hinge, C = 1" in told
+        assert "with this kernel, no function on it" in told
         return
     regression = issubclass(kind, MKLRegressor)
     model = kind(SMALL).fit(X, TARGET if regression else Y)

@@ -52,9 +52,11 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
         "classes": [str(c) for c in estimator.classes_] if hasattr(estimator, "classes_") else None,
         "kernels": len(shares),
         "kernels_used": int(np.count_nonzero(shares)),
-        "C": np.asarray(estimator.C_).tolist(),
+        "C": np.asarray(getattr(estimator, "C_", estimator.C)).tolist(),
         "norm": _norm(estimator),
-        "loss": _name(estimator.loss_),
+        "loss": _name(estimator.loss_)
+        if hasattr(estimator, "loss_")
+        else "hinge",  # an SVM on learned kernels
         "solver": estimator.solver_,
         "status": estimator.status_,
         "certificate": {

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -14,6 +15,8 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from .._estimating import several_fits
+from ..estimators.fitted import weight_origin
+from ..exceptions import KernelWeaveWarning
 from ..kernels import take
 from .views import final_estimator, group_shares, kernel_families, kernel_groups, learnt_weights, paired
 
@@ -196,6 +199,14 @@ def weight_stability(
     refuse_matrices(model)
     X, y = paired(model, X, y)
     whole = model if hasattr(final_estimator(model), "weights_") else clone(model).fit(X, y)
+    origin = weight_origin(final_estimator(whole))
+    if origin.nothing:
+        warnings.warn(
+            f"{origin.sentence} That refits agree on them says nothing about the kernels: a norm that learns weights "
+            "(norm='l1', a number p) is what stability is asked of.",
+            KernelWeaveWarning,
+            stacklevel=2,
+        )
     reference, of_kernel = learnt_weights(whole), kernel_groups(whole, views)
     refitted, by_view, scores = [], [], []
     splits = list(_splits(method, n_refits, n_folds, y, is_classifier(model), random_state))

@@ -133,6 +133,10 @@ class Certificate:
         if several:
             value = f"the objectives of {self.problems} problems, each at its C, add up to"
             it, those = "the sum", "these problems"
+        if not np.isfinite(self.relative_gap):
+            return (
+                f"{value} {self.primal:.6g}, and nothing is proved about it: there is no finite lower bound"
+            )
         scope = self.scope or "no other solution of the same problem"
         bound = f"{_rounded(self.dual, 6, ROUND_FLOOR):.6g}"
         return (
@@ -193,5 +197,9 @@ def joined(certificates: Sequence[Certificate]) -> Certificate:
 
 
 def _rounded(value: float, digits: int, rounding: str) -> float:
-    """Return a number with so many digits, rounded to the side on which it claims less."""
-    return float(Context(prec=digits, rounding=rounding).create_decimal_from_float(float(value)))
+    """Return a number with so many digits, rounded to the side on which it claims less.
+
+    What the last bits of a double say does not count: 1.9 stays 1.9.
+    """
+    slack = 1e-14 * abs(value) * (1.0 if rounding == ROUND_FLOOR else -1.0)
+    return float(Context(prec=digits, rounding=rounding).create_decimal_from_float(float(value) + slack))

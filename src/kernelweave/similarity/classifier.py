@@ -364,6 +364,7 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         learnt = self.method_ in LEARNED
         self.learnt_kernels_ = np.full(np.shape(self.weights_)[-1], learnt)
         self.weights_rule_ = "" if learnt else "all similarities count alike"
+        self.norm_name_ = f"none (method {self.method_})"
 
     def decision_function(self, X: Any) -> np.ndarray:
         """Return decision values, ``(n_new,)`` for two classes, ``(n_new, k)`` for more; each row by itself."""

@@ -70,8 +70,8 @@ def _views(subject: Subject, m: int, origin: WeightOrigin) -> str:
         among = "" if ties is None or before else f"; {_range(ties, ties.leader)} among {_tied(ties)}"
         return (
             f"{before}The view with the most {weight} is “{top['view']}”, with {percent(top['weight'], 0)} of it "
-            f"(range of the {len(refits.stability.weights)} refits: {percent(top['low'], 0)} to {percent(top['high'], 0)}"
-            f"{among})."
+            f"(range of the {len(refits.stability.weights)} refits: {percent(top['low'], 0)} to "
+            f"{percent(top['high'], 0)}{among})."
         )
     order = sorted(ties.names, key=lambda name: -ties.ranges[name][1])[:MOST_VIEWS]
     listed = ", ".join(f"“{name}” has {_range(ties, name)} of all weight" for name in order)
