@@ -207,6 +207,12 @@ def _target(frame: Any, options: Options) -> tuple[Any, str]:
         )
     numbers = pd.api.types.is_numeric_dtype(y) and not pd.api.types.is_bool_dtype(y)
     task = options.task
+    if not numbers and (task == "regression" or (task == "auto" and y.nunique() > MOST_CLASSES)):
+        values = pd.to_numeric(y.map(str), errors="coerce")
+        if (
+            values.notna().all()
+        ):  # 007, 008, ...: codes where they are few, padded numbers where they are many
+            y, numbers = values, True
     others: dict[str, int] = {} if numbers else numbers_and_texts(y)
     if others and y.nunique() > MOST_CLASSES and task != "classification":
         raise ValueError(
@@ -219,9 +225,9 @@ def _target(frame: Any, options: Options) -> tuple[Any, str]:
     if task == "regression":
         if not numbers:
             raise ValueError(f"the target {options.target!r} holds texts: regression needs numbers")
-        values = y.to_numpy(dtype=float)
-        refuse_beyond(f"the target {options.target!r}", values, "the row out")
-        return values, task
+        targets = y.to_numpy(dtype=float)
+        refuse_beyond(f"the target {options.target!r}", targets, "the row out")
+        return targets, task
     if numbers and not (y == y.round()).all():
         raise ValueError(
             f"the target {options.target!r} holds fractions, such as {y[y != y.round()].iloc[0]:g}: classes are texts "
