@@ -375,13 +375,15 @@ def new_samples_for(
         raise click.UsageError("give a table of new samples")
     frame = join_files(frame, views, identity, note.missing, read)
     if note.missing == "error":
-        table = check_columns(frame, note.columns, remarks, note.views)
+        table = check_columns(frame, note.columns, remarks, note.views, fitting=False)
         refuse_absent(frame, note.views, fitting=False)
     else:
         for columns in note.views.values():  # a view of which there is no column is missing for everybody
             if not any(column in frame for column in columns):
                 frame = frame.assign(**dict.fromkeys(columns, float("nan")))
-        table = blank_absent(frame, check_columns(frame, note.columns, remarks, note.views), note.views)
+        table = blank_absent(
+            frame, check_columns(frame, note.columns, remarks, note.views, fitting=False), note.views
+        )
     remarks.only(note.columns)
     for column, known in note.categories.items():
         unknown = int((~table[column].isin([*known, MISSING]) & table[column].notna()).sum())
