@@ -209,15 +209,18 @@ def test_numbers_beyond_reach_are_named_before_any_work(number, tmp_path, monkey
     frame = tables.frame().astype({"b": object})
     frame.loc[7, "b"] = number
     frame.to_csv("data.csv", index=False)
-    for done in (
+    refused = (
         call("fit", "data.csv", *words, "--force", code=1),
         call("predict", "m.skops", "data.csv", "-o", "out.csv", code=1),
         call("report", "m.skops", "data.csv", "-o", "out.html", code=1),
-    ):
+    )
+    for done in refused:
         assert "column 'b' holds " in done.stderr
         assert "in row 7" in done.stderr
         for word in ("NaN", "HistGradientBoosting", "StandardScaler", "\n\n"):
             assert word not in done.stderr
+        # only a fit can leave a column out
+        assert ("--drop 'b'" in done.stderr) == (done is refused[0])
     frame.assign(y=frame["b"], b=0.5).to_csv("target.csv", index=False)
     said = call("fit", "target.csv", "--target", "y", "--json", code=1).stderr
     assert "the target 'y' holds " in said

@@ -212,3 +212,15 @@ def test_classes_with_zeros_before_them_are_codes(folder):
     frame.to_csv("labels.csv", index=False)
     call(*FIT, "--model", "m.skops", "--force")
     assert load("m.skops")[-1].classes_.tolist() == [1, 10]
+
+
+def test_padded_numbers_to_predict_are_numbers(folder):
+    frame = pd.read_csv("labels.csv", dtype=str, keep_default_na=False)
+    frame.assign(label=[f"{k:03d}" for k in range(N)]).to_csv("labels.csv", index=False)
+    call(*FIT, "--model", "m.skops")
+    assert about("m.skops")["note"]["task"] == "regression"
+    call("report", "m.skops", "labels.csv", "-o", "r.html", "--quiet", "--folds", "2")
+    few = frame.assign(label=[f"{k % 4:03d}" for k in range(N)])
+    few.to_csv("labels.csv", index=False)
+    call(*FIT, "--task", "regression", "--model", "m.skops", "--force")
+    assert about("m.skops")["note"]["task"] == "regression"

@@ -130,7 +130,11 @@ def _too_many_texts(column: str, values: Any, distinct: int, others: dict[str, i
 
 
 def check_columns(
-    frame: Any, kinds: dict[str, str], remarks: Remarks, views: dict[str, list[str]] | None = None
+    frame: Any,
+    kinds: dict[str, str],
+    remarks: Remarks,
+    views: dict[str, list[str]] | None = None,
+    fitting: bool = True,
 ) -> Any:
     """Return the columns of a table that a model wants, in a form that its transformer takes; name what is wrong."""
     import numpy as np
@@ -145,7 +149,8 @@ def check_columns(
                 numbers = pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
             except (ValueError, TypeError):
                 raise ValueError(_not_numbers(column, values)) from None
-            refuse_beyond(f"column {column!r}", numbers, f"the column out with --drop {column!r}")
+            leave = f"the column out with --drop {column!r}" if fitting else "the row out"
+            refuse_beyond(f"column {column!r}", numbers, leave)
             table[column] = numbers
             _count(remarks.imputed, column, np.isnan(numbers))
         else:

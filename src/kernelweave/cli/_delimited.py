@@ -27,7 +27,9 @@ OTHER_FILES = {
     b"\xd0\xcf\x11\xe0": "a spreadsheet (xls): save the sheet as CSV",
     b"PAR1": "a Parquet file: call it .parquet",
     b"\x93NUMPY": "a NumPy file: call it .npy",
-    b"<": "HTML or XML, no table",
+    b"<!": "HTML or XML, no table",
+    b"<?": "HTML or XML, no table",
+    b"<html": "HTML or XML, no table",
     b'{"': "JSON, no table",
     b"[{": "JSON, no table",
 }
@@ -107,8 +109,9 @@ def read_delimited(
     import pandas as pd
 
     content = _unpacked(content, name)
-    for beginning, what in OTHER_FILES.items():
-        if content.lstrip(b"\xef\xbb\xbf \r\n\t").startswith(beginning):
+    beginning = content[:100].lstrip(codecs.BOM_UTF8 + b" \r\n\t").lower()
+    for mark, what in OTHER_FILES.items():
+        if beginning.startswith(mark.lower()):
             raise ValueError(f"{name} is {what}")
     text, encoding = decode(content, name, form.encoding)
     if form.comment is not None:

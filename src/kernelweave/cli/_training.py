@@ -206,6 +206,12 @@ def _target(frame: Any, options: Options) -> tuple[Any, str]:
         )
     numbers = pd.api.types.is_numeric_dtype(y) and not pd.api.types.is_bool_dtype(y)
     task = options.task
+    if not numbers and (task == "regression" or (task == "auto" and y.nunique() > MOST_CLASSES)):
+        values = pd.to_numeric(y.map(str), errors="coerce")
+        if (
+            values.notna().all()
+        ):  # 007, 008, ...: codes where they are few, padded numbers where they are many
+            y, numbers = values, True
     others: dict[str, int] = {} if numbers else numbers_and_texts(y)
     if others and y.nunique() > MOST_CLASSES and task != "classification":
         raise ValueError(
@@ -218,9 +224,9 @@ def _target(frame: Any, options: Options) -> tuple[Any, str]:
     if task == "regression":
         if not numbers:
             raise ValueError(f"the target {options.target!r} holds texts: regression needs numbers")
-        values = y.to_numpy(dtype=float)
-        refuse_beyond(f"the target {options.target!r}", values, "the row out")
-        return values, task
+        targets = y.to_numpy(dtype=float)
+        refuse_beyond(f"the target {options.target!r}", targets, "the row out")
+        return targets, task
     if numbers and not (y == y.round()).all():
         raise ValueError(
             f"the target {options.target!r} holds fractions, such as {y[y != y.round()].iloc[0]:g}: classes are texts "
@@ -369,13 +375,13 @@ def new_samples_for(
         raise click.UsageError("give a table of new samples")
     frame = join_files(frame, views, identity, note.missing, read)
     if note.missing == "error":
-        table = check_columns(frame, note.columns, remarks, note.views)
+        table = check_columns(frame, note.columns, remarks, note.views, fitting=False)
         refuse_absent(frame, note.views, fitting=False)
     else:
         for columns in note.views.values():  # a view of which there is no column is missing for everybody
             if not any(column in frame for column in columns):
                 frame = frame.reindex(columns=[*frame.columns, *columns])
-        table = check_columns(frame, note.columns, remarks, note.views)
+        table = check_columns(frame, note.columns, remarks, note.views, fitting=False)
         table = blank_absent(frame, table, note.views, note.missing, remarks)
     remarks.only(note.columns)
     for column, known in note.categories.items():
