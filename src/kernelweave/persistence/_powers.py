@@ -9,8 +9,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 __all__ = [
     "DROPPED",
     "KEYED_BY_STEPS",
@@ -75,6 +73,7 @@ def cleared(model: Any, *, machine: bool = False) -> Any:
     >>> cleared(GridSearchCV(model, {"memory": ["a", "b"], "mklclassifier__C": [1.0, 10.0]})).param_grid
     {'mklclassifier__C': [1.0, 10.0]}
     """
+    import numpy as np
     from sklearn.base import clone
 
     names = MACHINE if machine else dict.fromkeys(PATHS)
