@@ -15,6 +15,10 @@ import numpy as np
 import pandas as pd
 import pytest
 from click.testing import CliRunner
+from sklearn.decomposition import PCA
+from sklearn.model_selection import GridSearchCV
+from sklearn.pipeline import Pipeline
+from sklearn.preprocessing import StandardScaler
 
 import kernelweave.cli
 from kernelweave import KernelFeatures, MKLClassifier
@@ -68,6 +72,29 @@ def test_an_interrupted_report_leaves_the_model(folder, monkeypatch):
     said = call(*FIT, "--model", "m.skops", "--report", "r.html", code=130).output
     assert "interrupted; the model is written to m.skops" in said
     load("m.skops")
+
+
+def test_a_report_follows_no_order_of_a_file(folder):
+    """A search in front of the model is fitted again; one that names a folder of pickles is not even loaded."""
+    call(*FIT, "--kernels", "linear", "--model", "m.skops")
+    frame = pd.read_csv("data.csv")
+    inner = Pipeline([("s", StandardScaler()), ("p", PCA(2))])
+    search = GridSearchCV(inner, {"p__n_components": [1, 2]}, cv=2)
+    model = Pipeline([load("m.skops").steps[0], ("g", search), ("m", MKLClassifier(kw.linear()))])
+    save(model.fit(frame[["a", "b", "c"]], frame["y"]), "honest.skops", note=about("m.skops")["note"])
+    call("report", "honest.skops", "data.csv", "-o", "r.html", "--folds", "2", "--quiet")
+    assert (folder / "r.html").exists()
+    with zipfile.ZipFile("honest.skops") as archive:
+        parts = {name: archive.read(name) for name in archive.namelist()}
+    parts["schema.json"] = parts["schema.json"].replace(b'"p__n_components"', b'"memory"')
+    with zipfile.ZipFile("forged.skops", "w") as archive:
+        for name, content in parts.items():
+            archive.writestr(name, content)
+    said = call(
+        "report", "forged.skops", "data.csv", "-o", "f.html", "--folds", "2", "--quiet", code=1
+    ).output
+    assert "a value for memory: a file may not say" in said
+    assert not (folder / "f.html").exists()
 
 
 def test_outputs_that_are_each_other(folder):

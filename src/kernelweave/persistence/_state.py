@@ -55,7 +55,6 @@ def check_state(model: Any) -> None:
         _check_attributes(part)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
         warnings.simplefilter("ignore")
-        repr(model)
         for part in parts:
             if type(part).__module__.startswith(ESTIMATORS) and isinstance(part, BaseEstimator):
                 _rehearse(part)
