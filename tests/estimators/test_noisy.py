@@ -249,6 +249,23 @@ def test_suspects_come_from_the_mixture_that_auto_takes(cancer):
     )  # the mean kernel differs
 
 
+def test_predictions_that_contradict_a_third_of_the_labels_name_no_suspects(cancer):
+    X, y = cancer
+    for rate, filtered in ((0.28, True), (0.4, False)):
+        noisy, _ = flipped(y, rate)
+        clf = NoisyLabelMKLClassifier(BANK).fit(X, noisy)
+        kernels = [kernel(X) for kernel in BANK]
+        K = np.mean([one * len(X) / np.trace(one) for one in kernels], axis=0)
+        scores = leave_one_out(K, np.where(noisy[:, None] == [0, 1], 1.0, -1.0)).predictions
+        contradicted = np.mean(np.argmax(scores, axis=1) != noisy)
+        assert (contradicted <= 1 / 3) == filtered
+        assert np.any(clf.sample_share_ < 1) == filtered
+        assert ("all labels count alike, because predictions contradict" in clf.picked_) != filtered
+        # who asks for the filter gets it
+        asked = NoisyLabelMKLClassifier(BANK, method="confident").fit(X, noisy)
+        assert np.any(asked.sample_share_ < 1)
+
+
 def test_suspects_of_several_classes():
     X, y = load_iris(return_X_y=True)
     rng = np.random.default_rng(0)

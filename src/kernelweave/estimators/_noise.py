@@ -24,7 +24,7 @@ from .ridge import leave_one_out
 
 Array = NDArray[np.float64]
 
-__all__ = ["NoiseEstimate", "calibrated", "confident_joint", "estimate_noise", "suspected"]
+__all__ = ["TRUSTED", "NoiseEstimate", "calibrated", "confident_joint", "estimate_noise", "suspected"]
 
 #: share of the samples, the most confidently predicted, among which disagreement is counted
 CONFIDENT = 0.5
@@ -32,6 +32,8 @@ CONFIDENT = 0.5
 VERY_CONFIDENT = 0.2
 #: one-sided normal quantiles of the upper and of the lower end
 UPPER, LOWER = 2.0, 3.2
+#: share of the labels that predictions may contradict and still be trusted to name wrong ones
+TRUSTED = 1.0 / 3.0
 #: labels of a class with fewer samples are not suspected: the mean probability of so few is no threshold
 FEW_OF_A_CLASS = 5
 #: largest share of the labels of one class that may be suspected
@@ -54,6 +56,8 @@ class NoiseEstimate:
         Probability that a label is right.
     probabilities : array of shape (n, k)
         Out-of-sample probabilities of the classes as labelled, noise included.
+    contradicted : float
+        Share of the labels that are not the predicted ones.
     """
 
     rate: float
@@ -61,6 +65,7 @@ class NoiseEstimate:
     class_rates: Array
     quality: Array
     probabilities: Array
+    contradicted: float
     #: what rate and interval rest on, as a sentence
     basis: str = ""
 
@@ -114,7 +119,8 @@ def estimate_noise(
         )
     probabilities = calibrated(scores, codes)
     quality = _quality(probabilities, codes, max(rate, 0.02))
-    return NoiseEstimate(rate, interval, rates, quality, probabilities, basis)
+    contradicted = float(wrong[counted].mean())
+    return NoiseEstimate(rate, interval, rates, quality, probabilities, contradicted, basis)
 
 
 def confident_joint(

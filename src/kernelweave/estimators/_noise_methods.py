@@ -18,6 +18,7 @@ from ..losses import BudgetedHinge, Hinge, Loss, Squared, budget_from_noise_rate
 from ..losses.corrected import CorrectedLogistic, CorrectedSquared
 from ..norms import Fixed
 from ._mixtures import Mixture, kernel_groups, mixtures
+from ._noise import TRUSTED
 from ._structure import refuse_fixed_parts
 from ._tasks import Task
 from ._types import Array
@@ -45,13 +46,14 @@ class Noise:
     """What is known of the labels when a method is asked for its tasks.
 
     ``given`` says that the rates are the user's and not an estimate, ``suspects`` which labels are contradicted with
-    confidence.
+    confidence, ``contradicted`` what share of them is contradicted at all.
     """
 
     rate: float
     class_rates: Array
     given: bool
     suspects: NDArray[np.bool_]
+    contradicted: float
 
 
 class NoiseMethod:
@@ -137,7 +139,8 @@ def dense_mixture(
 class Auto(NoiseMethod):
     """Squared loss on a fixed mixture: groups of kernels alike, or what beats that beyond doubt; C by leave-one-out.
 
-    Labels that are contradicted with confidence count in part.
+    Labels that are contradicted with confidence count in part, unless more than a third of all labels are contradicted:
+    predictions like these are not to be trusted with it, and nothing was gained (benchmarks/noisy.py).
     """
 
     fit_intercept: bool
@@ -145,7 +148,8 @@ class Auto(NoiseMethod):
     words: str = ""
 
     def shares(self, noise: Noise) -> Array:
-        return self.filter.shares(noise)
+        trusted = noise.contradicted <= TRUSTED
+        return self.filter.shares(noise) if trusted else np.ones(noise.suspects.size)
 
     def loss(self) -> Loss:
         return Squared()
@@ -156,7 +160,11 @@ class Auto(NoiseMethod):
         refuse_fixed_parts(tasks[0].norm, bank.m, "this method for wrong labels")
         mixture, left_out = dense_mixture(tasks, bank, kernels, self.fit_intercept)
         C = left_out.C
-        suspects = self.filter.suspects_in_words(noise)
+        suspects = (
+            self.filter.suspects_in_words(noise)
+            if noise.contradicted <= TRUSTED
+            else f"all labels count alike, because predictions contradict {noise.contradicted:.0%} of them"
+        )
         self.words = f"squared loss on {mixture.name}, C = {C:.3g}, by leave-one-out; {suspects}"
         return [replace(task, norm=Fixed(mixture.weights), C=C) for task in tasks]
 

@@ -66,8 +66,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     kernels : kernels
         As for ``MKLClassifier``.
     method : {"auto", "confident", "stochastic", "trimmed", "ramp", "corrected"}, default="auto"
-        ``auto``: squared loss on fixed, dense weights, C by closed-form leave-one-out, with suspected labels at a part
-        of their weight: the most robust thing measured.
+        ``auto``: squared loss on fixed, dense weights, C by closed-form leave-one-out: the most robust thing measured.
+        Suspected labels have a part of their weight, unless predictions contradict more than a third of all labels.
         All groups of kernels count alike (a group is the kernels that see equally many columns), unless leave-one-out
         finds another mixture better beyond doubt.
         ``confident``: the hinge loss, with suspected labels at a part of their weight or none: those that
@@ -237,8 +237,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         )
         self._keep_noise(estimate, given)
         method = self._method()
-        suspects = self._suspects(estimate, labelled, bound.bank, given)
-        noise = Noise(self.noise_rate_, self.class_noise_rates_, given is not None, suspects)
+        suspects, contradicted = self._suspects(estimate, labelled, bound.bank, given)
+        noise = Noise(self.noise_rate_, self.class_noise_rates_, given is not None, suspects, contradicted)
         shares = method.shares(noise)
         self._keep_where_there("sample_share_", shares)
         self._keep_where_there("objectives_", None)
@@ -365,23 +365,27 @@ class NoisyLabelMKLClassifier(MKLClassifier):
 
     def _suspects(
         self, estimate: NoiseEstimate, labelled: Labelled, bank: Bank, given: tuple[float, Array] | None
-    ) -> NDArray[np.bool_]:
-        """Return which labels are contradicted with confidence, by predictions on the mixture that ``auto`` takes."""
+    ) -> tuple[NDArray[np.bool_], float]:
+        """Return which labels are contradicted with confidence, and the share that is contradicted at all.
+
+        By leave-one-out predictions on the mixture that ``auto`` takes.
+        """
         self._keep_where_there("confident_joint_", None)
         codes, counted = labelled.codes, labelled.weight > 0
         if self.method not in ("auto", "confident"):
-            return np.zeros(codes.size, dtype=bool)
-        probabilities = estimate.probabilities
+            return np.zeros(codes.size, dtype=bool), estimate.contradicted
+        probabilities, contradicted = estimate.probabilities, estimate.contradicted
         if len(kernel_groups(labelled.training.kernels, bank.m)) > 1:  # else that is the mean kernel
             _, left_out = dense_mixture(
                 labelled.tasks(), bank, labelled.training.kernels, bool(self.fit_intercept)
             )
             scores = left_out.predictions
-            probabilities = calibrated(
-                np.column_stack([-scores, scores]) if scores.ndim == 1 else scores, codes
-            )
+            scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
+            probabilities = calibrated(scores, codes)
+            contradicted = float(np.mean((np.argmax(scores, axis=1) != codes)[counted]))
         self.confident_joint_, likely = confident_joint(probabilities, codes, counted)
-        return suspected(probabilities, likely, codes, counted, None if given is None else given[0])
+        at_most = None if given is None else given[0]
+        return suspected(probabilities, likely, codes, counted, at_most), contradicted
 
     def _fit_rounds(
         self, bound: Bound, plan: Plan, tasks: list[Task], method: NoiseMethod, noise: Noise
