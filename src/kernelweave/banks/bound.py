@@ -18,6 +18,9 @@ from .normalise import Normaliser
 
 __all__ = ["BoundKernels", "PrecomputedKernels"]
 
+#: factor of a kernel, after centring, beyond which its exponentials are computed in double precision
+MOST_ENLARGED = 1e3
+
 Adding = Callable[[Any, Array], None]
 
 #: blocks of rows that a thread takes at a time: preparing them costs a little per block
@@ -180,6 +183,13 @@ class BoundKernels:
         """Single precision only for numbers that have one."""
         sizes = [np.abs(values[values != 0]) for values in (weights, coef, self.normaliser.scale)]
         smallest, largest = (float(f([f(s, initial=1.0) for s in sizes])) for f in (np.min, np.max))
+        # centring that leaves little of an exponential leaves fewer digits of single precision still
+        learnt = self.normaliser
+        if learnt.center and (
+            np.max(learnt.scale, initial=0.0) > MOST_ENLARGED
+            or (learnt.diagonal is not None and np.min(learnt.diagonal) * MOST_ENLARGED < 1.0)
+        ):
+            return np.float64
         return dtype if smallest > 1e-30 and largest < 1e30 else np.float64
 
     def _explicit(self) -> Index:

@@ -20,6 +20,7 @@ __all__ = ["Normaliser", "check_normalise"]
 MODES = ("trace", "cosine", None)
 NOTHING = 1e-300  # diagonals below are zero
 GONE = 1e-12  # what is left of a diagonal below this share, after centring, is rounding
+GONE_FEATURES = 1e-28  # likewise where features were centred, and rounded, before they were squared
 FEW_LEFT = 1e-9  # below this share, centring has cost more than half of the digits
 HUGE = 1e140  # diagonals above are refused: squares and sums of such entries overflow
 
@@ -120,6 +121,8 @@ class Normaliser:
                 )  # what is left of a constant is rounding
                 centred = diagonal - 2.0 * row_means + self.grand_means[j]
                 self._warn_of_lost_digits(j, diagonal, centred)
+            else:
+                nothing = np.maximum(NOTHING, GONE_FEATURES * np.abs(diagonal))
             diagonal = centred
         # A kernel that vanishes on the training samples (an absent term, a constant that was centred), or one of its
         # samples, says nothing: it is left at zero, for new samples too.
