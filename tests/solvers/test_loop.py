@@ -149,7 +149,7 @@ def test_every_status_has_a_sentence(problem, level):
     assert "passes" in repr(solution)
     assert set(MESSAGES) == {
         "converged", "max_iter", "max_seconds", "interrupted", "stopped", "stalled", "failed", "non_finite",
-        "imprecise",
+        "imprecise", "stationary", "max_steps",
     }  # fmt: skip
 
 

@@ -109,8 +109,9 @@ class MKLRegressorCV(MKLRegressor):
         of the criterion's logarithm in the logarithm of a weight), ``relative_gap`` (of the problem solved for given
         choices) and ``status``.  ``certified``: the convex problem is proved to be solved to ``tol``; ``stationary``:
         the ridge regression is, and no step of the weights promises a gain worth having; ``max_steps``: some might;
-        ``constant``: there is nothing to learn; ``max_seconds``, ``interrupted``, ``stopped``: the choice was cut short,
-        and the best weights until then were kept; ``imprecise``: double precision does not hold the ridge regression.
+        ``constant``: there is nothing to learn; ``max_seconds``, ``interrupted``, ``stopped``: the choice was cut
+        short, and the best weights until then were kept; ``imprecise``: double precision does not hold the ridge
+        regression.
         ``status_`` is that of the worst target; the last four come with a warning.
     variance_components_ : DataFrame
         Of one target by REML: variance and share of every kernel and of the noise, with standard errors from the
