@@ -147,6 +147,19 @@ def test_several_classes_on_huge_kernels(loss, multi_class):
     assert model.certificate_.dual <= model.certificate_.primal * (1 + 1e-9)
 
 
+@pytest.mark.parametrize("loss", ["hinge", "multiclass_hinge", "logistic"])
+@pytest.mark.parametrize("norm", ["l1", 1.1, 2.0])
+def test_huge_kernels_that_are_constant_take_nothing_from_a_certificate(loss, norm):
+    """All samples are the same, so that the intercept is all there is to learn: entries of 1e24 cancel without error."""
+    X, y = np.full((4, 1), 1000003.0), [0, 1, 1, 0]
+    bank = kw.gaussian([0.5, 4.0]) + kw.polynomial([2]) + kw.linear()
+    model = MKLClassifier(
+        bank, loss=loss, norm=norm, normalize=None, C=1e4, class_weight={0: 0.01, 1: 10.0}, tol=1e-5
+    ).fit(X, y)
+    assert model.status_ == "converged"
+    np.testing.assert_array_equal(model.predict(X), 1)
+
+
 def test_a_problem_that_double_precision_cannot_hold_ends_soon():
     """Costs up to 1e8 on a kernel of which centring has left four digits: inner problems that nothing solves."""
     rng = np.random.default_rng(2)

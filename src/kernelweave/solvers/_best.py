@@ -12,6 +12,8 @@ __all__ = ["TRACE_COLUMNS", "Best", "without_caches"]
 
 TRACE_COLUMNS = ("iteration", "seconds", "passes", "primal", "dual", "relative_gap", "active_kernels")
 
+#: share of the objective by which the function that is zero has to be better
+NOTICEABLE = 1e-6
 #: share of the gap that an iteration has to close, not to be idle
 PROGRESS = 1e-2
 
@@ -59,7 +61,8 @@ class Best:
         if self.certificate is None or not hasattr(problem, "at_zero"):  # another judge
             return
         point, judged = problem.at_zero
-        if not self.certificate.primal <= judged.primal:
+        # not for rounding alone: coefficients that cost as much may prove a better bound
+        if not self.certificate.primal - judged.primal <= NOTICEABLE * abs(judged.primal):
             self.point, self.certificate = point, judged.with_dual_of(self.certificate)
 
     def share_coefficients(self, problem: MKLProblem) -> None:
