@@ -115,7 +115,8 @@ def _norm(estimator: Any) -> str | float:
     from ..norms import make_norm
 
     asked = getattr(estimator, "norm", None)
-    if asked is None or make_norm(asked).label != estimator.norm_name_:
+    chosen = asked is None or (isinstance(asked, str) and asked == "auto")
+    if chosen or make_norm(asked).label != estimator.norm_name_:
         return str(estimator.norm_name_)
     if isinstance(asked, str | int | float):
         return asked
