@@ -355,8 +355,7 @@ def test_what_is_cleared_in_a_grid():
     assert (copy.n_jobs, copy.pre_dispatch, copy.param_grid["m"][0].n_jobs) == (None, "2*n_jobs", None)
 
 
-#: parameters whose names sound like orders to a machine and are none: weights of an optimiser's past, choices among
-#: what the machine has, switches of names of columns, functions on the list
+#: parameters whose names sound like orders to a machine and are none: choices among what it has, limits, switches
 HARMLESS = {"device", "storage", "verbose_feature_names_out", "max_seconds"}
 
 
