@@ -14,7 +14,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from sklearn.base import clone
+from sklearn.base import clone, is_classifier
 from sklearn.datasets import load_breast_cancer, load_diabetes, load_iris
 from sklearn.exceptions import NotFittedError
 from sklearn.metrics import balanced_accuracy_score, roc_auc_score
@@ -22,7 +22,18 @@ from sklearn.model_selection import RepeatedStratifiedKFold
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor, NoisyLabelMKLClassifier
+from kernelweave import (
+    AlignmentClassifier,
+    BestKernelClassifier,
+    LPBetaClassifier,
+    MeanKernelClassifier,
+    MeanKernelRidgeClassifier,
+    MeanKernelRidgeRegressor,
+    MKLClassifier,
+    MKLClassifierCV,
+    MKLRegressor,
+    NoisyLabelMKLClassifier,
+)
 from kernelweave import kernels as kw
 from kernelweave._numerics.significance import corrected_t_test
 from kernelweave.report import make_report
@@ -345,6 +356,24 @@ def test_refused(model):
         make_report(model, X, Y, row_names=["a", "b"])
     with pytest.raises(ValueError, match="at least two samples of every class"):
         make_report(model, X, np.where(np.arange(140) == 0, "odd", Y))
+    with pytest.raises(TypeError, match="a LPBetaClassifier has no certificate"):
+        make_report(LPBetaClassifier(kw.linear()).fit(X, Y), X, Y)
+
+
+@pytest.mark.parametrize(
+    "kind",
+    [
+        AlignmentClassifier,
+        BestKernelClassifier,
+        MeanKernelClassifier,
+        MeanKernelRidgeClassifier,
+        MeanKernelRidgeRegressor,
+    ],
+)
+def test_methods_without_a_norm_have_a_page(kind):
+    y = Y if is_classifier(kind()) else X[:, 0]
+    found = Page(make_report(kind(kw.gaussian([0.5, 2.0])).fit(X, y), X, y, n_folds=2, n_repeats=1))
+    assert "mean kernel" in " ".join(found.cells())
 
 
 # ---- in a browser -------------------------------------------------------------------------------------------

@@ -82,6 +82,11 @@ def make_report(
     """
     estimator = final_estimator(model)
     check_is_fitted(estimator, "weights_")
+    if not hasattr(estimator, "certificate_"):
+        raise TypeError(
+            f"a report shows what is proved of a fit, and a {type(estimator).__name__} has no certificate: "
+            "weight_stability and view_p_values of kernelweave.inspection take it"
+        )
     X, y = paired(model, X, y) if refit is None else (X, np.asarray(y))
     called = X.index if row_names is None and isinstance(X, Views) else row_names
     names = [str(name) for name in (range(len(y)) if called is None else called)]

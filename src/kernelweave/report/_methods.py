@@ -137,7 +137,8 @@ def _for_classes(model: Any, fitted: Any) -> list[Method]:
 
     C = float(np.mean(fitted.C_))
     fixed = _has_fixed_parts(fitted)
-    if isinstance(model, NoisyLabelMKLClassifier):
+    if isinstance(model, NoisyLabelMKLClassifier) or "norm" not in model.get_params(deep=False):
+        # a loss or weights by a rule of its own
         about = f"SVM with all kernels weighted alike, at the model's C = {C:.3g}"
         weight = model.class_weight
         made: Any = MeanKernelClassifier(model.kernels, C=C, class_weight=weight)
