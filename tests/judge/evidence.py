@@ -66,8 +66,13 @@ def check_choice(name, K, y, w, intercept, folds, weights, C, value, score) -> l
         scaled = np.sqrt(np.outer(w, w)) * mixed
         condition = 1.0 + float(np.linalg.norm(scaled, 2)) if np.all(np.isfinite(scaled)) else np.inf
     offset = float(np.max(np.abs(y))) / max(float(np.std(y)), 1e-300)
-    # inverses in single precision where the condition is below 10,000
-    slack = 2e-4 + 1e-13 * condition * max(1.0, float(np.max(w) / np.min(w))) + 1e-14 * offset
+    # inverses are in single precision where the condition is below 10,000
+    slack = (
+        1e-5
+        + 1.2e-7 * min(condition, 1e4)
+        + 1e-13 * condition * max(1.0, float(np.max(w) / np.min(w)))
+        + 1e-14 * offset
+    )
     if not slack < 0.05 or len(y) < 3:
         return []  # double precision cannot tell
     found = []

@@ -21,6 +21,8 @@ DONE = ("converged", "stationary")
 
 #: how much of the rounding's doubt is forgiven, and what is forgiven in any case
 FORGIVEN, ALWAYS = 200.0, 1e-9
+#: what is zero
+NOTHING = 1e-300
 
 
 @dataclass
@@ -379,7 +381,7 @@ def _check_problem(problem, certificate, beta, weights, intercept, tol, violatio
     else:
         dual = problem.dual_of_cuts(certificate.cuts, intercept)
     size = max(abs(primal.value), abs(dual.value) if np.isfinite(dual.value) else 0.0)
-    slack = ALWAYS * size + FORGIVEN * (primal.doubt + dual.doubt)
+    slack = ALWAYS * size + FORGIVEN * (primal.doubt + dual.doubt) + NOTHING
     if not abs(primal.value - certificate.primal) <= slack:
         violations.append(
             f"primal {certificate.primal!r} is {primal.value!r} by definition (slack {slack:.1e})"

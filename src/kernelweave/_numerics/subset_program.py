@@ -17,7 +17,7 @@ __all__ = ["SubsetBound", "lowest_subset"]
 #: relative error of a constraint that HiGHS lets pass, by which the bound is lowered
 SLACK = 1e-6
 #: subsets that are tried one by one, at most: that is exact, where the program's constraints have the slack
-FEW_SUBSETS = 20_000
+FEW_SUBSETS = 50_000
 
 
 class SubsetBound(NamedTuple):
