@@ -100,7 +100,7 @@ def test_the_model_that_was_scored_is_the_one_that_predicts(seed):
     if options["criterion"] == "reml":
         return
     folds = (
-        [test for _, test in KFold(5).split(X)]
+        [test for _, test in KFold(5, shuffle=True, random_state=0).split(X)]
         if options["criterion"] == "folds"
         else np.arange(len(X))[:, None]
     )

@@ -17,7 +17,7 @@ from kernelweave import kernels as kw
 from kernelweave.exceptions import KernelWeaveConvergenceWarning
 
 SECONDS = 0.5
-N = 500
+N = 700
 
 
 @pytest.fixture(scope="module")
@@ -42,7 +42,7 @@ def timed(fit):
 
 HARD = {"tol": 1e-14, "max_iter": 10**7, "C": 100.0}
 FITS = {
-    "many short steps": {"solver": "newton"},
+    "many short steps": {"solver": "newton", "C": 1e4},
     "one long inner solve": {"norm": "uniform", "C": 1e4},
     "factorisations": {"loss": "logistic", "solver": "level"},
     "a search for a price": {"loss": "budgeted_hinge", "solver": "silp"},

@@ -351,7 +351,8 @@ def _check_evidence(case: Case, estimator: Any, problems, points, violations: li
     from sklearn.model_selection import KFold
 
     name, table = criterion_of(case), estimator.targets_
-    tests = [test for _, test in KFold(3 if len(case.y) >= 3 else 2).split(np.zeros((len(case.y), 1)))]
+    folds = KFold(3 if len(case.y) >= 3 else 2, shuffle=True, random_state=0)
+    tests = [test for _, test in folds.split(np.zeros((len(case.y), 1)))]
     weight = np.ones(len(case.y)) if case.sample_weight is None else case.sample_weight
     for k, (problem, (_, weights, _)) in enumerate(zip(problems, points, strict=True)):
         row = table.iloc[k]

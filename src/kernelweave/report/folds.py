@@ -56,12 +56,17 @@ def folds_of(y: Any, classify: bool, n_folds: int, n_repeats: int, seed: int, gr
 
 def most_folds(y: Any, groups: Any, n_folds: int, classify: bool) -> int:
     """Return how many folds whole groups can be cut into, at most ``n_folds``."""
-    count = len(np.unique(groups))
-    if classify:
-        count = min(len(np.unique(np.asarray(groups)[y == label])) for label in np.unique(y))
+    count = _groups(y, groups, classify)
     if count < 2:
         raise ValueError("folds of whole groups need at least two groups (of every class)")
     return min(n_folds, count)
+
+
+def _groups(y: Any, groups: Any, classify: bool) -> int:
+    """Return how many groups there are, of the class that has the fewest."""
+    if not classify:
+        return len(np.unique(groups))
+    return min(len(np.unique(np.asarray(groups)[y == label])) for label in np.unique(y))
 
 
 def group_folds(n_folds: int, classify: bool, seed: int | None = 0) -> Any:
@@ -74,7 +79,8 @@ def group_folds(n_folds: int, classify: bool, seed: int | None = 0) -> Any:
 def fitted_on(model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: int) -> Any:
     """Return a copy of the model fitted; its own cross-validation, where it has one, keeps groups together.
 
-    Methods on columns (``GridSearchCV``) choose on at most ``n_folds`` shuffled folds.
+    Methods on columns (``GridSearchCV``) choose on at most ``n_folds`` shuffled folds.  Where a class has a single group,
+    simpler methods choose on folds without groups.
     """
     copy = clone(model)
     if chooses_by_folds(copy) and "groups" in signature(final_estimator(copy).fit).parameters:
@@ -83,7 +89,8 @@ def fitted_on(model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: 
         name = f"{copy.steps[-1][0]}__groups" if isinstance(copy, Pipeline) else "groups"
         return copy.fit(X, y, **{name: groups})
     searches = isinstance(copy, GridSearchCV)
-    if groups is not None and (searches or chooses_by_folds(copy)):
+    whole = groups is not None and _groups(y, groups, classify) > 1
+    if whole and (searches or chooses_by_folds(copy)):
         inner = group_folds(most_folds(y, groups, n_folds, classify), classify)
         copy.set_params(cv=list(inner.split(np.zeros((len(y), 1)), y, groups)))
     elif searches:
