@@ -6,14 +6,13 @@ crowd-kit (``pip install kernelweave[crowd]``).
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
 from ._numerics.annotators import CrowdRate, wrong_share
-from .exceptions import KernelWeaveWarning
+from .exceptions import KernelWeaveWarning, warn_at_caller
 
 __all__ = ["CrowdLabels", "CrowdRate", "aggregate", "as_long", "disagreement"]
 
@@ -90,11 +89,10 @@ def _hint_at_gaps(labels: Any) -> None:
     known = np.unique(labels)
     if known.size > 2 and known[0] == -1 and known[1] >= 0:
         share = float(np.mean(labels == -1))
-        warnings.warn(
+        warn_at_caller(
             f'-1 is taken for a class, as {share:.0%} of the annotations have it; where it means "no label", use NaN: '
             "np.where(annotations == -1, np.nan, annotations)",
             KernelWeaveWarning,
-            stacklevel=4,
         )
 
 

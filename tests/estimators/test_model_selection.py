@@ -336,7 +336,9 @@ def test_scores_that_no_fold_has_are_refused_before_any_fit():
         fits.append(row)
 
     regressor = MKLRegressorCV(kw.linear(), cv=LeaveOneOut(), scoring="r2", callback=watch)
-    with pytest.raises(ValueError, match=r"scoring='r2' .*20 folds of one sample.*scoring='neg_mean_squared_error'"):
+    with pytest.raises(
+        ValueError, match=r"scoring='r2' .*20 folds of one sample.*scoring='neg_mean_squared_error'"
+    ):
         regressor.fit(X, X[:, 0])
     with pytest.raises(ValueError, match=r"scoring='roc_auc' .*one sample.*scoring='accuracy'"):
         MKLClassifierCV(kw.linear(), cv=LeaveOneOut(), scoring="roc_auc", callback=watch).fit(X, X[:, 0] > 0)
@@ -383,7 +385,8 @@ def test_a_score_that_only_some_folds_have_is_averaged_over_these():
     assert np.all(np.isnan(table.loc[[0, 1]]))
     assert model.scores_ == pytest.approx(table.mean()[model.C_])
     errors = model.cv_results_.pivot(index="fold", columns="C", values="squared_error")
-    assert np.all(np.isnan(errors.loc[0])) and np.all(np.isfinite(errors.loc[1:]))
+    assert np.all(np.isnan(errors.loc[0]))
+    assert np.all(np.isfinite(errors.loc[1:]))
     assert errors.mean().idxmin() == model.C_
 
 

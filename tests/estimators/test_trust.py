@@ -9,14 +9,18 @@ import numpy as np
 import pandas as pd
 import pytest
 import scipy.sparse as sp
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
 
 from kernelweave import (
     MKLClassifier,
     MKLClassifierCV,
     MKLRegressor,
+    MKLRegressorCV,
     NoisyLabelMKLClassifier,
     SimilarityClassifier,
     losses,
+    mkl_path,
     norms,
 )
 from kernelweave import kernels as kw
@@ -347,3 +351,30 @@ def test_kernels_of_one_feature_each_take_few_iterations(rng, C):
     fit = MKLClassifier(kw.per_feature(kw.linear()), C=C).fit(X, y)
     assert fit.status_ == "converged"
     assert fit.n_iter_ <= 120
+
+
+BLOCKS = np.stack([np.eye(30) + 0.2, np.eye(30) - 0.1])
+SHORT = {"max_iter": 1, "tol": 1e-12}
+CUT_SHORT = {
+    "classifier": lambda X, y: MKLClassifier(**SHORT).fit(X, y > 0),
+    "one-vs-rest": lambda X, y: MKLClassifier(multi_class="ovr", **SHORT).fit(X, np.digitize(y, [-0.5, 0.5])),
+    "in a pipeline": lambda X, y: make_pipeline(StandardScaler(), MKLClassifier(**SHORT)).fit(X, y > 0),
+    "search": lambda X, y: MKLClassifierCV(Cs=[1.0], cv=2, **SHORT).fit(X, y > 0),
+    "regression": lambda X, y: MKLRegressor(**SHORT).fit(X, y),
+    "evidence": lambda X, y: MKLRegressorCV(criterion="reml", max_seconds=1e-9).fit(X, y),
+    "noisy labels": lambda X, y: NoisyLabelMKLClassifier(method="stochastic", **SHORT).fit(X, y > 0),
+    "path": lambda X, y: mkl_path(X, y > 0, Cs=[1.0, 10.0], **SHORT),
+    "similarities": lambda X, y: SimilarityClassifier(method="eskl", **SHORT).fit(BLOCKS, y > 0),
+}
+
+
+@pytest.mark.parametrize("what", CUT_SHORT)
+def test_warnings_point_at_the_line_that_called(what):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(30, 3))
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        CUT_SHORT[what](X, X[:, 0] + 0.3 * rng.normal(size=30))
+    told = [w for w in caught if issubclass(w.category, KernelWeaveConvergenceWarning)]
+    assert told
+    assert {w.filename for w in told} == {__file__}

@@ -6,13 +6,12 @@ Centring comes first, ``K - 1 r' - r 1' + g`` with r the row means and g the gra
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-from ..exceptions import KernelWeaveWarning
+from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ._base import Array, Index
 
 __all__ = ["Normaliser", "check_normalise"]
@@ -89,11 +88,10 @@ class Normaliser:
         if constant or after >= FEW_LEFT * before:
             return
         digits = max(0, int(np.log10(max(after / before, 1e-16)) + 16))
-        warnings.warn(
+        warn_at_caller(
             f"centring leaves {max(after / before, 0.0):.1g} of kernel {self.names[j]!r}, about {digits} of its 16 "
             "digits: bring the features to mean zero first (StandardScaler)",
             KernelWeaveWarning,
-            stacklevel=2,
         )
 
     def keeps_powers(self) -> bool:

@@ -115,8 +115,9 @@ def _norm(estimator: Any) -> str | float:
     from ..norms import make_norm
 
     asked = getattr(estimator, "norm", None)
-    chosen = asked is None or (isinstance(asked, str) and asked == "auto")
-    if chosen or make_norm(asked).label != estimator.norm_name_:
+    if asked is None or (isinstance(asked, str) and asked == "auto"):  # chosen, or by a rule
+        return str(estimator.norm_name_)
+    if make_norm(asked).label != estimator.norm_name_:
         return str(estimator.norm_name_)
     if isinstance(asked, str | int | float):
         return asked

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -14,7 +13,7 @@ from numpy.typing import NDArray
 from .._numerics.deadline import Deadline, time_limit, time_spent
 from ..banks import Bank
 from ..banks.memory import parse_bytes, refuse
-from ..exceptions import KernelWeaveWarning
+from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ..norms import Uniform
 from ..problems import UNIT, Certificate, forms_doubt, scope_of, values_doubt
 from ..solvers import final_status
@@ -333,11 +332,10 @@ def _warn_of_repeated_rows(stack: Array) -> None:
     distance = diagonal[:, None] + diagonal - 2.0 * mean
     near = np.count_nonzero(distance <= 1e-10 * np.mean(diagonal)) - len(mean)
     if near > 0:
-        warnings.warn(
+        warn_at_caller(
             "some samples are the same for every kernel: leave-one-out sees their twins and promises too much; take "
             "criterion='folds' with groups, or 'reml'",
             KernelWeaveWarning,
-            stacklevel=5,
         )
 
 
@@ -345,11 +343,10 @@ def _warn_of_lost_kernels(stack: Array, scale: Array) -> None:
     """Say so where a kernel that is not constant has no digits left without its mean, and is left out for that."""
     lost = [j for j in np.flatnonzero(scale == 0.0) if np.ptp(stack[j]) > 1e-13 * np.max(np.abs(stack[j]))]
     if lost:
-        warnings.warn(
+        warn_at_caller(
             f"kernel {lost[0]}{' and others' if len(lost) > 1 else ''} is so far from centred that its digits are gone "
             "once its mean is taken off: it gets no weight. Use center=True, or scale the features (StandardScaler)",
             KernelWeaveWarning,
-            stacklevel=5,
         )
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
@@ -12,7 +11,7 @@ from numpy.typing import NDArray
 
 from .._estimating import TimeShares
 from ..banks import Bank, LazyBank
-from ..exceptions import KernelWeaveConvergenceWarning
+from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..losses import Loss
 from ..norms import Norm
 from ..problems import Certificate, MKLProblem, Point, joined, with_certain_bounds, without_crossed_bounds
@@ -264,9 +263,7 @@ def _closer_looks(solution: Solution, stored: Bank, exact: Bank, tol: float) -> 
     return [(stored, 0.3 * tol), (computed, 0.3 * tol), (exact, 0.03 * tol)]
 
 
-def conclude(
-    status: str, gap: float, tol: float, label: str, work: str, chosen: bool = False, stacklevel: int = 5
-) -> str:
+def conclude(status: str, gap: float, tol: float, label: str, work: str, chosen: bool = False) -> str:
     """Return what may be said of a fit that stopped for a reason, and warn unless it is solved to the tolerance.
 
     Parameters
@@ -277,8 +274,6 @@ def conclude(
         Which of several problems it is, to begin the warning with.
     work : str
         What was done, as part of a sentence.
-    stacklevel : int
-        Of the warning.
     """
     status = final_status(status, gap, tol, chosen)
     if status in (
@@ -294,10 +289,9 @@ def conclude(
     kept = "The best point was kept and its certificate is valid"
     if chosen and gap <= tol:
         kept = "The best weights found were kept, and the fit with them is solved to the tolerance"
-    warnings.warn(
+    warn_at_caller(
         f"{label}{MESSAGES[status]}: stopped at a relative gap of {gap:.2g} (tol={tol:g}) {work}. {kept}; {advice}.",
         KernelWeaveConvergenceWarning,
-        stacklevel=stacklevel,
     )
     return status
 

@@ -18,7 +18,7 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from .._estimating import TimeShares, clearly_ahead, end_of_grid, undecided
 from .._numerics.deadline import given_up
 from ..banks import Bank
-from ..exceptions import KernelWeaveConvergenceWarning
+from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..kernels import view_of
 from ..norms import make_norm
 from ..problems import MKLProblem, Point
@@ -323,11 +323,10 @@ class Search:
         complete = int((table.groupby("fold").size() == pairs).sum())
         if complete == folds:
             return table
-        warnings.warn(
+        warn_at_caller(
             f"the search was cut short after {len(table)} of {folds * pairs} fits, {complete} of {folds} folds: C and "
             "norm were chosen by what was known then",
             KernelWeaveConvergenceWarning,
-            stacklevel=5,
         )
         return table[table["fold"] < complete] if complete else table
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from .._estimating import TimeShares, one_call, several_fits
-from ..exceptions import KernelWeaveConvergenceWarning
+from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..problems import Certificate
 from ._bind import bind
 from ._tasks import path_of
@@ -101,11 +100,10 @@ def mkl_path(
     short = [solution for solution in solutions if not solution.converged]
     if short:
         worst = max(short, key=lambda solution: solution.certificate.relative_gap)
-        warnings.warn(
+        warn_at_caller(
             f"{len(short)} of {len(Cs)} fits of the path ended before the tolerance, the worst at a relative gap of "
             f"{worst.certificate.relative_gap:.2g} ({worst.message}); their certificates are valid",
             KernelWeaveConvergenceWarning,
-            stacklevel=4,
         )
     return MKLPath(
         Cs=Cs,

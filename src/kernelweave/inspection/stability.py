@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any
@@ -16,7 +15,7 @@ from sklearn.utils.validation import _num_samples
 
 from .._estimating import several_fits
 from ..estimators.fitted import weight_origin
-from ..exceptions import KernelWeaveWarning
+from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ..kernels import take
 from .views import final_estimator, group_shares, kernel_families, kernel_groups, learnt_weights, paired
 
@@ -201,11 +200,10 @@ def weight_stability(
     whole = model if hasattr(final_estimator(model), "weights_") else clone(model).fit(X, y)
     origin = weight_origin(final_estimator(whole))
     if origin.nothing:
-        warnings.warn(
+        warn_at_caller(
             f"{origin.sentence} That refits agree on them says nothing about the kernels: a norm that learns weights "
             "(norm='l1', a number p) is what stability is asked of.",
             KernelWeaveWarning,
-            stacklevel=2,
         )
     reference, of_kernel = learnt_weights(whole), kernel_groups(whole, views)
     refitted, by_view, scores = [], [], []

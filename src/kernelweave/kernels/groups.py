@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from ..exceptions import KernelWeaveWarning
+from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ._algebra import as_spec
 from ._group_files import read_gmt, read_groups
 from ._kernel import Kernel, KernelSpec, Schema
@@ -139,7 +138,7 @@ class Groups(KernelSpec):
         if self.residual and found.residual:
             chosen[RESIDUAL if self.residual is True else str(self.residual)] = found.residual
         if said := str(found):
-            warnings.warn(f"{said}. groups.coverage(X) has the lists.", KernelWeaveWarning, stacklevel=2)
+            warn_at_caller(f"{said}. groups.coverage(X) has the lists.", KernelWeaveWarning)
         kernels: list[Kernel] = []
         for group, positions in chosen.items():
             inside = kernels_without_columns(self.families, Schema(len(positions), None), "from_groups")

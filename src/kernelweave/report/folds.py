@@ -79,8 +79,8 @@ def group_folds(n_folds: int, classify: bool, seed: int | None = 0) -> Any:
 def fitted_on(model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: int) -> Any:
     """Return a copy of the model fitted; its own cross-validation, where it has one, keeps groups together.
 
-    Methods on columns (``GridSearchCV``) choose on at most ``n_folds`` shuffled folds.  Where a class has a single group,
-    simpler methods choose on folds without groups.
+    Methods on columns (``GridSearchCV``) choose on at most ``n_folds`` shuffled folds.  Where a class has a single
+    group, simpler methods choose on folds without groups.
     """
     copy = clone(model)
     if chooses_by_folds(copy) and "groups" in signature(final_estimator(copy).fit).parameters:

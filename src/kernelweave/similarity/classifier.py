@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import replace
 from numbers import Integral
 from typing import Any
@@ -27,6 +26,7 @@ from .._estimating import (
     weigh_samples,
 )
 from ..banks import support
+from ..exceptions import warn_at_caller
 from ..problems import joined
 from ..solvers import TRACE_COLUMNS, Stop
 from .choice import choose_method
@@ -242,11 +242,10 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         given = [name for name in given if getattr(self, name) != LEARNED_ONLY[name]]
         if self.method != "auto" or not given:
             return None
-        warnings.warn(
+        warn_at_caller(
             f"{given[0]} is for learned kernels, and method='auto' is the default now: method='eskl', the old default, "
             "is taken. Write method='eskl' to say so; a later version will refuse this",
             FutureWarning,
-            stacklevel=6,
         )
         return "eskl"
 

@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import time
-import warnings
 from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
 
-from ..exceptions import KernelWeaveConvergenceWarning, NotFiniteError
+from ..exceptions import KernelWeaveConvergenceWarning, NotFiniteError, warn_at_caller
 from ..losses import Hinge
 from ..problems import Certificate, solve_fixed
 from ..solvers import MESSAGES, Stop, final_status, solve
@@ -155,12 +154,11 @@ def _warn(status: str, iterations: int, certificate: Certificate, task: Task, na
         )
     if status == "converged":
         return
-    warnings.warn(
+    warn_at_caller(
         f"{task.label}{MESSAGES[status]}: stopped at a relative gap of {certificate.relative_gap:.2g} "
         f"(tol={task.stop.tol:g}) after {iterations} iterations of {name!r}. The best kernel was kept and its "
         "certificate is valid; raise max_iter or tol.",
         KernelWeaveConvergenceWarning,
-        stacklevel=5,
     )
 
 

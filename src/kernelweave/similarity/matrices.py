@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from ..exceptions import KernelWeaveWarning
+from ..exceptions import KernelWeaveWarning, warn_at_caller
 
 __all__ = ["as_similarities", "asymmetry", "positive_scale", "symmetrised"]
 
@@ -54,10 +53,9 @@ def symmetrised(stack: np.ndarray, names: Sequence[str]) -> np.ndarray:
         )
     for name, S in zip(names, stack, strict=True):
         if (skew := asymmetry(S)) > ROUNDING:
-            warnings.warn(
+            warn_at_caller(
                 f"{name} is not symmetric: |S - S'| is {100 * skew:.2g} % of |S + S'|. (S + S') / 2 is used",
                 KernelWeaveWarning,
-                stacklevel=3,
             )
     return 0.5 * (stack + stack.transpose(0, 2, 1))
 

@@ -9,7 +9,6 @@ import platform
 import stat
 import tempfile
 import time
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -17,7 +16,7 @@ from typing import Any, BinaryIO
 
 import numpy as np
 
-from ..exceptions import KernelWeaveWarning
+from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ..problems import MKLProblem, Point
 from ._best import TRACE_COLUMNS
 
@@ -149,11 +148,10 @@ class Checkpoint:
         except OSError as error:
             if not self._warned:
                 self._warned = True
-                warnings.warn(
+                warn_at_caller(
                     f"checkpoint {str(self.path)!r} cannot be written ({error.strerror or error}): the fit goes on "
                     "without; what was saved before, if anything, is still there",
                     KernelWeaveWarning,
-                    stacklevel=7,
                 )
         # after the work: a slow disk does not get slower by being asked more often
         self._last = time.monotonic()

@@ -5,7 +5,6 @@ Neither package is imported: whatever has ``obs``, ``obs_names`` and ``X`` with 
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
@@ -14,7 +13,7 @@ import numpy as np
 from scipy import sparse
 
 from .._components import nearest
-from ..exceptions import KernelWeaveWarning
+from ..exceptions import KernelWeaveWarning, warn_at_caller
 
 __all__ = ["Layer", "annotated_target", "is_annotated", "is_modality", "layers_of"]
 
@@ -99,12 +98,11 @@ def _warn_of_counts(values: Any, view: str) -> None:
     if not COUNTS < largest < np.inf or float(np.min(entries)) < 0.0:
         return
     if np.array_equal(entries, np.round(entries)):
-        warnings.warn(
+        warn_at_caller(
             f"view {view!r} holds raw counts (up to {largest:.0f}): a few columns with many counts decide then. Divide "
             "by the cells' totals and take logarithms (scanpy: normalize_total, log1p), or choose a layer with such "
             "values: omics.cells(data, layer=...)",
             KernelWeaveWarning,
-            stacklevel=2,
         )
 
 
@@ -147,10 +145,9 @@ def annotated_target(data: Any, name: str) -> Any:
     counts = labels.value_counts()
     alone = counts.index[counts == 1]
     if 0 < len(alone) < len(labels):
-        warnings.warn(
+        warn_at_caller(
             f"classes of {name!r} with one cell only: {_listed(alone[:5])}{', ...' * (len(alone) > 5)}. Nothing can be "
             "learnt or checked from one: leave them out, or merge them with others",
             KernelWeaveWarning,
-            stacklevel=2,
         )
     return labels.astype(object) if labels.dtype.kind not in "iub" else labels
