@@ -248,6 +248,15 @@ def completion_of(case: Case, estimator: Any) -> Completion:
     return Completion(case, terms[0].kernels.completion)
 
 
+#: norms that ``MKLRegressorCV`` chooses among by default, by their labels
+CHOSEN = {
+    "l1": NormCase("l1"),
+    "l1.33333": NormCase("lp", 4 / 3),
+    "l2": NormCase("lp", 2.0),
+    "uniform": NormCase("fixed"),
+}
+
+
 def problems_of(case: Case, estimator: Any) -> list[ProblemCase]:
     """The problems that the docs say are solved, with everything in them recomputed."""
     K, unsure = matrices_of(case, estimator)
@@ -275,6 +284,9 @@ def problems_of(case: Case, estimator: Any) -> list[ProblemCase]:
         c, y = np.where(np.isfinite(y), c, 0), np.where(np.isfinite(y), y, 0)
         lam = float(lams[k if len(lams) > 1 else 0]) if len(lams) else 0.0
         norm = _norm(case, lam)
+        if criterion_of(case) == "convex" and estimator.norm == "auto":  # what the default chose for this target
+            chosen = estimator.norm_[k] if isinstance(estimator.norm_, list) else estimator.norm_
+            norm = CHOSEN[chosen.label]
         if criterion_of(case) not in (None, "convex"):
             given = estimator.weights_ if len(targets) == 1 else estimator.weights_[k]
             norm = NormCase("fixed", given=tuple(float(d) for d in np.ravel(given)))
