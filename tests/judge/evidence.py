@@ -55,15 +55,17 @@ def _single(y):
     return [np.array([i]) for i in range(len(y))]
 
 
-def check_choice(name, K, y, w, intercept, folds, weights, C, value, score) -> list[str]:
+def check_choice(name, K, unsure, y, w, intercept, folds, weights, C, value, score) -> list[str]:
     """Hold the value and the score of one target to their definitions, at the weights and C that were chosen.
 
-    ``K`` are the kernels on the samples that are used, ``folds`` positions among these.
+    ``K`` are the kernels on the samples that are used, ``unsure`` how far rounding may have moved their entries,
+    ``folds`` positions among these samples.
     """
     mixed = np.asarray(np.tensordot(np.asarray(weights, dtype=LONG) * 2 * C, K, axes=1), dtype=float)
     y, w = np.asarray(y, dtype=float), np.asarray(w, dtype=float)
     with np.errstate(all="ignore"):
         scaled = np.sqrt(np.outer(w, w)) * mixed
+        moved = np.sqrt(np.outer(w, w)) * np.tensordot(np.asarray(weights) * 2 * C, unsure, axes=1)
         condition = 1.0 + float(np.linalg.norm(scaled, 2)) if np.all(np.isfinite(scaled)) else np.inf
     offset = float(np.max(np.abs(y))) / max(float(np.std(y)), 1e-300)
     # inverses are in single precision where the condition is below 10,000
@@ -72,6 +74,7 @@ def check_choice(name, K, y, w, intercept, folds, weights, C, value, score) -> l
         + 1.2e-7 * min(condition, 1e4)
         + 1e-13 * condition * max(1.0, float(np.max(w) / np.min(w)))
         + 1e-14 * offset
+        + float(np.linalg.norm(np.asarray(moved, dtype=float)))  # beside eigenvalues of at least one
     )
     if not slack < 0.05 or len(y) < 3:
         return []  # double precision cannot tell

@@ -374,7 +374,8 @@ def _check_evidence(case: Case, estimator: Any, problems, points, violations: li
         used = np.flatnonzero(known & (weight > 0))
         folds = [np.flatnonzero(np.isin(used, test)) for test in tests]
         violations += check_choice(
-            name, problem.K[np.ix_(np.arange(len(problem.K)), used, used)], problem.y[used], weight[used],
+            name, *(of[np.ix_(np.arange(len(of)), used, used)] for of in (problem.K, problem.unsure)),
+            problem.y[used], weight[used],
             problem.fit_intercept, [fold for fold in folds if fold.size], weights,
             float(np.ravel(estimator.C_)[k]), float(row[name]), float(row["score"]),
         )  # fmt: skip

@@ -180,9 +180,10 @@ class BoundKernels:
         return add
 
     def _prediction_dtype(self, dtype: Any, weights: Array, coef: Array) -> Any:
-        """Single precision only for numbers that have one."""
+        """Single precision only for numbers that have one, their products too."""
         sizes = [np.abs(values[values != 0]) for values in (weights, coef, self.normaliser.scale)]
-        smallest, largest = (float(f([f(s, initial=1.0) for s in sizes])) for f in (np.min, np.max))
+        with np.errstate(over="ignore", under="ignore"):
+            smallest, largest = (float(np.prod([f(s, initial=1.0) for s in sizes])) for f in (np.min, np.max))
         # centring that leaves little of an exponential leaves fewer digits of single precision still
         learnt = self.normaliser
         if learnt.center and (

@@ -18,7 +18,7 @@ import numpy as np
 
 from .._numerics.namespace import to_numpy
 from .._numerics.tiles import Factor, copied, factorise, principal_part
-from .certificate import Array
+from .certificate import TINY, Array
 from .fixed import FixedSolution
 from .root import Root, RootPart
 
@@ -292,12 +292,17 @@ def _softmax_root(
 
 
 def _stable_cholesky(matrix: Array, least: float = 1e-8) -> Factor:
-    """Cholesky factor, with as small a ridge as makes it exist, at least that share of the mean diagonal."""
-    ridge = least * float(np.mean(np.diagonal(matrix)))
-    while True:
+    """Cholesky factor, with as small a ridge as makes it exist, at least that share of the mean diagonal.
+
+    Without any weight on kernels the matrix may be zero: the share is of one then.
+    """
+    mean = float(np.mean(np.diagonal(matrix)))
+    ridge = least * (mean if mean > TINY else 1.0)
+    while np.isfinite(ridge):
         lifted = copied(matrix)
         lifted.flat[:: matrix.shape[0] + 1] += ridge
         try:
             return factorise(lifted)
         except np.linalg.LinAlgError:
             ridge *= 100.0
+    raise np.linalg.LinAlgError("a matrix of second derivatives is not finite")
