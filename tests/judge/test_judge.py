@@ -28,6 +28,18 @@ def test_every_sentence_is_true(group):
     assert {v.outcome for v in defaults} <= {"converged", "refused"}, "\n".join(map(str, defaults))
 
 
+@pytest.mark.parametrize(
+    ("seed", "index"),
+    [
+        (85278, 1544),  # no kernel has weight, and the matrix under the Hessian is zero: this did not end
+        (85278, 2327),  # weights and coefficients of 1e-25 in single precision: the model did not predict
+    ],
+)
+def test_cases_that_failed(seed, index):
+    verdict = judge_number((seed, index))
+    assert not verdict.violations, str(verdict)
+
+
 @pytest.fixture
 def case():
     return next(c for c in (make_case(1, i) for i in range(100)) if c.task == "binary" and c.loss == "hinge")
