@@ -45,10 +45,11 @@ CS = (0.1, 1.0, 10.0, 100.0)
 SETTLED_ON = ("heart", "ionosphere", "breast", "wine", "liver")
 METHODS = (
     "SVC", "l1-MKL", "uniform", "SiPMKL", "StPMKL", "VI", "MiPMKL", "filtered SVC",
-    "confident", "confident, left out", "ridge", "ridge, half", "ridge, left out", "auto",
+    "confident", "confident, left out", "auto", "auto, half", "auto, left out", "auto, half if trusted",
 )  # fmt: skip
 #: those of the table about the filter alone, which has more splits: they take no time
-FILTERS, FILTER_SPLITS = ("ridge", "ridge, half", "ridge, left out", "auto"), 20
+FILTERS = ("auto", "auto, half", "auto, left out", "auto, half if trusted")
+FILTER_SPLITS = 20
 NOTE = f"""Accuracy in % on clean test samples, mean over {SPLITS} splits, {SPLITS_OF_TEN} of sets with ten classes
 (70 % to train on, at most {MOST} rows, {MOST_OF_TEN} of sets with ten classes); each training label was replaced by
 another class, drawn alike, with probability q. Default bank (Gaussians of 1/4 to 4 median distances and the linear
@@ -59,9 +60,9 @@ training part, trace normalisation. Everything is tuned on noisy labels. *SVC*: 
 `solver="variational"`, at most 100 iterations. *filtered SVC*: out-of-fold decision values of the SVC, calibrated;
 labels that they contradict with confidence are dropped, C and width chosen again. *confident*:
 `method="confident", norm="uniform"`, suspected labels count half, C by five folds; *left out*: `suspect_weight=0`.
-*ridge*: squared loss on the mean kernel, C by leave-one-out; *half*, *left out*: the same with suspected labels at half
-weight, or none. *auto*: half weight where leave-one-out predictions contradict at most a third of the labels, else
-*ridge*. *music crowd*: real annotators, the majority vote of 700 tracks, 300 to test on, one
+*auto*: squared loss on the mean kernel, C by leave-one-out; *half*, *left out*: the same with suspected labels at half
+weight, or none; *half if trusted*: half weight where leave-one-out predictions contradict at most a third of the labels
+(`suspect_weight=0.5`). *music crowd*: real annotators, the majority vote of 700 tracks, 300 to test on, one
 split, without the methods that take minutes there. Sets of ten classes have no row without noise. *settled on*
 and *others*: the means over {", ".join(SETTLED_ON)}, on other splits of which the weight of suspected labels was
 settled, and over the remaining sets (without the crowd).
@@ -70,12 +71,12 @@ settled, and over the remaining sets (without the crowd).
 
 FILTER_NOTE = f"""Suspected labels in `NoisyLabelMKLClassifier`: accuracy in % on clean test samples as in
 [noisy](noisy.md), of methods that take no time and therefore on {FILTER_SPLITS} splits, none of which was seen when the
-rule was made. *ridge*: no filter. *half*, *left out*: suspected labels count half, or not at all. *auto*: half where
-leave-one-out predictions contradict at most a third of the labels, else all alike; *filtered*: in what share of the
-splits labels were suspected then. That suspected labels count half was settled on other splits of
-{", ".join(SETTLED_ON)}, and looked at on the others afterwards; that a third is the limit, a round number, on other
-splits of all sets. *p*: of auto and ridge over the splits, means over the sets, a t-test corrected for overlapping
-splits.
+rule was made. *auto*: no filter. *half*, *left out*: suspected labels count half, or not at all. *half if trusted*:
+half where leave-one-out predictions contradict at most a third of the labels, else all alike (`suspect_weight=0.5`);
+*filtered*: in what share of the splits labels were suspected then. That suspected labels count half was settled on
+other splits of {", ".join(SETTLED_ON)}, and looked at on the others afterwards; that a third is the limit,
+a round number, on other splits of all sets. *p*: of *half if trusted* and *auto*, means over the sets, a t-test
+corrected for overlapping splits.
 
 {{targets}}"""
 
@@ -204,10 +205,10 @@ def accuracies(name: str, q: float, seed: int, methods: Collection[str] = METHOD
         "filtered SVC": filtered,
         "confident": lambda: confident(0.5),
         "confident, left out": lambda: confident(0.0),
-        "ridge": lambda: MeanKernelRidgeClassifier().fit(X, y),
-        "ridge, half": lambda: MeanKernelRidgeClassifier().fit(X, y, sample_weight=counted(0.5)),
-        "ridge, left out": lambda: MeanKernelRidgeClassifier().fit(X, y, sample_weight=counted(0.0)),
         "auto": lambda: NoisyLabelMKLClassifier().fit(X, y),
+        "auto, half": lambda: MeanKernelRidgeClassifier().fit(X, y, sample_weight=counted(0.5)),
+        "auto, left out": lambda: MeanKernelRidgeClassifier().fit(X, y, sample_weight=counted(0.0)),
+        "auto, half if trusted": lambda: NoisyLabelMKLClassifier(suspect_weight=0.5).fit(X, y),
     }
     rows = []
     for method, fit in fits.items():
@@ -220,7 +221,7 @@ def accuracies(name: str, q: float, seed: int, methods: Collection[str] = METHOD
         seconds = time.process_time() - began
         row = {"set": name, "q": q, "split": seed, "method": method}
         rows.append({**row, "accuracy": model.score(X_test, y_test), "seconds": seconds})
-        if method == "auto":
+        if method == FILTERS[-1]:
             rows[-1]["filtered"] = float(np.any(model.sample_share_ < 1))
         if method == "StPMKL":
             budget = model.loss.budget if two else model.budget
@@ -253,7 +254,7 @@ def rows_of(runs: pd.DataFrame) -> list[dict[str, Any]]:
 def filter_rows(runs: pd.DataFrame) -> list[dict[str, Any]]:
     """Return a row for each set and rate of the methods with and without the filter, and the means over sets."""
     means = 100.0 * runs.groupby(["set", "q", "method"])["accuracy"].mean().unstack()[list(FILTERS)]
-    share = runs[runs["method"] == "auto"].groupby(["set", "q"])["filtered"].mean()
+    share = runs[runs["method"] == FILTERS[-1]].groupby(["set", "q"])["filtered"].mean()
     rows = [
         {"set": name, "q": q, **means.loc[(name, q)].round(1).to_dict(), "filtered": share[name, q], "p": ""}
         for name in SETS
@@ -267,7 +268,7 @@ def filter_rows(runs: pd.DataFrame) -> list[dict[str, Any]]:
             if each.empty:
                 continue
             # a test part of 30 % beside a training part of at most 70 %
-            p = corrected_t_test(each["auto"].to_numpy(), each["ridge"].to_numpy(), 3 / 7)
+            p = corrected_t_test(each[FILTERS[-1]].to_numpy(), each["auto"].to_numpy(), 3 / 7)
             row = {"set": title, "q": q, **(100.0 * each[list(FILTERS)].mean()).round(2).to_dict()}
             rows.append({**row, "filtered": part[part["q"] == q]["filtered"].mean(), "p": round(p, 3)})
     return [{**row, "filtered": round(float(row["filtered"]), 2)} for row in rows]
@@ -292,9 +293,8 @@ def measure_filter(names: Collection[str]) -> None:
     targets = Targets()
     for row in rows:
         if row["set"] == "others":
-            gain = row["auto"] - row["ridge"]
-            least = 0.0 if row["q"] else -0.1
-            targets.at_least(f"q = {row['q']:g}: auto above ridge on the other sets, points", gain, least)
+            gain = row[FILTERS[-1]] - row["auto"]
+            targets.at_least(f"q = {row['q']:g}: what the filter adds on the other sets, points", gain, -0.5)
     write_table(
         "noisy_filter",
         rows,
@@ -348,9 +348,8 @@ def main() -> None:
     for q in RATES:
         row = mean.get(("others", q))
         if row is not None:
-            gain = row["auto"] - row["ridge"]
-            least = 0.0 if q else -0.3
-            targets.at_least(f"q = {q:g}: auto above ridge on the other sets, points", gain, least)
+            gain = row[FILTERS[-1]] - row["auto"]
+            targets.at_least(f"q = {q:g}: what the filter adds on the other sets, points", gain, -0.5)
             best = max(row[name] for name in ("SVC", "l1-MKL", "uniform", "SiPMKL", "StPMKL", "VI", "MiPMKL"))
             targets.at_least(
                 f"q = {q:g}: auto above the best plain or published method there, points",

@@ -108,14 +108,18 @@ def normalised(matrices, doubts, normalize, center):
     return np.stack(made), np.stack(unsure)
 
 
-def digits_are_gone(kernels, X) -> bool:
-    """Whether centring leaves so little of some kernel that double precision cannot tell it from rounding."""
+def digits_are_gone(kernels, X, every: bool) -> bool:
+    """Whether centring leaves so little of some kernel that double precision cannot tell it from rounding.
+
+    Of the mean over the samples, or of ``every`` sample, where each is brought to length one.
+    """
     for kernel in kernels:
         if kernel.family in ("polynomial", "gaussian", "laplacian", "cosine"):
             K, _ = raw_kernel(kernel, X, X, X)
             means = np.mean(K, axis=1)
             left = np.diagonal(K) - 2 * means + np.mean(means)
-            if np.mean(left) < 1e-8 * np.mean(np.abs(np.diagonal(K))) and np.ptp(K) > 0:
+            least = np.min(left) if every else np.mean(left)
+            if least < 1e-8 * np.mean(np.abs(np.diagonal(K))) and np.ptp(K) > 0:
                 return True
     return False
 

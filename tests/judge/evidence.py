@@ -71,7 +71,7 @@ def check_choice(name, K, unsure, y, w, intercept, folds, weights, C, value, sco
     # inverses are in single precision where the condition is below 10,000
     slack = (
         1e-5
-        + 1.2e-7 * min(condition, 1e4)
+        + 6e-8 * len(y) * min(condition, 1e4)
         + 1e-13 * condition * max(1.0, float(np.max(w) / np.min(w)))
         + 1e-14 * offset
         + float(np.linalg.norm(np.asarray(moved, dtype=float)))  # beside eigenvalues of at least one

@@ -284,7 +284,9 @@ def problems_of(case: Case, estimator: Any) -> list[ProblemCase]:
         c, y = np.where(np.isfinite(y), c, 0), np.where(np.isfinite(y), y, 0)
         lam = float(lams[k if len(lams) > 1 else 0]) if len(lams) else 0.0
         norm = _norm(case, lam)
-        if criterion_of(case) == "convex" and estimator.norm == "auto":  # what the default chose for this target
+        if (
+            criterion_of(case) == "convex" and estimator.norm == "auto"
+        ):  # what the default chose for this target
             chosen = estimator.norm_[k] if isinstance(estimator.norm_, list) else estimator.norm_
             norm = CHOSEN[chosen.label]
         if criterion_of(case) not in (None, "convex"):
@@ -305,7 +307,8 @@ def _norm(case: Case, lam: float) -> NormCase:
 
 
 def _check_bounds(case: Case, estimator: Any, violations: list[str]) -> None:
-    if case.parameters["center"] and case.stack is None and digits_are_gone(case.kernels, case.X):
+    every = case.parameters["normalize"] == "cosine"
+    if case.parameters["center"] and case.stack is None and digits_are_gone(case.kernels, case.X, every):
         return  # a warning says so, and there is nothing that could be recomputed
     problems = problems_of(case, estimator)
     tol = case.parameters.get("tol", 1e-3)

@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
+import warnings
+
 import numpy as np
 import pytest
 
 import references as ref
 from kernelweave.problems import Certificate, Point, relative_gap
 
-from .making import NORMS, make_case
+from .making import NORMS, STRUCTURED, make_case
 
 every_loss = pytest.mark.parametrize("loss", ref.LOSSES, ids=lambda loss: loss.label)
 every_norm = pytest.mark.parametrize("norm", list(NORMS))
@@ -226,3 +228,19 @@ def test_norms_are_checked_against_the_bank():
     case = make_case(ref.HINGE, "l1", True)
     with pytest.raises(ValueError, match="2 weights for a bank of 5 kernels"):
         type(case.problem)(case.problem.bank, case.problem.loss, Fixed([1.0, 2.0]), case.y)
+
+
+@pytest.mark.parametrize("norm", [*NORMS, *STRUCTURED])
+def test_a_function_whose_square_overflows_has_an_infinite_objective(norm):
+    case = make_case(ref.HINGE, norm, True)
+    nothing = np.zeros(24)
+    point = Point(
+        nothing,
+        case.problem.norm.start(5),
+        np.zeros(5),
+        nothing,
+        blocks=np.array([1e200, 1.0, 0.0, 1e170, 1.0]),
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        assert case.problem.primal(point)[0] == np.inf

@@ -309,7 +309,7 @@ def test_several_classes_and_a_chosen_C():
 def test_noisy_labels():
     flipped = Y.copy()
     flipped[::12] = np.where(flipped[::12] == "benign", "malignant", "benign")
-    clf = make_pipeline(StandardScaler(), NoisyLabelMKLClassifier(BANK)).fit(X, flipped)
+    clf = make_pipeline(StandardScaler(), NoisyLabelMKLClassifier(BANK, suspect_weight=0.5)).fit(X, flipped)
     text = " ".join(Page(make_report(clf, X, flipped, n_folds=2, n_repeats=1)).cells())
     assert "of the labels are thought to be wrong" in text
     assert "probability that the label is right" in text

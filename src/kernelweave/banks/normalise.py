@@ -84,6 +84,10 @@ class Normaliser:
     def _warn_of_lost_digits(self, j: int, raw: Array, centred: Array) -> None:
         """Say so where centring leaves so little of a kernel that its digits are mostly rounding."""
         before, after = float(np.mean(np.abs(raw))), float(np.mean(centred))
+        if (
+            self.mode == "cosine"
+        ):  # every sample is brought to length one, those too of which next to nothing is left
+            after = float(np.min(centred, initial=after, where=centred > GONE * np.abs(raw)))
         constant = float(np.ptp(raw)) <= 1e-14 * before and after <= GONE * before
         if constant or after >= FEW_LEFT * before:
             return

@@ -168,7 +168,14 @@ def by_evidence(
             fit = _Fit(bank, plan, used, weight, criterion(used), device)
             # a view where nothing is missing: targets are many
             targets = table if len(patterns) == 1 else table[:, at]
-            components = fit.choose(targets, out, at, targets_in_batch, watch, alone, deadline)
+            try:
+                components = fit.choose(targets, out, at, targets_in_batch, watch, alone, deadline)
+            except np.linalg.LinAlgError as error:
+                raise ValueError(
+                    f"criterion={fit.criterion.name!r} cannot be computed: {error}, because rounding has taken the "
+                    "digits of the kernels. Scale the features (StandardScaler), use normalize='trace', or leave out "
+                    "kernels that are nearly constant"
+                ) from error
     scope = scope_of(Uniform(), bank.m, 1, bank.completed, [f"with the C that {fit.criterion.name} chose"])
     scope = f"in each of them {scope}" if t > 1 else scope
     return replace(out, components=components, steps=watch.iteration, scope=scope)

@@ -139,15 +139,17 @@ def dense_mixture(
 class Auto(NoiseMethod):
     """Squared loss on a fixed mixture: groups of kernels alike, or what beats that beyond doubt; C by leave-one-out.
 
-    Labels that are contradicted with confidence count in part, unless more than a third of all labels are contradicted:
-    predictions like these are not to be trusted with it, and nothing was gained (benchmarks/noisy.py).
+    With a filter, labels that are contradicted with confidence count in part, unless more than a third of all labels
+    are contradicted: predictions like these are not to be trusted with it.
     """
 
     fit_intercept: bool
-    filter: Confident
+    filter: Confident | None = None
     words: str = ""
 
-    def shares(self, noise: Noise) -> Array:
+    def shares(self, noise: Noise) -> Array | None:
+        if self.filter is None:
+            return None
         trusted = noise.contradicted <= TRUSTED
         return self.filter.shares(noise) if trusted else np.ones(noise.suspects.size)
 
@@ -160,12 +162,13 @@ class Auto(NoiseMethod):
         refuse_fixed_parts(tasks[0].norm, bank.m, "this method for wrong labels")
         mixture, left_out = dense_mixture(tasks, bank, kernels, self.fit_intercept)
         C = left_out.C
-        suspects = (
-            self.filter.suspects_in_words(noise)
-            if noise.contradicted <= TRUSTED
-            else f"all labels count alike, because predictions contradict {noise.contradicted:.0%} of them"
-        )
-        self.words = f"squared loss on {mixture.name}, C = {C:.3g}, by leave-one-out; {suspects}"
+        self.words = f"squared loss on {mixture.name}, C = {C:.3g}, by leave-one-out"
+        if self.filter is not None and noise.contradicted <= TRUSTED:
+            self.words += f"; {self.filter.suspects_in_words(noise)}"
+        elif self.filter is not None:
+            self.words += (
+                f"; all labels count alike, because predictions contradict {noise.contradicted:.0%} of them"
+            )
         return [replace(task, norm=Fixed(mixture.weights), C=C) for task in tasks]
 
     def in_words(self, norm: object, noise: Noise) -> str:

@@ -67,7 +67,6 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         As for ``MKLClassifier``.
     method : {"auto", "confident", "stochastic", "trimmed", "ramp", "corrected"}, default="auto"
         ``auto``: squared loss on fixed, dense weights, C by closed-form leave-one-out: the most robust thing measured.
-        Suspected labels have a part of their weight, unless predictions contradict more than a third of all labels.
         All groups of kernels count alike (a group is the kernels that see equally many columns), unless leave-one-out
         finds another mixture better beyond doubt.
         ``confident``: the hinge loss, with suspected labels at a part of their weight or none: those that
@@ -77,10 +76,11 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         off at 1.  ``corrected``: a loss whose expectation under noise is that of the clean labels.
     noise_rate : float, mapping or "estimate", default="estimate"
         Share of wrong labels in [0, 0.5); a mapping gives the share of each true class that is labelled otherwise.
-    suspect_weight : float, default=0.5
-        For ``auto`` and ``confident``: how much suspected labels still count; 0 leaves them out, 1 is no filter.  At
-        most half of the labels of a class are suspected, none of a class of fewer than five samples, and no larger
-        share of all than ``noise_rate``, where that is a number.
+    suspect_weight : float, optional
+        For ``auto`` and ``confident``: how much suspected labels still count; 0 leaves them out, 1 is no filter, which
+        is the default of ``auto``; that of ``confident`` is 0.5.  ``auto`` does not filter where predictions contradict
+        more than a third of all labels.  At most half of the labels of a class are suspected, none of a class of fewer
+        than five samples, and no larger share of all than ``noise_rate``, where that is a number.
     confidence : float, default=0.95
         For ``stochastic``: with what probability the bounds behind the budget hold.
     budget : float or None, default=None
@@ -122,12 +122,12 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     annotated_ : CrowdLabels
         What annotators agree on, where ``fit`` got several.
     confident_joint_ : array of shape (k, k)
-        For ``auto`` and ``confident``: share of the samples with a label (row) that belong to a class (column), by
+        Where suspected labels count less: share of the samples with a label (row) that belong to a class (column), by
         predictions that are confident; what is off the diagonal is a second estimate of the wrong labels.
     picked_ : str
         What was fitted, in words.
     sample_share_ : array of shape (n,) or (n, k)
-        For ``auto`` and ``confident``: how much each sample counts, less than 1 for suspected labels.  For ``trimmed``
+        Where suspected labels count less: how much each sample counts.  For ``trimmed``
         and ``ramp``: which samples the last fit stands on.
     objectives_ : list of float
         For ``trimmed`` and ``ramp``: the objective after every round; it never rises.
@@ -151,7 +151,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
 
     method: str
     noise_rate: float | Mapping[Any, float] | str
-    suspect_weight: float
+    suspect_weight: float | None
     confidence: float
     budget: float | None
     exact_set: bool
@@ -172,7 +172,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         *,
         method: str = "auto",
         noise_rate: float | Mapping[Any, float] | str = "estimate",
-        suspect_weight: float = 0.5,
+        suspect_weight: float | None = None,
         confidence: float = 0.95,
         budget: float | None = None,
         exact_set: bool = False,
@@ -255,10 +255,19 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         self.findings_ = (*bound.findings, *self.findings_, *basis)
         return self
 
+    @property
+    def _suspects_count(self) -> float:
+        """How much suspected labels count."""
+        if self.suspect_weight is None:
+            return 0.5 if self.method == "confident" else 1.0
+        return self.suspect_weight
+
     def _method(self) -> NoiseMethod:
-        if self.method in ("auto", "confident"):
-            confident = Confident(float(self.suspect_weight))
-            return confident if self.method == "confident" else Auto(bool(self.fit_intercept), confident)
+        if self.method == "confident":
+            return Confident(self._suspects_count)
+        if self.method == "auto":
+            filtered = None if self._suspects_count == 1 else Confident(self._suspects_count)
+            return Auto(bool(self.fit_intercept), filtered)
         if self.method == "stochastic":
             return Stochastic(self.budget, self.confidence, self.exact_set)
         if self.method == "corrected":
@@ -280,8 +289,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             raise ValueError(f"method='corrected' needs loss='logistic' or 'squared', got {self.loss!r}")
         if self.budget is not None and not 0.0 < self.budget <= 1.0:
             raise ValueError(f"budget must be in (0, 1], a share of the samples, got {self.budget!r}")
-        number = isinstance(self.suspect_weight, int | float | np.integer | np.floating)
-        if not (number and 0.0 <= self.suspect_weight <= 1.0) or isinstance(self.suspect_weight, bool):
+        number = isinstance(self._suspects_count, int | float | np.integer | np.floating)
+        if not (number and 0.0 <= self._suspects_count <= 1.0) or isinstance(self.suspect_weight, bool):
             raise ValueError(
                 f"suspect_weight must be a share in [0, 1]: 0 leaves suspected labels out, 1 is no filter; got "
                 f"{self.suspect_weight!r}"
@@ -372,7 +381,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         """
         self._keep_where_there("confident_joint_", None)
         codes, counted = labelled.codes, labelled.weight > 0
-        if self.method not in ("auto", "confident"):
+        if not (self.method == "confident" or (self.method == "auto" and self._suspects_count != 1)):
             return np.zeros(codes.size, dtype=bool), estimate.contradicted
         probabilities, contradicted = estimate.probabilities, estimate.contradicted
         if len(kernel_groups(labelled.training.kernels, bank.m)) > 1:  # else that is the mean kernel

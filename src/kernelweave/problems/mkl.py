@@ -9,6 +9,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextlib import suppress
 from copy import copy
 from dataclasses import dataclass, replace
 from typing import Any
@@ -184,7 +185,11 @@ class MKLProblem:
         if blocks is None:
             blocks = point.weights * np.sqrt(np.maximum(quad, 0.0))
         b = self.loss.best_intercept(self.y, decision, self.c) if self.fit_intercept else self._no_intercept()
-        value = self.norm.regulariser(blocks, point.weights)
+        try:
+            with np.errstate(over="ignore"):
+                value = self.norm.regulariser(blocks, point.weights)
+        except OverflowError:  # of Python's numbers
+            value = np.inf
         return value + self.loss.total(self.y, decision + b, self.c), b
 
     def dual(self, beta: Array, quad: Array | None = None) -> float:
@@ -301,10 +306,13 @@ class MKLProblem:
     def mean_kernel_value(self) -> float:
         """Optimal value with the mean kernel: the scale of the objective."""
         K = self.bank.mixed(np.full(self.m, 1.0 / self.m))
-        inner = solve_fixed(K, self.loss, self.y, self.c, self.fit_intercept, 1e-6)
-        if inner.relative_gap <= KNOWN:
-            return inner.dual
+        primal = np.inf
+        with suppress(np.linalg.LinAlgError):  # digits are gone
+            inner = solve_fixed(K, self.loss, self.y, self.c, self.fit_intercept, 1e-6)
+            if inner.relative_gap <= KNOWN:
+                return inner.dual
+            primal = inner.primal
         # the bounds are of no use: the function that is zero costs no more than this on any kernel
         zero = np.zeros_like(self.y)
         b = self.loss.best_intercept(self.y, zero, self.c) if self.fit_intercept else self._no_intercept()
-        return min(inner.primal, self.loss.total(self.y, zero + b, self.c))
+        return min(primal, self.loss.total(self.y, zero + b, self.c))

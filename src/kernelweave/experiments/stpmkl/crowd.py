@@ -39,8 +39,7 @@ def _tuned(norm: Any) -> Callable[[Any, Any, np.ndarray], Any]:
 
 def _crowd(crowd: str) -> Callable[[Any, Any, np.ndarray], Any]:
     def fit(X: Any, annotations: Any, majority: np.ndarray) -> Any:
-        # no label is suspected: what is compared are ways to join the annotators
-        return NoisyLabelMKLClassifier(_kernels(), crowd=crowd, suspect_weight=1.0).fit(X, annotations)
+        return NoisyLabelMKLClassifier(_kernels(), crowd=crowd).fit(X, annotations)
 
     return fit
 

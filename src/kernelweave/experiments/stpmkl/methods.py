@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 import warnings
 from collections.abc import Callable, Sequence
-from functools import partial
 from itertools import product
 from typing import Any
 
@@ -84,8 +83,7 @@ METHODS: dict[str, Callable[[Any, Split, int], Any]] = {
     "l1-MKL, 5 folds": _by_folds("l1"),
     "mean kernel, 5 folds": _by_folds("uniform"),
     "mean kernel, ridge": _itself(MeanKernelRidgeClassifier),
-    # the study is about mixtures and losses: no label is suspected (benchmarks/noisy.py is about that)
-    "auto": _itself(partial(NoisyLabelMKLClassifier, suspect_weight=1.0)),
+    "auto": _itself(NoisyLabelMKLClassifier),
 }
 
 
