@@ -135,7 +135,8 @@ class OuterApproximation(Solver, registered_as="outer_approximation"):
         ):  # the time is over, or numbers differ by more powers of ten than the program can hold
             return replace(state, finished=time_left() > 0.0)
         if relative_gap(state.best.inner.primal, state.lower) <= state.tol:
-            return state
+            # the loop goes on all the same: it judges the gap in units of the margin, or without rounding
+            return replace(state, tol=0.3 * state.tol, finished=state.tol <= FINEST)
         following = self._with_subset(problem, state, subset)
         if self.between > 0.0 and following.target == state.target:
             weights = self.between * subset + (1.0 - self.between) * state.core.weights
