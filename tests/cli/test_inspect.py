@@ -8,8 +8,12 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
+from sklearn.datasets import load_iris
 
 from faults import children
+from kernelweave import MKLRegressorCV
+from kernelweave import kernels as kw
+from kernelweave.persistence import save
 
 from .commands import call
 
@@ -95,3 +99,12 @@ def test_what_the_scores_leave_open_comes_before_the_weights(tmp_path):
     assert low <= facts["views"]["first"] <= high
     moved = [sentence for sentence in facts.get("findings", ()) if "not decided by the scores" in sentence]
     assert bool(moved) == (high - low > 0.1)
+
+
+def test_a_model_that_was_saved_from_python(tmp_path):
+    X, y = load_iris(return_X_y=True)
+    save(MKLRegressorCV(kw.linear() + kw.gaussian(1.0), Cs=[1.0, 10.0]).fit(X, y), tmp_path / "m.skops")
+    first, second, *_ = call("inspect", tmp_path / "m.skops").output.splitlines()
+    assert first == "MKLRegressorCV (a number)"
+    assert second.startswith("norm ")
+    assert "auto" not in second.partition(",")[0]  # the one that was chosen
