@@ -90,7 +90,7 @@ class MKLClassifierCV(MKLClassifier):
     ties_ : DataFrame
         The pairs of norm and C that the scores do not tell from the chosen one: norm, C, score (the mean) and ``tie``,
         which is ``"chosen"``, ``"equal"``, or ``"within a standard error"`` of the difference over the folds.
-    tied_weights_ : array of shape (len(ties_), m)
+    tied_weights_ : array of shape (t, m)
         Weights of the kernels, as shares of their sum, of fits on all samples with each of these pairs (the mean where
         classes have their own); absent where the search was cut short.
     findings_ : tuple of str
