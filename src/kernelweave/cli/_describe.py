@@ -139,9 +139,9 @@ def tell(facts: dict[str, Any]) -> str:
     what = "classes " + ", ".join(facts["classes"]) if facts["classes"] else "a number"
     # models that were saved from Python have no table behind them
     target = "" if facts["target"] is None else f" for {facts['target']!r}"
-    rows = "" if facts["training_rows"] is None else f", fitted on {facts['training_rows']} rows"
+    fitted = "" if facts["training_rows"] is None else f", fitted on {facts['training_rows']} rows"
     lines = [
-        f"{facts['model']}{target} ({what}){rows}",
+        f"{facts['model']}{target} ({what}){fitted}",
         f"norm {facts['norm']}, loss {facts['loss']}, C = {_numbers(facts['C'])}, solver {facts['solver']}",
         f"{facts['kernels_used']} of {facts['kernels']} kernels have weight",
     ]
