@@ -76,7 +76,7 @@ def check_choice(name, K, unsure, y, w, intercept, folds, weights, C, value, sco
         + 1e-14 * offset
         + float(np.linalg.norm(np.asarray(moved, dtype=float)))  # beside eigenvalues of at least one
     )
-    if not slack < 0.01 or len(y) < 3:
+    if not slack < 0.05 or len(y) < 3:
         return []  # double precision cannot tell
     found = []
     if name in VALUES:
