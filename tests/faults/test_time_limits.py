@@ -37,13 +37,22 @@ def bank():
     return kw.per_feature(kw.gaussian([0.25, 0.5, 1.0])) + kw.gaussian([1.0, 2.0, 4.0])
 
 
-def timed(fit):
-    """Return what a fit returns and the seconds that it took, by the clock that ran slower."""
-    began = time.process_time(), time.perf_counter()
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore", KernelWeaveConvergenceWarning)
-        made = fit()
-    return made, min(time.process_time() - began[0], time.perf_counter() - began[1])
+def in_time(fit, limit):
+    """Return what a fit returns that took at most ``limit`` seconds by the clock that ran slower, of three tries.
+
+    The first try may compile, and any one may meet a pause of the machine; a fit that is late by itself is late
+    three times.
+    """
+    taken = []
+    for _ in range(3):
+        began = time.process_time(), time.perf_counter()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", KernelWeaveConvergenceWarning)
+            made = fit()
+        taken.append(min(time.process_time() - began[0], time.perf_counter() - began[1]))
+        if taken[-1] <= limit:
+            return made
+    raise AssertionError(f"took {taken} seconds, {limit} allowed")
 
 
 HARD = {"tol": 1e-14, "max_iter": 10**7, "C": 100.0}
@@ -72,11 +81,7 @@ def test_fits_end_in_time(sample, what):
         if "multi_class" in options
         else values > 0
     )
-    few = options | {"max_seconds": None, "max_iter": 3}
-    timed(lambda: MKLClassifier(bank(), **few).fit(X[:50], y[:50]))  # compiled
-    timed(lambda: MKLClassifier(bank(), **options).fit(X, y))  # and what small problems have no use for
-    model, seconds = timed(lambda: MKLClassifier(bank(), **options).fit(X, y))
-    assert seconds <= 1.2 * SECONDS
+    model = in_time(lambda: MKLClassifier(bank(), **options).fit(X, y), 1.2 * SECONDS)
     assert model.status_ == "max_seconds"
     certificate = model.certificate_
     assert certificate.dual <= certificate.primal
@@ -87,19 +92,17 @@ def test_fits_end_in_time(sample, what):
 def test_regressions_end_in_time():
     X, values = drawn(2 * N)  # else it is over before the time is
     options = {**HARD, "loss": "epsilon_insensitive", "solver": "subgradient", "max_seconds": SECONDS}
-    timed(lambda: MKLRegressor(bank(), **options | {"max_seconds": 0.1}).fit(X[:50], values[:50]))
-    model, seconds = timed(lambda: MKLRegressor(bank(), **options).fit(X, values))
-    assert seconds <= 1.2 * SECONDS
+    model = in_time(lambda: MKLRegressor(bank(), **options).fit(X, values), 1.2 * SECONDS)
     assert model.status_ == "max_seconds"
 
 
 def test_every_class_gets_its_part_of_the_time(sample):
     X, values = sample
     y = np.digitize(values, np.quantile(values, [0.25, 0.5, 0.75]))
-    model, seconds = timed(
-        lambda: MKLClassifier(bank(), multi_class="ovr", max_seconds=2 * SECONDS, **HARD).fit(X, y)
+    model = in_time(
+        lambda: MKLClassifier(bank(), multi_class="ovr", max_seconds=2 * SECONDS, **HARD).fit(X, y),
+        2.4 * SECONDS,
     )
-    assert seconds <= 2.4 * SECONDS
     spent = model.trace_.groupby("problem")["seconds"].max()
     assert len(spent) == 4
     assert spent.max() <= 2.5 * spent.min()
@@ -108,18 +111,17 @@ def test_every_class_gets_its_part_of_the_time(sample):
 def test_a_search_and_its_last_fit_share_the_time(sample):
     X, values = sample
     search = MKLClassifierCV(bank(), Cs=np.logspace(1, 5, 8), cv=3, tol=1e-12, max_seconds=2 * SECONDS)
-    model, seconds = timed(lambda: search.fit(X, values > 0))
-    assert seconds <= 2.4 * SECONDS
+    model = in_time(lambda: search.fit(X, values > 0), 2.4 * SECONDS)
     assert 0 < len(model.cv_results_) <= 24
     assert model.C_ in set(model.cv_results_["C"])
 
 
 def test_a_path_shares_the_time(sample):
     X, values = sample
-    path, seconds = timed(
-        lambda: mkl_path(X, values > 0, bank(), Cs=np.logspace(1, 5, 8), tol=1e-12, max_seconds=2 * SECONDS)
+    path = in_time(
+        lambda: mkl_path(X, values > 0, bank(), Cs=np.logspace(1, 5, 8), tol=1e-12, max_seconds=2 * SECONDS),
+        2.4 * SECONDS,
     )
-    assert seconds <= 2.4 * SECONDS
     assert len(path.certificates) == 8
 
 
@@ -135,6 +137,7 @@ def test_a_limit_changes_nothing_where_it_is_not_reached(sample):
 def test_second_order_steps_on_a_working_set_stop_at_once_without_time(sample):
     X, values = sample
     options = {"solver": "working_set", "storage": "lazy", "max_seconds": 1e-6, **HARD}
-    model, _ = timed(lambda: MKLClassifier(bank(), **options).fit(X, values > 0))
+    with pytest.warns(KernelWeaveConvergenceWarning):
+        model = MKLClassifier(bank(), **options).fit(X, values > 0)
     assert model.status_ == "max_seconds"
     assert model.trace_["passes"].iloc[-1] <= 3
