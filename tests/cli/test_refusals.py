@@ -130,6 +130,21 @@ def test_matrices_with_entries_that_are_none(folder, monkeypatch, tmp_path, entr
         assert f"{name} holds {entry:g} in row 3, column 5" in said
 
 
+@pytest.mark.parametrize(("entry", "said"), [(0.5, "not symmetric"), (3.0, "not positive semi-definite")])
+def test_matrices_that_are_no_kernels_are_named_after_their_files(folder, monkeypatch, tmp_path, entry, said):
+    monkeypatch.chdir(folder)
+    matrix = np.eye(20)
+    matrix[3, 5] = entry
+    if entry > 1:
+        matrix[5, 3] = entry
+    np.save(tmp_path / "good.npy", np.eye(20))
+    np.save(tmp_path / "near.npy", matrix)
+    words = ("--gram", tmp_path / "good.npy", tmp_path / "near.npy")
+    done = call("fit", "data.csv", "--target", "y", *words, "--json", code=1)
+    assert "kernel matrix 'near'" in done.stderr
+    assert said in done.stderr
+
+
 @pytest.mark.parametrize(
     ("words", "said"),
     [

@@ -309,13 +309,18 @@ def gram_matrices(paths: Sequence[Path], n: int, data: Path) -> tuple[Any, list[
     """Return kernel matrices of the training samples as one array, and their names."""
     import numpy as np
 
+    from ..banks import check_training_stack
+
     matrices = read_matrices(paths)
-    for path, matrix in zip(matrix_names(paths, len(matrices)), matrices, strict=True):
+    names = matrix_names(paths, len(matrices))
+    for name, matrix in zip(names, matrices, strict=True):
         if matrix.shape != (n, n):
             raise ValueError(
-                f"{path} is a {matrix.shape[0]} x {matrix.shape[1]} matrix, but {data} has {n} rows"
+                f"{name} is a {matrix.shape[0]} x {matrix.shape[1]} matrix, but {data} has {n} rows"
             )
-    return np.stack(matrices).astype(float), matrix_names(paths, len(matrices))
+    stack = np.stack(matrices).astype(float)
+    check_training_stack(stack, n, names=[f"kernel matrix {name!r}" for name in names])  # errors name the file
+    return stack, names
 
 
 def cut_into_folds(model: Any, X: Any, note: Note) -> tuple[Any, Any]:
