@@ -108,12 +108,6 @@ PAGES = [
         "Kernel weights by marginal likelihood: :doc:`../many_targets`.",
         ("evidence",),
     ),
-    Page(
-        "datasets",
-        "Data sets",
-        "Loaders that look into a folder of yours first, then at OpenML.",
-        ("datasets",),
-    ),
     Page("distributed", "Clusters", "Fits on a Dask cluster: :doc:`../scale`.", ("distributed",)),
     Page("problems", "Problems and certificates", "Who judges a point: :doc:`../notation`.", ("problems",)),
     Page("banks", "Banks", "Kernels bound to samples, stored or not: :doc:`../architecture`.", ("banks",)),
