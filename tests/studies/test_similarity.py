@@ -13,8 +13,7 @@ from kernelweave_studies.similarity import report as reports
 from kernelweave_studies.similarity.certificates import keys as all_runs
 from kernelweave_studies.similarity.report import TABLE3, TABLE12
 from kernelweave_studies.study import Report
-
-from .making import similarities
+from similarity.making import similarities
 
 
 def split(n=40, seed=0):
