@@ -1,6 +1,7 @@
 """Studies: runs are kept, resumed and never mixed."""
 
 import ast
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -125,3 +126,16 @@ def test_studies_import_no_private_part_of_a_subpackage():
                 names = [*node.module.split(".")[2:], *[alias.name for alias in node.names]]
                 taken += [(path.name, node.module, name) for name in names if name.startswith("_")]
     assert not taken
+
+
+def test_results_are_in_docs_where_a_page_links_them_and_with_the_studies_where_none_does():
+    root = Path(__file__).parents[2]
+    pages = "\n".join(page.read_text() for page in [root / "README.md", *(root / "docs").glob("*.md")])
+    linked = set(re.findall(r"results/([\w.]+\.(?:md|png|csv))", pages))
+    parts = [f"{study}_{part.name}" for study in STUDIES for part in load_study(study).parts]
+    ours = re.compile(rf"({'|'.join(parts)})(_cost|_work|_runs)?\.(md|png|csv)")
+    shown = {path.name for path in (root / "docs" / "results").iterdir() if ours.fullmatch(path.name)}
+    kept = {path.name for path in (root / "studies" / "results").iterdir()}
+    assert shown == {name for name in linked if ours.fullmatch(name)}
+    assert all(ours.fullmatch(name) for name in kept)
+    assert not shown & kept
