@@ -130,6 +130,8 @@ def test_studies_import_no_private_part_of_a_subpackage():
 
 def test_results_are_in_docs_where_a_page_links_them_and_with_the_studies_where_none_does():
     root = Path(__file__).parents[2]
+    if not (root / "studies" / "results").exists():
+        pytest.skip("results are in the repository and not in the source distribution")
     pages = "\n".join(page.read_text() for page in [root / "README.md", *(root / "docs").glob("*.md")])
     linked = set(re.findall(r"results/([\w.]+\.(?:md|png|csv))", pages))
     parts = [f"{study}_{part.name}" for study in STUDIES for part in load_study(study).parts]
