@@ -40,7 +40,7 @@ def case_of(name: str) -> Case:
         bank = kw.per_view(halves, kw.gaussian([0.5, 1.0, 2.0, 4.0], relative=True), kw.linear())
         return Case(X[:600] / 16.0, y[:600], bank)
     if name.startswith("mfeat"):
-        from kernelweave.datasets import load_mfeat
+        from kernelweave_studies.datasets import load_mfeat
 
         data: Any = load_mfeat(download=False)
         rows = np.random.default_rng(0).permutation(2000)[:1000]
@@ -52,10 +52,10 @@ def case_of(name: str) -> Case:
         X, y = make_classification(n, 64, n_informative=20, n_classes=10, random_state=0)
         return Case(scale(X), y, kw.gaussian(list(2.0 ** np.arange(-3, 1.5, 0.5)), relative=True))
     if name.startswith("mnist"):
-        try:
-            from kernelweave.experiments.obscure.data import mnist_kernels, mnist_split
-        except ModuleNotFoundError:  # where the version before has it
+        try:  # where version 0.1.0 has it
             from kernelweave.experiments._obscure_data import mnist_kernels, mnist_split
+        except ModuleNotFoundError:
+            from kernelweave_studies.obscure.data import mnist_kernels, mnist_split
         from kernelweave.norms import Block
 
         # as in the study of these images: what does not fit is computed where it is read, in single precision

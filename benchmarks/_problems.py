@@ -18,7 +18,7 @@ from sklearn.preprocessing import scale
 
 from kernelweave import kernels as kw
 from kernelweave.banks import Bank, build_bank
-from kernelweave.datasets import load_uci
+from kernelweave_studies.datasets import load_uci
 
 #: samples and features, for the stand-ins
 UCI = {"ionosphere": (351, 33), "sonar": (208, 60), "pima": (768, 8), "wdbc": (569, 30), "heart": (270, 13)}

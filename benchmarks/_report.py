@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from kernelweave.experiments import _tables
-from kernelweave.experiments._tables import cell, machine
+from kernelweave_studies import tables
+from kernelweave_studies.tables import cell, machine
 
 __all__ = ["RESULTS", "cell", "machine", "show", "write_table"]
 
@@ -22,5 +22,5 @@ def show(rows: list[dict]) -> None:
 
 
 def write_table(name: str, rows: list[dict], command: str, note: str = "") -> None:
-    """Write ``docs/results/<name>.csv`` and ``.md``; see ``kernelweave.experiments``."""
-    _tables.write_table(RESULTS, name, rows, command, note)
+    """Write ``docs/results/<name>.csv`` and ``.md``; see ``kernelweave_studies.tables``."""
+    tables.write_table(RESULTS, name, rows, command, note)

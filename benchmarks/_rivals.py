@@ -16,11 +16,11 @@ from sklearn.svm import SVC
 from kernelweave import MeanKernelRidgeClassifier, MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.banks import build_bank
-from kernelweave.datasets import load_uci
 from kernelweave.losses import Hinge
 from kernelweave.norms import L1
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, choose_solver, make_solver, solve
+from kernelweave_studies.datasets import load_uci
 
 C, TOL = 1.0, 1e-3
 WIDTHS = 2.0 ** np.arange(-3, 7)

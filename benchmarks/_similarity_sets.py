@@ -7,8 +7,8 @@ from functools import partial
 
 import numpy as np
 
-from kernelweave.datasets import load_similarity, load_uci
-from kernelweave.experiments.similarity.data import FAMILIES, REAL, UCI, protein_split, single_split
+from kernelweave_studies.datasets import load_similarity, load_uci
+from kernelweave_studies.similarity.data import FAMILIES, REAL, UCI, protein_split, single_split
 
 __all__ = ["SETS", "Split"]
 

@@ -16,8 +16,8 @@ from sklearn.svm import SVC
 from _problems import uci
 from kernelweave import MKLClassifier, MKLClassifierCV, norms
 from kernelweave import kernels as kw
-from kernelweave.datasets import load_mfeat, load_uci
 from kernelweave.solvers import Stop, choose_solver, solve
+from kernelweave_studies.datasets import load_mfeat, load_uci
 
 sys.path.append(str(Path(__file__).resolve().parent.parent / "tests"))
 import references as ref

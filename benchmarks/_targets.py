@@ -2,6 +2,6 @@
 
 from __future__ import annotations
 
-from kernelweave.experiments._targets import Target, Targets
+from kernelweave_studies.tables import Target, Targets
 
 __all__ = ["Target", "Targets"]

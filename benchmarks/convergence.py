@@ -16,11 +16,10 @@ from _report import RESULTS, machine, show, write_table
 from _targets import Targets
 from _threads import pin
 from kernelweave.exceptions import KernelWeaveWarning
-from kernelweave.experiments.svrg.data import view_problem
-from kernelweave.experiments.svrg.rivals import lbfgs_values
 from kernelweave.norms import L1, Lp
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, registry, solve
+from kernelweave_studies.svrg.data import lbfgs_values, view_problem
 
 C, P = 1.0, 1.5
 ACCURACIES = (1e-2, 1e-4, 1e-8)

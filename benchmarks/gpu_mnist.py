@@ -21,9 +21,9 @@ from _report import show, write_table
 from _targets import Targets
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
-from kernelweave.experiments.obscure.data import mnist_kernels, mnist_split
 from kernelweave.losses import Logistic
 from kernelweave.norms import Block
+from kernelweave_studies.obscure.data import mnist_kernels, mnist_split
 from streaming import P, rows_of, views
 
 DEGREE, WIDTH, C, R = 3, 0.5, 10.0, 4.0 / 3.0

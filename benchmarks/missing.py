@@ -21,9 +21,9 @@ from _targets import Targets
 from _threads import pin
 from kernelweave._numerics.significance import corrected_t_test
 from kernelweave.banks import completed_bank
-from kernelweave.datasets import load_mfeat
 from kernelweave.kernels import Schema, expand_kernels
 from kernelweave.views import Views, ViewScaler
+from kernelweave_studies.datasets import load_mfeat
 
 TRAIN = TEST = 600
 SPLITS = 5

@@ -34,9 +34,10 @@ from _multiclass_cases import case_of
 from _report import RESULTS, machine, show, write_table
 from _targets import Targets
 from _threads import ONE, pin
-from kernelweave import MKLClassifier, MKLClassifierCV, datasets
+from kernelweave import MKLClassifier, MKLClassifierCV
 from kernelweave import kernels as kw
 from kernelweave.banks import build_bank
+from kernelweave_studies import datasets
 
 ROOT = Path(__file__).resolve().parent.parent
 BEFORE = "8535c68"

@@ -33,8 +33,8 @@ from _targets import Targets
 from _threads import pin
 from kernelweave import MeanKernelRidgeClassifier, MKLClassifier, MKLClassifierCV, NoisyLabelMKLClassifier
 from kernelweave._numerics.significance import corrected_t_test
-from kernelweave.datasets import load_crowd, load_uci
 from kernelweave.losses import BudgetedHinge
+from kernelweave_studies.datasets import load_crowd, load_uci
 
 SPLITS, MOST, TOL = 5, 400, 1e-2
 #: sets of ten classes have fewer splits and rows: their fits are the dear ones

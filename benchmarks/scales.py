@@ -24,8 +24,8 @@ from _targets import Targets
 from _threads import pin
 from kernelweave import MKLClassifierCV
 from kernelweave.banks import scales
-from kernelweave.datasets import load_uci
 from kernelweave.exceptions import ScaleWarning
+from kernelweave_studies.datasets import load_uci
 
 SPLITS = 5
 NOTE = f"""`MKLClassifierCV(random_state=split).fit(X, y)` with all defaults on 70 % of the rows, stratified, and

@@ -26,7 +26,7 @@ from _targets import Targets
 from _threads import pin
 from kernelweave import MKLClassifier, MKLClassifierCV
 from kernelweave import kernels as kw
-from kernelweave.datasets import load_mfeat, load_uci
+from kernelweave_studies.datasets import load_mfeat, load_uci
 
 MOST, SPLITS, FOLDS = 600, 5, 5
 #: sets of ten classes have fewer rows: their fits are the dear ones

@@ -26,8 +26,8 @@ from _targets import Targets
 from _threads import pin
 from kernelweave import MKLClassifier, MKLClassifierCV
 from kernelweave import kernels as kw
-from kernelweave.datasets import load_mnist
 from kernelweave.exceptions import KernelWeaveWarning
+from kernelweave_studies.datasets import load_mnist
 
 TOL = 1e-3
 #: values of C, as many as TorchKM takes

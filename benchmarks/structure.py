@@ -22,7 +22,7 @@ from _targets import Targets
 from _threads import pin
 from kernelweave._numerics.significance import corrected_t_test
 from kernelweave.exceptions import KernelWeaveWarning
-from kernelweave.experiments._tables import markdown
+from kernelweave_studies.tables import markdown
 
 # ---- tables --------------------------------------------------------------------------------------------------------
 

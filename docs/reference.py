@@ -108,12 +108,6 @@ PAGES = [
         "Kernel weights by marginal likelihood: :doc:`../many_targets`.",
         ("evidence",),
     ),
-    Page(
-        "datasets",
-        "Data sets",
-        "Loaders that look into a folder of yours first, then at OpenML.",
-        ("datasets",),
-    ),
     Page("distributed", "Clusters", "Fits on a Dask cluster: :doc:`../scale`.", ("distributed",)),
     Page("problems", "Problems and certificates", "Who judges a point: :doc:`../notation`.", ("problems",)),
     Page("banks", "Banks", "Kernels bound to samples, stored or not: :doc:`../architecture`.", ("banks",)),
@@ -159,7 +153,7 @@ def registered(page: Page) -> list[tuple[str, Any]]:
 
 
 def write(docs: Path) -> None:
-    """Write all pages into ``docs/api``, those alone whose content is new."""
+    """Write all pages into ``docs/api``, those alone whose content is new; remove those of names that are gone."""
     folder = docs / "api"
     folder.mkdir(exist_ok=True)
     files = "\n".join(f"   {page.title} <{page.file}>" for page in PAGES)
@@ -173,6 +167,11 @@ def write(docs: Path) -> None:
     )
     for page in PAGES:
         _write(folder / f"{page.file}.rst", _page(page))
+    kept = {"index", *[page.file for page in PAGES]}
+    documented = {f"kernelweave.{name}" for page in PAGES for name in names(page)}
+    for path in [*folder.glob("*.rst"), *folder.glob("generated/*.rst")]:
+        if path.stem not in (kept if path.parent == folder else documented):
+            path.unlink()
 
 
 def _page(page: Page) -> str:

@@ -24,10 +24,13 @@ for name in ("sysconf", "getuid", "geteuid", "fchmod", "sched_getaffinity", "for
     if hasattr(os, name):
         delattr(os, name)
 
-import kernelweave
+import kernelweave, kernelweave_studies
 optional = ("torch", "dask", "pyarrow", "crowdkit", "distributed")
 count = 0
-for module in pkgutil.walk_packages(kernelweave.__path__, "kernelweave."):
+for module in (
+    *pkgutil.walk_packages(kernelweave.__path__, "kernelweave."),
+    *pkgutil.walk_packages(kernelweave_studies.__path__, "kernelweave_studies."),
+):
     if module.name.rpartition(".")[2] == "__main__":
         continue
     try:

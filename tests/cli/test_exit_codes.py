@@ -206,7 +206,7 @@ def test_a_view_of_a_file_that_names_the_target(tmp_path):
         ("report", "kernelweave.report.make_report"),
         ("demo", "kernelweave.cli._demo.run"),
         ("methods", "kernelweave.cli.methods.summary"),
-        ("reproduce", "kernelweave.experiments.load_study"),
+        ("reproduce", "kernelweave_studies.load_study"),
     ],
 )
 def test_ctrl_c_is_130_everywhere(name, patched, monkeypatch):

@@ -25,7 +25,13 @@ CLAIMS = (
 )
 SOURCES = [
     path
-    for folder, suffix in (("src", "py"), ("examples", "py"), ("benchmarks", "py"), ("src", "js"))
+    for folder, suffix in (
+        ("src", "py"),
+        ("studies", "py"),
+        ("examples", "py"),
+        ("benchmarks", "py"),
+        ("src", "js"),
+    )
     for path in sorted((ROOT / folder).rglob(f"*.{suffix}"))
 ]
 OTHERS = [ROOT / name for name in ("CITATION.cff", "pyproject.toml", "conda/meta.yaml")]

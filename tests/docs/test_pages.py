@@ -83,7 +83,7 @@ def test_papers_cited_in_the_code_are_listed():
     )
     cited = {
         key
-        for path in [*(ROOT / "src").rglob("*.py"), *PAGES]
+        for path in [*(ROOT / "src").rglob("*.py"), *(ROOT / "studies").rglob("*.py"), *PAGES]
         for key in re.findall(r"\[([A-Z]{2,6}\d\d)\]", path.read_text())
     }
     assert cited <= listed, f"docs/notation.md does not explain {sorted(cited - listed)}"

@@ -19,7 +19,6 @@ from kernelweave import kernels as kw
 from kernelweave._numerics.interrupts import one_interrupt
 from kernelweave.estimators.subsets import SubsetFits
 from kernelweave.exceptions import KernelWeaveConvergenceWarning
-from kernelweave.experiments._study import Part
 from kernelweave.inspection import (
     add_view,
     drop_view,
@@ -30,6 +29,7 @@ from kernelweave.inspection import (
 )
 from kernelweave.report import make_report
 from kernelweave.solvers import _best
+from kernelweave_studies.study import Part
 
 from .children import SOURCE
 

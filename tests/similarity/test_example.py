@@ -39,7 +39,7 @@ def test_from_a_fasta_file_to_a_classifier(example, tmp_path, capsys):
 
 @pytest.mark.skipif("KERNELWEAVE_DATA" not in os.environ, reason="KERNELWEAVE_DATA is not set")
 def test_scores_are_those_of_the_data_set(example):
-    from kernelweave.datasets import load_similarity
+    from kernelweave_studies.datasets import load_similarity
 
     held = load_similarity("scop40")
     path = Path(os.environ["KERNELWEAVE_DATA"]) / "scop40" / "proteins.fasta"

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernelweave.experiments.similarity.sdp import conic_optimum
 from kernelweave.norms import Maximum
 from kernelweave.similarity.losses import UserLoss, make_similarity_loss, similarity_losses
 from kernelweave.similarity.problems import DualPoint, SeparateKernelsProblem, SingleKernelProblem
 from kernelweave.similarity.solvers import similarity_solvers, solve_omega
 from kernelweave.solvers import Stop, solve
+from kernelweave_studies.similarity.certificates import conic_optimum
 
 from .making import random_kernels, similarities
 

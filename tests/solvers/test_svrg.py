@@ -12,7 +12,6 @@ import references as ref
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave.banks import LowRankBank
-from kernelweave.experiments.svrg.data import cosine_views, optimum, random_problem, view_problem
 from kernelweave.losses import Logistic, make_loss
 from kernelweave.losses.corrected import CorrectedLogistic, CorrectedSquared
 from kernelweave.norms import Lp
@@ -21,6 +20,7 @@ from kernelweave.solvers import Stop, registry, solve, without_caches
 from kernelweave.solvers._derivatives import Derivative
 from kernelweave.solvers.svrg._paper import schedule, work_done
 from kernelweave.solvers.svrg._sampling import draw, shares
+from kernelweave_studies.svrg.data import cosine_views, optimum, random_problem, view_problem
 
 SVRG = registry["svrg"]
 

@@ -3,16 +3,13 @@
 from __future__ import annotations
 
 import time
+from importlib import import_module
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import Any
 
 import click
 
-from ..experiments import STUDIES
 from ._terminal import say
-
-if TYPE_CHECKING:
-    from ..experiments import Part
 
 __all__ = ["reproduce"]
 
@@ -52,7 +49,7 @@ def reproduce(
     \b
     kernelweave reproduce --list
     kernelweave reproduce smkl --quick
-    kernelweave reproduce smkl --only table2 --jobs 2 -o docs/results
+    kernelweave reproduce smkl --only table2 --jobs 2 -o studies/results
 
     Every run is kept when it is done: an interrupted study goes on where it stopped.  Data come from the folder named
     by the environment variable KERNELWEAVE_DATA; UCI sets also from OpenML.
@@ -91,23 +88,35 @@ def reproduce(
             raise SystemExit(130) from None
 
 
+def _studies() -> Any:
+    """Import the studies: a package of their own, which the library finds by its name and only here."""
+    try:
+        return import_module("kernelweave_studies")
+    except ModuleNotFoundError as error:
+        if error.name != "kernelweave_studies":
+            raise
+        raise click.ClickException(
+            "the package kernelweave_studies, which holds the studies, is not installed. It is part of the kernelweave "
+            "distribution: install that again (pip install --force-reinstall --no-deps kernelweave, or "
+            "pip install -e . in a clone of the repository)"
+        ) from None
+
+
 def _list_studies() -> None:
     """Print the studies and their parts."""
-    from ..experiments import load_study
-
-    for name, about in STUDIES.items():
+    studies = _studies()
+    for name, about in studies.STUDIES.items():
         say(f"{name}  {about}")
-        for part in load_study(name).parts:
+        for part in studies.load_study(name).parts:
             repeats = f"{part.repeats} repeats, {part.quick_repeats} with --quick"
             say(f"    {part.name:<12} {part.title} ({repeats})")
 
 
-def _parts(study: str, only: str | None) -> list[Part]:
+def _parts(study: str, only: str | None) -> list[Any]:
     """Return the parts of a study that were asked for."""
-    from ..experiments import load_study
-
+    studies = _studies()
     try:
-        parts = {part.name: part for part in load_study(study).parts}
+        parts = {part.name: part for part in studies.load_study(study).parts}
     except ValueError as error:
         raise click.UsageError(str(error)) from None
     wanted = list(parts) if only is None else [name.strip() for name in only.split(",")]

@@ -1,0 +1,164 @@
+"""The SMKL study: its data, its rows, and the reports made of them."""
+
+import numpy as np
+import pandas as pd
+import pytest
+
+from kernelweave import kernels as kw
+from kernelweave_studies import load_study
+from kernelweave_studies.methods import Method, Split, run_method
+from kernelweave_studies.smkl import convergence, data
+from kernelweave_studies.smkl import report as reports
+from kernelweave_studies.smkl import study as smkl
+from kernelweave_studies.smkl.report import TABLE2, TABLE3
+from kernelweave_studies.study import Report
+
+
+def test_toy_is_standardised_by_its_training_part_and_the_irrelevant_come_last():
+    whole, relevant = data.toy_split(6, 3), data.toy_split(0, 3)
+    assert whole.X.shape == (50, 40)
+    assert whole.X_test.shape == (450, 40)
+    assert relevant.X.shape == (50, 34)
+    np.testing.assert_allclose(whole.X.mean(axis=0), 0, atol=1e-12)
+    np.testing.assert_allclose(whole.X.std(axis=0), 1, atol=1e-12)
+    np.testing.assert_array_equal(whole.X[:, :34], relevant.X)  # the same draw, features taken away
+    np.testing.assert_array_equal(whole.y, relevant.y)
+    assert abs(whole.X_test.mean()) > 1e-6  # not by its own mean
+
+
+def blobs(n=60, seed=0):
+    rng = np.random.default_rng(seed)
+    y = np.repeat([0, 1], n // 2)
+    X = rng.normal(size=(n, 3)) + 2.0 * y[:, None] * np.array([1.0, 0.0, 0.0])
+    test = rng.normal(size=(n, 3)) + 2.0 * y[:, None] * np.array([1.0, 0.0, 0.0])
+    return Split(X, y, test, y)
+
+
+@pytest.mark.parametrize("method", smkl.METHODS, ids=lambda method: method.name)
+def test_a_row_holds_what_the_tables_need(method):
+    row = run_method(method, kw.per_feature(kw.gaussian([0.5, 1.0, 2.0])), blobs(), tol=1e-2, max_iter=500)
+    assert row["method"] == method.name
+    assert 0.7 < row["accuracy"] <= 1.0
+    assert row["C"] > 0
+    assert row["relative_gap"] <= 1e-2
+    assert row["passes"] > 0
+    assert 1 <= row["kernels"] <= 9
+    assert 1 - 1e-9 <= row["effective_kernels"] <= 9 + 1e-9
+
+
+def test_a_single_value_is_not_tuned():
+    fixed = Method("fixed", ("l1",), Cs=(3.0,))
+    row = run_method(fixed, kw.linear() + kw.gaussian(1.0), blobs(), tol=1e-3, max_iter=None)
+    assert row["C"] == 3.0
+
+
+def test_tuning_never_sees_the_test_part():
+    split = blobs()
+    shuffled = Split(split.X, split.y, split.X_test, split.y_test[::-1].copy())
+    method = smkl.L1
+    kernels = kw.per_feature(kw.gaussian([0.5, 2.0]))
+    one = run_method(method, kernels, split, tol=1e-2, max_iter=500)
+    other = run_method(method, kernels, shuffled, tol=1e-2, max_iter=500)
+    assert one["C"] == other["C"]
+    assert one["passes"] == other["passes"]
+    assert one["accuracy"] == pytest.approx(1 - other["accuracy"])
+
+
+def made_up(paper, seeds=4):
+    """Rows as a run would leave them: SMKL at the paper's mean on every set, the others below."""
+    rng = np.random.default_rng(0)
+    rows = []
+    for name, known in paper.items():
+        for seed in range(seeds):
+            for place, method in enumerate(smkl.METHODS):
+                accuracy = known["SMKL"][0] / 100 - 0.02 * abs(place - 2) + 0.001 * rng.normal()
+                rows.append(
+                    {
+                        "data": name, "seed": seed, "method": method.name, "accuracy": accuracy, "kernels": 20 + seed,
+                        "effective_kernels": 9.0, "fit_seconds": 0.1, "tuning_seconds": 1.0, "passes": 5.0,
+                        "relative_gap": 1e-3, "iterations": 3,
+                    }
+                )  # fmt: skip
+    return pd.DataFrame(rows)
+
+
+@pytest.mark.parametrize(
+    ("paper", "report"),
+    [(TABLE2, smkl.report_table2), (TABLE3, smkl.report_table3)],
+    ids=["table2", "table3"],
+)
+def test_tables_put_the_papers_numbers_beside_ours(paper, report, tmp_path):
+    lines = report(made_up(paper), Report(tmp_path, "smkl", "table", "kernelweave reproduce smkl"))
+    table = pd.read_csv(tmp_path / "smkl_table.csv")
+    assert table["data"].tolist() == list(paper)
+    first = table.iloc[0]
+    known = next(iter(paper.values()))["SMKL"]
+    assert first["paper: SMKL"] == f"{known[0]:.1f} ± {known[1]:.1f}"
+    assert float(first["SMKL"].split()[0]) == pytest.approx(known[0], abs=0.2)
+    sign, plain, _, corrected = first["p, SMKL and L1-MKL"].split()
+    assert sign == ">"
+    assert float(plain) < 0.001 < float(corrected)
+    assert {"smkl_table.md", "smkl_table.png", "smkl_table_cost.csv"} <= {p.name for p in tmp_path.iterdir()}
+    assert all(line.startswith("PASS") for line in lines)
+    assert bool(lines) == (paper is TABLE2)
+    assert "L1 < L2 < SMKL, holds on " + ", ".join(paper) in (tmp_path / "smkl_table.md").read_text()
+
+
+def test_a_column_far_from_the_papers_is_said_to_be(tmp_path):
+    rows = made_up(TABLE2)
+    rows.loc[rows["data"] == "pima", "accuracy"] -= 0.1
+    lines = smkl.report_table2(rows, Report(tmp_path, "smkl", "table2", "command"))
+    assert [line for line in lines if line.startswith("FAIL")] == [line for line in lines if "pima" in line]
+
+
+def test_ablations_are_named_and_the_paper_stands_below(tmp_path):
+    rows = made_up(TABLE2)
+    rows = rows[rows["method"].isin(["SMKL", "L1-MKL"])]
+    reports.ablation_table(rows, Report(tmp_path, "smkl", "ablation", "command"))
+    changed = pd.read_csv(tmp_path / "smkl_ablation.csv")["changed"].tolist()
+    assert changed == ["L1-MKL", "nothing", "the paper"]
+
+
+def test_toy_from_the_work_to_the_picture(tmp_path, monkeypatch):
+    monkeypatch.setattr(smkl, "TOY", (smkl.MEAN, smkl.RIDGE))
+    monkeypatch.setattr(smkl, "TOY_SOLVERS", (Method("L1-MKL by newton", ("l1",), "newton", Cs=(1.0,)),))
+    rows = []
+    for irrelevant in (6, 0):
+        for seed in range(2):
+            key = {"irrelevant": irrelevant, "seed": seed}
+            rows += [{**key, **row} for row in smkl.work_toy(key)]
+    assert len(rows) == 2 * 2 + 2 * 3  # solvers are compared where nothing is irrelevant
+    reports.toy_figure(pd.DataFrame(rows), Report(tmp_path, "smkl", "toy", "command"))
+    assert pd.read_csv(tmp_path / "smkl_toy.csv")["features"].tolist() == [40, 34]
+    assert "L1-MKL by newton" in (tmp_path / "smkl_toy_cost.md").read_text()
+    assert (tmp_path / "smkl_toy.png").stat().st_size > 10_000
+
+
+def test_convergence_report_checks_the_bounds(tmp_path):
+    adaptive = [
+        {"what": "adaptive", "C": 1.0, "seed": seed, "gap": gap, "passes": passes + seed, "reached": True}
+        for gap, passes in ((1e-2, 300.0), (1e-3, 1700.0))
+        for seed in range(3)
+    ]
+    paper = [
+        {
+            "what": "paper", "C": 1.0, "seed": 0, "variant": variant, "step": step, "excess": 1.0 / (step + 1),
+            "l1_excess": 1.0, "lam": 0.1, "smoothing_error": 0.1, "smoothing_bound": 0.3,
+            "theorem4": 2.0 / (step + 1), "corollary5": 2.3,
+        }
+        for variant in ("paper", "adaptive") for step in range(5)
+    ]  # fmt: skip
+    lines = convergence.report(
+        pd.DataFrame(adaptive + paper), Report(tmp_path, "smkl", "convergence", "command")
+    )
+    assert [line[:4] for line in lines] == ["PASS", "FAIL", "PASS", "PASS", "PASS", "PASS"]
+
+
+def test_sets_that_are_not_at_hand_are_named(monkeypatch):
+    def refuse(name, **options):
+        raise FileNotFoundError(f"data set {name!r} is not at hand.")
+
+    monkeypatch.setattr(smkl, "load_text", refuse)
+    part = {part.name: part for part in load_study("smkl").parts}["table3"]
+    assert part.keys(2) == []
+    assert part.missing() == [f"data set 'text{k}' is not at hand" for k in range(1, 6)]
