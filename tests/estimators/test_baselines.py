@@ -249,15 +249,6 @@ def test_ridge_with_several_classes():
     np.testing.assert_allclose(shared.loo_errors_, clf.loo_errors_.mean(axis=0), rtol=1e-9)
 
 
-def test_ridge_has_one_loss():
-    X, y = by_hand.moons(40)
-    one = MeanKernelRidgeClassifier(bank()).fit(X, y)
-    with pytest.warns(FutureWarning, match="ignores it"):
-        other = MeanKernelRidgeClassifier(bank(), loss="logistic").fit(X, y)
-    np.testing.assert_allclose(one.dual_coef_, other.dual_coef_)
-    assert not hasattr(other, "predict_proba")
-
-
 def test_regularisation_is_found():
     """Much noise asks for a small C, none for a large one."""
     rng = np.random.default_rng(0)
@@ -293,9 +284,9 @@ def test_baselines_take_every_kind_of_input():
     ],
 )
 def test_no_parameter_is_ignored_in_silence(make, names):
-    """What a rule settles is no parameter; given all the same, it is said to have no effect."""
+    """What a rule settles is no parameter, and is refused."""
     parent = MKLRegressor if make is MeanKernelRidgeRegressor else MKLClassifier
     assert parent().get_params().keys() - make().get_params().keys() == names
     for name in names:
-        with pytest.warns(FutureWarning, match=f"takes no '{name}'"):
+        with pytest.raises(TypeError, match=f"takes no '{name}': it is"):
             make(**{name: 2.0})

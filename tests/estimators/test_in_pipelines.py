@@ -66,8 +66,7 @@ def test_whole_parts_can_be_exchanged_and_unknown_names_are_refused():
     assert [kernel.name for kernel in model.kernels] == ["gaussian(width=1)", "cosine"]
     with pytest.raises(ValueError, match="Invalid parameter 'laplacian'"):
         model.set_params(kernels__laplacian__width=2.0)
-    with pytest.warns(FutureWarning, match="called rank now"):
-        assert kw.nystroem(kw.gaussian(1.0)).set_params(n_landmarks=7).get_params()["rank"] == 7
+    assert kw.nystroem(kw.gaussian(1.0)).set_params(rank=7).get_params()["rank"] == 7
 
 
 def test_what_was_settled_is_no_parameter():

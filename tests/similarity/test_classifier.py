@@ -267,7 +267,7 @@ def test_a_callback_stops():
     seen = []
     with pytest.warns(KernelWeaveConvergenceWarning, match="callback"):
         SimilarityClassifier(
-            loss="l1", tol=1e-5, callback=lambda row: seen.append(row) or len(seen) == 3
+            method="eskl", loss="l1", tol=1e-5, callback=lambda row: seen.append(row) or len(seen) == 3
         ).fit(BLOCK, Y[TRAIN])
     assert [row["iteration"] for row in seen] == [1, 2, 3]
 
@@ -351,7 +351,7 @@ def test_bad_losses(loss, words):
         ({"multi_class": "all"}, "multi_class must be"),
         ({"similarity": "cosine"}, "similarity must be"),
         ({"similarity": []}, "similarity must be"),
-        ({"solver": "rekl"}, "needs a solver of its own kind"),
+        ({"method": "eskl", "solver": "rekl"}, "needs a solver of its own kind"),
     ],
 )
 def test_bad_parameters(parameters, words):

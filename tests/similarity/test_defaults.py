@@ -79,12 +79,11 @@ def test_few_samples_of_a_class_take_the_first_candidate():
     assert (clf.method_, clf.rule_, len(clf.comparison_)) == ("denoise", "classical", 0)
 
 
-def test_parameters_of_learned_kernels_still_mean_them():
-    with pytest.warns(FutureWarning, match="method='eskl'"):
-        old = SimilarityClassifier(rho=5.0, tol=3e-2).fit(BLOCK, Y[TRAIN])
-    assert (old.method_, old.rule_, old.rho_) == ("eskl", "smooth", 5.0)
-    new = SimilarityClassifier(method="eskl", rho=5.0, tol=3e-2, rule="smooth").fit(BLOCK, Y[TRAIN])
-    np.testing.assert_allclose(old.decision_function(ROWS), new.decision_function(ROWS))
+@pytest.mark.parametrize("given", [{"rho": 5.0}, {"loss": "squared"}, {"solver": "eskl"}])
+def test_parameters_of_learned_kernels_need_a_method_that_learns_one(given):
+    (name,) = given
+    with pytest.raises(ValueError, match=f"{name} is for learned kernels.*method='eskl'"):
+        SimilarityClassifier(**given).fit(BLOCK, Y[TRAIN])
 
 
 @pytest.mark.parametrize("loss", ["frobenius", "squared"])

@@ -319,7 +319,9 @@ def gram_matrices(paths: Sequence[Path], n: int, data: Path) -> tuple[Any, list[
                 f"{name} is a {matrix.shape[0]} x {matrix.shape[1]} matrix, but {data} has {n} rows"
             )
     stack = np.stack(matrices).astype(float)
-    check_training_stack(stack, n, names=[f"kernel matrix {name!r}" for name in names])  # errors name the file
+    check_training_stack(
+        stack, n, names=[f"kernel matrix {name!r}" for name in names]
+    )  # errors name the file
     return stack, names
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Any
 
 import numpy as np
 from numpy.typing import DTypeLike
@@ -25,7 +25,6 @@ from ._fitting import Answer, fit_tasks, group_weights, kernel_groups, trace_of
 from ._html import FitSummary
 from ._inputs import Training, is_precomputed, new_samples, training_inputs
 from ._linear import linear_weights
-from ._old_models import function_of_parts
 from ._plan import BankPlan, Plan, dtype_name
 from ._structure import refuse_fixed_parts
 from ._tasks import Task
@@ -56,7 +55,6 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
     #: what sets the weights in the place of the norm, in words; empty where the norm does
     _weights_rule = ""
     #: parameters that are no choice here, by name: see ``_parameters.settled``
-    _settled: ClassVar[dict[str, object]] = {}
 
     kernels: KernelsLike
     loss: LossLike
@@ -220,20 +218,15 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
             return finite_decision(self._function(new, np.dtype(dtype), prediction_device(self.device, X)))
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Read models of earlier versions too: 0.1.0 kept the parts of its function by themselves."""
+        """Read models of 0.2.0 too, which did not note which weights were learnt."""
         super().__setstate__(state)
         fill_in_parameters(self)
-        self.__dict__.update(self._settled)  # it was a parameter once, without effect
-        if "dual_coef_" in state:
-            self.__dict__.setdefault("findings_", ())  # earlier versions looked for none
-            if "learnt_kernels_" not in state and "kernel_names_" in state:  # nor noted what was learnt
-                norm = "uniform" if self._weights_rule else state.get("norm_", getattr(self, "norm", "l1"))
-                norms = [make_norm(one) for one in (norm if isinstance(norm, list) else [norm])]
-                self._keep_norms(norms, len(self.kernel_names_))
-                for j, kernel in enumerate(state.get("kernels_", ())):
-                    self.learnt_kernels_[j] &= kernel.always is None
-        if "_bound" in state:
-            self._function = function_of_parts(self.__dict__)
+        if "dual_coef_" in state and "learnt_kernels_" not in state and "kernel_names_" in state:
+            norm = "uniform" if self._weights_rule else state.get("norm_", getattr(self, "norm", "l1"))
+            norms = [make_norm(one) for one in (norm if isinstance(norm, list) else [norm])]
+            self._keep_norms(norms, len(self.kernel_names_))
+            for j, kernel in enumerate(state.get("kernels_", ())):
+                self.learnt_kernels_[j] &= kernel.always is None
 
     @property
     def coef_(self) -> Array:

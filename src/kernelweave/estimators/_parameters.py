@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable
 from functools import wraps
 from inspect import signature
@@ -42,18 +41,12 @@ def settled(**values: object) -> Callable[[Estimator], Estimator]:
         @wraps(parent)
         def __init__(self, *arguments, **named):  # type: ignore[no-untyped-def]
             for name in named.keys() & values.keys():
-                warnings.warn(
-                    f"{cls.__name__} takes no {name!r} of its own and ignores it, as it always did; a later version "
-                    "will refuse it",
-                    FutureWarning,
-                    stacklevel=2,
-                )
-            parent(self, *arguments, **{**named, **values})
+                raise TypeError(f"{cls.__name__} takes no {name!r}: it is {values[name]!r}")
+            parent(self, *arguments, **named, **values)
 
         chosen = [part for name, part in whole.parameters.items() if name not in values]
         __init__.__signature__ = whole.replace(parameters=chosen)  # type: ignore[attr-defined]
         cls.__init__ = __init__  # type: ignore[misc]
-        cls._settled = values  # type: ignore[attr-defined]
         return cls
 
     return decorate

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Hashable
 from typing import Any, Self, overload
 
@@ -64,10 +63,7 @@ class _Ranked(KernelSpec):
         return super().get_params(deep=deep) | {"rank": self.n_landmarks}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters; ``n_landmarks`` is the old name of ``rank``."""
-        if "n_landmarks" in params:
-            warnings.warn("n_landmarks of nystroem is called rank now", FutureWarning, stacklevel=2)
-            params["rank"] = params.pop("n_landmarks")
+        """Set parameters."""
         if "rank" in params:
             self.n_landmarks = params.pop("rank")
         return super().set_params(**params) if params else self

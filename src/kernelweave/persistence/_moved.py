@@ -1,4 +1,8 @@
-"""Where classes are now that files of earlier versions name by another module."""
+"""Which module a class of this library is in today, whatever module a file says.
+
+A file names classes by module and name. Modules are regrouped between versions, names of classes are not: no two
+classes that a file may hold have the same name, so that the name alone says which one is meant.
+"""
 
 from __future__ import annotations
 
@@ -7,59 +11,36 @@ import json
 import zipfile
 from typing import Any
 
+from ._allowed import allowed_objects
 from ._archive import Archive
 
-__all__ = ["MOVED", "rewritten", "update_names"]
-
-#: name in files written before -> name today
-MOVED = {
-    "kernelweave.estimators._partial.Stream": "kernelweave.solvers.online._stream.Stream",
-    "kernelweave.distributed.workers.ClusterCost": "kernelweave.cluster.workers.ClusterCost",
-    "kernelweave.estimators._similarity_inputs.FunctionSource": "kernelweave.similarity.inputs.FunctionSource",
-    "kernelweave.estimators._similarity_inputs.HeldSource": "kernelweave.similarity.inputs.HeldSource",
-    "kernelweave.estimators._similarity_inputs.Source": "kernelweave.similarity.inputs.Source",
-    "kernelweave.estimators._similarity_methods.SimilarityFit": "kernelweave.similarity.fits.SimilarityFit",
-    "kernelweave.estimators.similarity.SimilarityClassifier": "kernelweave.similarity.classifier.SimilarityClassifier",
-    "kernelweave.estimators.spectrum.Denoise": "kernelweave.similarity.transformers.Denoise",
-    "kernelweave.estimators.spectrum.Flip": "kernelweave.similarity.transformers.Flip",
-    "kernelweave.estimators.spectrum.Shift": "kernelweave.similarity.transformers.Shift",
-    "kernelweave.estimators.spectrum.SimilarityFeatures": "kernelweave.similarity.transformers.SimilarityFeatures",
-    "kernelweave.estimators.spectrum.Square": "kernelweave.similarity.transformers.Square",
-    "kernelweave.persistence._tables.SavedTable": "kernelweave._estimating.tables.SavedTable",
-    "kernelweave.problems.similarity.DualPoint": "kernelweave.similarity.points.DualPoint",
-    "kernelweave.problems.similarity.SimilarityCertificate": "kernelweave.similarity.points.SimilarityCertificate",
-    "kernelweave.problems.similarity_losses.AbsoluteLoss": "kernelweave.similarity.losses.absolute.AbsoluteLoss",
-    "kernelweave.problems.similarity_losses.FrobeniusLoss": "kernelweave.similarity.losses.frobenius.FrobeniusLoss",
-    "kernelweave.problems.similarity_losses.SquaredLoss": "kernelweave.similarity.losses.squared.SquaredLoss",
-    "kernelweave.problems.similarity_losses.UserLoss": "kernelweave.similarity.losses.user.UserLoss",
-    "kernelweave.solvers.obscure.Obscure": "kernelweave.solvers.online.obscure.Obscure",
-    "kernelweave.solvers.similarity.emkl.EMKL": "kernelweave.similarity.solvers.emkl.EMKL",
-    "kernelweave.solvers.similarity.eskl.ESKL": "kernelweave.similarity.solvers.eskl.ESKL",
-    "kernelweave.solvers.similarity.indsvm.IndSVM": "kernelweave.similarity.solvers.indsvm.IndSVM",
-    "kernelweave.solvers.similarity.rekl.REKL": "kernelweave.similarity.solvers.rekl.REKL",
-    "kernelweave.solvers.svrg.SVRG": "kernelweave.solvers.svrg.solver.SVRG",
-    "kernelweave.solvers.ufo.Pegasos": "kernelweave.solvers.online.pegasos.Pegasos",
-    "kernelweave.solvers.ufo.UFO": "kernelweave.solvers.online.ufo.UFO",
-}
+__all__ = ["rewritten", "update_names"]
 
 
 def update_names(description: Any) -> bool:
-    """Write today's names into a description, in place; return whether one was different.
+    """Write today's modules into a description, in place; return whether one was different.
 
     Nothing is judged here: what a name may be is for the audit, which sees today's names.
     """
+    today = {name.rpartition(".")[2]: name.rpartition(".")[0] for name in allowed_objects() if _is_own(name)}
     changed, remaining = False, [description]
     while remaining:  # without recursion: how deep a description is has not been looked at yet
         node = remaining.pop()
         if isinstance(node, dict):
-            today = MOVED.get(f"{node.get('__module__')}.{node.get('__class__')}")
-            if today is not None:
-                node["__module__"], _, node["__class__"] = today.rpartition(".")
-                changed = True
+            module, kind = node.get("__module__"), node.get("__class__")
+            if isinstance(module, str) and isinstance(kind, str) and _is_own(module):
+                now = today.get(kind, module)
+                changed |= now != module
+                node["__module__"] = now
             remaining += node.values()
         elif isinstance(node, list):
             remaining += node
     return changed
+
+
+def _is_own(name: str) -> bool:
+    """Whether a class or module is one of this library's."""
+    return name.startswith("kernelweave.")
 
 
 def rewritten(archive: Archive, member: str, value: Any) -> bytes:

@@ -26,7 +26,6 @@ from .._estimating import (
     weigh_samples,
 )
 from ..banks import support
-from ..exceptions import warn_at_caller
 from ..problems import joined
 from ..solvers import TRACE_COLUMNS, Stop
 from .choice import choose_method
@@ -224,7 +223,13 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
     def _settle(self, stack: np.ndarray, names: list[str], codes: np.ndarray, weight: np.ndarray) -> None:
         """Set ``method_`` and ``rule_``: as asked for, or by comparison."""
         self.__dict__.pop("comparison_", None)
-        self.method_ = self._old_default() or self.method
+        given = [name for name, default in LEARNED_ONLY.items() if getattr(self, name) != default]
+        if self.method == "auto" and given:
+            raise ValueError(
+                f"{given[0]} is for learned kernels, and method='auto' tries none of them: say which, for instance "
+                f"method='eskl', or leave {given[0]} at its default"
+            )
+        self.method_ = self.method
         self.rule_ = "smooth" if self.rule == "auto" else self.rule
         if self.method_ != "auto":
             return
@@ -235,19 +240,6 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
             check_random_state(self.random_state),
         )  # fmt: skip
         self.method_, self.rule_, self.comparison_ = choice.method, choice.rule, choice.table
-
-    def _old_default(self) -> str | None:
-        """Return the method that was the default, where a parameter of learned kernels is given and no method is."""
-        given = [name for name, default in LEARNED_ONLY.items() if getattr(self, name) is not default]
-        given = [name for name in given if getattr(self, name) != LEARNED_ONLY[name]]
-        if self.method != "auto" or not given:
-            return None
-        warn_at_caller(
-            f"{given[0]} is for learned kernels, and method='auto' is the default now: method='eskl', the old default, "
-            "is taken. Write method='eskl' to say so; a later version will refuse this",
-            FutureWarning,
-        )
-        return "eskl"
 
     def _look_at(self, given: Normalised, codes: np.ndarray, weight: np.ndarray) -> None:
         """Keep what a reader must know first: rows that mean something else than the kernel, a constant answer."""
