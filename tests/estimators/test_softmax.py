@@ -45,9 +45,6 @@ def test_what_was_fitted_decides(iris):
     before = clf.predict_proba(X[:5])
     clf.set_params(multi_class="joint")
     np.testing.assert_array_equal(clf.predict_proba(X[:5]), before)
-    # models of version 0.1.0 remember nothing: their joint logistic losses were added up
-    del clf.loss_
-    np.testing.assert_array_equal(clf.predict_proba(X[:5]), before)
 
 
 def test_two_classes_by_name(iris):

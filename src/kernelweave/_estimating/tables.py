@@ -17,7 +17,7 @@ def is_frame(what: Any) -> bool:
 class SavedTable:
     """Columns of a data frame (labels, kinds and values), and the names of its rows if they have any."""
 
-    #: kind, values and name of the index; None where rows are numbered, and in files of 0.1.0
+    #: kind, values and name of the index; None where rows are numbered
     index: list[Any] | None = None
 
     def __init__(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -275,11 +275,7 @@ class StreamedKernels(BoundKernels):
     def alone(self, j: int) -> BoundKernels:
         """Return one of the kernels by itself, with its part of the direction."""
         assert self.direction is not None
-        if self.starts is None:  # from a file of 0.1.0: the others are multiplied by zero
-            rest = replace(
-                self.normaliser, scale=np.where(np.arange(len(self.kernels)) == j, self.normaliser.scale, 0.0)
-            )
-            return replace(self, normaliser=rest)
+        assert self.starts is not None
         part = self.direction[self.starts[j] : self.starts[j + 1]]
         return StreamedKernels(
             [self.kernels[j]],

@@ -20,7 +20,7 @@ from .._estimating import (
 )
 from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
-from ..losses import Logistic, Loss, make_loss
+from ..losses import Loss, make_loss
 from ..views import warn_of_classes
 from ._inputs import Training
 from ._parameters import keep_parameters
@@ -51,7 +51,7 @@ MULTI_CLASS = ("joint", "shared", "ovr")
 
 
 def _has_probabilities(estimator: MKLClassifier) -> bool:
-    # the loss that was fitted decides, whatever the parameters say now; models of 0.1.0 did not keep it
+    # the loss that was fitted decides, whatever the parameters say now
     loss = vars(estimator).get("loss_") or estimator._loss(n_classes=2)
     if loss.has_probabilities:
         return True
@@ -354,5 +354,5 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         Several classes together have the softmax of their decision values; probabilities of each class against the rest
         are normalised.
         """
-        # what was fitted decides, and not what the parameters say now; models of 0.1.0 were one against the rest
-        return vars(self).get("loss_", Logistic()).probabilities(self._decision(X))
+        # what was fitted decides, and not what the parameters say now
+        return self.loss_.probabilities(self._decision(X))

@@ -369,12 +369,10 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         return self.classes_[_codes(values)]
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        """Read models of earlier versions too, which knew no ``auto``."""
+        """Read models of 0.2.0 too, which did not note which weights were learnt."""
         super().__setstate__(state)
         fill_in_parameters(self)
         if "dual_coef_" in state:
-            for name, value in (("method_", self.method), ("rule_", self.rule), ("findings_", ())):
-                self.__dict__.setdefault(name, value)
             self._keep_origin()
 
     def __sklearn_tags__(self) -> Any:
