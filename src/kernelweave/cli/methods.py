@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import inspect
+from inspect import getdoc
 from typing import Any
 
 import click
@@ -50,5 +50,5 @@ def methods(as_json: bool) -> None:
 
 def summary(component: Any) -> str:
     """Return one line about a class: its ``summary``, else the first sentence of its docstring, without markup."""
-    text = getattr(component, "summary", "") or (inspect.getdoc(component) or "").split("\n\n")[0]
+    text = getattr(component, "summary", "") or (getdoc(component) or "").split("\n\n")[0]
     return " ".join(text.replace("``", "").split())
