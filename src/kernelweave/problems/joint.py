@@ -49,6 +49,9 @@ STAY = 1e-6
 #: bounds times the mean diagonal up to which a problem is solved at once, the factor between stages, their precision
 AT_ONCE, STAGE, STAGE_GAP = 100.0, 10.0, 3e-2
 
+#: relative gap that a start may leave, and beyond which another is tried
+ASTRAY = 1e-2
+
 
 def solve_joint(
     inner: Inner, target: float, start: FixedSolution | None, keep_product: bool
@@ -62,10 +65,15 @@ def solve_joint(
     best = rows.judge()
     if best.relative_gap <= target:
         return best
-    if start is None or not np.any(start.beta):
-        rows.grow()
-        best = rows.judge()
-    return rows.improve(best, target)
+    if start is not None and np.any(start.beta):
+        best = rows.improve(best, target)
+        if best.relative_gap <= max(target, ASTRAY) or out_of_time():
+            return best
+        # large coefficients of another kernel led astray
+        rows = _Rows(inner)
+    rows.grow()
+    other = rows.improve(rows.judge(), target)
+    return other if other.relative_gap < best.relative_gap else best
 
 
 class _Rows:
