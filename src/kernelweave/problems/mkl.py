@@ -234,11 +234,15 @@ class MKLProblem:
         bound = self.bound_of_cuts(cuts) if bound is None else bound
         return replace(judged, dual=bound, cuts=cuts) if bound > judged.dual else judged
 
-    def bound_of_cuts(self, betas: Array) -> float:
-        """Lower bound that coefficients prove together, for weights that are a choice among subsets."""
+    def bound_of_cuts(self, betas: Array, gain_doubts: Any = 0.0, form_doubts: Any = 0.0) -> float:
+        """Lower bound that coefficients prove together, for weights that are a choice among subsets.
+
+        ``gain_doubts (c,)`` and ``form_doubts (c, m)`` are what rounding may have done to the parts of every cut: the
+        bound then holds in spite of it.
+        """
         repaired = [self.repair(beta) for beta in betas]
-        gains = np.array([self.gain(beta) for beta in repaired])
-        quads = np.array([self.bank.quad(beta) for beta in repaired])
+        gains = np.array([self.gain(beta) for beta in repaired]) - gain_doubts
+        quads = np.maximum([self.bank.quad(beta) for beta in repaired], 0.0) + form_doubts
         relaxed = self.norm.lowest_of_cuts(gains, quads, whole=False).bound
         seconds = max(time_left(), LAST_PROGRAM)
         return max(relaxed, self.norm.lowest_of_cuts(gains, quads, seconds=seconds).bound)

@@ -116,7 +116,14 @@ def _dual_doubt(
 
     if certificate.cuts is not None:
         each = [parts(problem.repair(cut)) for cut in certificate.cuts]
-        return max(own + paid for own, _, paid in each)
+        most = max(own + paid for own, _, paid in each)
+        if most <= negligible:
+            return 0.0
+        # cuts of huge coefficients prove little, and what they prove is not what holds the bound up
+        certain = problem.bound_of_cuts(
+            certificate.cuts, np.array([own for own, _, _ in each]), np.array([forms for _, forms, _ in each])
+        )
+        return min(most, max(certificate.dual - certain, 0.0))
     beta = certificate.dual_point
     own, forms, paid = parts(beta)
     if own + paid <= negligible:
