@@ -359,6 +359,17 @@ def test_bounds_of_up_to_a_million_do_not_stall(seed):
     check_small(seed, *small_problem(seed, (4, 6)), True, 1e-3)
 
 
+@pytest.mark.parametrize("seed", [0, 4, 8, 14, 18, 28])
+def test_kernels_of_few_dimensions_are_solved_under_large_bounds(seed):
+    """Coefficients of 1e5 on ten dimensions: what a round leaves of them, the losses multiply by their bounds."""
+    rng = np.random.default_rng(seed)
+    n, k = 32, 5
+    own = np.concatenate([np.arange(k), rng.integers(0, k, n - k)])
+    X = rng.normal(size=(n, 10))
+    K = X @ X.T
+    check_small(seed, K / np.mean(np.diagonal(K)), own, np.full(n, 6e5), True, 1e-4)
+
+
 @pytest.mark.parametrize("seed", [9, 10, 11, 19, 54])
 def test_a_start_from_another_kernel_does_not_lead_astray(seed):
     """Coefficients of another kernel under bounds of 1e11 used to leave a gap of one; a fresh start does not."""

@@ -49,6 +49,8 @@ STAY = 1e-6
 #: bounds times the mean diagonal up to which a problem is solved at once, the factor between stages, their precision
 AT_ONCE, STAGE, STAGE_GAP = 100.0, 10.0, 3e-2
 
+#: share of all coefficients that a round leaves undone at most
+ENOUGH = 1e-6
 #: relative gap that a start may leave, and beyond which another is tried
 ASTRAY = 1e-2
 
@@ -237,11 +239,11 @@ class _Rows:
         from .._numerics.row_newton import newton_round
 
         scale = max(abs(best.primal), abs(best.dual))
-        # what coefficients are off by, the losses are off by times K and the bounds
-        enough = (
-            1e-2 * target * scale / max(1.0, float(np.sum(self.bound)) * self.size / scale)
-            if scale > 0
-            else 0.0
+        # what coefficients are off by, the losses are off by times K and the bounds; the bounds of a poor start are far
+        # too wide to measure by
+        enough = min(
+            1e-2 * target * scale / max(1.0, float(np.sum(self.bound)) * self.size),
+            ENOUGH * float(np.sum(np.abs(self.beta))),
         )
         self.product, self.b = self.product.copy(), self.b.copy()
         self.beta, steps = newton_round(
