@@ -165,7 +165,9 @@ def exact_system(K: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> list[li
     return [*made, [Fraction(1)] * len(rows) + [Fraction(0)]]
 
 
-def exact_value(name: str, K: np.ndarray, y: np.ndarray, weight: np.ndarray, folds: list[np.ndarray]) -> float:
+def exact_value(
+    name: str, K: np.ndarray, y: np.ndarray, weight: np.ndarray, folds: list[np.ndarray]
+) -> float:
     n = len(y)
     if name == "reml":
         # of the contrasts: |G| is the bordered determinant over the determinant without a kernel, q is y'a
@@ -174,7 +176,9 @@ def exact_value(name: str, K: np.ndarray, y: np.ndarray, weight: np.ndarray, fol
         )
         _, alone = exact_solution(exact_system(0 * K, weight, np.arange(n)), [[Fraction(0)]] * (n + 1))
         q = sum(Fraction(float(value)) * row[0] for value, row in zip(y, solved, strict=False))
-        return float(np.exp((np.log(float(bordered / alone)) + (n - 1) * np.log(float(q) / (n - 1))) / (n - 1)))
+        return float(
+            np.exp((np.log(float(bordered / alone)) + (n - 1) * np.log(float(q) / (n - 1))) / (n - 1))
+        )
     missed = Fraction(0)
     for fold in folds if name == "folds" else [np.array([i]) for i in range(n)]:
         rest = np.setdiff1d(np.arange(n), fold)
@@ -182,14 +186,19 @@ def exact_value(name: str, K: np.ndarray, y: np.ndarray, weight: np.ndarray, fol
             exact_system(K, weight, rest), [[Fraction(float(value))] for value in [*y[rest], 0.0]]
         )
         for i in fold:
-            f = sum(Fraction(float(K[i, j])) * solved[place][0] for place, j in enumerate(rest)) + solved[-1][0]
+            f = (
+                sum(Fraction(float(K[i, j])) * solved[place][0] for place, j in enumerate(rest))
+                + solved[-1][0]
+            )
             missed += Fraction(float(weight[i])) * (Fraction(float(y[i])) - f) ** 2
     return float(missed / n)
 
 
 @pytest.mark.parametrize("heavy", [[1], [2, 5, 6]], ids=["one", "three"])
 @pytest.mark.parametrize("factor", [1e-3, 1.0, 1e3])
-@pytest.mark.parametrize("criterion", [Reml(), LeaveOneOut(), Folds([[0, 5], [1, 2, 3], [4, 6, 7]])], ids=lambda c: c.name)
+@pytest.mark.parametrize(
+    "criterion", [Reml(), LeaveOneOut(), Folds([[0, 5], [1, 2, 3], [4, 6, 7]])], ids=lambda c: c.name
+)
 def test_huge_sample_weights_take_no_digits(criterion: Criterion, factor: float, heavy: list[int]) -> None:
     """Values, in either precision and by the scan, are those of rational arithmetic."""
     from kernelweave.evidence.spectrum import Spectrum
