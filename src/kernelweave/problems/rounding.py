@@ -69,13 +69,13 @@ def with_certain_bounds(problem: MKLProblem, point: Point, certificate: Certific
     if problem.bank.streams or problem.bank.cluster_cost is not None:
         return certificate
     negligible = NEGLIGIBLE * max(abs(certificate.primal), abs(certificate.dual), certificate.tiny)
-    diagonals = np.maximum(problem.bank.diag(), 0.0)
-    lengths = np.sqrt(diagonals)
+    lengths = problem.bank.rounding_lengths()
     above = _primal_doubt(problem, point, certificate, lengths)
     below = _dual_doubt(problem, point, certificate, lengths, negligible)
     if below > negligible and problem.fit_intercept:
         # a constant kernel adds nothing to a form whose coefficients sum to zero; samples that are as long as the first
         # and at no angle to it are the same
+        diagonals = np.maximum(problem.bank.diag(), 0.0)
         first = problem.bank.block(np.array([0]), np.arange(problem.n), np.arange(problem.m))[:, 0]
         constant = np.all((diagonals == diagonals[:, :1]) & (first == diagonals[:, :1]), axis=1)
         if np.any(constant):
