@@ -12,9 +12,9 @@ from sklearn.preprocessing import scale
 
 import references as ref
 from kernelweave import MKLClassifier
+from kernelweave.norms import Lp
 from kernelweave.problems import curvature, mkl
 from kernelweave.solvers import newton
-from kernelweave.norms import Lp
 from kernelweave.solvers._model import Cut, SimplexModel, minimise_smooth_model
 from problems.making import make_case
 
