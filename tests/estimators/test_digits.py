@@ -36,7 +36,20 @@ def test_the_maximum_norm_with_a_linear_kernel_far_from_the_origin(seed):
     assert model.certificate_.dual <= float(objective)
 
 
-@pytest.mark.parametrize("seed", [2, 3, 8, 9, 11])
+@pytest.mark.parametrize("seed", [0, 2, 5])
+def test_heavy_samples_far_from_the_origin_are_fitted_to_their_last_digits(seed):
+    """Weights of 1e6 multiply the rounding of a decision value: coefficients are refined by exact sums."""
+    rng = np.random.default_rng(seed)
+    n = 40
+    X, y = 1e4 + rng.normal(size=(n, 2)), 0.5 * rng.normal(size=n)
+    weight = np.where(rng.random(n) < 0.2, 1e6, 1.0)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model = MKLRegressor(loss=EpsilonInsensitive(0.0), norm="max", C=30.0).fit(X, y, sample_weight=weight)
+    assert model.status_ == "converged"
+
+
+@pytest.mark.parametrize("seed", [0, 1, 2, 3, 7, 8])
 def test_samples_that_are_all_alike_under_huge_weights(seed):
     """Coefficients of 6e8 add up to 1e-6: f is a constant, and the objective has one number to choose."""
     rng = np.random.default_rng(seed)

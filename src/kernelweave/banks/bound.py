@@ -219,7 +219,7 @@ class BoundKernels:
         out += np.asarray(others @ direction, dtype=float)
 
     def exact_columns(self) -> dict[int, tuple[Array, float]]:
-        """Columns of the samples, and a factor, by the place of every kernel that is ``factor X X'`` of fewer columns."""
+        """Columns of the samples and a factor, by place, of the kernels that are ``factor X X'`` of few columns."""
         samples = self.samples
         if (
             self.normaliser.center

@@ -28,6 +28,8 @@ if TYPE_CHECKING:
 
 #: relative error of a bank's products from which a certificate of exact kernels may say something else
 COARSE = 1e-5
+#: times that coefficients are refined by exact sums, at most: what the first leaves is the rounding of its many steps
+REFINED = 4
 #: why a fit ended that nothing is to be added to: the user or a limit said so
 ENDED = ("interrupted", "max_seconds", "max_iter", "stopped")
 
@@ -243,23 +245,27 @@ def run(
     )
     judge = problem.on(judge_bank)
     judged = final_certificate(judge, solution)
-    if by_columns is not None and solution.converged and judged.certificate.relative_gap > stop.tol:
+    exact = None
+    if judged.certificate.relative_gap > stop.tol and solution.status not in ENDED and by_columns is not None:
         # coefficients cancel in the entries of a matrix: where kernels are known by columns, nothing is lost
         exact = by_columns()
-        if exact is not None:
-            judge = problem.on(exact)
-            judged = final_certificate(judge, solution)
+    if exact is not None:
+        judge = problem.on(exact)
+        judged = _refined(judge, solution, stop.tol)
     for bank, tol in _closer_looks(solution, problem.bank, judge_bank, stop.tol):
+        rounding = judged.certificate.relative_gap - judged.unrounded
         if (
             solution.status in ENDED
             or judged.certificate.relative_gap <= stop.tol
-            or judged.unrounded <= stop.tol
+            or (judged.unrounded <= stop.tol and rounding > tol)  # which no solver takes away
         ):
             break
-        further = _go_on(problem.on(bank), solver, replace(stop, tol=tol), solution)
+        further = _go_on(
+            problem.on(bank), solver, replace(stop, tol=tol), replace(solution, point=judged.point)
+        )
         if bank is not problem.bank and bank is not judge_bank:
             problem.bank.passes += bank.passes
-        again = final_certificate(judge, further)
+        again = final_certificate(judge, further) if exact is None else _refined(judge, further, stop.tol)
         better, worse = (
             (again, judged) if again.certificate.primal <= judged.certificate.primal else (judged, again)
         )
@@ -352,6 +358,20 @@ class Judged:
     certificate: Certificate
     decision: Array
     unrounded: float
+
+
+def _refined(problem: MKLProblem, solution: Solution, tol: float) -> Judged:
+    """Certify a point on a bank that sums exactly, or a better one: with the same weights, solved by such sums."""
+    best = final_certificate(problem, solution)
+    point = best.point
+    for _ in range(REFINED):
+        if best.certificate.relative_gap <= tol:
+            break
+        point = problem.refined(point, 0.1 * tol)
+        again = final_certificate(problem, replace(solution, point=point))
+        if again.certificate.primal < best.certificate.primal:
+            best = again
+    return best
 
 
 def final_certificate(problem: MKLProblem, solution: Solution) -> Judged:
