@@ -310,8 +310,8 @@ class MKLProblem:
     def refined(self, point: Point, target: float) -> Point:
         """Solve on with the weights of a point, to a relative gap of the inner problem.
 
-        The products that it begins with are summed by the bank, which may know more digits of them than the mixed kernel
-        has; what is added on the way is small, and so is its rounding.
+        The products that it begins with are summed by the bank, which may know more digits of them than the mixed
+        kernel has; what is added on the way is small, and so is its rounding.
         """
         decision = self.bank.mix_product(point.weights, point.beta)
         start = FixedSolution(point.beta, decision, self._no_intercept(), np.inf, -np.inf, 0)
