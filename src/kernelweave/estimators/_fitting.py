@@ -189,13 +189,18 @@ def _run_task(
         return run(task.problem(bank, fit_intercept), solver, stop, judge, start=task.start, **options)
     turned = narrow.task
     fit = run(turned.problem(bank, fit_intercept), solver, stop, judge, start=turned.start, **options)
-    found = fit.beta, fit.weights, fit.certificate.dual_point
+    found = fit.beta, fit.weights, fit.certificate
     beta, certificate = narrow.back(*found, task.problem(judge, fit_intercept))
     if fit.status == "converged" and certificate.relative_gap > stop.tol:
         exact = by_columns()
         if exact is not None:
             beta, certificate = narrow.back(*found, task.problem(exact, fit_intercept))
     status = final_status(fit.status, certificate.relative_gap, stop.tol)
+    if fit.status == "converged":  # which was not worth a warning
+        status = conclude(
+            fit.status, certificate.relative_gap, stop.tol, options["label"],
+            f"after {fit.solution.n_iter} iterations of {solver.registered_as!r}",
+        )  # fmt: skip
     decision = fit.decision @ narrow.axes.T
     return replace(fit, beta=beta, certificate=certificate, status=status, decision=decision)
 
