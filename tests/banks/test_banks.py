@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
@@ -10,6 +12,7 @@ from kernelweave import kernels as kw
 from kernelweave.banks import (
     Bank,
     BoundKernels,
+    ByColumns,
     CompositeBank,
     LazyBank,
     LowRankBank,
@@ -258,6 +261,44 @@ def test_rescaled_and_recentred():
     # a translation: centring twice is centring once, wherever the first centre was
     twice = Recentred(Recentred(bank, np.arange(10)), samples)
     check_bank(twice, shift @ tensor @ shift.T)
+
+
+def test_sums_by_columns_are_exact_where_coefficients_cancel():
+    """Linear kernels far from the origin, and a constant one: forms of coefficients of which next to nothing is left."""
+    rng = np.random.default_rng(0)
+    n = 30
+    X = 1000.0 + rng.normal(size=(n, 3))
+    kernels = [kw.gaussian(1.0), kw.linear(), kw.linear().on([1]), kw.gaussian(1e20)]
+    bank, normaliser = build_bank(kernels, X)
+    bound = BoundKernels(kernels, X, normaliser)
+    exact = ByColumns.of(bank, bound.exact_columns())
+    tensor = bank.block(np.arange(n), np.arange(n), np.arange(4))
+    check_bank(exact, tensor, 1e-10)
+    check_passes(exact)
+    # orthogonal to the columns and to a constant, up to a trillionth
+    basis = np.linalg.qr(np.column_stack([X, np.ones(n), rng.normal(size=(n, 1))]))[0]
+    for shape in ((n,), (n, 2)):
+        beta = 1e3 * basis[:, 4] + 1e-9 * rng.normal(size=n)
+        beta = beta if len(shape) == 1 else np.column_stack([beta, -2.0 * beta])
+        forms, whole = exact.quad(beta), bank.quad(beta)
+        columns = np.atleast_2d(beta.T)
+        for j, chosen in ((1, X), (2, X[:, [1]]), (3, np.ones((n, 1)))):
+            scale = Fraction(float(normaliser.scale[j])) if j < 3 else Fraction(float(tensor[3, 0, 0]))
+            dots = [
+                sum(Fraction(float(x)) * Fraction(float(b)) for x, b in zip(column, row, strict=True))
+                for column in chosen.T
+                for row in columns
+            ]
+            expected = float(scale * sum(dot**2 for dot in dots))
+            assert forms[j] == pytest.approx(expected, rel=1e-12)
+            assert abs(whole[j] - expected) > 1e-6 * expected  # which is what it is for
+        assert forms[0] == whole[0]
+    assert np.all(exact.rounding_lengths()[1:] == 0.0)
+    assert np.all(exact.rounding_lengths()[0] > 0.0)
+    # columns of another kernel than the bank's are not taken, and without any there is nothing to sum
+    other = ByColumns.of(Rescaled(bank, np.full(4, 2.0)), bound.exact_columns())
+    assert set(other.columns) == {3}
+    assert ByColumns.of(build_bank([kw.gaussian(1.0)], X)[0], {}) is None
 
 
 @pytest.mark.parametrize("storage", ["auto", "family", "lazy"])

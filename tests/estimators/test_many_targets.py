@@ -10,6 +10,7 @@ from sklearn.preprocessing import StandardScaler
 import references as ref
 from kernelweave import MeanKernelRidgeRegressor, MKLRegressor
 from kernelweave import kernels as kw
+from kernelweave.norms import AtMost
 from kernelweave.problems import MKLProblem
 
 KERNELS = kw.linear() + kw.gaussian([0.5, 1.0, 2.0])
@@ -150,3 +151,22 @@ def test_bad_targets() -> None:
         MKLRegressor(KERNELS, multi_output="each").fit(X, Y)
     constant = MKLRegressor(KERNELS).fit(X, np.ones((10, 3)) * [1.0, 2.0, 3.0])
     np.testing.assert_allclose(constant.predict(X), np.ones((10, 3)) * [1.0, 2.0, 3.0], atol=1e-8)
+
+
+def test_the_best_kernel_of_more_targets_than_samples_is_proved_by_its_cuts() -> None:
+    """Targets are rotated, and what proves the bound is rotated back with them: it used to be left behind."""
+    rng = np.random.default_rng(0)
+    n, C = 12, 100.0
+    views = rng.normal(size=(4, n, 3))
+    Ks = np.array([Z @ Z.T for Z in views])
+    Y = views[1] @ rng.normal(size=(3, n + 5)) + 0.3 * rng.normal(size=(n, n + 5))
+    model = MKLRegressor("precomputed", norm=AtMost(1), C=C, fit_intercept=False, normalize=None).fit(
+        list(Ks), Y
+    )
+    values = [0.5 * np.sum(Y * np.linalg.solve(K + np.eye(n) / (2 * C), Y)) for K in Ks]
+    assert model.status_ == "converged"
+    assert model.certificate_.cuts is not None
+    assert model.certificate_.cuts.shape[1:] == Y.shape
+    np.testing.assert_array_equal(model.weights_, np.eye(4)[int(np.argmin(values))])
+    np.testing.assert_allclose(model.certificate_.primal, min(values), rtol=1e-3)
+    assert model.certificate_.dual <= min(values) * (1 + 1e-9)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 from sklearn.gaussian_process import GaussianProcessRegressor
@@ -134,3 +136,85 @@ def test_leave_one_out_sees_only_the_twins_of_a_row() -> None:
         np.testing.assert_allclose(look.missed[0], np.sum((y - others * d / (1 + 3 * d)) ** 2), rtol=1e-8)
     whole = Folds([np.flatnonzero(groups == g) for g in range(6)])
     np.testing.assert_allclose(judged(whole, design, np.array([1e6]), y[:, None]).missed[0], y @ y, rtol=1e-6)
+
+
+# ---- sample weights that differ by powers of ten -------------------------------------------------------------------
+
+
+def exact_solution(A: list[list[Fraction]], B: list[list[Fraction]]) -> tuple[list[list[Fraction]], Fraction]:
+    """Solve ``A X = B`` of rational numbers by elimination, and return the determinant of A as well."""
+    n, rows, determinant = len(A), [[*a, *b] for a, b in zip(A, B, strict=True)], Fraction(1)
+    for j in range(n):
+        pivot = next(i for i in range(j, n) if rows[i][j] != 0)
+        if pivot != j:
+            rows[j], rows[pivot], determinant = rows[pivot], rows[j], -determinant
+        determinant *= rows[j][j]
+        rows[j] = [value / rows[j][j] for value in rows[j]]
+        for i in range(n):
+            if i != j and rows[i][j] != 0:
+                factor = rows[i][j]
+                rows[i] = [a - factor * b for a, b in zip(rows[i], rows[j], strict=True)]
+    return [row[n:] for row in rows], determinant
+
+
+def exact_system(K: np.ndarray, weight: np.ndarray, rows: np.ndarray) -> list[list[Fraction]]:
+    """Return ``[[K + 1/w, 1], [1', 0]]`` on some rows."""
+    made = [[Fraction(float(K[i, j])) for j in rows] + [Fraction(1)] for i in rows]
+    for place, i in enumerate(rows):
+        made[place][place] += 1 / Fraction(float(weight[i]))
+    return [*made, [Fraction(1)] * len(rows) + [Fraction(0)]]
+
+
+def exact_value(
+    name: str, K: np.ndarray, y: np.ndarray, weight: np.ndarray, folds: list[np.ndarray]
+) -> float:
+    n = len(y)
+    if name == "reml":
+        # of the contrasts: |G| is the bordered determinant over the determinant without a kernel, q is y'a
+        solved, bordered = exact_solution(
+            exact_system(K, weight, np.arange(n)), [[Fraction(float(value))] for value in [*y, 0.0]]
+        )
+        _, alone = exact_solution(exact_system(0 * K, weight, np.arange(n)), [[Fraction(0)]] * (n + 1))
+        q = sum(Fraction(float(value)) * row[0] for value, row in zip(y, solved, strict=False))
+        return float(
+            np.exp((np.log(float(bordered / alone)) + (n - 1) * np.log(float(q) / (n - 1))) / (n - 1))
+        )
+    missed = Fraction(0)
+    for fold in folds if name == "folds" else [np.array([i]) for i in range(n)]:
+        rest = np.setdiff1d(np.arange(n), fold)
+        solved, _ = exact_solution(
+            exact_system(K, weight, rest), [[Fraction(float(value))] for value in [*y[rest], 0.0]]
+        )
+        for i in fold:
+            f = (
+                sum(Fraction(float(K[i, j])) * solved[place][0] for place, j in enumerate(rest))
+                + solved[-1][0]
+            )
+            missed += Fraction(float(weight[i])) * (Fraction(float(y[i])) - f) ** 2
+    return float(missed / n)
+
+
+@pytest.mark.parametrize("heavy", [[1], [2, 5, 6]], ids=["one", "three"])
+@pytest.mark.parametrize("factor", [1e-3, 1.0, 1e3])
+@pytest.mark.parametrize(
+    "criterion", [Reml(), LeaveOneOut(), Folds([[0, 5], [1, 2, 3], [4, 6, 7]])], ids=lambda c: c.name
+)
+def test_huge_sample_weights_take_no_digits(criterion: Criterion, factor: float, heavy: list[int]) -> None:
+    """Values, in either precision and by the scan, are those of rational arithmetic."""
+    from kernelweave.evidence.spectrum import Spectrum
+
+    rng = np.random.default_rng(0)
+    Z = rng.normal(size=(8, 8))
+    K, y, weight = (Z @ Z.T)[None] + 1.0, rng.normal(size=8), rng.uniform(0.5, 2.0, size=8)
+    weight[heavy] = 1e6
+    for single, tolerance in ((False, 1e-9), (True, 1e-4)):
+        design = Design.of(K, weight, single=single)
+        d = np.array([factor])
+        targets = design.targets(y[:, None])
+        expected = exact_value(
+            criterion.name, float(factor) * design.scale[0] * K[0], y, weight, getattr(criterion, "folds", [])
+        )
+        points = Points(design, d[None], np.array([1]), single=single and not criterion.precise)
+        np.testing.assert_allclose(criterion.look(points, targets).value[0], expected, rtol=tolerance)
+        scanned = criterion.scan(Spectrum(design, np.ones(1), targets), d)[0, 0]
+        np.testing.assert_allclose(scanned, expected, rtol=1e-7)

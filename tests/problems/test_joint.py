@@ -359,6 +359,36 @@ def test_bounds_of_up_to_a_million_do_not_stall(seed):
     check_small(seed, *small_problem(seed, (4, 6)), True, 1e-3)
 
 
+@pytest.mark.parametrize("seed", [0, 4, 8, 14, 18, 28])
+def test_kernels_of_few_dimensions_are_solved_under_large_bounds(seed):
+    """Coefficients of 1e5 on ten dimensions: what a round leaves of them, the losses multiply by their bounds."""
+    rng = np.random.default_rng(seed)
+    n, k = 32, 5
+    own = np.concatenate([np.arange(k), rng.integers(0, k, n - k)])
+    X = rng.normal(size=(n, 10))
+    K = X @ X.T
+    check_small(seed, K / np.mean(np.diagonal(K)), own, np.full(n, 6e5), True, 1e-4)
+
+
+@pytest.mark.parametrize("seed", [9, 10, 11, 19, 54])
+def test_a_start_from_another_kernel_does_not_lead_astray(seed):
+    """Coefficients of another kernel under bounds of 1e11 used to leave a gap of one; a fresh start does not."""
+    rng = np.random.default_rng(seed)
+    n, k = 30, 3
+    own = np.concatenate([np.arange(k), rng.choice(k, n - k, p=[0.9, 0.05, 0.05])])
+    y = np.where(np.arange(k) == own[:, None], 1.0, -1.0)
+    c = 5e5 * np.where(rng.random(n) < 0.2, 1e6, rng.uniform(0.2, 3.0, n))
+    wide = np.repeat(c[:, None], k, axis=1)
+    start = None
+    for _ in range(2):
+        Z = rng.normal(size=(n, n))
+        K = Z @ Z.T / n
+        K /= np.mean(np.diagonal(K))
+        start = solve_fixed(K, MulticlassHinge(), y, wide, True, 1e-4, start)
+    primal, dual = bounds_by_hand(K, own, c, start.beta, start.intercept)
+    assert primal - dual <= 1e-2 * primal
+
+
 @with_and_without
 @pytest.mark.parametrize("seed", [1, 2, 4, 5, 8, 9, 16, 23])
 def test_small_problems_against_a_conic_solver(seed, fit_intercept):

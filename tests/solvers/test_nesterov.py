@@ -1,9 +1,13 @@
 """SMKL's own claims: the smoothing's error, the paper's rate, the corrected constant."""
 
+import warnings
+
 import numpy as np
 import pytest
 
 import references as ref
+from kernelweave import MKLRegressor
+from kernelweave import kernels as kw
 from kernelweave.banks import precomputed_bank
 from kernelweave.losses import Hinge
 from kernelweave.norms import L1, Entropy
@@ -111,3 +115,17 @@ def test_unknown_variant_is_refused():
     problem, _ = small_problem(L1())
     with pytest.raises(ValueError, match="'adaptive' or 'paper'"):
         solve(problem, Nesterov(variant="printed"))
+
+
+@pytest.mark.parametrize("max_iter", [1, 200])
+def test_given_weights_stay_in_every_stage(max_iter):
+    """The smoother norms on the way are those of the other kernels: stages used to share out the given weight as well."""
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(12, 3)), rng.normal(size=12)
+    bank = kw.gaussian([0.5, 1.0, 2.0]) + kw.always(kw.linear(), 0.3)
+    for target in (y, np.full(12, 1.5)):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            model = MKLRegressor(bank, norm="entropy", solver="nesterov", max_iter=max_iter).fit(X, target)
+        assert model.weights_[3] == pytest.approx(0.3)
+        assert np.sum(model.weights_[:3]) == pytest.approx(1.0)

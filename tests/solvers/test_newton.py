@@ -12,9 +12,10 @@ from sklearn.preprocessing import scale
 
 import references as ref
 from kernelweave import MKLClassifier
+from kernelweave.norms import Lp
 from kernelweave.problems import curvature, mkl
 from kernelweave.solvers import newton
-from kernelweave.solvers._model import Cut, SimplexModel
+from kernelweave.solvers._model import Cut, SimplexModel, minimise_smooth_model
 from problems.making import make_case
 
 
@@ -176,3 +177,23 @@ def test_inner_solves_start_where_the_hessian_expects_them_to_end(monkeypatch):
     assert with_starts <= 0.95 * sum(steps)
     assert ahead.n_passes_ <= 1.05 * plain.n_passes_
     assert ahead.certificate_.primal == pytest.approx(plain.certificate_.primal, rel=2e-3)
+
+
+@pytest.mark.parametrize("p", [1.2, 2.0])
+def test_the_smooth_model_has_no_units(p):
+    """Objectives of 1e-14 and of 1e6 have the same best weights: at small ones the minimiser used to stop early."""
+    rng = np.random.default_rng(0)
+    m = 6
+    root, d, quad = rng.normal(size=(9, m)), np.full(m, 0.3), rng.uniform(0.0, 4.0, m)
+    expected = minimise_smooth_model(Lp(p), quad, root, d)
+
+    def value(z):
+        moved = root @ (z - d)
+        return 0.5 * float(moved @ moved - quad @ (z - d))
+
+    # the minimum over the set of weights: no way to a vertex, or to other weights of it, leads down
+    for other in [*np.eye(m), *(rng.dirichlet(np.ones(m)) ** (1 / p) for _ in range(50))]:
+        assert value(expected + 1e-4 * (other - expected)) >= value(expected) - 1e-9
+    for factor in (1e-14, 1e-10, 1e-6, 1e6):
+        scaled = minimise_smooth_model(Lp(p), factor * quad, np.sqrt(factor) * root, d)
+        np.testing.assert_allclose(scaled, expected, atol=1e-7)

@@ -15,7 +15,7 @@ from .precomputed import as_stack, check_training_stack, precomputed_bank
 from .rows import ArrayRows, ArrowRows, ParquetRows, Rows, as_rows
 from .storages import STORAGES, check_storage
 from .streaming import StreamedKernels, StreamingBank
-from .views import AmongSamples, Recentred, Rescaled, Selection
+from .views import AmongSamples, ByColumns, Recentred, Rescaled, Selection
 
 __all__ = [
     "STORAGES",
@@ -25,6 +25,7 @@ __all__ = [
     "ArrowRows",
     "Bank",
     "BoundKernels",
+    "ByColumns",
     "Chain",
     "CompletedKernels",
     "Completion",

@@ -182,6 +182,10 @@ class Bank(ABC):
             out[:, i] = self.block(np.array([i]), np.array([i]), kernels)[:, 0, 0]
         return out
 
+    def rounding_lengths(self) -> Array:
+        """Lengths ``(m, n)`` of the samples by which entries were rounded: zero where no sum suffers from that."""
+        return np.sqrt(np.maximum(self.diag(), 0.0))
+
     def rows(self, index: Index, kernels: Index | None = None) -> Array:
         """Whole rows of the kernels, ``(m, len(index), n)``."""
         which = np.arange(self.m) if kernels is None else kernels

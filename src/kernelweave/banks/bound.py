@@ -218,6 +218,24 @@ class BoundKernels:
         direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
         out += np.asarray(others @ direction, dtype=float)
 
+    def exact_columns(self) -> dict[int, tuple[Array, float]]:
+        """Columns of the samples and a factor, by place, of the kernels that are ``factor X X'`` of few columns."""
+        samples = self.samples
+        if (
+            self.normaliser.center
+            or self.normaliser.diagonal is not None
+            or not isinstance(samples, np.ndarray)
+        ):
+            return {}
+        if samples.ndim != 2 or samples.dtype.kind not in "fiu":
+            return {}
+        out = {}
+        for j, kernel in enumerate(self.kernels):
+            columns = kernel.feature_columns(samples.shape[1])
+            if columns is not None and columns.size < len(samples):
+                out[j] = np.asarray(samples[:, columns], dtype=float), float(self.normaliser.scale[j])
+        return out
+
     def visit(self, new: Any, use: Callable[[int, Array], None], dtype: Any = np.float64) -> None:
         """Hand every normalised kernel matrix on ``new`` to ``use``; a base is computed once per family."""
         cosine = self.normaliser.diagonal is not None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import chain
+from math import fsum
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,7 +14,7 @@ from ._base import Array, Bank, Index
 if TYPE_CHECKING:
     from .lowrank import FeatureBank
 
-__all__ = ["AmongSamples", "Recentred", "Rescaled", "Selection"]
+__all__ = ["AmongSamples", "ByColumns", "Recentred", "Rescaled", "Selection"]
 
 
 class AmongSamples(Bank):
@@ -221,3 +223,112 @@ class Recentred(Bank):
 
     def diag(self) -> Array:
         return self.bank.diag() - 2.0 * self.means + self.grand[:, None]
+
+
+class ByColumns(Bank):
+    """Another bank of which some kernels are ``factor X X'`` with columns X of the samples: their forms are exact sums.
+
+    Where coefficients cancel, what the rounded entries of a matrix make of ``a'K a`` may be many times what is left of
+    it; of ``factor |X'a|^2`` all digits are right, as those of the samples are.
+
+    Parameters
+    ----------
+    bank : Bank
+        In memory, in double precision.
+    columns : dict
+        Columns ``(n, width)`` and factor, by the place of a kernel.
+    """
+
+    def __init__(self, bank: Bank, columns: dict[int, tuple[Array, float]]) -> None:
+        super().__init__(bank.n, bank.m)
+        self.bank, self.columns = bank, columns
+        self.completed = bank.completed
+        self.mixes_whole = bank.mixes_whole
+
+    @classmethod
+    def of(cls, bank: Bank, columns: dict[int, tuple[Array, float]]) -> ByColumns | None:
+        """Add kernels that are constant on the samples; None where there are neither these nor any columns.
+
+        Columns that are not those of the bank's kernel, which may have other factors than it had, are left out.
+        """
+        diagonals = bank.diag()
+        columns = {
+            j: (X, factor)
+            for j, (X, factor) in columns.items()
+            if len(X) == bank.n
+            and np.allclose(factor * np.sum(X**2, axis=1), diagonals[j], rtol=1e-9, atol=0.0)
+        }
+        first = bank.block(np.array([0]), np.arange(bank.n), np.arange(bank.m))[:, 0]
+        # samples that are as long as the first, and at no angle to it, are the same
+        constant = np.all((diagonals == diagonals[:, :1]) & (first == diagonals[:, :1]), axis=1)
+        ones = np.ones((bank.n, 1))
+        known = {int(j): (ones, float(diagonals[j, 0])) for j in np.flatnonzero(constant)} | columns
+        return cls(bank, known) if known else None
+
+    @property
+    def nbytes(self) -> int:
+        return self.bank.nbytes
+
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        return self.bank.block(rows, cols, kernels)
+
+    def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
+        which = np.arange(self.m) if kernels is None else kernels
+        before = self.bank.passes
+        out = self.bank.apply(a, rows, kernels)
+        self.passes += self.bank.passes - before
+        where = np.arange(self.n) if rows is None else rows
+        for place, j in enumerate(which):
+            if int(j) in self.columns:
+                X, factor = self.columns[int(j)]
+                out[place] = factor * (X[where] @ _exact_products(X, a))
+        return out
+
+    def quad(self, a: Array, kernels: Index | None = None) -> Array:
+        which = np.arange(self.m) if kernels is None else kernels
+        before = self.bank.passes
+        out = np.array(self.bank.quad(a, kernels))
+        self.passes += self.bank.passes - before
+        for place, j in enumerate(which):
+            if int(j) in self.columns:
+                X, factor = self.columns[int(j)]
+                out[place] = factor * float(np.sum(_exact_products(X, a) ** 2))
+        return out
+
+    def combine(self, weights: Array) -> Array:
+        before = self.bank.passes
+        mixed = self.bank.combine(weights)
+        self.passes += self.bank.passes - before
+        return mixed
+
+    def diag(self) -> Array:
+        return self.bank.diag()
+
+    def rounding_lengths(self) -> Array:
+        lengths = super().rounding_lengths()
+        lengths[list(self.columns)] = 0.0
+        return lengths
+
+
+def _exact_products(X: Array, a: Array) -> Array:
+    """``X'a``, each number rounded once: products in two parts (Dekker), and their exact sum."""
+    shape = (X.shape[1], *a.shape[1:])
+    a = a.reshape(len(a), -1)
+
+    def halves(values: Array) -> tuple[Array, Array]:
+        high = 134217729.0 * values  # 2^27 + 1
+        high = high - (high - values)
+        return high, values - high
+
+    out = np.empty((X.shape[1], a.shape[1]))
+    with np.errstate(over="ignore", invalid="ignore"):
+        (x_high, x_low), (a_high, a_low) = halves(X), halves(a)
+        for p in range(X.shape[1]):
+            products = X[:, p, None] * a
+            rest = x_high[:, p, None] * a_high - products
+            rest += x_high[:, p, None] * a_low + x_low[:, p, None] * a_high
+            rest += x_low[:, p, None] * a_low
+            if not np.all(np.isfinite(rest)):  # numbers beyond 1e292 have no halves
+                rest = np.zeros_like(products)
+            out[p] = [fsum(chain(products[:, k], rest[:, k])) for k in range(a.shape[1])]
+    return out.reshape(shape)

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._estimating import TimeShares
-from ..banks import Bank, LazyBank
+from ..banks import Bank, BoundKernels, ByColumns, LazyBank
 from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..losses import Loss
 from ..norms import Norm
@@ -27,6 +28,8 @@ if TYPE_CHECKING:
 
 #: relative error of a bank's products from which a certificate of exact kernels may say something else
 COARSE = 1e-5
+#: times that coefficients are refined by exact sums, at most: what the first leaves is the rounding of its many steps
+REFINED = 4
 #: why a fit ended that nothing is to be added to: the user or a limit said so
 ENDED = ("interrupted", "max_seconds", "max_iter", "stopped")
 
@@ -141,6 +144,7 @@ def fit_tasks(bound: Bound, plan: Plan, tasks: list[Task]) -> tuple[list[Fit], f
     """Solve every task on one bank, sharing the seconds of the fit; return the fits and the passes they took."""
     stops = TimeShares(plan.stop, len(tasks))
     judge = _exact_bank(bound, plan)
+    by_columns = cache(partial(_by_columns, bound, judge))
     fits: list[Fit] = []
     for k, task in enumerate(tasks):
         solver = plan.solver_for(task.loss, task.norm, bound.bank)
@@ -152,6 +156,7 @@ def fit_tasks(bound: Bound, plan: Plan, tasks: list[Task]) -> tuple[list[Fit], f
             solver,
             stops(),
             judge,
+            by_columns=by_columns,
             callback=plan.callback,
             verbose=plan.verbose,
             checkpoint=plan.checkpoint_of(k, len(tasks)),
@@ -168,18 +173,34 @@ def fit_tasks(bound: Bound, plan: Plan, tasks: list[Task]) -> tuple[list[Fit], f
 
 
 def _run_task(
-    task: Task, bank: Bank, fit_intercept: bool, solver: Solver, stop: Stop, judge: Bank, **options: Any
+    task: Task,
+    bank: Bank,
+    fit_intercept: bool,
+    solver: Solver,
+    stop: Stop,
+    judge: Bank,
+    by_columns: Callable[[], Bank | None],
+    **options: Any,
 ) -> Fit:
     """Solve one task, with as few columns of targets as it can be solved with."""
     narrow = rotated(task)
+    options["by_columns"] = by_columns
     if narrow is None:
         return run(task.problem(bank, fit_intercept), solver, stop, judge, start=task.start, **options)
     turned = narrow.task
     fit = run(turned.problem(bank, fit_intercept), solver, stop, judge, start=turned.start, **options)
-    beta, certificate = narrow.back(
-        fit.beta, fit.weights, fit.certificate.dual_point, task.problem(judge, fit_intercept)
-    )
+    found = fit.beta, fit.weights, fit.certificate
+    beta, certificate = narrow.back(*found, task.problem(judge, fit_intercept))
+    if fit.status == "converged" and certificate.relative_gap > stop.tol:
+        exact = by_columns()
+        if exact is not None:
+            beta, certificate = narrow.back(*found, task.problem(exact, fit_intercept))
     status = final_status(fit.status, certificate.relative_gap, stop.tol)
+    if fit.status == "converged":  # which was not worth a warning
+        status = conclude(
+            fit.status, certificate.relative_gap, stop.tol, options["label"],
+            f"after {fit.solution.n_iter} iterations of {solver.registered_as!r}",
+        )  # fmt: skip
     decision = fit.decision @ narrow.axes.T
     return replace(fit, beta=beta, certificate=certificate, status=status, decision=decision)
 
@@ -202,12 +223,21 @@ def _exact_bank(bound: Bound, plan: Plan) -> Bank:
     )
 
 
+def _by_columns(bound: Bound, judge: Bank) -> Bank | None:
+    """Return a bank that sums exactly what kernels are known by, to certify with; None where no kernel is."""
+    if judge.on_device or judge.streams or judge.cluster_cost is not None:
+        return None
+    known = bound.kernels.exact_columns() if isinstance(bound.kernels, BoundKernels) else {}
+    return ByColumns.of(judge, known)
+
+
 def run(
     problem: MKLProblem,
     solver: Solver,
     stop: Stop,
     judge_bank: Bank,
     *,
+    by_columns: Callable[[], Bank | None] | None = None,
     start: Point | None = None,
     callback: Callback | None = None,
     verbose: int = 0,
@@ -220,17 +250,27 @@ def run(
     )
     judge = problem.on(judge_bank)
     judged = final_certificate(judge, solution)
+    exact = None
+    if judged.certificate.relative_gap > stop.tol and solution.status not in ENDED and by_columns is not None:
+        # coefficients cancel in the entries of a matrix: where kernels are known by columns, nothing is lost
+        exact = by_columns()
+    if exact is not None:
+        judge = problem.on(exact)
+        judged = _refined(judge, solution, stop.tol)
     for bank, tol in _closer_looks(solution, problem.bank, judge_bank, stop.tol):
+        rounding = judged.certificate.relative_gap - judged.unrounded
         if (
             solution.status in ENDED
             or judged.certificate.relative_gap <= stop.tol
-            or judged.unrounded <= stop.tol
+            or (judged.unrounded <= stop.tol and rounding > tol)  # which no solver takes away
         ):
             break
-        further = _go_on(problem.on(bank), solver, replace(stop, tol=tol), solution)
+        further = _go_on(
+            problem.on(bank), solver, replace(stop, tol=tol), replace(solution, point=judged.point)
+        )
         if bank is not problem.bank and bank is not judge_bank:
             problem.bank.passes += bank.passes
-        again = final_certificate(judge, further)
+        again = final_certificate(judge, further) if exact is None else _refined(judge, further, stop.tol)
         better, worse = (
             (again, judged) if again.certificate.primal <= judged.certificate.primal else (judged, again)
         )
@@ -323,6 +363,20 @@ class Judged:
     certificate: Certificate
     decision: Array
     unrounded: float
+
+
+def _refined(problem: MKLProblem, solution: Solution, tol: float) -> Judged:
+    """Certify a point on a bank that sums exactly, or a better one: with the same weights, solved by such sums."""
+    best = final_certificate(problem, solution)
+    point = best.point
+    for _ in range(REFINED):
+        if best.certificate.relative_gap <= tol:
+            break
+        point = problem.refined(point, 0.1 * tol)
+        again = final_certificate(problem, replace(solution, point=point))
+        if again.certificate.primal < best.certificate.primal:
+            best = again
+    return best
 
 
 def final_certificate(problem: MKLProblem, solution: Solution) -> Judged:

@@ -24,12 +24,13 @@ class Rotated:
     axes: Array
 
     def back(
-        self, beta: Array, weights: Array, dual: Array, problem: MKLProblem
+        self, beta: Array, weights: Array, proved: Certificate, problem: MKLProblem
     ) -> tuple[Array, Certificate]:
         """Return the coefficients for the targets themselves, and what ``problem`` proves of them.
 
-        ``dual`` are the coefficients of the lower bound.
+        ``proved`` is the certificate of fewer columns: the coefficients of its lower bound are taken over.
         """
+        dual = proved.dual_point
         turned, turned_dual = beta @ self.axes.T, dual @ self.axes.T
         point = Point(
             turned,
@@ -38,6 +39,7 @@ class Rotated:
             problem.bank.mix_product(weights, turned),
             turned_dual,
             _quad(problem, problem.repair(turned_dual)),
+            cuts=None if proved.cuts is None else proved.cuts @ self.axes.T,
         )
         return turned, with_certain_bounds(problem, point, problem.certificate(point))
 

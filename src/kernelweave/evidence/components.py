@@ -7,6 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from .design import Array, Design
+from .points import Points
 
 __all__ = ["Components", "variance_components"]
 
@@ -55,10 +56,9 @@ def variance_components(design: Design, weights: Array, y: Array) -> Components:
     identity in the place of a kernel for the noise.
     """
     active = np.flatnonzero(weights > 0)
-    V = np.linalg.inv(np.eye(design.n) + np.tensordot(weights, design.kernels, axes=1))
+    M = Points(design, weights[None], np.array([1])).inverse[0]
     target = design.targets(y[:, None])[:, 0]
-    noise = float(target @ V @ target) / design.freedom
-    M = V - np.multiply.outer(design.direction, design.direction)
+    noise = float(target @ M @ target) / design.freedom
     turned = [*(M @ design.kernels[j] for j in active), M]
     information = np.array([[0.5 * np.sum(A * B.T) for A in turned] for B in turned]) / noise**2
     known = np.append(active, design.m)

@@ -131,14 +131,14 @@ class LeaveOneOut(Criterion):
         leverages = np.maximum(points.leverage(), TINY)
         kernels = points.flat.reshape(design.kernels.shape)
         for p in range(len(points.counts)):
-            at, V = points.members(p), points.inverse[p]
+            at, M = points.members(p), points.inverse[p]
             leverage = design.store(leverages[p])[:, None]
             a = coef[:, at]
             e = a / leverage
             # derivatives of the errors, (m, n, t)
             J = -turned[:, :, at]
             for j in range(design.m):
-                J[j] += e * cast(((V @ kernels[j]) * V).sum(1), e.dtype)[:, None]
+                J[j] += e * cast(((M @ kernels[j]) * M).sum(1), e.dtype)[:, None]
             out.put(at, _of_errors(a, e, J / leverage))
         return out
 
@@ -215,8 +215,15 @@ def _of_errors(a: Stored, e: Stored, J: Stored) -> Look:
 
 
 def _solved(block: Stored, B: Stored) -> Stored:
-    """``block^-1 B`` of a part of M, which is singular where the rest has no say in the intercept."""
-    return namespace(block).linalg.solve(block, B)
+    """``block^-1 B`` of a part of M, which is singular where the rest has no say in the intercept.
+
+    Rows and columns are brought to one size: they differ like the samples' weights.
+    """
+    places = np.arange(len(block))
+    diagonal = block[places, places]
+    unit = namespace(block).where(diagonal > 0, diagonal, 1.0) ** -0.5
+    scaled = unit[:, None] * block * unit
+    return unit[:, None] * namespace(block).linalg.solve(scaled, unit[:, None] * B)
 
 
 def log_likelihood(design: Design, weights: Array, Y: Array) -> Array:

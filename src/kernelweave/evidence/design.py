@@ -2,7 +2,10 @@
 
 Rows are multiplied by the roots of their weights, and the direction of the intercept is projected out of kernels and
 targets.  What remains is a ridge regression with unit noise, ``G = I + sum_j d_j K_j``, whose weights d have the ridge
-in them; ``V = G^-1`` leaves the direction of the intercept as it is, and ``M = V - u u'`` is without it.
+in them; ``V = G^-1`` leaves the direction u of the intercept as it is, and ``M = V - u u'`` is without it.
+
+M is computed in coordinates of which u is one, so that nothing is subtracted: where one sample has a million times the
+weight of the others, its entry of M is a millionth of its entry of V.
 
 Kernels are arrays of NumPy, or of torch on one of its devices; everything below asks no more of them than both have.
 """
@@ -120,6 +123,26 @@ class Design:
         """Take the direction of the intercept out of columns ``(n, t)``."""
         u = as_like(self.direction, A)
         return A - u[:, None] * (u @ A)
+
+    @cached_property
+    def pivot(self) -> int:
+        """Sample of the largest weight, whose coordinate becomes that of the intercept."""
+        return int(np.argmax(self.root))
+
+    def reflected(self, stack: Stored) -> Stored:
+        """``H A H`` of symmetric matrices ``(p, n, n)``, with the reflection H that takes the intercept to the pivot.
+
+        ``H = I - v v' / (1 + u_k)``, ``v = u + e_k``: as the pivot k has the largest weight, no digits are lost where
+        weights differ by powers of ten.  H is its own inverse.
+        """
+        v = cast(self.store(self.direction + 0.0), stack.dtype)
+        v[self.pivot] += 1.0
+        v = v / float(1.0 + self.direction[self.pivot]) ** 0.5
+        image = stack @ v
+        image = image - 0.5 * (image @ v)[:, None] * v
+        stack -= v[:, None] * image[:, None, :]
+        stack -= image[:, :, None] * v
+        return stack
 
     def store(self, values: Array) -> Stored:
         """Return an array where the kernels are."""

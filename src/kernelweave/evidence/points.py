@@ -32,10 +32,7 @@ class Points:
     Attributes
     ----------
     inverse : array of shape (p, n, n)
-        V, but for the direction of the intercept, whose eigenvalue is ``along``: one would hide the digits of the
-        others where the mixture is large.
-    along : array of shape (p,)
-        About the mean of the other eigenvalues, were the mixture a multiple of the identity; zero without an intercept.
+        M: V without the direction of the intercept.
     log_det : array of shape (p,)
         ``log |G|``.
     """
@@ -47,16 +44,15 @@ class Points:
         self.ends = np.concatenate([[0], np.cumsum(counts)])
         xp = namespace(design.kernels)
         self.flat = design.flat_single if single else design.flat
-        mixed = cast(design.store(weights), self.flat.dtype) @ self.flat
-        mixed[:, :: design.n + 1] += 1.0
-        raised = np.sum(weights, axis=1) if np.any(design.direction) else np.zeros(len(weights))
-        if np.any(raised):
-            outer = np.multiply.outer(design.direction, design.direction).reshape(1, -1)
-            mixed += cast(design.store(np.multiply.outer(raised, np.ones(1))), self.flat.dtype) @ cast(
-                design.store(outer), self.flat.dtype
-            )
-        self.along = np.where(np.any(design.direction), 1.0 / (1.0 + raised), 0.0)
-        self.inverse = mixed.reshape(-1, design.n, design.n)
+        mixed = (cast(design.store(weights), self.flat.dtype) @ self.flat).reshape(-1, design.n, design.n)
+        intercept, k = bool(np.any(design.direction)), design.pivot
+        if intercept:
+            # the direction of the intercept is the coordinate k, and has nothing to do with the others
+            mixed = design.reflected(mixed)
+            mixed[:, k, :] = 0.0
+            mixed[:, :, k] = 0.0
+        mixed.reshape(len(weights), -1)[:, :: design.n + 1] += 1.0
+        self.inverse = mixed
         # kernels have a mean diagonal of one, so that no eigenvalue is above n
         steep = 1.0 + design.n * np.sum(weights, axis=1) > STEEP
         if design.on_host:
@@ -68,7 +64,9 @@ class Points:
             self.log_det = to_numpy(cast(xp.concat(each), xp.float64))
         if not np.all(np.isfinite(self.log_det)):
             raise np.linalg.LinAlgError("a mixture of kernels is not positive semidefinite")
-        self.log_det = self.log_det - np.log1p(raised)
+        if intercept:
+            self.inverse[:, k, k] = 0.0
+            self.inverse = design.reflected(self.inverse)
 
     @staticmethod
     def well_conditioned(design: Design, weights: Array) -> NDArray[np.bool_]:
@@ -106,7 +104,7 @@ class Points:
             first = last
 
     def apply(self, B: Stored) -> Stored:
-        """``V B`` for ``(c, n, t)``, every target with the V of its point, in double precision."""
+        """``M B`` for ``(c, n, t)``, every target with the M of its point, in double precision."""
         c, n, _ = B.shape
         wide, out = B.dtype, namespace(B).empty_like(B)
         for points, places, width in self.groups():
@@ -117,7 +115,7 @@ class Points:
         return out
 
     def solve(self, Y: Stored) -> tuple[Stored, Stored]:
-        """Coefficients ``a = V Y`` of targets ``(n, t)``, each at its point, and ``K_j a``, ``(m, n, t)``.
+        """Coefficients ``a = M Y`` of targets ``(n, t)``, each at its point, and ``K_j a``, ``(m, n, t)``.
 
         In single precision a is refined once by its residual in double; the products are those of before.
         """
@@ -129,20 +127,18 @@ class Points:
         return solved, products
 
     def traces(self) -> Array:
-        """``tr(V K_j)``, ``(p, m)``."""
+        """``tr(M K_j)``, ``(p, m)``."""
         traces = self.inverse.reshape(len(self.counts), -1) @ self.flat.T
         return np.asarray(to_numpy(traces), dtype=float)
 
     def leverage(self) -> Array:
         """Diagonals of M, ``(p, n)``."""
         n, rows = self.design.n, self.inverse.reshape(len(self.counts), -1)
-        diagonal = np.asarray(to_numpy(rows[:, :: n + 1]), dtype=float)
-        return diagonal - self.along[:, None] * self.design.direction**2
+        return np.asarray(to_numpy(rows[:, :: n + 1]), dtype=float)
 
     def matrix(self, p: int) -> Stored:
-        """M of one point in double precision: V without the direction of the intercept."""
-        u = self.design.store(self.design.direction)
-        return cast(self.inverse[p], self.design.kernels.dtype) - self.along[p] * (u[:, None] * u)
+        """M of one point in double precision."""
+        return cast(self.inverse[p], self.design.kernels.dtype)
 
 
 def _inverted(G: Stored, steep: bool) -> Stored:

@@ -17,7 +17,7 @@ from .._components import Component, Registry
 from ..views import Views
 from ._helpers import identity, n_samples, power, take
 
-__all__ = ["Kernel", "KernelSpec", "Schema", "n_samples", "registry", "take"]
+__all__ = ["LITTLE", "Kernel", "KernelSpec", "Schema", "n_samples", "registry", "take"]
 
 
 class Schema(NamedTuple):
@@ -95,6 +95,9 @@ class KernelSpec(Component):
 
 
 registry: Registry[Kernel] = Registry("kernel", "kernelweave.kernels")
+
+#: share of a kernel that centring leaves, below which it is computed around a point of the samples (``recentred``)
+LITTLE = 1e-5
 
 
 class Kernel(KernelSpec):

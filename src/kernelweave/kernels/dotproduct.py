@@ -13,9 +13,20 @@ from scipy import sparse
 from .._numerics.namespace import as_like
 from ._algebra import Stack
 from ._distances import inner, row_norms
+from ._kernel import LITTLE
 from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, readable
 
-__all__ = ["Cosine", "Linear", "Polynomial", "Sigmoid", "cosine", "linear", "polynomial", "sigmoid"]
+__all__ = [
+    "Cosine",
+    "Linear",
+    "Polynomial",
+    "PolynomialAround",
+    "Sigmoid",
+    "cosine",
+    "linear",
+    "polynomial",
+    "sigmoid",
+]
 
 
 class Linear(NumericKernel, registered_as="linear"):
@@ -152,6 +163,16 @@ class Polynomial(NumericKernel, registered_as="polynomial"):
         )
         return f"polynomial(degree={readable(self.degree)}{extra})"
 
+    def recentred(self, A: Any) -> Polynomial | PolynomialAround:
+        """Return the polynomial around the mean of the samples, where centring leaves next to nothing of it."""
+        if sparse.issparse(A):  # a mean has no zeros to keep
+            return self
+        A = self._clean(A)
+        around = PolynomialAround(self.degree, self.coef0, self.gamma, A.mean(axis=0))
+        with np.errstate(over="ignore", invalid="ignore"):
+            left, whole = (float(np.mean(kernel.diag(A))) for kernel in (around, self))
+        return around if left < LITTLE * whole else self
+
     def _base(self, A: Any, B: Any) -> np.ndarray:
         return self._shifted(inner(A, B))
 
@@ -191,6 +212,82 @@ class Polynomial(NumericKernel, registered_as="polynomial"):
         """Return the number of monomials: large for many columns, four for a cubic of one."""
         variables = n_columns + int(self.coef0 > 0)
         return comb(variables + int(self.exponent) - 1, int(self.exponent))
+
+
+class PolynomialAround(NumericKernel):
+    """``k(x, x') - k(x, o) - k(o, x') + k(o, o)`` of a polynomial k and an origin o: centred it is k itself.
+
+    With ``p = k(x, o)^(1/degree)``, likewise ``p'`` and ``P`` of ``(o, x')`` and ``(o, o)``, ``z = x - o``, and
+    ``g = p + p' - P + gamma z.z'`` the base of k, differences of powers are ``u^d - v^d = (u - v) S_d(u, v)`` with
+    ``S_d = sum_i u^i v^(d-1-i)``: numbers as large as the origin are multiplied, and never subtracted.
+
+    Parameters
+    ----------
+    degree, coef0, gamma :
+        Of the polynomial.
+    origin : array of shape (columns,)
+    """
+
+    family = "polynomial"
+    accepts_sparse = True
+    is_settled = True
+
+    def __init__(self, degree: int = 2, coef0: float = 1.0, gamma: float = 1.0, origin: Any = None) -> None:
+        self.degree = degree
+        self.coef0 = coef0
+        self.gamma = gamma
+        self.origin = origin
+
+    @property
+    def name(self) -> str:
+        """The name of the polynomial."""
+        return Polynomial(self.degree, self.coef0, self.gamma).name
+
+    def _clean(self, A: Any) -> Any:
+        A = super()._clean(A)
+        return A.toarray() if sparse.issparse(A) else A
+
+    def _parts(self, A: Any) -> tuple[np.ndarray, np.ndarray, float]:
+        """Return ``z``, ``p - P`` and ``P``."""
+        gamma, coef0 = Polynomial(self.degree, self.coef0, self.gamma)._checked()
+        origin = np.asarray(self.origin, dtype=float)
+        z = A - origin
+        return z, gamma * (z @ origin), gamma * float(origin @ origin) + coef0
+
+    def _base(self, A: Any, B: Any) -> np.ndarray:
+        z, left, whole = self._parts(A)
+        other, right, _ = (z, left, whole) if A is B else self._parts(B)
+        entries = self._difference(float(self.gamma) * inner(z, other), left[:, None], right[None, :], whole)
+        return 0.5 * (entries + entries.T) if A is B else entries
+
+    def _base_diag(self, A: Any) -> np.ndarray:
+        z, left, whole = self._parts(A)
+        return self._difference(float(self.gamma) * row_norms(z), left, left, whole)
+
+    def _difference(self, s: np.ndarray, left: np.ndarray, right: np.ndarray, whole: float) -> np.ndarray:
+        """Return ``g^d - p^d - p'^d + P^d`` for ``g = P + left + right + s``."""
+        d = int(checked_number(self.degree, "the degree of a polynomial kernel", whole=True))
+
+        def powers(u: Any, v: Any, count: int) -> Any:
+            return sum((u**i * v ** (count - 1 - i) for i in range(count)), start=0.0)
+
+        p, other = whole + left, whole + right
+        g = whole + (left + right + s)
+        # S_d(g, p) - S_d(p', P), power by power
+        rest: Any = 0.0
+        for i in range(d):
+            j = d - 1 - i
+            rest = rest + g**i * left * powers(p, whole, j) + whole**j * (left + s) * powers(g, other, i)
+        return np.asarray(s * powers(g, p, d) + right * rest)
+
+    def features(self, A: Any) -> Any:
+        """Return the monomials less those of the origin."""
+        plain = Polynomial(self.degree, self.coef0, self.gamma)
+        return plain.features(A) - plain.features(np.asarray(self.origin, dtype=float)[None, :])
+
+    def rank(self, n_columns: int) -> int:
+        """Return the number of monomials."""
+        return Polynomial(self.degree, self.coef0, self.gamma).rank(n_columns)
 
 
 class Sigmoid(NumericKernel, registered_as="sigmoid"):

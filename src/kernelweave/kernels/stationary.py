@@ -12,9 +12,10 @@ from .._components import check_switch
 from ._algebra import Stack
 from ._distances import cityblock, sqeuclidean
 from ._helpers import take
+from ._kernel import LITTLE
 from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, readable, subsample
 
-__all__ = ["Gaussian", "Laplacian", "OfDistance", "gaussian", "laplacian"]
+__all__ = ["Gaussian", "Laplacian", "Lowered", "OfDistance", "gaussian", "laplacian"]
 
 
 class OfDistance(NumericKernel):
@@ -82,6 +83,14 @@ class OfDistance(NumericKernel):
             shared[key] = typical(self._distance(self._clean(take(A, subsample(A)))))
         return type(self)(**{**self.get_params(deep=False), "scale": shared[key]})
 
+    def recentred(self, A: Any) -> OfDistance | Lowered:
+        """Return the kernel less one where the samples are so near that it is hardly less than one anywhere."""
+        if not self.decay:
+            return self
+        some = self._clean(take(A, subsample(A)))
+        left = -np.mean(np.expm1(-self.exponent * self._base(some, some))) if some.shape[0] else 1.0
+        return Lowered(self) if left < LITTLE else self
+
     @property
     def _distance_key(self) -> Hashable:
         """A key under which the median distance may be shared."""
@@ -89,6 +98,46 @@ class OfDistance(NumericKernel):
 
     def _distance(self, A: Any) -> np.ndarray:
         return self._base(A, A)
+
+    def _base_diag(self, A: Any) -> np.ndarray:
+        return np.zeros(A.shape[0])
+
+
+class Lowered(NumericKernel):
+    """``exp(-exponent * base) - 1``: centred it is the kernel itself, but the one has not rounded the rest away.
+
+    By itself it is not positive semidefinite.
+
+    Parameters
+    ----------
+    kernel : OfDistance
+        Settled.
+    """
+
+    is_settled = True
+
+    def __init__(self, kernel: OfDistance) -> None:
+        self.kernel = kernel
+
+    @property
+    def family(self) -> str:  # type: ignore[override]
+        """The family of the kernel."""
+        return self.kernel.family
+
+    @property
+    def name(self) -> str:
+        """The name of the kernel."""
+        return self.kernel.name
+
+    @property
+    def accepts_sparse(self) -> bool:  # type: ignore[override]
+        """Whether the kernel takes sparse samples."""
+        return self.kernel.accepts_sparse
+
+    def _base(self, A: Any, B: Any) -> np.ndarray:
+        base = self.kernel._base(A, B)
+        base *= -self.kernel.exponent
+        return np.expm1(base, out=base)
 
     def _base_diag(self, A: Any) -> np.ndarray:
         return np.zeros(A.shape[0])

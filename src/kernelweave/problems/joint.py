@@ -49,6 +49,11 @@ STAY = 1e-6
 #: bounds times the mean diagonal up to which a problem is solved at once, the factor between stages, their precision
 AT_ONCE, STAGE, STAGE_GAP = 100.0, 10.0, 3e-2
 
+#: share of all coefficients that a round leaves undone at most
+ENOUGH = 1e-6
+#: relative gap that a start may leave, and beyond which another is tried
+ASTRAY = 1e-2
+
 
 def solve_joint(
     inner: Inner, target: float, start: FixedSolution | None, keep_product: bool
@@ -62,10 +67,15 @@ def solve_joint(
     best = rows.judge()
     if best.relative_gap <= target:
         return best
-    if start is None or not np.any(start.beta):
-        rows.grow()
-        best = rows.judge()
-    return rows.improve(best, target)
+    if start is not None and np.any(start.beta):
+        best = rows.improve(best, target)
+        if best.relative_gap <= max(target, ASTRAY) or out_of_time():
+            return best
+        # large coefficients of another kernel led astray
+        rows = _Rows(inner)
+    rows.grow()
+    other = rows.improve(rows.judge(), target)
+    return other if other.relative_gap < best.relative_gap else best
 
 
 class _Rows:
@@ -229,11 +239,11 @@ class _Rows:
         from .._numerics.row_newton import newton_round
 
         scale = max(abs(best.primal), abs(best.dual))
-        # what coefficients are off by, the losses are off by times K and the bounds
-        enough = (
-            1e-2 * target * scale / max(1.0, float(np.sum(self.bound)) * self.size / scale)
-            if scale > 0
-            else 0.0
+        # what coefficients are off by, the losses are off by times K and the bounds; the bounds of a poor start are far
+        # too wide to measure by
+        enough = min(
+            1e-2 * target * scale / max(1.0, float(np.sum(self.bound)) * self.size),
+            ENOUGH * float(np.sum(np.abs(self.beta))),
         )
         self.product, self.b = self.product.copy(), self.b.copy()
         self.beta, steps = newton_round(

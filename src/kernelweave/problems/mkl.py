@@ -234,11 +234,15 @@ class MKLProblem:
         bound = self.bound_of_cuts(cuts) if bound is None else bound
         return replace(judged, dual=bound, cuts=cuts) if bound > judged.dual else judged
 
-    def bound_of_cuts(self, betas: Array) -> float:
-        """Lower bound that coefficients prove together, for weights that are a choice among subsets."""
+    def bound_of_cuts(self, betas: Array, gain_doubts: Any = 0.0, form_doubts: Any = 0.0) -> float:
+        """Lower bound that coefficients prove together, for weights that are a choice among subsets.
+
+        ``gain_doubts (c,)`` and ``form_doubts (c, m)`` are what rounding may have done to the parts of every cut: the
+        bound then holds in spite of it.
+        """
         repaired = [self.repair(beta) for beta in betas]
-        gains = np.array([self.gain(beta) for beta in repaired])
-        quads = np.array([self.bank.quad(beta) for beta in repaired])
+        gains = np.array([self.gain(beta) for beta in repaired]) - gain_doubts
+        quads = np.maximum([self.bank.quad(beta) for beta in repaired], 0.0) + form_doubts
         relaxed = self.norm.lowest_of_cuts(gains, quads, whole=False).bound
         seconds = max(time_left(), LAST_PROGRAM)
         return max(relaxed, self.norm.lowest_of_cuts(gains, quads, seconds=seconds).bound)
@@ -302,6 +306,20 @@ class MKLProblem:
         products = self.bank.apply(inner.beta, rows)
         quad = np.sum(products * inner.beta[rows], axis=tuple(range(1, products.ndim)))
         return Oracle(weights, inner, quad, Curvature(self, K, inner, rows, products))
+
+    def refined(self, point: Point, target: float) -> Point:
+        """Solve on with the weights of a point, to a relative gap of the inner problem.
+
+        The products that it begins with are summed by the bank, which may know more digits of them than the mixed
+        kernel has; what is added on the way is small, and so is its rounding.
+        """
+        decision = self.bank.mix_product(point.weights, point.beta)
+        start = FixedSolution(point.beta, decision, self._no_intercept(), np.inf, -np.inf, 0)
+        K = self.bank.mixed(point.weights)
+        inner = solve_fixed(
+            K, self.loss, self.y, self.c, self.fit_intercept, target, start, keep_product=True
+        )
+        return Point(inner.beta, point.weights)
 
     def mean_kernel_value(self) -> float:
         """Optimal value with the mean kernel: the scale of the objective."""

@@ -69,13 +69,13 @@ def with_certain_bounds(problem: MKLProblem, point: Point, certificate: Certific
     if problem.bank.streams or problem.bank.cluster_cost is not None:
         return certificate
     negligible = NEGLIGIBLE * max(abs(certificate.primal), abs(certificate.dual), certificate.tiny)
-    diagonals = np.maximum(problem.bank.diag(), 0.0)
-    lengths = np.sqrt(diagonals)
+    lengths = problem.bank.rounding_lengths()
     above = _primal_doubt(problem, point, certificate, lengths)
     below = _dual_doubt(problem, point, certificate, lengths, negligible)
     if below > negligible and problem.fit_intercept:
         # a constant kernel adds nothing to a form whose coefficients sum to zero; samples that are as long as the first
         # and at no angle to it are the same
+        diagonals = np.maximum(problem.bank.diag(), 0.0)
         first = problem.bank.block(np.array([0]), np.arange(problem.n), np.arange(problem.m))[:, 0]
         constant = np.all((diagonals == diagonals[:, :1]) & (first == diagonals[:, :1]), axis=1)
         if np.any(constant):
@@ -116,7 +116,14 @@ def _dual_doubt(
 
     if certificate.cuts is not None:
         each = [parts(problem.repair(cut)) for cut in certificate.cuts]
-        return max(own + paid for own, _, paid in each)
+        most = max(own + paid for own, _, paid in each)
+        if most <= negligible:
+            return 0.0
+        # cuts of huge coefficients prove little, and what they prove is not what holds the bound up
+        certain = problem.bound_of_cuts(
+            certificate.cuts, np.array([own for own, _, _ in each]), np.array([forms for _, forms, _ in each])
+        )
+        return min(most, max(certificate.dual - certain, 0.0))
     beta = certificate.dual_point
     own, forms, paid = parts(beta)
     if own + paid <= negligible:

@@ -271,16 +271,19 @@ def minimise_smooth_model(norm: Norm, quad: Array, root: Array, d: Array) -> Arr
         return norm.weights(quad)
     # w lives in the range of A: the thinner of the two sides is used
     offset = root @ d
+    # in units of the offset, which is what w is compared with: the tolerances are absolute
+    unit = float(np.sqrt(offset @ offset)) or 1.0
 
-    def negative(w: Array) -> tuple[float, Array]:
+    def negative(x: Array) -> tuple[float, Array]:
+        w = unit * x
         tilted = quad - 2.0 * (root.T @ w)
         z = norm.weights(tilted)
         value = 0.5 * float(w @ w) + float(w @ offset) + norm.conjugate(tilted)
-        return value, w + offset - root @ z
+        return value / unit**2, (w + offset - root @ z) / unit
 
     result = minimize(negative, np.zeros(root.shape[0]), jac=True, method="L-BFGS-B",
                      options={"maxiter": 500, "maxcor": 30, "ftol": 1e-15, "gtol": 1e-12})  # fmt: skip
-    tilted = quad - 2.0 * (root.T @ result.x)
+    tilted = quad - 2.0 * unit * (root.T @ result.x)
     if norm.learnt_norm.has_boundary and np.max(tilted) <= INSIDE * np.max(quad):
         return None
     return norm.weights(tilted)

@@ -25,6 +25,9 @@ MOST_KERNELS = 300
 #: largest part of its share in the simplex that a kernel may lose in a Newton step, and largest multiple of it that it
 #: may gain: from much farther away the inner solver gains nothing by its start
 SHRINK, GROWTH = 0.9, 9.0
+#: share of the tolerance that kernels without a part may cost together, by what they keep of the simplex: the less it
+#: is, the larger are their weights, and the rounding of their blocks with them
+KEPT = 0.2
 #: damping of Newton steps, relative to the diagonal of the Hessian: at first, and after a step that led down
 DAMPING, DAMPED = 1e-6, 1e-3
 
@@ -88,14 +91,16 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
     def _newton_step(self, problem: MKLProblem, state: _State, gap: float, share: float) -> _State:
         """Take a Newton step from the last point, or where that led down an update in closed form from its origin."""
         here, origin, damping = state.oracle, state.origin, state.damping
+        learnt = problem.norm.learnt(problem.m)
+        least = max(SMALLEST, KEPT * min(state.tol, 1.0) / max(learnt.size, 1))
         target = inner_target(gap, state.tol, share)
         if origin is not None and here.inner.primal < origin.value:  # beyond what the inner solves leave open
             weights = problem.norm.weights(origin.quad)
+            weights[learnt] = np.minimum(weights[learnt], 1.0 / least)
             following = problem.oracle(weights, origin.inner, target, curvature=True)
             return _State(following, state.tol, state.gap, share, damping=max(10.0 * damping, DAMPED))
         weights = here.weights.copy()
-        learnt = problem.norm.learnt(problem.m)
-        weights[learnt] = _newton_weights(here, learnt, damping)
+        weights[learnt] = _newton_weights(here, learnt, damping, least)
         following = problem.oracle(weights, here.inner, target, curvature=True)
         return _State(following, state.tol, gap, share, origin=here, damping=max(0.1 * damping, 1e-10))
 
@@ -109,8 +114,11 @@ def _by_newton(problem: MKLProblem) -> bool:
     return not norm.convex_in_weights and norm.learnt(problem.m).size <= MOST_KERNELS
 
 
-def _newton_weights(oracle: Oracle, learnt: NDArray[np.intp], damping: float) -> Array:
-    """Maximise the quadratic model of ``J(1 / gamma)`` over the simplex, around the gamma of some kernels."""
+def _newton_weights(oracle: Oracle, learnt: NDArray[np.intp], damping: float, least: float) -> Array:
+    """Maximise the quadratic model of ``J(1 / gamma)`` over the simplex, around the gamma of some kernels.
+
+    No gamma is below ``least``.
+    """
     assert oracle.root is not None
     s, gamma = np.maximum(oracle.quad[learnt], 0.0), 1.0 / oracle.weights[learnt]
     gamma = gamma / np.sum(gamma)
@@ -120,7 +128,7 @@ def _newton_weights(oracle: Oracle, learnt: NDArray[np.intp], damping: float) ->
     values, vectors = np.linalg.eigh(np.diag(pull) - root.T @ root)
     bend = (vectors * np.maximum(values, 0.0)) @ vectors.T  # concave, up to rounding
     bend[np.diag_indices_from(bend)] += damping * pull + 1e-12 * np.max(pull)
-    low = np.minimum(1.0 - np.minimum(SMALLEST / gamma, 1.0), SHRINK)
+    low = np.minimum(1.0 - np.minimum(least / gamma, 1.0), SHRINK)
     sides = np.eye(s.size)
     x, _ = solve_qp(
         bend,
@@ -130,7 +138,7 @@ def _newton_weights(oracle: Oracle, learnt: NDArray[np.intp], damping: float) ->
         gamma[None, :],
         np.zeros(1),
     )
-    moved = np.maximum(gamma * (1.0 + np.clip(x, -low, GROWTH)), SMALLEST)
+    moved = np.maximum(gamma * (1.0 + np.clip(x, -low, GROWTH)), least)
     return np.asarray(np.sum(moved) / moved)
 
 

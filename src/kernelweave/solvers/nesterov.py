@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 
 from .._numerics.namespace import as_like, to_numpy
-from ..norms import Entropy, Norm
+from ..norms import Entropy, FixedParts, Norm
 from ..problems import MKLProblem, Point
 from ._base import Solver
 from ._start import begin
@@ -89,7 +89,7 @@ class Nesterov(Solver, registered_as="nesterov"):
         return _State(dual, following, x, x, origin=x.beta, gathered=0.0 * x.beta)
 
     def _paper_norm(self, problem: MKLProblem, scale: float) -> Norm:
-        return smoothed(self.smoothing * scale) if problem.norm.simplex else problem.norm
+        return smoothed(self.smoothing * scale, problem.norm) if problem.norm.simplex else problem.norm
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
         if self.variant == "paper":
@@ -119,7 +119,7 @@ class Nesterov(Solver, registered_as="nesterov"):
 
     def _next_stage(self, state: _State) -> _State:
         """Move on to less smoothing once the smoothed gap is a twentieth of it."""
-        lam = getattr(state.dual.norm, "lam", None)
+        lam = state.dual.norm.strength
         if lam is None or state.dual.gap(state.x) > 0.05 * lam:
             return state
         dual = next(state.stages, None)
@@ -150,11 +150,11 @@ class Nesterov(Solver, registered_as="nesterov"):
         return problem.oracle(best.weights, inner, 1e-4).point
 
 
-def smoothed(lam: float) -> Entropy:
-    """Return the entropy norm of a given strength."""
-    norm = Entropy()
-    norm.lam = lam
-    return norm
+def smoothed(lam: float, norm: Norm | None = None) -> Norm:
+    """Return the entropy norm of a given strength, beside the kernels of a norm whose weights are given."""
+    entropy = Entropy()
+    entropy.lam = lam
+    return FixedParts(entropy, norm.given) if isinstance(norm, FixedParts) else entropy
 
 
 def _stages(norm: Norm, scale: float) -> Iterator[Norm]:
@@ -170,7 +170,7 @@ def _stages(norm: Norm, scale: float) -> Iterator[Norm]:
     scale = max(scale, np.finfo(float).tiny)  # nothing to learn: the value is zero
     lam = 0.1 * scale
     while lam > max(goal, 1e-12 * scale):
-        yield smoothed(lam)
+        yield smoothed(lam, norm)
         lam *= 0.1
     if goal > 0:
         yield norm
