@@ -10,7 +10,6 @@ import pytest
 from sklearn.utils import Bunch
 
 from kernelweave.experiments import load_study
-from kernelweave.experiments._study import Report
 from kernelweave.experiments.obscure import (
     convergence,
     data,
@@ -26,6 +25,8 @@ from kernelweave.experiments.obscure import (
 from kernelweave.experiments.obscure import walk as walking
 from kernelweave.norms import Block
 from kernelweave.solvers.online import Obscure
+
+from . import parts
 
 
 @pytest.fixture
@@ -64,7 +65,7 @@ def images(monkeypatch):
 
 
 def report_of(tmp_path, part):
-    return Report(tmp_path, "obscure", part, "kernelweave reproduce obscure")
+    return parts.report_of(tmp_path, "obscure", part)
 
 
 def rows_of(module, keys):

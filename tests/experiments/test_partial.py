@@ -9,10 +9,11 @@ from pathlib import Path
 
 import pandas as pd
 import pytest
+from matplotlib.figure import Figure
 
 from kernelweave.experiments import STUDIES, load_study
-from kernelweave.experiments._study import Part, Report
-from kernelweave.experiments._targets import Targets
+
+from .parts import part_of, report_of
 
 RESULTS = Path(__file__).parents[2] / "docs" / "results"
 PARTS = [(study, part) for study in STUDIES for part in load_study(study).parts]
@@ -33,7 +34,8 @@ def test_some_of_the_runs_decide_nothing(study, part, tmp_path, capsys, monkeypa
     if not path.exists():
         pytest.skip(f"{path.name} is not at hand")
     whole = pd.read_csv(path).drop(columns="settings")
-    monkeypatch.setattr(Report, "picture", lambda self, figure: figure.savefig(BytesIO(), dpi=15))
+    draw = Figure.savefig
+    monkeypatch.setattr(Figure, "savefig", lambda self, path, **options: draw(self, BytesIO(), dpi=15))
     made = 0
     for number, rows in enumerate(beginnings(whole)):
         said: list[str] = []
@@ -53,16 +55,17 @@ def test_some_of_the_runs_decide_nothing(study, part, tmp_path, capsys, monkeypa
 
 @pytest.mark.parametrize(("study", "part"), PARTS, ids=[f"{study}-{part.name}" for study, part in PARTS])
 def test_all_runs_decide(study, part, tmp_path, monkeypatch):
-    monkeypatch.setattr(Report, "picture", lambda self, figure: None)
+    monkeypatch.setattr(Figure, "savefig", lambda self, path, **options: None)
     path = RESULTS / f"{study}_{part.name}_runs.csv"
     if not path.exists():
         pytest.skip(f"{path.name} is not at hand")
-    lines = part.report(pd.read_csv(path), Report(tmp_path, study, part.name, "command"))
+    lines = part.report(pd.read_csv(path), report_of(tmp_path, study, part.name))
     assert not [line for line in lines if line.startswith(("so far", "not run"))]
 
 
-def test_verdicts(capsys):
-    targets = Targets()
+def test_verdicts(tmp_path):
+    report = report_of(tmp_path, "study", "one")
+    targets = report.targets()
     targets.at_most("a", 1.0, 2.0)
     targets.at_most("b", 3.0, 2.0)
     targets.at_least("c", nan, 2.0)  # all was run and nothing came of it
@@ -70,7 +73,7 @@ def test_verdicts(capsys):
     targets.were_run("e", 3, 8)
     assert [target.verdict for target in targets.all] == ["PASS", "FAIL", "FAIL", "PASS", "not run"]
     assert [target.reached for target in targets.all] == [True, False, False, True, False]
-    partial = Targets(complete=False)
+    partial = replace(report, complete=False).targets()
     partial.at_most("a", 1.0, 2.0)
     partial.at_least("b", inf, 2.0)
     partial.at_most("c", nan, 2.0)
@@ -84,17 +87,7 @@ def test_verdicts(capsys):
 
 
 def part_with(report, work=lambda key: [{"value": 1.0}]):
-    return Part(
-        "one",
-        "A part",
-        {},
-        lambda repeats: [{"seed": s} for s in range(repeats)],
-        work,
-        report,
-        4,
-        2,
-        quick_at_least=2,
-    )
+    return part_of(lambda repeats: [{"seed": s} for s in range(repeats)], work, report, quick_at_least=2)
 
 
 def test_a_part_knows_whether_it_is_complete(tmp_path):

@@ -1,17 +1,21 @@
 """The SMKL study: its data, its rows, and the reports made of them."""
 
+from dataclasses import replace
+
 import numpy as np
 import pandas as pd
 import pytest
 
 from kernelweave import kernels as kw
 from kernelweave.experiments import load_study
-from kernelweave.experiments._methods import Method, Split, run_method
-from kernelweave.experiments._study import Report
+from kernelweave.experiments._methods import run_method
 from kernelweave.experiments.smkl import convergence, data
 from kernelweave.experiments.smkl import report as reports
 from kernelweave.experiments.smkl import study as smkl
 from kernelweave.experiments.smkl.paper import TABLE2, TABLE3
+from kernelweave.norms import Fixed
+
+from .parts import report_of
 
 
 def test_toy_is_standardised_by_its_training_part_and_the_irrelevant_come_last():
@@ -31,7 +35,7 @@ def blobs(n=60, seed=0):
     y = np.repeat([0, 1], n // 2)
     X = rng.normal(size=(n, 3)) + 2.0 * y[:, None] * np.array([1.0, 0.0, 0.0])
     test = rng.normal(size=(n, 3)) + 2.0 * y[:, None] * np.array([1.0, 0.0, 0.0])
-    return Split(X, y, test, y)
+    return replace(data.toy_split(0, 0), X=X, y=y, X_test=test, y_test=y)
 
 
 @pytest.mark.parametrize("method", smkl.METHODS, ids=lambda method: method.name)
@@ -47,14 +51,24 @@ def test_a_row_holds_what_the_tables_need(method):
 
 
 def test_a_single_value_is_not_tuned():
-    fixed = Method("fixed", ("l1",), Cs=(3.0,))
+    fixed = replace(smkl.L1, name="fixed", Cs=(3.0,))
     row = run_method(fixed, kw.linear() + kw.gaussian(1.0), blobs(), tol=1e-3, max_iter=None)
     assert row["C"] == 3.0
 
 
+@pytest.mark.parametrize("m", [1, 3])
+def test_effective_kernels_of_equal_weights(m):
+    """The exponential of the entropy: as many as have a weight, the same for each."""
+    for norm, kernels in (("uniform", m), (Fixed(np.append(np.full(m, 0.3), np.zeros(4))), m + 4)):
+        equal = replace(smkl.L1, norms=(norm,), Cs=(1.0,))
+        row = run_method(equal, kw.gaussian(np.arange(1.0, kernels + 1)), blobs(), tol=1e-2, max_iter=500)
+        assert row["effective_kernels"] == pytest.approx(m)
+        assert row["kernels"] == m
+
+
 def test_tuning_never_sees_the_test_part():
     split = blobs()
-    shuffled = Split(split.X, split.y, split.X_test, split.y_test[::-1].copy())
+    shuffled = replace(split, y_test=split.y_test[::-1].copy())
     method = smkl.L1
     kernels = kw.per_feature(kw.gaussian([0.5, 2.0]))
     one = run_method(method, kernels, split, tol=1e-2, max_iter=500)
@@ -88,7 +102,7 @@ def made_up(paper, seeds=4):
     ids=["table2", "table3"],
 )
 def test_tables_put_the_papers_numbers_beside_ours(paper, report, tmp_path):
-    lines = report(made_up(paper), Report(tmp_path, "smkl", "table", "kernelweave reproduce smkl"))
+    lines = report(made_up(paper), report_of(tmp_path, "smkl", "table"))
     table = pd.read_csv(tmp_path / "smkl_table.csv")
     assert table["data"].tolist() == list(paper)
     first = table.iloc[0]
@@ -107,28 +121,30 @@ def test_tables_put_the_papers_numbers_beside_ours(paper, report, tmp_path):
 def test_a_column_far_from_the_papers_is_said_to_be(tmp_path):
     rows = made_up(TABLE2)
     rows.loc[rows["data"] == "pima", "accuracy"] -= 0.1
-    lines = smkl.report_table2(rows, Report(tmp_path, "smkl", "table2", "command"))
+    lines = smkl.report_table2(rows, report_of(tmp_path, "smkl", "table2"))
     assert [line for line in lines if line.startswith("FAIL")] == [line for line in lines if "pima" in line]
 
 
 def test_ablations_are_named_and_the_paper_stands_below(tmp_path):
     rows = made_up(TABLE2)
     rows = rows[rows["method"].isin(["SMKL", "L1-MKL"])]
-    reports.ablation_table(rows, Report(tmp_path, "smkl", "ablation", "command"))
+    reports.ablation_table(rows, report_of(tmp_path, "smkl", "ablation"))
     changed = pd.read_csv(tmp_path / "smkl_ablation.csv")["changed"].tolist()
     assert changed == ["L1-MKL", "nothing", "the paper"]
 
 
 def test_toy_from_the_work_to_the_picture(tmp_path, monkeypatch):
     monkeypatch.setattr(smkl, "TOY", (smkl.MEAN, smkl.RIDGE))
-    monkeypatch.setattr(smkl, "TOY_SOLVERS", (Method("L1-MKL by newton", ("l1",), "newton", Cs=(1.0,)),))
+    monkeypatch.setattr(
+        smkl, "TOY_SOLVERS", (replace(smkl.L1, name="L1-MKL by newton", solver="newton", Cs=(1.0,)),)
+    )
     rows = []
     for irrelevant in (6, 0):
         for seed in range(2):
             key = {"irrelevant": irrelevant, "seed": seed}
             rows += [{**key, **row} for row in smkl.work_toy(key)]
     assert len(rows) == 2 * 2 + 2 * 3  # solvers are compared where nothing is irrelevant
-    reports.toy_figure(pd.DataFrame(rows), Report(tmp_path, "smkl", "toy", "command"))
+    reports.toy_figure(pd.DataFrame(rows), report_of(tmp_path, "smkl", "toy"))
     assert pd.read_csv(tmp_path / "smkl_toy.csv")["features"].tolist() == [40, 34]
     assert "L1-MKL by newton" in (tmp_path / "smkl_toy_cost.md").read_text()
     assert (tmp_path / "smkl_toy.png").stat().st_size > 10_000
@@ -148,9 +164,7 @@ def test_convergence_report_checks_the_bounds(tmp_path):
         }
         for variant in ("paper", "adaptive") for step in range(5)
     ]  # fmt: skip
-    lines = convergence.report(
-        pd.DataFrame(adaptive + paper), Report(tmp_path, "smkl", "convergence", "command")
-    )
+    lines = convergence.report(pd.DataFrame(adaptive + paper), report_of(tmp_path, "smkl", "convergence"))
     assert [line[:4] for line in lines] == ["PASS", "FAIL", "PASS", "PASS", "PASS", "PASS"]
 
 

@@ -1,10 +1,7 @@
 """What tables are made of: means with their spread, runs side by side, effective numbers of kernels."""
 
-import numpy as np
 import pandas as pd
-import pytest
 
-from kernelweave.experiments._methods import effective_kernels
 from kernelweave.experiments._statistics import mean_sd, wide
 
 
@@ -20,9 +17,3 @@ def test_wide_leaves_incomplete_runs_out():
 def test_mean_and_deviation():
     assert mean_sd([0.5, 0.7]) == "60.0 ± 14.1"
     assert mean_sd([0.5]) == "50.0"
-
-
-@pytest.mark.parametrize("m", [1, 3, 10])
-def test_effective_kernels_of_equal_weights(m):
-    assert effective_kernels(np.full(m, 0.3)) == pytest.approx(m)
-    assert effective_kernels(np.append(np.full(m, 0.3), np.zeros(4))) == pytest.approx(m)

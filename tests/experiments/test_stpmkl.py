@@ -6,11 +6,12 @@ import pytest
 from sklearn.utils import Bunch
 
 from kernelweave import kernels as kw
-from kernelweave.experiments._study import Report
 from kernelweave.experiments.stpmkl import convergence, crowd, data, equivalence, stopping
 from kernelweave.experiments.stpmkl import report as reports
 from kernelweave.experiments.stpmkl import study as stpmkl
 from kernelweave.experiments.stpmkl.methods import METHODS, run_noisy_method
+
+from . import parts
 
 NAMES = list(METHODS)
 
@@ -47,7 +48,7 @@ def test_every_method_runs_and_learns(toy, name):
 
 
 def report_of(tmp_path, part):
-    return Report(tmp_path, "stpmkl", part, "kernelweave reproduce stpmkl")
+    return parts.report_of(tmp_path, "stpmkl", part)
 
 
 def accuracies(lead):

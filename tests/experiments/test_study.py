@@ -1,12 +1,11 @@
 """Studies: runs are kept, resumed and never mixed."""
 
-from dataclasses import replace
-
 import pandas as pd
 import pytest
 
 from kernelweave.experiments import STUDIES, load_study
-from kernelweave.experiments._study import Part
+
+from . import parts
 
 
 class Recorder:
@@ -31,8 +30,8 @@ def part_of(work, reported, **changes):
         where.table([{"rows": len(rows)}], "A note.", "Title")
         return ["done"]
 
-    part = Part("one", "A part", {"grid": (1, 2)}, keys, work, report, repeats=4, quick_repeats=2)
-    return replace(part, **changes)
+    made = {"keys": keys, "work": work, "report": report, "settings": {"grid": (1, 2)}}
+    return parts.part_of(**made | changes)
 
 
 def run(part, folder, **options):

@@ -7,16 +7,17 @@ import pandas as pd
 import pytest
 
 from kernelweave.experiments import load_study
-from kernelweave.experiments._study import Report
 from kernelweave.experiments.svrg import exponents, passes, robust, theorem
 from kernelweave.experiments.svrg.data import NORMS, cosine_views, optimum, random_problem, view_problem
 from kernelweave.experiments.svrg.rivals import lbfgs_values
 from kernelweave.solvers import Stop, registry, solve
 
+from .parts import report_of
+
 
 def reported(tmp_path, part, rows):
     frame = pd.DataFrame(rows)
-    lines = part.report(frame, Report(tmp_path, "svrg", "x", "command"))
+    lines = part.report(frame, report_of(tmp_path, "svrg", "x"))
     return lines, pd.read_csv(tmp_path / "svrg_x.csv"), (tmp_path / "svrg_x.md").read_text()
 
 

@@ -6,9 +6,9 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from experiments.parts import report_of
 from kernelweave.estimators import held_similarities
 from kernelweave.experiments import load_study
-from kernelweave.experiments._study import Report
 from kernelweave.experiments.similarity import certificates, data, methods
 from kernelweave.experiments.similarity import report as reports
 from kernelweave.experiments.similarity.certificates import keys as all_runs
@@ -90,7 +90,7 @@ def fake_rows(gain, sets=8, splits=5, seed=0):
 
 @pytest.mark.parametrize(("gain", "word"), [(0.05, "ahead"), (0.0, "no difference shown"), (-0.05, "behind")])
 def test_the_verdict_follows_from_the_tests(gain, word, tmp_path, capsys):
-    report = Report(tmp_path, "similarity", "table3", "kernelweave reproduce similarity")
+    report = report_of(tmp_path, "similarity", "table3")
     reports.proteins(fake_rows(gain), report)
     text = (tmp_path / "similarity_table3.md").read_text()
     verdict = next(line for line in text.splitlines() if line.startswith("**Verdict**"))
@@ -101,7 +101,7 @@ def test_the_verdict_follows_from_the_tests(gain, word, tmp_path, capsys):
 
 
 def test_unfinished_tables_say_so(tmp_path, capsys):
-    report = Report(tmp_path, "similarity", "table3", "kernelweave reproduce similarity")
+    report = report_of(tmp_path, "similarity", "table3")
     reports.proteins(fake_rows(0.0, sets=3, splits=1), report)
     out = capsys.readouterr().out
     assert "not run  superfamilies: 3" in out
@@ -113,9 +113,9 @@ def test_unfinished_tables_say_so(tmp_path, capsys):
 def test_other_tables(tmp_path):
     rows = fake_rows(0.01, sets=3, splits=2)
     singles = rows[rows["method"].isin(methods.SINGLE)].replace({"a.4.1": "sonar", "b.1.18": "voting"})
-    reports.single(singles, Report(tmp_path, "similarity", "table1", "x"))
+    reports.single(singles, report_of(tmp_path, "similarity", "table1"))
     assert "[71.5]" in (tmp_path / "similarity_table1.md").read_text()
-    reports.garbage(rows, Report(tmp_path, "similarity", "garbage", "x"))
+    reports.garbage(rows, report_of(tmp_path, "similarity", "garbage"))
     assert "mean" in (tmp_path / "similarity_garbage.md").read_text()
 
 
@@ -128,7 +128,7 @@ def test_certificates_in_small(tmp_path, monkeypatch, capsys):
         if key["data"] == "gaussian" and key["rho"] == 5.0 and key["loss"] == "frobenius"
     ]
     rows = pd.DataFrame([{**key, **row} for key in wanted for row in certificates.work(key)])
-    certificates.report(rows, Report(tmp_path, "similarity", "certificates", "x"))
+    certificates.report(rows, report_of(tmp_path, "similarity", "certificates"))
     out = capsys.readouterr().out
     assert "FAIL" not in out
     assert "room of the bounds" in out
