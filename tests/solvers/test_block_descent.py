@@ -14,7 +14,6 @@ from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave._numerics.block_steps import POWERS, charged_length
 from kernelweave.banks import LowRankBank, StreamingBank, build_bank
-from kernelweave.estimators import _bind
 from kernelweave.exceptions import MemoryBudgetError
 from kernelweave.losses import make_loss
 from kernelweave.norms import Elastic, ElasticBlocks, ElasticNet, Grouped, make_norm
@@ -351,9 +350,11 @@ def test_folds_are_weights_on_one_set_of_features(monkeypatch):
     X, y, sets = grouped(1200, 6)
     kernels = kw.per_view(sets, kw.random_fourier(2.0, n_features=10))
     Cs, split = [0.03, 0.3], [(np.arange(800), np.arange(800, 1200))]
-    built = []
+    built, make = [], LowRankBank.__init__
     monkeypatch.setattr(
-        _bind, "build_bank", lambda *given, **options: built.append(1) or build_bank(*given, **options)
+        LowRankBank,
+        "__init__",
+        lambda self, *given, **options: built.append(1) or make(self, *given, **options),
     )
     model = MKLClassifierCV(kernels, loss="logistic", Cs=Cs, cv=split, tol=1e-5).fit(X, y)
     assert len(built) == 1
