@@ -8,7 +8,6 @@ import pytest
 
 from kernelweave import kernels as kw
 from kernelweave.experiments import load_study
-from kernelweave.experiments._methods import run_method
 from kernelweave.experiments.smkl import convergence, data
 from kernelweave.experiments.smkl import report as reports
 from kernelweave.experiments.smkl import study as smkl
@@ -40,7 +39,9 @@ def blobs(n=60, seed=0):
 
 @pytest.mark.parametrize("method", smkl.METHODS, ids=lambda method: method.name)
 def test_a_row_holds_what_the_tables_need(method):
-    row = run_method(method, kw.per_feature(kw.gaussian([0.5, 1.0, 2.0])), blobs(), tol=1e-2, max_iter=500)
+    row = smkl.run_method(
+        method, kw.per_feature(kw.gaussian([0.5, 1.0, 2.0])), blobs(), tol=1e-2, max_iter=500
+    )
     assert row["method"] == method.name
     assert 0.7 < row["accuracy"] <= 1.0
     assert row["C"] > 0
@@ -52,7 +53,7 @@ def test_a_row_holds_what_the_tables_need(method):
 
 def test_a_single_value_is_not_tuned():
     fixed = replace(smkl.L1, name="fixed", Cs=(3.0,))
-    row = run_method(fixed, kw.linear() + kw.gaussian(1.0), blobs(), tol=1e-3, max_iter=None)
+    row = smkl.run_method(fixed, kw.linear() + kw.gaussian(1.0), blobs(), tol=1e-3, max_iter=None)
     assert row["C"] == 3.0
 
 
@@ -61,7 +62,9 @@ def test_effective_kernels_of_equal_weights(m):
     """The exponential of the entropy: as many as have a weight, the same for each."""
     for norm, kernels in (("uniform", m), (Fixed(np.append(np.full(m, 0.3), np.zeros(4))), m + 4)):
         equal = replace(smkl.L1, norms=(norm,), Cs=(1.0,))
-        row = run_method(equal, kw.gaussian(np.arange(1.0, kernels + 1)), blobs(), tol=1e-2, max_iter=500)
+        row = smkl.run_method(
+            equal, kw.gaussian(np.arange(1.0, kernels + 1)), blobs(), tol=1e-2, max_iter=500
+        )
         assert row["effective_kernels"] == pytest.approx(m)
         assert row["kernels"] == m
 
@@ -71,8 +74,8 @@ def test_tuning_never_sees_the_test_part():
     shuffled = replace(split, y_test=split.y_test[::-1].copy())
     method = smkl.L1
     kernels = kw.per_feature(kw.gaussian([0.5, 2.0]))
-    one = run_method(method, kernels, split, tol=1e-2, max_iter=500)
-    other = run_method(method, kernels, shuffled, tol=1e-2, max_iter=500)
+    one = smkl.run_method(method, kernels, split, tol=1e-2, max_iter=500)
+    other = smkl.run_method(method, kernels, shuffled, tol=1e-2, max_iter=500)
     assert one["C"] == other["C"]
     assert one["passes"] == other["passes"]
     assert one["accuracy"] == pytest.approx(1 - other["accuracy"])
@@ -116,6 +119,31 @@ def test_tables_put_the_papers_numbers_beside_ours(paper, report, tmp_path):
     assert all(line.startswith("PASS") for line in lines)
     assert bool(lines) == (paper is TABLE2)
     assert "L1 < L2 < SMKL, holds on " + ", ".join(paper) in (tmp_path / "smkl_table.md").read_text()
+
+
+def test_cells_are_means_and_deviations_of_the_runs(tmp_path):
+    rows = made_up(TABLE2)
+    smkl.report_table2(rows, report_of(tmp_path, "smkl", "table"))
+    table = pd.read_csv(tmp_path / "smkl_table.csv").set_index("data")
+    for (name, method), found in rows.groupby(["data", "method"])["accuracy"]:
+        assert table.loc[name, method] == f"{100 * found.mean():.1f} ± {100 * found.std(ddof=1):.1f}"
+    smkl.report_table2(rows[rows["seed"] == 0], report_of(tmp_path, "smkl", "single"))
+    single = pd.read_csv(tmp_path / "smkl_single.csv").set_index("data")
+    first = rows.iloc[0]
+    assert float(single.loc[first["data"], first["method"]]) == pytest.approx(
+        100 * first["accuracy"], abs=0.05
+    )
+
+
+def test_runs_that_lack_a_method_are_not_compared(tmp_path):
+    whole = made_up(TABLE2)
+    some = whole[(whole["seed"] > 0) | (whole["method"] != "L1-MKL")]
+    tests = []
+    for number, rows in enumerate((some, whole[whole["seed"] > 0], whole)):
+        smkl.report_table2(rows, report_of(tmp_path, "smkl", f"table{number}"))
+        table = pd.read_csv(tmp_path / f"smkl_table{number}.csv")
+        tests.append(table["p, SMKL and L1-MKL"].tolist())
+    assert tests[0] == tests[1] != tests[2]
 
 
 def test_a_column_far_from_the_papers_is_said_to_be(tmp_path):

@@ -19,8 +19,7 @@ from kernelweave.losses import make_loss
 from kernelweave.norms import Elastic, ElasticBlocks, ElasticNet, Grouped, make_norm
 from kernelweave.problems import MKLProblem, Point
 from kernelweave.solvers import Stop, choose_solver, make_solver, solve, without_caches
-from kernelweave.solvers.block_descent import _copies, _features
-from kernelweave.solvers.block_descent._charge import Charge
+from kernelweave.solvers.block_descent import _charge, _copies, _features
 
 WIDTHS = [1, 3, 7, 20, 2]
 STARTS = np.concatenate([[0], np.cumsum(WIDTHS)])
@@ -95,7 +94,7 @@ def test_the_pull_of_the_charge_is_its_derivative(norm, lengths, j, x):
     """Along one block, and at zero, against differences of the norm itself."""
     t = np.array(lengths)
     norm = norm.for_kernels(5)
-    charge = Charge(norm, t, j)
+    charge = _charge.Charge(norm, t, j)
 
     def value(length):
         return norm.half_square(np.where(np.arange(5) == j, length, t))
@@ -116,7 +115,7 @@ def test_the_second_derivatives_in_the_lengths(norm):
     norm, t = norm.for_kernels(5), np.array([0.5, 2.0, 0.1, 1.0, 3.0])
 
     def pulls(t):
-        return np.array([Charge(norm, t, j).pull(t[j]) for j in range(5)])
+        return np.array([_charge.Charge(norm, t, j).pull(t[j]) for j in range(5)])
 
     assert pulls(t) == pytest.approx(t / norm.weights_of_blocks(t), rel=1e-9)
     steps = 1e-6 * np.diag(t)
