@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
@@ -28,7 +29,7 @@ from kernelweave.inspection import (
     weight_stability,
 )
 from kernelweave.report import make_report
-from kernelweave.solvers import _best
+from kernelweave.solvers import registry
 
 from .children import SOURCE
 
@@ -62,20 +63,25 @@ def several(model):
 
 @pytest.fixture
 def pressed(monkeypatch):
-    """Press Ctrl-C once, when the fit with this number has taken its first point."""
-    take, runs = _best.Best.take, []
-
-    def watched(self, *arguments):
-        take(self, *arguments)
-        if self not in runs:
-            runs.append(self)
-            if len(runs) == pressed.number:
-                signal.raise_signal(signal.SIGINT)
+    """Press Ctrl-C once, when the fit with this number has a point; return a list with an entry for every fit."""
+    runs = []
 
     def pressed(number):
-        pressed.number = number
-        runs.clear()
-        monkeypatch.setattr(_best.Best, "take", watched)
+        """Watch the solvers: one fit begins with ``init`` and has a point when it is asked for its second."""
+
+        def init(self, *arguments, begin):
+            runs.append(0)
+            return begin(self, *arguments)
+
+        def point(self, state, *, found):
+            runs[-1] += 1
+            if len(runs) == number and runs[-1] == 2:
+                signal.raise_signal(signal.SIGINT)
+            return found(self, state)
+
+        for kind in {registry["newton"], registry["level"]}:
+            monkeypatch.setattr(kind, "init", partialmethod(init, begin=kind.init))
+            monkeypatch.setattr(kind, "point", partialmethod(point, found=kind.point))
         return runs
 
     return pressed
