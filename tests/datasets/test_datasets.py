@@ -175,6 +175,20 @@ def test_the_digest_of_a_table_that_is_at_hand(monkeypatch):
         loaded(X, labels[::-1])
 
 
+def test_a_folder_in_the_home_of_a_user_without_one(toy, monkeypatch):
+    """HOME is not set, and no table knows the user: the folder is not there, which is all that can be said."""
+
+    def unknown(uid):
+        raise KeyError(uid)
+
+    monkeypatch.delenv("HOME", raising=False)
+    monkeypatch.setattr("pwd.getpwuid", unknown)
+    monkeypatch.setenv("KERNELWEAVE_DATA", "~/data")
+    assert not any(datasets.available().values())
+    with pytest.raises(FileNotFoundError, match=r"~/data/mnist/.* does not exist"):
+        datasets.load_mnist()
+
+
 def test_neither_source(toy, monkeypatch):
     monkeypatch.setattr("sklearn.datasets.fetch_openml", no_network)
     monkeypatch.delenv("KERNELWEAVE_DATA")

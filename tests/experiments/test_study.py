@@ -1,5 +1,8 @@
 """Studies: runs are kept, resumed and never mixed."""
 
+import builtins
+import io
+
 import pandas as pd
 import pytest
 
@@ -89,6 +92,26 @@ def test_tables_name_the_command_the_machine_and_what_was_not_run(tmp_path):
     assert "**Not run**: wpbc is not at hand." in text
     assert "| rows |\n| --- |\n| 8 |" in text
     assert (tmp_path / "study_one.csv").read_text().split() == ["rows", "8"]
+
+
+def test_tables_are_utf8_whatever_the_locale_says(tmp_path, monkeypatch):
+    """As under LC_ALL=C where Python does not take UTF-8 instead: files that name no encoding are ASCII."""
+    opened = io.open
+
+    def ascii_by_default(file, mode="r", buffering=-1, encoding=None, *others, **options):
+        plain = encoding in (None, "locale") and "b" not in mode
+        return opened(file, mode, buffering, "ascii" if plain else encoding, *others, **options)
+
+    for module in (io, builtins):
+        monkeypatch.setattr(module, "open", ascii_by_default)
+    part = part_of(
+        Recorder(),
+        [],
+        report=lambda rows, where: where.table([{"accuracy": "80.0 ± 1.0"}], "Über", "T") or [],
+    )
+    run(part, tmp_path)
+    assert "80.0 ± 1.0" in (tmp_path / "study_one.md").read_text(encoding="utf-8")
+    assert "80.0 ± 1.0" in (tmp_path / "study_one.csv").read_text(encoding="utf-8")
 
 
 def test_nothing_to_run_writes_nothing(tmp_path):

@@ -46,7 +46,7 @@ def load_mnist() -> Bunch:
 
 def _read(name: str) -> np.ndarray:
     folder = os.environ.get(ENVIRONMENT)
-    path = Path(folder or "").expanduser() / "mnist" / name
+    path = Path(os.path.expanduser(folder or "")) / "mnist" / name
     if not folder or not path.is_file():
         missing = f"{path} does not exist" if folder else f"{ENVIRONMENT} is not set"
         raise FileNotFoundError(
