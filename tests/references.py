@@ -1,14 +1,16 @@
 """Definitions written out by hand, slow and plain: what the library's values are compared with.
 
-Nothing here imports the library.  Losses, conjugates, norms, primal and dual are typed from their textbook definitions;
-optima come from a conic solver (CLARABEL through cvxpy) on the primal in explicit features, and are trusted only as far
-as a duality gap recomputed here says.
+Nothing here imports the library, but for the objects of the same name (``make``).  Losses, conjugates, norms, primal and
+dual are typed from their textbook definitions, for arrays of any precision: the tests give doubles, the judge extended
+precision.  Optima come from a conic solver (CLARABEL through cvxpy) on the primal in explicit features, and are trusted
+only as far as a duality gap recomputed here says.
 """
 
 from __future__ import annotations
 
+import itertools
 import warnings
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -57,11 +59,15 @@ class RefLoss:
     #: share of the total weight that the samples may have together, and the share that each has anyway
     budget: float = 1.0
     base: float = 0.0
+    #: whether a row of classes has one loss together; its coefficients are ``c (e_own - a)``, a on the simplex
+    joint: bool = False
 
-    def total(self, y, f, c) -> float:
+    def total(self, y, f, c):
         """What the objective charges: ``sum c l``, or the largest losses as far as the budget goes."""
+        if self.joint:
+            return np.sum(c[:, 0] * self.value(y, f))
         if self.budget == 1.0:
-            return float(np.sum(c * self.value(y, f)))
+            return np.sum(c * self.value(y, f))
         if y.ndim == 2:
             return sum(self.total(y[:, k], f[:, k], c[:, k]) for k in range(y.shape[1]))
         left, total = (self.budget - self.base) * np.sum(c), 0.0
@@ -69,7 +75,7 @@ class RefLoss:
             extra = min(left, (1 - self.base) * most)
             total += (self.base * most + extra) * l
             left -= extra
-        return float(total)
+        return total
 
     def threshold(self, y, f, c) -> float:
         """Loss of the sample at which the budget is spent; zero where it is not."""
@@ -176,7 +182,57 @@ def budgeted_hinge(budget: float, base: float = 0.0) -> RefLoss:
     )
 
 
-#: every loss of the library, some with several parameters
+def _simplex(y, u):
+    """The point a of the simplex that coefficients ``-u = e_own - a`` of a row stand for."""
+    return np.where(y > 0, 1 + u, u)
+
+
+def _on_simplex(a, value):
+    return np.where(np.all(a >= 0, axis=1) & (np.abs(np.sum(a, axis=1) - 1) <= 1e-9), value, np.inf)
+
+
+def _over_own(y, f):
+    """Values of the classes above that of the row's own."""
+    return f - np.sum(np.where(y > 0, f, 0), axis=1, keepdims=True)
+
+
+#: ``max over k of [k is not the own class] + f_k - f_own``
+MULTICLASS_HINGE = RefLoss(
+    "multiclass_hinge",
+    lambda y, f: np.max(_over_own(y, f) + (y < 0), axis=1),
+    lambda y, u: _on_simplex(_simplex(y, u), -np.sum(np.where(y < 0, u, 0), axis=1)),
+    lambda y: (np.where(y > 0, 0.0, -1.0), np.where(y > 0, 1.0, 0.0)),
+    joint=True,
+)
+
+
+def _log_sum_exp(f):
+    top = np.max(f, axis=1)
+    return top + np.log(np.sum(np.exp(f - top[:, None]), axis=1))
+
+
+#: ``-log`` of the own class's share of ``exp f``
+SOFTMAX = RefLoss(
+    "multinomial",
+    lambda y, f: _log_sum_exp(_over_own(y, f)),
+    lambda y, u: _on_simplex(_simplex(y, u), np.sum(_a_ln_a(_simplex(y, u)), axis=1)),
+    lambda y: (np.where(y > 0, 0.0, -1.0), np.where(y > 0, 1.0, 0.0)),
+    joint=True,
+)
+
+
+def loss_named(name: str, numbers: Sequence[float] = ()) -> RefLoss:
+    """The loss of a name, with its numbers: a width, an epsilon, or a budget and its base."""
+    families = {
+        "huber_hinge": huber_hinge, "epsilon_insensitive": epsilon_insensitive, "budgeted_hinge": budgeted_hinge
+    }  # fmt: skip
+    if name in families:
+        return families[name](*numbers)
+    plain = (HINGE, SQUARED_HINGE, LOGISTIC, SQUARED, MULTICLASS_HINGE, SOFTMAX)
+    return next(loss for loss in plain if loss.name == name)
+
+
+#: every loss of single decision values of the library, some with several parameters
 LOSSES = [
     HINGE,
     SQUARED_HINGE,
@@ -199,45 +255,149 @@ class RefNorm:
     """One norm: what it charges block norms t, and what its dual charges ``s = (beta' K_j beta)_j``."""
 
     label: str
-    half_square: Callable[[np.ndarray], float]
-    conjugate: Callable[[np.ndarray], float]
+    half_square: Callable[[np.ndarray], Any]
+    conjugate: Callable[[np.ndarray], Any]
+    #: how far weights are outside their set (0 is inside)
+    outside: Callable[[np.ndarray], float]
+    #: the library's norm
     make: Callable[[], Any]
     parameter: float | None = None
     #: (modelling language, blocks of the function, their norms) -> regulariser and constraints, for a conic solver
     conic: Callable[[Any, Any, Any], tuple[Any, list[Any]]] | None = None
 
 
+def _library(name: str, *arguments):
+    """A function that makes the library's norm of this name."""
+
+    def make():
+        from kernelweave import norms
+
+        return norms.make_norm(name) if not arguments else getattr(norms, name)(*arguments)
+
+    return make
+
+
+def size(values, exponent):
+    """The norm of an exponent, of values that may be far from one."""
+    top = np.max(np.abs(values), initial=0)
+    if top <= 0 or np.isinf(exponent):
+        return top
+    return top * np.sum((np.abs(values) / top) ** exponent) ** (1 / exponent)
+
+
+def block_exponent(p):
+    """r = 2p / (p + 1), of block norms where weights have p."""
+    return 2.0 if np.isinf(p) else 2 * p / (p + 1)
+
+
+def conjugate_exponent(p):
+    """q with 1/p + 1/q = 1."""
+    return 1.0 if np.isinf(p) else np.inf if p == 1 else p / (p - 1)
+
+
+def _negative(d) -> float:
+    return max(0.0, -float(np.min(d)))
+
+
+def _off_the_simplex(d) -> float:
+    return max(_negative(d), abs(float(np.sum(d)) - 1.0))
+
+
+def _beyond(length):
+    """Outside of a set ``d >= 0, length(d) <= 1``."""
+    return lambda d: max(_negative(d), float(length(d)) - 1.0)
+
+
 def l1_norm() -> RefNorm:
-    return RefNorm("l1", lambda t: np.sum(t) ** 2 / 2, lambda s: np.max(s) / 2, _library_norm("l1"))
-
-
-def lp_norm(p: float) -> RefNorm:
-    r = 2 * p / (p + 1)
-    q = p / (p - 1)
     return RefNorm(
-        f"lp-{p:g}",
-        lambda t: np.sum(t**r) ** (2 / r) / 2,
-        lambda s: np.sum(s**q) ** (1 / q) / 2,
-        _library_norm(p),
-        p,
+        "l1", lambda t: np.sum(t) ** 2 / 2, lambda s: np.max(s) / 2, _off_the_simplex, _library("l1")
     )
 
 
-def uniform_norm() -> RefNorm:
+def lp_norm(p: float) -> RefNorm:
     return RefNorm(
-        "uniform", lambda t: t.size * np.sum(t**2) / 2, lambda s: np.mean(s) / 2, _library_norm("uniform")
+        f"lp-{p:g}",
+        lambda t: size(t, block_exponent(p)) ** 2 / 2,
+        lambda s: size(s, conjugate_exponent(p)) / 2,
+        _beyond(lambda d: size(d, p)),
+        _library("Lp", p),
+        p,
     )
 
 
 def sum_norm() -> RefNorm:
     """p = inf, r = 2: the sum kernel."""
-    return RefNorm("lp-inf", lambda t: np.sum(t**2) / 2, lambda s: np.sum(s) / 2, _library_norm(np.inf))
+    return lp_norm(np.inf)
+
+
+def fixed_norm(given: np.ndarray) -> RefNorm:
+    """Weights that are given; the function has no part where they are zero."""
+
+    def half_square(t):
+        used = t > 0
+        return np.sum(t[used] ** 2 / given[used]) / 2 if np.all(given[used] > 0) else np.inf
+
+    return RefNorm(
+        "fixed",
+        half_square,
+        lambda s: given @ s / 2,
+        lambda d: max(_negative(d), float(np.max(np.abs(d - given)))),
+        _library("Fixed", given),
+    )
+
+
+def uniform_norm() -> RefNorm:
+    def outside(d):
+        return max(_negative(d), float(np.max(np.abs(d - 1 / d.size))))
+
+    return RefNorm(
+        "uniform", lambda t: t.size * np.sum(t**2) / 2, lambda s: np.mean(s) / 2, outside, _library("uniform")
+    )
 
 
 def max_norm() -> RefNorm:
+    """Any weights: none of their sets is convex."""
     return RefNorm(
-        "max", lambda t: np.max(t) ** 2 / 2, lambda s: np.sum(np.sqrt(s)) ** 2 / 2, _library_norm("max")
+        "max", lambda t: np.max(t, initial=0) ** 2 / 2, lambda s: np.sum(np.sqrt(s)) ** 2 / 2, _negative,
+        _library("max"),
+    )  # fmt: skip
+
+
+def at_most_norm(k: int) -> RefNorm:
+    """k kernels of weight 1 / k, or all where there are fewer."""
+
+    def half_square(t):
+        few = min(k, t.size)
+        return few * np.sum(t**2) / 2 if np.count_nonzero(t) <= few else np.inf
+
+    def outside(d):
+        few = min(k, d.size)
+        many = max(0, np.count_nonzero(d) - few)
+        return max(_negative(d), float(many), float(np.max(np.minimum(np.abs(d), np.abs(d - 1 / few)))))
+
+    return RefNorm(
+        f"at_most-{k}",
+        half_square,
+        lambda s: np.mean(np.sort(s)[::-1][:k]) / 2,
+        outside,
+        _library("AtMost", k),
     )
+
+
+def lowest_of_cuts(k: int, gains, quads, held: Mapping[int, float] | None = None):
+    """``min over subsets of max over cuts``, notation (21), by trying every subset of k kernels.
+
+    ``held`` has the weights of kernels that always count.
+    """
+    held = dict(held or {})
+    learnt = [j for j in range(quads.shape[1]) if j not in held]
+    k = min(k, len(learnt))
+    gains = gains - quads[:, list(held)] @ np.asarray(list(held.values()), dtype=quads.dtype) / 2
+    subsets = np.array(list(itertools.combinations(learnt, k)))
+    worst = np.full(len(subsets), -np.inf, dtype=quads.dtype)
+    for gain, quad in zip(gains, quads, strict=True):
+        worst = np.maximum(worst, gain - np.sum(quad[subsets], axis=1) / (2 * k))
+    return np.min(worst)
 
 
 def entropy_norm(lam: float, smoothing: float = 0.1) -> RefNorm:
@@ -269,17 +429,17 @@ def entropy_norm(lam: float, smoothing: float = 0.1) -> RefNorm:
         top = np.max(s)
         return (top + lam * np.log(np.mean(np.exp((s - top) / lam)))) / 2
 
-    def make():
-        from kernelweave.norms import Entropy
-
-        return Entropy(smoothing)
-
-    return RefNorm("entropy", half_square, conjugate, make, lam)
+    return RefNorm("entropy", half_square, conjugate, _off_the_simplex, _library("Entropy", smoothing), lam)
 
 
 def entropy_joint(t, d, lam):
     """``1/2 sum t^2 / d + lam/2 sum d ln(m d)`` of weights on the simplex."""
-    return np.sum(t**2 / d) / 2 + lam / 2 * (np.sum(_a_ln_a(d)) + np.log(d.size))
+    used = t != 0
+    if np.any(d[used] <= 0):
+        return np.inf
+    return np.sum(t[used] ** 2 / d[used]) / 2 + lam / 2 * np.sum(
+        _a_ln_a(d) + d * np.log(d.dtype.type(d.size))
+    )
 
 
 # ---- norms with structure: the conic solver is given the set of weights, the values are those on the blocks ---------
@@ -287,18 +447,12 @@ def entropy_joint(t, d, lam):
 
 def elastic_norm(alpha: float, r: float) -> RefNorm:
     """``1/2 |t|_r^2 + alpha sum t``."""
-    q = r / (r - 1)
-
-    def make():
-        from kernelweave.norms import Elastic
-
-        return Elastic(alpha, r)
-
     return RefNorm(
         f"elastic-{alpha:g}-{r:g}",
-        lambda t: np.sum(t**r) ** (2 / r) / 2 + alpha * np.sum(t),
-        lambda s: np.sum(np.maximum(np.sqrt(s) - alpha, 0.0) ** q) ** (2 / q) / 2,
-        make,
+        lambda t: size(t, r) ** 2 / 2 + alpha * np.sum(t),
+        lambda s: size(np.maximum(np.sqrt(s) - alpha, 0), conjugate_exponent(r)) ** 2 / 2,
+        _beyond(lambda d: size(d, r / (2 - r) if r < 2 else np.inf)),
+        _library("Elastic", alpha, r),
         conic=lambda cp, w, t: (cp.square(cp.pnorm(t, r)) / 2 + alpha * cp.sum(t), []),
     )
 
@@ -308,136 +462,162 @@ def _squares_over(cp, w, d):
 
 
 def elastic_net_norm(mix: float) -> RefNorm:
-    """Weights in ``mix sum d + (1 - mix) sum d^2 <= 1``; both values by bisection for the multiplier."""
+    """Weights in ``mix sum d + (1 - mix) sum d^2 <= 1``; ``half_square`` by its conditions of first order."""
 
     def charge(d):
         return mix * np.sum(d) + (1 - mix) * np.sum(d**2)
 
-    def largest(weights, low, high):  # weights grow with the price, which is found in a logarithmic scale
-        for _ in range(55):
-            middle = (low + high) / 2
-            low, high = (middle, high) if charge(weights(np.exp(middle))) < 1 else (low, middle)
-        return weights(np.exp(low))
-
     def half_square(t):
-        def weights(price):  # the cubic d^2 (mix + 2 (1 - mix) d) = price t^2, by bisection
-            low, high = np.zeros(t.shape), np.full(t.shape, 10.0 + price * np.max(t) ** 2)
-            for _ in range(55):
-                middle = (low + high) / 2
-                below = middle**2 * (mix + 2 * (1 - mix) * middle) < price * t**2
-                low, high = np.where(below, middle, low), np.where(below, high, middle)
-            return high
+        top = np.max(t, initial=0)
+        if top <= 0:
+            return 0.0 * top
+        used = (t[t > 0] / top).astype(np.longdouble)
+        eps = np.finfo(np.longdouble).eps
 
-        d = largest(weights, -40.0, 40.0)
-        return np.sum(np.where(t > 0, t**2 / np.where(t > 0, d, 1.0), 0.0)) / 2
+        def weights(
+            log_price,
+        ):  # d^2 (mix + 2 (1 - mix) d) = price t^2: convex in d, so that Newton is monotone
+            goal = np.exp(log_price) * used**2
+            d = np.cbrt(goal / (2 - 2 * mix))
+            for _ in range(300):
+                step = (d**2 * (mix + (2 - 2 * mix) * d) - goal) / (2 * d * mix + 3 * d**2 * (2 - 2 * mix))
+                d = d - step
+                if np.all(np.abs(step) <= 8 * eps * d):
+                    break
+            return d
+
+        low, high = np.longdouble(-1), np.longdouble(1)
+        while charge(weights(low)) > 1:
+            low *= 2
+        while charge(weights(high)) < 1:
+            high *= 2
+        for _ in range(70):
+            middle = (low + high) / 2
+            low, high = (middle, high) if charge(weights(middle)) < 1 else (low, middle)
+        return top**2 * np.sum(used**2 / weights(low)) / 2
 
     def conjugate(s):
-        def weights(price):
-            return np.maximum(price * s - mix, 0) / (2 * (1 - mix))
-
-        return np.sum(largest(weights, -40.0, 40.0) * s) / 2
+        # d = (theta s - mix)_+ / (2 - 2 mix), with the charge of the k largest equal to one
+        top = np.max(s)
+        if top <= 0:
+            return 0.0 * top
+        ordered, k = np.sort(s / top)[::-1], np.arange(1, s.size + 1)
+        theta = np.sqrt((4 - 4 * mix + k * mix**2) / np.cumsum(ordered**2))
+        theta = theta[np.flatnonzero(theta * ordered > mix)[-1]]
+        d = np.maximum(theta * s / top - mix, 0) / (2 - 2 * mix)
+        return np.sum(d * s) / 2
 
     def conic(cp, w, t):
         d = cp.Variable(len(w), nonneg=True)
         return _squares_over(cp, w, d), [mix * cp.sum(d) + (1 - mix) * cp.sum_squares(d) <= 1]
 
-    def make():
-        from kernelweave.norms import ElasticNet
-
-        return ElasticNet(mix)
-
-    return RefNorm(f"elastic_net-{mix:g}", half_square, conjugate, make, conic=conic)
+    return RefNorm(
+        f"elastic_net-{mix:g}",
+        half_square,
+        conjugate,
+        _beyond(charge),
+        _library("ElasticNet", mix),
+        conic=conic,
+    )
 
 
 def elastic_blocks_norm(mix: float) -> RefNorm:
-    """``(mix (sum t)^2 + (1 - mix) sum t^2) / 2``; the conjugate by bisection for the sum of the best blocks."""
+    """``(mix (sum t)^2 + (1 - mix) sum t^2) / 2``."""
 
     def half_square(t):
         return (mix * np.sum(t) ** 2 + (1 - mix) * np.sum(t**2)) / 2
 
     def conjugate(s):
-        def blocks(total):
-            return np.maximum(np.sqrt(s) - mix * total, 0) / (1 - mix)
+        # the best t is (sqrt(s) - mix T)_+ / (1 - mix), T its sum: the k largest take part
+        root = np.sort(np.sqrt(s))[::-1]
+        if root[0] <= 0:
+            return 0.0 * root[0]
+        totals = np.cumsum(root) / (1 - mix + mix * np.arange(1, s.size + 1))
+        part = root > mix * totals
+        t = np.maximum(root - mix * totals[np.flatnonzero(part)[-1]], 0) / (1 - mix)
+        return np.sum(t * root) - half_square(t)
 
-        low, high = 0.0, np.sum(np.sqrt(s)) / (1 - mix)
-        for _ in range(200):
-            middle = (low + high) / 2
-            low, high = (middle, high) if np.sum(blocks(middle)) > middle else (low, middle)
-        return np.sum(blocks(high) * np.sqrt(s)) - half_square(blocks(high))
-
-    def make():
-        from kernelweave.norms import ElasticBlocks
-
-        return ElasticBlocks(mix)
+    def outside(d):
+        left = 1 - (1 - mix) * d
+        if np.any(left <= 0):
+            return float(np.max(d))
+        return max(_negative(d), mix * float(np.sum(d / left)) - 1.0)
 
     return RefNorm(
         f"elastic_blocks-{mix:g}",
         half_square,
         conjugate,
-        make,
+        outside,
+        _library("ElasticBlocks", mix),
         conic=lambda cp, w, t: (mix * cp.square(cp.sum(t)) / 2 + (1 - mix) * cp.sum_squares(t) / 2, []),
     )
 
 
-def grouped_norm(p: float, q: float, labels: str) -> RefNorm:
+def grouped_norm(p: float, q: float, labels: Sequence[Any]) -> RefNorm:
     """``sum_g (sum_{j in g} d_j^q)^(p/q) <= 1``; on the blocks a norm of norms with exponents ``2p / (p + 1)``."""
     groups = [[j for j, label in enumerate(labels) if label == name] for name in sorted(set(labels))]
-    outer, inner = 2 * p / (p + 1), 2 * q / (q + 1)
 
-    def dual(values, exponent):  # the dual of an lp norm
-        return (
-            np.max(values)
-            if exponent == 1
-            else np.sum(values ** (exponent / (exponent - 1))) ** ((exponent - 1) / exponent)
-        )
+    def nested(outer, inner):
+        return lambda values: size(np.array([size(values[g], inner) for g in groups]), outer)
 
-    def half_square(t):
-        sizes = np.array([np.sum(t[g] ** inner) ** (1 / inner) for g in groups])
-        return np.sum(sizes**outer) ** (2 / outer) / 2
+    length = nested(block_exponent(p), block_exponent(q))
+    dual = nested(conjugate_exponent(p), conjugate_exponent(q))
 
     def conic(cp, w, t):
         d = cp.Variable(len(w), nonneg=True)
-        size = sum(cp.power(cp.pnorm(d[g], q), p) for g in groups)
-        return _squares_over(cp, w, d), [size <= 1]
-
-    def make():
-        from kernelweave.norms import Grouped
-
-        return Grouped(p, q, list(labels))
+        total = sum(cp.power(cp.pnorm(d[g], q), p) for g in groups)
+        return _squares_over(cp, w, d), [total <= 1]
 
     return RefNorm(
         f"grouped-{p:g}-{q:.3g}",
-        half_square,
-        lambda s: dual(np.array([dual(s[g], q) for g in groups]), p) / 2,
-        make,
+        lambda t: length(t) ** 2 / 2,
+        lambda s: dual(s) / 2,
+        _beyond(nested(p, q)),
+        _library("Grouped", p, q, [str(label) for label in labels]),
         conic=conic,
     )
 
 
-def with_fixed_part(norm: RefNorm, weight: float) -> RefNorm:
-    """The last kernel has a given weight and costs ``|f_0|^2 / (2 weight)``; the others have a norm."""
+def with_fixed_parts(norm: RefNorm, held: Mapping[int, float]) -> RefNorm:
+    """Some kernels have given weights and cost ``|f_j|^2 / (2 weight)`` each; the others have a norm."""
+
+    def split(values):
+        """The values of the kernels that are learnt, and those of the others in the order of ``held``."""
+        count = len(values)
+        places = [j % count for j in held]
+        learnt = [j for j in range(count) if j not in places]
+        if isinstance(values, np.ndarray):
+            return values[learnt], values[places]
+        return [values[j] for j in learnt], [values[j] for j in places]
+
+    given = np.array(list(held.values()))
+
+    def half_square(t):
+        learnt, others = split(t)
+        return norm.half_square(learnt) + np.sum(others**2 / given) / 2
+
+    def conjugate(s):
+        learnt, others = split(s)
+        return norm.conjugate(learnt) + given @ others / 2
+
+    def outside(d):
+        learnt, others = split(d)
+        return max(norm.outside(learnt), float(np.max(np.abs(others - given))))
 
     def conic(cp, w, t):
-        inside = (cp.square(cp.sum(t[:-1])) / 2, []) if norm.conic is None else norm.conic(cp, w[:-1], t[:-1])
-        return inside[0] + cp.sum_squares(w[-1]) / (2 * weight), inside[1]
+        learnt, others = split(w)
+        lengths = cp.hstack([t[j] for j in split(list(range(len(w))))[0]])
+        inside = _conic_norm(cp, lengths, learnt, norm)
+        fixed = sum(cp.sum_squares(v) / (2 * weight) for v, weight in zip(others, given, strict=True))
+        return inside[0] + fixed, inside[1]
 
-    return RefNorm(
-        f"{norm.label}+fixed-{weight:g}",
-        lambda t: norm.half_square(t[:-1]) + t[-1] ** 2 / (2 * weight),
-        lambda s: norm.conjugate(s[:-1]) + weight * s[-1] / 2,
-        norm.make,
-        weight,
-        conic,
-    )
+    label = "+".join([norm.label, *(f"fixed-{weight:g}" for weight in given)])
+    return RefNorm(label, half_square, conjugate, outside, norm.make, float(given[-1]), conic)
 
 
-def _library_norm(name):
-    def make():
-        from kernelweave.norms import make_norm
-
-        return make_norm(name)
-
-    return make
+def with_fixed_part(norm: RefNorm, weight: float) -> RefNorm:
+    """The last kernel has a given weight."""
+    return with_fixed_parts(norm, {-1: weight})
 
 
 # ---- primal and dual of a problem ----------------------------------------------------------------------------------
@@ -472,16 +652,25 @@ def primal_value(Ks, y, c, beta, d, loss: RefLoss, norm: RefNorm, fit_intercept:
     return norm.half_square(blocks) + lowest_loss(loss, y, decision_values(Ks, beta, d), c, fit_intercept)
 
 
-def loss_gain(y, c, beta, loss: RefLoss) -> float:
+def loss_gain(y, c, beta, loss: RefLoss):
     """``-sum c l*(-beta / c)``; a sample of weight zero must have no coefficient."""
     used = c > 0
     assert np.all(beta[~used] == 0)
-    return -float(np.sum(c[used] * loss.conjugate(y[used], -beta[used] / c[used])))
+    if loss.joint:
+        rows = used[:, 0]
+        return -np.sum(c[rows, 0] * loss.conjugate(y[rows], -beta[rows] / c[rows]))
+    return -np.sum(c[used] * loss.conjugate(y[used], -beta[used] / c[used]))
 
 
 def dual_value(Ks, y, c, beta, loss: RefLoss, norm: RefNorm) -> float:
     """Dual objective of coefficients in the dual set."""
     return loss_gain(y, c, beta, loss) - norm.conjugate(np.maximum(quadratic_forms(Ks, beta), 0.0))
+
+
+def bounds_of_one_kernel(K, y, c, beta, b, loss: RefLoss):
+    """Primal at the intercepts given, and dual, of one kernel matrix of weight one."""
+    half = np.sum(quadratic_forms([K], beta)) / 2
+    return half + loss.total(y, K @ beta + b, c), loss_gain(y, c, beta, loss) - half
 
 
 def in_dual_set(y, c, beta, loss: RefLoss, fit_intercept: bool, slack: float = 1e-9) -> bool:
@@ -574,7 +763,7 @@ def conic_optimum(Ks, y, c, loss: RefLoss, norm: RefNorm, fit_intercept: bool) -
 def _conic_attempts(Ks, y, c, loss, norm, fit_intercept, rank_tol, options):
     import cvxpy as cp
 
-    Z = [_factor(K, rank_tol) for K in Ks]
+    Z = [explicit_features(K, rank_tol) for K in Ks]
     columns = () if y.ndim == 1 else (y.shape[1],)
     w = [cp.Variable((z.shape[1], *columns)) for z in Z]
     f = cp.Variable(y.shape)
@@ -589,13 +778,10 @@ def _conic_attempts(Ks, y, c, loss, norm, fit_intercept, rank_tol, options):
     if norm.label == "entropy":
         d = cp.Variable(len(Z), nonneg=True)
         constraints.append(cp.sum(d) == 1)
-        squares = sum(cp.quad_over_lin(cp.vec(v, order="F"), d[j]) for j, v in enumerate(w))
-        regulariser = squares / 2 - norm.parameter / 2 * (cp.sum(cp.entr(d)) - np.log(len(Z)))
-    elif norm.conic is not None:
-        regulariser, more = norm.conic(cp, w, t)
-        constraints += more
+        regulariser = _squares_over(cp, w, d) - norm.parameter / 2 * (cp.sum(cp.entr(d)) - np.log(len(Z)))
     else:
-        regulariser = _conic_norm(cp, t, w, norm)
+        regulariser, more = _conic_norm(cp, t, w, norm)
+        constraints += more
     charge = _conic_total(cp, y, f, c, loss)
     # in units of the total weight the numbers are of order one, which interior points like; another scale may help too
     whole = float(np.sum(c))
@@ -629,6 +815,39 @@ def _conic_attempts(Ks, y, c, loss, norm, fit_intercept, rank_tol, options):
         yield Conic(primal, dual_value(Ks, y, c, beta, loss, norm), beta)
 
 
+def joint_optimum(Z, y, c, loss: RefLoss, norm: RefNorm, fit_intercept: bool) -> float:
+    """Objective that the conic solver reaches for a joint loss, in explicit features Z of the kernels.
+
+    Recomputed from the definitions at its variables: no less than the optimum, whatever the solver says of itself.
+    """
+    import cvxpy as cp
+
+    W = [cp.Variable((z.shape[1], y.shape[1])) for z in Z]
+    b = cp.Variable((1, y.shape[1])) if fit_intercept else np.zeros((1, y.shape[1]))
+    f = sum(z @ w for z, w in zip(Z, W, strict=True)) + np.ones((len(y), 1)) @ b
+    own = cp.sum(cp.multiply(np.where(y > 0, 1.0, 0.0), f), axis=1)
+    above = cp.max(f + (y < 0), axis=1) if loss is MULTICLASS_HINGE else cp.log_sum_exp(f, axis=1)
+    charge = c[:, 0] @ (above - own)
+    t = cp.hstack([cp.norm(cp.vec(w, order="F"), 2) for w in W])
+    regulariser, constraints = _conic_norm(cp, t, W, norm)
+    if norm.label.startswith("lp") and 1 < norm.parameter < np.inf:
+        # by power cones: towers of quadratic ones lose digits where C is large
+        length, parts, most = cp.Variable(), cp.Variable(len(W)), cp.Variable(len(W))
+        cone = cp.PowCone3D(parts, length * np.ones(len(W)), most, 1.0 / block_exponent(norm.parameter))
+        regulariser, constraints = cp.square(length) / 2, [t <= most, cp.sum(parts) <= length, cone]
+    made, total = [], float(np.sum(c[:, 0]))
+    for scale in (total, float(np.sqrt(total)), 1.0):
+        problem = cp.Problem(cp.Minimize((regulariser + charge) / scale), constraints)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")  # whether it is accurate is seen from the value
+            problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
+        blocks = np.array([np.linalg.norm(w.value) for w in W])
+        made.append(float(norm.half_square(blocks) + loss.total(y, f.value, c)))
+        if problem.status == cp.OPTIMAL:
+            break
+    return min(made)
+
+
 def _first_feasible(y, c, multiplier, loss, fit_intercept):
     """The link's multiplier is the coefficient, up to the sign convention of the modelling language."""
     candidates = [into_dual_set(y, c, sign * multiplier, loss, fit_intercept) for sign in (1.0, -1.0)]
@@ -637,23 +856,27 @@ def _first_feasible(y, c, multiplier, loss, fit_intercept):
     )
 
 
-def _factor(K, tol):
+def explicit_features(K, tol: float = 1e-12):
+    """Return Z with ``K = Z Z'``."""
     values, vectors = np.linalg.eigh(K)
     kept = values > tol * values[-1]  # a subspace: the primal stays an upper bound
     return vectors[:, kept] * np.sqrt(values[kept])
 
 
 def _conic_norm(cp, t, w, norm: RefNorm):
-    squares = [cp.sum_squares(v) for v in w]
+    """Regulariser and constraints."""
+    if norm.conic is not None:
+        return norm.conic(cp, w, t)
+    squares = sum(cp.sum_squares(v) for v in w)
     if norm.label == "l1":
-        return cp.square(cp.sum(t)) / 2
+        return cp.square(cp.sum(t)) / 2, []
     if norm.label == "max":
-        return cp.square(cp.max(t)) / 2
+        return cp.square(cp.max(t)) / 2, []
     if norm.label == "uniform":
-        return len(w) * sum(squares) / 2
+        return len(w) * squares / 2, []
     if norm.label == "lp-inf":
-        return sum(squares) / 2
-    return cp.square(cp.pnorm(t, 2 * norm.parameter / (norm.parameter + 1))) / 2
+        return squares / 2, []
+    return cp.square(cp.pnorm(t, block_exponent(norm.parameter))) / 2, []
 
 
 def _conic_total(cp, y, f, c, loss: RefLoss):

@@ -8,6 +8,7 @@ rule about what is inside.
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -58,6 +59,49 @@ def test_no_room_is_entered_through_the_wall():
     assert not new, (
         "use a door of the room (its __init__, a module without underscore), or make one: " + "; ".join(new)
     )
+
+
+#: imports of private modules and names that tests make: of algorithms that are worth a test of their own, no more
+PRIVATE_IMPORTS_OF_TESTS = 50
+
+
+def private_names(path: Path) -> Iterator[str]:
+    """Yield the private names of the house that a test imports, a line for every statement, or patches by their path."""
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        names: list[str] = []
+        if isinstance(node, ast.ImportFrom) and node.module:
+            names = [f"{node.module}.{alias.name}" for alias in node.names]
+        elif isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            names = [node.value] * bool(re.fullmatch(r"kernelweave([.:]\w+)+", node.value))
+        hidden = [name for name in names if re.match(r"kernelweave\b.*[.:]_[^_]", name)]
+        if hidden:
+            yield f"{path.name}:{node.lineno} {', '.join(hidden)}"
+
+
+def test_tests_speak_to_public_names():
+    found = [line for path in sorted(Path(__file__).parent.rglob("*.py")) for line in private_names(path)]
+    assert len(found) <= PRIVATE_IMPORTS_OF_TESTS, (
+        "test what is private through the public function that uses it: " + "; ".join(found)
+    )
+
+
+@pytest.mark.parametrize(
+    ("line", "count"),
+    [
+        ("from kernelweave.banks import _base, Bank", 1),
+        ("from kernelweave._numerics.smo import solve_box_qp, solve_few", 1),
+        ("import kernelweave.banks._base", 1),
+        ('patch("kernelweave.cli._demo.run")', 1),
+        ("from kernelweave.banks import Bank", 0),
+        ("from kernelweave import __version__", 0),
+        ('"kernelweave-_x"', 0),
+    ],
+)
+def test_the_count_itself(tmp_path, line, count):
+    (tmp_path / "test_one.py").write_text(f"def test_one():\n    {line}\n")
+    assert len(list(private_names(tmp_path / "test_one.py"))) == count
 
 
 @pytest.mark.parametrize(

@@ -114,13 +114,13 @@ def write_table(
         Heading; the name by default.
     """
     folder.mkdir(parents=True, exist_ok=True)
-    with open(folder / f"{name}.csv", "w", newline="") as file:
+    with open(folder / f"{name}.csv", "w", newline="", encoding="utf-8") as file:
         writer = csv.DictWriter(file, list(rows[0]))
         writer.writeheader()
         writer.writerows(rows)
     about = f"`{command}`, {datetime.date.today().isoformat()}, on {machine()}."
     parts = [f"# {title or name}", about, note, markdown(rows)]
-    (folder / f"{name}.md").write_text("\n\n".join(part for part in parts if part) + "\n")
+    (folder / f"{name}.md").write_text("\n\n".join(part for part in parts if part) + "\n", encoding="utf-8")
 
 
 def mean_sd(values: Array | pd.Series, scale: float = 100.0) -> str:

@@ -4,7 +4,6 @@ import numpy as np
 import pytest
 
 from kernelweave import kernels as kw
-from kernelweave._numerics.feature_ridge import centred_gram, ridge_weights
 from kernelweave.banks import completed_bank, completed_matrices
 from kernelweave.kernels import Schema, expand_kernels
 from kernelweave.views import Views
@@ -55,11 +54,17 @@ def explicit_completion(views, how):
                 continue  # the mean of centred features
             others = np.hstack([features[s] for s in np.flatnonzero(row)]) / np.sqrt(row.sum())
             penalty = best_penalty(others[have], features[k][have])
-            weights = ridge_weights(
-                centred_gram(others[have] @ others[have].T), penalty, others[[i]] @ others[have].T
-            )
-            completed[k][i] = weights[0] @ features[k][have]
+            completed[k][i] = ridge(others[have], features[k][have], penalty, others[i])
     return completed
+
+
+def ridge(x, z, penalty, new):
+    """What ridge regression with an intercept, from features x to features z, says of a new sample."""
+    if np.isinf(penalty):
+        return z.mean(axis=0)
+    centred = x - x.mean(axis=0)
+    slopes = np.linalg.solve(centred.T @ centred + penalty * np.eye(x.shape[1]), centred.T @ z)
+    return z.mean(axis=0) + (new - x.mean(axis=0)) @ slopes
 
 
 def best_penalty(predictors, features):
@@ -71,9 +76,8 @@ def best_penalty(predictors, features):
     for penalty in errors:
         for i in range(n):
             rest = np.arange(n) != i
-            z, x = features[rest], predictors[rest]
-            weights = ridge_weights(centred_gram(x @ x.T), penalty, predictors[[i]] @ x.T)[0]
-            errors[penalty] += np.sum((features[i] - weights @ z) ** 2)
+            predicted = ridge(predictors[rest], features[rest], penalty, predictors[i])
+            errors[penalty] += np.sum((features[i] - predicted) ** 2)
     return min(errors, key=errors.get)
 
 

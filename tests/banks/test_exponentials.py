@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
+
 import numpy as np
 import pytest
 import scipy.sparse as sp
 
 from kernelweave import kernels as kw
-from kernelweave._numerics.threads import allowed_threads
 from kernelweave.banks import BoundKernels, Normaliser, bound
 from kernelweave.banks.exponentials import Links
 
@@ -109,9 +110,10 @@ def test_the_same_bits_on_any_number_of_threads(data, name, monkeypatch):
     monkeypatch.setattr(bound, "BLOCK_ENTRIES", 700)
     known = bound_kernels(BANKS[name], X)
     coef, weights = random.normal(size=(90, 2)), random.random(len(known.kernels))
-    values = []
-    for n_jobs in (None, 1, 2, 5):
-        with allowed_threads(n_jobs):
+    values = [known.decision(new, weights, coef)]
+    for threads in (1, 2, 5):
+        with ThreadPoolExecutor(threads) as pool:
+            monkeypatch.setattr(bound, "in_threads", lambda run, parts, pool=pool: list(pool.map(run, parts)))
             values.append(known.decision(new, weights, coef))
     assert all(np.array_equal(values[0], other) for other in values[1:])
     np.testing.assert_allclose(values[0], by_definition(known, new, weights, coef), rtol=1e-10)

@@ -12,8 +12,7 @@ import scipy.sparse as sp
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave.banks import ArrayRows, ArrowRows, LowRankBank, ParquetRows, StreamingBank, build_bank
-from kernelweave.kernels import Schema, expand_kernels, resolve_kernels
-from kernelweave.kernels._features import stack_features
+from kernelweave.kernels import Schema, expand_kernels, resolve_kernels, stack_features
 from kernelweave.losses import make_loss
 from kernelweave.norms import Lp
 from kernelweave.problems import MKLProblem

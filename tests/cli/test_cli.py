@@ -12,8 +12,7 @@ from click.testing import CliRunner
 
 import kernelweave
 from kernelweave import MKLClassifier, kernels
-from kernelweave.cli import main
-from kernelweave.cli._demo import SUFFIXES, draw, verbosity
+from kernelweave.cli import _demo, main
 from kernelweave.losses import registry as losses
 from kernelweave.norms import registry as norms
 from kernelweave.solvers import registry as solvers
@@ -93,7 +92,7 @@ def test_demo(runner, tmp_path):
 @pytest.fixture
 def quick_work(monkeypatch):
     """The demo without its work: it only writes a file."""
-    monkeypatch.setattr("kernelweave.cli._demo.run", lambda output, **options: output.write_text("picture"))
+    monkeypatch.setattr(_demo, "run", lambda output, **options: output.write_text("picture"))
 
 
 @pytest.mark.usefixtures("quick_work")
@@ -123,10 +122,10 @@ def test_demo_refuses_before_any_work(runner, tmp_path, output, complaint):
     assert list(tmp_path.iterdir()) == []
 
 
-@pytest.mark.parametrize("suffix", SUFFIXES)
+@pytest.mark.parametrize("suffix", _demo.SUFFIXES)
 def test_demo_draws_every_format(tmp_path, suffix):
     X, y = np.arange(12.0)[:, None], np.repeat([0, 1], 6)
-    draw(MKLClassifier(kernels.gaussian([1.0, 2.0])).fit(X, y), tmp_path / f"a{suffix}")
+    _demo.draw(MKLClassifier(kernels.gaussian([1.0, 2.0])).fit(X, y), tmp_path / f"a{suffix}")
     start = (tmp_path / f"a{suffix}").read_bytes()[:600]
     assert {".png": b"\x89PNG", ".pdf": b"%PDF", ".svg": b"<svg"}[suffix] in start
 
@@ -134,4 +133,4 @@ def test_demo_draws_every_format(tmp_path, suffix):
 def test_bar_for_a_terminal_lines_for_a_log(monkeypatch):
     for someone_watches, verbose in ((True, 1), (False, 2)):
         monkeypatch.setattr("sys.stderr", SimpleNamespace(isatty=lambda there=someone_watches: there))
-        assert verbosity() == verbose
+        assert _demo.verbosity() == verbose

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import functools
+import importlib
 from pathlib import Path
 
 import click
@@ -200,23 +202,22 @@ def test_a_view_of_a_file_that_names_the_target(tmp_path):
 @pytest.mark.parametrize(
     ("name", "patched"),
     [
-        ("fit", "kernelweave.cli._training.train"),
-        ("predict", "kernelweave.cli._training.new_samples_for"),
-        ("inspect", "kernelweave.persistence.about"),
-        ("report", "kernelweave.report.make_report"),
-        ("demo", "kernelweave.cli._demo.run"),
-        ("methods", "kernelweave.cli.methods.summary"),
-        ("reproduce", "kernelweave_studies.load_study"),
+        ("fit", "kernelweave.problems:MKLProblem.certificate"),
+        ("predict", "kernelweave:MKLClassifier.predict"),
+        ("inspect", "kernelweave.persistence:about"),
+        ("report", "kernelweave.report:make_report"),
+        ("demo", "sklearn.preprocessing:StandardScaler.fit"),
+        ("methods", "kernelweave.cli.methods:summary"),
+        ("reproduce", "kernelweave_studies:load_study"),
     ],
 )
 def test_ctrl_c_is_130_everywhere(name, patched, monkeypatch):
-    import importlib
-
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    module, _, what = patched.rpartition(".")
-    monkeypatch.setattr(importlib.import_module(module), what, interrupted)
+    module, _, what = patched.partition(":")
+    owner = functools.reduce(getattr, what.split(".")[:-1], importlib.import_module(module))
+    monkeypatch.setattr(owner, what.rpartition(".")[2], interrupted)
     done = call(name, *COMPLETE[name], code=130)
     assert "interrupted" in done.stderr
     assert "Traceback" not in done.output
@@ -231,16 +232,14 @@ def test_ctrl_c_is_130_everywhere(name, patched, monkeypatch):
 )
 def test_ctrl_c_after_the_work_says_what_there_is(words, made, monkeypatch):
     """The last lines are interrupted: what was written is not denied."""
-    from kernelweave.cli import _terminal
-
-    said = _terminal.say
+    said = click.echo
 
     def interrupted(text, **options):
         if "written to" in text:
             raise KeyboardInterrupt
         said(text, **options)
 
-    monkeypatch.setattr(_terminal, "say", interrupted)
+    monkeypatch.setattr(click, "echo", interrupted)
     done = CliRunner().invoke(main, words.split())
     assert done.exit_code == 130
     assert done.stderr.endswith(f"interrupted; {made} is written\n")

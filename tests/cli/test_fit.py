@@ -429,13 +429,10 @@ def test_new_tables_that_do_not_fit(folder):
 
 
 def test_a_fit_that_stops_early_says_so(folder, monkeypatch):
-    from kernelweave import MKLClassifier
-    from kernelweave.cli import _training
+    from kernelweave.solvers.newton import Newton
 
-    monkeypatch.setattr(
-        _training, "estimator_for", lambda kernels, *_: MKLClassifier(kernels, tol=1e-12, max_iter=1)
-    )
-    done = call(*FIT, "--model", "m.skops", code=3)
+    monkeypatch.setattr(Newton, "default_max_iter", 1)
+    done = call(*FIT, "--tol", "1e-12", "--model", "m.skops", code=3)
     assert "warning: the iterations allowed were used up" in done.output
     assert (folder / "m.skops").exists()
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+import builtins
+import io
 import json
 import os
 import stat
@@ -388,7 +390,7 @@ def test_what_goes_wrong_unexpectedly_is_a_sentence(folder, monkeypatch):
         raise KeyError("surprise")
 
     call(*FIT, "--model", "m.skops")
-    monkeypatch.setattr("kernelweave.cli._training.new_samples_for", fail)
+    monkeypatch.setattr(pd.DataFrame, "to_csv", fail)
     said = call("predict", "m.skops", "data.csv", "-o", "p.csv", code=1).output
     assert "this went wrong unexpectedly (KeyError: 'surprise'); KERNELWEAVE_TRACEBACK=1 shows where" in said
     monkeypatch.setenv(TRACEBACK, "1")
@@ -398,31 +400,33 @@ def test_what_goes_wrong_unexpectedly_is_a_sentence(folder, monkeypatch):
 
 def test_the_report_obeys_no_parameter_of_the_file(folder, monkeypatch):
     """Forged past the loader: the report itself clears what would start processes or write files."""
-    from kernelweave.cli import _note
-
     call(*FIT, "--model", "m.skops")
-    kept = _note.open_model
+    kept = kernelweave.persistence.loaded
 
     def forged(path):
         model, label = kept(path)
         return model.set_params(memory="cache", model__checkpoint="victim.npz", model__n_jobs=500), label
 
     Path("victim.npz").write_text("precious")
-    monkeypatch.setattr(_note, "open_model", forged)
+    monkeypatch.setattr(kernelweave.persistence, "loaded", forged)
     call("report", "m.skops", "data.csv", "-o", "r.html", "--folds", "2", "--quiet")
     assert Path("victim.npz").read_text() == "precious"
     assert not Path("cache").exists()
 
 
 def test_a_model_file_is_read_once(folder, monkeypatch):
-    from kernelweave.persistence import _file
-
     call(*FIT, "--model", "m.skops")
-    reads = []
-    kept = _file.read_bytes
-    monkeypatch.setattr(_file, "read_bytes", lambda path, most: reads.append(path) or kept(path, most))
-    call("inspect", "m.skops")
-    call("predict", "m.skops", "data.csv", "-o", "p.csv")
-    assert len(reads) == 2
+    opened = []
+    for module, opens in ((os, os.open), (io, io.open), (builtins, open)):
+
+        def watched(path, *arguments, opens=opens, **options):
+            opened.extend([path] * str(path).endswith("m.skops"))
+            return opens(path, *arguments, **options)
+
+        monkeypatch.setattr(module, "open", watched)
+    for words in (("inspect", "m.skops"), ("predict", "m.skops", "data.csv", "-o", "p.csv")):
+        opened.clear()
+        call(*words)
+        assert len(opened) == 1
     assert about("m.skops")["model"] == "Pipeline"
     assert MKLClassifier.__name__ in repr(load("m.skops"))

@@ -14,8 +14,6 @@ import pytest
 from click.testing import CliRunner
 
 from kernelweave.cli import main
-from kernelweave.cli._columns import date_in
-from kernelweave.cli._delimited import decode, separator_of
 from kernelweave.persistence import about, load
 
 from .commands import call
@@ -130,31 +128,46 @@ def test_unknown_categories_are_counted(tmp_path, monkeypatch):
 @pytest.mark.parametrize(
     "encoding", ["utf-8", "utf-8-sig", "utf-16", "utf-16-le", "utf-16-be", "cp1252", "latin-1"]
 )
-def test_encodings(encoding):
-    text = "größe,y\n1,a\n2,b\n"
-    assert decode(text.encode(encoding), "x.csv")[0] == text
-    assert decode(text.encode(encoding), "x.csv", encoding)[0] == text
+def test_encodings(encoding, tmp_path):
+    (tmp_path / "x.csv").write_bytes("größe,y\n1,a\n2,b\n".encode(encoding))
+    for more in ((), ("--encoding", encoding)):
+        said = call("fit", tmp_path / "x.csv", "--target", "größ", *more, "--json", code=1).output
+        assert "Did you mean 'größe'?" in said
 
 
-def test_encodings_that_are_wrong():
-    with pytest.raises(ValueError, match="there is no encoding 'utf-7000'"):
-        decode(b"a", "x.csv", "utf-7000")
-    with pytest.raises(ValueError, match=r"x.csv is not in the encoding utf-8"):
-        decode(b"\xff\xfe\x00", "x.csv", "utf-8")
+def test_encodings_that_are_wrong(tmp_path):
+    for content, encoding, code, said in (
+        (b"a", "utf-7000", 2, "there is no encoding 'utf-7000'"),
+        (b"\xff\xfe\x00", "utf-8", 1, "x.csv is not in the encoding utf-8"),
+    ):
+        (tmp_path / "x.csv").write_bytes(content)
+        words = ("fit", tmp_path / "x.csv", "--target", "y", "--encoding", encoding, "--json")
+        assert said in call(*words, code=code).output
 
 
 @pytest.mark.parametrize(
-    ("text", "separator"),
+    ("text", "names"),
     [
-        ('name,note\n"a;b;c",1\n"d;e;f",2\n', ","),
-        ("height, cm;weight, kg\n1,5;2,5\n", ";"),
-        ("a\tb,c\n1\t2,5\n", "\t"),
-        ("a|b|c\n1|2|3\n", "|"),
-        ("one\n1\n", ","),
+        ('name,note\n"a;b;c",1\n"d;e;f",2\n', ["name", "note"]),
+        ("height, cm;weight, kg\n1,5;2,5\n", ["height, cm", "weight, kg"]),
+        ("alpha\tbeta,gamma\n1\t2,5\n", ["alpha", "beta,gamma"]),
+        ("alpha|beta|gamma\n1|2|3\n", ["alpha", "beta", "gamma"]),
+        ("one\n1\n", ["one"]),
     ],
 )
-def test_separators(text, separator):
-    assert separator_of(text) == separator
+def test_separators(text, names, tmp_path):
+    (tmp_path / "x.csv").write_text(text)
+    for name in names:
+        said = call("fit", tmp_path / "x.csv", "--target", f"{name}_", "--json", code=1).output
+        assert f"Did you mean {name!r}?" in said
+
+
+def said_of(values, folder):
+    """What a fit says of a table with these values in a column: its next column is empty, and refused in any case."""
+    nothing, y = np.full(len(values), np.nan), np.arange(len(values)) % 2
+    path = folder / "x.parquet"
+    pd.DataFrame({"when": values, "nothing": nothing, "y": y}).to_parquet(path)
+    return call("fit", path, "--target", "y", "--json", code=1).output
 
 
 @pytest.mark.parametrize(
@@ -163,19 +176,20 @@ def test_separators(text, separator):
      "2024-01-31T10:00", "2024-01-31 10:00:01.25", "2024-01-31T10:00:00Z", "2024-01-31T10:00:00+01:00",
      "31 Jan 2024", "31-Jan-24", "Jan 31, 2024", "2024-Jan-31", "January 31, 2024", "1/2/2024 3:04 PM"],
 )  # fmt: skip
-def test_dates(date):
-    assert date_in(pd.Series([date, None, date])) == date
-    assert date_in(pd.Series([date, f"{date}x", "unknown"])) is None  # most are something else
-    assert date_in(pd.Series([date, f"{date}x"], dtype="category")) is None
-    assert date_in(pd.Series([date, date], dtype="category")) == date
+def test_dates(date, tmp_path):
+    found = f"column 'when' holds dates, such as {date!r}: "
+    for dtype in ("str", "category"):
+        assert found in said_of(pd.Series([date, None, date], dtype=dtype), tmp_path)
+        others = pd.Series([date, f"{date}x", "unknown"], dtype=dtype)
+        assert "column 'nothing' is empty" in said_of(others, tmp_path)  # most are something else
 
 
 @pytest.mark.parametrize(
     "text", ["1.2.3", "10.0.1", "1:20", "2024", "2024-13-01", "32.01.2024", "1/2", "3/4/5", "12-15", "A-2024-01-01",
              "2010-11", "mar", "0.5", "1,234", "10:30", "555-1234", "192.168.1.1"],
 )  # fmt: skip
-def test_what_is_no_date(text):
-    assert date_in(pd.Series([text, text])) is None
+def test_what_is_no_date(text, tmp_path):
+    assert "column 'nothing' is empty" in said_of(pd.Series([text, text]), tmp_path)
 
 
 @pytest.mark.parametrize(

@@ -8,6 +8,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
+from kernelweave import MKLClassifierCV
 from kernelweave.persistence import about, load
 
 from .commands import call
@@ -185,20 +186,28 @@ def test_the_column_of_views_toml_is_text_too(folder):
     assert "--id is 'a' and views.toml says id = 'patient'" in call(*words, code=1).output
 
 
-def test_groups_of_rows_are_texts(folder):
+def test_groups_of_rows_are_texts(folder, monkeypatch):
     """01 and 1 are two patients: as numbers they would be held out together, as one."""
     frame = pd.read_csv("labels.csv", dtype=str, keep_default_na=False)
     frame["who"] = ["01", "1", "1.0", "2"] * (N // 4)
     frame.to_csv("labels.csv", index=False)
-    from kernelweave.cli._delimited import Format
-    from kernelweave.cli._note import Note
-    from kernelweave.cli._training import targets_of
+    fit, given = MKLClassifierCV.fit, {}
 
-    note = Note("labels.csv", "label", "classification", "patient", N, fold_groups="who")
-    _, names, groups = targets_of(Path("labels.csv"), note, Format())
-    assert groups.tolist() == frame["who"].tolist()
-    assert names == IDS
-    call(*FIT[:-3], "--kernels", "linear", "--fold-groups", "who", "--json")
+    def watched(self, X, y, **others):
+        given["fit"] = others["groups"]
+        return fit(self, X, y, **others)
+
+    def page(*_, groups, row_names, **__):
+        given["report"], given["names"] = groups, row_names
+        return "page"
+
+    monkeypatch.setattr(MKLClassifierCV, "fit", watched)
+    monkeypatch.setattr("kernelweave.report.make_report", page)
+    tuned = tuple(word for word in FIT if word not in ("--C", "1"))
+    call(*tuned, "--fold-groups", "who", "--model", "m.skops")
+    call("report", "m.skops", "labels.csv", "-o", "r.html")
+    assert given["fit"].tolist() == given["report"].tolist() == frame["who"].tolist()
+    assert list(given["names"]) == IDS
 
 
 def test_classes_with_zeros_before_them_are_codes(folder):

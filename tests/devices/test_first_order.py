@@ -3,9 +3,6 @@
 import numpy as np
 import pytest
 
-from kernelweave._numerics.column_boxes import project_box_balanced
-from kernelweave._numerics.projections import project_box_sum
-from kernelweave._numerics.row_simplex import balance_rows, project_rows
 from kernelweave.losses import EpsilonInsensitive, Hinge, MulticlassHinge, Squared, SquaredHinge
 from kernelweave.problems import solve_fixed
 from kernelweave.problems.first_order import fits_first_order, solve_first_order
@@ -18,25 +15,6 @@ KINDS = {"numpy": np.asarray, "torch": torch.asarray}
 @pytest.fixture(params=KINDS)
 def kind(request):
     return KINDS[request.param]
-
-
-@pytest.mark.parametrize("seed", range(4))
-def test_projections_are_those_of_single_rows_and_columns(kind, seed):
-    rng = np.random.default_rng(seed)
-    v = 2.0 * rng.standard_normal((40, 4))
-    own = rng.integers(4, size=40)
-    upper = np.where(np.arange(4) == own[:, None], rng.random((40, 1)), 0.0)
-    by_row = [project_box_sum(row, np.full(4, -np.inf), top) for row, top in zip(v, upper, strict=True)]
-    np.testing.assert_allclose(np.asarray(project_rows(kind(v), kind(upper))), by_row, atol=1e-12)
-    balanced, b = balance_rows(kind(v), kind(upper))
-    # both constraints hold, and b is the multiplier that makes it the projection
-    by_row = [project_box_sum(row, np.full(4, -np.inf), top) for row, top in zip(v - b, upper, strict=True)]
-    np.testing.assert_allclose(np.asarray(balanced), by_row, atol=1e-12)
-    np.testing.assert_allclose(np.asarray(balanced).sum(axis=0), 0.0, atol=1e-11)
-    low, high = -rng.random((40, 4)), rng.random((40, 4))
-    box = np.asarray(project_box_balanced(kind(v), kind(low), kind(high)))
-    for k in range(4):
-        np.testing.assert_allclose(box[:, k], project_box_sum(v[:, k], low[:, k], high[:, k]), atol=1e-9)
 
 
 def _problem(columns):

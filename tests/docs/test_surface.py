@@ -6,9 +6,10 @@ import inspect
 import re
 import tomllib
 
+from click.testing import CliRunner
+
 import kernelweave
 from kernelweave.cli import main
-from kernelweave.cli._views import EXAMPLE
 
 from .test_pages import ROOT
 
@@ -19,10 +20,14 @@ def test_every_command_is_on_its_page():
         assert f"    kernelweave {name}" in page
 
 
-def test_the_example_of_views_is_the_one_of_the_program():
+def test_the_example_of_views_is_the_one_of_the_program(tmp_path):
     page = (ROOT / "docs" / "command_line.md").read_text()
     (shown,) = re.findall(r"```toml\n(.*?)```", page, flags=re.DOTALL)
-    assert shown == EXAMPLE
+    (tmp_path / "data.csv").write_text("a,y\n1,0\n2,1\n")
+    (tmp_path / "views.toml").write_text("")
+    words = ["fit", "data.csv", "--target", "y", "--views", "views.toml", "--json"]
+    done = CliRunner().invoke(main, [str(tmp_path / word) if "." in word else word for word in words])
+    assert done.stderr.partition("it should look like this:\n\n")[2].strip() == shown.strip()
     assert set(tomllib.loads(shown)["views"]) == {"expression", "clinical"}
 
 

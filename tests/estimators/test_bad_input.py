@@ -11,7 +11,7 @@ import scipy.sparse as sp
 
 from kernelweave import MKLClassifier, MKLRegressor, losses, norms, solvers
 from kernelweave import kernels as kw
-from kernelweave.estimators import _bind
+from kernelweave.banks import Bank
 
 from . import by_hand
 from .data import bank, spectrum
@@ -24,9 +24,7 @@ def no_work(monkeypatch):
     def never(*args, **kwargs):
         raise AssertionError("a bank was built although the input is bad")
 
-    monkeypatch.setattr(_bind, "build_bank", never)
-    monkeypatch.setattr(_bind, "precomputed_bank", never)
-    monkeypatch.setattr(_bind, "resolve_kernels", never)
+    monkeypatch.setattr(Bank, "__init__", never)
 
 
 @pytest.fixture(scope="module")

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
+import sys
+from types import SimpleNamespace
+
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_breast_cancer, load_iris, make_classification
 from sklearn.linear_model import LogisticRegression
@@ -478,13 +482,16 @@ def test_the_classifier_joins_the_annotators(cancer, monkeypatch):
     votes = np.where(rng.random((y.size, 2)) < 0.3, 1 - y[:, None], y[:, None])
     asked = []
 
-    def count(table, n, k):
-        asked.append(table)
-        shares = np.zeros((n, k))
-        np.add.at(shares, (table["task"].to_numpy(), table["label"].to_numpy()), 1.0)
-        return shares / shares.sum(axis=1, keepdims=True)
+    class Counted:
+        def __init__(self, n_iter):
+            pass
 
-    monkeypatch.setattr("kernelweave.crowd._dawid_skene", count)
+        def fit_predict_proba(self, table):
+            asked.append(table)
+            return pd.crosstab(table["task"], table["label"], normalize="index")
+
+    monkeypatch.setitem(sys.modules, "crowdkit.aggregation", SimpleNamespace(DawidSkene=Counted))
+    monkeypatch.setitem(sys.modules, "crowdkit", SimpleNamespace())
     alone = NoisyLabelMKLClassifier(BANK, crowd="dawid_skene", crowd_rounds=0).fit(X, votes)
     joined = NoisyLabelMKLClassifier(BANK, crowd="dawid_skene", crowd_rounds=2).fit(X, votes)
     assert [len(table) for table in asked] == [2 * y.size] * 2 + [3 * y.size] * 2

@@ -6,17 +6,18 @@ import os
 import signal
 import subprocess
 import sys
+from functools import partialmethod
 from pathlib import Path
 
 import numpy as np
 import pandas as pd
 import pytest
+from experiments.parts import part_of
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
 from kernelweave import MKLClassifier, MKLClassifierCV, mkl_path
 from kernelweave import kernels as kw
-from kernelweave._numerics.interrupts import one_interrupt
 from kernelweave.estimators.subsets import SubsetFits
 from kernelweave.exceptions import KernelWeaveConvergenceWarning
 from kernelweave.inspection import (
@@ -28,8 +29,7 @@ from kernelweave.inspection import (
     weight_stability,
 )
 from kernelweave.report import make_report
-from kernelweave.solvers import _best
-from kernelweave_studies.study import Part
+from kernelweave.solvers import registry
 
 from .children import SOURCE
 
@@ -63,20 +63,25 @@ def several(model):
 
 @pytest.fixture
 def pressed(monkeypatch):
-    """Press Ctrl-C once, when the fit with this number has taken its first point."""
-    take, runs = _best.Best.take, []
-
-    def watched(self, *arguments):
-        take(self, *arguments)
-        if self not in runs:
-            runs.append(self)
-            if len(runs) == pressed.number:
-                signal.raise_signal(signal.SIGINT)
+    """Press Ctrl-C once, when the fit with this number has a point; return a list with an entry for every fit."""
+    runs = []
 
     def pressed(number):
-        pressed.number = number
-        runs.clear()
-        monkeypatch.setattr(_best.Best, "take", watched)
+        """Watch the solvers: one fit begins with ``init`` and has a point when it is asked for its second."""
+
+        def init(self, *arguments, begin):
+            runs.append(0)
+            return begin(self, *arguments)
+
+        def point(self, state, *, found):
+            runs[-1] += 1
+            if len(runs) == number and runs[-1] == 2:
+                signal.raise_signal(signal.SIGINT)
+            return found(self, state)
+
+        for kind in {registry["newton"], registry["level"]}:
+            monkeypatch.setattr(kind, "init", partialmethod(init, begin=kind.init))
+            monkeypatch.setattr(kind, "point", partialmethod(point, found=kind.point))
         return runs
 
     return pressed
@@ -111,24 +116,20 @@ def test_one_fit_still_keeps_its_best_point(pressed):
 
 def test_a_search_inside_a_series_is_left_too(pressed):
     """A search alone chooses by what it knows; as one of several fits it must not."""
+    searches = []
+
+    class Search(MKLClassifierCV):
+        def fit(self, X, y):
+            searches.append(self)
+            return super().fit(X, y)
+
+    search = Search(kw.gaussian([1.0, 4.0]), Cs=[1.0, 10.0], cv=2, tol=1e-8).fit(VIEWS, Y)
     runs = pressed(3)
-    search = MKLClassifierCV(kw.gaussian([1.0, 4.0]), Cs=[1.0, 10.0], cv=2, tol=1e-8)
-    with pytest.raises(KeyboardInterrupt), one_interrupt(keeps_best=False):
-        search.fit(VIEWS, Y)
-    assert len(runs) <= 4
-    assert not hasattr(search, "weights_")
-
-
-def test_an_interrupt_while_a_fit_is_wound_up_ends_the_series():
-    def work():
-        with one_interrupt(keeps_best=False) as series:
-            with one_interrupt(whole_fit=True):
-                series.winding_up = True
-                signal.raise_signal(signal.SIGINT)  # held back: the result is put in order first
-            raise AssertionError("the fit returned as if nothing had happened")
-
     with pytest.raises(KeyboardInterrupt):
-        work()
+        weight_stability(search, VIEWS, Y, n_refits=3)
+    assert len(runs) <= 4
+    assert len(searches) == 2  # the one before the series, and the first of it
+    assert not hasattr(searches[-1], "weights_")
 
 
 def test_a_run_of_a_study_that_is_interrupted_is_not_kept(tmp_path, pressed):
@@ -136,12 +137,13 @@ def test_a_run_of_a_study_that_is_interrupted_is_not_kept(tmp_path, pressed):
         model = MKLClassifier(kw.gaussian([1.0, 4.0]), tol=1e-8, C=10.0).fit(VIEWS, Y)
         return [{"status": model.status_}]
 
-    part = Part("part", "A part", {}, lambda repeats: [{"seed": k} for k in range(repeats)], work,
-                lambda rows, report: [], repeats=3)  # fmt: skip
+    part = part_of(
+        lambda repeats: [{"seed": k} for k in range(repeats)], work, lambda rows, report: [], repeats=3
+    )
     pressed(2)
     with pytest.raises(KeyboardInterrupt):
         part.run("study", tmp_path, "command")
-    kept = pd.read_csv(tmp_path / "study_part_runs.csv")
+    kept = pd.read_csv(tmp_path / "study_one_runs.csv")
     assert kept["seed"].tolist() == [0]
     assert kept["status"].tolist() == ["converged"]
 

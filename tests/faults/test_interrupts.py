@@ -221,3 +221,15 @@ def test_fits_in_threads_install_no_handler():
     thread.join()
     assert found == ["converged"]
     assert signal.getsignal(signal.SIGINT) is before
+
+
+def test_an_interrupt_while_a_fit_is_wound_up_ends_the_series():
+    def work():
+        with one_interrupt(keeps_best=False) as series:
+            with one_interrupt(whole_fit=True):
+                series.winding_up = True
+                signal.raise_signal(signal.SIGINT)  # held back: the result is put in order first
+            raise AssertionError("the fit returned as if nothing had happened")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()

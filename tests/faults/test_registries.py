@@ -7,14 +7,13 @@ import threading
 
 import pytest
 
-from kernelweave import _components
-from kernelweave._components import Component, Registry
+from kernelweave import losses
 
 
 @pytest.fixture
 def slow(monkeypatch):
     """A registry of losses of its own whose modules take their time; ``steps`` counts them."""
-    registry = Registry("loss", "kernelweave.losses")
+    registry = type(losses.registry)("loss", "kernelweave.losses")
     steps = []
 
     def load(name):
@@ -22,13 +21,13 @@ def slow(monkeypatch):
         if name.endswith("hinge") and steps.count(name) == 1 and registry.interrupt:
             raise KeyboardInterrupt
         gate.wait(0.01)
-        registry.add(name, Component)
+        registry.add(name, losses.Loss)
 
     gate = threading.Event()
     registry.interrupt = False
-    real = _components.importlib.import_module
+    real = importlib.import_module
     monkeypatch.setattr(
-        _components.importlib,
+        importlib,
         "import_module",
         lambda name: real(name) if name == "kernelweave.losses" else load(name),
     )

@@ -1,4 +1,4 @@
-"""Recompute both bounds of a fit from ``docs/notation.md``, with NumPy alone.
+"""Recompute both bounds of a fit from ``docs/notation.md``, with NumPy and the definitions of ``references.py`` alone.
 
 Nothing here imports the library, and nothing but the judge imports this.  Everything is computed in extended precision
 from the raw samples, and every value comes with a *doubt*: how much the rounding of double precision alone may have
@@ -7,13 +7,16 @@ moved it.  The library is held to its word up to a multiple of that doubt.
 
 from __future__ import annotations
 
-import itertools
 from dataclasses import dataclass, replace
 
 import numpy as np
 
+import references as ref
+
 LONG = np.longdouble
 EPS = float(np.finfo(float).eps)
+#: coefficients that leave the dual set by more than this, in their own unit, prove nothing
+OUTSIDE = 1e-9
 
 
 # ---- kernels -------------------------------------------------------------------------------------------------------
@@ -124,129 +127,48 @@ def digits_are_gone(kernels, X, every: bool) -> bool:
     return False
 
 
-# ---- losses --------------------------------------------------------------------------------------------------------
+# ---- losses and norms: the definitions are those of the other tests, here is what a judge asks besides ---------------
 
 
-def _a_ln_a(a):
-    return np.where(a > 0, a * np.log(np.where(a > 0, a, 1)), 0)
+def slope_bound(loss: ref.RefLoss, y, f):
+    """Bound of the loss's derivative, by entry."""
+    if loss.name == "squared_hinge":
+        return 2 * np.maximum(1 - y * f, 0)
+    if loss.name == "squared":
+        return 2 * np.abs(y - f)
+    return np.full(y.shape, 2.0 if loss.joint else 1.0)
 
 
-def _softplus(z):
-    return np.maximum(z, 0) + np.log1p(np.exp(-np.abs(z)))
-
-
-@dataclass(frozen=True)
-class LossCase:
-    """A loss by name, with its numbers: ``(width,)``, ``(epsilon,)`` or ``(budget, base)``."""
-
-    name: str
-    numbers: tuple[float, ...] = ()
-
-    def values(self, y, f):
-        """Loss by entry (by row for the joint ones), and a bound of its slope there."""
-        if self.name in ("multiclass_hinge", "softmax"):
-            scores = f - np.sum(np.where(y > 0, f, 0), axis=1, keepdims=True)
-            if self.name == "multiclass_hinge":
-                return np.max(scores + (y < 0), axis=1), 2 * np.ones(len(y))
-            top = np.max(scores, axis=1)
-            return top + np.log(np.sum(np.exp(scores - top[:, None]), axis=1)), 2 * np.ones(len(y))
-        z = 1 - y * f
-        if self.name in ("hinge", "budgeted_hinge"):
-            return np.maximum(z, 0), np.ones(y.shape)
-        if self.name == "squared_hinge":
-            return np.maximum(z, 0) ** 2, 2 * np.maximum(z, 0)
-        if self.name == "huber_hinge":
-            width = self.numbers[0]
-            inner = np.maximum(z, 0) ** 2 / (2 * width)
-            return np.where(z <= width, inner, z - width / 2), np.ones(y.shape)
-        if self.name == "logistic":
-            return _softplus(-y * f), np.ones(y.shape)
-        if self.name == "squared":
-            return (y - f) ** 2, 2 * np.abs(y - f)
-        assert self.name == "epsilon_insensitive"
-        return np.maximum(np.abs(y - f) - self.numbers[0], 0), np.ones(y.shape)
-
-    def total(self, y, f, c):
-        """What the objective charges; the budgeted hinge only the largest losses."""
-        values, _ = self.values(y, f)
-        if self.name != "budgeted_hinge":
-            return np.sum((c[:, 0] if values.ndim < c.ndim else c) * values)
-        if y.ndim == 2:
-            return sum(self.total(y[:, k], f[:, k], c[:, k]) for k in range(y.shape[1]))
-        budget, base = self.numbers
-        left, total = (budget - base) * np.sum(c), LONG(0)
-        for i in np.argsort(-values, kind="stable"):
-            extra = min(left, (1 - base) * c[i])
-            total += (base * c[i] + extra) * values[i]
-            left -= extra
-        return total
-
-    def slope(self, y, f):
-        """Bound of the derivative by entry."""
-        _, slope = self.values(y, f)
-        return np.repeat(slope[:, None], y.shape[1], axis=1) if slope.ndim < y.ndim else slope
-
-    def gain(self, y, beta, c):
-        """``-total*(-beta)`` for coefficients in the dual set, and how far outside it they are (0 is inside)."""
-        used = c > 0
-        outside = float(np.max(np.abs(np.where(used, 0, beta)), initial=0))
-        unit = np.where(used, beta / np.where(used, c, 1), 0)
-        if self.name in ("multiclass_hinge", "softmax"):
-            a = np.where(y > 0, 1 - unit, -unit)  # rows on the simplex: beta = c (e_own - a)
-            live = used[:, 0]
-            off = np.abs(np.sum(unit, axis=1)) + np.sum(np.maximum(-a, 0), axis=1)
-            outside = max(outside, float(np.max(np.where(live, off, 0), initial=0)))
-            a = np.maximum(a, 0)
-            if self.name == "multiclass_hinge":
-                rows = np.sum(np.where(y < 0, a, 0), axis=1)
-            else:
-                rows = -np.sum(_a_ln_a(a), axis=1)
-            return np.sum(np.where(live, c[:, 0] * rows, 0)), outside
-        a = y * unit
-        most = np.inf
-        if self.name in ("hinge", "budgeted_hinge"):
-            value, low, most = a, 0.0, 1.0
-        elif self.name == "squared_hinge":
-            value, low = a - a**2 / 4, 0.0
-        elif self.name == "huber_hinge":
-            value, low, most = a - self.numbers[0] * a**2 / 2, 0.0, 1.0
-        elif self.name == "logistic":
-            clipped = np.clip(a, 0, 1)
-            value, low, most = -_a_ln_a(clipped) - _a_ln_a(1 - clipped), 0.0, 1.0
-        elif self.name == "squared":
-            a, low = unit, -np.inf
-            value = unit * y - unit**2 / 4
-        else:
-            a, low, most = unit, -1.0, 1.0
-            value = unit * y - self.numbers[0] * np.abs(unit)
-        over = np.maximum(np.maximum(low - a, a - most), 0)
+def gain(loss: ref.RefLoss, y, beta, c):
+    """``-total*(-beta)`` of the nearest coefficients in the dual set, and how far outside it they are (0 is inside)."""
+    used = c > 0
+    outside = float(np.max(np.abs(np.where(used, 0, beta)), initial=0))
+    unit = np.where(used, beta / np.where(used, c, 1), 0)
+    if loss.joint:
+        a = np.where(y > 0, 1 - unit, -unit)  # rows on the simplex: beta = c (e_own - a)
+        off = np.abs(np.sum(unit, axis=1)) + np.sum(np.maximum(-a, 0), axis=1)
+        outside = max(outside, float(np.max(np.where(used[:, 0], off, 0), initial=0)))
+        a = np.maximum(a, 0)
+        inside = np.where(y > 0, 1 - a, -a)
+    else:
+        low, high = loss.bounds(y)
+        over = np.maximum(np.maximum(low - unit, unit - high), 0)
         outside = max(outside, float(np.max(np.where(used, over, 0), initial=0)))
-        if self.name == "budgeted_hinge":
-            budget, base = self.numbers
-            limit = (budget - base) * np.sum(c, axis=0)
-            spent = np.sum(np.maximum(y * beta - base * c, 0), axis=0)
-            outside = max(outside, float(np.max((spent - limit) / np.where(limit > 0, limit, 1))))
-        return np.sum(np.where(used, c * value, 0)), outside
-
-    def margin(self, y, f, c):
-        """What relative gaps are divided by: 1, or what the budget leaves of the margin."""
-        if self.name != "budgeted_hinge" or self.numbers[0] >= 1:
-            return 1.0
-        if y.ndim == 2:
-            return min(self.margin(y[:, k], f[:, k], c[:, k]) for k in range(y.shape[1]))
-        budget, base = self.numbers
-        values, _ = self.values(y, f)
-        left = (budget - base) * np.sum(c)
-        threshold = 0.0
-        for i in np.argsort(-values, kind="stable"):
-            left -= (1 - base) * c[i]
-            if left <= 1e-12 * np.sum(c):
-                threshold = float(values[i])
-                break
-        return max(1.0 - threshold, base, 1e-6)
+        inside = np.clip(unit, low, high)
+    if loss.budget != 1.0 and np.any(used):
+        outside = max(outside, float(np.max(loss.spent(y, c, beta))) - 1.0)
+    if outside > OUTSIDE:
+        return -np.inf, outside
+    return ref.loss_gain(y, c, np.where(used, c * inside, 0), loss), outside
 
 
-# ---- norms ---------------------------------------------------------------------------------------------------------
+def margin(loss: ref.RefLoss, y, f, c) -> float:
+    """What relative gaps are divided by: 1, or what the budget leaves of the margin."""
+    if loss.budget >= 1:
+        return 1.0
+    if y.ndim == 2:
+        return min(margin(loss, y[:, k], f[:, k], c[:, k]) for k in range(y.shape[1]))
+    return max(1.0 - loss.threshold(y, f, c), loss.base, 1e-6)
 
 
 @dataclass(frozen=True)
@@ -266,197 +188,50 @@ class NormCase:
     groups: tuple[int, ...] = ()
     held: tuple[tuple[int, float], ...] = ()
 
-    def split(self, values):
-        """The values of the kernels that are learnt and of the others, the weights of these, and the norm of the first."""
-        held = [j for j, _ in self.held]
-        learnt = [j for j in range(len(values)) if j not in held]
-        own = replace(self, held=(), groups=tuple(self.groups[j] for j in learnt) if self.groups else ())
-        return values[learnt], values[held], np.asarray([w for _, w in self.held], dtype=LONG), own
+    def reference(self, d) -> ref.RefNorm:
+        """The norm by its definition; the entropy is charged at the weights d, which is an upper bound."""
+        held = dict(self.held)
+        learnt = [j for j in range(len(d)) if j not in held]
+        m, number, second = len(learnt), LONG(self.number), LONG(self.second)
+        if self.name == "elastic":
+            # r is by default dual to max(2, 2 ln m)
+            exponent = second or ref.conjugate_exponent(LONG(max(2.0, 2.0 * float(np.log(m)))))
+            norm = ref.elastic_norm(number, exponent)
+        elif self.name == "entropy":
+            own = np.asarray(d, dtype=LONG)[learnt]
+            norm = replace(
+                ref.entropy_norm(number),
+                half_square=lambda t: ref.entropy_joint(t, own / np.sum(own), number),
+            )
+        elif self.name == "grouped":
+            norm = ref.grouped_norm(number, second, [self.groups[j] for j in learnt])
+        elif self.name == "fixed":
+            norm = ref.fixed_norm(np.asarray(self.given or np.full(m, 1.0 / m), dtype=LONG))
+        elif self.name == "at_most":
+            norm = ref.at_most_norm(int(self.number))
+        else:
+            makers = {"lp": ref.lp_norm, "elastic_net": ref.elastic_net_norm}
+            makers["elastic_blocks"] = ref.elastic_blocks_norm
+            norm = {"l1": ref.l1_norm, "max": ref.max_norm}.get(
+                self.name, lambda: makers[self.name](number)
+            )()
+        return ref.with_fixed_parts(norm, held) if held else norm
 
     def half_square(self, t, d):
-        """``Omega(t)^2 / 2``; of the entropy its value at the weights d, an upper bound."""
-        if self.held:
-            learnt, others, weights, own = self.split(t)
-            return own.half_square(learnt, self.split(d)[0]) + np.sum(others**2 / weights) / 2
-        if self.name == "l1":
-            return np.sum(t) ** 2 / 2
-        if self.name == "max":
-            return np.max(t, initial=0) ** 2 / 2
-        if self.name == "lp":
-            return _size(t, _block_exponent(self.number)) ** 2 / 2
-        if self.name == "grouped":
-            sizes = [_size(t[at], _block_exponent(self.second)) for at in self.members()]
-            return _size(np.asarray(sizes), _block_exponent(self.number)) ** 2 / 2
-        if self.name == "elastic":
-            return _size(t, self.elastic_exponent(t.size)) ** 2 / 2 + self.number * np.sum(t)
-        if self.name == "elastic_blocks":
-            return (self.number * np.sum(t) ** 2 + (1 - self.number) * np.sum(t**2)) / 2
-        if self.name == "elastic_net":
-            top = np.max(t, initial=0)
-            return top**2 * _net_half_square(t / top, LONG(self.number)) if top > 0 else LONG(0)
-        if self.name == "at_most":
-            k = min(int(self.number), t.size)
-            return k * np.sum(t**2) / 2 if np.count_nonzero(t) <= k else LONG(np.inf)
-        if self.name == "entropy":
-            d = d / np.sum(d)
-            used = t**2 > 0
-            if np.any(d[used] <= 0):
-                return LONG(np.inf)
-            return np.sum(t[used] ** 2 / d[used]) / 2 + self.number / 2 * np.sum(
-                _a_ln_a(d) + d * np.log(LONG(d.size))
-            )
-        assert self.name == "fixed", self.name
-        given = np.asarray(self.given or np.full(t.size, 1.0 / t.size), dtype=LONG)
-        used = t > 0
-        return np.sum(t[used] ** 2 / given[used]) / 2 if np.all(given[used] > 0) else LONG(np.inf)
+        """``Omega(t)^2 / 2``."""
+        return LONG(self.reference(d).half_square(t))
 
     def conjugate(self, s):
         """What the dual pays."""
-        if self.held:
-            learnt, others, weights, own = self.split(s)
-            return own.conjugate(learnt) + np.sum(weights * np.maximum(others, 0)) / 2
-        s = np.maximum(s, 0)
-        top = np.max(s)
-        if top <= 0:
-            return LONG(0)
-        if self.name == "l1":
-            return top / 2
-        if self.name == "max":
-            return np.sum(np.sqrt(s)) ** 2 / 2
-        if self.name == "lp":
-            return _size(s, _conjugate_exponent(self.number)) / 2
-        if self.name == "grouped":
-            forms = [_size(s[at], _conjugate_exponent(self.second)) for at in self.members()]
-            return _size(np.asarray(forms), _conjugate_exponent(self.number)) / 2
-        if self.name == "elastic":
-            above = np.maximum(np.sqrt(s) - self.number, 0)
-            return _size(above, _conjugate_exponent(self.elastic_exponent(s.size))) ** 2 / 2
-        if self.name == "elastic_blocks":
-            # the best t is (sqrt(s) - mix T)_+ / (1 - mix), T its sum: the k largest take part
-            root = np.sort(np.sqrt(s))[::-1]
-            totals = np.cumsum(root) / (1 - self.number + self.number * np.arange(1, s.size + 1))
-            part = root > self.number * totals
-            t = np.maximum(root - self.number * totals[np.flatnonzero(part)[-1]], 0) / (1 - self.number)
-            return np.sum(t * root) - self.half_square(t, t)
-        if self.name == "elastic_net":
-            # d = (theta s - mix)_+ / (2 - 2 mix), with the charge of the k largest equal to one
-            ordered, k = np.sort(s / top)[::-1], np.arange(1, s.size + 1)
-            theta = np.sqrt((4 - 4 * LONG(self.number) + k * LONG(self.number) ** 2) / np.cumsum(ordered**2))
-            theta = theta[np.flatnonzero(theta * ordered > self.number)[-1]]
-            d = np.maximum(theta * s / top - self.number, 0) / (2 - 2 * LONG(self.number))
-            return np.sum(d * s) / 2
-        if self.name == "at_most":
-            k = min(int(self.number), s.size)
-            return np.mean(np.sort(s)[::-1][:k]) / 2
-        if self.name == "entropy":
-            return (top + self.number * np.log(np.mean(np.exp((s - top) / self.number)))) / 2
-        assert self.name == "fixed", self.name
-        given = np.asarray(self.given or np.full(s.size, 1.0 / s.size), dtype=LONG)
-        return given @ s / 2
+        return LONG(self.reference(np.ones(len(s))).conjugate(np.maximum(s, 0)))
 
     def lowest_of_cuts(self, gains, quads):
-        """``min over subsets of max over cuts``, notation (21), by trying every subset of k kernels."""
-        m = quads.shape[1]
-        held = dict(self.held)
-        learnt = [j for j in range(m) if j not in held]
-        k = min(int(self.number), len(learnt))
-        gains = gains - quads[:, list(held)] @ np.asarray(list(held.values()), dtype=LONG) / 2
-        subsets = np.array(list(itertools.combinations(learnt, k)))
-        worst = np.full(len(subsets), -np.inf, dtype=LONG)
-        for gain, quad in zip(gains, quads, strict=True):
-            worst = np.maximum(worst, gain - np.sum(quad[subsets], axis=1) / (2 * k))
-        return np.min(worst)
+        """What several cuts prove together, where the weights are a choice among subsets."""
+        return ref.lowest_of_cuts(int(self.number), gains, quads, dict(self.held))
 
     def outside(self, d) -> float:
         """How far weights are outside their set (0 is inside)."""
-        if self.held:
-            learnt, others, weights, own = self.split(np.asarray(d))
-            return max(own.outside(learnt), float(np.max(np.abs(others - weights))))
-        worst = max(0.0, -float(np.min(d)))
-        if self.name in ("l1", "entropy"):
-            return max(worst, abs(float(np.sum(d)) - 1.0))
-        if self.name == "lp":
-            return max(worst, float(_size(d, self.number)) - 1.0)
-        if self.name == "grouped":
-            sizes = np.asarray([_size(d[at], self.second) for at in self.members()])
-            return max(worst, float(_size(sizes, self.number)) - 1.0)
-        if self.name == "elastic":
-            r = self.elastic_exponent(d.size)
-            return max(worst, float(_size(d, r / (2 - r) if r < 2 else np.inf)) - 1.0)
-        if self.name == "elastic_blocks":
-            left = 1 - (1 - self.number) * d
-            if np.any(left <= 0):
-                return float(np.max(d))
-            return max(worst, self.number * float(np.sum(d / left)) - 1.0)
-        if self.name == "elastic_net":
-            charge = self.number * np.sum(d) + (1 - self.number) * np.sum(d**2)
-            return max(worst, float(charge) - 1.0)
-        if self.name == "at_most":
-            k = min(int(self.number), d.size)
-            many = max(0, np.count_nonzero(d) - k)
-            return max(worst, float(many), float(np.max(np.minimum(np.abs(d), np.abs(d - 1 / k)))))
-        if self.name == "fixed":
-            return max(
-                worst, float(np.max(np.abs(d - np.asarray(self.given or np.full(d.size, 1 / d.size)))))
-            )
-        assert self.name == "max", self.name  # any weights: none is convex in them
-        return worst
-
-    def members(self):
-        """Positions of the kernels of every group."""
-        labels = np.asarray(self.groups)
-        return [np.flatnonzero(labels == g) for g in np.unique(labels)]
-
-    def elastic_exponent(self, m: int) -> float:
-        """r, by default dual to ``max(2, 2 ln m)``."""
-        return float(self.second) or _conjugate_exponent(max(2.0, 2.0 * float(np.log(m))))
-
-
-def _size(values, exponent):
-    """The norm of an exponent, of values that may be far from one."""
-    top = np.max(np.abs(values), initial=0)
-    if top <= 0 or np.isinf(exponent):
-        return LONG(top)
-    return top * np.sum((np.abs(values) / top) ** LONG(exponent)) ** (1 / LONG(exponent))
-
-
-def _block_exponent(p):
-    """r = 2p / (p + 1)."""
-    return 2.0 if np.isinf(p) else 2 * LONG(p) / (LONG(p) + 1)
-
-
-def _conjugate_exponent(p):
-    """q with 1/p + 1/q = 1."""
-    return 1.0 if np.isinf(p) else np.inf if p == 1 else LONG(p) / (LONG(p) - 1)
-
-
-def _net_half_square(t, mix):
-    """``min over d of sum_j t_j^2 / d_j / 2`` with ``mix sum d + (1 - mix) sum d^2 <= 1``, by its conditions of first order."""
-    t = t[t > 0]
-
-    def weights(log_price):  # d^2 (mix + 2 (1 - mix) d) = price t^2: convex in d, so that Newton is monotone
-        goal = np.exp(log_price) * t**2
-        d = np.cbrt(goal / (2 - 2 * mix))
-        for _ in range(300):
-            step = (d**2 * (mix + (2 - 2 * mix) * d) - goal) / (2 * d * mix + 3 * d**2 * (2 - 2 * mix))
-            d = d - step
-            if np.all(np.abs(step) <= 1e-18 * d):
-                break
-        return d
-
-    def charge(log_price):
-        d = weights(log_price)
-        return mix * np.sum(d) + (1 - mix) * np.sum(d**2)
-
-    low, high = LONG(-1), LONG(1)
-    while charge(low) > 1:
-        low *= 2
-    while charge(high) < 1:
-        high *= 2
-    for _ in range(70):
-        middle = (low + high) / 2
-        low, high = (middle, high) if charge(middle) < 1 else (low, middle)
-    return np.sum(t**2 / weights(low)) / 2
+        return self.reference(d).outside(np.asarray(d))
 
 
 # ---- the two bounds ------------------------------------------------------------------------------------------------
@@ -478,7 +253,7 @@ class ProblemCase:
     unsure: np.ndarray
     y: np.ndarray
     c: np.ndarray
-    loss: LossCase
+    loss: ref.RefLoss
     norm: NormCase
     fit_intercept: bool
 
@@ -516,7 +291,7 @@ class ProblemCase:
         low = self.norm.half_square(d * np.sqrt(np.maximum(np.maximum(s, 0) - doubt, 0)), d)
         c = np.asarray(self.c, dtype=LONG)
         charge = self.loss.total(self.y, f, c)
-        slope = self.loss.slope(self.y, f)
+        slope = slope_bound(self.loss, self.y, f)
         bend = 2.0 if self.loss.name.startswith("squared") else 0.0
         moved = np.sum(c * (slope * blur + bend * blur**2))
         value = regulariser + charge
@@ -528,12 +303,12 @@ class ProblemCase:
         Columns that miss their sum of zero by rounding are worth that times the size of the intercept.
         """
         c = np.asarray(self.c, dtype=LONG)
-        gain, outside = self.loss.gain(self.y, np.asarray(beta, dtype=LONG), c)
+        value, outside = gain(self.loss, self.y, np.asarray(beta, dtype=LONG), c)
         s, doubt = self.quad(beta)
         paid, most = self.norm.conjugate(s), self.norm.conjugate(np.maximum(s, 0) + doubt)
-        if outside > 1e-9 or self.unbalanced(beta) > 1e-9:
+        if outside > OUTSIDE or self.unbalanced(beta) > OUTSIDE:
             return Value(-np.inf, 0.0)
-        return Value(float(gain - paid), float(most - paid) + self.gain_doubt(beta, gain, paid, intercept))
+        return Value(float(value - paid), float(most - paid) + self.gain_doubt(beta, value, paid, intercept))
 
     def gain_doubt(self, beta, gain, paid, intercept) -> float:
         """What rounding may have added to the loss's part of the dual objective."""
@@ -550,13 +325,13 @@ class ProblemCase:
         c = np.asarray(self.c, dtype=LONG)
         gains, quads, doubts = [], [], []
         for beta in np.asarray(betas, dtype=LONG):
-            gain, outside = self.loss.gain(self.y, beta, c)
+            value, outside = gain(self.loss, self.y, beta, c)
             s, doubt = self.quad(beta)
-            if outside > 1e-9 or self.unbalanced(beta) > 1e-9:
+            if outside > OUTSIDE or self.unbalanced(beta) > OUTSIDE:
                 continue  # no cut: the others have to prove the bound without it
-            gains.append(gain)
+            gains.append(value)
             quads.append(np.maximum(s, 0))
-            doubts.append(np.max(doubt) + self.gain_doubt(beta, gain, np.max(s), intercept))
+            doubts.append(np.max(doubt) + self.gain_doubt(beta, value, np.max(s), intercept))
         if not gains:
             return Value(-np.inf, 0.0)
         return Value(
@@ -568,7 +343,7 @@ class ProblemCase:
         c = np.asarray(self.c, dtype=LONG)
         if not self.fit_intercept:
             return float(self.loss.total(self.y, np.zeros_like(self.y), c))
-        if self.loss.name in ("multiclass_hinge", "softmax"):
+        if self.loss.joint:
             share = np.sum(np.where(self.y > 0, c, 0), axis=0)
             with np.errstate(divide="ignore"):
                 logs = np.log(np.maximum(share, 1e-300 * np.max(share)))

@@ -974,11 +974,19 @@ class Result(NamedTuple):
     violations: list[tuple[int, str, str, str]]
 
 
+def saved(model: Any, note: dict[str, Any] | None = None) -> bytes:
+    """Return the file of a model."""
+    from kernelweave.persistence import save
+
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "model.skops"
+        save(model, path, note=note)
+        return path.read_bytes()
+
+
 def run(cases: int, seed: int, keep: Path | None = None, say: Callable[[str], Any] | None = None) -> Result:
     """Make and judge the files; those that do not survive are kept in a folder, if one is given."""
-    from kernelweave.persistence._file import dumped
-
-    files = {name: dumped(made[0], {"columns": {}}) for name, made in fitted().items()}
+    files = {name: saved(made[0], {"columns": {}}) for name, made in fitted().items()}
     names = list(CATEGORIES)
     shares = np.array([CATEGORIES[name].share for name in names], dtype=float)
     outcomes: dict[str, Counter[str]] = {name: Counter() for name in names}

@@ -7,7 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from .bounds import KernelCase, LossCase, NormCase
+from references import MULTICLASS_HINGE, SOFTMAX, RefLoss, loss_named
+
+from .bounds import KernelCase, NormCase
 
 BINARY = [
     "hinge",
@@ -393,10 +395,10 @@ def _weights(rng, n, tags):
     return weight
 
 
-def loss_of(case: Case, joint: bool, columns: bool) -> LossCase:
+def loss_of(case: Case, joint: bool, columns: bool) -> RefLoss:
     """The loss whose objective the library minimises for several classes, as the docs say."""
     if case.loss == "multiclass_hinge" or (case.loss == "hinge" and joint and columns):
-        return LossCase("multiclass_hinge")
+        return MULTICLASS_HINGE
     if case.loss == "multinomial" or (case.loss == "logistic" and joint and columns):
-        return LossCase("softmax")
-    return LossCase(case.loss, case.numbers)
+        return SOFTMAX
+    return loss_named(case.loss, case.numbers)

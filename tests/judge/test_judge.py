@@ -195,7 +195,7 @@ def test_the_elastic_net_is_that_of_its_set_of_weights():
         primal = minimize(
             lambda d, t=t: np.sum(t**2 / d) / 2, at, method="SLSQP", bounds=box, constraints=[room]
         )
-        assert float(norm.half_square(np.asarray(t, dtype=LONG), None)) == pytest.approx(primal.fun, rel=1e-4)
+        assert float(norm.half_square(np.asarray(t, dtype=LONG), at)) == pytest.approx(primal.fun, rel=1e-4)
 
 
 def test_a_bound_of_cuts_is_the_lowest_subset_of_the_highest_cut():

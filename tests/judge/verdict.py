@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .bounds import LONG, NormCase, ProblemCase, digits_are_gone, normalised, training_matrices
+from .bounds import LONG, NormCase, ProblemCase, digits_are_gone, margin, normalised, training_matrices
 from .completion import Completion
 from .evidence import check_choice
 from .problems import Case, loss_of, make_case
@@ -414,9 +414,9 @@ def _check_problem(problem, certificate, beta, weights, intercept, tol, violatio
         violations.append(f"lower bound {certificate.dual!r}, where f = 0 costs {nothing!r}")
     if not certificate.primal <= nothing * (1 + tol) + slack + certificate.tiny:
         violations.append(f"objective {certificate.primal!r}, where f = 0 costs {nothing!r}")
-    margin = problem.loss.margin(problem.y, problem.decision(beta, weights)[0] + intercept, problem.c)
-    if abs(margin - certificate.margin) > 1e-6 + slack / max(size, 1e-300):
-        violations.append(f"margin {certificate.margin!r}, by definition {margin!r}")
+    left = margin(problem.loss, problem.y, problem.decision(beta, weights)[0] + intercept, problem.c)
+    if abs(left - certificate.margin) > 1e-6 + slack / max(size, 1e-300):
+        violations.append(f"margin {certificate.margin!r}, by definition {left!r}")
 
 
 def _check_predictions(

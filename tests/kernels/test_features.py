@@ -13,6 +13,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import KernelFeatures, MKLClassifier
 from kernelweave import kernels as kw
+from kernelweave.kernels import fourier
 from kernelweave.kernels._landmarks import choose_landmarks, leverage_scores, trace_errors
 from kernelweave.losses import make_loss
 from kernelweave.norms import Lp
@@ -119,14 +120,13 @@ def test_neither_rank_nor_error():
 
 
 def test_quick_cosines_and_sines():
-    from kernelweave._numerics.fourier import cos_sin
-
     angles = np.concatenate(
-        [rng.uniform(-1e6, 1e6, 500), rng.normal(size=400), np.arange(-50, 50) * np.pi / 4]
-    ).reshape(10, 100)
-    out = np.empty((10, 200))
-    cos_sin(angles, 0.5, out)
-    np.testing.assert_allclose(out, 0.5 * np.hstack([np.cos(angles), np.sin(angles)]), atol=3e-16)
+        [rng.uniform(-1e6, 1e6, 9900), rng.normal(size=9900), np.arange(-100, 100) * np.pi / 4]
+    ).reshape(-1, 4)  # so many that they are compiled
+    kernel = fourier.RandomFourier(kw.gaussian(1.0), 8, frequencies=np.eye(4))
+    expected = 0.5 * np.hstack([np.cos(angles), np.sin(angles)])
+    assert angles.size >= fourier.MANY
+    np.testing.assert_allclose(kernel.features(angles), expected, atol=3e-16)
 
 
 def test_many_random_features_are_those_of_few():

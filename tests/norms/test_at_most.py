@@ -7,7 +7,6 @@ from itertools import combinations
 import numpy as np
 import pytest
 
-from kernelweave._numerics.subset_program import lowest_subset
 from kernelweave.norms import AtMost, FixedParts, Grouped
 
 
@@ -35,13 +34,14 @@ def test_the_program_finds_the_lowest_subset(k):
     rng = np.random.default_rng(k)
     gains, slopes = rng.uniform(5, 9, size=6), rng.gamma(1.0, size=(6, 8))
     values = [np.max(gains - slopes @ z) for z in every_subset(8, k)]
-    bound, chosen = lowest_subset(gains, slopes, k)
+    quads = 2 * k * slopes  # weights are 1 / k
+    bound, weights = AtMost(k).lowest_of_cuts(gains, quads)
     assert bound == pytest.approx(min(values), rel=1e-5)
     assert bound <= min(values)
-    assert np.max(gains - slopes @ chosen) == pytest.approx(min(values))
-    relaxed = lowest_subset(gains, slopes, k, whole=False)
-    assert relaxed.bound <= bound + 1e-9
-    assert np.sum(relaxed.chosen) <= k + 1e-9
+    assert np.max(gains - quads @ weights / 2) == pytest.approx(min(values))
+    relaxed, weights = AtMost(k).lowest_of_cuts(gains, quads, whole=False)
+    assert relaxed <= bound + 1e-9
+    assert np.sum(weights) <= 1 + 1e-9
 
 
 def test_a_fixed_part_shifts_every_cut():

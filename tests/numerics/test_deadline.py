@@ -9,6 +9,7 @@ import time
 import numpy as np
 import pytest
 
+from kernelweave._numerics import pieces, smo
 from kernelweave._numerics.deadline import (
     OutOfTime,
     check_time,
@@ -18,8 +19,6 @@ from kernelweave._numerics.deadline import (
     time_limit,
     time_spent,
 )
-from kernelweave._numerics.pieces import Pieces
-from kernelweave._numerics.smo import solve_box_qp
 
 
 def test_without_a_limit_there_is_always_time():
@@ -104,10 +103,10 @@ def slow_problem(n=1500):
 @pytest.mark.parametrize("equality", [True, False])
 def test_the_smo_engine_stops_in_time_with_a_feasible_point(equality):
     K, y, lower, upper = slow_problem()
-    solve_box_qp(K[:50, :50], y[:50], lower[:50], upper[:50], equality=equality)  # compiles
+    smo.solve_box_qp(K[:50, :50], y[:50], lower[:50], upper[:50], equality=equality)  # compiles
     began, busy = time.perf_counter(), time.process_time()
     with time_limit(0.5):
-        solution = solve_box_qp(K, y, lower, upper, equality=equality, tol=1e-12)
+        solution = smo.solve_box_qp(K, y, lower, upper, equality=equality, tol=1e-12)
     assert time.perf_counter() - began > 0.4
     assert time.process_time() - busy < 0.6
     assert not solution.converged
@@ -118,12 +117,12 @@ def test_the_smo_engine_stops_in_time_with_a_feasible_point(equality):
 
 
 def test_pieces_get_shorter_towards_the_end_and_follow_the_measured_speed():
-    assert Pieces().next() == math.inf
+    assert pieces.Pieces().next() == math.inf
     with time_limit(1.0):
-        pieces = Pieces()
-        first = pieces.next()
+        cut = pieces.Pieces()
+        first = cut.next()
         time.sleep(0.05)
-        pieces.done(1e9)  # 2e10 in a second
-        assert 5.0 * first < pieces.next() < 1.05e10
+        cut.done(1e9)  # 2e10 in a second
+        assert 5.0 * first < cut.next() < 1.05e10
     with time_limit(0.0):
-        assert 0.0 < Pieces().next() < first
+        assert 0.0 < pieces.Pieces().next() < first

@@ -223,3 +223,13 @@ def test_box_budget_by_hand():
     np.testing.assert_allclose(
         project_box_budget(np.array([1.0, 1.0, 1.0]), ones, 1.0, balance=signs), [0.25, 0.25, 0.5]
     )
+
+
+def test_projections_of_huge_numbers_stay_on_the_simplex():
+    for v in (np.array([1e20, 1e20, -1e20]), np.array([1e18, 3.0, 1e17])):
+        x = project_simplex(v)
+        assert np.all(x >= 0)
+        assert np.sum(x) == pytest.approx(1.0)
+    np.testing.assert_allclose(project_simplex(np.array([1e20, 1e20, -1e20])), [0.5, 0.5, 0.0])
+    with pytest.raises(FloatingPointError):
+        project_simplex(np.array([np.nan, 1.0]))

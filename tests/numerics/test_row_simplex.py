@@ -7,10 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelweave._numerics.row_simplex import (
-    project_rows,
-    project_rows_balanced,
-)
+from kernelweave._numerics import column_boxes, projections, row_simplex
 
 seeds = st.integers(0, 2**32 - 1)
 
@@ -40,9 +37,11 @@ def by_conic(v: np.ndarray, upper: np.ndarray, totals: np.ndarray | None) -> np.
 @pytest.mark.parametrize("seed", range(3))
 def test_projections_are_those_of_a_conic_solver(seed):
     v, upper, _ = some_rows(seed)
-    np.testing.assert_allclose(project_rows(v, upper), by_conic(v, upper, None), atol=1e-6)
+    np.testing.assert_allclose(row_simplex.project_rows(v, upper), by_conic(v, upper, None), atol=1e-6)
     np.testing.assert_allclose(
-        project_rows_balanced(v, upper), by_conic(v, upper, np.zeros(4)), atol=1e-5 * (1 + np.abs(v).max())
+        row_simplex.project_rows_balanced(v, upper),
+        by_conic(v, upper, np.zeros(4)),
+        atol=1e-5 * (1 + np.abs(v).max()),
     )
 
 
@@ -50,7 +49,7 @@ def test_projections_are_those_of_a_conic_solver(seed):
 def test_projection_of_rows_by_its_inequality(seed):
     """``(v - x)'(z - x) <= 0`` for every z of the set, and x is in it."""
     v, upper, _ = some_rows(seed)
-    x = project_rows(v, upper)
+    x = row_simplex.project_rows(v, upper)
     size = 1.0 + np.abs(v).max()
     assert np.all(x <= upper)
     np.testing.assert_allclose(x.sum(axis=1), 0.0, atol=1e-13 * size)
@@ -59,27 +58,27 @@ def test_projection_of_rows_by_its_inequality(seed):
     for a in [*others, *np.eye(4)[:, None, :].repeat(12, axis=1)]:
         z = upper - c[:, None] * a
         assert np.all(np.sum((v - x) * (z - x), axis=1) <= 1e-10 * size**2)
-    np.testing.assert_allclose(project_rows(x, upper), x, atol=1e-13 * size)
+    np.testing.assert_allclose(row_simplex.project_rows(x, upper), x, atol=1e-13 * size)
 
 
 @given(seed=seeds)
 def test_balanced_projection_by_its_inequality(seed):
     v, upper, _ = some_rows(seed)
-    x = project_rows_balanced(v, upper)
+    x = row_simplex.project_rows_balanced(v, upper)
     size = 1.0 + np.abs(v).max() + upper.max()
     assert np.all(x <= upper)
     np.testing.assert_allclose(x.sum(axis=1), 0.0, atol=1e-12 * size)
     np.testing.assert_allclose(x.sum(axis=0), 0.0, atol=1e-11 * size * len(v))
     rng = np.random.default_rng(seed)
     for _ in range(5):
-        z = project_rows_balanced(size * rng.normal(size=v.shape), upper)
+        z = row_simplex.project_rows_balanced(size * rng.normal(size=v.shape), upper)
         assert np.sum((v - x) * (z - x)) <= 1e-8 * size**2 * len(v)
 
 
 def test_where_nothing_is_free_rows_stay_at_zero():
     v = np.random.default_rng(0).normal(size=(5, 3))
-    np.testing.assert_allclose(project_rows(v, np.zeros((5, 3))), 0.0, atol=1e-15)
-    np.testing.assert_allclose(project_rows_balanced(v, np.zeros((5, 3))), 0.0, atol=1e-15)
+    np.testing.assert_allclose(row_simplex.project_rows(v, np.zeros((5, 3))), 0.0, atol=1e-15)
+    np.testing.assert_allclose(row_simplex.project_rows_balanced(v, np.zeros((5, 3))), 0.0, atol=1e-15)
 
 
 def test_devices_compare_what_hosts_sort():
@@ -89,5 +88,33 @@ def test_devices_compare_what_hosts_sort():
         v, upper = 3.0 * rng.normal(size=(50, k)), np.zeros((50, k))
         upper[np.arange(50), rng.integers(k, size=50)] = rng.choice([0.0, 0.5, 4.0], size=50)
         v[:5] = np.round(v[:5])  # ties
-        there = project_rows(torch.as_tensor(v), torch.as_tensor(upper)).numpy()
-        np.testing.assert_allclose(there, project_rows(v, upper), atol=1e-14)
+        there = row_simplex.project_rows(torch.as_tensor(v), torch.as_tensor(upper)).numpy()
+        np.testing.assert_allclose(there, row_simplex.project_rows(v, upper), atol=1e-14)
+
+
+@pytest.mark.parametrize("library", ["numpy", "torch"])
+@pytest.mark.parametrize("seed", range(4))
+def test_projections_are_those_of_single_rows_and_columns(library, seed):
+    kind = pytest.importorskip(library).asarray
+    rng = np.random.default_rng(seed)
+    v = 2.0 * rng.standard_normal((40, 4))
+    own = rng.integers(4, size=40)
+    upper = np.where(np.arange(4) == own[:, None], rng.random((40, 1)), 0.0)
+    by_row = [
+        projections.project_box_sum(row, np.full(4, -np.inf), top) for row, top in zip(v, upper, strict=True)
+    ]
+    np.testing.assert_allclose(np.asarray(row_simplex.project_rows(kind(v), kind(upper))), by_row, atol=1e-12)
+    balanced, b = row_simplex.balance_rows(kind(v), kind(upper))
+    # both constraints hold, and b is the multiplier that makes it the projection
+    by_row = [
+        projections.project_box_sum(row, np.full(4, -np.inf), top)
+        for row, top in zip(v - b, upper, strict=True)
+    ]
+    np.testing.assert_allclose(np.asarray(balanced), by_row, atol=1e-12)
+    np.testing.assert_allclose(np.asarray(balanced).sum(axis=0), 0.0, atol=1e-11)
+    low, high = -rng.random((40, 4)), rng.random((40, 4))
+    box = np.asarray(column_boxes.project_box_balanced(kind(v), kind(low), kind(high)))
+    for k in range(4):
+        np.testing.assert_allclose(
+            box[:, k], projections.project_box_sum(v[:, k], low[:, k], high[:, k]), atol=1e-9
+        )

@@ -5,7 +5,7 @@ import pytest
 
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
-from kernelweave._numerics.spectrum import check_semidefinite, check_symmetric
+from kernelweave.banks.precomputed import check_training_stack
 
 
 def similarity(seed=0, n=12):
@@ -42,14 +42,13 @@ def test_tools_refuse_what_is_not_a_matrix(tool):
 
 def test_checks_pass_kernels_and_say_how_indefinite_others_are():
     low_rank = np.outer(np.arange(50.0), np.arange(50.0))
-    check_semidefinite(low_rank, "rank one")
-    check_semidefinite(np.zeros((3, 3)), "zero")
+    check_training_stack([low_rank, np.zeros((50, 50))], 50)
     with pytest.raises(
         ValueError, match=r"S is not positive semi-definite: [1-9]\d* of 12 .* % of the spectrum"
     ):
-        check_semidefinite(similarity(), "S")
+        check_training_stack([similarity()], 12, names=["S"])
     with pytest.raises(ValueError, match="not symmetric"):
-        check_symmetric(np.triu(np.ones((3, 3))), "S")
+        check_training_stack([np.triu(np.ones((3, 3)))], 3)
 
 
 def test_a_function_that_is_no_kernel_is_refused_at_fit():

@@ -5,8 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelweave._numerics import tiles
-from kernelweave._numerics.threads import allowed_threads, in_threads, thread_count, threads
+from kernelweave._numerics import threads, tiles
 
 
 @pytest.fixture
@@ -47,7 +46,7 @@ def test_principal_part(small_tiles):
 def test_the_same_bits_on_any_number_of_threads(small_tiles):
     matrix, found = positive(120), []
     for n_jobs in (1, 2, 5):
-        with allowed_threads(n_jobs):
+        with threads.allowed_threads(n_jobs):
             factor = tiles.factorise(matrix.copy())
             found.append((factor.lower, factor.solve(np.ones(120))))
     for lower, solved in found[1:]:
@@ -56,25 +55,28 @@ def test_the_same_bits_on_any_number_of_threads(small_tiles):
 
 
 def test_parts_in_order_and_errors_of_any_of_them():
-    with allowed_threads(3):
-        assert in_threads(lambda k: k * k, range(20)) == [k * k for k in range(20)]
+    with threads.allowed_threads(3):
+        assert threads.in_threads(lambda k: k * k, range(20)) == [k * k for k in range(20)]
         # inside of a part nothing is divided again
-        assert in_threads(lambda k: in_threads(lambda j: threads(), [1, 2]), [1, 2, 3]) == [[1, 1]] * 3
+        assert (
+            threads.in_threads(lambda k: threads.in_threads(lambda j: threads.threads(), [1, 2]), [1, 2, 3])
+            == [[1, 1]] * 3
+        )
         with pytest.raises(ZeroDivisionError):
-            in_threads(lambda k: 1 // (k - 7), range(20))
-    assert threads() == 1
+            threads.in_threads(lambda k: 1 // (k - 7), range(20))
+    assert threads.threads() == 1
 
 
 def test_what_n_jobs_means():
     from joblib import Parallel, cpu_count, delayed, parallel_config
 
-    assert thread_count(None) == thread_count(1) == 1
-    assert thread_count(-1) == cpu_count()
+    assert threads.thread_count(None) == threads.thread_count(1) == 1
+    assert threads.thread_count(-1) == cpu_count()
     with parallel_config(n_jobs=3):
-        assert thread_count(None) == 3
+        assert threads.thread_count(None) == 3
     # who is one of several threads does not start more of them
-    inside = Parallel(n_jobs=2, backend="threading")(delayed(thread_count)(n) for n in (None, -1, 4))
+    inside = Parallel(n_jobs=2, backend="threading")(delayed(threads.thread_count)(n) for n in (None, -1, 4))
     assert inside == [1, 1, 1]
-    inside = Parallel(n_jobs=2)(delayed(thread_count)(n) for n in (None, -1))
+    inside = Parallel(n_jobs=2)(delayed(threads.thread_count)(n) for n in (None, -1))
     assert inside[0] == 1
     assert inside[1] <= max(1, cpu_count() // 2)

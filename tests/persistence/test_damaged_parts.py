@@ -11,7 +11,6 @@ import pytest
 
 from judge import files as judge
 from kernelweave.persistence import ModelFileError, load
-from kernelweave.persistence._file import dumped
 
 #: models of the library whose parts are of many kinds
 KINDS = ("views", "matrices with gaps", "online sparse", "deviations", "fourier", "groups", "features")
@@ -22,7 +21,9 @@ OTHERS = {"nothing": None, "a number": 3, "a text": "x"}
 @pytest.fixture(scope="module")
 def models():
     """File and samples of every kind of model."""
-    return {name: (dumped(model), probe) for name, (model, probe) in judge.fitted().items() if name in KINDS}
+    return {
+        name: (judge.saved(model), probe) for name, (model, probe) in judge.fitted().items() if name in KINDS
+    }
 
 
 def spoilt(tree, node, name, other):

@@ -6,13 +6,12 @@ import copy
 
 import numpy as np
 import pytest
-from scipy.interpolate import BSpline
+from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import OneHotEncoder, OrdinalEncoder
 
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
-from kernelweave.persistence._curves import SavedCurve
-from kernelweave.persistence._state import check_state
+from kernelweave.persistence import ModelFileError, load, save
 
 rng = np.random.default_rng(0)
 X = rng.normal(size=(30, 3))
@@ -75,12 +74,15 @@ FORGED = [
     FORGED,
     ids=[f"{f[0]}-{f[2]}-{n}" for n, f in enumerate(FORGED)],
 )
-def test_what_does_not_fit_together_is_named(fitted, kind, where, name, value, said):
-    check_state(fitted[kind])
+def test_what_does_not_fit_together_is_named(fitted, kind, where, name, value, said, tmp_path):
+    path = tmp_path / "model.skops"
+    save(fitted[kind], path)
+    load(path)
     model = copy.deepcopy(fitted[kind])
     object.__setattr__(where(model), name, value)
-    with pytest.raises(ValueError, match=said):
-        check_state(model)
+    save(model, path)
+    with pytest.raises(ModelFileError, match=said):
+        load(path)
 
 
 TEXTS = np.array([["a"], ["b"], ["c"]])
@@ -94,26 +96,12 @@ TEXTS = np.array([["a"], ["b"], ["c"]])
         (OneHotEncoder(drop="first"), "_drop_idx_after_grouping", np.array([7]), "that it does not have"),
     ],
 )
-def test_encoders(encoder, name, value, said):
-    encoder.fit(TEXTS)
-    check_state(encoder)
-    setattr(encoder, name, value)
-    with pytest.raises(ValueError, match=said):
-        check_state(encoder)
-
-
-@pytest.mark.parametrize(
-    ("parts", "said"),
-    [
-        (("knots", np.ones(4), 3, True), "a spline of the model is none"),
-        ((np.arange(8.0), np.ones(4), 3.5, True), "a spline of the model is none"),
-        ((np.arange(8.0), np.ones(3), 3, True), "other coefficients than knots"),
-        ((np.arange(8.0)[::-1], np.ones(4), 3, True), "not in order"),
-        ((np.arange(8.0), np.ones(4), 3, "sideways"), "goes on in no known way"),
-    ],
-)
-def test_splines(parts, said):
-    curve = SavedCurve.of(BSpline(np.arange(8.0), np.ones(4), 3))
-    assert curve.spline()(3.5) == pytest.approx(1.0)
-    with pytest.raises(ValueError, match=said):
-        SavedCurve(*parts).spline()
+def test_encoders(encoder, name, value, said, tmp_path):
+    path = tmp_path / "model.skops"
+    model = make_pipeline(encoder, MKLClassifier(kw.linear())).fit(TEXTS, [0, 1, 1])
+    save(model, path)
+    load(path)
+    setattr(model[0], name, value)
+    save(model, path)
+    with pytest.raises(ModelFileError, match=said):
+        load(path)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import importlib
 import io
 import json
 import pickle
@@ -34,12 +35,8 @@ from kernelweave import (
     held_similarities,
 )
 from kernelweave import kernels as kw
-from kernelweave._estimating.tables import SavedTable
 from kernelweave.norms import Lp
-from kernelweave.persistence import ModelFileError, about, load, save
-from kernelweave.persistence._allowed import allowed_objects
-from kernelweave.persistence._file import LABEL
-from kernelweave.persistence._moved import update_names
+from kernelweave.persistence import ModelFileError, _allowed, _moved, about, load, save
 from kernelweave.similarity import make_similarity_loss, similarity_solvers
 from kernelweave.solvers import Solver
 
@@ -47,6 +44,8 @@ FRAME, TARGET = load_iris(return_X_y=True, as_frame=True)
 X, Y = FRAME.to_numpy(), TARGET.to_numpy()
 NAMES = np.array(["setosa", "versicolor", "virginica"])[Y]
 STACK = np.stack([kernel(X) for kernel in kw.gaussian([1.0, 2.0])])
+#: the part of a model file that says what wrote it
+LABEL = "kernelweave.json"
 VIEWS = kw.per_view({"sepal": slice(0, 2), "petal": ["petal width (cm)"]}, kw.linear(), kw.gaussian(1.0))
 
 MODELS = {
@@ -223,12 +222,12 @@ def description(path):
 
 def test_a_class_is_found_wherever_it_was():
     """No two classes that a file may hold have one name, so that a name is enough."""
-    own = [name for name in allowed_objects() if name.startswith("kernelweave.")]
+    own = [name for name in _allowed.allowed_objects() if name.startswith("kernelweave.")]
     assert len({name.rpartition(".")[2] for name in own}) == len(own)
     for name in own:
         module, _, kind = name.rpartition(".")
         elsewhere = {"__class__": kind, "__module__": "kernelweave.some.other.place"}
-        assert update_names([{"content": elsewhere}])
+        assert _moved.update_names([{"content": elsewhere}])
         assert elsewhere == {"__class__": kind, "__module__": module}
     for unknown in (
         {"__class__": "Hinge", "__module__": "elsewhere.losses"},
@@ -236,7 +235,7 @@ def test_a_class_is_found_wherever_it_was():
         {"__class__": ["Hinge"], "__module__": 3},
     ):
         before = dict(unknown)
-        assert not update_names(unknown)
+        assert not _moved.update_names(unknown)
         assert unknown == before
 
 
@@ -381,13 +380,37 @@ def test_no_such_file(tmp_path):
 
 
 def test_the_list_is_of_this_library_and_scikit_learn():
-    others = [name for name in allowed_objects() if not name.startswith(("kernelweave.", "sklearn."))]
+    others = [
+        name for name in _allowed.allowed_objects() if not name.startswith(("kernelweave.", "sklearn."))
+    ]
     assert others == []
-    assert "kernelweave.solvers.newton.Newton" in allowed_objects()
-    assert f"{__name__}.MySolver" not in allowed_objects()
+    assert "kernelweave.solvers.newton.Newton" in _allowed.allowed_objects()
+    assert f"{__name__}.MySolver" not in _allowed.allowed_objects()
 
 
-def test_tables_come_back():
+#: parameters that are somebody's choice for their own machine; what becomes of them: test_hostile_files.py
+MACHINE = {"memory", "checkpoint", "callback", "n_jobs", "pre_dispatch", "memory_budget", "verbose"}
+#: parameters whose names sound like orders to a machine and are none: choices among what it has, limits, switches
+HARMLESS = {"device", "storage", "verbose_feature_names_out", "max_seconds"}
+
+
+def test_the_list_of_orders_is_complete():
+    """A parameter of any class on the list that sounds like a file, a process or an output is one of those we know."""
+    words = ("file", "path", "folder", "dir", "memory", "cache", "checkpoint", "callback", "job", "thread", "process",
+             "worker", "verbos", "print", "log_", "url", "host", "port", "client", "address", "dispatch", "device",
+             "storage", "seconds", "stream")  # fmt: skip
+    known = {"directions", "direction", "handle_missing", "support"}
+    for name in sorted(_allowed.allowed_objects()):
+        module, _, kind = name.rpartition(".")
+        cls = getattr(importlib.import_module(module), kind, None)
+        if not hasattr(cls, "get_params"):
+            continue
+        for parameter in cls._get_param_names():
+            if any(word in parameter for word in words) and parameter not in known:
+                assert parameter in {*MACHINE, *HARMLESS}, f"{name} has {parameter}"
+
+
+def test_tables_come_back(path):
     frame = pd.DataFrame(
         {
             "number": [1.5, np.nan, 3.0],
@@ -399,15 +422,20 @@ def test_tables_come_back():
             7: [0.0, 1.0, 2.0],
         }
     )
-    pd.testing.assert_frame_equal(SavedTable.of(frame).frame(), frame)
-    assert SavedTable.of(pd.DataFrame(index=range(3))).frame().shape == (3, 0)
+    model = MKLClassifier(kw.linear()).fit(X, Y)
+    for model.trace_ in (frame, pd.DataFrame(index=range(3))):
+        save(model, path)
+        pd.testing.assert_frame_equal(load(path).trace_, model.trace_)
 
 
-def test_columns_that_cannot_be_kept():
-    with pytest.raises(TypeError, match="'when' of a table is of the kind datetime64"):
-        SavedTable.of(pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])}))
-    with pytest.raises(TypeError, match="'odd' of a table holds a set"):
-        SavedTable.of(pd.DataFrame({"odd": [{1}]}))
+def test_columns_that_cannot_be_kept(path):
+    model = MKLClassifier(kw.linear()).fit(X, Y)
+    model.trace_ = pd.DataFrame({"when": pd.to_datetime(["2020-01-01"])})
+    with pytest.raises(ModelFileError, match="'when' of a table is of the kind datetime64"):
+        save(model, path)
+    model.trace_ = pd.DataFrame({"odd": [{1}]})
+    with pytest.raises(ModelFileError, match="'odd' of a table holds a set"):
+        save(model, path)
 
 
 def test_pickle_works_for_scikit_learn():

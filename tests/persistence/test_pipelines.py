@@ -9,6 +9,7 @@ import zipfile
 import numpy as np
 import pytest
 import skops.io
+from scipy.interpolate import BSpline
 from sklearn.datasets import load_iris
 from sklearn.decomposition import TruncatedSVD
 from sklearn.feature_selection import SelectKBest, f_classif
@@ -28,7 +29,6 @@ from kernelweave import (
 from kernelweave import kernels as kw
 from kernelweave.persistence import ModelFileError, load, save
 from kernelweave.persistence._curves import SavedCurve
-from kernelweave.persistence._tables import taken_apart
 
 X, Y = load_iris(return_X_y=True)
 X, Y = X[::3], Y[::3]
@@ -93,6 +93,23 @@ def test_a_damaged_spline_is_refused(damage):
 
 
 @pytest.mark.parametrize(
+    ("parts", "said"),
+    [
+        (("knots", np.ones(4), 3, True), "a spline of the model is none"),
+        ((np.arange(8.0), np.ones(4), 3.5, True), "a spline of the model is none"),
+        ((np.arange(8.0), np.ones(3), 3, True), "other coefficients than knots"),
+        ((np.arange(8.0)[::-1], np.ones(4), 3, True), "not in order"),
+        ((np.arange(8.0), np.ones(4), 3, "sideways"), "goes on in no known way"),
+    ],
+)
+def test_splines(parts, said):
+    curve = SavedCurve.of(BSpline(np.arange(8.0), np.ones(4), 3))
+    assert curve.spline()(3.5) == pytest.approx(1.0)
+    with pytest.raises(ValueError, match=said):
+        SavedCurve(*parts).spline()
+
+
+@pytest.mark.parametrize(
     "model",
     [
         MKLClassifier(BANK),
@@ -122,6 +139,9 @@ class KeepsAModule:
         self.arrays_of, self.inside = np, {"a": 1.0}
 
 
-def test_modules_are_not_walked_into():
-    kept = KeepsAModule()
-    assert taken_apart(kept) is kept
+def test_modules_are_not_walked_into(tmp_path):
+    model = MKLClassifier(BANK).fit(X, Y)
+    model.kept = KeepsAModule()
+    with pytest.raises(ModelFileError, match="cannot pickle 'module' object"):
+        save(model, tmp_path / "model.skops")
+    assert vars(model.kept) == {"arrays_of": np, "inside": {"a": 1.0}}

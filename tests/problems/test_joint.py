@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from dataclasses import dataclass
 
 import numpy as np
@@ -34,23 +33,27 @@ class Case:
     r: float
     fit_intercept: bool
 
-    def losses(self, f: np.ndarray) -> np.ndarray:
-        """(5) of [OJC10]."""
-        rows = np.arange(len(f))
-        others = f + 1.0
-        others[rows, self.own] = f[rows, self.own]
-        return np.max(others, axis=1) - f[rows, self.own]
+    @property
+    def arrays(self) -> tuple[np.ndarray, np.ndarray]:
+        """Targets and costs, a column for every class."""
+        classes = int(np.max(self.own)) + 1
+        y = np.where(np.arange(classes) == self.own[:, None], 1.0, -1.0)
+        return y, np.repeat(self.c[:, None], classes, axis=1)
+
+    @property
+    def norm(self) -> ref.RefNorm:
+        """The norm of weights whose block norms have the exponent r."""
+        return ref.lp_norm(self.r / (2 - self.r) if self.r < 2 else np.inf)
 
     def primal(self, beta: np.ndarray, d: np.ndarray, b: np.ndarray) -> float:
         """(9) of [OJC10] times C n, at ``f_j = d_j K_j beta``."""
         t = d * np.sqrt(np.maximum(ref.quadratic_forms(self.Ks, beta), 0.0))
         f = ref.decision_values(self.Ks, beta, d) + b
-        return 0.5 * float(np.sum(t**self.r)) ** (2 / self.r) + float(self.c @ self.losses(f))
+        y, c = self.arrays
+        return self.norm.half_square(t) + ref.MULTICLASS_HINGE.total(y, f, c)
 
     def dual(self, beta: np.ndarray) -> float:
-        root = np.sqrt(np.maximum(ref.quadratic_forms(self.Ks, beta), 0.0))
-        q = np.inf if self.r == 1 else self.r / (self.r - 1)
-        return float(np.sum(beta[np.arange(len(beta)), self.own])) - 0.5 * np.linalg.norm(root, q) ** 2
+        return ref.dual_value(self.Ks, *self.arrays, beta, ref.MULTICLASS_HINGE, self.norm)
 
     def feasible(self, beta: np.ndarray) -> bool:
         """Rows are ``c (e_own - a)``, a on the simplex; with an intercept columns sum to zero."""
@@ -74,49 +77,6 @@ def make_case(
     return Case(problem, Ks, own, c, r, fit_intercept)
 
 
-def conic_value(case: Case, classes: int = CLASSES) -> float:
-    """The optimum of (9) of [OJC10] in explicit features ``K_j = Z_j Z_j'``."""
-    import cvxpy as cp
-
-    Z = []
-    for K in case.Ks:
-        values, vectors = np.linalg.eigh(K)
-        kept = values > 1e-12 * values[-1]
-        Z.append(vectors[:, kept] * np.sqrt(values[kept]))
-    W = [cp.Variable((z.shape[1], classes)) for z in Z]
-    f = sum(z @ w for z, w in zip(Z, W, strict=True))
-    if case.fit_intercept:
-        f = f + np.ones((N, 1)) @ cp.Variable((1, classes))
-    margins = 1.0 - np.eye(classes)[case.own]
-    mine = cp.sum(cp.multiply(np.eye(classes)[case.own], f), axis=1)
-    charge = case.c @ (cp.max(f + margins, axis=1) - mine)
-    t = cp.hstack([cp.norm(cp.vec(w, order="F"), 2) for w in W])
-    cones = []
-    if case.r == 2:
-        regulariser = minimised = sum(cp.sum_squares(w) for w in W) / 2
-    elif case.r == 1:
-        regulariser = minimised = cp.square(cp.sum(t)) / 2
-    else:
-        # by power cones: towers of quadratic ones lose digits where C is large
-        regulariser = cp.square(cp.pnorm(t, case.r)) / 2
-        norm, parts, bounds = cp.Variable(), cp.Variable(len(W)), cp.Variable(len(W))
-        cones = [t <= bounds, cp.sum(parts) <= norm]
-        cones.append(cp.PowCone3D(parts, norm * np.ones(len(W)), bounds, 1.0 / case.r))
-        minimised = cp.square(norm) / 2
-    made = []
-    total = float(case.c.sum())
-    for scale in (total, float(np.sqrt(total)), 1.0):
-        problem = cp.Problem(cp.Minimize((minimised + charge) / scale), cones)
-        with warnings.catch_warnings():
-            warnings.simplefilter("ignore")  # whether it is accurate is seen from the value
-            problem.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-        # recomputed at the variables: no less than the optimum, whatever the solver says of itself
-        made.append(float((regulariser + charge).value))
-        if problem.status == cp.OPTIMAL:
-            break
-    return min(made)
-
-
 def solved(case: Case, tol: float = 1e-7):
     problem = case.problem
     found = solve(problem, choose_solver(problem.loss, problem.norm, problem.bank), Stop(tol=tol))
@@ -135,7 +95,9 @@ def check_against_conic(case: Case) -> None:
     assert certificate.dual == pytest.approx(dual, rel=1e-9)
     assert ref.relative(primal, dual) <= 1e-7 + 1e-9
     # and the optimum by a solver that shares nothing with ours
-    assert primal == pytest.approx(conic_value(case), rel=1e-6)
+    Z = [ref.explicit_features(K) for K in case.Ks]
+    optimum = ref.joint_optimum(Z, *case.arrays, ref.MULTICLASS_HINGE, case.norm, case.fit_intercept)
+    assert primal == pytest.approx(optimum, rel=1e-6)
 
 
 @every_norm
@@ -182,8 +144,8 @@ def test_weak_duality_on_random_points(r, fit_intercept):
             alpha = size * rng.normal(size=(N, CLASSES))
             f = f + K @ alpha
             t.append(np.sqrt(np.sum(alpha * (K @ alpha))))
-        charged = 0.5 * np.sum(np.array(t) ** r) ** (2 / r)
-        primals.append(charged + float(case.c @ case.losses(f)))
+        y, c = case.arrays
+        primals.append(case.norm.half_square(np.array(t)) + ref.MULTICLASS_HINGE.total(y, f, c))
     assert max(duals) <= min(primals) + 1e-9 * abs(min(primals))
 
 
@@ -322,15 +284,6 @@ def small_problem(seed: int, exponents: tuple[float, float] = (-2, 3)):
     return K, own, 10.0 ** rng.uniform(*exponents) * weight
 
 
-def bounds_by_hand(K, own, c, beta, b):
-    """Primal at the intercepts given, and dual, from the definitions."""
-    n = own.size
-    half = 0.5 * sum(float(column @ K @ column) for column in beta.T)
-    scores = K @ beta + b + (np.arange(beta.shape[1]) != own[:, None])
-    losses = scores.max(axis=1) - scores[np.arange(n), own]
-    return half + float(c @ losses), float(np.sum(beta[np.arange(n), own])) - half
-
-
 def check_small(seed: int, K, own, c, fit_intercept: bool, target: float) -> None:
     y = np.where(np.arange(own.max() + 1) == own[:, None], 1.0, -1.0)
     wide = np.repeat(c[:, None], y.shape[1], axis=1)
@@ -343,7 +296,7 @@ def check_small(seed: int, K, own, c, fit_intercept: bool, target: float) -> Non
     assert np.all(np.abs(beta.sum(axis=1)) <= 4e-15 * np.abs(beta).sum(axis=1))
     if fit_intercept:
         assert np.all(np.abs(beta.sum(axis=0)) <= 4e-15 * size)
-    primal, dual = bounds_by_hand(K, own, c, beta, found.intercept)
+    primal, dual = ref.bounds_of_one_kernel(K, y, wide, beta, found.intercept, ref.MULTICLASS_HINGE)
     assert primal - dual <= (1.1 * target + 1e-10) * max(abs(primal), abs(dual), 1e-12)
 
 
@@ -385,28 +338,22 @@ def test_a_start_from_another_kernel_does_not_lead_astray(seed):
         K = Z @ Z.T / n
         K /= np.mean(np.diagonal(K))
         start = solve_fixed(K, MulticlassHinge(), y, wide, True, 1e-4, start)
-    primal, dual = bounds_by_hand(K, own, c, start.beta, start.intercept)
+    primal, dual = ref.bounds_of_one_kernel(K, y, wide, start.beta, start.intercept, ref.MULTICLASS_HINGE)
     assert primal - dual <= 1e-2 * primal
 
 
 @with_and_without
 @pytest.mark.parametrize("seed", [1, 2, 4, 5, 8, 9, 16, 23])
 def test_small_problems_against_a_conic_solver(seed, fit_intercept):
-    import cvxpy as cp
-
     K, own, c = small_problem(seed, (-1, 1))
     k = own.max() + 1
+    y, wide = np.where(np.arange(k) == own[:, None], 1.0, -1.0), np.repeat(c[:, None], k, axis=1)
     values, vectors = np.linalg.eigh(K)
     root = vectors * np.sqrt(np.maximum(values, 0.0))
-    W, b, xi = cp.Variable((root.shape[1], k)), cp.Variable(k), cp.Variable(own.size)
-    f = root @ W + (np.ones((own.size, 1)) @ cp.reshape(b, (1, k), order="C") if fit_intercept else 0)
-    rows = [xi[i] >= f[i, y] + (y != own[i]) - f[i, own[i]] for i in range(own.size) for y in range(k)]
-    conic = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(W) + c @ xi), rows)
-    conic.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-    y = np.where(np.arange(k) == own[:, None], 1.0, -1.0)
-    found = solve_fixed(K, MulticlassHinge(), y, np.repeat(c[:, None], k, axis=1), fit_intercept, 1e-8)
-    assert found.primal == pytest.approx(conic.value, rel=1e-6, abs=1e-8)
-    assert found.dual == pytest.approx(conic.value, rel=1e-6, abs=1e-8)
+    optimum = ref.joint_optimum([root], y, wide, ref.MULTICLASS_HINGE, ref.sum_norm(), fit_intercept)
+    found = solve_fixed(K, MulticlassHinge(), y, wide, fit_intercept, 1e-8)
+    assert found.primal == pytest.approx(optimum, rel=1e-6, abs=1e-8)
+    assert found.dual == pytest.approx(optimum, rel=1e-6, abs=1e-8)
 
 
 def test_nothing_is_done_where_nothing_changed():

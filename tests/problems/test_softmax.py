@@ -23,19 +23,6 @@ def table(own: np.ndarray, k: int) -> np.ndarray:
     return np.where(np.arange(k) == own[:, None], 1.0, -1.0)
 
 
-def bounds_by_hand(K, own, c, beta, b):
-    """Primal and dual from the definitions."""
-    n = own.size
-    half = 0.5 * sum(float(column @ K @ column) for column in beta.T)
-    f = K @ beta + b
-    f = f - f.max(axis=1, keepdims=True)
-    losses = np.log(np.exp(f).sum(axis=1)) - f[np.arange(n), own]
-    used = c > 0
-    a = np.eye(beta.shape[1])[own[used]] - beta[used] / c[used][:, None]
-    entropy = -np.sum(np.where(a > 0, a * np.log(np.maximum(a, 1e-300)), 0.0), axis=1)
-    return half + float(c @ losses), float(c[used] @ entropy) - half
-
-
 @with_and_without
 @pytest.mark.parametrize("C", [0.1, 1.0, 100.0])
 def test_on_explicit_features_it_is_the_regression_of_scikit_learn(C, fit_intercept):
@@ -57,24 +44,18 @@ def test_on_explicit_features_it_is_the_regression_of_scikit_learn(C, fit_interc
 @with_and_without
 @pytest.mark.parametrize("seed", range(3))
 def test_optimum_of_a_conic_solver(seed, fit_intercept):
-    import cvxpy as cp
-
     rng = np.random.default_rng(seed)
     n, k = 16, 3
     own = np.concatenate([np.arange(k), rng.integers(0, k, n - k)])
     root = rng.normal(size=(n, 5))
     c = rng.choice([0.0, 0.5, 4.0], n)
     c[:k] = 1.0
-    W, b = cp.Variable((5, k)), cp.Variable(k)
-    f = root @ W + (np.ones((n, 1)) @ cp.reshape(b, (1, k), order="C") if fit_intercept else 0)
-    losses = cp.hstack([cp.log_sum_exp(f[i]) - f[i, own[i]] for i in range(n)])
-    conic = cp.Problem(cp.Minimize(0.5 * cp.sum_squares(W) + c @ losses))
-    conic.solve(solver=cp.CLARABEL, tol_gap_abs=1e-10, tol_gap_rel=1e-10, tol_feas=1e-10)
-    found = solve_fixed(
-        root @ root.T, Multinomial(), table(own, k), np.repeat(c[:, None], k, axis=1), fit_intercept, 1e-9
-    )
-    assert found.primal == pytest.approx(conic.value, rel=1e-6)
-    primal, dual = bounds_by_hand(root @ root.T, own, c, found.beta, found.intercept)
+    y, wide = table(own, k), np.repeat(c[:, None], k, axis=1)
+    optimum = ref.joint_optimum([root], y, wide, ref.SOFTMAX, ref.sum_norm(), fit_intercept)
+    K = root @ root.T
+    found = solve_fixed(K, Multinomial(), y, wide, fit_intercept, 1e-9)
+    assert found.primal == pytest.approx(optimum, rel=1e-6)
+    primal, dual = ref.bounds_of_one_kernel(K, y, wide, found.beta, found.intercept, ref.SOFTMAX)
     assert primal - dual <= 2e-9 * abs(primal)
     # probabilities at the optimum are the coefficients
     p = np.exp(found.decision + found.intercept)

@@ -22,9 +22,9 @@ from kernelweave import kernels as kw
 from kernelweave.estimators.subsets import SubsetFits
 from kernelweave.inspection import tied_views
 from kernelweave.report import make_report
-from kernelweave.report._html import short
-from kernelweave.report._refits import refit
 from kernelweave.views import Views
+
+from .refitted import refit
 
 CS = np.logspace(-2, 3, 7)
 NAMES = ("first", "second", "third")
@@ -74,7 +74,8 @@ def test_weights_at_every_tied_choice_are_on_the_page(tied):
     for C, kind in zip(model.ties_["C"], model.ties_["tie"], strict=True):
         fit = MKLClassifier(VIEWS, C=C, tol=1e-5).fit(*views())
         shares = fit.weights_ / fit.weights_.sum()
-        row = re.search(rf"l1 {short(C)}( \(this fit\))? 0\.\d+ {kind} ([\d.]+) ([\d.]+) ([\d.]+)", found)
+        value = f"{C:.0f}" if C >= 1000 else f"{C:.3g}"
+        row = re.search(rf"l1 {value}( \(this fit\))? 0\.\d+ {kind} ([\d.]+) ([\d.]+) ([\d.]+)", found)
         head = re.search(r"norm C score choice (\w+) (\w+) (\w+)", found).groups()
         shown = dict(zip(head, map(float, row.groups()[1:]), strict=True))
         np.testing.assert_allclose([shown[name] for name in NAMES], shares, atol=0.02)
@@ -106,7 +107,7 @@ def test_a_leader_is_named_with_its_range_over_tied_choices():
 def test_whether_a_view_is_needed_is_asked_at_the_ends_of_the_tied_range(tied):
     model, text = tied
     X, y = views()
-    splits = refit(model, model, X, y, n_folds=3, n_repeats=1, random_state=0).splits
+    splits = refit(model, X, y).splits
     Cs = [float(model.C_), *sorted({model.ties_["C"].min(), model.ties_["C"].max()} - {float(model.C_)})]
     needed = []
     for C in Cs:
@@ -152,7 +153,7 @@ def test_the_range_of_refits_is_no_confidence_interval(tied):
     assert "it is no confidence interval" in text
     assert "95 % of" not in text.replace("95 % of the", "95 % of")
     X, y = views()
-    refits = refit(tied[0], tied[0], X, y, n_folds=3, n_repeats=1, random_state=0)
+    refits = refit(tied[0], X, y)
     rows = refits.stability.by_view()
     sums = refits.stability.weights
     np.testing.assert_allclose(rows["low"], sums.min(axis=0))
@@ -169,16 +170,11 @@ def test_nothing_is_left_open_where_C_was_given():
 # ---- what the model is compared with ---------------------------------------------------------------------------------
 
 
-def methods_of(model, X, y, **options):
-    settings = {"n_folds": 3, "n_repeats": 1, "random_state": 0} | options
-    return refit(model, model, X, y, **settings)
-
-
 def test_the_best_kernel_is_tuned_like_the_model():
     X, y = views()
     folds = StratifiedKFold(3, shuffle=True, random_state=5)
     model = MKLClassifierCV(VIEWS, Cs=CS, cv=folds).fit(X, y)
-    found = methods_of(model, X, y)
+    found = refit(model, X, y)
     best = next(method for method in found.methods if method.name == "best single kernel")
     alone = BestKernelClassifier(VIEWS, Cs=CS, cv=folds, C=model.C_)
     scores = [clone(alone).fit(X[a], y[a]).score(X[b], y[b]) for a, b in found.splits]
@@ -192,7 +188,7 @@ def test_the_best_kernel_is_tuned_like_the_model():
 def test_methods_on_the_columns_by_scikit_learn():
     X, y = views()
     leak = np.column_stack([X, y == "sick"])  # a column that no kernel looks at is not given to the others
-    found = methods_of(MKLClassifier(VIEWS, class_weight="balanced").fit(leak, y), leak, y)
+    found = refit(MKLClassifier(VIEWS, class_weight="balanced").fit(leak, y), leak, y)
     logistic, forest = found.methods[3:5]
     grid = {"logisticregression__C": 10.0 ** np.arange(-4, 3)}
     steps = make_pipeline(StandardScaler(), LogisticRegression(class_weight="balanced", max_iter=1000))
@@ -219,9 +215,9 @@ def test_regression_has_one_row_for_the_mean_kernel():
         MKLRegressorCV(bank, criterion="reml"),
         MKLRegressor(bank, loss="epsilon_insensitive"),
     ):
-        found = methods_of(model.fit(X, y), X, y)
+        found = refit(model.fit(X, y), X, y)
         assert [method.name for method in found.methods] == expected
-    chosen = methods_of(MKLRegressorCV(bank, criterion="reml").fit(X, y), X, y)
+    chosen = refit(MKLRegressorCV(bank, criterion="reml").fit(X, y), X, y)
     assert not np.allclose(chosen.methods[1].measures["R²"].scores, chosen.ours.measures["R²"].scores)
 
 
@@ -229,7 +225,7 @@ def test_samples_that_are_no_table_have_no_methods_on_columns():
     X, y = views()
     stack = np.stack([X[:, :4] @ X[:, :4].T, X[:, 4:] @ X[:, 4:].T])
     held = MKLClassifier(kw.held(stack)).fit(np.arange(60), y)
-    found = methods_of(held, np.arange(60), y)
+    found = refit(held, np.arange(60), y)
     assert [method.name for method in found.methods] == [
         "this model", "mean kernel", "best single kernel", "majority class",
     ]  # fmt: skip
@@ -244,7 +240,7 @@ def test_views_that_samples_lack_are_imputed_for_the_others():
     samples = Views(tables)
     bank = kw.linear().on("first") + kw.linear().on("second") + kw.linear().on("third")
     model = MKLClassifier(bank, missing="mean").fit(samples, y)
-    found = methods_of(model, samples, y)
+    found = refit(model, samples, y)
     forest = next(method for method in found.methods if method.name == "random forest")
     whole = np.hstack(list(tables.values()))
     steps = make_pipeline(
@@ -271,9 +267,7 @@ def test_groups_stay_together_inside_every_method(monkeypatch):
         fit = kind.fit
         monkeypatch.setattr(kind, "fit", looked)
         seen.clear()
-        found = refit(
-            model.fit(X, y, groups=groups), model, X, y, n_folds=3, n_repeats=1, random_state=0, groups=groups
-        )
+        found = refit(model.fit(X, y, groups=groups), X, y, groups=groups)
         assert len(seen) == 3
         for (size, folds), (train, _) in zip(seen, found.splits, strict=True):
             assert size == len(train)

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import html
+import json
 import re
 
 import numpy as np
 import pytest
+from click.testing import CliRunner
 from matplotlib.figure import Figure
 
 import kernelweave
@@ -20,13 +22,14 @@ from kernelweave import (
     SimilarityClassifier,
 )
 from kernelweave import kernels as kw
-from kernelweave.cli._describe import describe, tell
+from kernelweave.cli import main
 from kernelweave.displays import WeightsDisplay
 from kernelweave.estimators.fitted import weight_origin
 from kernelweave.exceptions import KernelWeaveWarning
 from kernelweave.inspection import weight_stability
 from kernelweave.inspection.stability import WeightStability
 from kernelweave.norms import Fixed, registry
+from kernelweave.persistence import save
 from kernelweave.report import make_report
 
 RNG = np.random.default_rng(3)
@@ -38,7 +41,6 @@ VIEWS = {"one": [0, 1], "two": [2, 3], "three": [4, 5]}
 #: eighteen kernels: more than the picture has rows
 BANK = kw.per_view(VIEWS, kw.gaussian([0.5, 1.0, 2.0, 4.0, 8.0]) + kw.linear())
 SMALL = kw.per_view(VIEWS, kw.linear())
-LABEL = {"kernelweave": "0", "note": {"target": "t", "rows": N}}
 #: what must not be said of weights that were not learnt
 CLAIMS = (
     r"with the most (learnt )?weight",
@@ -56,6 +58,14 @@ def text_of(page):
     return re.sub(r"\s+", " ", html.unescape(re.sub(r"<[^>]+>", " ", page)))
 
 
+def inspected(model, folder, *more):
+    """What ``kernelweave inspect`` says of a model."""
+    save(model, folder / "model.skops", note={"target": "t", "rows": N})
+    done = CliRunner().invoke(main, ["inspect", str(folder / "model.skops"), *more])
+    assert done.exit_code == 0, done.output
+    return done.stdout
+
+
 def estimators():
     """Every estimator of the package that can be fitted to kernels and has weights."""
     for name in kernelweave.__all__:
@@ -71,7 +81,7 @@ NOT_LEARNT = [
 
 
 @pytest.mark.parametrize("norm", NOT_LEARNT, ids=lambda norm: getattr(norm, "label", norm))
-def test_no_finding_about_weights_that_were_not_learnt(norm):
+def test_no_finding_about_weights_that_were_not_learnt(norm, tmp_path):
     clf = MKLClassifier(BANK, norm=norm).fit(X, Y)
     origin = weight_origin(clf)
     assert origin.nothing
@@ -83,7 +93,7 @@ def test_no_finding_about_weights_that_were_not_learnt(norm):
     assert "p-value" in page  # which is about the decisions, whoever set the weights
     assert "no weights" not in page
     assert str(clf.certificate_)[1:] in page  # the proof, word for word
-    told = tell(describe(clf, LABEL))
+    told = inspected(clf, tmp_path)
     assert origin.sentence in told
     assert origin.sentence in html.unescape(clf._html_repr())
 
@@ -100,11 +110,11 @@ def test_uniform_does_not_claim_the_bound_of_free_weights():
 
 
 @pytest.mark.parametrize("norm", [name for name in registry if registry[name]().allowed_weights])
-def test_learnt_weights_are_a_finding(norm):
+def test_learnt_weights_are_a_finding(norm, tmp_path):
     clf = MKLClassifier(SMALL, norm=norm).fit(X, Y)
     assert weight_origin(clf).sentence == ""
     assert weight_origin(clf).learnt.all()
-    assert "not learnt" not in tell(describe(clf, LABEL))
+    assert "not learnt" not in inspected(clf, tmp_path)
     assert "not learnt" not in clf._html_repr()
 
 
@@ -158,13 +168,13 @@ LEARNT_BY = {"MKLClassifier", "MKLClassifierCV", "MKLRegressor", "MKLRegressorCV
 
 
 @pytest.mark.parametrize("kind", list(estimators()), ids=lambda kind: kind.__name__)
-def test_every_estimator_says_whether_it_learnt_its_weights(kind):
+def test_every_estimator_says_whether_it_learnt_its_weights(kind, tmp_path):
     """A new estimator is in this list the day it appears; what it fits is what it is said to have fitted."""
     if kind is SimilarityClassifier:
         kernel = np.exp(-((X[:, None] - X[None]) ** 2).sum(-1) / 6)
         model = kind(method="denoise").fit(kernel, Y)
         assert weight_origin(model).sentence == "The weights were not learnt: all similarities count alike."
-        told = tell(describe(model, LABEL))
+        told = inspected(model, tmp_path)
         assert "norm none (method denoise), loss hinge, C = 1" in told
         assert "with this kernel, no function on it" in told
         return
@@ -177,7 +187,7 @@ def test_every_estimator_says_whether_it_learnt_its_weights(kind):
     assert ("not learnt" in ax.get_title()) == origin.nothing
     if kind is LPBetaClassifier:  # it has no certificate
         return
-    facts = describe(model, LABEL)
+    facts = json.loads(inspected(model, tmp_path, "--json"))
     assert facts["loss"] == model.loss_.registered_as
     assert facts["solver"] == model.solver_
     assert facts["weights_learnt"] == (0 if origin.nothing else 3)
@@ -186,20 +196,20 @@ def test_every_estimator_says_whether_it_learnt_its_weights(kind):
         assert "with these weights, no" in facts["certificate_in_words"]
 
 
-def test_the_command_line_says_what_was_fitted():
+def test_the_command_line_says_what_was_fitted(tmp_path):
     """The method for wrong labels has a loss and weights of its own, whatever its parameters say."""
     clf = NoisyLabelMKLClassifier(SMALL, loss="logistic", norm="l1").fit(X, Y)
-    told = tell(describe(clf, LABEL))
+    told = inspected(clf, tmp_path)
     assert "norm fixed, loss squared" in told
     assert "logistic" not in told
     trimmed = NoisyLabelMKLClassifier(SMALL, method="trimmed", loss="logistic").fit(X, Y)
-    assert "norm l1, loss hinge" in tell(describe(trimmed, LABEL))
+    assert "norm l1, loss hinge" in inspected(trimmed, tmp_path)
     reg = MKLRegressorCV(SMALL, criterion="reml").fit(X, TARGET)
-    assert "norm none (weights by reml), loss squared" in tell(describe(reg, LABEL))
+    assert "norm none (weights by reml), loss squared" in inspected(reg, tmp_path)
     given = MKLClassifier(SMALL, norm=Fixed([0.2, 0.3, 0.5])).fit(X, Y)
-    assert "norm fixed, loss hinge" in tell(describe(given, LABEL))
+    assert "norm fixed, loss hinge" in inspected(given, tmp_path)
     three = np.array(["u", "v", "w"])[np.digitize(X[:, 0], [-0.5, 0.5])]
-    assert "loss multiclass_hinge" in tell(describe(MKLClassifier(SMALL).fit(X, three), LABEL))
+    assert "loss multiclass_hinge" in inspected(MKLClassifier(SMALL).fit(X, three), tmp_path)
 
 
 def test_the_rule_is_named():

@@ -15,14 +15,13 @@ from sklearn.preprocessing import StandardScaler
 from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave.exceptions import DegenerateModelWarning, ScaleWarning
-from kernelweave.inspection import final_estimator
 from kernelweave.inspection.views import learnt_weights
 from kernelweave.report import make_report
-from kernelweave.report._refits import refit
-from kernelweave.report._subject import Subject
 from kernelweave.report.sections import SECTIONS
 from kernelweave.report.sections.calibration import reliability
 from kernelweave.report.sections.sensitivity import FACTORS, weights_along_C
+
+from . import refitted
 
 FEW = {"n_folds": 2, "n_repeats": 1}
 
@@ -34,8 +33,7 @@ def text_of(page):
 
 
 def subject_of(model, X, y):
-    refits = refit(model, model, X, y, random_state=0, **FEW)
-    return Subject(model, final_estimator(model), X, y, [str(i) for i in range(len(y))], refits, {}, 0)
+    return refitted.subject_of(model, X, y, **FEW)
 
 
 # ---- a model that says nothing --------------------------------------------------------------------------------------

@@ -14,14 +14,12 @@ from kernelweave import MKLClassifier, MKLClassifierCV, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave._numerics.block_steps import POWERS, charged_length
 from kernelweave.banks import LowRankBank, StreamingBank, build_bank
-from kernelweave.estimators import _bind
 from kernelweave.exceptions import MemoryBudgetError
 from kernelweave.losses import make_loss
 from kernelweave.norms import Elastic, ElasticBlocks, ElasticNet, Grouped, make_norm
 from kernelweave.problems import MKLProblem, Point
 from kernelweave.solvers import Stop, choose_solver, make_solver, solve, without_caches
-from kernelweave.solvers.block_descent import _copies, _features
-from kernelweave.solvers.block_descent._charge import Charge
+from kernelweave.solvers.block_descent import _charge, _copies, _features
 
 WIDTHS = [1, 3, 7, 20, 2]
 STARTS = np.concatenate([[0], np.cumsum(WIDTHS)])
@@ -96,7 +94,7 @@ def test_the_pull_of_the_charge_is_its_derivative(norm, lengths, j, x):
     """Along one block, and at zero, against differences of the norm itself."""
     t = np.array(lengths)
     norm = norm.for_kernels(5)
-    charge = Charge(norm, t, j)
+    charge = _charge.Charge(norm, t, j)
 
     def value(length):
         return norm.half_square(np.where(np.arange(5) == j, length, t))
@@ -117,7 +115,7 @@ def test_the_second_derivatives_in_the_lengths(norm):
     norm, t = norm.for_kernels(5), np.array([0.5, 2.0, 0.1, 1.0, 3.0])
 
     def pulls(t):
-        return np.array([Charge(norm, t, j).pull(t[j]) for j in range(5)])
+        return np.array([_charge.Charge(norm, t, j).pull(t[j]) for j in range(5)])
 
     assert pulls(t) == pytest.approx(t / norm.weights_of_blocks(t), rel=1e-9)
     steps = 1e-6 * np.diag(t)
@@ -351,9 +349,11 @@ def test_folds_are_weights_on_one_set_of_features(monkeypatch):
     X, y, sets = grouped(1200, 6)
     kernels = kw.per_view(sets, kw.random_fourier(2.0, n_features=10))
     Cs, split = [0.03, 0.3], [(np.arange(800), np.arange(800, 1200))]
-    built = []
+    built, make = [], LowRankBank.__init__
     monkeypatch.setattr(
-        _bind, "build_bank", lambda *given, **options: built.append(1) or build_bank(*given, **options)
+        LowRankBank,
+        "__init__",
+        lambda self, *given, **options: built.append(1) or make(self, *given, **options),
     )
     model = MKLClassifierCV(kernels, loss="logistic", Cs=Cs, cv=split, tol=1e-5).fit(X, y)
     assert len(built) == 1

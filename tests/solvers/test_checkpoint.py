@@ -17,13 +17,11 @@ import references as ref
 from faults import children
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
-from kernelweave.banks import precomputed_bank
-from kernelweave.estimators import _fitting
+from kernelweave.banks import Bank, precomputed_bank
 from kernelweave.exceptions import KernelWeaveWarning, NotFiniteError
 from kernelweave.norms import Fixed, make_norm
 from kernelweave.problems import MKLProblem
-from kernelweave.solvers import Stop, make_solver, solve
-from kernelweave.solvers._best import without_caches
+from kernelweave.solvers import Stop, make_solver, registry, solve, without_caches
 from kernelweave.solvers._checkpoint import Checkpoint, fingerprint
 from problems.making import make_case
 
@@ -278,15 +276,24 @@ def test_numbers_of_any_size_end_in_a_refusal_or_in_a_proof(tmp_path, solver, na
 def test_a_fit_whose_bounds_are_not_finite_is_refused(monkeypatch):
     """A warning that says what is proved is about numbers."""
     X = np.random.default_rng(0).normal(size=(30, 3))
-    judged = _fitting.final_certificate
+    certificate, judged, over = MKLProblem.certificate, Bank.judged, []
 
-    def undefined(problem, solution):
-        found = judged(problem, solution)
-        return replace(found, certificate=replace(found.certificate, primal=np.nan))
+    def undefined(self, point):
+        found = certificate(self, point)
+        return replace(found, primal=np.nan) if over else found
 
-    monkeypatch.setattr(_fitting, "final_certificate", undefined)
+    # the last certificate alone asks the bank for all that it reads
+    monkeypatch.setattr(Bank, "judged", lambda *given: over.append(True) or judged(*given))
+    monkeypatch.setattr(MKLProblem, "certificate", undefined)
+
+    class Again(registry["newton"]):
+        def init(self, *given):
+            over.clear()
+            return super().init(*given)
+
     with pytest.raises(NotFiniteError, match="nothing is proved of the fit"):
-        MKLClassifier(kw.linear()).fit(X, X[:, 0] > 0)
+        MKLClassifier(kw.gaussian([1.0, 2.0]), solver=Again()).fit(X, X[:, 0] > 0)
+    assert over
 
 
 def test_flipped_bytes_never_get_further_than_a_value_error(tmp_path):

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+from types import SimpleNamespace
+
 import numpy as np
 import pytest
 
 from kernelweave import MKLClassifier, MKLRegressor, losses, norms
 from kernelweave import kernels as kw
+from kernelweave.problems import Point
 from kernelweave.problems.curvature import _stable_cholesky
+from kernelweave.solvers import registry
 
 
 def low_rank(seed, n=32, m=36):
@@ -135,29 +139,29 @@ def test_quadratic_forms_below_zero_are_rounding(seed):
     assert model.status_ == "converged"
 
 
-def test_single_precision_that_leads_nowhere_goes_on_in_double(monkeypatch):
+def test_single_precision_that_leads_nowhere_goes_on_in_double():
     """A solver that stalls on kernels of single precision is given the exact ones."""
-    from kernelweave.estimators import _fitting
-    from kernelweave.solvers import Solution
-
     seen = []
-    honest = _fitting.solve
 
-    def stalls_at_first(problem, solver, stop, **options):
-        solution = honest(problem, solver, stop, **options)
-        seen.append(problem.bank)
-        if len(seen) > 1:
-            return solution
-        from dataclasses import replace
+    class Stalls(registry["newton"]):
+        """Newton, that has nothing to say about the first bank."""
 
-        point = replace(solution.point, beta=0.5 * solution.point.beta, quad=None, decision=None)
-        judged = problem.certificate(point)
-        return Solution(point, judged, "stalled", solution.trace, solution.n_iter, 0.0, 0.0)
+        def init(self, problem, start, tol):
+            seen.append(problem.bank)
+            if len(seen) > 1:
+                return super().init(problem, start, tol)
+            zero = Point(np.zeros(problem.y.shape), problem.norm.start(problem.m))
+            return SimpleNamespace(finished=True, point=zero)
 
-    monkeypatch.setattr(_fitting, "solve", stalls_at_first)
+        def step(self, problem, state):
+            return state if len(seen) == 1 else super().step(problem, state)
+
+        def point(self, state):
+            return state.point if len(seen) == 1 else super().point(state)
+
     rng = np.random.default_rng(0)
     X = rng.normal(size=(40, 3))
-    model = MKLClassifier(kw.gaussian([1.0, 2.0]), dtype="float32").fit(X, X[:, 0] > 0)
+    model = MKLClassifier(kw.gaussian([1.0, 2.0]), dtype="float32", solver=Stalls()).fit(X, X[:, 0] > 0)
     assert model.status_ == "converged"
     assert len(seen) == 2
     assert seen[1] is not seen[0]

@@ -9,8 +9,10 @@ from sklearn.datasets import load_wine
 from sklearn.preprocessing import scale
 from sklearn.svm import SVC
 
+import references as ref
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
+from kernelweave._numerics.online import FIXED_STEP, SIG, STRONGLY_CONVEX
 from kernelweave.banks import LowRankBank, precomputed_bank
 from kernelweave.exceptions import MemoryBudgetError
 from kernelweave.losses import Hinge, MulticlassHinge
@@ -20,7 +22,6 @@ from kernelweave.solvers import Stop, make_solver, solve
 from kernelweave.solvers import working_set as working_set_module
 from kernelweave.solvers.online import Obscure
 from kernelweave.solvers.online import _products as products
-from kernelweave.solvers.online._run import OnlineRun
 from kernelweave.solvers.online.obscure import radius_of
 from kernelweave.solvers.working_set import WorkingSet
 
@@ -52,56 +53,56 @@ def problem_of(
     return MKLProblem(bank, loss, norm, y, C, weight, False)
 
 
-def conic(Z, own, C: float, charge, m: int = 3) -> float:
-    """Optimum in explicit features, by a conic solver; ``charge`` makes the regulariser of the block norms."""
-    rank, k = Z.shape[1] // m, int(own.max()) + 1
-    W = [cp.Variable((rank, k)) for _ in range(m)]
-    f = sum(Z[:, j * rank : (j + 1) * rank] @ W[j] for j in range(m))
-    margins = 1.0 - np.eye(k)[own]
-    losses = cp.max(f + margins, axis=1) - cp.sum(cp.multiply(f, np.eye(k)[own]), axis=1)
-    value = charge(cp.hstack([cp.norm(w, "fro") for w in W])) + C * cp.sum(losses)
-    problem = cp.Problem(cp.Minimize(value))
-    problem.solve(solver=cp.CLARABEL)
-    return float(problem.value)
+def run_of(problem: MKLProblem, **options):
+    """Return the online steps of OBSCURE, none of them taken."""
+    return Obscure(**options).init(problem, None, 1e-3).run
 
 
-def block(r: float):
-    return lambda t: 0.5 * cp.square(cp.pnorm(t, r))
+def conic(Z, y, C: float, norm: ref.RefNorm, m: int = 3) -> float:
+    """Optimum in explicit features, by a conic solver."""
+    return ref.joint_optimum(
+        np.split(Z, m, axis=1), y, np.full(y.shape, C), ref.MULTICLASS_HINGE, norm, False
+    )
+
+
+def block(r: float) -> ref.RefNorm:
+    """The norm whose block norms have the exponent r."""
+    return ref.lp_norm(r / (2 - r) if r < 2 else np.inf)
 
 
 @pytest.mark.parametrize("r", [1.25, 1.5, 2.0])
 @pytest.mark.parametrize("explicit", [False, True], ids=["kernels", "features"])
 def test_dual_ascent_agrees_with_a_conic_solver(r, explicit):
-    Z, y, own = three_classes()
+    Z, y, _ = three_classes()
     solution = solve(
         problem_of(Z, y, Block(r), explicit=explicit),
         make_solver("dual_ascent", MulticlassHinge(), Block(r)),
         Stop(1e-8),
     )
     assert solution.converged
-    assert solution.certificate.primal == pytest.approx(conic(Z, own, 0.3, block(r)), rel=1e-6)
+    assert solution.certificate.primal == pytest.approx(conic(Z, y, 0.3, block(r)), rel=1e-6)
 
 
 @pytest.mark.parametrize("solver", ["obscure", "pegasos"])
 @pytest.mark.parametrize("explicit", [False, True], ids=["kernels", "features"])
 def test_stochastic_solvers_agree_with_a_conic_solver(solver, explicit):
-    Z, y, own = three_classes()
+    Z, y, _ = three_classes()
     problem = problem_of(Z, y, Block(1.5), C=0.03, explicit=explicit)
     solution = solve(problem, make_solver(solver, problem.loss, problem.norm), Stop(1e-4, max_iter=20_000))
     assert solution.converged
-    optimum = conic(Z, own, 0.03, block(1.5))
+    optimum = conic(Z, y, 0.03, block(1.5))
     assert solution.certificate.primal == pytest.approx(optimum, rel=1e-4)
     assert solution.certificate.dual <= optimum * (1 + 1e-7)
 
 
 @pytest.mark.parametrize("alpha", [0.0, 0.5])
 def test_ufo_with_its_l1_term_agrees_with_a_conic_solver(alpha):
-    Z, y, own = three_classes()
+    Z, y, _ = three_classes()
     norm = Elastic(alpha, r=1.5)
     problem = problem_of(Z, y, norm, C=0.03)
     solution = solve(problem, make_solver("ufo", problem.loss, norm), Stop(1e-4, max_iter=20_000))
     assert solution.converged
-    optimum = conic(Z, own, 0.03, lambda t: 0.5 * cp.square(cp.pnorm(t, 1.5)) + alpha * cp.sum(t))
+    optimum = conic(Z, y, 0.03, ref.elastic_norm(alpha, 1.5))
     assert solution.certificate.primal == pytest.approx(optimum, rel=1e-4)
 
 
@@ -187,8 +188,6 @@ def test_two_classes_with_an_intercept_are_scikit_learns_svm():
 
 def test_the_optimum_lies_in_the_ball_and_so_do_the_iterates():
     """Theorem 2: R bounds the optimum's norm; line 12: no iterate leaves the ball."""
-    from kernelweave._numerics.online import STRONGLY_CONVEX
-
     Z, y, _ = three_classes(60)
     for C in (0.02, 0.3, 5.0):
         problem = problem_of(Z, y, Block(1.25), C=C)
@@ -209,7 +208,7 @@ def test_the_optimum_lies_in_the_ball_and_so_do_the_iterates():
 def test_radius_is_that_of_theorem_two():
     Z, y, _ = three_classes(30)
     problem = problem_of(Z, y, Block(1.5), C=0.3)
-    run = OnlineRun(problem, 3.0, 0)
+    run = run_of(problem)
     lam = 1 / (0.3 * 30)
     # at f = 0 the objective is a loss of 1 a sample, times C; that is where the other bound begins to count
     assert radius_of(run, 0.3 * 30) == pytest.approx(1 / np.sqrt(lam))
@@ -237,11 +236,9 @@ def test_the_online_stage_ends_when_it_stands_still(patience):
 
 def test_norms_and_products_are_those_of_the_coefficients():
     """What is updated step by step equals what the bank says, also after shrinking and folding."""
-    from kernelweave._numerics.online import FIXED_STEP, SIG, STRONGLY_CONVEX
-
     Z, y, _ = three_classes(50)
     problem = problem_of(Z, y, Block(1.3), C=100.0, weight=np.linspace(0.0, 2.0, 50))
-    run = OnlineRun(problem, 1.3 / 0.3, 1)
+    run = run_of(problem, random_state=1)
     run.epoch(FIXED_STEP, 2.0)
     run.restart_clock()
     for _ in range(7):
@@ -255,11 +252,9 @@ def test_norms_and_products_are_those_of_the_coefficients():
 
 
 def test_averaged_iterate_is_the_mean_of_the_coefficients():
-    from kernelweave._numerics.online import FIXED_STEP, SIG, STRONGLY_CONVEX
-
     Z, y, _ = three_classes(20)
     problem = problem_of(Z, y, Block(1.5))
-    run = OnlineRun(problem, 3.0, 0)
+    run = run_of(problem)
     run.epoch(FIXED_STEP, 2.0)
     run.restart_clock()
     by_hand = []
@@ -387,11 +382,9 @@ def test_partial_fit_is_one_online_visit_of_every_sample():
     clf = MKLClassifier(BANK, normalize=None, **OPTIONS)
     for first in range(0, 178, 50):
         clf.partial_fit(X[first : first + 50], y[first : first + 50], classes=["red", "rose", "white"])
-    from kernelweave._numerics.online import FIXED_STEP
-
     bank, _ = precomputed_bank(np.stack([k(X) for k in clf.kernels_]), normalize=None)
     table = np.where(y[:, None] == clf.classes_, 1.0, -1.0)
-    run = OnlineRun(MKLProblem(bank, MulticlassHinge(), Block(1.25), table, 1.0, None, False), 5.0, 0)
+    run = run_of(MKLProblem(bank, MulticlassHinge(), Block(1.25), table, 1.0, None, False))
     run.visit(np.arange(178), FIXED_STEP, 2.0, 1.0, 0.0)
     used = np.any(run.A != 0, axis=1)
     np.testing.assert_allclose(clf.dual_coef_, run.A[used] / 5.0, atol=1e-9)

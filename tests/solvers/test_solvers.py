@@ -298,14 +298,25 @@ def test_a_path_on_other_samples_begins_at_the_weights_that_are_known():
 
 
 def test_coefficients_at_their_bound_follow_C_and_free_ones_stay():
-    from kernelweave.solvers._path import _moved
+    starts = []
 
-    case = make_case(ref.HINGE, "l1", False, n=20, m=4, C=2.0)
-    old, new = case.problem, make_case(ref.HINGE, "l1", False, n=20, m=4, C=6.0).problem
-    share = np.where(np.arange(20) % 3 == 0, 1.0, np.where(np.arange(20) % 3 == 1, 0.4, 0.0))
-    moved = _moved(2.0 * share * case.y, old, new)
-    expected = np.where(share == 1.0, 6.0, np.where(share == 0.4, 0.8, 0.0)) * case.y
-    np.testing.assert_allclose(moved, expected)
+    class Watched(registry["level"]):
+        def init(self, problem, start, tol):
+            starts.append(start)
+            return super().init(problem, start, tol)
+
+    case = make_case(ref.HINGE, "l1", False, n=20, m=4)
+    problem = case.problem
+    found = follow_path(
+        problem.bank, problem.loss, problem.norm, Watched(), case.y, [0.2, 0.6], Stop(), fit_intercept=False
+    )
+    (_, _, first), _ = found
+    size = case.y * first.point.beta  # between 0 and C
+    held, free = size >= 0.2 * (1 - 1e-9), (size > 1e-9) & (size < 0.2 * (1 - 1e-6))
+    assert held.any()
+    assert free.any()
+    assert np.all(held | free | (size <= 1e-9))
+    np.testing.assert_allclose(starts[1].beta, np.where(held, 3.0, 1.0) * first.point.beta)
 
 
 def test_the_printed_algorithm_creeps_but_its_bounds_hold():

@@ -17,9 +17,7 @@ from kernelweave.losses.corrected import CorrectedLogistic, CorrectedSquared
 from kernelweave.norms import Lp
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, registry, solve, without_caches
-from kernelweave.solvers._derivatives import Derivative
-from kernelweave.solvers.svrg._paper import schedule, work_done
-from kernelweave.solvers.svrg._sampling import draw, shares
+from kernelweave.solvers.svrg import _paper, _sampling
 from kernelweave_studies.svrg.data import cosine_views, optimum, random_problem, view_problem
 
 SVRG = registry["svrg"]
@@ -91,12 +89,20 @@ def test_sparse_rows_take_the_same_way(loss, fit_intercept):
     assert dense.point.weights[1] == pytest.approx(0.0, abs=1e-12)
 
 
-def test_lazy_steps_against_steps_written_out():
+@pytest.mark.parametrize(
+    "loss",
+    [
+        make_loss("logistic"), make_loss("squared"), make_loss("squared_hinge"), make_loss("huber_hinge"),
+        CorrectedLogistic(0.2, 0.1), CorrectedSquared(0.1, 0.3),
+    ],
+    ids=repr,
+)  # fmt: skip
+def test_lazy_steps_against_steps_written_out(loss):
     """One epoch from a given state, every coordinate at every step."""
     rng = np.random.default_rng(1)
     Z = rng.normal(size=(15, 6)) * (rng.uniform(size=(15, 6)) < 0.4)
     y = np.where(rng.uniform(size=15) < 0.5, 1.0, -1.0)
-    problem = MKLProblem(LowRankBank(sp.csr_matrix(Z), [0, 2, 6]), Logistic(), Lp(1.5), y, 1.5, None, False)
+    problem = MKLProblem(LowRankBank(sp.csr_matrix(Z), [0, 2, 6]), loss, Lp(1.5), y, 1.5, None, False)
     solver = SVRG(random_state=3)
     state = solver.step(problem, solver.init(problem, None, 1e-9))
     run = state.run
@@ -105,14 +111,14 @@ def test_lazy_steps_against_steps_written_out():
     # the same random numbers, the update of the docstring
     draws = np.random.default_rng(7)
     e = np.repeat(state.d, [2, 4])
-    curvature = 0.25 * 1.5 * (Z**2 @ e)
+    curvature = loss.smoothness * 1.5 * (Z**2 @ e)
     share, eta = curvature / curvature.sum(), 1.0 / (1.0 + curvature.sum())
-    visits = draw(share, 15, draws)
+    visits = _sampling.draw(share, 15, draws)
     mine_a, mine_u = state.a[:, 0].copy(), state.u[:, 0].copy()
     beta0, G = state.table[:, 0], state.G[:, 0]
     for i in draws.permutation(np.repeat(np.arange(15), visits)):
         f = Z[i] @ (e * mine_u)
-        moved = (1.5 * y[i] / (1.0 + np.exp(y[i] * f)) - beta0[i]) / share[i]
+        moved = (-1.5 * loss.gradient(y[[i]], np.array([f]))[0] - beta0[i]) / share[i]
         mine_u = (1 - eta) * mine_u + eta * (G + moved * Z[i])
         mine_a = (1 - eta) * mine_a + eta * (beta0 + moved * (np.arange(15) == i))
     np.testing.assert_allclose(u[:, 0], mine_u, atol=1e-12)
@@ -151,35 +157,15 @@ def test_steps_that_are_too_long_are_shortened():
 # ---- what the steps are made of ------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize(
-    "loss",
-    [
-        make_loss("logistic"), make_loss("squared"), make_loss("squared_hinge"), make_loss("huber_hinge"),
-        CorrectedLogistic(0.2, 0.1), CorrectedSquared(0.1, 0.3),
-    ],
-    ids=repr,
-)  # fmt: skip
-def test_compiled_derivatives_are_those_of_the_loss(loss):
-    from kernelweave._numerics.svrg import unit_coefficient
-
-    rng = np.random.default_rng(0)
-    y, f = np.where(rng.uniform(size=50) < 0.5, 1.0, -1.0), 3 * rng.normal(size=50)
-    d = Derivative.of(loss, y)
-    mine = [
-        unit_coefficient(d.kind, d.target[i, 0], d.width, d.low[i, 0], d.high[i, 0], f[i]) for i in range(50)
-    ]
-    np.testing.assert_allclose(mine, -loss.gradient(y, f), atol=1e-12)
-
-
 def test_samples_are_drawn_by_their_curvature():
     rng = np.random.default_rng(0)
-    share = shares(np.array([1.0, 2.0, 0.0, 5.0]))
+    share = _sampling.shares(np.array([1.0, 2.0, 0.0, 5.0]))
     np.testing.assert_allclose(share, [0.125, 0.25, 0.0, 0.625])
-    counts = np.array([draw(share, 10, rng) for _ in range(2000)])
+    counts = np.array([_sampling.draw(share, 10, rng) for _ in range(2000)])
     np.testing.assert_allclose(counts.mean(axis=0), 10 * share, atol=0.05)
     assert np.all(np.abs(counts - 10 * share) < 1)
-    np.testing.assert_array_equal(draw(shares(np.ones(7)), 7, rng), np.ones(7))
-    np.testing.assert_allclose(shares(np.zeros(3)), 1 / 3)
+    np.testing.assert_array_equal(_sampling.draw(_sampling.shares(np.ones(7)), 7, rng), np.ones(7))
+    np.testing.assert_allclose(_sampling.shares(np.zeros(3)), 1 / 3)
 
 
 # ---- estimators ----------------------------------------------------------------------------------------------------
@@ -284,9 +270,9 @@ def test_bad_parameters(options, message):
 def test_the_printed_schedule():
     """(5) makes the decrease (6) what was asked for, where the strong convexity is not clipped."""
     delta, strength = np.array([0.1, 0.3, 0.5]), np.array([0.01, 0.1, 0.2])
-    step, many = schedule(delta, 1.0, strength)
+    step, many = _paper.schedule(delta, 1.0, strength)
     assert np.all(step < 0.5)
-    done = work_done(1.0, strength, step, many)
+    done = _paper.work_done(1.0, strength, step, many)
     assert np.all(done <= delta * (1 + 1e-9))
     assert np.all(done >= 0.9 * delta)
 

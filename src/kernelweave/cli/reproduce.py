@@ -79,7 +79,7 @@ def reproduce(
                     seconds=left if quick else None,
                 )  # fmt: skip
                 if table.exists():
-                    say("\n" + table.read_text())
+                    say("\n" + table.read_text(encoding="utf-8"))
         except KeyboardInterrupt:
             say(
                 f"\ninterrupted; what is done is in {output}, and the same command goes on from there",

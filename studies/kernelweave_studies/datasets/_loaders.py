@@ -237,7 +237,7 @@ def _describe(entry: Entry) -> str:
 
 def _read_mnist(name: str) -> np.ndarray:
     folder = os.environ.get(ENVIRONMENT)
-    path = Path(folder or "").expanduser() / "mnist" / name
+    path = Path(os.path.expanduser(folder or "")) / "mnist" / name
     if not folder or not path.is_file():
         missing = f"{path} does not exist" if folder else f"{ENVIRONMENT} is not set"
         raise FileNotFoundError(

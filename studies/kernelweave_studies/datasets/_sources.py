@@ -54,7 +54,7 @@ def local_path(entry: Entry) -> tuple[Path | None, str]:
     folder = os.environ.get(ENVIRONMENT)
     if not folder:
         return None, f"{ENVIRONMENT} is not set"
-    path = Path(folder).expanduser() / entry.file
+    path = Path(os.path.expanduser(folder)) / entry.file  # "~" stays where nobody knows a home
     return (path, "") if path.is_file() else (None, f"{path} does not exist")
 
 
