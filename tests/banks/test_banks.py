@@ -408,6 +408,23 @@ def test_kernels_that_vanish_on_the_training_samples_stay_at_zero():
     np.testing.assert_array_equal(bank.combine(np.ones(1)), np.zeros((10, 10)))
 
 
+@pytest.mark.parametrize(("mode", "center"), NORMALISATIONS)
+@pytest.mark.parametrize("storage", ["auto", "family", "dense", "lazy", "lowrank"])
+def test_a_kernel_whose_sums_would_overflow_is_refused_by_name(storage, mode, center):
+    """Entries of 1e150 are finite, their squares and sums in a certificate need not be; 1e120 are no trouble."""
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    specs = [kw.linear().on(0), kw.linear().on(1)]
+    options = {"storage": storage, "normalize": mode, "center": center}
+    with pytest.raises(
+        ValueError, match=r"kernel .*1.* overflows on the training samples: scale the features"
+    ):
+        _build(specs, X * [1.0, 1e75], **options)
+    large, _ = _build(specs, X * [1.0, 1e60], **options)
+    plain, _ = _build(specs, X, **options)
+    size = [1.0, 1e120 if mode is None else 1.0]
+    np.testing.assert_allclose(large.diag(), plain.diag() * np.array(size)[:, None], rtol=1e-9)
+
+
 def _build(specs, X, **options):
     kernels = kw.resolve_kernels(kw.expand_kernels(specs, kw.Schema.of(X)), X)
     return build_bank(kernels, X, **options)

@@ -29,6 +29,7 @@ def data(n: int = 80, t: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray
 def test_every_target_finds_its_view(criterion: str) -> None:
     X, Y = data()
     model = MKLRegressorCV(VIEWS, criterion=criterion).fit(X[:60], Y[:60])
+    assert model.criterion_ == criterion
     assert model.weights_.shape == (6, 3)
     assert list(np.argmax(model.weights_, axis=1)) == [0, 1, 2, 0, 1, 2]
     np.testing.assert_allclose(model.weights_.sum(axis=1), 1.0)
