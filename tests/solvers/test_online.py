@@ -332,6 +332,69 @@ def test_working_set_finds_the_optimum_of_all_samples(classes, norm, fit_interce
     assert solution.n_iter > 2  # it did begin with a few samples
 
 
+@pytest.mark.parametrize(
+    ("sizes", "first", "wanted"), [([116, 4], 20, [16, 4]), ([100, 15, 5], 21, [8, 8, 5])]
+)
+def test_the_first_working_set_is_drawn_from_every_class_alike(sizes, first, wanted):
+    """Smaller classes are there whole; samples without weight are not there."""
+    own = np.repeat(np.arange(len(sizes)), sizes)
+    Z = np.random.default_rng(0).normal(size=(120, 12))
+    weight = np.ones(120)
+    weight[:20] = 0.0
+    y = np.where(own == 1, 1.0, -1.0) if len(sizes) == 2 else np.where(np.eye(len(sizes))[own] > 0, 1.0, -1.0)
+    problem = problem_of(Z, y, Block(1.5), weight=weight)
+    drawn = [WorkingSet(first, random_state=seed).init(problem, None, 1e-3).working for seed in (0, 1)]
+    for working in drawn:
+        assert np.all(np.diff(working) > 0)
+        assert np.all(working >= 20)
+        assert np.bincount(own[working]).tolist() == wanted
+    assert not np.array_equal(*drawn)
+
+
+def discontent(problem, own, beta, f):
+    """What every sample adds to the gap, ``c l(f) + c l*(-beta / c) + beta f``, of both hinges."""
+    if beta.ndim == 1:
+        return problem.c * np.maximum(0.0, 1.0 - problem.y * f) - problem.y * beta + beta * f
+    rows = np.arange(len(own))
+    most = np.max(f + (problem.y < 0), axis=1) - f[rows, own]
+    return problem.c[:, 0] * most - beta[rows, own] + np.sum(beta * f, axis=1)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize("growth", [0.5, 1.0])
+def test_who_enters_a_working_set_and_who_leaves(classes, growth):
+    """Samples with coefficients stay, the most discontent enter, and who would be content after another move leaves."""
+    Z, y, own = three_classes(150)
+    problem = problem_of(Z, y if classes == 3 else np.where(own == 1, 1.0, -1.0), Block(1.25), C=0.2)
+    problem.fit_intercept = True
+    solver, first = WorkingSet(first=12, growth=growth), 12
+    state, grown = solver.init(problem, None, 1e-5), 0
+    for _ in range(6):
+        following = solver.step(problem, state)
+        used = np.abs(state.beta).reshape(150, -1).sum(axis=1) > 0
+        f = np.tensordot(following.weights, stack_of(Z, 3) @ state.beta, axes=1) + state.intercept
+        gaps = np.where(used, 0.0, discontent(problem, own, state.beta, f))
+        pace = np.sqrt(np.mean((f - state.seen) ** 2))
+        moved = [f - pace * (problem.y > 0)] if classes == 3 else [f - pace, f + pace]
+        later = np.max([discontent(problem, own, state.beta, g) for g in moved], axis=0)
+        before, after = (np.isin(np.arange(150), one.working) for one in (state, following))
+        assert np.all(after[used])
+        entered = after & ~before
+        most = int(max(0.5 * first, growth * state.working.size))
+        assert entered.sum() <= most
+        nobody = 1e-6 * gaps.sum()
+        outside = gaps[~after].max(initial=0.0)
+        # whoever is left out is content, or all places were taken by others that are less so
+        if outside > nobody:
+            assert (gaps >= outside).sum() >= most
+            assert gaps[entered].min() >= outside
+        assert np.all(later[before & ~after] <= 1e-9)
+        assert np.all((used | (gaps > 0) | (before & (later > 0)))[after])
+        grown += int(entered.sum())
+        state = following
+    assert grown > 0
+
+
 @pytest.mark.parametrize("norm", ["l1", Grouped(1, 2, ["a", "a", "b"])], ids=["l1", "groups"])
 def test_working_set_without_closed_form_weights(norm):
     Z, _, own = three_classes(150)
