@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -362,7 +364,7 @@ def test_a_working_set_ends_where_nothing_has_moved_for_twenty_rounds():
     states = [solver.init(problem, None, 1e-3)]
     while not states[-1].finished and len(states) < 60:
         states.append(solver.step(problem, states[-1]))
-    moved = [not np.array_equal(a.beta, b.beta) for a, b in zip(states, states[1:], strict=False)]
+    moved = [not np.array_equal(a.beta, b.beta) for a, b in itertools.pairwise(states)]
     assert any(moved)
     assert len(moved) - 1 - np.flatnonzero(moved)[-1] == 20
 

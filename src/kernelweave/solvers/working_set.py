@@ -26,8 +26,10 @@ Index = NDArray[np.intp]
 
 __all__ = ["WorkingSet"]
 
-#: rounds without a change of the coefficients after which nothing more is expected
+#: rounds without a change of coefficients and weights after which nothing more is expected
 IDLE = 20
+#: relative change of a weight that is one
+STEADY = 1e-9
 #: share of the gap on all samples that second-order steps leave on the working set, and the most steps of a round
 SHARE, STEPS = 0.3, 10
 
@@ -107,15 +109,17 @@ class WorkingSet(Solver, registered_as="working_set"):
         return np.sort(order[np.argsort(rank, kind="stable")][: self.first])
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
-        weights = state.weights
+        weights, idle = state.weights, state.idle
         if problem.norm.analytic and not problem.norm.fixed:
             weights = problem.norm.weights_of_blocks(weights * np.sqrt(np.maximum(state.quad, 0.0)))
+            # coefficients at their bounds stay there while the weights still move
+            idle = idle if np.allclose(weights, state.weights, rtol=STEADY, atol=0.0) else 0
         # the weights moved, so whom the function treats worst is asked of the new one
         decision = np.tensordot(weights, state.products, axes=1)
         f = decision + state.intercept
         working = self._next_set(problem, state, f)
         return self._round(
-            problem, replace(state, weights=weights, working=working, decision=decision, seen=f)
+            problem, replace(state, weights=weights, working=working, decision=decision, seen=f, idle=idle)
         )
 
     def _next_set(self, problem: MKLProblem, state: _State, f: Array) -> Index:
@@ -162,7 +166,7 @@ class WorkingSet(Solver, registered_as="working_set"):
         found, weights, intercept = solve(problem, state)
         change = np.zeros(state.beta.shape)
         change[working] = found - state.beta[working]
-        moved = float(np.max(np.abs(change), initial=0.0)) > 0.0 or not np.array_equal(weights, state.weights)
+        moved = np.any(change) or not np.array_equal(weights, state.weights)
         products = state.products + problem.bank.apply(change)
         beta = state.beta.copy()
         beta[working] = found  # exactly, so that zeros and bounds stay what they are
