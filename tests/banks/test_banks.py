@@ -216,6 +216,32 @@ def test_passes_are_what_was_read(storage):
     check_passes(bank)
 
 
+class Plain(Bank):
+    """A bank that only knows its entries."""
+
+    def __init__(self, tensor):
+        super().__init__(tensor.shape[1], tensor.shape[0])
+        self.tensor = tensor
+
+    def block(self, rows, cols, kernels):
+        return self.tensor[np.ix_(kernels, rows, cols)]
+
+
+@pytest.mark.parametrize("entries", [4_000_000, 50, 7, 1])
+def test_a_bank_that_only_knows_its_entries_answers_every_question(entries):
+    """In temporary blocks of so many entries, or of one row where that is more."""
+    X, new = data()
+    tensor, _ = tensors("mixed", X, new, "trace", False)
+    bank = Plain(tensor)
+    bank.block_entries = entries
+    check_bank(bank, tensor)
+    check_passes(bank)
+    quad, mixed = bank.judged(np.eye(8)[3], X[:, 0])
+    np.testing.assert_allclose(quad, bank.quad(X[:, 0]))
+    np.testing.assert_allclose(mixed, tensor[3] @ X[:, 0])
+    np.testing.assert_allclose(bank.factors().combine(np.ones(8)), tensor.sum(axis=0), atol=1e-9)
+
+
 def test_passes_of_features_and_views():
     X, _ = data()
     bank, _ = built("features", X, storage="lowrank")

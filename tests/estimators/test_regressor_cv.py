@@ -158,6 +158,22 @@ def test_bad_input() -> None:
 
 
 @pytest.mark.parametrize("criterion", EVIDENCE)
+def test_what_evidence_cannot_weigh_is_refused(criterion: str) -> None:
+    X, Y = data(30, 3)
+    held = kw.linear() + kw.always(kw.gaussian(1.0), 0.5)
+    with pytest.raises(
+        ValueError, match=f"criterion='{criterion}' takes the weights of all kernels from a rule"
+    ):
+        MKLRegressorCV(held, criterion=criterion).fit(X, Y)
+    Y[:, 1] = np.nan
+    Y[0, 1] = 3.0
+    weight = np.ones(30)
+    weight[0] = 0.0
+    with pytest.raises(ValueError, match="target 1 has no value at samples that have weight: leave it out"):
+        MKLRegressorCV(VIEWS, criterion=criterion).fit(X, Y, weight)
+
+
+@pytest.mark.parametrize("criterion", EVIDENCE)
 def test_targets_that_lack_samples_are_fitted_without_them(criterion: str) -> None:
     X, Y = data(60, 4)
     Y[[3, 7], 1] = Y[[3, 7], 2] = Y[50:, 3] = np.nan

@@ -47,6 +47,28 @@ def part(model):
 FORGED = [
     ("kernels", lambda m: kernels(m).normaliser, "scale", "large", "scale of the normalisation is str"),
     ("kernels", lambda m: kernels(m).normaliser, "row_means", np.zeros((5, 30)), "row_means of the normalis"),
+    (
+        "kernels",
+        lambda m: kernels(m).normaliser,
+        "scale",
+        np.ones((2, 1)),
+        "scale of the normalisation is float64 of",
+    ),
+    (
+        "kernels",
+        lambda m: m,
+        "predict",
+        3,
+        "a MKLClassifier has an attribute 'predict', which is not for a file",
+    ),
+    (
+        "kernels",
+        lambda m: m,
+        "_doc_link_module",
+        "https://x",
+        "an attribute '_doc_link_module', which is not",
+    ),
+    ("kernels", kernels, "__slots__", "s", "an attribute '__slots__', which is not for a file to say"),
     ("kernels", kernels, "kernels", ["gaussian"], "no list of kernels"),
     ("kernels", kernels, "kernels", [kw.linear()], "normalisation is not that of the kernels"),
     ("kernels", lambda m: m._function, "m", 2.5, "function of the model is none"),

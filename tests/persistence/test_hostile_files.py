@@ -458,6 +458,9 @@ def test_headers_of_arrays_account_for_every_byte(path, header):
     parts[name] = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + bytes(72)
     write(path, parts)
     refused(path, "does not have 72 bytes")
+    parts[name] = parts[name].replace(b"NUMPY\x01\x00", b"NUMPY\x09\x00")
+    write(path, parts)
+    refused(path, r"its format is of version \(9, 0\)")
 
 
 def test_weights_of_another_number_of_kernels(path):

@@ -158,6 +158,23 @@ def test_views_are_cut_like_an_array():
         views[:, [0]]
 
 
+def test_one_more_view_of_the_same_samples():
+    named = Views({"a": pd.DataFrame(A, index=list("pqrs"))})
+    more = named.with_view("b", pd.DataFrame(B, index=list("srqp")))
+    np.testing.assert_array_equal(more["b"], B[::-1])
+    assert more.names == ("a", "b")
+    plain = Views({"a": A})
+    np.testing.assert_array_equal(plain.with_view("b", B)["b"], B)
+    with pytest.raises(ValueError, match="there is a view 'a' already"):
+        plain.with_view("a", B)
+    with pytest.raises(ValueError, match="view 'b' names its rows and the other views do not"):
+        plain.with_view("b", pd.DataFrame(B, index=list("srqp")))
+    with pytest.raises(ValueError, match="3"):
+        plain.with_view("b", B[:3])
+    with pytest.raises(ValueError, match="columns of one table: add the new columns to it"):
+        Views.of_table(A, {"left": [0], "right": [2]}).with_view("b", B)
+
+
 def test_what_counts_as_views():
     assert is_views({"a": A})
     assert is_views([A, B], 4)
