@@ -21,6 +21,7 @@ from kernelweave import kernels as kw
 from kernelweave._numerics.smo import solve_box_qp
 from kernelweave.banks import precomputed_bank
 from kernelweave.problems import MKLProblem, mkl
+from kernelweave.problems.first_order import solve_first_order
 from kernelweave.solvers import Stop, make_solver, registry, solve
 from problems.making import NORMS, STRUCTURED
 
@@ -179,6 +180,28 @@ def test_smo_steps_cold_and_after_the_kernel_moved(gamma, C, cold, warm):
     assert second.converged
     assert first.iterations <= ROOM * cold
     assert second.iterations <= ROOM * warm
+
+
+@pytest.mark.parametrize(
+    ("loss", "fit_intercept", "most"),
+    [
+        (losses.Hinge(), True, 101),
+        (losses.Hinge(), False, 162),
+        (losses.SquaredHinge(), True, 60),
+        (losses.SquaredHinge(), False, 120),
+        (losses.Squared(), True, 60),
+        (losses.Squared(), False, 121),
+    ],
+)
+def test_accelerated_steps_of_an_inner_problem(loss, fit_intercept, most):
+    """As they are taken on a device; with an intercept the kernel's constant part costs nothing."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((50, 4))
+    K = np.exp(-0.3 * ((X[:, None] - X) ** 2).sum(axis=2)) + 0.5
+    y = np.where(rng.integers(3, size=50) > 0, 1.0, -1.0)
+    found = solve_first_order(K, loss, y, np.full(50, 3.0), fit_intercept, 1e-6)
+    assert found.relative_gap <= 1e-6
+    assert found.iterations <= ROOM * most
 
 
 #: relative gap of solvers that are not asked for 1e-5

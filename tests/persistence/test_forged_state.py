@@ -79,6 +79,8 @@ FORGED = [
     ("kernels", lambda m: m, "_function", "f", "the model stands on no kernels"),
     ("kernels", lambda m: m, "weights_", np.ones(7), "weights_ is float64 of shape"),
     ("kernels", lambda m: m, "_stream", "s", "state of partial_fit is none"),
+    ("matrices", lambda m: m, "dual_coef_", np.ones(3), r"dual_coef_ is float64 of shape \(3,\)"),
+    ("matrices", lambda m: m, "weights_", np.ones(3), r"weights_ is float64 of shape \(3,\)"),
     ("matrices", kernels, "n", -3, "a model on 2 matrices of -3 samples"),
     ("matrices", kernels, "index", np.array([0]), "normalisation is not that of the matrices"),
     ("completed", kernels, "parts", [1, 2], "have no parts"),

@@ -745,6 +745,17 @@ def test_other_kinds_of_files_are_not_waited_for(tmp_path):
         refused(path, "not a regular file")
 
 
+@pytest.mark.parametrize("name", ["__repr__", "predict", "decision_function"])
+def test_a_model_that_cannot_be_used_is_refused_when_it_is_loaded(path, name, monkeypatch):
+    """Printed and asked for a prediction, once and on a copy."""
+
+    def fails(*given):
+        raise RuntimeError("not today")
+
+    monkeypatch.setattr(MKLClassifier, name, fails)
+    refused(path, "not today")
+
+
 def test_the_file_is_read_once(path, monkeypatch):
     """What was checked is what is built, whatever becomes of the file meanwhile."""
     from kernelweave.persistence import _arrays
