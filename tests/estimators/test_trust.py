@@ -78,7 +78,9 @@ def test_a_solver_that_flatters_itself_is_not_believed(data, monkeypatch):
 
     monkeypatch.setattr(MKLProblem, "certificate", flattering)
     monkeypatch.setattr(_fitting, "final_certificate", final)
-    with pytest.warns(KernelWeaveConvergenceWarning, match="recomputed from the kernels"):
+    with pytest.warns(
+        KernelWeaveConvergenceWarning, match=r"recomputed from the kernels.* scale the features"
+    ):
         fit = MKLClassifier(solver="silp").fit(*data)
     assert fit.status_ == "imprecise"
     assert fit.certificate_.relative_gap > 1e-3
