@@ -219,6 +219,32 @@ def test_passes_are_what_was_read(storage):
     check_passes(bank)
 
 
+class Plain(Bank):
+    """A bank that only knows its entries."""
+
+    def __init__(self, tensor):
+        super().__init__(tensor.shape[1], tensor.shape[0])
+        self.tensor = tensor
+
+    def block(self, rows, cols, kernels):
+        return self.tensor[np.ix_(kernels, rows, cols)]
+
+
+@pytest.mark.parametrize("entries", [4_000_000, 50, 7, 1])
+def test_a_bank_that_only_knows_its_entries_answers_every_question(entries):
+    """In temporary blocks of so many entries, or of one row where that is more."""
+    X, new = data()
+    tensor, _ = tensors("mixed", X, new, "trace", False)
+    bank = Plain(tensor)
+    bank.block_entries = entries
+    check_bank(bank, tensor)
+    check_passes(bank)
+    quad, mixed = bank.judged(np.eye(8)[3], X[:, 0])
+    np.testing.assert_allclose(quad, bank.quad(X[:, 0]))
+    np.testing.assert_allclose(mixed, tensor[3] @ X[:, 0])
+    np.testing.assert_allclose(bank.factors().combine(np.ones(8)), tensor.sum(axis=0), atol=1e-9)
+
+
 def test_passes_of_features_and_views():
     X, _ = data()
     bank, _ = built("features", X, storage="lowrank")
@@ -447,6 +473,23 @@ def test_kernels_that_vanish_on_the_training_samples_stay_at_zero():
         np.testing.assert_allclose(bank.combine(np.ones(1)), expected)
     bank, _ = _build([kw.gaussian(1.0).on(0)], X, center=True)
     np.testing.assert_array_equal(bank.combine(np.ones(1)), np.zeros((10, 10)))
+
+
+@pytest.mark.parametrize(("mode", "center"), NORMALISATIONS)
+@pytest.mark.parametrize("storage", ["auto", "family", "dense", "lazy", "lowrank"])
+def test_a_kernel_whose_sums_would_overflow_is_refused_by_name(storage, mode, center):
+    """Entries of 1e150 are finite, their squares and sums in a certificate need not be; 1e120 are no trouble."""
+    X = np.random.default_rng(0).normal(size=(12, 2))
+    specs = [kw.linear().on(0), kw.linear().on(1)]
+    options = {"storage": storage, "normalize": mode, "center": center}
+    with pytest.raises(
+        ValueError, match=r"kernel .*1.* overflows on the training samples: scale the features"
+    ):
+        _build(specs, X * [1.0, 1e75], **options)
+    large, _ = _build(specs, X * [1.0, 1e60], **options)
+    plain, _ = _build(specs, X, **options)
+    size = [1.0, 1e120 if mode is None else 1.0]
+    np.testing.assert_allclose(large.diag(), plain.diag() * np.array(size)[:, None], rtol=1e-9)
 
 
 def _build(specs, X, **options):

@@ -61,6 +61,7 @@ def test_values_are_those_of_the_definition(data, name, columns, own_weights):
     coef = random.normal(size=(90,) if columns is None else (90, columns))
     weights = random.random((columns, m) if own_weights else m)
     weights[..., 1] = 0.0
+    weights[..., 0] = 1.0 / known.normaliser.scale[0]
     expected = by_definition(known, new, weights, coef)
     scale = np.max(np.abs(expected))
     np.testing.assert_allclose(known.decision(new, weights, coef), expected, atol=1e-11 * scale)

@@ -4,6 +4,7 @@ import sys
 
 import numpy as np
 import pytest
+import scipy.sparse as sp
 from sklearn.base import clone
 from sklearn.datasets import load_iris, make_classification
 
@@ -233,3 +234,12 @@ def test_a_model_from_a_gpu_predicts_anywhere():
     values = clf.decision_function(X)
     clf.device = "mps"  # not here
     np.testing.assert_allclose(clf.decision_function(X), values, atol=1e-4)
+
+
+def test_samples_that_are_no_table_of_numbers_are_decided_on_the_host():
+    X, y = _binary()
+    rows = sp.csr_matrix(np.where(X > 0, X, 0.0))
+    clf = MKLClassifier(BANK, device="cpu").fit(rows, y)
+    values = clf.decision_function(rows)
+    clf.device = None
+    np.testing.assert_allclose(values, clf.decision_function(rows), atol=2e-4)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import inspect
 import re
 import tomllib
@@ -68,6 +69,45 @@ def test_the_reference_is_complete(tmp_path, monkeypatch):
         name for name in kernelweave.kernels.registry if name != "product"
     }  # a product is written with *
     assert {f"kernels.{name}" for name in factories} <= listed
+
+
+def documented():
+    """Yield every public class or function with the defaults that its docstring gives."""
+    rooms = [kernelweave, *(getattr(kernelweave, name) for name in kernelweave.__all__)]
+    found = [getattr(room, name) for room in rooms if inspect.ismodule(room) for name in room.__all__]
+    for room in (kernelweave.losses, kernelweave.norms, kernelweave.solvers):
+        found += room.registry.values()
+    for thing in {id(thing): thing for thing in found}.values():
+        if inspect.isclass(thing) or inspect.isfunction(thing):
+            told = re.findall(
+                r"^(\w[\w, ]*) : .*\bdefault=([^,\n]+|\(.*\))$",
+                inspect.getdoc(thing) or "",
+                flags=re.MULTILINE,
+            )
+            if told:
+                yield thing, {name: value.strip() for names, value in told for name in names.split(", ")}
+
+
+def test_defaults_are_those_of_the_docstring():
+    """Of the signature, and of what is made without arguments."""
+    compared = 0
+    for thing, told in documented():
+        given = {name: one.default for name, one in inspect.signature(thing).parameters.items()}
+        made = None
+        if inspect.isclass(thing) and inspect.Parameter.empty not in given.values():
+            made = thing()
+        for name, text in told.items():
+            try:
+                wanted = ast.literal_eval(text)
+            except ValueError:
+                wanted = text
+            default = getattr(given[name], "__name__", given[name])  # of types their names
+            assert default == wanted, (thing, name)
+            assert type(default) is type(wanted), (thing, name)
+            if hasattr(made, name):
+                assert getattr(made, name) == wanted, (thing, name)
+            compared += 1
+    assert compared > 100
 
 
 def test_every_example_is_in_the_order_of_the_gallery():

@@ -375,5 +375,6 @@ def test_not_fitted():
     for method in ("predict", "decision_function"):
         with pytest.raises(NotFittedError):
             getattr(MKLClassifier(bank()), method)(np.zeros((1, 4)))
-    with pytest.raises(NotFittedError):
-        MKLRegressor(bank()).predict(np.zeros((1, 4)))
+    for options in ({}, {"return_std": True}):
+        with pytest.raises(NotFittedError):
+            MKLRegressor(bank()).predict(np.zeros((1, 4)), **options)

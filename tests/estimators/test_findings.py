@@ -63,6 +63,14 @@ def test_one_class_for_nearly_everything_is_a_warning_and_a_finding(estimator):
     assert "class_weight='balanced'" in fitted.findings_[0]
 
 
+def test_samples_without_weight_are_not_counted():
+    X, y = table(90, 30, 1.0)
+    weight = np.where(np.arange(120) < 80, 1.0, 0.0)
+    weight[110:] = 1.0  # 80 and 10 are left
+    with pytest.warns(DegenerateModelWarning, match=r"'benign' for 90 of 90 training samples, though 10"):
+        MKLClassifier(BANK, C=0.01).fit(X, y, weight)
+
+
 def test_useful_models_have_no_finding():
     X, y = table(90, 30, 3.0)
     assert quietly(MKLClassifier(BANK), X, y).findings_ == ()

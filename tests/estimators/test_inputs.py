@@ -208,6 +208,19 @@ def jaccard(a, b):
     return len(set(a) & set(b)) / max(1, len(set(a) | set(b)))
 
 
+def test_a_list_of_rows_is_a_table():
+    X, y = by_hand.moons(40)
+    values = MKLClassifier(kw.gaussian(1.0)).fit(X, y).decision_function(X)
+    for rows in (list(X), X.tolist(), [tuple(row) for row in X.tolist()], [*X[:20], *X[20:].tolist()]):
+        clf = MKLClassifier(kw.gaussian(1.0)).fit(rows, y)
+        assert clf.n_features_in_ == X.shape[1]
+        np.testing.assert_allclose(clf.decision_function(rows), values, atol=1e-12)
+    # rows of texts, or tables, are things of which only a function of two can make a kernel
+    for things in ([np.array(["a", "b"])] * 40, [np.eye(2)] * 40):
+        with pytest.raises(ValueError, match="rows of numbers"):
+            MKLClassifier(kw.gaussian(1.0)).fit(things, y)
+
+
 @pytest.mark.parametrize("kind", ["graphs", "sets", "ragged", "token lists", "dicts"])
 def test_objects_with_a_length_are_objects(kind):
     rng = np.random.default_rng(0)

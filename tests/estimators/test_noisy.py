@@ -436,6 +436,23 @@ def test_corrected_losses_are_unbiased(make, base, rates):
         assert np.all((-u >= low - 1e-12) & (-u <= high + 1e-12))
 
 
+@pytest.mark.parametrize("make", [CorrectedLogistic, CorrectedSquared])
+@pytest.mark.parametrize(
+    ("rates", "said"),
+    [
+        ((0.5, 0.5), r"positive_rate \+ negative_rate must be below 1, got 1:"),
+        ((0.3, 0.9), r"positive_rate \+ negative_rate must be below 1, got 1\.2:"),
+        ((1.0, 0.0), r"positive_rate must be a share in \[0, 1\), got 1\.0"),
+        ((0.0, -0.1), r"negative_rate must be a share in \[0, 1\), got -0\.1"),
+    ],
+)
+def test_rates_that_leave_nothing_in_the_labels_are_refused(make, rates, said):
+    X, y = make_classification(20, 4, random_state=0)
+    with pytest.raises(ValueError, match=said):
+        MKLClassifier(BANK, loss=make(*rates)).fit(X, y)
+    make(0.5, 0.49).check()
+
+
 def test_corrected_without_noise_is_the_plain_loss(cancer):
     X, y = cancer
     for loss in ("logistic", "squared"):

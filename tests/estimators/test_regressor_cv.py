@@ -29,6 +29,7 @@ def data(n: int = 80, t: int = 6, seed: int = 0) -> tuple[np.ndarray, np.ndarray
 def test_every_target_finds_its_view(criterion: str) -> None:
     X, Y = data()
     model = MKLRegressorCV(VIEWS, criterion=criterion).fit(X[:60], Y[:60])
+    assert model.criterion_ == criterion
     assert model.weights_.shape == (6, 3)
     assert list(np.argmax(model.weights_, axis=1)) == [0, 1, 2, 0, 1, 2]
     np.testing.assert_allclose(model.weights_.sum(axis=1), 1.0)
@@ -154,6 +155,22 @@ def test_bad_input() -> None:
     Y[:, 0] = np.nan
     with pytest.raises(ValueError, match="no value at all"):
         clone(model).fit(X, Y)
+
+
+@pytest.mark.parametrize("criterion", EVIDENCE)
+def test_what_evidence_cannot_weigh_is_refused(criterion: str) -> None:
+    X, Y = data(30, 3)
+    held = kw.linear() + kw.always(kw.gaussian(1.0), 0.5)
+    with pytest.raises(
+        ValueError, match=f"criterion='{criterion}' takes the weights of all kernels from a rule"
+    ):
+        MKLRegressorCV(held, criterion=criterion).fit(X, Y)
+    Y[:, 1] = np.nan
+    Y[0, 1] = 3.0
+    weight = np.ones(30)
+    weight[0] = 0.0
+    with pytest.raises(ValueError, match="target 1 has no value at samples that have weight: leave it out"):
+        MKLRegressorCV(VIEWS, criterion=criterion).fit(X, Y, weight)
 
 
 @pytest.mark.parametrize("criterion", EVIDENCE)

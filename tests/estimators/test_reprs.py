@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 from sklearn import config_context
 from sklearn.datasets import load_iris
@@ -34,6 +36,11 @@ def test_notebook_of_several_problems():
     page = model._repr_html_()
     assert "means over the classes" in page
     assert "and 4 others" in page
+    # the largest first, each with a bar in proportion
+    _, _, page = page.partition("kernels have weight")
+    weights = np.sort(model.weights_.mean(axis=0))[::-1][:8]
+    assert re.findall(r">([0-9.]+)</td>", page) == [f"{weight:.3f}" for weight in weights]
+    assert re.findall(r"width:([0-9.]+)em", page) == [f"{8 * weight / weights[0]:.2f}" for weight in weights]
 
 
 def test_notebook_of_a_component():

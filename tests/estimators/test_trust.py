@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import threading
 import warnings
 
@@ -78,7 +79,9 @@ def test_a_solver_that_flatters_itself_is_not_believed(data, monkeypatch):
             over.clear()
             return super().init(*given)
 
-    with pytest.warns(KernelWeaveConvergenceWarning, match="recomputed from the kernels"):
+    with pytest.warns(
+        KernelWeaveConvergenceWarning, match=r"recomputed from the kernels.* scale the features"
+    ):
         fit = MKLClassifier(solver=Again()).fit(*data)
     assert fit.status_ == "imprecise"
     assert fit.certificate_.relative_gap > 1e-3
@@ -308,6 +311,26 @@ def test_centring_says_where_digits_are_gone(rng):
         MKLRegressor(kw.per_feature(kw.linear()), center=True).fit(
             np.column_stack([X, np.ones(60)]), X[:, 1] - 1e6
         )
+
+
+@pytest.mark.parametrize(("normalize", "share"), [("trace", np.mean), ("cosine", np.min)])
+def test_the_digits_that_centring_leaves_are_those_of_the_diagonal(rng, normalize, share):
+    """Of its mean, or of the sample with the least left where every sample is brought to length one."""
+    X = 1e6 + rng.normal(size=(40, 2)) * np.geomspace(0.1, 10.0, 40)[:, None]
+    K = (X @ X.T + 1.0) ** 2
+    H = np.eye(40) - 1.0 / 40
+    left = float(share(np.diagonal(H @ K @ H)) / np.mean(np.diagonal(K)))
+    with pytest.warns(KernelWeaveWarning, match="of its 16 digits") as caught:
+        MKLRegressor(kw.polynomial([2]), center=True, normalize=normalize, storage="dense").fit(
+            X, X[:, 0] - 1e6
+        )
+    told = next(
+        re.search(r"leaves (\S+) of kernel .* about (\d+) of its 16", str(one.message))
+        for one in caught
+        if "digits" in str(one.message)
+    )
+    assert float(told[1]) == pytest.approx(left, rel=0.2)
+    assert abs(int(told[2]) - (np.log10(left) + 16)) <= 1
 
 
 @pytest.mark.parametrize("scale", [1e-6, 1e-3, 1e3, 1e6])

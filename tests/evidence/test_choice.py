@@ -6,7 +6,8 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from kernelweave.evidence import Design, Folds, LeaveOneOut, Points, Reml, choose_weights
+from kernelweave.evidence import Choice, Design, Folds, LeaveOneOut, Look, Points, Reml, Watch, choose_weights
+from kernelweave.evidence import design as designs
 
 N, M, T = 60, 4, 12
 
@@ -75,3 +76,51 @@ def test_constant_targets_and_noise() -> None:
     assert np.median(choice.weights[2:].sum(axis=1)) < 0.15
     assert np.any(~choice.weights[2:].any(axis=1))
     assert np.all(np.isfinite(choice.coef))
+
+
+class Counted(Reml):
+    """Notes how many mixtures are inverted together."""
+
+    def __init__(self) -> None:
+        self.sizes: list[int] = []
+
+    def look(self, points: Points, Y: np.ndarray) -> Look:
+        self.sizes.append(len(points.weights))
+        return super().look(points, Y)
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_inverses_are_counted_and_as_many_at_once_as_fit(
+    exact: bool, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    kernels, Y = data()
+    design = Design.of(kernels)
+    bound = 8 * N**2 * design.chunk
+    assert bound <= designs.CHUNK < bound + 8 * N**2
+    counted = Counted()
+    whole: Choice = choose_weights(design, Y, counted, exact=exact)
+    assert whole.factorisations[0] == sum(counted.sizes)
+    assert max(counted.sizes) > 3
+    monkeypatch.setattr(designs, "CHUNK", 8 * N**2 * 3)
+    few = Counted()
+    parts = choose_weights(design, Y, few, exact=exact)
+    assert max(few.sizes) == 3
+    assert parts.factorisations[0] == sum(few.sizes)
+    np.testing.assert_allclose(parts.weights, whole.weights, rtol=1e-3, atol=1e-6)
+    monkeypatch.setattr(designs, "CHUNK", 1)
+    assert design.chunk == 1
+
+
+@pytest.mark.parametrize("exact", [False, True])
+def test_a_callback_is_told_of_every_step(exact: bool) -> None:
+    """The last row is of the weights that are chosen, where all targets are one batch and begin at one point."""
+    kernels, Y = data()
+    design, Y = Design.of(kernels), Y[:, 5:]
+    rows: list[dict[str, float]] = []
+    choice = choose_weights(design, Y, Reml(), exact=exact, watch=Watch(callback=rows.append))
+    assert [row["iteration"] for row in rows] == list(range(1, len(rows) + 1))
+    assert rows[-1]["active_kernels"] == np.count_nonzero(choice.weights, axis=1).max()
+    assert all(0 < row["targets"] <= 60 for row in rows)
+    stopped = choose_weights(design, Y, Reml(), exact=exact, watch=Watch(callback=lambda row: True))
+    assert set(stopped.status) <= {"stopped", "stationary"}
+    assert "stopped" in stopped.status

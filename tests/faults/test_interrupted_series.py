@@ -114,6 +114,18 @@ def test_one_fit_still_keeps_its_best_point(pressed):
     assert model.status_ == "interrupted"
 
 
+@pytest.mark.parametrize("fitted", [False, True])
+def test_a_search_that_has_not_scored_anything_chooses_nothing(pressed, fitted):
+    """Ctrl-C in the very first fit of a search: there is nothing to choose by, and the old model stays."""
+    search = MKLClassifierCV(kw.gaussian([1.0, 4.0]), Cs=[1.0, 10.0], cv=2, tol=1e-8)
+    before = search.fit(VIEWS, Y).C_ if fitted else None
+    pressed(1)
+    with pytest.raises(KeyboardInterrupt):
+        search.set_params(Cs=[0.5]).fit(VIEWS, Y)
+    assert getattr(search, "C_", None) == before
+    assert len(getattr(search, "cv_results_", [])) == (4 if fitted else 0)
+
+
 def test_a_search_inside_a_series_is_left_too(pressed):
     """A search alone chooses by what it knows; as one of several fits it must not."""
     searches = []

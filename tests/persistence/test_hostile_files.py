@@ -435,6 +435,9 @@ def test_headers_of_arrays_account_for_every_byte(path, header):
     parts[name] = b"\x93NUMPY\x01\x00" + len(text).to_bytes(2, "little") + text.encode() + bytes(72)
     write(path, parts)
     refused(path, "does not have 72 bytes")
+    parts[name] = parts[name].replace(b"NUMPY\x01\x00", b"NUMPY\x09\x00")
+    write(path, parts)
+    refused(path, r"its format is of version \(9, 0\)")
 
 
 def test_weights_of_another_number_of_kernels(path):
@@ -508,6 +511,111 @@ def test_labels_of_other_kinds(path, key, value):
     parts = members(path)
     write(path, parts | {LABEL: json.dumps(json.loads(parts[LABEL]) | {key: value})})
     refused(path, f"does not say '{key}'")
+
+
+def node(kind, name, content=None, module="builtins", **more):
+    """Return a node of a description."""
+    return {"__loader__": kind, "__class__": name, "__module__": module, "content": content} | more
+
+
+def dictionary(**content):
+    keys = node("ListNode", "list", [node("TypeNode", "str") for _ in content])
+    return node("DictNode", "dict", content, key_types=keys)
+
+
+ARRAY = node("NdArrayNode", "ndarray", module="numpy", type="numpy", file="1.npy")
+SEVERAL = {"module": "numpy", "type": "json", "shape": node("TupleNode", "tuple", [as_text(1)])}
+
+
+@pytest.mark.parametrize(
+    ("given", "where", "what"),
+    [
+        (as_text(3), None, None),
+        (as_text(3) | {"content": "{"}, "", "text that is no JSON"),
+        (as_text([3]), "", "a dictionary or a list that is written as a text"),
+        (as_text({}), "", "a dictionary or a list that is written as a text"),
+        ("three", "", "something that is not an object at all, which is not on the list"),
+        ({"__class__": "str"}, "", "something that is not an object at all, which is not on the list"),
+        (node("JsonNode", "eval"), "", "builtins.eval, which is not on the list"),
+        (node("FunctionNode", "f1_score", module="sklearn.metrics._classification"), None, None),
+        (
+            node("FunctionNode", "f1_score", 1, "sklearn.metrics._classification"),
+            "",
+            "a function with something in it",
+        ),
+        (node("MaskedArrayNode", "MaskedArray", {"data": ARRAY, "mask": ARRAY}, "numpy.ma"), None, None),
+        (
+            node("MaskedArrayNode", "MaskedArray", {"data": ARRAY}, "numpy.ma"),
+            "",
+            "a masked array without values and a mask",
+        ),
+        (
+            node("MaskedArrayNode", "MaskedArray", [ARRAY, ARRAY], "numpy.ma"),
+            "",
+            "a masked array without values and a mask",
+        ),
+        (
+            node("MaskedArrayNode", "MaskedArray", {"data": ARRAY, "mask": as_text(1)}, "numpy.ma"),
+            ".mask",
+            "no array",
+        ),
+        (node("MaskedArrayNode", "MaskedArray", {"data": 3, "mask": ARRAY}, "numpy.ma"), ".data", "no array"),
+        (
+            node("MaskedArrayNode", "MaskedArray", {"data": ARRAY | {"file": 3}, "mask": ARRAY}, "numpy.ma"),
+            ".data",
+            "an array without values",
+        ),
+        (node("SliceNode", "slice", {"start": None, "stop": 3, "step": None}), None, None),
+        (
+            node("SliceNode", "slice", {"start": None, "stop": [3], "step": None}),
+            "",
+            "a slice that has no ends",
+        ),
+        (node("SliceNode", "slice", {"start": True, "stop": 3, "step": 1}), "", "a slice that has no ends"),
+        (node("SliceNode", "slice", [0, 3, 1]), "", "a slice that has no ends"),
+        (node("ListNode", "list", [as_text(1), as_text([1])]), "[1]", "a dictionary or a list"),
+        (node("ListNode", "list", {}), "", "a sequence without entries"),
+        (node("NdArrayNode", "ndarray", [as_text(1)], **SEVERAL), None, None),
+        (node("NdArrayNode", "ndarray", [as_text([1])], **SEVERAL), "[0]", "a dictionary or a list"),
+        (
+            node("NdArrayNode", "ndarray", [], **SEVERAL | {"shape": 3}),
+            None,
+            "shape of model.extra is something that",
+        ),
+        (ARRAY, None, None),
+        (ARRAY | {"file": None}, "", "an array without values"),
+        (node("SparseMatrixNode", "csr_matrix", module="scipy.sparse._csr"), "", "an array without values"),
+        (dictionary(a=as_text(1)), None, None),
+        (dictionary(a=as_text([1])), "['a']", "a dictionary or a list"),
+        (dictionary(a=as_text(1)) | {"content": [as_text(1)]}, "", "a dictionary without entries"),
+        (dictionary() | {"content": {"a": as_text(1)}}, "", "a dictionary whose keys are not all of a kind"),
+        (dictionary() | {"key_types": 3}, None, "keys of model.extra is something that is not an object"),
+        (node("ObjectNode", "Hinge", None, "kernelweave.losses.hinge"), None, None),
+        (
+            node("ObjectNode", "Hinge", as_text(1), "kernelweave.losses.hinge"),
+            "",
+            "an object whose state is no dictionary",
+        ),
+        (
+            node(
+                "ObjectNode", "Hinge", dictionary() | {"__class__": "OrderedDict"}, "kernelweave.losses.hinge"
+            ),
+            "",
+            "builtins.OrderedDict, which is not on the list",
+        ),
+        (node("DTypeNode", "dtype", ARRAY, "numpy"), None, None),
+        (node("DTypeNode", "dtype", 3, "numpy"), "", "something that is not an object at all"),
+    ],
+)
+def test_every_kind_of_node_holds_what_its_kind_says(given, where, what):
+    """What is well formed is passed; anything else is one finding that names the place."""
+    model = node("ObjectNode", "MKLClassifier", dictionary(extra=given), "kernelweave.estimators.classifier")
+    found = [str(finding) for finding in audit(model).findings]
+    if what is None:
+        assert found == []
+    else:
+        start = what if where is None else f"model.extra{where} is {what}"
+        assert any(line.startswith(start) for line in found), found
 
 
 def test_a_file_of_something_that_is_no_estimator(path):
@@ -614,6 +722,17 @@ def test_other_kinds_of_files_are_not_waited_for(tmp_path):
     os.mkfifo(tmp_path / "pipe")
     for path in (tmp_path / "pipe", tmp_path, "/dev/zero"):
         refused(path, "not a regular file")
+
+
+@pytest.mark.parametrize("name", ["__repr__", "predict", "decision_function"])
+def test_a_model_that_cannot_be_used_is_refused_when_it_is_loaded(path, name, monkeypatch):
+    """Printed and asked for a prediction, once and on a copy."""
+
+    def fails(*given):
+        raise RuntimeError("not today")
+
+    monkeypatch.setattr(MKLClassifier, name, fails)
+    refused(path, "not today")
 
 
 def test_the_file_is_read_once(path, monkeypatch):

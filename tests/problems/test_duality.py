@@ -68,6 +68,25 @@ def test_weak_duality_on_thousands_of_pairs(loss, norm, fit_intercept, columns):
     assert max(duals) <= min(primals) + 1e-9 * (1 + abs(min(primals)))
 
 
+@every_loss
+def test_a_gap_is_relative_to_the_larger_bound_however_small_that_is(loss):
+    """But for regressions that fit their targets exactly, where both bounds are rounding."""
+    case = make_case(loss, "l1", False, C=1e-6)
+    for beta in (1e-7 * np.sign(case.y), 0.0 * case.y):
+        judged = case.problem.certificate(Point(beta, np.full(5, 0.2)))
+        assert judged.margin == 1.0 or loss.budget < 1.0
+        largest = max(abs(judged.primal), abs(judged.dual))
+        assert judged.relative_gap * judged.margin == pytest.approx(
+            (judged.primal - judged.dual) / largest, rel=1e-12
+        )
+    exact = make_case(loss, "l1", False, C=1e6).problem
+    if loss.regression:
+        rounding = exact.loss.total(exact.y, exact.y * (1 + 1e4 * np.finfo(float).eps), exact.c)
+        assert exact.tiny == max(rounding, np.finfo(float).tiny)
+    else:
+        assert exact.tiny == np.finfo(float).tiny
+
+
 @pytest.mark.pairs
 @every_loss
 @every_norm

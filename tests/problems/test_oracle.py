@@ -6,6 +6,8 @@ import numpy as np
 import pytest
 
 import references as ref
+from kernelweave.exceptions import MemoryBudgetError
+from kernelweave.problems import mkl
 
 from .making import make_case
 
@@ -126,6 +128,28 @@ def test_j_is_convex_in_the_weights_and_falls_with_them():
         ends = [problem.oracle(d, target=1e-9).value for d in (a, b, (a + b) / 2, a + b)]
         assert ends[2] <= (ends[0] + ends[1]) / 2 + 1e-7
         assert ends[3] <= min(ends[0], ends[1]) + 1e-7
+
+
+@pytest.mark.parametrize("on_device", [False, True])
+def test_a_mixed_kernel_beyond_memory_is_refused_before_it_is_made(on_device, monkeypatch):
+    """``8 n^2`` bytes; matrices of tens of megabytes, and those on a device, are not held to the host's memory."""
+    problem = make_case(ref.HINGE, "l1", True, n=24).problem
+    monkeypatch.setattr(type(problem.bank), "on_device", on_device)
+    monkeypatch.setattr(mkl, "default_budget", lambda: 8 * 24**2 - 1)
+    weights = np.full(5, 0.2)
+    problem.oracle(weights)  # small
+    monkeypatch.setattr(mkl, "SMALL", 0)
+    if on_device:
+        problem.oracle(weights)
+        return
+    before = problem.passes
+    with pytest.raises(
+        MemoryBudgetError, match=r"of 24 samples needs .*4,608 bytes.*4,607 bytes.*working_set"
+    ):
+        problem.oracle(weights)
+    assert problem.passes == before
+    monkeypatch.setattr(mkl, "default_budget", lambda: 8 * 24**2)
+    problem.oracle(weights)
 
 
 def test_the_point_of_an_oracle_knows_its_forms():

@@ -180,6 +180,17 @@ def test_blocks_of_every_kind_lead_to_the_same_function(kind, monkeypatch):
     assert set(np.flatnonzero(other.point.weights > 0.01)) == set(np.flatnonzero(plain.point.weights > 0.01))
 
 
+@pytest.mark.parametrize("loss", ["logistic", "squared"])
+def test_sparse_features_take_the_same_steps(loss):
+    """Curvature is the same for all samples under the squared loss, which is a path of its own."""
+    Z, signal = features(60)
+    y = signal if loss == "squared" else np.where(signal > 0, 1.0, -1.0)
+    dense, sparse = (run(problem_of(one, y, loss, 1.5, C=50.0), 1e-6) for one in (Z, sp.csr_matrix(Z)))
+    assert sparse.n_iter == dense.n_iter
+    assert sparse.passes == pytest.approx(dense.passes, rel=1e-9)
+    np.testing.assert_allclose(sparse.point.weights, dense.point.weights, rtol=1e-6)
+
+
 @pytest.mark.parametrize("loss", ["multinomial", "logistic", "squared"])
 @pytest.mark.parametrize("norm", ["l1", 1.5, ElasticNet(0.7), Grouped(2, 1, groups=list("aabba"))])
 def test_several_columns_share_their_weights(loss, norm):

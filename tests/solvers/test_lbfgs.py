@@ -3,11 +3,13 @@
 import numpy as np
 import pytest
 
+import references as ref
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave.losses import Logistic, SquaredHinge
 from kernelweave.solvers._preconditioner import SampledHessian, sample_rows
 from kernelweave.solvers.lbfgs import LBFGS
+from problems.making import make_case
 
 
 def rows(n=4000, seed=0):
@@ -86,3 +88,17 @@ def test_rows_are_sampled_only_where_it_pays():
     assert few.size == 4 * 2048
     assert np.all(np.diff(few) > 0)
     np.testing.assert_array_equal(sample_rows(500, 10), np.arange(500))
+
+
+@pytest.mark.parametrize("precondition", [True, False])
+def test_it_ends_where_nothing_more_falls(precondition):
+    problem = make_case(ref.LOGISTIC, "lp-2", True).problem
+    solver = LBFGS(precondition=precondition)
+    state = solver.init(problem, None, 1e-9)
+    values = []
+    while not state.finished and len(values) < 60:
+        state = solver.step(problem, state)
+        values.append(state.value)
+    assert state.finished
+    assert problem.certificate(solver.point(state)).relative_gap < 1e-8
+    assert len(values) <= 20

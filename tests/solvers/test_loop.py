@@ -290,7 +290,11 @@ def test_progress_in_lines_and_as_a_bar(problem, level, capsys):
     assert all(line.startswith("level") and "gap" in line for line in lines)
     solve(problem, level, Stop(tol=1e-3, max_iter=3), verbose=1)
     captured = capsys.readouterr()
-    assert "level" in captured.err
+    # the bar stays, and its last state is that of the last iteration
+    found = solve(problem, level, Stop(tol=1e-3, max_iter=3))
+    last = captured.err.split("\r")[-1]
+    assert last.startswith("level")
+    assert f"gap {found.trace[-1][5]:.1e}, {found.passes:.1f} passes, {found.trace[-1][6]} kernels" in last
     assert captured.out == ""
     solve(problem, level, Stop(tol=1e-3, max_iter=3))
     captured = capsys.readouterr()

@@ -45,6 +45,32 @@ def test_smoothing_error_is_bounded(lam):
         assert -1e-12 * s.max() <= excess <= 0.5 * lam * np.log(7) * (1 + 1e-12)
 
 
+def test_the_paper_s_iterates_are_those_of_its_algorithm():
+    """Algorithm 2 written out: b, the gradient step; a, its mean with the step from the start along all gradients."""
+    problem, stack = small_problem(Entropy(0.3))
+    lam, y = problem.norm.lam, problem.y
+    solver = Nesterov(variant="paper")
+    state = solver.init(problem, None, 1e-3)
+    L, start = state.dual.lipschitz_bound(), state.x.beta
+
+    def slope(beta):
+        s = np.array([beta @ K @ beta for K in stack])
+        theta = np.exp((s - s.max()) / lam)
+        return np.tensordot(theta / theta.sum(), stack @ beta, axes=1) - y
+
+    def inside(beta):  # without an intercept the dual set is a box
+        return np.clip(y * beta, 0.0, 1.0) * y
+
+    a, gathered = start, np.zeros(problem.n)
+    for k in range(12):
+        gathered += 0.5 * (k + 1) * slope(a)
+        b, centre = inside(a - slope(a) / L), inside(start - gathered / L)
+        a = 2.0 / (k + 3) * centre + (k + 1) / (k + 3) * b
+        state = solver.step(problem, state)
+        np.testing.assert_allclose(state.x.beta, b, atol=1e-11)
+        np.testing.assert_allclose(state.z.beta, a, atol=1e-11)
+
+
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_bound_of_theorem_4_holds_at_every_iteration(fit_intercept):
     """f_lam(b^N) - f_lam* <= 2 L |a* - a0|^2 / ((N + 1)(N + 2)), with L of Corollary 3 as corrected."""

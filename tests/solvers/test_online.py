@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import cvxpy as cp
 import numpy as np
 import pytest
@@ -18,7 +20,7 @@ from kernelweave.exceptions import MemoryBudgetError
 from kernelweave.losses import Hinge, MulticlassHinge
 from kernelweave.norms import Block, Elastic, Grouped, Norm, make_norm
 from kernelweave.problems import MKLProblem
-from kernelweave.solvers import Stop, make_solver, solve
+from kernelweave.solvers import Stop, make_solver, solve, without_caches
 from kernelweave.solvers import working_set as working_set_module
 from kernelweave.solvers.online import Obscure
 from kernelweave.solvers.online import _products as products
@@ -325,6 +327,92 @@ def test_working_set_finds_the_optimum_of_all_samples(classes, norm, fit_interce
     assert solution.converged
     assert solution.certificate.primal == pytest.approx(whole.certificate.primal, rel=2e-5)
     assert solution.n_iter > 2  # it did begin with a few samples
+    # at the solution there is nothing left to do but a look
+    again = solve(problem, WorkingSet(first=12), Stop(1e-5), start=without_caches(solution.point))
+    assert again.converged
+    assert again.n_iter <= 1
+
+
+@pytest.mark.parametrize(
+    ("sizes", "first", "wanted"), [([116, 4], 20, [16, 4]), ([100, 15, 5], 21, [8, 8, 5])]
+)
+def test_the_first_working_set_is_drawn_from_every_class_alike(sizes, first, wanted):
+    """Smaller classes are there whole; samples without weight are not there."""
+    own = np.repeat(np.arange(len(sizes)), sizes)
+    Z = np.random.default_rng(0).normal(size=(120, 12))
+    weight = np.ones(120)
+    weight[:20] = 0.0
+    y = np.where(own == 1, 1.0, -1.0) if len(sizes) == 2 else np.where(np.eye(len(sizes))[own] > 0, 1.0, -1.0)
+    problem = problem_of(Z, y, Block(1.5), weight=weight)
+    drawn = [WorkingSet(first, random_state=seed).init(problem, None, 1e-3).working for seed in (0, 1)]
+    for working in drawn:
+        assert np.all(np.diff(working) > 0)
+        assert np.all(working >= 20)
+        assert np.bincount(own[working]).tolist() == wanted
+    assert not np.array_equal(*drawn)
+
+
+def test_a_working_set_ends_where_nothing_has_moved_for_twenty_rounds():
+    Z, _, own = three_classes(60)
+    problem = problem_of(Z, np.where(own == 1, 1.0, -1.0), Block(2.0), C=0.2)
+    solver = WorkingSet(first=12)
+    states = [solver.init(problem, None, 1e-3)]
+    while not states[-1].finished and len(states) < 60:
+        states.append(solver.step(problem, states[-1]))
+    moved = [not np.array_equal(a.beta, b.beta) for a, b in itertools.pairwise(states)]
+    assert any(moved)
+    assert len(moved) - 1 - np.flatnonzero(moved)[-1] == 20
+
+
+def discontent(problem, own, beta, f):
+    """What every sample adds to the gap, ``c l(f) + c l*(-beta / c) + beta f``, of both hinges."""
+    if beta.ndim == 1:
+        return problem.c * np.maximum(0.0, 1.0 - problem.y * f) - problem.y * beta + beta * f
+    rows = np.arange(len(own))
+    most = np.max(f + (problem.y < 0), axis=1) - f[rows, own]
+    return problem.c[:, 0] * most - beta[rows, own] + np.sum(beta * f, axis=1)
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+@pytest.mark.parametrize(("growth", "room"), [(0.5, 150), (1.0, 150), (1.0, 70)])
+def test_who_enters_a_working_set_and_who_leaves(classes, growth, room, monkeypatch):
+    """Samples with coefficients stay, the most discontent enter, and who would be content after another move leaves."""
+    Z, y, own = three_classes(150)
+    # the mixed kernel of the set, and as much again for the copy of a part of it
+    monkeypatch.setattr(working_set_module, "default_budget", lambda: 2 * 8 * room**2)
+    problem = problem_of(Z, y if classes == 3 else np.where(own == 1, 1.0, -1.0), Block(1.25), C=0.2)
+    problem.fit_intercept = True
+    solver, first = WorkingSet(first=12, growth=growth), 12
+    state, grown = solver.init(problem, None, 1e-5), 0
+    for _ in range(6):
+        following = solver.step(problem, state)
+        used = np.abs(state.beta).reshape(150, -1).sum(axis=1) > 0
+        f = np.tensordot(following.weights, stack_of(Z, 3) @ state.beta, axes=1) + state.intercept
+        gaps = np.where(used, 0.0, discontent(problem, own, state.beta, f))
+        pace = np.sqrt(np.mean((f - state.seen) ** 2))
+        moved = [f - pace * (problem.y > 0)] if classes == 3 else [f - pace, f + pace]
+        later = np.max([discontent(problem, own, state.beta, g) for g in moved], axis=0)
+        before, after = (np.isin(np.arange(150), one.working) for one in (state, following))
+        assert np.all(after[used])
+        entered = after & ~before
+        most = min(int(max(0.5 * first, growth * state.working.size)), max(room - used.sum(), 1))
+        assert entered.sum() <= most
+        assert after.sum() <= max(room, used.sum() + 1)
+        nobody = 1e-6 * gaps.sum()
+        outside = gaps[~after].max(initial=0.0)
+        # whoever is left out is content, or all places were taken by others that are less so
+        if outside > nobody:
+            assert (gaps >= outside).sum() >= most
+            assert gaps[entered].min() >= outside
+        # whoever leaves will be content, or all room is taken by others that will be less so
+        left, kept = before & ~after, before & after & ~used & (gaps <= nobody)
+        if later[left].max(initial=0.0) > 1e-9:
+            assert after.sum() >= room
+            assert later[left].max() <= later[kept].min(initial=np.inf)
+        assert np.all((used | (gaps > 0) | (before & (later > 0)))[after])
+        grown += int(entered.sum())
+        state = following
+    assert grown > 0
 
 
 @pytest.mark.parametrize("norm", ["l1", Grouped(1, 2, ["a", "a", "b"])], ids=["l1", "groups"])

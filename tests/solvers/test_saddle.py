@@ -76,6 +76,14 @@ def bound(problem: MKLProblem, point: Point, total_step: float, ratio: float) ->
     return (f_square / ratio + ratio * a_hat @ a_hat) / (2 * total_step)
 
 
+@pytest.mark.parametrize("variant", ["paper", "adaptive"])
+def test_the_first_step_is_the_papers(variant):
+    """``sqrt(n / (2m))``, which the proof allows; every later one tries to be longer than the last."""
+    problem = make()
+    state = MirrorProx(variant=variant).init(problem, None, 1e-3)
+    assert state.step == pytest.approx(np.sqrt(problem.n / (2 * problem.m)), rel=1e-12)
+
+
 @pytest.mark.parametrize("budget", [0.3, 1.0])
 @pytest.mark.parametrize(
     ("variant", "ratio"), [("paper", 1.0), ("adaptive", 1.0), ("adaptive", 0.3), ("adaptive", 4.0)]

@@ -43,6 +43,29 @@ def test_an_epoch_is_two_passes_and_the_certificate_none():
     np.testing.assert_allclose(np.array(solution.trace)[:, 2], [1, 3, 5, 7, 9, 11], rtol=1e-12)
 
 
+def test_a_start_costs_a_pass_and_streamed_rows_are_read_again_for_an_intercept():
+    problem = view_problem(0, 1.5)
+    first = solve(problem, SVRG(), Stop(tol=1e-12, max_iter=3))
+    again = solve(problem, SVRG(), Stop(tol=1e-12, max_iter=3), start=without_caches(first.point))
+    np.testing.assert_allclose(np.array(again.trace)[:, 2], [2, 4, 6], rtol=1e-12)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 4))
+    options = {
+        "solver": "svrg",
+        "norm": 2,
+        "loss": "squared",
+        "tol": 1e-9,
+        "storage": "stream",
+        "center": False,
+    }
+    for fit_intercept, looks in ((False, 1), (True, 2)):
+        model = MKLRegressor(kw.per_feature(kw.linear()), fit_intercept=fit_intercept, **options).fit(
+            X, X[:, 0]
+        )
+        # an epoch that led up is taken back, and the rest of its passes is spent all the same
+        assert np.diff(model.trace_["passes"]).min() == pytest.approx(looks + 1, rel=1e-9)
+
+
 def test_what_is_certified_is_what_the_coefficients_give():
     problem = view_problem(1, 1.5)
     solution = solve(problem, SVRG(), Stop(tol=1e-6))

@@ -5,13 +5,14 @@ import pandas as pd
 import pyarrow as pa
 import pytest
 import scipy.sparse as sp
+from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from kernelweave import kernels as kw
 from kernelweave.kernels import Schema, expand_kernels
-from kernelweave.views import ViewLayout, Views, ViewScaler, is_views
+from kernelweave.views import ViewLayout, Views, ViewScaler, is_views, samples_and_targets
 
 A = np.arange(12.0).reshape(4, 3)
 B = np.arange(8.0).reshape(4, 2) - 3.0
@@ -85,6 +86,24 @@ def test_what_cannot_be_joined_is_refused():
         Views({"a": pa.table({"x": [1.0]})}, id="who")
 
 
+def test_targets_find_their_samples_by_name():
+    """In the order of y; names of another kind, of as many samples, are no names: both are in one order."""
+    views = Views({"a": pd.DataFrame(A, index=list("pqrs")), "b": pd.DataFrame(B, index=list("srqp"))})
+    y = pd.Series([1.0, 2.0, 3.0], index=list("sqp"))
+    brought, same = samples_and_targets(views, y)
+    assert same is y
+    assert list(brought.index) == ["s", "q", "p"]
+    np.testing.assert_array_equal(brought["a"], A[[3, 1, 0]])
+    np.testing.assert_array_equal(brought["b"], B[[0, 2, 3]])
+    for unnamed in (np.arange(4.0), pd.Series(np.arange(4.0), index=[7, 5, 3, 1]), pd.Series(np.arange(4.0))):
+        assert samples_and_targets(views, unnamed)[0] is views
+    other = pd.Series(np.arange(3.0), index=[7, 5, 3])
+    with pytest.raises(ValueError, match=r"y names its samples .*7.*but those of X are .*'p'"):
+        samples_and_targets(views, other)
+    with pytest.raises(ValueError, match=r"y has 2 samples that X does not have, such as .*'z'"):
+        samples_and_targets(views, pd.Series(np.arange(4.0), index=list("pzqy")))
+
+
 def test_absent_is_a_row_of_nan_a_row_that_is_not_there_or_no_view_at_all():
     lacking = B.copy()
     lacking[1] = np.nan
@@ -139,6 +158,23 @@ def test_views_are_cut_like_an_array():
         views[:, [0]]
 
 
+def test_one_more_view_of_the_same_samples():
+    named = Views({"a": pd.DataFrame(A, index=list("pqrs"))})
+    more = named.with_view("b", pd.DataFrame(B, index=list("srqp")))
+    np.testing.assert_array_equal(more["b"], B[::-1])
+    assert more.names == ("a", "b")
+    plain = Views({"a": A})
+    np.testing.assert_array_equal(plain.with_view("b", B)["b"], B)
+    with pytest.raises(ValueError, match="there is a view 'a' already"):
+        plain.with_view("a", B)
+    with pytest.raises(ValueError, match="view 'b' names its rows and the other views do not"):
+        plain.with_view("b", pd.DataFrame(B, index=list("srqp")))
+    with pytest.raises(ValueError, match="3"):
+        plain.with_view("b", B[:3])
+    with pytest.raises(ValueError, match="columns of one table: add the new columns to it"):
+        Views.of_table(A, {"left": [0], "right": [2]}).with_view("b", B)
+
+
 def test_what_counts_as_views():
     assert is_views({"a": A})
     assert is_views([A, B], 4)
@@ -175,6 +211,11 @@ def test_views_of_objects_reach_kernels_of_objects():
     views = Views({"a": A, "word": np.array(["aa", "ab", "b", "aa"], dtype=object)})
     kernel = expand_kernels(kw.function(lambda s, t: float(s == t)).on("word"), Schema.of(views))[0]
     np.testing.assert_array_equal(kernel(views)[0], [1, 0, 0, 1])
+
+
+def test_a_scaler_that_was_not_fitted_says_so():
+    with pytest.raises(NotFittedError, match="ViewScaler"):
+        ViewScaler().transform({"a": A, "b": B})
 
 
 def test_the_scaler_standardises_what_is_there():

@@ -182,8 +182,9 @@ class _Walk:
 
     def _slice(self, node: Any, where: str) -> Iterator[Finding]:
         content = node.get("content")
-        ends = [content.get(end) for end in ("start", "stop", "step")] if isinstance(content, dict) else [""]
-        if not all(end is None or type(end) in (int, str) for end in ends):
+        if not isinstance(content, dict) or any(
+            type(content.get(end)) not in (int, str, type(None)) for end in ("start", "stop", "step")
+        ):
             yield Finding(where, "a slice that has no ends", why="")
 
     def _dict(self, node: Any, where: str, attributes: bool = False) -> Iterator[Finding]:

@@ -86,11 +86,7 @@ def cleared(model: Any, *, machine: bool = False) -> Any:
             return type(value)([inside(part) for part in value])
         if isinstance(value, np.ndarray) and value.dtype == object:
             return [inside(part) for part in value.ravel()]
-        return (
-            cleared(value, machine=machine)
-            if hasattr(value, "set_params") and hasattr(value, "fit")
-            else value
-        )
+        return cleared(value, machine=machine) if hasattr(value, "get_params") else value
 
     copy = clone(model)
     settings = {}

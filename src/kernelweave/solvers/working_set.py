@@ -26,8 +26,10 @@ Index = NDArray[np.intp]
 
 __all__ = ["WorkingSet"]
 
-#: rounds without a change of the coefficients after which nothing more is expected
+#: rounds without a change of coefficients and weights after which nothing more is expected
 IDLE = 20
+#: relative change of a weight that is one
+STEADY = 1e-9
 #: share of the gap on all samples that second-order steps leave on the working set, and the most steps of a round
 SHARE, STEPS = 0.3, 10
 
@@ -107,15 +109,17 @@ class WorkingSet(Solver, registered_as="working_set"):
         return np.sort(order[np.argsort(rank, kind="stable")][: self.first])
 
     def step(self, problem: MKLProblem, state: _State) -> _State:
-        weights = state.weights
+        weights, idle = state.weights, state.idle
         if problem.norm.analytic and not problem.norm.fixed:
             weights = problem.norm.weights_of_blocks(weights * np.sqrt(np.maximum(state.quad, 0.0)))
+            # coefficients at their bounds stay there while the weights still move
+            idle = idle if np.allclose(weights, state.weights, rtol=STEADY, atol=0.0) else 0
         # the weights moved, so whom the function treats worst is asked of the new one
         decision = np.tensordot(weights, state.products, axes=1)
         f = decision + state.intercept
         working = self._next_set(problem, state, f)
         return self._round(
-            problem, replace(state, weights=weights, working=working, decision=decision, seen=f)
+            problem, replace(state, weights=weights, working=working, decision=decision, seen=f, idle=idle)
         )
 
     def _next_set(self, problem: MKLProblem, state: _State, f: Array) -> Index:
@@ -124,7 +128,7 @@ class WorkingSet(Solver, registered_as="working_set"):
         working = np.union1d(used, self._violators(problem, state, f))
         pace = float(np.sqrt(np.mean((f - state.seen) ** 2)))
         against = [f - pace * (problem.y > 0)] if problem.loss.joint else [f - pace, f + pace]
-        would = np.max([row_gaps(problem, state.beta, moved)[state.working] for moved in against], axis=0)
+        would = np.max([losses_of(problem, moved)[state.working] for moved in against], axis=0)
         near = state.working[np.argsort(-would, kind="stable")[: np.count_nonzero(would > 0.0)]]
         near = np.setdiff1d(near, working, assume_unique=True)
         room = max(0, self._room(problem) - working.size)
@@ -140,7 +144,7 @@ class WorkingSet(Solver, registered_as="working_set"):
     def _violators(self, problem: MKLProblem, state: _State, f: Array) -> Index:
         """Samples without coefficients that add most to the gap, and no more than the set may grow by."""
         used = support(state.beta)
-        gaps = row_gaps(problem, state.beta, f)
+        gaps = losses_of(problem, f)
         gaps[used] = 0.0
         # what is below a share of the tolerance can stay outside for good
         worth = gaps > 0.1 * state.tol * float(np.sum(gaps)) / problem.n + 1e-15
@@ -162,9 +166,9 @@ class WorkingSet(Solver, registered_as="working_set"):
         found, weights, intercept = solve(problem, state)
         change = np.zeros(state.beta.shape)
         change[working] = found - state.beta[working]
-        moved = float(np.max(np.abs(change), initial=0.0)) > 0.0 or not np.array_equal(weights, state.weights)
+        moved = np.any(change) or not np.array_equal(weights, state.weights)
         products = state.products + problem.bank.apply(change)
-        beta = state.beta + change
+        beta = state.beta.copy()
         beta[working] = found  # exactly, so that zeros and bounds stay what they are
         quad = np.sum(products * beta, axis=tuple(range(1, products.ndim)))
         decision = np.tensordot(weights, products, axes=1)
@@ -211,16 +215,8 @@ class WorkingSet(Solver, registered_as="working_set"):
         return Point(state.beta, state.weights, state.quad, state.decision)
 
 
-def row_gaps(problem: MKLProblem, beta: Array, f: Array) -> Array:
-    """Every sample's part of the gap, ``c l(y, f) + c l*(-beta / c) + beta f``; zero where it is content."""
-    y, c, loss = problem.y, problem.c, problem.loss
-    used = c > 0
-    unit = np.divide(beta, c, out=np.zeros_like(beta), where=used)
-    with np.errstate(invalid="ignore"):
-        young = loss.value(y, f) + loss.conjugate(y, -unit)
-        if loss.joint:
-            gaps = c[:, 0] * young + np.sum(beta * f, axis=1)
-        else:
-            gaps = np.where(used, c * young + beta * f, 0.0)
-            gaps = gaps if gaps.ndim == 1 else np.sum(gaps, axis=1)
-    return np.where(np.isfinite(gaps), np.maximum(gaps, 0.0), 0.0)
+def losses_of(problem: MKLProblem, f: Array) -> Array:
+    """Every sample's loss times its weight: what it adds to the gap where it has no coefficients."""
+    charged = problem.c[:, 0] if problem.loss.joint else problem.c
+    each = charged * problem.loss.value(problem.y, f)
+    return each if each.ndim == 1 else np.sum(each, axis=1)
