@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import sys
 from pathlib import Path
 
@@ -14,6 +12,7 @@ import pytest
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
+import forked
 from kernelweave import MKLClassifier, MKLClassifierCV, mkl_path
 from kernelweave import kernels as kw
 from kernelweave._numerics.interrupts import one_interrupt
@@ -30,8 +29,6 @@ from kernelweave.inspection import (
 )
 from kernelweave.report import make_report
 from kernelweave.solvers import _best
-
-from .children import SOURCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 
@@ -182,10 +179,7 @@ main(prog_name="kernelweave")
 
 
 def command(folder, number, *words):
-    return subprocess.run(
-        [sys.executable, "-c", COMMAND, str(number), *words], cwd=folder, capture_output=True, text=True, timeout=200,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)}, check=False,
-    )  # fmt: skip
+    return forked.run(COMMAND, number, *words, folder=folder, check=False)
 
 
 def left(folder):
