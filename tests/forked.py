@@ -57,7 +57,12 @@ def server() -> subprocess.Popen[bytes]:
         [sys.executable, "-c", SERVER], stdin=subprocess.PIPE, stdout=subprocess.PIPE, bufsize=0,
         env={**os.environ, "PYTHONPATH": path, "OPENBLAS_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"},
     )  # fmt: skip
-    atexit.register(started.stdin.close)
+
+    def stop() -> None:
+        started.stdin.close()
+        started.wait()
+
+    atexit.register(stop)
     return started
 
 
