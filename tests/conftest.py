@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import os
@@ -84,6 +85,32 @@ def pytest_collection_modifyitems(config, items):
 TRACED = 3
 
 
+#: What others do for a while without calling the library.
+FOREIGN = [
+    ("cvxpy", "Problem", "solve"),
+    ("matplotlib.figure", "Figure", "savefig"),
+    ("sklearn.model_selection", "GridSearchCV", "fit"),
+]
+
+
+def untraced(method):
+    """Return a method of another package that is not traced, unless one of its parameters is of the library."""
+
+    @functools.wraps(method)
+    def call(self, *arguments, **named):
+        tracer = sys.gettrace()
+        parts = self.get_params().values() if hasattr(self, "get_params") else ()
+        if tracer is None or any(type(part).__module__.startswith("kernelweave") for part in parts):
+            return method(self, *arguments, **named)
+        sys.settrace(None)
+        try:
+            return method(self, *arguments, **named)
+        finally:
+            sys.settrace(tracer)
+
+    return call
+
+
 class Tracing:
     """Trace fixtures and tests where coverage is measured, and neither pytest between them nor most tests of a grid.
 
@@ -101,6 +128,10 @@ class Tracing:
             if last >= TRACED:
                 spread = {round(k * last / (TRACED - 1)) for k in range(TRACED)}
                 self.untraced |= {item for number, item in enumerate(grid) if number not in spread}
+        for module, name, method in FOREIGN:
+            if module in sys.modules:
+                owner = getattr(sys.modules[module], name)
+                setattr(owner, method, untraced(getattr(owner, method)))
 
     def pause(self):
         self.tracer = sys.gettrace() or self.tracer  # a new one after every test that is marked no_cover
