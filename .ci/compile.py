@@ -22,6 +22,14 @@ bank = kw.gaussian([0.5, 1.0, 2.0]) + kw.polynomial((1, 2)) + kw.linear()
 features = kw.linear() + kw.random_fourier(2.0, n_features=16)
 online = {"norm": 2, "fit_intercept": False}
 
+
+def read_only(dtype: type) -> np.ndarray:
+    """Return the kernels' matrices as they lie in a mapped file."""
+    stack = np.stack([kernel(X) for kernel in bank]).astype(dtype)
+    stack.flags.writeable = False
+    return stack
+
+
 FITS = [
     lambda: MKLClassifier(bank).fit(X, two),
     lambda: MKLClassifier(bank).fit(X, classes),
@@ -34,6 +42,14 @@ FITS = [
     lambda: MKLClassifier(features, solver="obscure", **online).fit(X, classes),
     lambda: MKLClassifier(bank, solver="obscure", **online).fit(X, two),
     lambda: MKLClassifier(bank, solver="dual_ascent", **online).fit(X, classes),
+    lambda: MKLClassifier(features, solver="dual_ascent", **online).fit(X, classes),
+    lambda: MKLClassifier(bank, storage="lazy", dtype="float32").fit(X, two),
+    lambda: MKLClassifier(bank, fit_intercept=False).fit(X, two),
+    lambda: MKLClassifier(kw.linear(), loss="logistic", norm=1.5, solver="svrg").fit(sp.csr_matrix(X), two),
+    lambda: MKLClassifier(kw.linear(), loss="logistic", norm=1.5, solver="svrg", dtype="float32").fit(X, two),
+    lambda: MKLClassifier("precomputed").fit(read_only(np.float64), two),
+    lambda: MKLClassifier("precomputed").fit(read_only(np.float32), two),
+    lambda: MKLClassifier(bank, solver="obscure", **online).partial_fit(X, two, [False, True]),
 ]
 
 

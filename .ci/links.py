@@ -6,50 +6,56 @@ Links to other sites are not followed.
 
 from __future__ import annotations
 
+import posixpath
+import re
 import sys
-from html.parser import HTMLParser
+from html import unescape
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+#: what a browser does not show: programs may write about links
+HIDDEN = re.compile(r"<!--.*?-->|<(script|style)\b([^>]*)>.*?</\1>", flags=re.DOTALL | re.IGNORECASE)
+#: an attribute of a tag: text on a page has no such quotes, they are written as entities there
+ATTRIBUTE = re.compile(r"""\s(href|src|id)=(?:"([^"]*)"|'([^']*)')""", flags=re.IGNORECASE)
+OLD_ANCHOR = re.compile(r"""<a\s[^>]*?\bname=["']([^"']*)""", flags=re.IGNORECASE)
 
-class Page(HTMLParser):
-    """Collects what a page links to and what on it can be linked to."""
 
-    def __init__(self, path: Path) -> None:
-        super().__init__()
-        self.links: list[str] = []
-        self.anchors: set[str] = {"", "top"}
-        self.feed(path.read_text(encoding="utf-8"))
-
-    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        """Note the attributes that link and that can be linked to."""
-        for name, value in attrs:
-            if value is None:
-                continue
-            if name in ("href", "src"):
-                self.links.append(value)
-            elif name == "id" or (name == "name" and tag == "a"):
-                self.anchors.add(value)
+def links_and_anchors(text: str) -> tuple[list[str], set[str]]:
+    """Return what a page links to and what on it can be linked to."""
+    text = HIDDEN.sub(r"<\1 \2>", text)
+    links, anchors = [], {"", "top", *map(unescape, OLD_ANCHOR.findall(text))}
+    for name, double, single in ATTRIBUTE.findall(text):
+        value = unescape(double or single)
+        if name.lower() == "id":
+            anchors.add(value)
+        else:
+            links.append(value)
+    return links, anchors
 
 
 def broken(site: Path) -> list[str]:
     """Return a sentence for each link of the site that leads nowhere."""
+    files = {path.relative_to(site).as_posix() for path in site.rglob("*") if path.is_file()}
     # what the theme keeps in _static are templates, not pages
-    files = [path for path in sorted(site.rglob("*.html")) if "_static" not in path.relative_to(site).parts]
-    pages = {path.resolve(): Page(path) for path in files}
+    pages = {
+        name: links_and_anchors((site / name).read_text(encoding="utf-8"))
+        for name in sorted(files)
+        if name.endswith(".html") and "_static" not in name.split("/")
+    }
     found = []
-    for path, page in pages.items():
-        for link in page.links:
+    for name, (links, _) in pages.items():
+        for link in dict.fromkeys(links):
             parts = urlsplit(link)
             if parts.scheme or parts.netloc:
                 continue
-            target = (path.parent / unquote(parts.path)).resolve() if parts.path else path
-            if target.is_dir():
-                target = target / "index.html"
-            name = path.relative_to(site.resolve())
-            if not target.exists():
+            target = name
+            if parts.path:
+                target = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(parts.path)))
+            if target not in files:
+                target = posixpath.normpath(posixpath.join(target, "index.html"))
+            if target not in files:
                 found.append(f"{name}: {link} is not there")
-            elif target in pages and unquote(parts.fragment) not in pages[target].anchors:
+            elif target in pages and unquote(parts.fragment) not in pages[target][1]:
                 found.append(f"{name}: {link} has no such place on its page")
     return found
 

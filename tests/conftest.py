@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import functools
 import gc
 import itertools
 import os
 import signal
+import sys
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -76,28 +78,95 @@ def pytest_collection_modifyitems(config, items):
             if number not in chosen:
                 item.add_marker(pytest.mark.full)
     if config.pluginmanager.has_plugin("_cov"):
-        trace_few(items)
+        config.pluginmanager.register(Tracing(items))
 
 
 #: of a test with more parameters than this, so many are traced where coverage is measured
 TRACED = 3
 
 
-def trace_few(items):
-    """Leave most tests of every grid untraced, because tracing takes longer than they do: coverage is a lower bound."""
-    grids: dict[object, list[pytest.Item]] = {}
-    for item in items:
-        grids.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
-    for grid in grids.values():
-        last = len(grid) - 1
-        spread = (
-            {round(k * last / (TRACED - 1)) for k in range(TRACED)}
-            if len(grid) > TRACED
-            else range(len(grid))
-        )
-        for number, item in enumerate(grid):
-            if number not in spread:
-                item.add_marker(pytest.mark.no_cover)
+#: What others do for a while without calling the library.
+FOREIGN = [
+    ("cvxpy", "Problem", "solve"),
+    ("matplotlib.figure", "Figure", "savefig"),
+    ("sklearn.model_selection", "GridSearchCV", "fit"),
+]
+
+
+def untraced(method):
+    """Return a method of another package that is not traced, unless one of its parameters is of the library."""
+
+    @functools.wraps(method)
+    def call(self, *arguments, **named):
+        tracer = sys.gettrace()
+        parts = self.get_params().values() if hasattr(self, "get_params") else ()
+        if tracer is None or any(type(part).__module__.startswith("kernelweave") for part in parts):
+            return method(self, *arguments, **named)
+        sys.settrace(None)
+        try:
+            return method(self, *arguments, **named)
+        finally:
+            sys.settrace(tracer)
+
+    return call
+
+
+class Tracing:
+    """Trace fixtures and tests where coverage is measured, and neither pytest between them nor most tests of a grid.
+
+    Tracing takes longer than most tests do: what is reported is a lower bound.
+    """
+
+    def __init__(self, items):
+        self.tracer = None
+        grids: dict[object, list[pytest.Item]] = {}
+        for item in items:
+            grids.setdefault((item.path, getattr(item, "originalname", item.name)), []).append(item)
+        self.untraced = {item for item in items if item.get_closest_marker("no_cover")}
+        for grid in grids.values():
+            last = len(grid) - 1
+            if last >= TRACED:
+                spread = {round(k * last / (TRACED - 1)) for k in range(TRACED)}
+                self.untraced |= {item for number, item in enumerate(grid) if number not in spread}
+        for module, name, method in FOREIGN:
+            if module in sys.modules:
+                owner = getattr(sys.modules[module], name)
+                setattr(owner, method, untraced(getattr(owner, method)))
+
+    def pause(self):
+        self.tracer = sys.gettrace() or self.tracer  # a new one after every test that is marked no_cover
+        sys.settrace(None)
+
+    def traced(self):
+        """Trace what a hook does; where something is traced already, a test has asked for a fixture."""
+        if sys.gettrace() is not None:
+            return (yield)
+        sys.settrace(self.tracer)
+        try:
+            return (yield)
+        finally:
+            self.pause()
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(self, request):
+        return (yield from self.traced())
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_teardown(self, item):
+        return (yield from self.traced())
+
+    @pytest.hookimpl(wrapper=True, trylast=True)
+    def pytest_runtest_call(self, item):
+        return (yield) if item in self.untraced else (yield from self.traced())
+
+    @pytest.hookimpl(wrapper=True, tryfirst=True)
+    def pytest_runtest_protocol(self, item):
+        self.pause()
+        try:
+            return (yield)
+        finally:
+            if sys.gettrace() is None:
+                sys.settrace(self.tracer)
 
 
 #: threads of the linear algebra; ``.ci/run`` runs the numeric tests a second time with two

@@ -6,7 +6,7 @@ import os
 
 import pytest
 
-from faults import children
+import forked
 from kernelweave._numerics import memory as _limits
 from kernelweave.banks.memory import default_budget
 
@@ -102,7 +102,7 @@ def test_half_of_the_smallest_counts(monkeypatch):
 @pytest.mark.parametrize("name", ["RLIMIT_AS", "RLIMIT_DATA"])
 def test_a_limit_of_the_system_is_obeyed(name):
     """With a real limit: what would break it is refused with a number before any work, what is below is fitted."""
-    children.run(
+    forked.run(
         """
         import resource, sys
         import numpy as np
@@ -129,5 +129,4 @@ def test_a_limit_of_the_system_is_obeyed(name):
         assert model.status_ == "converged"
         """,
         name,
-        env={"OPENBLAS_NUM_THREADS": "1"},
     )

@@ -1,7 +1,5 @@
 """Everything that can be wrong with a cluster, said in a sentence."""
 
-import subprocess
-import sys
 import time
 from importlib.util import find_spec
 
@@ -12,6 +10,7 @@ from dask.distributed import Client, LocalCluster
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
+import forked
 from kernelweave import MKLClassifier, distributed
 from kernelweave import kernels as kw
 from kernelweave.banks import Rows
@@ -56,7 +55,7 @@ from kernelweave import MKLClassifier, distributed
 MKLClassifier().fit([[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1])  # needs none
 distributed.fit(None, MKLClassifier(), [[0.0]], [0])
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = forked.run(code, check=False)
     assert "ImportError: fitting on a cluster needs Dask" in done.stderr
     assert "pip install 'kernelweave[dask]'" in done.stderr
 
@@ -74,7 +73,7 @@ import dask.array as da
 from kernelweave import MKLClassifier
 MKLClassifier().fit(da.zeros((10, 2)), range(10))
 """
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    done = forked.run(code, check=False)
     assert "there is no client to compute it: make one with dask.distributed.Client()" in done.stderr
     cluster = LocalCluster(n_workers=0, processes=False, dashboard_address=":0")
     gone = Client(cluster)

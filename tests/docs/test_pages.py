@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import re
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
+import forked
 from kernelweave.solvers import registry as solvers
 
 ROOT = Path(__file__).parents[2]
@@ -25,11 +24,7 @@ def blocks(page: str) -> list[str]:
 
 def run(code: str, folder: Path) -> str:
     """Run code in a process of its own: what it registers must not reach the other tests."""
-    done = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, text=True, check=False, cwd=folder
-    )
-    assert done.returncode == 0, done.stderr
-    return done.stdout
+    return forked.run(code, folder=folder).stdout
 
 
 def test_readme_example(tmp_path):

@@ -3,15 +3,13 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
-import textwrap
 import time
 import warnings
 
 import numpy as np
 import pytest
 
+import forked
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave.banks import Term
@@ -302,7 +300,7 @@ def test_checkpoint_of_a_killed_process(tmp_path):
                       callback=lambda row: os._exit(9) if row["iteration"] == 3 else None).fit(*moons(80, noise=0.5))
     """
     root = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
-    done = subprocess.run([sys.executable, "-c", textwrap.dedent(script)], cwd=root, check=False)
+    done = forked.run(script, folder=root, check=False)
     assert done.returncode == 9
     assert path.exists()
     rows = []

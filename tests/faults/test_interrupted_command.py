@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import sys
 import time
 
@@ -12,9 +10,8 @@ import numpy as np
 import pandas as pd
 import pytest
 
+import forked
 from kernelweave.persistence import load
-
-from .children import SOURCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 
@@ -39,11 +36,7 @@ main(prog_name="kernelweave")
 def interrupt(folder, after, presses, *options):
     """Start a fit, press Ctrl-C a few times once ``after`` iterations were made; return the exit code and its complaints."""
     started = folder / "started"
-    process = subprocess.Popen(
-        [sys.executable, "-c", COMMAND, str(started), str(after), "fit", "data.csv", "--quiet", *options],
-        cwd=folder, env={**os.environ, "PYTHONPATH": str(SOURCE)},
-        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
-    )  # fmt: skip
+    process = forked.start(COMMAND, started, after, "fit", "data.csv", "--quiet", *options, folder=folder)
     waited = time.monotonic()
     while not started.exists() and process.poll() is None and time.monotonic() - waited < 200:
         time.sleep(0.01)

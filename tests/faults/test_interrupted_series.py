@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import os
 import signal
-import subprocess
 import sys
 from functools import partialmethod
 from pathlib import Path
@@ -16,6 +14,7 @@ from experiments.parts import part_of
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
+import forked
 from kernelweave import MKLClassifier, MKLClassifierCV, mkl_path
 from kernelweave import kernels as kw
 from kernelweave.estimators.subsets import SubsetFits
@@ -30,8 +29,6 @@ from kernelweave.inspection import (
 )
 from kernelweave.report import make_report
 from kernelweave.solvers import registry
-
-from .children import SOURCE
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 
@@ -196,10 +193,7 @@ main(prog_name="kernelweave")
 
 
 def command(folder, number, *words):
-    return subprocess.run(
-        [sys.executable, "-c", COMMAND, str(number), *words], cwd=folder, capture_output=True, text=True, timeout=200,
-        env={**os.environ, "PYTHONPATH": str(SOURCE)}, check=False,
-    )  # fmt: skip
+    return forked.run(COMMAND, number, *words, folder=folder, check=False)
 
 
 def left(folder):

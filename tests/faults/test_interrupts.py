@@ -8,6 +8,7 @@ import sys
 import numpy as np
 import pytest
 
+import forked
 from kernelweave._numerics.interrupts import one_interrupt, uninterrupted
 
 from .children import run
@@ -154,7 +155,7 @@ def test_an_interrupt_while_the_result_is_put_in_order_loses_nothing():
 
 def test_the_best_point_survives_impatience():
     """One, two and five interrupts, all within a tenth of a second, in a fit, in several, and in a search."""
-    run(
+    forked.run(
         PRELUDE
         + FITS
         + """
@@ -182,7 +183,7 @@ def test_the_best_point_survives_impatience():
 
 
 def test_an_interrupt_before_there_is_anything_to_keep_goes_through():
-    run(
+    forked.run(
         PRELUDE
         + FITS
         + """

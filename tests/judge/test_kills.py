@@ -3,22 +3,15 @@
 from __future__ import annotations
 
 import os
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 
-import kernelweave
+import forked
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="processes are forked, to be killed after an instant")
 def test_fits_that_are_killed_are_resumed_and_certified():
-    done = subprocess.run(
-        [sys.executable, "-m", "tests.judge.kills", "--kills", "3", "--seed", "1"],
-        cwd=Path(__file__).parents[2],
-        env={**os.environ, "PYTHONPATH": str(Path(kernelweave.__file__).parents[1])},
-        capture_output=True, text=True, timeout=240, check=False,
-    )  # fmt: skip
-    assert done.returncode == 0, done.stderr
+    code = "import runpy; runpy.run_module('tests.judge.kills', run_name='__main__', alter_sys=True)"
+    done = forked.run(code, "--kills", 3, "--seed", 1, folder=Path(__file__).parents[2])
     assert "tried 3, survived 3" in done.stdout

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import copy
 import json
 import warnings
 
@@ -48,7 +47,7 @@ def outcomes(content, probe, path, other):
             continue
         seen.add(node["__id__"])
         for name in node["content"]["content"]:
-            tree = copy.deepcopy(whole)
+            tree = json.loads(members[judge.DESCRIPTION])  # sooner than a copy
             spoilt(tree, node, name, other)
             changed = members | {judge.DESCRIPTION: json.dumps(tree).encode()}
             path.write_bytes(judge.archive_of(judge.tidied(changed)))

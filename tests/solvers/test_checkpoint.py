@@ -13,6 +13,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
+import forked
 import references as ref
 from faults import children
 from kernelweave import MKLClassifier
@@ -407,7 +408,7 @@ def test_a_full_disk_costs_the_checkpoint_and_not_the_fit(tmp_path, monkeypatch)
 def test_files_that_the_system_does_not_let_grow(tmp_path):
     """The same with a limit of the system's, in a process of its own."""
     pytest.importorskip("resource")
-    children.run(
+    forked.run(
         """
         import resource, sys, warnings
         import numpy as np

@@ -496,6 +496,19 @@ def test_partial_fit_on_two_classes_and_sparse_samples():
     assert dense.score(X, y == "red") > 0.95
 
 
+def test_partial_fit_is_compiled_once_for_all_kinds_of_arguments():
+    """One kernel or several, a step that is an integer or a float: compiling again would take seconds."""
+    from kernelweave._numerics.online import block_factors, kernel_steps
+
+    X, y = wine()
+    MKLClassifier(BANK, **OPTIONS).partial_fit(X, y == "red", classes=[False, True])
+    before = [list(function.signatures) for function in (block_factors, kernel_steps)]
+    MKLClassifier(kw.gaussian(3.0), **OPTIONS).set_params(solver=Obscure(eta=1)).partial_fit(
+        X, y == "red", classes=[False, True]
+    )
+    assert [list(function.signatures) for function in (block_factors, kernel_steps)] == before
+
+
 def test_partial_fit_says_what_is_wrong():
     X, y = wine()
     assert not hasattr(MKLClassifier(BANK), "partial_fit")

@@ -78,7 +78,7 @@ class Stream:
         from ..._numerics.online import block_factors
 
         factors = np.zeros(self.quad.size)
-        block_factors(self.quad, self.q, 0.0, factors)
+        block_factors(self.quad, float(self.q), 0.0, factors)
         return factors
 
     def learn(self, batch: Any, y: Array, weight: Array, loss: Loss) -> int:
@@ -103,9 +103,11 @@ class Stream:
         coefficients = Coefficients(*np.zeros((3, size, columns)))
         norms = Norms(self.quad, np.zeros(self.quad.size), np.zeros(6))
         norms.scalars[SIG] = 1.0
-        block_factors(self.quad, self.q, 0.0, norms.factors)
-        order, diagonal = np.arange(size), np.ascontiguousarray(np.diagonal(rows, axis1=1, axis2=2))
-        steps = Steps(FIXED_STEP, self.q, lam=1.0, eta=self.eta, radius=1.0, cut=0.0)
+        # floats and a copy, whatever was given: compiled functions are compiled anew for every kind of argument
+        q, eta = float(self.q), float(self.eta)
+        block_factors(self.quad, q, 0.0, norms.factors)
+        order, diagonal = np.arange(size), np.diagonal(rows, axis1=1, axis2=2).copy()
+        steps = Steps(FIXED_STEP, q, lam=1.0, eta=eta, radius=1.0, cut=0.0)
         kernel_steps(
             order, order, rows, P, diagonal, weight, coefficients, norms, steps, derivative_of(loss, y)
         )
