@@ -28,7 +28,7 @@ import forked
 from kernelweave import KernelFeatures, MKLClassifier, SimilarityClassifier
 from kernelweave import kernels as kw
 from kernelweave.losses import Hinge
-from kernelweave.persistence import ModelFileError, about, cleared, load, save
+from kernelweave.persistence import ModelFileError, _audit, about, cleared, load, save
 from kernelweave.report import make_report
 from kernelweave.solvers import registry
 
@@ -610,7 +610,7 @@ SEVERAL = {"module": "numpy", "type": "json", "shape": node("TupleNode", "tuple"
 def test_every_kind_of_node_holds_what_its_kind_says(given, where, what):
     """What is well formed is passed; anything else is one finding that names the place."""
     model = node("ObjectNode", "MKLClassifier", dictionary(extra=given), "kernelweave.estimators.classifier")
-    found = [str(finding) for finding in audit(model).findings]
+    found = [str(finding) for finding in _audit.audit(model).findings]
     if what is None:
         assert found == []
     else:
