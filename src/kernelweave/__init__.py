@@ -57,7 +57,7 @@ if TYPE_CHECKING:  # for type checkers and editors, which do not run ``__getattr
     )
     from .views import Views, ViewScaler
 
-__version__ = "0.2.0"
+__version__ = "0.3.0"
 
 __all__ = [
     "AlignmentClassifier",
