@@ -67,9 +67,17 @@ def server() -> subprocess.Popen[bytes]:
 
 
 class Forked:
-    """A process that runs a piece of code, with the methods of ``subprocess.Popen`` that the tests call."""
+    """A process that runs a piece of code, with the methods of ``subprocess.Popen`` that the tests call.
+
+    One at a time: where a test failed and did not wait for its process, that is ended before the next one starts.
+    """
+
+    running: Forked | None = None
 
     def __init__(self, code: str, *arguments: object, folder: object = ".") -> None:
+        if Forked.running is not None:
+            Forked.running.communicate(timeout=0.0)
+        Forked.running = self
         self.files = [tempfile.NamedTemporaryFile("r+") for _ in range(2)]  # noqa: SIM115 (closed when it has ended)
         out, err = (file.name for file in self.files)
         request = {"code": textwrap.dedent(code), "arguments": [str(one) for one in arguments]}
@@ -90,10 +98,11 @@ class Forked:
 
     def communicate(self, timeout: float) -> tuple[str, str]:
         """Wait for the end, and return what was written to stdout and stderr."""
-        if not select.select([server().stdout], [], [], timeout)[0]:
+        if self.returncode is None and not select.select([server().stdout], [], [], timeout)[0]:
             self.send_signal(signal.SIGKILL)
         while self.poll() is None:
             select.select([server().stdout], [], [])
+        Forked.running = None
         written = [file.read() for file in self.files]
         for file in self.files:
             file.close()

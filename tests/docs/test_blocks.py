@@ -32,7 +32,7 @@ COMMANDS = [
 ]
 
 
-#: pages that one process runs, because starting it takes longer than most of them
+#: pages that one process runs, because loading compiled functions takes longer than most of them
 TOGETHER = 5
 RUN = [page for page in PYTHON if page not in AT_THE_PROMPT]
 PLAIN = [page for page in RUN if page.name not in NEEDS]
