@@ -85,7 +85,8 @@ class RandomFourier(Explicit, registered_as="random_fourier"):
 def _waves(angles: np.ndarray) -> np.ndarray:
     """Cosines and sines side by side, every row of length one; compiled where there are many."""
     scale = 1.0 / np.sqrt(angles.shape[1])
-    if angles.size < MANY or np.max(np.abs(angles)) > 1e6:  # compiled ones are reduced accurately up to here
+    # compiled ones are reduced accurately up to 1e6
+    if angles.size < MANY or np.max(np.abs(angles)) > 1e6:
         return np.hstack([np.cos(angles), np.sin(angles)]) * scale
     from .._numerics.fourier import cos_sin
 
