@@ -303,11 +303,13 @@ def test_centring_does_not_feel_the_origin(rng, offset, storage):
 def test_centring_says_where_digits_are_gone(rng):
     X = rng.normal(size=(60, 3)) + 1e6
     with pytest.warns(KernelWeaveWarning, match="digits"):
-        MKLRegressor(kw.polynomial([2]), center=True, storage="dense").fit(X, np.sin(X[:, 0]))
+        MKLRegressor(kw.rational_quadratic(1e6), center=True, storage="dense").fit(X, np.sin(X[:, 0]))
     with warnings.catch_warnings():
         warnings.simplefilter("error", KernelWeaveWarning)
-        # features are centred themselves, and a constant column has nothing to lose
+        # features are centred themselves, polynomials are computed around the mean, and a constant column has nothing
+        # to lose
         MKLRegressor(kw.polynomial([2]), center=True).fit(X, np.sin(X[:, 0]))
+        MKLRegressor(kw.polynomial([2]), center=True, storage="dense").fit(X, np.sin(X[:, 0]))
         MKLRegressor(kw.per_feature(kw.linear()), center=True).fit(
             np.column_stack([X, np.ones(60)]), X[:, 1] - 1e6
         )

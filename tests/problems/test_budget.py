@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 
 import references as ref
+from kernelweave._numerics.deadline import time_limit
 from kernelweave.banks import precomputed_bank
 from kernelweave.losses import BudgetedHinge, Hinge
 from kernelweave.norms import L1
@@ -244,3 +245,22 @@ def test_no_weight_at_all_is_no_trouble(fit_intercept):
     for one in (found, again):
         assert one.primal == one.dual == 0.0
         assert not np.any(one.beta)
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_without_time_the_search_for_the_price_ends(seed):
+    """Nothing answers to the price once the time is over: it used to rise a hundred times, and end in an AssertionError."""
+    rng = np.random.default_rng(seed)
+    n, loss = 30, BudgetedHinge(0.8, 0.1)
+    X, y, c = rng.normal(size=(n, 3)), np.where(rng.random(n) < 0.5, 1.0, -1.0), np.full(n, 0.2)
+    K = X @ X.T
+    starts = [None, solve_fixed(K * rng.uniform(0.1, 10.0), loss, y, c, False, 1e-4)]
+    for start in starts:
+        with time_limit(1e-9):
+            found = solve_fixed(K, loss, y, c, False, 1e-6, start)
+        a = y * found.beta
+        assert np.all(a >= -1e-12)
+        assert np.all(a <= c * (1 + 1e-12))
+        # beyond a tenth of c each, all together have seven tenths to spend
+        assert np.sum(np.maximum(a - 0.1 * c, 0.0)) <= 0.7 * np.sum(c) * (1 + 1e-9)
+        assert found.dual <= found.primal

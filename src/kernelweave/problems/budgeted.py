@@ -167,7 +167,8 @@ class _Priced(_Ways):
             cheap = over > 0
             low, high = (near, high) if cheap else (low, near)
             if low is None or high is None:
-                if here == 0.0 and not cheap:
+                # without time nothing answers to the price any more
+                if (here == 0.0 and not cheap) or out_of_time():
                     return near
                 if step == 0.0:
                     # a little beyond where the root is expected
@@ -187,8 +188,9 @@ class _Priced(_Ways):
             here = low.price + (0.5 if stuck else min(max(over / (over + under), 0.01), 0.99)) * width
             if lost <= target * self._scale(mixed) or not low.price < here < high.price:
                 return mixed
-        assert low is not None
-        assert high is not None
+        if low is None or high is None:
+            assert near is not None
+            return near
         return _mix(low, high, (limit - high.spent) / (low.spent - high.spent), limit)
 
     def _scale(self, spending: _Spending) -> float:
