@@ -310,3 +310,14 @@ def test_every_solver_on_a_small_problem(steps, loss, norm, solver, C, iteration
     assert found.converged
     counted, allowed = (found.n_iter, found.passes, sum(steps)), (iterations, passes, inner)
     assert all(a <= ROOM * b + 0.1 for a, b in zip(counted, allowed, strict=True)), (counted, allowed)
+
+
+@pytest.mark.parametrize("seed", [0, 15, 17, 25])
+def test_inner_solves_are_tightened_where_the_gap_does_not_fall(seed):
+    """Weights of kernels with next to no part follow the rounding of their forms, and the gap stays open."""
+    bank, _ = precomputed_bank(ref.kernel_stack(30, 12, seed), normalize=None)
+    y = ref.targets(30, False, seed)
+    problem = MKLProblem(bank, losses.Logistic(), NORMS["max"]().make(), y, 0.1)
+    found = solve(problem, make_solver("lp_analytic", problem.loss, problem.norm), Stop(tol=1e-7))
+    assert found.converged
+    assert found.n_iter <= ROOM * 9

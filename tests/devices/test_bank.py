@@ -114,3 +114,14 @@ def test_the_next_cheaper_storage_is_taken_and_a_refusal_names_it():
         torch_bank(source, storage="dense", dtype="float32", memory_budget=working + 2 * need, mixing=False)
     with pytest.raises(MemoryBudgetError, match="working_set"):
         torch_bank(source, memory_budget=working)
+
+
+@pytest.mark.parametrize("storage", [None, torch.float64])
+def test_a_sample_is_at_no_distance_of_itself_however_far_it_is_from_the_origin(storage):
+    X = 1e7 + np.random.default_rng(0).standard_normal((N, 3))
+    kernels = kw.resolve_kernels(kw.expand_kernels(kw.as_spec(kw.gaussian(0.5)), kw.Schema.of(X)), X)
+    _, normaliser = build_bank(kernels, X, storage="dense", normalize=None)
+    bank = TorchBank(DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64), storage)
+    everyone, some = np.arange(N), np.array([7, 3, 50])
+    np.testing.assert_array_equal(np.diagonal(bank.mix_block(np.ones(1), everyone, everyone)), 1.0)
+    np.testing.assert_array_equal(np.diagonal(bank.mix_block(np.ones(1), some, some)), 1.0)

@@ -401,3 +401,14 @@ def test_scores_that_become_undefined_in_the_search_are_told():
     X = rng.normal(size=(20, 2))
     with pytest.raises(ValueError, match="scores of held-out samples are undefined"):
         MKLRegressorCV(kw.linear(), scoring=once, Cs=[1.0]).fit(X, X[:, 0])
+
+
+@pytest.mark.parametrize(
+    "search", [MKLClassifierCV(center=True, normalize="cosine"), MKLRegressorCV(normalize="cosine")]
+)
+def test_folds_cannot_share_kernels_that_are_centred_and_brought_to_length_one(search, binary):
+    X, y = binary
+    with pytest.raises(
+        ValueError, match=r"cannot share a bank that is centred and cosine-normalised.*GridSearchCV"
+    ):
+        search.fit(X, y)

@@ -565,3 +565,11 @@ def test_a_sample_without_any_label_is_named():
     votes = [["a", "b"], [None, None], ["b", "b"]]
     with pytest.raises(ValueError, match=r"no label for 1 of 3 samples \(1\)"):
         NoisyLabelMKLClassifier().fit(np.eye(3), votes)
+
+
+def test_what_annotators_said_is_forgotten_with_the_next_fit():
+    X, y = make_classification(40, 4, random_state=0)
+    several = np.column_stack([y, y, np.where(np.arange(40) < 5, 1 - y, y)])
+    clf = NoisyLabelMKLClassifier(BANK, method="trimmed", noise_rate=0.1, max_rounds=2).fit(X, several)
+    assert np.array_equal(clf.annotated_.labels, y)
+    assert not hasattr(clf.fit(X, y), "annotated_")

@@ -190,6 +190,10 @@ def test_targets_that_lack_samples_are_fitted_without_them(criterion: str) -> No
     assert fitted.certificate_.relative_gap < 1e-9
     with pytest.raises(ValueError, match="missing entries"):
         fitted.predict(X, return_std=True)
+    # one pattern fewer: the targets that are left have what they had
+    two = clone(model).fit(X, Y[:, :3])
+    np.testing.assert_array_equal(two.weights_, fitted.weights_[:3])
+    np.testing.assert_allclose(two.scores_, fitted.scores_[:3], atol=1e-9)
 
 
 def test_batches_and_the_bar(capsys: pytest.CaptureFixture[str]) -> None:

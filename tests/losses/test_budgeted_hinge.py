@@ -161,3 +161,13 @@ def test_the_relaxed_set_charges_more_than_the_exact_one():
 def test_noise_rates_out_of_range(arguments, words):
     with pytest.raises(ValueError, match=words):
         budget_from_noise_rate(*arguments)
+
+
+def test_the_margin_of_several_columns_is_the_smallest():
+    rng = np.random.default_rng(0)
+    y, f, c = np.where(rng.normal(size=(30, 3)) > 0, 1.0, -1.0), rng.normal(size=(30, 3)), np.ones((30, 3))
+    f[:, 1] *= 0.1
+    loss = BudgetedHinge(0.6)
+    each = [loss.margin(y[:, k], f[:, k], c[:, k]) for k in range(3)]
+    assert min(each) < max(each)
+    assert loss.margin(y, f, c) == min(each)

@@ -178,6 +178,13 @@ def test_every_registered_norm_has_a_reference():
 # ---- values --------------------------------------------------------------------------------------------------------
 
 
+@names(lambda norm: not norm.penalty(norm.start(M)))
+def test_a_function_that_is_zero_costs_nothing(name):
+    norm = NORMS[name]
+    assert norm.half_square(np.zeros(M)) == 0.0
+    assert norm.conjugate(np.zeros(M)) == 0.0
+
+
 @pytest.mark.parametrize("name", list(REFERENCES))
 def test_values_are_the_hand_written_ones(name):
     norm, reference = NORMS[name], REFERENCES[name]

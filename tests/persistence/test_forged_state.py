@@ -88,6 +88,14 @@ FORGED = [
     ("completed", lambda m: kernels(m).completion, "rows", [], "patterns of the model are not those"),
     ("completed", part, "members", [55], "kernels of a part are not those of the model"),
     ("completed", part, "scale", None, "a part of the model was not normalised"),
+    (
+        "completed",
+        lambda m: part(m).scale,
+        "row_means",
+        np.ones(3),
+        r"means of a part is float64 of shape \(3,\)",
+    ),
+    ("kernels", lambda m: kernels(m).normaliser, "names", ["a", 3], "names"),
     ("stream", lambda m: m._stream, "bound", None, "state of partial_fit stands on no kernels"),
     ("stream", lambda m: m, "classes_", np.arange(5), "functions of 5 classes"),
 ]

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 import references as ref
-from kernelweave.problems import Certificate, Point, relative_gap
+from kernelweave.banks import precomputed_bank
+from kernelweave.problems import Certificate, MKLProblem, Point, relative_gap, with_certain_bounds
 
 from .making import NORMS, STRUCTURED, make_case
 
@@ -66,6 +67,32 @@ def test_weak_duality_on_thousands_of_pairs(loss, norm, fit_intercept, columns):
             d = case.problem.norm.start(3)
         primals.append(case.problem.primal(Point(beta, d))[0])
     assert max(duals) <= min(primals) + 1e-9 * (1 + abs(min(primals)))
+
+
+@pytest.mark.parametrize("norm", ["l1", "lp-2", "uniform"])
+def test_bounds_hold_in_spite_of_rounding(norm):
+    """Coefficients that cancel in kernels with a large constant part: forms and values lose most of their digits."""
+    case = make_case(ref.HINGE, norm, False, n=12, m=3)
+    Ks = case.Ks + 1e10
+    bank, _ = precomputed_bank(Ks, normalize=None)
+    problem = MKLProblem(bank, case.problem.loss, case.problem.norm, case.y, 3.0, None, False)
+    rng = np.random.default_rng(0)
+    for _ in range(5):
+        half = 0.3 * rng.uniform(size=6)
+        beta = np.zeros(12)
+        for sign in (1.0, -1.0):
+            beta[np.flatnonzero(case.y == sign)[:6]] = sign * half[: np.count_nonzero(case.y == sign)]
+        quad, decision = bank.judged(np.full(3, 1 / 3), beta)
+        point = Point(beta, np.full(3, 1 / 3), quad, decision)
+        judged = problem.certificate(point)
+        certain = with_certain_bounds(problem, point, judged)
+        assert certain.primal > judged.primal
+        assert problem.zero_bound < certain.dual < judged.dual
+        # the constant part times the square of a sum, in extended precision
+        total = float(np.sum(beta.astype(np.longdouble)))
+        exact = ref.quadratic_forms(case.Ks, beta) + 1e10 * total**2
+        gain = float(case.y @ beta)
+        assert certain.dual <= gain - problem.norm.conjugate(np.maximum(exact, 0.0)) + 1e-9 * abs(gain)
 
 
 @every_loss

@@ -482,6 +482,15 @@ def test_partial_fit_is_one_online_visit_of_every_sample():
     assert clf.set_params(tol=0.1).fit(X, y).certificate_.relative_gap <= 0.1  # fit begins afresh
 
 
+def test_a_fit_ends_what_partial_fit_had_begun():
+    X, y = wine()
+    classes = ["red", "rose", "white"]
+    fresh = MKLClassifier(BANK, **OPTIONS).partial_fit(X[50:90], y[50:90], classes=classes)
+    used = MKLClassifier(BANK, **OPTIONS).partial_fit(X[:50], y[:50], classes=classes)
+    used.set_params(tol=0.5).fit(X[:40], y[:40]).partial_fit(X[50:90], y[50:90], classes=classes)
+    np.testing.assert_allclose(used.decision_function(X), fresh.decision_function(X), atol=1e-12)
+
+
 def test_partial_fit_on_two_classes_and_sparse_samples():
     import scipy.sparse as sp
 

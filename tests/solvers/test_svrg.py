@@ -330,3 +330,12 @@ def test_a_start_with_weights_of_zero_is_not_stuck():
     warm = solve(view_problem(0, 2.0, n=80), SVRG(), Stop(tol=1e-6), start=start)
     assert warm.converged
     np.testing.assert_allclose(warm.point.weights, cold.point.weights, atol=1e-2)
+
+
+def test_the_printed_variant_needs_its_features_in_memory():
+    X = np.random.default_rng(0).normal(size=(30, 3))
+    model = MKLRegressor(
+        kw.per_feature(kw.linear()), norm=2, fit_intercept=False, storage="stream", center=False
+    )
+    with pytest.raises(ValueError, match="needs its features in memory: use variant='corrected'"):
+        model.set_params(solver=SVRG(variant="paper")).fit(X, X[:, 0])
