@@ -84,7 +84,7 @@ FORGED = [
     ("matrices", kernels, "index", np.array([0]), "normalisation is not that of the matrices"),
     ("completed", kernels, "parts", [1, 2], "have no parts"),
     ("completed", kernels, "completion", None, "does not know how kernels were completed"),
-    ("completed", lambda m: kernels(m).completion, "patterns", np.ones((1, 9)), "patterns of the model"),
+    ("completed", lambda m: kernels(m).completion, "patterns", np.ones((1, 9)), "patterns of the model is"),
     ("completed", lambda m: kernels(m).completion, "rows", [], "patterns of the model are not those"),
     ("completed", part, "members", [55], "kernels of a part are not those of the model"),
     ("completed", part, "scale", None, "a part of the model was not normalised"),
