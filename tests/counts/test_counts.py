@@ -53,7 +53,7 @@ class Counted(NamedTuple):
 
 
 @pytest.fixture
-def steps(monkeypatch):
+def counted_steps(monkeypatch):
     """Return a list that the steps of every inner solve are added to."""
     steps: list[int] = []
     solve_fixed = mkl.solve_fixed
@@ -68,15 +68,15 @@ def steps(monkeypatch):
 
 
 @pytest.fixture
-def fit(steps):
+def fit(counted_steps):
     """Return a function that fits ``MKLClassifier`` on a paper's bank and counts the steps of the inner solves."""
 
     def run(sample: Sample, **parameters) -> Counted:
-        steps.clear()
+        counted_steps.clear()
         model = MKLClassifier(kw.preset("stpmkl"), **parameters).fit(*sample)
         assert model.certificate_.relative_gap <= model.tol
         assert model.solver_ == "newton"
-        return Counted(model, sum(steps))
+        return Counted(model, sum(counted_steps))
 
     return run
 
@@ -292,7 +292,7 @@ ROUGH = {
         ("multinomial", "uniform", "fixed_weights", 10000, 1, 2, 6),
     ],
 )
-def test_every_solver_on_a_small_problem(steps, loss, norm, solver, C, iterations, passes, inner):
+def test_every_solver_on_a_small_problem(counted_steps, loss, norm, solver, C, iterations, passes, inner):
     """Iterations, passes and steps of the inner solves, the most of eight counts with perturbed kernels."""
     n, m = 60, 5 if norm in STRUCTURED else 6
     made = losses.make_loss(loss)
@@ -305,10 +305,10 @@ def test_every_solver_on_a_small_problem(steps, loss, norm, solver, C, iteration
     problem = MKLProblem(
         bank, made, (NORMS | STRUCTURED)[norm]().make(), y, C, None, registry[solver].intercepts
     )
-    steps.clear()
+    counted_steps.clear()
     found = solve(problem, make_solver(solver, made, problem.norm), Stop(tol=ROUGH.get(solver, 1e-5)))
     assert found.converged
-    counted, allowed = (found.n_iter, found.passes, sum(steps)), (iterations, passes, inner)
+    counted, allowed = (found.n_iter, found.passes, sum(counted_steps)), (iterations, passes, inner)
     assert all(a <= ROOM * b + 0.1 for a, b in zip(counted, allowed, strict=True)), (counted, allowed)
 
 

@@ -10,7 +10,6 @@ from pathlib import Path
 import numpy as np
 import pandas as pd
 import pytest
-from experiments.parts import part_of
 from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import scale
 
@@ -29,6 +28,7 @@ from kernelweave.inspection import (
 )
 from kernelweave.report import make_report
 from kernelweave.solvers import registry
+from kernelweave_studies.study import Part
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are POSIX")
 
@@ -146,9 +146,8 @@ def test_a_run_of_a_study_that_is_interrupted_is_not_kept(tmp_path, pressed):
         model = MKLClassifier(kw.gaussian([1.0, 4.0]), tol=1e-8, C=10.0).fit(VIEWS, Y)
         return [{"status": model.status_}]
 
-    part = part_of(
-        lambda repeats: [{"seed": k} for k in range(repeats)], work, lambda rows, report: [], repeats=3
-    )
+    keys, report = lambda repeats: [{"seed": k} for k in range(repeats)], lambda rows, report: []
+    part = Part("one", "A part", {}, keys, work, report, repeats=3, quick_repeats=2)
     pressed(2)
     with pytest.raises(KeyboardInterrupt):
         part.run("study", tmp_path, "command")

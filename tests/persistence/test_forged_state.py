@@ -67,7 +67,7 @@ FORGED = [
         "https://x",
         "an attribute '_doc_link_module', which is not",
     ),
-    ("kernels", kernels, "__slots__", "s", "an attribute '__slots__', which is not for a file to say"),
+    ("kernels", kernels, "__doc__", "s", "an attribute '__doc__', which is not for a file to say"),
     ("kernels", kernels, "kernels", ["gaussian"], "no list of kernels"),
     ("kernels", kernels, "kernels", [kw.linear()], "normalisation is not that of the kernels"),
     ("kernels", lambda m: m._function, "m", 2.5, "function of the model is none"),
