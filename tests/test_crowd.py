@@ -6,8 +6,7 @@ import numpy as np
 import pandas as pd
 import pytest
 
-from kernelweave._numerics.annotators import single_error
-from kernelweave.crowd import aggregate, as_long, disagreement
+from kernelweave.crowd import aggregate, as_long, disagreement, single_error
 from kernelweave.exceptions import KernelWeaveWarning
 
 

@@ -115,7 +115,7 @@ def test_the_count_itself(tmp_path, line, count):
         ("from .._numerics._smo_pairs import pair", ["_numerics._smo_pairs"]),
         ("from ._loop import Stop", []),
         ("import kernelweave.banks._base", ["banks._base"]),
-        ("from kernelweave.kernels._helpers import take", ["kernels._helpers"]),
+        ("from kernelweave.kernels._kernel import take", ["kernels._kernel"]),
         ("from sklearn.utils._tags import get_tags", []),
     ],
 )

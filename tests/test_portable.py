@@ -39,7 +39,7 @@ for module in (
     except ModuleNotFoundError as error:
         if error.name.partition(".")[0] not in optional:
             raise
-from kernelweave._numerics.memory import usable_memory
+from kernelweave._numerics.resources import usable_memory
 from kernelweave import MKLClassifier
 from kernelweave.persistence import load, save
 usable_memory()

@@ -22,8 +22,6 @@ import numpy as np
 from sklearn import get_config  # type: ignore[attr-defined]  # its stub does not know it
 from sklearn.base import BaseEstimator
 
-__all__ = ["Component", "Registry", "ShownInNotebooks", "check_switch", "fill_in_parameters", "nearest"]
-
 T = TypeVar("T")
 
 
@@ -128,8 +126,8 @@ _ROOMS: set[str] = set()
 
 
 def _import_below(package: str) -> None:
-    """Import every public module of a package, and of the packages in it that have no registry of their own."""
-    for module in pkgutil.iter_modules(importlib.import_module(package).__path__):
+    """Import a module or every public module of a package, and of packages in it without a registry of their own."""
+    for module in pkgutil.iter_modules(getattr(importlib.import_module(package), "__path__", ())):
         if not module.name.startswith("_"):
             name = f"{package}.{module.name}"
             importlib.import_module(name)

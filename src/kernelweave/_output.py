@@ -9,8 +9,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from pathlib import Path
 
-__all__ = ["check_target", "whole_file", "write_whole"]
-
 
 def check_target(path: str | Path) -> os.stat_result | None:
     """Refuse to write where there is something else than a regular file; return what is there, or None.

@@ -10,7 +10,7 @@ import scipy.sparse as sp
 
 from kernelweave import kernels as kw
 from kernelweave.banks import BoundKernels, Normaliser, bound
-from kernelweave.banks.exponentials import Links
+from kernelweave.banks.lazy import Links
 
 BANKS = {
     "one family": kw.gaussian([0.1, 0.2, 0.4, 0.8, 1.6, 3.2, 6.4, 12.8, 25.6]),

@@ -7,8 +7,8 @@ import os
 import pytest
 
 import forked
-from kernelweave._numerics import memory as _limits
-from kernelweave.banks.memory import default_budget
+from kernelweave._numerics import resources as _limits
+from kernelweave._numerics.resources import default_budget
 
 GB = 2**30
 

@@ -66,7 +66,7 @@ def test_mixed_kernels_are_symmetric_and_of_the_banks_precision():
 
 
 def test_no_last_digit_depends_on_threads(monkeypatch):
-    monkeypatch.setattr("kernelweave.banks.narrow.PIECE", 2000)
+    monkeypatch.setattr("kernelweave.banks.lazy.PIECE", 2000)
     answers = []
     for threads in (1, 3):
         _, computed, rng = both("families", 120, np.float32, threads)

@@ -207,7 +207,7 @@ def test_a_view_of_a_file_that_names_the_target(tmp_path):
         ("inspect", "kernelweave.persistence:about"),
         ("report", "kernelweave.report:make_report"),
         ("demo", "sklearn.preprocessing:StandardScaler.fit"),
-        ("methods", "kernelweave.cli.methods:summary"),
+        ("methods", "kernelweave.cli.commands:summary"),
         ("reproduce", "kernelweave_studies:load_study"),
     ],
 )

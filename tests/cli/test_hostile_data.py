@@ -25,7 +25,7 @@ import kernelweave.cli
 from kernelweave import KernelFeatures, MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.cli import main
-from kernelweave.cli._files import TRACEBACK, without_formulas, write_table
+from kernelweave.cli._tables import TRACEBACK, without_formulas, write_table
 from kernelweave.persistence import about, load, save
 
 from .commands import call

@@ -91,4 +91,4 @@ main(["methods"])
 def test_the_studies_are_named_in_one_module_of_the_library():
     package = Path(kernelweave.__file__).parent
     naming = [path for path in package.rglob("*.py") if "kernelweave_studies" in path.read_text()]
-    assert naming == [package / "cli" / "reproduce.py"]
+    assert naming == [package / "cli" / "commands.py"]

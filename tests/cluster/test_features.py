@@ -16,7 +16,7 @@ from kernelweave import MKLClassifier, MKLRegressor, distributed
 from kernelweave import kernels as kw
 from kernelweave.banks import LowRankBank, Normaliser, ParquetRows, StreamingBank, as_rows
 from kernelweave.cluster import cluster_feature_bank
-from kernelweave.cluster._sources import MappedRows, read_rows, send_rows
+from kernelweave.cluster._dask import MappedRows, read_rows, send_rows
 from kernelweave.losses import Logistic, Squared
 
 BANK = kw.random_fourier([1.0, 3.0], n_features=20) + kw.linear()

@@ -21,7 +21,7 @@ from kernelweave import kernels as kw
 from kernelweave._numerics.smo import solve_box_qp
 from kernelweave.banks import precomputed_bank
 from kernelweave.problems import MKLProblem, mkl
-from kernelweave.problems.first_order import solve_first_order
+from kernelweave.problems.newton import solve_first_order
 from kernelweave.solvers import Stop, make_solver, registry, solve
 from problems.making import NORMS, STRUCTURED
 

@@ -9,8 +9,11 @@ from kernelweave.exceptions import MemoryBudgetError
 
 torch = pytest.importorskip("torch")
 
-from kernelweave.banks.device_kernels import DeviceKernels  # noqa: E402
-from kernelweave.banks.torch_bank import TorchBank, torch_bank  # noqa: E402
+from kernelweave.banks.torch_bank import (  # noqa: E402
+    DeviceKernels,
+    TorchBank,
+    torch_bank,
+)
 
 N = 60
 CPU = torch.device("cpu")

@@ -209,7 +209,7 @@ def test_features_on_a_device_say_what_they_need():
     [{}, {"norm": 2, "multi_class": "ovr"}, {"center": True}, {"normalize": None, "tol": 0.1}],
 )
 def test_prediction_runs_where_the_fit_ran(options, monkeypatch):
-    from kernelweave.banks import device_decision
+    from kernelweave.banks import torch_bank as device_decision
 
     X, y = _iris()
     bank = BANK + kw.laplacian(1.0) + kw.polynomial(2).on([0, 1]) + kw.function(np.dot)

@@ -7,7 +7,7 @@ from kernelweave import MKLClassifier, losses
 from kernelweave import kernels as kw
 from kernelweave.banks.normalise import Normaliser
 from kernelweave.banks.streaming import StreamingBank
-from kernelweave.banks.torch_features import torch_feature_bank
+from kernelweave.banks.torch_bank import torch_feature_bank
 
 torch = pytest.importorskip("torch")
 

@@ -5,7 +5,7 @@ import pytest
 
 from kernelweave.losses import EpsilonInsensitive, Hinge, MulticlassHinge, Squared, SquaredHinge
 from kernelweave.problems import solve_fixed
-from kernelweave.problems.first_order import fits_first_order, solve_first_order
+from kernelweave.problems.newton import fits_first_order, solve_first_order
 
 torch = pytest.importorskip("torch")
 

@@ -22,7 +22,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
 import kernelweave
-import kernelweave.similarity.solvers.eskl
+import kernelweave.similarity.solvers
 from kernelweave import SimilarityClassifier, displays, inspection, kernels, losses, norms, omics, solvers
 
 from .test_blocks import relative

@@ -18,7 +18,7 @@ from kernelweave import (
     MKLRegressor,
 )
 from kernelweave import kernels as kw
-from kernelweave.estimators import _rules
+from kernelweave.estimators import baselines as _rules
 from kernelweave.problems import solve_fixed
 
 from . import by_hand

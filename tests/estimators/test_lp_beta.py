@@ -11,7 +11,7 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import LPBetaClassifier, persistence
 from kernelweave import kernels as kw
-from kernelweave.estimators._margin_lp import largest_margin
+from kernelweave.estimators.lp_beta import largest_margin
 
 from . import by_hand
 from .data import bank

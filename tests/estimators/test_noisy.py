@@ -15,9 +15,9 @@ from sklearn.preprocessing import scale
 from kernelweave import MeanKernelRidgeClassifier, MKLClassifier, NoisyLabelMKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.estimators._noise import confident_joint, estimate_noise
-from kernelweave.estimators.ridge import leave_one_out
+from kernelweave.estimators.baselines import leave_one_out
 from kernelweave.kernels import Schema, expand_kernels, resolve_kernels
-from kernelweave.losses.corrected import CorrectedLogistic, CorrectedSquared
+from kernelweave.losses.margin import CorrectedLogistic, CorrectedSquared
 
 BANK = kw.gaussian([1.0, 3.0, 9.0]) + kw.linear()
 

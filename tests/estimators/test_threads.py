@@ -9,7 +9,8 @@ from sklearn.datasets import make_classification
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave._numerics import tiles
-from kernelweave.banks import bound, power, stored
+from kernelweave.banks import bound, power
+from kernelweave.banks import build as stored
 
 
 @pytest.fixture

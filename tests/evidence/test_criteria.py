@@ -87,7 +87,7 @@ def test_gradients_are_those_of_finite_differences(criterion: Criterion) -> None
 
 @pytest.mark.parametrize("criterion", CRITERIA, ids=lambda one: one.name)
 def test_the_scan_agrees_with_a_look(criterion: Criterion) -> None:
-    from kernelweave.evidence.spectrum import Spectrum
+    from kernelweave.evidence.criteria import Spectrum
 
     kernels, Y, weight = raw()
     design = Design.of(kernels, weight)
@@ -201,7 +201,7 @@ def exact_value(
 )
 def test_huge_sample_weights_take_no_digits(criterion: Criterion, factor: float, heavy: list[int]) -> None:
     """Values, in either precision and by the scan, are those of rational arithmetic."""
-    from kernelweave.evidence.spectrum import Spectrum
+    from kernelweave.evidence.criteria import Spectrum
 
     rng = np.random.default_rng(0)
     Z = rng.normal(size=(8, 8))

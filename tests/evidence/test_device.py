@@ -8,7 +8,7 @@ import pytest
 from kernelweave import MKLRegressorCV
 from kernelweave import kernels as kw
 from kernelweave.evidence import Design, Folds, LeaveOneOut, Reml, choose_weights
-from kernelweave.evidence.inverse import invert
+from kernelweave.evidence.points import invert
 
 torch = pytest.importorskip("torch")
 

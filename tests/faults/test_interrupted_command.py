@@ -19,16 +19,16 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are POS
 COMMAND = """
 import sys
 from pathlib import Path
-from kernelweave.solvers import _best
+from kernelweave.solvers._checkpoint import Best
 from kernelweave.cli import main
-take, started, after = _best.Best.take, Path(sys.argv.pop(1)), int(sys.argv.pop(1))
+take, started, after = Best.take, Path(sys.argv.pop(1)), int(sys.argv.pop(1))
 taken = []
 def watched(self, *arguments):
     take(self, *arguments)
     taken.append(1)
     if len(taken) == after:
         started.touch()
-_best.Best.take = watched
+Best.take = watched
 main(prog_name="kernelweave")
 """
 

@@ -177,16 +177,16 @@ def test_a_path_says_which_fits_are_not_done():
 COMMAND = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from kernelweave.solvers import _best
+from kernelweave.solvers._checkpoint import Best
 from kernelweave.cli import main
-take, number, seen = _best.Best.take, int(sys.argv.pop(1)), []
+take, number, seen = Best.take, int(sys.argv.pop(1)), []
 def watched(self, *arguments):
     take(self, *arguments)
     if self not in seen:
         seen.append(self)
         if len(seen) == number:
             os.kill(os.getpid(), signal.SIGINT)
-_best.Best.take = watched
+Best.take = watched
 main(prog_name="kernelweave")
 """
 

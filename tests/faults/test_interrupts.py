@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 import forked
-from kernelweave._numerics.interrupts import one_interrupt, uninterrupted
+from kernelweave._numerics.stopping import one_interrupt, uninterrupted
 
 from .children import run
 

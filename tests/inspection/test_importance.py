@@ -141,7 +141,7 @@ def test_importance_of_views_beside_what_it_hangs_on():
 
 @pytest.mark.parametrize("target", ["two", "three", "number"])
 def test_p_values_are_those_of_shuffling_one_view_at_a_time(target):
-    from kernelweave.inspection.permutation import test_views as shuffled_views
+    from kernelweave.inspection.importance import test_views as shuffled_views
 
     classify = target != "number"
     labels = {"two": (Y > 0).astype(int), "three": Y, "number": X[:, 3]}[target]

@@ -316,7 +316,7 @@ def edits(rng: Any, content: bytes) -> bytes:
 
 def other_classes(rng: Any, content: bytes) -> bytes:
     """An object is of another class on the list."""
-    from kernelweave.persistence._allowed import allowed_objects
+    from kernelweave.persistence._audit import allowed_objects
 
     def change(tree: Any) -> None:
         node = pick(rng, objects(tree))
@@ -503,7 +503,7 @@ def not_an_estimator(rng: Any, content: bytes) -> bytes:
     """A file of something else."""
     loss = {
         "__class__": "Hinge",
-        "__module__": "kernelweave.losses.hinge",
+        "__module__": "kernelweave.losses.margin",
         "__loader__": "ObjectNode",
         "content": None,
     }

@@ -122,7 +122,7 @@ def _with(certificate, **changes):
 def test_everything_that_is_registered_is_judged():
     """A new loss, norm or criterion is judged, or stands in the list of those that are not, with the reason."""
     from kernelweave import losses, norms
-    from kernelweave.estimators.regressor_cv import CRITERIA
+    from kernelweave.estimators.regressor import CRITERIA
 
     assert set(losses.registry) - set(NOT_JUDGED) == JUDGED_LOSSES
     assert set(norms.registry) - set(NOT_JUDGED) == JUDGED_NORMS

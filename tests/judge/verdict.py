@@ -90,7 +90,7 @@ def criterion_of(case: Case) -> str | None:
     """Name of the case's criterion, among all that the library offers."""
     if case.criterion is None:
         return None
-    from kernelweave.estimators.regressor_cv import CRITERIA
+    from kernelweave.estimators.regressor import CRITERIA
 
     return CRITERIA[case.criterion % len(CRITERIA)]
 

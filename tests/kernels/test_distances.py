@@ -10,7 +10,7 @@ from scipy import sparse
 from scipy.spatial.distance import cdist, pdist
 
 from kernelweave import kernels as kw
-from kernelweave.kernels import _distances
+from kernelweave.kernels import _numeric as _distances
 
 
 def exact(A, B):

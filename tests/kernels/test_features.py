@@ -13,8 +13,8 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from kernelweave import KernelFeatures, MKLClassifier
 from kernelweave import kernels as kw
-from kernelweave.kernels import fourier
-from kernelweave.kernels._landmarks import choose_landmarks, leverage_scores, trace_errors
+from kernelweave.kernels import approximate as fourier
+from kernelweave.kernels.approximate import choose_landmarks, leverage_scores, trace_errors
 from kernelweave.losses import make_loss
 from kernelweave.norms import Lp
 from kernelweave.problems import MKLProblem

@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from kernelweave.losses import Logistic, Multinomial, make_loss
-from kernelweave.losses.corrected import CorrectedLogistic
+from kernelweave.losses.margin import CorrectedLogistic
 
 seeds = st.integers(0, 2**32 - 1)
 LOSS = Multinomial()

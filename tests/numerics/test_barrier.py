@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from kernelweave._numerics import barrier
+from kernelweave._numerics import quadratic as barrier
 from kernelweave.norms import ElasticBlocks, ElasticNet, Grouped
 
 M = 12

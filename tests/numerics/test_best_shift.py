@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import linprog
 
-from kernelweave._numerics.best_shift import best_shift
+from kernelweave._numerics.rows import best_shift
 
 seeds = st.integers(0, 2**32 - 1)
 EPS = float(np.finfo(float).eps)

@@ -9,8 +9,9 @@ import time
 import numpy as np
 import pytest
 
-from kernelweave._numerics import pieces, smo
-from kernelweave._numerics.deadline import (
+from kernelweave._numerics import smo
+from kernelweave._numerics import stopping as pieces
+from kernelweave._numerics.stopping import (
     OutOfTime,
     check_time,
     interrupted,

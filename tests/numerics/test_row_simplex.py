@@ -7,7 +7,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelweave._numerics import column_boxes, projections, row_simplex
+from kernelweave._numerics import projections
+from kernelweave._numerics import projections as column_boxes
+from kernelweave._numerics import projections as row_simplex
 
 seeds = st.integers(0, 2**32 - 1)
 

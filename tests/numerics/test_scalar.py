@@ -8,7 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from hypothesis.extra.numpy import arrays
 
-from kernelweave._numerics.scalar import minimise_piecewise_linear, monotone_root
+from kernelweave._numerics.intercepts import minimise_piecewise_linear, monotone_root
 
 
 @pytest.mark.parametrize("root", [0.0, 1e-9, -3.75, 1e5, -1e9])

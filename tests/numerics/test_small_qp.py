@@ -6,7 +6,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 
-from kernelweave._numerics.small_qp import solve_qp
+from kernelweave._numerics.quadratic import solve_qp
 
 
 def random_problem(seed: int, n: int = 12, rows: int = 8, equalities: int = 2, rank: int | None = None):

@@ -7,7 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from kernelweave._numerics import _smo_start, smo
+from kernelweave._numerics import smo
+from kernelweave._numerics import smo as _smo_start
 
 from .smo_problems import check_solution, gram, hinge_box, objective, sample, violation
 

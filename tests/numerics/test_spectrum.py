@@ -5,7 +5,7 @@ import pytest
 
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
-from kernelweave.banks.precomputed import check_training_stack
+from kernelweave.banks.build import check_training_stack
 
 
 def similarity(seed=0, n=12):

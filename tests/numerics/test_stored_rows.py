@@ -7,7 +7,7 @@ import itertools
 import numpy as np
 import pytest
 
-from kernelweave._numerics.stored_rows import complete, mix_rows, mix_windows, reach, row_products, unfold
+from kernelweave._numerics.passes import complete, mix_rows, mix_windows, reach, row_products, unfold
 
 SIZES = [1, 2, 3, 4, 5, 63, 64, 65, 131]
 

@@ -6,7 +6,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from faults import children
-from kernelweave._numerics.threads import LARGE, few_blas_threads
+from kernelweave._numerics.resources import LARGE, few_blas_threads
 
 
 def blas_threads():

@@ -5,7 +5,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from kernelweave._numerics import threads, tiles
+from kernelweave._numerics import resources as threads
+from kernelweave._numerics import tiles
 
 
 @pytest.fixture

@@ -590,15 +590,18 @@ SEVERAL = {"module": "numpy", "type": "json", "shape": node("TupleNode", "tuple"
         (dictionary(a=as_text(1)) | {"content": [as_text(1)]}, "", "a dictionary without entries"),
         (dictionary() | {"content": {"a": as_text(1)}}, "", "a dictionary whose keys are not all of a kind"),
         (dictionary() | {"key_types": 3}, None, "keys of model.extra is something that is not an object"),
-        (node("ObjectNode", "Hinge", None, "kernelweave.losses.hinge"), None, None),
+        (node("ObjectNode", "Hinge", None, "kernelweave.losses.margin"), None, None),
         (
-            node("ObjectNode", "Hinge", as_text(1), "kernelweave.losses.hinge"),
+            node("ObjectNode", "Hinge", as_text(1), "kernelweave.losses.margin"),
             "",
             "an object whose state is no dictionary",
         ),
         (
             node(
-                "ObjectNode", "Hinge", dictionary() | {"__class__": "OrderedDict"}, "kernelweave.losses.hinge"
+                "ObjectNode",
+                "Hinge",
+                dictionary() | {"__class__": "OrderedDict"},
+                "kernelweave.losses.margin",
             ),
             "",
             "builtins.OrderedDict, which is not on the list",
@@ -621,7 +624,7 @@ def test_every_kind_of_node_holds_what_its_kind_says(given, where, what):
 def test_a_file_of_something_that_is_no_estimator(path):
     with pytest.raises(ModelFileError, match="a Hinge cannot be saved on its own"):
         save(Hinge(), path)
-    edit(path, lambda tree: tree.update({"__class__": "Hinge", "__module__": "kernelweave.losses.hinge"}))
+    edit(path, lambda tree: tree.update({"__class__": "Hinge", "__module__": "kernelweave.losses.margin"}))
     refused(path, "which is no estimator")
     edit(
         path,

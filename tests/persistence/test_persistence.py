@@ -36,7 +36,9 @@ from kernelweave import (
 )
 from kernelweave import kernels as kw
 from kernelweave.norms import Lp
-from kernelweave.persistence import ModelFileError, _allowed, _moved, about, load, save
+from kernelweave.persistence import ModelFileError, about, load, save
+from kernelweave.persistence import _audit as _allowed
+from kernelweave.persistence import _audit as _moved
 from kernelweave.similarity import make_similarity_loss, similarity_solvers
 from kernelweave.solvers import Solver
 

@@ -28,7 +28,7 @@ from kernelweave import (
 )
 from kernelweave import kernels as kw
 from kernelweave.persistence import ModelFileError, load, save
-from kernelweave.persistence._curves import SavedCurve
+from kernelweave.persistence._state import SavedCurve
 
 X, Y = load_iris(return_X_y=True)
 X, Y = X[::3], Y[::3]

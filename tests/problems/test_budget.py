@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import references as ref
-from kernelweave._numerics.deadline import time_limit
+from kernelweave._numerics.stopping import time_limit
 from kernelweave.banks import precomputed_bank
 from kernelweave.losses import BudgetedHinge, Hinge
 from kernelweave.norms import L1

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from kernelweave.inspection import final_estimator
-from kernelweave.report import _refits, _subject
+from kernelweave.report import _refits
+from kernelweave.report import _refits as _subject
 
 
 def refit(model, X, y, **options):

@@ -36,7 +36,8 @@ from kernelweave import (
     NoisyLabelMKLClassifier,
 )
 from kernelweave import kernels as kw
-from kernelweave.report import _html, _measures, make_report
+from kernelweave.report import _html, make_report
+from kernelweave.report import _refits as _measures
 from kernelweave.report.folds import folds_of
 
 from .refitted import refit

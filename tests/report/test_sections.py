@@ -18,7 +18,7 @@ from kernelweave.exceptions import DegenerateModelWarning, ScaleWarning
 from kernelweave.inspection.views import learnt_weights
 from kernelweave.report import make_report
 from kernelweave.report.sections import SECTIONS
-from kernelweave.report.sections.calibration import reliability
+from kernelweave.report.sections.accuracy import reliability
 from kernelweave.report.sections.sensitivity import FACTORS, weights_along_C
 
 from . import refitted

@@ -7,8 +7,7 @@ import references as ref
 from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave.losses import Logistic, SquaredHinge
-from kernelweave.solvers._preconditioner import SampledHessian, sample_rows
-from kernelweave.solvers.lbfgs import LBFGS
+from kernelweave.solvers.primal import LBFGS, SampledHessian, sample_rows
 from problems.making import make_case
 
 

@@ -15,7 +15,7 @@ from kernelweave import MKLClassifier
 from kernelweave.norms import Lp
 from kernelweave.problems import curvature, mkl
 from kernelweave.solvers import newton
-from kernelweave.solvers._model import Cut, SimplexModel, minimise_smooth_model
+from kernelweave.solvers.newton_model import Cut, SimplexModel, minimise_smooth_model
 from problems.making import make_case
 
 

@@ -21,10 +21,9 @@ from kernelweave.losses import Hinge, MulticlassHinge
 from kernelweave.norms import Block, Elastic, Grouped, Norm, make_norm
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, make_solver, solve, without_caches
+from kernelweave.solvers import online as products
 from kernelweave.solvers import working_set as working_set_module
-from kernelweave.solvers.online import Obscure
-from kernelweave.solvers.online import _products as products
-from kernelweave.solvers.online.obscure import radius_of
+from kernelweave.solvers.online import Obscure, radius_of
 from kernelweave.solvers.working_set import WorkingSet
 
 

@@ -11,8 +11,7 @@ from kernelweave.losses import BudgetedHinge
 from kernelweave.norms import L1, Lp, make_norm
 from kernelweave.problems import MKLProblem, Point
 from kernelweave.solvers import Stop, fitting_solvers, make_solver, solve, without_caches
-from kernelweave.solvers.mirror_prox import MirrorProx
-from kernelweave.solvers.variational import Variational
+from kernelweave.solvers.saddle import MirrorProx, Variational
 
 with_and_without = pytest.mark.parametrize("fit_intercept", [True, False], ids=["intercept", "no intercept"])
 N, M = 30, 5

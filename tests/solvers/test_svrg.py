@@ -13,11 +13,12 @@ from kernelweave import MKLClassifier, MKLRegressor
 from kernelweave import kernels as kw
 from kernelweave.banks import LowRankBank
 from kernelweave.losses import Logistic, make_loss
-from kernelweave.losses.corrected import CorrectedLogistic, CorrectedSquared
+from kernelweave.losses.margin import CorrectedLogistic, CorrectedSquared
 from kernelweave.norms import Lp
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, registry, solve, without_caches
-from kernelweave.solvers.svrg import _paper, _sampling
+from kernelweave.solvers import svrg as _paper
+from kernelweave.solvers import svrg as _sampling
 from kernelweave_studies.svrg.data import cosine_views, optimum, random_problem, view_problem
 
 SVRG = registry["svrg"]

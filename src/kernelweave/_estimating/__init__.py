@@ -1,15 +1,13 @@
 """What every estimator needs, whichever room it is in: targets and weights, one call of ``fit``, finite decisions."""
 
-from .decisions import finite_decision
-from .findings import clearly_ahead, constant_prediction, end_of_grid, undecided, warn_of_findings
-from .one_fit import TimeShares, one_call, one_fit, several_fits
-from .refusal import unchanged_where_it_raises
-from .tables import PlainState
+from .findings import PlainState, clearly_ahead, constant_prediction, end_of_grid, undecided, warn_of_findings
+from .one_fit import TimeShares, one_call, one_fit, several_fits, unchanged_where_it_raises
 from .targets import (
     check_two_classes,
     checked_targets,
     class_columns,
     encode_classes,
+    finite_decision,
     weigh_classes,
     weigh_samples,
 )

@@ -1,21 +1,38 @@
-"""What holds for a call of ``fit`` as a whole: all or nothing, one interrupt, one count of seconds."""
+"""A call of ``fit`` as a whole: all or nothing, one interrupt, one count of seconds."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import replace
 from functools import wraps
-from typing import TypeVar
+from typing import Any, TypeVar
 
 import numpy as np
 
-from .._numerics.deadline import interrupted, time_spent
-from .._numerics.interrupts import one_interrupt
-from .._numerics.threads import allowed_threads
+from .._numerics.resources import allowed_threads
+from .._numerics.stopping import interrupted, one_interrupt, time_spent
 from ..solvers import Stop
-from .refusal import unchanged_where_it_raises
 
-__all__ = ["TimeShares", "one_call", "one_fit", "several_fits"]
+
+def unchanged_where_it_raises(fit: Method) -> Method:
+    """Make a method that fits put back every attribute of the estimator where it raises.
+
+    Fitted attributes are replaced by a fit and never changed in place, so that the old ones are still whole: a model
+    that was good before a refused input, a failing callback or a lost worker is the same model after it.
+    """
+
+    @wraps(fit)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        before = dict(vars(self))
+        try:
+            return fit(self, *args, **kwargs)
+        except BaseException:
+            vars(self).clear()
+            vars(self).update(before)
+            raise
+
+    return guarded  # type: ignore[return-value]
+
 
 Method = TypeVar("Method", bound=Callable)  # type: ignore[type-arg]
 

@@ -1,4 +1,4 @@
-"""From the labels and weights that a user passes to codes, targets of -1 and 1, and factors of C."""
+"""From the labels and weights that a user passes to codes and targets, and from decision values to labels."""
 
 from __future__ import annotations
 
@@ -9,14 +9,7 @@ from sklearn.utils import assert_all_finite, compute_class_weight
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
-__all__ = [
-    "check_two_classes",
-    "checked_targets",
-    "class_columns",
-    "encode_classes",
-    "weigh_classes",
-    "weigh_samples",
-]
+from ..exceptions import NotFiniteError
 
 
 def encode_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -122,3 +115,14 @@ def checked_targets(y: Any, missing: bool = False) -> np.ndarray:
             f"target {unknown[0]} has no value at all ({unknown.size} such): leave them out of y"
         )
     return targets
+
+
+def finite_decision(values: np.ndarray) -> np.ndarray:
+    """Return decision values, or raise where one is not a number: no label may be made of it."""
+    if isinstance(values, np.ndarray) and not np.all(np.isfinite(values)):
+        row = int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])
+        raise NotFiniteError(
+            f"the decision value of row {row} is not finite: its kernel values overflow, or it contains NaN; bring new "
+            "samples to the scale of the training samples, and impute what is missing"
+        )
+    return values

@@ -12,16 +12,6 @@ import numpy as np
 from .compiled import inner, njit
 from .svrg import SIGMOID
 
-__all__ = [
-    "NET",
-    "POWERS",
-    "block_held",
-    "block_pull",
-    "charged_length",
-    "loss_and_slopes",
-    "loss_curvature",
-]
-
 #: relative precision of a block's length
 PRECISION = 1e-13
 MOST_STEPS = 100

@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 from ..exceptions import KernelWeaveWarning
-from .interrupts import uninterrupted
+from .stopping import uninterrupted
 
 with uninterrupted():  # half of numba cannot be imported again
     import numba

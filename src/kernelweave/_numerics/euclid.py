@@ -6,12 +6,8 @@ from collections.abc import Callable
 from typing import NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-__all__ = ["CANCELLED", "check_norms", "distances_among", "distances_to"]
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
+from .._typing import Array, Index
 
 #: below this share of the squared norms, the expanded square has lost too many digits and is computed again
 CANCELLED = 1e-6

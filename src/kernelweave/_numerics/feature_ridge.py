@@ -23,18 +23,7 @@ from numpy.typing import NDArray
 from scipy.linalg.blas import dtrmm
 from scipy.linalg.lapack import dpotrf, dpotri, dpotrs, dpstrf
 
-Array = NDArray[np.float64]
-
-__all__ = [
-    "PENALTIES",
-    "Centred",
-    "PenaltyChoice",
-    "Target",
-    "centred_gram",
-    "choose_penalty",
-    "leave_one_out",
-    "ridge_weights",
-]
+from .._typing import Array
 
 #: penalties that are tried, in units of the mean eigenvalue of Gc; infinity is the mean
 PENALTIES = (1e-3, 1e-2, 1e-1, 1.0, 1e1, 1e2)

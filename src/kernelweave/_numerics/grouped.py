@@ -7,14 +7,12 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from .barrier import Boundary
+from .._typing import Array
+from .intercepts import monotone_root
 from .projections import shrink_power
-from .scalar import monotone_root
+from .quadratic import Boundary
 
-Array = NDArray[np.float64]
 Groups = Sequence[NDArray[np.intp]]
-
-__all__ = ["grouped_boundary", "project_grouped", "prox_grouped", "shrink_grouped"]
 
 
 def group_sizes(x: Array, groups: Groups, q: float) -> Array:

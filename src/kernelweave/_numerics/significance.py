@@ -3,12 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import NDArray
 from scipy import stats
 
-__all__ = ["corrected_t_test", "holm"]
-
-Array = NDArray[np.float64]
+from .._typing import Array
 
 
 def corrected_t_test(first: Array, second: Array, test_share: float) -> float:

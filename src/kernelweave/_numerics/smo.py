@@ -6,13 +6,14 @@ from typing import NamedTuple
 
 import numpy as np
 
-from ._smo_free import run_free
-from ._smo_pairs import run_pairs
-from ._smo_parts import (
+from .compiled import njit
+from .resources import in_threads
+from .smo_steps import (
     BETA,
     CLOSED,
     CONVERGED,
     CURVATURE,
+    DOWN,
     KINK,
     LOWER,
     RIDGE,
@@ -22,13 +23,219 @@ from ._smo_parts import (
     STALLED,
     UP,
     UPPER,
+    add_rows,
+    ascend_free,
+    free_variables,
+    run_free,
+    run_pairs,
     set_offsets,
 )
-from ._smo_shrink import Workspace, frozen
-from ._smo_start import as_gram, as_vector, check_terms, feasible_start, remove_drift
-from ._smo_subspace import ascend_free, free_variables
-from .deadline import out_of_time
-from .pieces import Pieces
+from .stopping import Pieces, out_of_time
+
+# ------------------------------------------------------------------------------------------------------------
+# Input checks and feasible starting points for the SMO engine.
+
+
+def as_gram(K):
+    """``K`` as a C-contiguous square float32 or float64 matrix, without a copy where possible."""
+    K = np.asarray(K)
+    if K.ndim != 2 or K.shape[0] != K.shape[1]:
+        raise ValueError(f"K must be a square matrix, got shape {K.shape}")
+    if K.dtype not in (np.float32, np.float64):
+        K = K.astype(np.float64)
+    if K.flags.c_contiguous:
+        return K
+    return K.T if K.flags.f_contiguous else np.ascontiguousarray(K)
+
+
+def as_vector(name, value, n):
+    """``value`` (None: zeros) as a new float64 vector of length ``n``."""
+    if value is None:
+        return np.zeros(n)
+    value = np.asarray(value, dtype=np.float64)
+    if value.ndim > 1 or (value.ndim == 1 and value.size != n):
+        raise ValueError(f"{name} must have length {n}, got shape {value.shape}")
+    return value.copy() if value.ndim else np.full(n, value)
+
+
+def check_terms(linear, lower, upper, ridge, kink):
+    """Refuse boxes without the origin and terms that are not concave or not finite."""
+    # methods and not functions of numpy, here and below: on small problems these lines are half of the time
+    if not ((lower <= 0.0).all() and (upper >= 0.0).all()):
+        raise ValueError("bounds must satisfy lower <= 0 <= upper")
+    if not ((ridge >= 0.0).all() and (kink >= 0.0).all()):
+        raise ValueError("ridge and kink must not be negative")
+    if not all(np.isfinite(term).all() for term in (linear, ridge, kink)):
+        raise ValueError("linear, ridge and kink must be finite")
+
+
+def feasible_start(beta, lower, upper, equality):
+    """A feasible point near ``beta``; the origin if there is nothing to start from."""
+    if beta is None or not np.isfinite(beta).all():
+        return np.zeros(lower.size)
+    start = np.minimum(np.maximum(beta, lower), upper)
+    if equality:
+        _balance(start, lower, upper)
+        remove_drift(start, lower, upper)
+        if not _balanced(start):
+            start[:] = 0.0
+    return start
+
+
+def _balanced(beta, rounding=1e-12):
+    return abs(beta.sum()) <= rounding * np.abs(beta).sum()
+
+
+def _balance(beta, lower, upper):
+    """Pull the heavier sign towards zero until the sum vanishes: free variables first, then all.
+
+    Pulling towards zero never leaves the box; sparing the variables at their bounds keeps what a warm
+    start is worth.
+    """
+    if _balanced(beta):
+        return
+    free = (beta > lower) & (beta < upper)
+    for candidates in (free, np.full(beta.size, True)):
+        excess = beta.sum()
+        heavy = candidates & (beta * excess > 0.0)
+        weight = np.abs(beta[heavy]).sum()
+        if weight > 0.0:
+            beta[heavy] *= max(0.0, 1.0 - abs(excess) / weight)
+
+
+def remove_drift(beta, lower, upper):
+    """Let one variable absorb what rounding has left of the sum."""
+    if _balanced(beta, 1e-15):
+        return
+    drift = beta.sum()
+    room = beta - lower if drift > 0.0 else upper - beta
+    free = (beta > lower) & (beta < upper) & (beta != 0.0)
+    if free.any():
+        room = np.where(free, room, 0.0)
+    elif _balanced(beta):
+        return  # not worth taking a variable off its bound for
+    k = int(np.argmax(room))
+    beta[k] = min(max(beta[k] - drift, lower[k]), upper[k])
+
+
+# ------------------------------------------------------------------------------------------------------------
+# The full problem, the part of it that is being worked on, and the way between the two.
+
+
+#: entries of a copy from which several threads share it
+MANY_ENTRIES = 1_000_000
+#: columns in which rows are added by one thread; narrower pieces of rows are slow to read
+WIDE = 2000
+
+
+@njit(makes_arrays=False, nogil=True)
+def _gather(gram, rows, columns, out):
+    for p in range(rows.size):
+        i = rows[p]
+        for q in range(columns.size):
+            out[p, q] = gram[i, columns[q]]
+
+
+def gather(gram, keep, out):
+    """Copy the rows and columns ``keep`` of a matrix to ``out``."""
+    gram, height = frozen(gram), max(1, MANY_ENTRIES // max(1, keep.size))
+
+    def run(top):
+        _gather(gram, keep[top : top + height], keep, out[top : top + height])
+
+    in_threads(run, range(0, keep.size, height))
+
+
+def frozen(gram):
+    """A read-only view: compiled code then sees one type, whether or not the caller's array is writable."""
+    view = gram.view()
+    view.flags.writeable = False
+    return view
+
+
+class Workspace:
+    """A box QP of which a part is active.
+
+    Shrinking copies the active part with its sub-Gram matrix, so that the rows it sweeps are short and
+    contiguous. Meanwhile ``full[SLOPE]`` belongs to the coefficients ``_anchor``; only the rows of
+    the variables that moved since are needed to bring it up to date.
+
+    Parameters
+    ----------
+    gram : ndarray of shape (n, n)
+        The Gram matrix.
+    linear : ndarray of shape (n,)
+        The linear term.
+    full : ndarray of shape (9, n)
+        All variables, in the rows that :mod:`._smo_parts` names; slopes and offsets are kept up to date here.
+    """
+
+    def __init__(self, gram, linear, full):
+        self.gram, self.linear, self.full = frozen(gram), linear, full
+        self._anchor = np.empty_like(full[BETA])
+        self._activate_all()
+
+    def _activate_all(self):
+        self.active, self.sub, self._index = self.full, self.gram, None
+
+    @property
+    def shrunk(self):
+        """Whether some variables have left the active part."""
+        return self._index is not None
+
+    def shrink(self, high, low):
+        """Drop the variables that cannot be chosen while ``high`` and ``low`` are the extremes."""
+        a = self.active
+        keep = np.flatnonzero((a[SLOPE] + a[UP] >= low) | (a[SLOPE] + a[DOWN] <= high))
+        if self.shrunk:
+            self.full[BETA, self._index] = a[BETA]
+            self._index = self._index[keep]
+        else:
+            self._anchor[:] = a[BETA]
+            self._index = keep
+        sub = np.empty((keep.size, keep.size), dtype=self.gram.dtype)
+        gather(self.sub, keep, sub)
+        self.sub, self.active = frozen(sub), np.take(a, keep, axis=1)
+
+    def restore(self):
+        """Bring every variable back, with its slope."""
+        if self.shrunk:
+            self.full[BETA, self._index] = self.active[BETA]
+            self._activate_all()
+            self.follow(self.full[BETA] - self._anchor)
+
+    def follow(self, change):
+        """Bring slopes and offsets up to date after the coefficients changed by ``change``."""
+        full, moved = self.full, change.nonzero()[0]
+        less, n = -change[moved], full.shape[1]
+
+        def run(first):
+            add_rows(self.gram, moved, less, first, min(first + WIDE, n), full[SLOPE])
+
+        in_threads(run, range(0, n, WIDE))
+        full[SLOPE, moved] -= full[RIDGE, moved] * change[moved]
+        set_offsets(full)
+
+    def recompute(self):
+        """Recompute slopes and offsets from the coefficients alone, without accumulated rounding."""
+        self.restore()
+        self.full[SLOPE] = self.linear
+        self.follow(self.full[BETA])
+
+    def product(self):
+        """Gram matrix times coefficients."""
+        return self.linear - self.full[SLOPE] - self.full[RIDGE] * self.full[BETA]
+
+    def mass(self):
+        """Sum of the coefficients' sizes, to which rounding is in proportion."""
+        return float(np.abs(self.full[BETA]).sum())
+
+    def objective(self):
+        """Value of the full problem; its slopes must be up to date."""
+        full = self.full
+        smooth = 0.5 * full[BETA] @ (self.linear + full[SLOPE])
+        return float(smooth - full[KINK] @ np.abs(full[BETA]))
+
 
 _PATIENCE = 1.5  # price of copying one entry of a sub-Gram matrix, in swept variables (measured)
 _SWEEP = 5.0  # price of one step, in multiply-adds per variable (measured; the division dominates)

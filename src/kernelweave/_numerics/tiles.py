@@ -8,11 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dtrtri, dtrtrs
 
-from .threads import in_threads, one_blas_thread
-
-__all__ = ["Factor", "copied", "factorise", "principal_part"]
-
-Array = NDArray[np.float64]
+from .._typing import Array
+from .resources import in_threads, one_blas_thread
 
 #: rows of a tile; a matrix of fewer than four is factorised in one piece
 TILE = 256
@@ -153,7 +150,7 @@ def principal_part(matrix: Array, at: NDArray[np.intp]) -> Array:
     """Return the rows and columns ``at`` of a matrix."""
     if at.size < 4 * TILE:
         return matrix.take(at, axis=0).take(at, axis=1)
-    from ._smo_shrink import gather
+    from .smo import gather
 
     out = np.empty((at.size, at.size), dtype=matrix.dtype)
     gather(matrix, at, out)

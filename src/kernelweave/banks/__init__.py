@@ -1,21 +1,24 @@
 """Banks: m kernels bound to n samples."""
 
-from ._base import Array, Bank, Index, support
-from .bound import BoundKernels, PrecomputedKernels
-from .build import build_bank, check_kernels, learn_blockwise
-from .completed import CompletedKernels, completed_bank, completed_matrices
-from .completion import Completion, check_missing
-from .composite import CompositeBank
-from .function import KernelFunction, PredictingKernels, Term
+from .._typing import Array, Index
+from ._base import Bank, support
+from .bound import BoundKernels, KernelFunction, PrecomputedKernels, PredictingKernels, Term
+from .build import (
+    as_stack,
+    build_bank,
+    check_kernels,
+    check_training_stack,
+    learn_blockwise,
+    precomputed_bank,
+)
+from .completion import CompletedKernels, Completion, check_missing, completed_bank, completed_matrices
 from .lazy import LazyBank
 from .lowrank import FeatureBank, LowRankBank
+from .memory import STORAGES, check_storage
 from .normalise import Normaliser
 from .power import Chain, PowerBank, find_chains, packed_offsets
-from .precomputed import as_stack, check_training_stack, precomputed_bank
-from .rows import ArrayRows, ArrowRows, ParquetRows, Rows, as_rows
-from .storages import STORAGES, check_storage
-from .streaming import StreamedKernels, StreamingBank
-from .views import AmongSamples, ByColumns, Recentred, Rescaled, Selection
+from .streaming import ArrayRows, ArrowRows, ParquetRows, Rows, StreamedKernels, StreamingBank, as_rows
+from .views import AmongSamples, ByColumns, CompositeBank, Recentred, Rescaled, Selection
 
 __all__ = [
     "STORAGES",

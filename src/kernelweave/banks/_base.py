@@ -12,18 +12,13 @@ from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._numerics.deadline import check_time
 from .._numerics.namespace import as_like, namespace
+from .._numerics.stopping import check_time
+from .._typing import Array, Index
 
 if TYPE_CHECKING:
     from .lowrank import FeatureBank
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-
-__all__ = ["Array", "Bank", "Index", "support"]
 
 
 def support(a: Array) -> Index:

@@ -1,4 +1,4 @@
-"""Which weights samples that lack a part of the kernels give to those that have it.
+"""Kernels that some samples lack, completed in feature space by weighted samples that have them.
 
 A *part* is what samples have or lack: the kernels of one view (or of several views together, for kernels on all of
 these).  A *pattern* is the set of parts that a sample has.  Every part that a pattern lacks is completed from those it
@@ -7,12 +7,13 @@ has, by ridge regression in feature space (``_numerics/feature_ridge.py``), one 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from .._numerics.deadline import check_time
 from .._numerics.feature_ridge import (
     PENALTIES,
     Centred,
@@ -22,9 +23,15 @@ from .._numerics.feature_ridge import (
     choose_penalty,
     ridge_weights,
 )
-from ._base import Array, Index
-
-__all__ = ["HOW", "Completion", "Fill", "check_missing"]
+from .._numerics.stopping import check_time
+from .._typing import Array, Index
+from ..kernels import Kernel, take
+from ..views import Views
+from .bound import WhoLacksWhat
+from .memory import parse_bytes, refuse
+from .normalise import Normaliser
+from .power import Chain, PowerBank, packed_offsets
+from .views import MatrixPart, MeanScale, SampledPart
 
 #: what ``missing`` may be
 HOW = ("error", "mean", "predict")
@@ -197,3 +204,351 @@ class _Learner:
         choice = choose_penalty(own.gram, self.targets[p], near)
         ranks[size] = len(PENALTIES) - 1 if choice.rank is None else choice.rank
         return choice
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Banks of kernels that some samples lack, completed in feature space.
+#
+# With T the training samples that have a part and P the matrix whose rows are those of the identity for
+# samples that have it and ridge weights for the others, the completed kernels are ``K_j <- P K_j P'`` on all
+# samples: positive semidefinite by construction, so every solver and every certificate works on them as on
+# any others.  Rows of samples that lack a part are never read.
+
+
+Part = SampledPart | MatrixPart
+
+
+@dataclass
+class CompletedKernels:
+    """What prediction needs of completed kernels.
+
+    Parameters
+    ----------
+    parts : list of SampledPart or MatrixPart
+    completion : Completion
+    fills : list of Fill, or None
+        Weights of the training samples that lack something; None once the coefficients have been spread over the
+        samples of every part (``restrict``).
+    n, m : int
+        Training samples and kernels.
+    means : array of shape (parts, n, n), optional
+        Mean kernels of the training samples; made again from the parts where they are not kept.
+    """
+
+    parts: list[Part]
+    completion: Completion
+    fills: list[Fill] | None
+    n: int
+    m: int
+    means: Array | None = field(default=None, repr=False)
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**vars(self), "means": None}
+
+    @property
+    def kernels(self) -> list[Kernel]:
+        """Settled kernels in the order of the weights; none where the user computes them."""
+        placed = {
+            j: kernel
+            for part in self.parts
+            for j, kernel in zip(part.members, part.kernels, strict=False)
+            if j >= 0
+        }
+        return [placed[j] for j in sorted(placed)] if len(placed) == self.m else []
+
+    @property
+    def samples(self) -> None:
+        """Every part has samples of its own."""
+        return None
+
+    @property
+    def normaliser(self) -> Normaliser:
+        """Factors of the kernels, each learnt on the samples that have it."""
+        first = self.parts[0].normaliser
+        made = Normaliser(first.mode, first.center, np.ones(self.m), names=[""] * self.m)
+        for part in self.parts:
+            for k, j in enumerate(part.members):
+                if j >= 0:
+                    made.scale[j] = part.normaliser.scale[k]
+                    made.names[j] = part.normaliser.names[k]
+        return made
+
+    def alone(self, j: int) -> CompletedKernels:
+        """Return one of the kernels by itself."""
+        return replace(self, parts=[part.keep(np.array([j])) for part in self.parts], m=1)
+
+    def who_lacks_what(self) -> WhoLacksWhat:
+        """Return the R2 of every part from the others, and a table of the patterns that lack something."""
+        import pandas as pd
+
+        names, learnt = [part.name for part in self.parts], self.completion
+        table = pd.DataFrame(learnt.patterns, columns=names).assign(samples=learnt.counts)
+        for p, name in enumerate(names):
+            if np.any(~learnt.patterns[:, p]):
+                table[f"R2 of {name}"] = learnt.r2[:, p]
+        table = table.sort_values("samples", ascending=False, kind="stable", ignore_index=True)
+        return WhoLacksWhat(dict(zip(names, learnt.predictability.tolist(), strict=True)), table)
+
+    def present(self, new: Any) -> Mask:
+        """Return which parts new samples have, ``(n_new, parts)``."""
+        return np.stack([part.present(new) for part in self.parts], axis=1)
+
+    def restrict(self, kernels: Index, coef: Array) -> tuple[CompletedKernels, Array]:
+        """Keep the weights of these kernels; return the coefficients spread over the samples of every part."""
+        parts = [part.keep(kernels) for part in self.parts]
+        kept = CompletedKernels(parts, self.completion, None, self.n, len(kernels), self.means)
+        return kept, self.spread(coef)
+
+    def spread(self, coef: Array) -> Array:
+        """Return ``P' coef`` of every part, one below the other."""
+        if self.fills is None:
+            return coef
+        blocks = []
+        for rows, fill in zip(self.completion.rows, self.fills, strict=True):
+            blocks.append(coef[rows] + fill.weights.T @ coef[fill.rows])
+        return np.concatenate(blocks)
+
+    def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
+        """Return ``sum_j weights_j K_j(new, .) coef`` of the completed kernels, ``(n_new,)`` or ``(n_new, k)``."""
+        present = self.present(new)
+        coef = self.spread(coef)
+        ends = np.cumsum([rows.size for rows in self.completion.rows])
+        out = np.zeros((present.shape[0], *coef.shape[1:]))
+        own: dict[int, Array] = {}  # values of the training samples, which the others' are mixtures of
+        for p, part in enumerate(self.parts):
+            mine = self._weights(part, weights)
+            spread = coef[ends[p] - self.completion.rows[p].size : ends[p]]
+            if not (np.any(mine) and np.any(spread)):
+                continue
+            here = np.flatnonzero(present[:, p])
+            if here.size:
+                out[here] += part.decision(part.take(new, here), mine, spread, dtype)
+            if here.size < present.shape[0]:
+                own[p] = part.decision(part.own(), mine, spread, dtype)
+        if own:
+            self._add_completed(new, present, own, out)
+        return out
+
+    def _weights(self, part: Part, weights: Array) -> Array:
+        """Weights of a part's kernels; those that were not kept have none."""
+        members = np.asarray(part.members)
+        kept = np.flatnonzero(members >= 0)
+        out = np.zeros((*weights.shape[:-1], members.size))
+        out[..., kept] = weights[..., members[kept]]
+        return out
+
+    def _add_completed(self, new: Any, present: Mask, own: dict[int, Array], out: Array) -> None:
+        """Add what samples get from the parts that they lack."""
+        if self.completion.how == "mean":
+            for p, values in own.items():
+                out[~present[:, p]] += values.mean(axis=0)
+            return
+        for rows, p, weights in self._completions(new, present, list(own)):
+            out[rows] += weights @ own[p]
+
+    def _completions(self, new: Any, present: Mask, wanted: list[int]) -> Iterator[tuple[Index, int, Array]]:
+        """Yield, for every pattern and part it lacks, the rows and their weights."""
+        incomplete = ~present[:, wanted].all(axis=1)
+        means = self.training_means()
+        for pattern in np.unique(present[incomplete], axis=0):
+            rows = np.flatnonzero(np.all(present == pattern, axis=1))
+            gram = self.completion.predictors(means, pattern)
+            cross = np.zeros((rows.size, self.n))
+            has = np.flatnonzero(pattern).tolist()
+            for p in has:
+                part = self.parts[p]
+                cross[:, self.completion.rows[p]] += part.mean_cross(part.take(new, rows))
+            cross /= max(1, len(has))
+            for p in wanted:
+                if not pattern[p]:
+                    yield rows, p, self.completion.weights(pattern, p, means, gram, cross)
+
+    def training_means(self) -> Array:
+        """Return the mean kernels of the training samples, zero where one of two samples lacks the part."""
+        if self.means is None:
+            means = np.zeros((len(self.parts), self.n, self.n))
+            for p, (part, rows) in enumerate(zip(self.parts, self.completion.rows, strict=True)):
+                total = np.zeros((rows.size, rows.size))
+                everyone = np.arange(rows.size)
+                for j, entries in part.raw(part.own()):
+                    total += part.normaliser.train_block(j, entries, everyone, everyone)
+                assert part.scale is not None
+                means[p][np.ix_(rows, rows)] = part.scale(total / len(part.members), slice(None))
+            self.means = means
+        return self.means
+
+    def cross(self, new: Any) -> Array:
+        """Return the completed kernels between new samples and all training samples, ``(m, n_new, n)``."""
+        present = self.present(new)
+        out = np.zeros((self.m, present.shape[0], self.n))
+        for j, alone in enumerate(np.eye(self.m)):
+            out[j] = self.decision(new, alone, np.eye(self.n))
+        return out
+
+
+def parts_of(kernels: Sequence[Kernel], views: Views) -> dict[tuple[int, ...], list[int]]:
+    """Group kernels by the views that a sample must have for them."""
+    groups: dict[tuple[int, ...], list[int]] = {}
+    for j, kernel in enumerate(kernels):
+        columns = np.fromiter(kernel.looks_at(views.shape[1]), dtype=np.intp)
+        needs = np.unique(views.view_of(columns))
+        groups.setdefault(tuple(needs.tolist()), []).append(j)
+    return groups
+
+
+def completed_bank(
+    kernels: Sequence[Kernel],
+    samples: Views,
+    how: str,
+    *,
+    normalize: str | None = "trace",
+    center: bool = False,
+    memory_budget: int | float | str | None = None,
+    threads: int = 1,
+    train: Index | None = None,
+) -> tuple[PowerBank, CompletedKernels]:
+    """Bind kernels to samples of which some lack views.
+
+    Parameters
+    ----------
+    kernels : sequence of Kernel
+        Expanded, not settled: widths are settled on the samples that have the view.
+    samples : Views
+    how : {"mean", "predict"}
+    train : index array, optional
+        Samples that everything is learnt from; the others are completed as new samples are.  By default all.
+    """
+    train = np.arange(len(samples)) if train is None else np.sort(train)
+    parts: list[Part] = []
+    members = parts_of(kernels, samples)
+    _check_budget(len(samples), len(kernels), len(members), memory_budget)
+    for needs, mine in members.items():
+        name = " and ".join(samples.names[k] for k in needs)
+        here = samples.present[:, list(needs)].all(axis=1)
+        rows = train[here[train]]
+        _refuse_few(name, rows.size, train.size)
+        chosen = [kernels[j] for j in mine]
+        parts.append(
+            SampledPart.settle(name, needs, mine, chosen, take(samples, rows).bare(), normalize, center)
+        )
+    return _build(parts, samples, how, train, len(kernels), threads)
+
+
+def completed_matrices(
+    matrices: Any,
+    how: str,
+    *,
+    normalize: str | None = "trace",
+    center: bool = False,
+    memory_budget: int | float | str | None = None,
+    threads: int = 1,
+    train: Index | None = None,
+) -> tuple[PowerBank, CompletedKernels]:
+    """Do the same for precomputed matrices, in which samples that lack one have rows and columns of NaN."""
+    m, n = len(matrices), matrices[0].shape[0]
+    train = np.arange(n) if train is None else np.sort(train)
+    _check_budget(n, m, m, memory_budget)
+    if normalize == "cosine":
+        raise ValueError(
+            "normalize='cosine' needs k(x, x) of new samples, which precomputed rows do not hold"
+        )
+    parts: list[Part] = []
+    for j, matrix in enumerate(matrices):
+        rows = train[~np.isnan(matrix[train]).all(axis=1)]
+        name = f"kernel {j}"
+        _refuse_few(name, rows.size, train.size)
+        normaliser = Normaliser.empty(normalize, center, 1, rows.size, [name])
+        own = np.array(matrix[np.ix_(rows, rows)], dtype=float)
+        parts.append(MatrixPart(name, (j,), [j], own, rows, normaliser))
+    return _build(parts, matrices, how, train, m, threads)
+
+
+def _refuse_few(name: str, have: int, n: int) -> None:
+    if have < 2:
+        raise ValueError(
+            f"only {have} of {n} training samples have {name!r}: leave it out, there is nothing to learn about it"
+        )
+
+
+def _check_budget(n: int, m: int, parts: int, memory_budget: int | float | str | None) -> None:
+    budget = parse_bytes(memory_budget)
+    needed = 8 * (m * (n * (n + 1) // 2) + (parts + 4) * n * n)
+    if needed > budget:
+        raise refuse(
+            f"completing {m} kernels of {n} samples", needed, budget,
+            ["raise memory_budget", "fewer kernels", "fewer samples"],
+        )  # fmt: skip
+
+
+def _build(
+    parts: list[Part], samples: Any, how: str, train: Index, m: int, threads: int
+) -> tuple[PowerBank, CompletedKernels]:
+    """Store the kernels of every part on the samples that have it, then complete them in place."""
+    from .._numerics.passes import pack_rows
+
+    present = np.stack([part.present(samples) for part in parts], axis=1)
+    n = present.shape[0]
+    offsets = packed_offsets(n)
+    store = np.zeros((m, n * (n + 1) // 2))
+    means = np.zeros((len(parts), n, n))
+    for p, part in enumerate(parts):
+        rows = np.flatnonzero(present[:, p])
+        block = np.ix_(rows, rows)
+        learnt_on = np.flatnonzero(np.isin(rows, train))
+        full = np.zeros((n, n))
+        total = np.zeros((rows.size, rows.size))
+        for j, entries in part.raw(part.take(samples, rows)):
+            full[block] = _normalised(part.normaliser, j, entries, learnt_on)
+            total += full[block]
+            pack_rows(full, 0, offsets, store[part.members[j]])
+        total /= len(part.members)
+        part.scale = MeanScale.learn(total, learnt_on)
+        means[p][block] = part.scale(total, learnt_on, total[:, learnt_on].mean(axis=1))
+    completion, fills = Completion.learn(how, means, present, train, _apart(parts))
+    for p, part in enumerate(parts):
+        if fills[p].rows.size:
+            for j in part.members:
+                _complete(store[j], offsets, np.flatnonzero(present[:, p]), completion.rows[p], fills[p])
+    bank = PowerBank(store, offsets, [Chain((j,), (0,), (0,)) for j in range(m)], threads=threads)
+    bank.completed = not bool(np.all(present))
+    return bank, CompletedKernels(parts, completion, fills, n, m, means)
+
+
+def _apart(parts: list[Part]) -> Mask:
+    return np.array([[not set(one.needs) & set(other.needs) for other in parts] for one in parts])
+
+
+def _normalised(normaliser: Normaliser, j: int, entries: Array, train: Index) -> Array:
+    """Learn a kernel on the training samples among the rows, and normalise all rows by what was learnt."""
+    means = entries[:, train].mean(axis=1) if normaliser.center else None
+    diagonal = np.diagonal(entries).copy()
+    normaliser.learn(j, diagonal[train], None if means is None else means[train])
+    if train.size == entries.shape[0]:
+        everyone = np.arange(train.size)
+        return normaliser.train_block(j, entries, everyone, everyone)
+    # rows that nothing is learnt from have means and lengths of their own
+    everyone, all_rows = np.arange(entries.shape[0]), normaliser.restrict(np.array([j]))
+    if means is not None:
+        all_rows.row_means = means[None, :]
+        assert all_rows.grand_means is not None
+        diagonal = diagonal - 2.0 * means + all_rows.grand_means[0]
+    if all_rows.diagonal is not None:
+        all_rows.diagonal = np.where(diagonal > 1e-300, diagonal, np.inf)[None, :]
+    return all_rows.train_block(0, entries, everyone, everyone)
+
+
+def _complete(stored: Array, offsets: Index, here: Index, train: Index, fill: Fill) -> None:
+    """Put ``P K P'`` in the place of a kernel that is zero for samples that lack it."""
+    from .._numerics.passes import mirror, pack_rows
+
+    n = offsets.size
+    full = np.empty((n, n))
+    for i, start in enumerate(offsets):
+        full[i, : i + 1] = stored[start : start + i + 1]
+    mirror(full, np.array([0, n]))
+    cross = fill.weights @ full[np.ix_(train, here)]
+    full[np.ix_(fill.rows, here)] = cross
+    full[np.ix_(here, fill.rows)] = cross.T
+    own = cross[:, np.searchsorted(here, train)] @ fill.weights.T
+    full[np.ix_(fill.rows, fill.rows)] = 0.5 * (own + own.T)
+    pack_rows(full, 0, offsets, stored)

@@ -1,4 +1,4 @@
-"""A bank of which nothing is stored: blocks are computed when they are read."""
+"""Banks of which nothing is stored: blocks computed when they are read, and quicker mixtures of exponentials."""
 
 from __future__ import annotations
 
@@ -7,18 +7,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from .._numerics.threads import in_threads
+from .._numerics.resources import in_threads
+from .._typing import Array, Index
 from ..kernels import Kernel, take
-from ._base import Array, Bank, Index, support
+from ._base import Bank, support
 from .normalise import Normaliser
 
 if TYPE_CHECKING:
-    from .narrow import NarrowFamilies
+    pass
+from typing import NamedTuple
 
-__all__ = ["FEW_VALUES", "LazyBank", "base_groups"]
+from .._numerics.euclid import distances_to
+from .._numerics.stopping import check_time
+from ..kernels import n_samples
+from .power import find_chains, mirror_lower
 
 #: entries of a block that a thread works on
-PIECE = 2_000_000
+LAZY_PIECE = 2_000_000
 #: kernel values up to which NumPy is done before compiled code would be loaded, let alone compiled
 FEW_VALUES = 10_000_000
 
@@ -92,7 +97,7 @@ class LazyBank(Bank):
         self, rows: Index, cols: Index, kernels: Index, use: Callable[[int, slice, Array], None]
     ) -> None:
         """Hand over all entries in pieces of rows, shared among the threads."""
-        height = max(1, PIECE // max(1, cols.size))
+        height = max(1, LAZY_PIECE // max(1, cols.size))
 
         def run(top: int) -> None:
             part = slice(top, min(top + height, rows.size))
@@ -102,7 +107,6 @@ class LazyBank(Bank):
 
     def _families(self, kernels: int, rows: int, cols: int) -> NarrowFamilies | None:
         """Kernels that compiled code computes, where so many entries are asked for that it is worth its loading."""
-        from .narrow import NarrowFamilies
 
         if not self.normaliser.keeps_powers() or float(kernels) * rows * cols <= FEW_VALUES:
             return None
@@ -174,3 +178,327 @@ class LazyBank(Bank):
             return super().diag()
         raw = np.array([kernel.diag(self.samples) for kernel in self.kernels])
         return raw * self.normaliser.scale[:, None]
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Gaussians on few columns of the training samples: products and mixtures that are computed as they are read.
+#
+# Distances are computed once per family and piece of a row, the kernels of a family by squaring wherever that
+# keeps their digits (``_numerics.decays``), and nothing but the answer is ever stored.  That is about as
+# quick as reading stored matrices from memory, and costs none.
+
+
+#: entries that a thread works on at a time
+PIECE = 4_000_000
+
+
+class _Chosen(NamedTuple):
+    """Some kernels of the families: what compiled code reads, and which kernels the links are."""
+
+    table: Array  # a column per sample
+    columns: Index
+    rates: Array
+    squarings: Index
+    starts: Index
+    kernels: Index
+
+
+class NarrowFamilies:
+    """Those kernels of a bank that are exponentials of squared distances on few columns.
+
+    Parameters
+    ----------
+    groups : list of list of int
+        Kernels of every family, by their places in the bank.
+    exponents : array of shape (m,)
+        Of all kernels of the bank.
+    points : list of arrays
+        Columns of every family, a row each.
+    scale : array of shape (m,)
+        Factor of every kernel.
+    dtype : dtype
+        Precision of the exponentials; distances, sums and mixtures are in double precision.
+    threads : int
+        Threads that share the rows.
+    """
+
+    def __init__(
+        self,
+        groups: list[list[int]],
+        exponents: Array,
+        points: list[Array],
+        scale: Array,
+        dtype: np.dtype,
+        threads: int,
+    ) -> None:
+        self.groups, self.exponents, self.points = groups, exponents, points
+        self.scale, self.dtype, self.threads = scale, dtype, threads
+        self.member = np.zeros(scale.size, dtype=bool)
+        self.member[[j for group in groups for j in group]] = True
+
+    @classmethod
+    def of(
+        cls, kernels: list[Kernel], samples: Any, scale: Array, dtype: np.dtype, threads: int
+    ) -> NarrowFamilies:
+        """Pick them out of the kernels of a bank; there may be none."""
+        groups, points = [], []
+        for group in base_groups(kernels, range(len(kernels))):
+            first = kernels[group[0]]
+            rows = first.points(samples) if first.decay else None
+            if rows is not None and 0 < rows.shape[1] <= FEW_COLUMNS:
+                groups.append(group)
+                points.append(np.ascontiguousarray(rows.T))
+        exponents = np.array([kernel.exponent for kernel in kernels], dtype=float)
+        return cls(groups, exponents, points, scale, dtype, threads)
+
+    def _chosen(self, kernels: Index) -> _Chosen:
+        """Families that some of these kernels belong to, and no more links than they need."""
+        wanted = set(map(int, kernels))
+        tables, links, names = [], [], []
+        for group, points in zip(self.groups, self.points, strict=True):
+            here = np.array([j for j in group if j in wanted], dtype=np.intp)
+            if here.size:
+                order = Links.of(list(self.exponents[here]), MOST_SQUARINGS[self.dtype])
+                tables.append(points)
+                links.append(order)
+                names.append(here[order.kernels])
+        return _Chosen(
+            np.concatenate(tables),
+            np.cumsum([0, *map(len, tables)]),
+            np.concatenate([order.rates for order in links]),
+            np.concatenate([order.squarings for order in links]),
+            np.cumsum([0, *map(len, names)]),
+            np.concatenate(names),
+        )
+
+    def products(self, values: Array, rows: Index, used: Index, kernels: Index) -> Array:
+        """``K_j[rows, used] values`` for kernels that are members: ``(kernels, rows, columns of values)``."""
+        from .._numerics.exponentials import PIECE as WIDTH
+        from .._numerics.exponentials import decay_products
+
+        chosen = self._chosen(kernels)
+        new, table = (
+            np.ascontiguousarray(chosen.table[:, rows].T),
+            np.ascontiguousarray(chosen.table[:, used]),
+        )
+        coef = np.ascontiguousarray(values.reshape(used.size, -1).T, dtype=self.dtype)
+        out = np.zeros((rows.size, chosen.kernels.size, coef.shape[0]))
+
+        def run(part: slice) -> None:
+            check_time()
+            decay_products(
+                new[part], table, chosen.columns, chosen.rates, chosen.squarings, chosen.starts, LEAST[self.dtype],
+                coef, np.empty(WIDTH), np.empty(WIDTH, dtype=self.dtype), out[part],
+            )  # fmt: skip
+
+        in_threads(run, row_slices(rows.size, used.size, PIECE), self.threads)
+        place = np.argsort(chosen.kernels)[np.searchsorted(np.sort(chosen.kernels), kernels)]
+        return np.ascontiguousarray(out.transpose(1, 0, 2)[place]) * self.scale[kernels][:, None, None]
+
+    def add_mixture(self, weights: Array, rows: Index, cols: Index, out: np.ndarray) -> None:
+        """Add ``sum_j weights_j K_j[rows, cols]`` over the members to ``out``, which is zero where ``rows is cols``.
+
+        Among the same samples half of the entries are computed, and mirrored.
+        """
+        kernels = np.flatnonzero((weights != 0) & self.member)
+        if not kernels.size:
+            return
+        chosen, among = self._chosen(kernels), rows is cols
+        table = np.ascontiguousarray(chosen.table[:, cols])
+        new = np.ascontiguousarray(chosen.table[:, rows].T)
+
+        def run(part: slice) -> None:
+            check_time()
+            width = part.stop if among else cols.size
+            out[part, :width] += self._mixed(
+                chosen, weights, new[part], np.ascontiguousarray(table[:, :width])
+            )
+
+        in_threads(run, row_slices(rows.size, cols.size, PIECE)[::-1], self.threads)
+        if among:
+            mirror_lower(out, self.threads)
+
+    def _mixed(self, chosen: _Chosen, weights: Array, new: Array, table: Array) -> np.ndarray:
+        """Mixture between new rows and the columns of a table."""
+        from .._numerics.exponentials import PIECE as WIDTH
+        from .._numerics.exponentials import mix_decays
+
+        factors = (weights * self.scale)[chosen.kernels].astype(self.dtype)
+        mixed = np.zeros((new.shape[0], table.shape[1]), dtype=self.dtype)
+        none = np.empty((0, 0))
+        mix_decays(
+            new, table, chosen.columns, none, chosen.rates, chosen.squarings, factors, chosen.starts, LEAST[self.dtype],
+            none.astype(self.dtype), np.empty(WIDTH), np.empty((2, WIDTH), dtype=self.dtype),
+            np.zeros((new.shape[0], 1)), mixed,
+        )  # fmt: skip
+        return mixed
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Mixtures of kernels that are exponentials of distances, at new rows: the compiled part of prediction.
+#
+# Distances are computed once per family, and the kernels of a family are powers of one another wherever
+# squaring keeps their digits.  Gaussians on few columns never have a matrix of distances at all
+# (``_numerics.decays.mix_decays``); on many columns a matrix product gives the distances, and any other
+# distance is asked of its kernel.
+
+
+#: entries of a block of kernel values
+BLOCK_ENTRIES = 250_000
+#: entries of a mixture, which stays in the second-level cache
+MIXED_ENTRIES = 1 << 16
+#: columns of coefficients up to which sums over a piece are quicker than a matrix product
+FEW_TARGETS = 16
+#: columns up to which differences are quicker than a matrix product
+FEW_COLUMNS = 16
+#: squarings in a row: each doubles the relative error of an entry
+MOST_SQUARINGS = {np.dtype(np.float64): 10, np.dtype(np.float32): 4}
+#: entries below are as good as zero, and not multiplied further (``_numerics.decays``)
+LEAST = {np.dtype(np.float64): np.float64(1e-70), np.dtype(np.float32): np.float32(1e-8)}
+
+Distances = Callable[[Any], Array]
+#: rates, squarings and weights of the links of a family
+Mixing = tuple[Array, Index, Array]
+#: those of several families, and where each begins
+Joined = tuple[Array, Index, Array, Index]
+
+
+class Links(NamedTuple):
+    """Kernels of a family in the order in which they are computed, see ``_numerics.decays``."""
+
+    kernels: Index
+    rates: Array
+    squarings: Index
+
+    @classmethod
+    def of(cls, exponents: list[float], most: int) -> Links:
+        """Square where it is exact enough, else take an exponential.
+
+        >>> Links.of([0.5, 2.0, 3.0], 10)
+        Links(kernels=array([0, 1, 2]), rates=array([0.5, 0. , 3. ]), squarings=array([0, 2, 0]))
+        """
+        kernels: list[int] = []
+        rates: list[float] = []
+        squarings: list[int] = []
+        for chain in find_chains(exponents, most):
+            so_far = 0
+            for k, times, products in zip(chain.kernels, chain.squarings, chain.times_base, strict=True):
+                anew = not kernels or k == chain.kernels[0] or products > 0 or so_far + times > most
+                so_far = 0 if anew else so_far + times
+                kernels.append(k)
+                rates.append(exponents[k] if anew else 0.0)
+                squarings.append(0 if anew else times)
+        return cls(np.array(kernels), np.array(rates), np.array(squarings))
+
+
+class Exponentials:
+    """``sum_j factors_j K_j(new, samples) coef`` of kernels that are exponentials.
+
+    Parameters
+    ----------
+    kernels : list of Kernel
+        Settled; all of them ``decay``.
+    samples : samples
+        Those that have coefficients.
+    factors : array of shape (m,)
+        Weight times normalisation of every kernel.
+    coef : array of shape (n,) or (n, k)
+    dtype : dtype
+        Precision of the exponentials; distances are always in double precision.
+    """
+
+    def __init__(
+        self, kernels: list[Kernel], samples: Any, factors: Array, coef: Array, dtype: np.dtype
+    ) -> None:
+        self.coef, self.dtype = coef.astype(dtype), dtype
+        self.least = LEAST[dtype]
+        self.narrow: list[Kernel] = []
+        self.given: list[tuple[Distances, Joined]] = []
+        tables, mixings = [np.empty((0, coef.shape[0]))], []
+        for group in base_groups(kernels, range(len(kernels))):
+            order = Links.of([kernels[j].exponent for j in group], MOST_SQUARINGS[dtype])
+            mixing = order.rates, order.squarings, factors[np.array(group)[order.kernels]].astype(dtype)
+            points = kernels[group[0]].points(samples)
+            if points is not None and 0 < points.shape[1] <= FEW_COLUMNS:
+                self.narrow.append(kernels[group[0]])
+                tables.append(points.T)
+                mixings.append(mixing)
+            else:
+                self.given.append((_distances(kernels[group[0]], samples, points), _joined([mixing])))
+        self.table = np.ascontiguousarray(np.concatenate(tables))
+        self.columns = np.cumsum([0, *map(len, tables[1:])])
+        self.mixing = _joined(mixings) if mixings else None
+        table = self.coef.reshape(coef.shape[0], -1)
+        #: few columns are multiplied while a piece of the mixture is at hand, many by a matrix product
+        few = table.shape[1] <= FEW_TARGETS
+        self.factors = np.ascontiguousarray(table.T) if few else np.empty((0, 0), dtype=dtype)
+
+    def add(self, new: Any, out: Array) -> None:
+        """Add the values at new rows to ``out``, ``(n_new,)`` or ``(n_new, k)``."""
+        whole, n = n_samples(new), self.coef.shape[0]
+        rows = np.hstack(
+            [np.empty((whole, 0)), *(self._narrow_points(kernel, new) for kernel in self.narrow)]
+        )
+        values = np.zeros((whole, max(1, self.factors.shape[0])))
+        few = self.factors.shape[0] > 0
+        nothing, alone = np.empty((0, 0)), np.zeros(2, dtype=np.intp)
+        if few and self.mixing is not None:  # all rows at once: no thread waits for the interpreter
+            self._mix(rows, self.columns, nothing, self.mixing, values, np.empty((0, 0), dtype=self.dtype))
+        for part in row_slices(whole, n, MIXED_ENTRIES) if self.given or not few else ():
+            mixed = np.zeros((0 if few else part.stop - part.start, n), dtype=self.dtype)
+            if not few and self.mixing is not None:
+                self._mix(rows[part], self.columns, nothing, self.mixing, values[part], mixed)
+            for distances, mixing in self.given:
+                block = new if part == slice(0, whole) else take(new, np.arange(part.start, part.stop))
+                self._mix(nothing, alone, distances(block), mixing, values[part], mixed)
+            if not few:
+                out[part] += mixed @ self.coef
+        if few:
+            out += values.reshape(out.shape)
+
+    def _mix(
+        self, rows: Array, columns: Index, given: Array, mixing: Joined, values: Array, mixed: np.ndarray
+    ) -> None:
+        from .._numerics.exponentials import PIECE, mix_decays
+
+        work, powers = np.empty(PIECE), np.empty((2, PIECE), dtype=self.dtype)
+        mix_decays(
+            rows, self.table, columns, given, *mixing, self.least, self.factors, work, powers, values, mixed
+        )
+
+    @staticmethod
+    def _narrow_points(kernel: Kernel, new: Any) -> Array:
+        points = kernel.points(new)
+        if points is None:  # sparse, and of a few columns at most
+            points = kernel.points(new.toarray())
+        assert points is not None
+        return points
+
+
+def _distances(kernel: Kernel, samples: Any, points: Array | None) -> Distances:
+    """Return a function from new rows to their distances; what the training samples give to it is computed once."""
+
+    def asked(new: Any) -> Array:
+        return np.asarray(kernel.base(new, samples), dtype=float)
+
+    if points is None:
+        return asked
+    squared = distances_to(points)
+
+    def distances(new: Any) -> Array:
+        rows = kernel.points(new)
+        return asked(new) if rows is None else squared(rows)
+
+    return distances
+
+
+def _joined(mixings: list[Mixing]) -> Joined:
+    """Links of several families one after the other, and where each begins."""
+    rates, squarings, weights = (np.concatenate(part) for part in zip(*mixings, strict=True))
+    return rates, squarings, weights, np.cumsum([0, *(len(mixing[0]) for mixing in mixings)])
+
+
+def row_slices(rows: int, columns: int, entries: int = BLOCK_ENTRIES) -> list[slice]:
+    """Cut rows into blocks of about so many entries."""
+    height = max(1, entries // max(1, columns))
+    return [slice(top, min(rows, top + height)) for top in range(0, rows, height)]

@@ -10,10 +10,9 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
-from .._numerics.sparse_format import check_sparse
-from ._base import Array, Bank, Index, support
-
-__all__ = ["FeatureBank", "LowRankBank", "SweptBank", "suits_blocks"]
+from .._numerics.matrices import check_sparse
+from .._typing import Array, Index
+from ._base import Bank, support
 
 #: samples from which steps on blocks of features beat those on the mixed kernel, whatever the ranks
 MANY_SAMPLES = 500

@@ -11,10 +11,8 @@ from typing import Any
 
 import numpy as np
 
+from .._typing import Array, Index
 from ..exceptions import KernelWeaveWarning, warn_at_caller
-from ._base import Array, Index
-
-__all__ = ["Normaliser", "check_normalise"]
 
 MODES = ("trace", "cosine", None)
 NOTHING = 1e-300  # diagonals below are zero

@@ -15,10 +15,9 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from .._numerics.threads import in_threads
-from ._base import Array, Bank, Index, support
-
-__all__ = ["Chain", "PowerBank", "find_chains", "mirror_lower", "packed_offsets"]
+from .._numerics.resources import in_threads
+from .._typing import Array, Index
+from ._base import Bank, support
 
 
 class Chain(NamedTuple):

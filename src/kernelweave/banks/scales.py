@@ -18,19 +18,16 @@ from typing import Any
 import numpy as np
 import scipy.sparse as sp
 
+from .._typing import Array, Index
 from ..kernels import Kernel, NumericKernel, Schema, n_samples, take, view_of
 from ..kernels.approximate import Explicit
 from ..kernels.columns import Named, OnColumns
-from ..kernels.covariances import Periodic
-from ..kernels.distance import FromDistance
-from ..kernels.fixed import Constant
+from ..kernels.dotproduct import Constant
+from ..kernels.functions import FromDistance
 from ..kernels.histogram import Chi2
-from ..kernels.stationary import OfDistance
+from ..kernels.stationary import OfDistance, Periodic
 from ..views import Views
-from ._base import Array, Index
-from .rows import Rows
-
-__all__ = ["findings_of_kernels", "findings_of_matrices"]
+from .streaming import Rows
 
 #: fewer samples say nothing about a kernel
 FEWEST = 20

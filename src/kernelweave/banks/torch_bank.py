@@ -1,4 +1,4 @@
-"""A bank on a device of torch: stored there in some precision, or computed again in every pass.
+"""Banks and explicit features on a device of torch, and prediction there.
 
 Stored entries are divided by the largest of their kernel first, so that half precision never overflows.  Results leave
 in double precision.
@@ -6,18 +6,228 @@ in double precision.
 
 from __future__ import annotations
 
+from abc import abstractmethod
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._numerics.namespace import to_numpy
-from ._base import Array, Bank, Index, support
-from .device_kernels import DeviceKernels
-from .devices import DTYPES, budget_of, load_torch, wide_dtype
-from .halves import HOST_BLOCK, Factor
+from .._typing import Array, Index
+from ..kernels import Kernel, take
+from ..kernels.columns import Named, OnColumns
+from ..kernels.dotproduct import Linear, Polynomial
+from ..kernels.stationary import Gaussian, Laplacian
+from ._base import Bank, support
+from .bound import BoundKernels
+from .devices import DTYPES, HOST_BLOCK, Factor, budget_of, device_of, is_tensor, load_torch, wide_dtype
+from .lazy import base_groups
+from .lowrank import SweptBank
 from .memory import refuse
+from .normalise import Normaliser
+from .streaming import StreamingBank
 
-__all__ = ["TorchBank", "torch_bank"]
+# ------------------------------------------------------------------------------------------------------------
+# Kernel values computed on a device, block by block, families sharing their base matrix.
+#
+# Kernels of distances and inner products are computed where the samples lie; any other kernel computes its
+# blocks on the host, from where they are copied.
+
+
+Base = Callable[[Any, Any], Any]
+
+
+class DeviceKernels:
+    """Normalised kernel values of training samples on a device, in one floating type."""
+
+    def __init__(
+        self, kernels: list[Kernel], samples: Any, n: int, normaliser: Normaliser, device: Any, dtype: Any
+    ) -> None:
+        self.kernels, self.samples, self.n, self.normaliser = kernels, samples, n, normaliser
+        self.device, self.dtype = device, dtype
+        self.m = len(kernels)
+        self._bases: dict[Any, Base] = {}
+        self._placed: Any = None
+
+    def with_dtype(self, dtype: Any) -> DeviceKernels:
+        """Return the same kernels computed in another precision."""
+        other = DeviceKernels(self.kernels, self.samples, self.n, self.normaliser, self.device, dtype)
+        other._placed = self._placed
+        return other
+
+    def visit(self, rows: Index, cols: Index, which: Index) -> Iterator[tuple[int, Any]]:
+        """Yield (kernel, its entries at rows x cols), kernels of a family one after the other."""
+        where = self._index(rows), self._index(cols)
+        for group in base_groups(self.kernels, np.unique(which)):
+            base = self._base(group[0])(*where)
+            for place, j in enumerate(group):
+                entries = base if place == len(group) - 1 else base.clone()
+                yield j, self.normalised(j, self._of_base(self.kernels[j], entries), rows, cols)
+
+    def diag(self) -> Array:
+        """Normalised diagonals, ``(m, n)``, on the host."""
+        out = np.empty((self.m, self.n))
+        for j, kernel in enumerate(self.kernels):
+            out[j] = normalised_diagonal(self.normaliser, j, kernel.diag(self.samples))
+        return out
+
+    def normalised(self, j: int, entries: Any, rows: Index, cols: Index) -> Any:
+        """What ``Normaliser.train_block`` does, on the device and in place."""
+        known = self.normaliser
+        if known.center:
+            assert known.row_means is not None
+            assert known.grand_means is not None
+            entries -= self._tensor(known.row_means[j, rows])[:, None]
+            entries -= self._tensor(known.row_means[j, cols])[None, :]
+            entries += float(known.grand_means[j])
+        if known.diagonal is not None:
+            entries /= self._tensor(np.sqrt(known.diagonal[j, rows]))[:, None]
+            entries /= self._tensor(np.sqrt(known.diagonal[j, cols]))[None, :]
+        entries *= float(known.scale[j])
+        return entries
+
+    def _tensor(self, values: Any) -> Any:
+        return load_torch().as_tensor(values, dtype=self.dtype, device=self.device)
+
+    def _of_base(self, kernel: Kernel, base: Any) -> Any:
+        if kernel.decay:
+            base *= -kernel.exponent
+            return base.exp_()
+        power = kernel.exponent
+        if power == 1.0:
+            return base
+        return base.square_() if power == 2.0 else base.pow_(power)
+
+    def _base(self, j: int) -> Base:
+        key = self.kernels[j].base_key
+        if key not in self._bases:
+            self._bases[key] = self._make_base(self.kernels[j])
+        return self._bases[key]
+
+    def _make_base(self, kernel: Kernel) -> Base:
+        inside, columns = _peeled(kernel)
+        plain = (
+            isinstance(self.samples, np.ndarray)
+            and self.samples.ndim == 2
+            and self.samples.dtype.kind in "fiub"
+        )
+        if plain and type(inside) in (Gaussian, Laplacian, Linear, Polynomial):
+            X = self._columns(columns)
+            if isinstance(inside, Gaussian):
+                return self._squared_distances(X)
+            if isinstance(inside, Laplacian):
+                return self._city_block(X)
+            gamma, coef0 = inside._checked() if isinstance(inside, Polynomial) else (1.0, 0.0)
+            return self._inner_products(X, gamma, coef0)
+        return lambda rows, cols: self._tensor(
+            kernel.base(take(self.samples, self._on_host(rows)), take(self.samples, self._on_host(cols)))
+        )
+
+    def _columns(self, columns: list[int] | None) -> Any:
+        """Some columns of the samples on the device, in its best precision; picked there, which hosts do slowly."""
+        if self._placed is None:
+            wide = wide_dtype(self.device)
+            self._placed = load_torch().as_tensor(self.samples, device=self.device).to(wide)
+        return self._placed if columns is None else self._placed[:, columns]
+
+    def _squared_distances(self, X: Any) -> Base:
+        torch = load_torch()
+        X = X - X.mean(dim=0)  # distances do not change with the origin, but the digits lost do
+        norms, X = (X * X).sum(dim=1).to(self.dtype), X.to(self.dtype)
+
+        def base(rows: Any, cols: Any) -> Any:
+            squares = torch.addmm(norms[cols][None, :], X[rows], X[cols].T, alpha=-2.0)
+            squares += norms[rows][:, None]
+            squares.clamp_(min=0.0)
+            return _zero_where_equal(squares, rows, cols)
+
+        return base
+
+    def _city_block(self, X: Any) -> Base:
+        torch = load_torch()
+        X = X.to(self.dtype)
+        return lambda rows, cols: torch.cdist(X[rows], X[cols], p=1.0)
+
+    def _inner_products(self, X: Any, gamma: float, coef0: float) -> Base:
+        X = X.to(self.dtype)
+
+        def base(rows: Any, cols: Any) -> Any:
+            products = X[rows] @ X[cols].T
+            if gamma != 1.0:
+                products *= gamma
+            if coef0 != 0.0:
+                products += coef0
+            return products
+
+        return base
+
+    def _index(self, at: Index) -> Any:
+        """Rows as a slice where they are a range, which costs no copy, else as indices on the device."""
+        if at.size and at[-1] - at[0] == at.size - 1 and (at.size < 2 or np.all(np.diff(at) == 1)):
+            return slice(int(at[0]), int(at[-1]) + 1)
+        return load_torch().as_tensor(at, device=self.device)
+
+    def _on_host(self, at: Any) -> Index:
+        return np.arange(at.start, at.stop) if isinstance(at, slice) else at.cpu().numpy()
+
+
+class GivenMatrices(DeviceKernels):
+    """Kernels that came as matrices: copied from the host block by block."""
+
+    def __init__(self, matrices: Any, normaliser: Normaliser, device: Any, dtype: Any) -> None:
+        super().__init__([], None, matrices[0].shape[0], normaliser, device, dtype)
+        self.matrices, self.m = matrices, len(matrices)
+
+    def with_dtype(self, dtype: Any) -> GivenMatrices:
+        return GivenMatrices(self.matrices, self.normaliser, self.device, dtype)
+
+    def visit(self, rows: Index, cols: Index, which: Index) -> Iterator[tuple[int, Any]]:
+        for j in np.unique(which):
+            entries = self._tensor(self.matrices[j][np.ix_(rows, cols)].astype(float))
+            yield int(j), self.normalised(int(j), entries, rows, cols)
+
+    def diag(self) -> Array:
+        raw = [np.diagonal(matrix).astype(float) for matrix in self.matrices]
+        return np.stack([normalised_diagonal(self.normaliser, j, diagonal) for j, diagonal in enumerate(raw)])
+
+
+def normalised_diagonal(normaliser: Normaliser, j: int, diagonal: Array) -> Array:
+    """Diagonal of a training kernel after normalisation."""
+    if normaliser.center:
+        assert normaliser.row_means is not None
+        assert normaliser.grand_means is not None
+        diagonal = diagonal - 2.0 * normaliser.row_means[j] + normaliser.grand_means[j]
+    if normaliser.diagonal is not None:
+        diagonal = diagonal / normaliser.diagonal[j]
+    return diagonal * normaliser.scale[j]
+
+
+def _peeled(kernel: Kernel) -> tuple[Kernel, Any]:
+    """Return the kernel under its names, and the columns it looks at (None for all)."""
+    columns = None
+    while isinstance(kernel, Named | OnColumns):
+        if isinstance(kernel, OnColumns):
+            if columns is not None or not isinstance(kernel.columns, tuple):
+                return kernel, None
+            columns = list(kernel.columns)
+        kernel = kernel.kernel
+    return kernel, columns
+
+
+def _zero_where_equal(squares: Any, rows: Any, cols: Any) -> Any:
+    """Make the distance of a sample to itself exactly zero."""
+    if isinstance(rows, slice) and isinstance(cols, slice):
+        offset = rows.start - cols.start
+        if -squares.shape[0] < offset < squares.shape[1]:
+            squares.diagonal(offset).zero_()
+        return squares
+    torch = load_torch()
+    left = torch.arange(rows.start, rows.stop, device=squares.device) if isinstance(rows, slice) else rows
+    right = torch.arange(cols.start, cols.stop, device=squares.device) if isinstance(cols, slice) else cols
+    return squares.masked_fill_(left[:, None] == right[None, :], 0.0)
+
 
 #: entries of a block while it is computed on a GPU
 GPU_BLOCK = 1 << 27
@@ -260,3 +470,302 @@ def torch_bank(
     elif mixing:
         ways.insert(0, "solver='working_set', which mixes support vectors alone")
     raise refuse(f"a bank of {m} kernels on {n} samples on {device.type}", total, budget, ways)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Explicit features on a device of torch: made there, kept there, and judged there.
+#
+# Of the size of the samples, only targets, coefficients and decision values cross the bus; of the size of the
+# features nothing does.  One sweep, from the decision values to the gradient, waits for the device once.
+
+
+#: rows of a block that is made, and of one that is only read; both keep a device busy
+BLOCK_ROWS, READ_ROWS = 1 << 16, 1 << 18
+#: numbers of a block whose products with itself are added up
+GRAM_ENTRIES = 1 << 27
+
+
+class DeviceSweeps(SweptBank):
+    """Features that a device goes through block by block; sums over blocks are in its best precision.
+
+    Parameters
+    ----------
+    source : StreamingBank
+        The same features on the host.
+    device : torch.device
+    """
+
+    preferred_solver = "lbfgs"
+    solvers = "solver='lbfgs' or solver='proximal_newton'"
+
+    def __init__(self, source: StreamingBank, device: Any) -> None:
+        super().__init__(source.n, source.starts, source.scale)
+        self.source, self.device, self.wide = source, device, wide_dtype(device)
+        self._placed: list[tuple[Array, Any]] = []
+
+    @abstractmethod
+    def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
+        """All rows in order, as (rows, features on the device)."""
+
+    def _slices(self, height: int) -> Iterator[slice]:
+        for top in range(0, self.n, height):
+            yield slice(top, min(self.n, top + height))
+
+    def _tensor(self, values: Any) -> Any:
+        return load_torch().as_tensor(np.ascontiguousarray(values), dtype=self.wide, device=self.device)
+
+    def _once(self, values: Array) -> Any:
+        """Targets and weights of a problem, which stay the same arrays from sweep to sweep, on the device."""
+        for known, tensor in self._placed:
+            if known is values:
+                return tensor
+        self._placed = [*self._placed[-1:], (values, self._tensor(values))]
+        return self._placed[-1][1]
+
+    def forward(self, w: Array) -> Array:
+        return to_numpy(self._decision(self._tensor(w).reshape(w.shape[0], -1))).reshape(self.n, *w.shape[1:])
+
+    def _decision(self, w: Any) -> Any:
+        out = load_torch().empty((self.n, w.shape[1]), dtype=self.wide, device=self.device)
+        factor = None
+        for rows, Z in self.blocks(READ_ROWS):
+            factor = factor or Factor(w.T, Z.dtype, self.device)
+            out[rows] = factor.times(Z.T, slice(None)).T
+        return out
+
+    def adjoint(self, a: Array) -> Array:
+        columns = self._tensor(a).reshape(self.n, -1)
+        out = load_torch().zeros(
+            (int(self.starts[-1]), columns.shape[1]), dtype=self.wide, device=self.device
+        )
+        for rows, Z in self.blocks(READ_ROWS):
+            out += Factor(columns[rows].T, Z.dtype, self.device).times(Z, slice(None)).T
+        return to_numpy(out).reshape(-1, *a.shape[1:])
+
+    def loss_sweep(self, w: Array, b: Array, loss: Any, y: Array, c: Array) -> tuple[float, Array, Array]:
+        if not loss.portable:
+            return super().loss_sweep(w, b, loss, y, c)
+        torch = load_torch()
+        targets, charges, shift = self._once(y), self._once(c), self._tensor(b)
+        value = torch.zeros((), dtype=self.wide, device=self.device)
+        along = torch.zeros(w.shape, dtype=self.wide, device=self.device)
+        sums = torch.zeros(b.shape, dtype=self.wide, device=self.device)
+        factor = None
+        columns = self._tensor(w).T
+        for rows, Z in self.blocks(READ_ROWS):
+            factor = factor or Factor(columns, Z.dtype, self.device)
+            f = (factor.times(Z.T, slice(None)).T + shift).reshape(targets[rows].shape)
+            value += (charges[rows] * loss.value(targets[rows], f)).sum()
+            g = (charges[rows] * loss.gradient(targets[rows], f)).reshape(-1, w.shape[1])
+            along += Factor(g.T, Z.dtype, self.device).times(Z, slice(None)).T
+            sums += g.sum(dim=0)
+        # one wait for all three
+        told = to_numpy(torch.cat([value[None], sums, along.reshape(-1)])).astype(float)
+        return float(told[0]), told[1 + b.size :].reshape(w.shape), told[1 : 1 + b.size]
+
+    def lengths(self, mixing: Array) -> Array:
+        out = load_torch().empty(self.n, dtype=self.wide, device=self.device)
+        mixed = self._tensor(mixing)
+        for rows, Z in self.blocks():
+            out[rows] = (Z.to(self.wide) ** 2) @ mixed
+        return to_numpy(out)
+
+    def mean_squares(self) -> Array:
+        """Mean diagonals of the raw kernels."""
+        sums = load_torch().zeros(int(self.starts[-1]) + 1, dtype=self.wide, device=self.device)
+        for _, Z in self.blocks():
+            sums[:-1] += (Z.to(self.wide) ** 2).sum(dim=0)
+        return np.add.reduceat(to_numpy(sums), self.starts[:-1]) * (self.ranks > 0) / self.n
+
+    def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
+        torch = load_torch()
+        at, among = (torch.as_tensor(index, device=self.device) for index in (rows, columns))
+        out = torch.zeros((columns.size + 1,) * 2, dtype=self.wide, device=self.device)
+        root = self._tensor(np.sqrt(charge))[:, None]
+        height = max(1, GRAM_ENTRIES // (columns.size + 1))
+        for top in range(0, rows.size, height):
+            part = slice(top, top + height)
+            A = torch.ones((at[part].shape[0], columns.size + 1), dtype=self.wide, device=self.device)
+            A[:, :-1] = self._rows(at[part])[:, among].to(self.wide)
+            A *= root[part]
+            out += A.T @ A
+        return to_numpy(out)
+
+    @abstractmethod
+    def _rows(self, at: Any) -> Any:
+        """Features of some rows on the device."""
+
+    def features_of(self, rows: Index) -> Any:
+        return self.source.features_of(rows)
+
+    def diag(self) -> Array:
+        return self.source.diag()
+
+    def shuffled(self, rng: np.random.Generator) -> Iterator[tuple[Index, Any]]:
+        return self.source.shuffled(rng)
+
+
+class ComputedFeatures(DeviceSweeps):
+    """Features made on the device whenever they are needed, in its best precision.
+
+    Parameters
+    ----------
+    source : StreamingBank
+        Its samples are an array of numbers, its kernels have ``portable_features``.
+    device : torch.device
+    """
+
+    def __init__(self, source: StreamingBank, device: Any) -> None:
+        super().__init__(source, device)
+        self.samples = self._tensor(source.source[slice(0, source.n)])
+
+    def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
+        for rows in self._slices(min(height, BLOCK_ROWS)):
+            raw = self.samples[rows]
+            yield rows, self._of(raw)
+
+    def _of(self, raw: Any) -> Any:
+        return load_torch().cat([kernel.portable_features(raw) for kernel in self.source.kernels], dim=1)
+
+    def _rows(self, at: Any) -> Any:
+        return self._of(self.samples[at])
+
+
+class TorchFeatureBank(DeviceSweeps):
+    """Features of all rows, kept on a device.
+
+    Parameters
+    ----------
+    source : StreamingBank
+        Makes those features on the host that the device cannot make, once; and again for the certificate.
+    device : torch.device
+    dtype : torch dtype
+        In which they are kept.  Half precision costs digits of the features alone: sums are in single precision, and
+        what is certified are features in double.
+    """
+
+    def __init__(self, source: StreamingBank, device: Any, dtype: Any) -> None:
+        super().__init__(source, device)
+        self.dtype = dtype
+        self.computed = ComputedFeatures(source, device) if _made_on_device(source) else None
+        self.kept = load_torch().empty((self.n, int(self.starts[-1])), dtype=dtype, device=device)
+        for rows, Z in (self.computed or source).blocks():
+            self.kept[rows] = Z if self.computed else self._tensor(Z.toarray() if sp.issparse(Z) else Z)
+        if dtype == load_torch().float16 and not bool(self.kept.isfinite().all()):
+            raise ValueError(
+                "some features are too large for dtype='float16': standardise the columns, or use dtype='bfloat16'"
+            )
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.kept.nbytes)
+
+    def exact(self) -> SweptBank:
+        if self.computed is None or self.wide.itemsize < 8:
+            return self.source.exact()
+        self.computed.scale = self.scale
+        return self.computed
+
+    def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
+        for rows in self._slices(height):
+            yield rows, self.kept[rows]
+
+    def _rows(self, at: Any) -> Any:
+        return self.kept[at]
+
+
+def _made_on_device(source: StreamingBank) -> bool:
+    """Whether the device can make all features: from an array of numbers, by kernels that know how."""
+    first = source.source[:1]
+    if not isinstance(first, np.ndarray) or first.ndim != 2 or first.dtype.kind not in "fiub":
+        return False
+    row = load_torch().as_tensor(np.asarray(first, dtype=float))
+    return all(kernel.portable_features(row) is not None for kernel in source.kernels)
+
+
+def torch_feature_bank(
+    kernels: Sequence[Kernel],
+    samples: Any,
+    normaliser: Normaliser,
+    device: Any,
+    *,
+    dtype: str,
+    memory_budget: int | float | str | None,
+    threads: int,
+) -> TorchFeatureBank:
+    """Count bytes, put the features on the device, and learn their traces there."""
+    torch = load_torch()
+    kind = getattr(torch, "float32" if dtype == "float64" and device.type == "mps" else dtype)
+    source = StreamingBank(kernels, samples, dtype=np.float64 if kind == torch.float64 else np.float32,
+                           block_rows=BLOCK_ROWS, threads=threads)  # fmt: skip
+    needed, budget = source.n * int(source.starts[-1]) * kind.itemsize, budget_of(device, memory_budget)
+    if needed > budget:
+        smaller = {8: ["dtype='float32'", "dtype='float16'"], 4: ["dtype='float16'"]}.get(kind.itemsize, [])
+        raise refuse(
+            f"{int(source.starts[-1])} features of {source.n} samples on {device.type}", needed, budget,
+            ["device=None, where features that do not fit are computed in every pass", "raise memory_budget", *smaller],
+        )  # fmt: skip
+    bank = TorchFeatureBank(source, device, kind)
+    if normaliser.mode == "trace":
+        normaliser.learn_traces(np.arange(bank.m), bank.mean_squares())
+        bank.scale = source.scale = normaliser.scale.copy()
+    return bank
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Decision values of new rows, computed on a device.
+
+
+def prediction_device(device: Any, X: Any) -> Any:
+    """Return where to predict: the device of the fit, or of X; None is the host.
+
+    The host predicts the same, so a model whose device is not here is no error.
+    """
+    if device is None and not is_tensor(X):
+        return None
+    try:
+        return device_of(device, X) if device is None else device_of(device)
+    except (ImportError, ValueError):
+        return None
+
+
+def at_device(kernels: Any, device: Any) -> Any:
+    """Return the kernels such that they decide on a device; as they are where they need the host.
+
+    On a device they are evaluated on rows of numbers, with a factor of every kernel as their normalisation.
+    """
+    rows = getattr(kernels.samples, "ndim", 0) == 2 and isinstance(kernels.samples, np.ndarray)
+    return _AtDevice(kernels, device) if rows and kernels.normaliser.keeps_powers() else kernels
+
+
+@dataclass(frozen=True)
+class _AtDevice:
+    """Bound kernels that decide in single precision on a device, a block of new rows at a time."""
+
+    kernels: BoundKernels
+    device: Any
+
+    def decision(self, new: Array, weights: Array, coef: Array, dtype: Any = np.float32) -> Array:
+        """As for ``BoundKernels``."""
+        torch = load_torch()
+        samples = np.asarray(self.kernels.samples, dtype=float)
+        known = samples.shape[0]
+        table = coef[:, None] if coef.ndim == 1 else coef
+        out = np.zeros((new.shape[0], table.shape[1]))
+        if not np.any(coef):
+            return out[:, 0] if coef.ndim == 1 else out
+        factors = torch.as_tensor(table, dtype=torch.float32, device=self.device)
+        height = max(1, (GPU_BLOCK if self.device.type == "cuda" else HOST_BLOCK) // known)
+        for top in range(0, new.shape[0], height):
+            both = np.concatenate(
+                [samples, new[top : top + height]]
+            )  # kernels on a device know one set of samples
+            source = DeviceKernels(
+                self.kernels.kernels, both, both.shape[0], self.kernels.normaliser, self.device, torch.float32
+            )
+            rows, cols = np.arange(known, both.shape[0]), np.arange(known)
+            for j, entries in source.visit(rows, cols, np.arange(len(self.kernels.kernels))):
+                # one set of weights serves all columns of the coefficients, or each column has its own
+                weighted = factors * torch.as_tensor(weights[..., j], dtype=torch.float32, device=self.device)
+                out[top : top + height] += to_numpy(entries @ weighted)
+        return out[:, 0] if coef.ndim == 1 else out

@@ -9,13 +9,8 @@ import click
 
 from .. import __version__
 from ._terminal import Commands
-from .demo import demo
+from .commands import demo, inspect, methods, predict, report, reproduce
 from .fit import fit
-from .inspect import inspect
-from .methods import methods
-from .predict import predict
-from .report import report
-from .reproduce import reproduce
 
 __all__ = ["main"]
 

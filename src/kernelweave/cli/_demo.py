@@ -24,10 +24,7 @@ from ..estimators import (
     MeanKernelRidgeClassifier,
     MKLClassifier,
 )
-from ._terminal import has_written, say
-from ._text import table
-
-__all__ = ["SUFFIXES", "run"]
+from ._terminal import has_written, say, table
 
 SUFFIXES = (".png", ".pdf", ".svg")
 TOP = 10

@@ -1,4 +1,4 @@
-"""A model file with what ``kernelweave fit`` noted beside the model."""
+"""A model file with the note of ``kernelweave fit`` beside the model, and a model in words and numbers."""
 
 from __future__ import annotations
 
@@ -8,8 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from ._terminal import say
-
-__all__ = ["Note", "checked_note", "open_model"]
 
 COLUMNS = ("numbers", "categories")
 TASKS = ("classification", "regression")
@@ -152,3 +150,180 @@ def _is_reading(value: Any) -> bool:
     """Whether these can be remarks; of them only the new names of columns are used again."""
     renamed = value.get("renamed", {}) if isinstance(value, dict) else None
     return isinstance(renamed, dict) and all(isinstance(old, str) for old in renamed.values())
+
+
+# ------------------------------------------------------------------------------------------------------------
+# A model in words and in numbers: what ``inspect`` prints and ``--json`` gives to machines.
+
+
+TOP = 12
+#: where ``fit`` leaves the facts in the note of a model file
+FACTS = "facts"
+NUMBER = (int, float)
+#: what a fact has to be; everything else is only passed on
+KINDS: dict[str, Any] = {
+    "model": str,
+    "training_rows": int,
+    "kernels": int,
+    "kernels_used": int,
+    "C": (int, float, list),
+    "norm": (str, int, float),
+    "loss": (str, int, float),
+    "solver": (str, type(None)),
+    "status": str,
+    "certificate": dict,
+    "certificate_in_words": str,
+    "views": dict,
+    "weights": list,
+}
+
+
+def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
+    """Return everything worth knowing about a model and the label of its file as plain data."""
+    import numpy as np
+
+    from ..estimators.fitted import weight_origin
+    from ..inspection import final_estimator, kernel_views, tied_views
+    from ..inspection.views import learnt_weights
+
+    estimator = final_estimator(model)
+    if not hasattr(estimator, "certificate_"):
+        raise ValueError(f"there is no certificate to tell of: the model is a {type(estimator).__name__}")
+    origin = weight_origin(estimator)
+    shares, views = learnt_weights(model), kernel_views(model)
+    order = np.argsort(-shares, kind="stable")
+    certificate, note = estimator.certificate_, label["note"]
+    facts = {
+        "model": type(estimator).__name__,
+        "kernelweave": label.get("kernelweave"),
+        "task": note.get("task"),
+        "target": note.get("target"),
+        "training_rows": note.get("rows"),
+        "classes": [str(c) for c in estimator.classes_] if hasattr(estimator, "classes_") else None,
+        "kernels": len(shares),
+        "kernels_used": int(np.count_nonzero(shares)),
+        "C": np.asarray(getattr(estimator, "C_", estimator.C)).tolist(),
+        "norm": _norm(estimator),
+        "loss": _name(estimator.loss_)
+        if hasattr(estimator, "loss_")
+        else "hinge",  # an SVM on learned kernels
+        "solver": estimator.solver_,
+        "status": estimator.status_,
+        "certificate": {
+            "primal": float(certificate.primal),
+            "dual": float(certificate.dual),
+            "relative_gap": float(certificate.relative_gap),
+        },
+        "certificate_in_words": repr(certificate),
+        "weights_learnt": int(np.count_nonzero(origin.learnt)),
+        "weights_in_words": origin.sentence,
+        "views": {name: float(shares[views == name].sum()) for name in dict.fromkeys(views.tolist())},
+        "weights": [
+            {"kernel": str(estimator.kernel_names_[j]), "view": str(views[j]), "weight": float(shares[j])}
+            for j in order
+            if shares[j] > 0
+        ],
+    }
+    if note.get("reading"):
+        facts["reading"] = note["reading"]
+    ties = tied_views(model)
+    if ties is not None:
+        facts["tied_choices"] = {
+            "choices": ties.choices[["norm", "C", "score"]].to_dict("records"),
+            "views": {name: list(ends) for name, ends in ties.ranges.items()},
+        }
+    findings = [str(sentence) for sentence in getattr(estimator, "findings_", ())]
+    if findings:
+        facts["findings"] = findings
+    if hasattr(estimator, "noise_rate_"):
+        facts["noise_rate"] = float(estimator.noise_rate_)
+        facts["noise_rate_interval"] = [float(end) for end in estimator.noise_rate_interval_]
+    if hasattr(estimator, "best_score_"):
+        facts["cross_validated_score"] = float(estimator.best_score_)
+    return facts
+
+
+def noted(label: dict[str, Any]) -> dict[str, Any] | None:
+    """Return the facts that ``fit`` left in the label of a file; None where there are none of this shape.
+
+    Reading them takes no model, and so no second to import what builds one.
+    """
+    facts = label["note"].get(FACTS)
+    if not isinstance(facts, dict) or any(
+        not isinstance(facts.get(key), kind) for key, kind in KINDS.items()
+    ):
+        return None
+    try:
+        tell(facts)
+    except (TypeError, ValueError, KeyError, AttributeError):
+        return None
+    return facts
+
+
+def _norm(estimator: Any) -> str | float:
+    """Return the norm that was fitted: as it was asked for, or by its label where another one was fitted."""
+    from ..norms import make_norm
+
+    asked = getattr(estimator, "norm", None)
+    if asked is None or (isinstance(asked, str) and asked == "auto"):  # chosen, or by a rule
+        return str(estimator.norm_name_)
+    if make_norm(asked).label != estimator.norm_name_:
+        return str(estimator.norm_name_)
+    if isinstance(asked, str | int | float):
+        return asked
+    return repr(asked) if asked.registered_as else str(estimator.norm_name_)
+
+
+def _name(component: Any) -> str:
+    """Return the name that a component is registered under, with its parameters where they are not the defaults."""
+    plain = type(component).registered_as
+    return str(plain) if plain and repr(component) == repr(type(component)()) else repr(component)
+
+
+def tell(facts: dict[str, Any]) -> str:
+    """Write the facts for people."""
+    from ._terminal import on_one_line, table
+
+    facts = on_one_line(facts)
+    what = "classes " + ", ".join(facts["classes"]) if facts["classes"] else "a number"
+    # models that were saved from Python have no table behind them
+    target = "" if facts["target"] is None else f" for {facts['target']!r}"
+    fitted = "" if facts["training_rows"] is None else f", fitted on {facts['training_rows']} rows"
+    lines = [
+        f"{facts['model']}{target} ({what}){fitted}",
+        f"norm {facts['norm']}, loss {facts['loss']}, C = {_numbers(facts['C'])}, solver {facts['solver']}",
+        f"{facts['kernels_used']} of {facts['kernels']} kernels have weight",
+    ]
+    if facts.get("weights_in_words"):  # files of earlier versions say nothing of it
+        lines.append(facts["weights_in_words"])
+    if "noise_rate" in facts:
+        low, high = facts["noise_rate_interval"]
+        lines.append(
+            f"noise rate {100 * facts['noise_rate']:.1f} % (between {100 * low:.1f} and {100 * high:.1f} %)"
+        )
+    if len(facts["views"]) > 1:
+        rows = [[n, f"{w:.3f}"] for n, w in sorted(facts["views"].items(), key=lambda item: -item[1])[:TOP]]
+        head = ["view", "weight"]
+        ties = facts.get("tied_choices")
+        if ties:
+            norms = {choice["norm"] for choice in ties["choices"]}
+            head.append(
+                f"among {len(ties['choices'])} tied choices of C{' and norm' if len(norms) > 1 else ''}"
+            )
+            for row in rows:
+                low, high = ties["views"][row[0]]
+                row.append(f"{low:.3f} to {high:.3f}")
+        lines += ["", table(head, rows, right=range(1, len(head)))]
+    shown = facts["weights"][:TOP]
+    lines += [
+        "",
+        table(["kernel", "weight"], [[w["kernel"], f"{w['weight']:.3f}"] for w in shown], right=[1]),
+    ]
+    rest = facts["weights"][TOP:]
+    if rest:
+        lines.append(f"  and {len(rest)} others with {sum(w['weight'] for w in rest):.3f} together")
+    return "\n".join([*lines, "", facts["certificate_in_words"]])
+
+
+def _numbers(C: Any) -> str:
+    return ", ".join(f"{c:g}" for c in C) if isinstance(C, list) else f"{C:g}"

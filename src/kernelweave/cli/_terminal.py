@@ -1,4 +1,5 @@
-"""Everything that the commands print goes through here.
+"""What the commands print and where they write: messages, plain tables, progress, checks of output files before any
+work.
 
 Names of columns, classes, kernels and files come from data that somebody else may have made.  A terminal obeys control
 characters in them: it can be made to hide lines, to change its title or to fill the clipboard.  They are shown instead.
@@ -7,19 +8,23 @@ characters in them: it can be made to hide lines, to change its title or to fill
 from __future__ import annotations
 
 import json
+import os
+import shutil
 import signal
 import sys
+import textwrap
 import threading
 import warnings
 from _thread import interrupt_main
-from collections.abc import Callable
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from contextlib import suppress
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import click
 
-__all__ = ["Commands", "has_written", "on_one_line", "say", "say_json", "visible", "write_out"]
-
+from .._output import check_target
 
 #: where a context keeps what has_written was told
 WRITTEN = "kernelweave.written"
@@ -112,3 +117,143 @@ def _interrupt_again(unraisable: Any) -> None:
 
 def _show_warning(message: Any, category: Any, *_: Any, **__: Any) -> None:
     say(f"warning: {message}", err=True)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Plain-text tables and lists that fit the terminal.
+
+
+def width(most: int = 110) -> int:
+    """Columns to write in: the terminal's, 80 where the output is a file or a pipe, never absurdly many."""
+    return max(60, min(most, shutil.get_terminal_size((80, 24)).columns))
+
+
+def listing(entries: Sequence[tuple[str, str, str]], columns: int | None = None) -> str:
+    """Write names with a text and a note each, wrapped beside the names.
+
+    Examples
+    --------
+    >>> print(listing([("level", "cutting planes", "needs norm='l1'"), ("l1", "the sum", "")], columns=60))
+      level  cutting planes
+             needs norm='l1'
+      l1     the sum
+    """
+    size = max(len(name) for name, _, _ in entries)
+    room = (columns or width()) - size - 4
+    lines = []
+    for name, *texts in entries:
+        wrapped = [line for text in texts for line in textwrap.wrap(text, room)]
+        lines += [f"  {(name if k == 0 else '').ljust(size)}  {line}" for k, line in enumerate(wrapped)]
+    return "\n".join(lines)
+
+
+def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
+    """Write a table; the columns in ``right`` are aligned to the right.
+
+    Examples
+    --------
+    >>> print(table(["name", "n"], [["iris", "150"], ["digits", "1797"]], right=[1]))
+      name       n
+      ------  ----
+      iris     150
+      digits  1797
+    """
+    sizes = [max(len(row[k]) for row in [head, *rows]) for k in range(len(head))]
+    lines = []
+    for row in [head, ["-" * size for size in sizes], *rows]:
+        cells = zip(row, sizes, strict=True)
+        padded = [c.rjust(size) if k in right else c.ljust(size) for k, (c, size) in enumerate(cells)]
+        lines.append(("  " + "  ".join(padded)).rstrip())
+    return "\n".join(lines)
+
+
+def progress_line(what: str, quiet: bool) -> Callable[[int, int], None]:
+    """Return a function of (done, to do) that renews a line on a terminal, and writes nothing elsewhere."""
+    from tqdm import tqdm
+
+    shape = "{desc}: {n_fmt} of {total_fmt} refits |{bar:24}| {elapsed}, {remaining} left"
+    bar = tqdm(desc=what, disable=quiet or not sys.stderr.isatty(), leave=False, bar_format=shape)
+
+    def step(done: int, todo: int) -> None:
+        bar.total = todo
+        bar.update(done - bar.n)
+        if done == todo:
+            bar.close()
+
+    return step
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Where results may go: checked before any work, so that nothing is lost at the end.
+
+
+def input_files(
+    data: Path | None = None,
+    views_file: Path | None = None,
+    gram: Iterable[Path] = (),
+    model: Path | None = None,
+    views: Iterable[str] = (),
+) -> list[Path]:
+    """Return every file that a command reads, those included that ``views.toml`` and ``--view`` name."""
+    files = [path for path in (model, data, views_file, *gram) if path is not None]
+    files += [Path(option.partition("=")[2]) for option in views]  # columns are no file that is there
+    if views_file is not None:
+        from ._views import read_views
+
+        with suppress(ValueError, OSError):  # said where the views are used
+            files += [Path(view.file) for view in read_views(views_file)[0] if view.file is not None]
+    return files
+
+
+def check_outputs(
+    outputs: Mapping[str, Path | None], inputs: Iterable[Path] = (), force: bool = False
+) -> None:
+    """Refuse outputs that are inputs, each other or no regular files; existing ones unless ``force``.
+
+    Parameters
+    ----------
+    outputs : mapping
+        Path of every option that names an output, or None.
+    inputs : paths
+        What the command reads.
+    force : bool
+        Whether other existing files may be replaced.
+    """
+    # "-" is the standard output, which cannot be destroyed
+    chosen = {option: path for option, path in outputs.items() if path is not None and str(path) != "-"}
+    for option, path in chosen.items():
+        if not path.absolute().parent.is_dir():
+            raise click.UsageError(f"the folder {path.parent} of {option} does not exist")
+        for other in inputs:
+            if _same(path, other):
+                raise click.UsageError(f"{option} {path} is a file that is read: give another {option}")
+        for also, other in chosen.items():
+            if also != option and _same(path, other):
+                raise click.UsageError(f"{option} and {also} are the same file: give another {option}")
+        try:
+            exists = check_target(path) is not None
+        except OSError as error:
+            raise click.UsageError(f"{option}: {error}") from None
+        if exists and not force:
+            raise click.UsageError(f"{path} exists: give another {option}, or --force to write over it")
+
+
+def write_page(path: Path, page: str) -> None:
+    """Write a page whole, or to the standard output for ``-``."""
+    from .._output import write_whole
+
+    if str(path) == "-":
+        write_out(page)
+    else:
+        write_whole(path, page)
+        has_written(path)
+
+
+def _same(path: Path, other: Path) -> bool:
+    """Whether two names mean one file, through links and other ways of writing it too."""
+    if os.path.realpath(path) == os.path.realpath(other):
+        return True
+    try:
+        return os.path.samefile(path, other)
+    except OSError:
+        return False

@@ -13,39 +13,29 @@ import click
 
 from .._components import nearest
 from ..exceptions import DegenerateModelWarning, GridEndWarning
-from ._columns import (
+from ._note import Note
+from ._options import Options, estimator_for, named_kernels, views_given
+from ._tables import Format, Remarks, matrix_names, numbers_and_texts, read_matrices, read_table
+from ._views import (
     MISSING,
+    View,
     blank_absent,
     check_columns,
     column_kinds,
     column_transformer,
     date_in,
+    join_files,
+    read_views,
     refuse_absent,
     refuse_beyond,
     view_steps,
     views_and_kernels,
+    views_of_groups,
 )
-from ._delimited import Format, numbers_and_texts
-from ._estimator import estimator_for
-from ._files import matrix_names, read_matrices, read_table
-from ._note import Note
-from ._options import Options, named_kernels, views_given
-from ._remarks import Remarks
-from ._views import View, join_files, read_views, views_of_groups
 
 if TYPE_CHECKING:
     from ..kernels.groups import Groups
 
-__all__ = [
-    "Options",
-    "Trained",
-    "cut_into_folds",
-    "gram_matrices",
-    "groups_of",
-    "new_samples_for",
-    "targets_of",
-    "train",
-]
 
 #: whole numbers with at most so many different values are classes
 MOST_CLASSES = 20

@@ -1,4 +1,4 @@
-"""Views: named groups of columns with kernels of their own, from ``views.toml`` or ``--view``."""
+"""Views from ``views.toml`` or ``--view``, and the default treatment of columns."""
 
 from __future__ import annotations
 
@@ -10,12 +10,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from .._components import nearest
-from ._remarks import looks
+from ._tables import looks
 
 if TYPE_CHECKING:
     from ..kernels.groups import Groups
+import re
 
-__all__ = ["EXAMPLE", "View", "join_files", "read_views", "views_of_groups", "views_of_options"]
+from ._tables import TOO_LARGE, Remarks, numbers_and_texts, text_of
 
 EXAMPLE = """\
 id = "patient"                  # only where views come from files of their own: the column that joins them
@@ -131,7 +132,7 @@ def views_of_options(options: Sequence[str]) -> list[View]:
     >>> [(view.name, view.columns, view.file) for view in views_of_options(["clinical=age,stage_*", "rna=rna.csv"])]
     [('clinical', ('age', 'stage_*'), None), ('rna', ('*',), 'rna.csv')]
     """
-    from ._files import is_table
+    from ._tables import is_table
 
     views = []
     for option in options:
@@ -249,3 +250,285 @@ def _nearly(absent: Any, there: Any) -> str:
         if (other := known.get(spelled(text))) is not None:
             return f"; {text!r} here is {other!r} there: ids are compared as texts, write them alike"
     return ""
+
+
+# ------------------------------------------------------------------------------------------------------------
+# The default treatment of columns: numbers standardised, categories as columns of zeros and ones.
+
+
+#: more distinct texts than this in a column are names or notes, not categories
+MOST_CATEGORIES = 30
+MISSING = "missing"
+_DAY, _MONTH, _YEAR = r"(0?[1-9]|[12]\d|3[01])", r"(0?[1-9]|1[0-2])", r"(1[89]|20|21)\d\d"
+_NAME = r"(jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec)[a-z]*\.?"
+_TIME = r"\d{1,2}:\d{2}(:\d{2}([.,]\d+)?)?( ?[ap]m)?"
+#: dates as 2024-01-31 (with a time, perhaps), 31.1.2024, 1/31/24, 31 Jan 2024 and the like
+DATE = re.compile(
+    rf"({_YEAR}[-/.]{_MONTH}[-/.]{_DAY}|({_DAY}[-/.]{_MONTH}|{_MONTH}[-/.]{_DAY})[-/.]{_YEAR}"
+    rf"|({_DAY}/{_MONTH}|{_MONTH}/{_DAY})/\d\d|\d\d\.{_MONTH}\.\d\d"
+    rf"|{_DAY}[- ]{_NAME}[- ]({_YEAR}|\d\d)|{_NAME} {_DAY}, {_YEAR}|{_YEAR}[- ]{_NAME}[- ]{_DAY})"
+    rf"([T ]{_TIME} ?(Z|UTC|[+-]\d\d:?\d\d)?)?",
+    re.IGNORECASE,
+)
+#: numbers that are written with anything but digits and a decimal point: 1'234, 1.234,56, 12 %, EUR 5
+DRESSED = re.compile(r"[^\d\s]{0,3} ?[+-]?\d[\d.,' ]*( ?[^\d\s]{1,5})?")
+
+
+def column_kinds(frame: Any, columns: Sequence[str], remarks: Remarks) -> dict[str, str]:
+    """Say of every column whether it is ``numbers`` or ``categories``; name what is neither.
+
+    Numbers (and truth values): missing ones become the median.  Texts and categories: one column of zeros and ones for
+    each, a missing one being a category of its own.  Texts that are numbers but for a few are remarked.
+    """
+    import pandas as pd
+
+    kinds = {}
+    for column in columns:
+        values = frame[column]
+        if values.isna().all():
+            raise ValueError(f"column {column!r} is empty: leave it out with --drop {column!r}")
+        if pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):
+            kinds[column] = "numbers"
+        elif not pd.api.types.is_datetime64_any_dtype(values) and (date := date_in(values)) is not None:
+            raise ValueError(
+                f"column {column!r} holds dates, such as {date!r}: leave it out with --drop {column!r}, or make "
+                "numbers of it first, the days since a date for example"
+            )
+        elif isinstance(values.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(values.dropna()):
+            others = numbers_and_texts(values)
+            distinct = values.nunique()
+            if distinct > MOST_CATEGORIES:
+                raise ValueError(_too_many_texts(column, values, distinct, others))
+            if others:
+                remarks.numbers_as_categories[column] = others
+            remarks.note_alike(column, values.dropna().unique())
+            kinds[column] = "categories"
+        else:
+            raise ValueError(
+                f"column {column!r} is of the kind {values.dtype}, which has no default treatment: leave it out with "
+                f"--drop {column!r}, or make numbers of it first"
+            )
+    return kinds
+
+
+def date_in(values: Any) -> str | None:
+    """Return a date of a column most of whose different values are dates, None for other columns.
+
+    >>> import pandas as pd
+    >>> date_in(pd.Series(["2024-01-31", "?", "2024-02-01"])), date_in(pd.Series(["1.5.2", "2.0.1"]))
+    ('2024-01-31', None)
+    """
+    import datetime
+
+    import numpy as np
+    import pandas as pd
+
+    if pd.api.types.is_numeric_dtype(values):
+        return None
+    distinct = [value for value in values.dropna().unique() if not isinstance(value, bool)]
+    dates = [
+        value
+        for value in distinct
+        if isinstance(value, datetime.date | np.datetime64)
+        or (isinstance(value, str) and DATE.fullmatch(value.strip()))
+    ]
+    return str(dates[0]) if 2 * len(dates) > len(distinct) else None
+
+
+def _too_many_texts(column: str, values: Any, distinct: int, others: dict[str, int]) -> str:
+    """Say why a column cannot be categories; where most of its texts are numbers, which ones are not."""
+    if not others and (texts := values.dropna().astype(str)).map(DRESSED.fullmatch).astype(bool).mean() > 0.5:
+        return (
+            f"column {column!r} holds numbers that are written with other characters, such as {texts.iloc[0]!r}: write "
+            f"plain ones, or leave the column out with --drop {column!r}"
+        )
+    if not others:
+        return (
+            f"column {column!r} has {distinct} different texts, more than {MOST_CATEGORIES}: leave it out "
+            f"with --drop {column!r}, or make numbers of it first"
+        )
+    first = next(iter(others))
+    count = f"{sum(others.values())} of its cells are not"
+    if "," in first and all("," in text for text in others):
+        return (
+            f"column {column!r} holds numbers with commas, such as {first!r}: say with --decimal , that these are "
+            "decimals, or write thousands without commas"
+        )
+    return (
+        f"column {column!r} holds numbers, but {count}, such as {first!r}: --na {first!r} makes these missing, "
+        f"--drop {column!r} leaves the column out"
+    )
+
+
+def check_columns(
+    frame: Any,
+    kinds: dict[str, str],
+    remarks: Remarks,
+    views: dict[str, list[str]] | None = None,
+    fitting: bool = True,
+) -> Any:
+    """Return the columns of a table that a model wants, in a form that its transformer takes; name what is wrong."""
+    import numpy as np
+    import pandas as pd
+
+    _refuse_missing_columns(frame, kinds, views or {})
+    table = {}
+    for column, kind in kinds.items():
+        values = frame[column]
+        if kind == "numbers":
+            try:
+                numbers = pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
+            except (ValueError, TypeError):
+                raise ValueError(_not_numbers(column, values)) from None
+            leave = f"the column out with --drop {column!r}" if fitting else "the row out"
+            refuse_beyond(f"column {column!r}", numbers, leave)
+            table[column] = numbers
+            _count(remarks.imputed, column, np.isnan(numbers))
+        else:
+            texts = values.astype(object).map(text_of)
+            table[column] = texts.where(values.notna(), MISSING).to_numpy(dtype=object)
+            _count(remarks.missing_as_category, column, values.isna().to_numpy())
+    return pd.DataFrame(table)
+
+
+def refuse_beyond(what: str, numbers: Any, leave: str) -> None:
+    """Name the first number that is infinite, or so large that its square is; say what else to leave."""
+    import numpy as np
+
+    wrong = np.abs(numbers) > TOO_LARGE
+    if not wrong.any():
+        return
+    row = int(wrong.argmax())
+    remedy = f"correct it, or leave {leave}"
+    if np.isinf(numbers[row]):
+        raise ValueError(f"{what} holds infinite numbers, first in row {row}: {remedy}")
+    raise ValueError(
+        f"{what} holds a number too large to compute with, {numbers[row]:g} in row {row}: {remedy}"
+    )
+
+
+def _refuse_missing_columns(frame: Any, kinds: dict[str, str], views: dict[str, list[str]]) -> None:
+    missing = [column for column in kinds if column not in frame]
+    if not missing:
+        return
+    for name, columns in views.items():
+        absent = [column for column in columns if column not in frame]
+        if absent:
+            some = (
+                ": a model fitted with --missing predict or --missing mean completes a view that a table does not have"
+                if len(absent) == len(columns)
+                else ""
+            )
+            raise ValueError(
+                f"the table has no column {absent[0]!r}, which the model needs for view {name!r} ({len(absent)} of its "
+                f"{len(columns)} columns are missing){some}"
+            )
+    rest = f" ({len(missing)} columns are missing)" if len(missing) > 1 else ""
+    raise ValueError(f"the table has no column {missing[0]!r}, which the model needs{rest}")
+
+
+def _not_numbers(column: str, values: Any) -> str:
+    import pandas as pd
+
+    wrong = values[pd.to_numeric(values, errors="coerce").isna() & values.notna()]
+    if not len(wrong):
+        return f"column {column!r} should hold numbers, as in the training table"
+    return (
+        f"column {column!r} should hold numbers, as in the training table; row {int(wrong.index[0])} has "
+        f"{str(wrong.iloc[0])!r}"
+    )
+
+
+def _count(counts: dict[str, int], column: str, missing: Any) -> None:
+    if missing.any():
+        counts[column] = int(missing.sum())
+
+
+def column_transformer(table: Any, kinds: dict[str, str], views: Sequence[View]) -> tuple[Any, list[int]]:
+    """Return a transformer that puts the views side by side, and where each begins.
+
+    The categories are those of the whole table, so that every fold of a cross-validation has the same columns.
+    """
+    from sklearn.compose import ColumnTransformer
+    from sklearn.impute import SimpleImputer
+    from sklearn.pipeline import make_pipeline
+    from sklearn.preprocessing import OneHotEncoder, StandardScaler
+
+    parts, starts = [], [0]
+    for view in views:
+        numbers = [column for column in view.picked if kinds[column] == "numbers"]
+        texts = [column for column in view.picked if kinds[column] == "categories"]
+        size = len(numbers)
+        if numbers:
+            fill = SimpleImputer(strategy="median", keep_empty_features=True)
+            parts.append((f"{view.name}: numbers", make_pipeline(fill, StandardScaler()), numbers))
+        if texts:
+            categories = [sorted(set(table[column])) for column in texts]
+            coder = OneHotEncoder(categories=categories, handle_unknown="ignore", sparse_output=False)
+            parts.append((f"{view.name}: categories", coder, texts))
+            size += sum(map(len, categories))
+        starts.append(starts[-1] + size)
+    return ColumnTransformer(parts, sparse_threshold=0.0, verbose_feature_names_out=False), starts
+
+
+def refuse_absent(frame: Any, views: dict[str, list[str]], fitting: bool = True) -> None:
+    """Raise where a row has no value in any column of a view: filling all of them would be inventing a sample."""
+    for name, columns in views.items():
+        gone = int(frame[columns].isna().all(axis=1).sum())
+        if gone and not fitting:
+            whole = f" (its {len(columns)} columns are empty)" if gone == len(frame) else ""
+            raise ValueError(
+                f"view {name!r} is missing in the new table for {gone} of {len(frame)} rows{whole}: a model fitted "
+                "with --missing predict or --missing mean completes it; or leave these rows out"
+            )
+        if gone:
+            raise ValueError(
+                f"view {name!r} is missing for {gone} of {len(frame)} rows: --missing predict completes it from the "
+                "other views, --missing mean puts its mean there; or leave the view or these rows out"
+            )
+
+
+def blank_absent(frame: Any, table: Any, views: dict[str, list[str]], how: str, remarks: Remarks) -> Any:
+    """Return the checked table with nothing at all where a row has no value in any column of a view.
+
+    Such rows get no median and no category: the remarks say instead that the view is completed, and how.
+    """
+    import numpy as np
+
+    table = table.copy()
+    absent = {column: np.zeros(len(frame), dtype=bool) for column in table}
+    for name, columns in views.items():
+        gone = frame[columns].isna().all(axis=1).to_numpy()
+        if gone.any():
+            remarks.completed[name], remarks.completed_by = int(gone.sum()), how
+        for column in columns:
+            absent[column] |= gone
+            nothing = float("nan") if table[column].dtype.kind == "f" else None
+            table[column] = table[column].astype(object).where(~gone, nothing).astype(table[column].dtype)
+    for counts in (remarks.imputed, remarks.missing_as_category):
+        for column in list(counts):
+            counts[column] = int((frame[column].isna().to_numpy() & ~absent[column]).sum())
+            if not counts[column]:
+                counts.pop(column)
+    return table
+
+
+def view_steps(table: Any, kinds: dict[str, str], views: Sequence[View]) -> tuple[Any, Any]:
+    """Return a transformer that makes views of the table, some of which rows may lack, and the kernels on them."""
+    from .. import kernels as kw
+    from ..views import ViewColumns
+
+    parts = [(view.name, column_transformer(table, kinds, [view])[0], list(view.picked)) for view in views]
+    specs = [kw.per_view({view.name: view.name}, view.spec()) for view in views]
+    return ViewColumns(parts), sum(specs[1:], start=specs[0])
+
+
+def views_and_kernels(views: Sequence[View], starts: list[int]) -> Any:
+    """Return the kernels of all views, each on its columns of what the transformer makes."""
+    from .. import kernels as kw
+
+    specs = [
+        kw.per_view({view.name: range(first, last)}, view.spec())
+        for view, first, last in zip(views, starts[:-1], starts[1:], strict=True)
+    ]
+    return sum(specs[1:], start=specs[0])

@@ -9,8 +9,6 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-__all__ = ["fit"]
-
 FILE = click.Path(dir_okay=False, path_type=Path)
 
 
@@ -72,7 +70,7 @@ def format_of(
     strip: bool = False,
 ) -> Any:
     """Return what is said of how text tables are written."""
-    from ._delimited import Format
+    from ._tables import Format
 
     separator = {"tab": "\t", "\\t": "\t", "space": " "}.get(separator or "", separator)
     if separator is not None and (len(separator) != 1 or separator in '\n\r\0"'):
@@ -232,17 +230,17 @@ def fit(
     3 done, but the fit stopped before its tolerance (a line says so);
     130 interrupted: the best model found so far, if there is one, is written and says how good it is; no report is.
     """
-    from ._files import plain_errors
-    from ._outputs import check_outputs, input_files
+    from ._tables import plain_errors
+    from ._terminal import check_outputs, input_files
 
     _check_destinations(model, report_to, as_json)
     read = (*gram, *(path for path in (gmt, groups) if path is not None))
     inputs = input_files(data, views_file, read, views=views)
     check_outputs({"--model": model, "--report": report_to}, inputs, force)
     from .. import __version__
-    from .._numerics.interrupts import one_interrupt
+    from .._numerics.stopping import one_interrupt
     from ..persistence import save
-    from ._describe import FACTS, describe
+    from ._note import FACTS, describe
     from ._options import Options, check_options
     from ._terminal import has_written
     from ._training import train
@@ -300,8 +298,7 @@ def _check_destinations(model: Path | None, report_to: Path | None, as_json: boo
 def _write_report(trained: Any, path: Path, folds: int, title: str, quiet: bool) -> None:
     """Refit on folds and write the page."""
     from ..report import make_report
-    from ._outputs import write_page
-    from ._progress import progress_line
+    from ._terminal import progress_line, write_page
     from ._training import cut_into_folds
 
     page = make_report(
@@ -313,7 +310,7 @@ def _write_report(trained: Any, path: Path, folds: int, title: str, quiet: bool)
 
 
 def _say(facts: dict[str, Any], warnings: list[str], as_json: bool, to_stderr: bool) -> None:
-    from ._describe import tell
+    from ._note import tell
     from ._terminal import say, say_json
 
     for finding in facts.get("findings", ()):  # before any figure

@@ -3,12 +3,9 @@
 Programs reach this room as ``kernelweave.distributed``.
 """
 
-from ._dask import in_memory, is_dask
+from ._dask import DaskRows, in_memory, is_dask, lazily
 from ._fit import ClusterSamples, cluster_samples, fit
-from ._lazy import lazily
-from ._make import cluster_feature_bank, cluster_kernel_bank
-from ._sources import DaskRows
-from .banks import ClusterFeatureBank, ClusterKernelBank
+from .banks import ClusterFeatureBank, ClusterKernelBank, cluster_feature_bank, cluster_kernel_bank
 from .workers import ClusterCost, Workers
 
 __all__ = [

@@ -7,8 +7,6 @@ from typing import Any
 
 from ._dask import check_client, current_client, is_dask
 
-__all__ = ["ClusterSamples", "cluster_samples", "fit"]
-
 
 @dataclass
 class ClusterSamples:

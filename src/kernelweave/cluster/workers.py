@@ -13,9 +13,269 @@ from typing import Any
 
 import numpy as np
 
-from ._dask import check_client
+from .._numerics.resources import in_threads
+from .._typing import Array, Index
+from ..banks import Bank, LazyBank, Normaliser, StreamingBank, support
+from ..banks.build import row_means
+from ._dask import check_client, read_rows
 
-__all__ = ["ClusterCost", "Workers"]
+# ------------------------------------------------------------------------------------------------------------
+# What lives on a worker: some rows of the bank, and the sums over them that a round asks for.
+#
+# A part keeps no state of the fit beyond what it was made of and what was attached to it (normalisation,
+# targets), so a part that is lost is made again elsewhere and the round is asked again.
+
+
+#: rows that a thread mixes at a time
+TILE = 64
+
+
+class _Part:
+    """An object on a worker; ``call`` says how long a method took there, which tells work from waiting."""
+
+    def call(self, method: str, *args: Any) -> tuple[float, Any]:
+        """Run a method; return its seconds and its result."""
+        began = time.perf_counter()
+        result = getattr(self, method)(*args)
+        return time.perf_counter() - began, result
+
+
+class StoredRows(Bank):
+    """Rows ``first`` to ``last`` of every kernel, kept as they are: ``(m, rows, n)``."""
+
+    def __init__(self, source: Bank, first: int, last: int, dtype: Any, threads: int = 1) -> None:
+        super().__init__(source.n, source.m)
+        self.first, self.threads = first, threads
+        self.entries = np.empty((self.m, last - first, self.n), dtype=dtype)
+        self._windows: Array | None = None
+        everyone, which = np.arange(self.n), np.arange(self.m)
+        height = max(1, self.block_entries // (self.n * self.m))
+        for top in range(first, last, height):  # kernels of a family share what is computed for a block
+            rows = np.arange(top, min(last, top + height))
+            self.entries[:, rows - first] = source.block(rows, everyone, which)
+
+    @property
+    def nbytes(self) -> int:
+        return int(self.entries.nbytes)
+
+    def _own(self, rows: Index) -> slice | Index:
+        """Rows as they are stored here; without a copy where all are meant."""
+        mine = np.asarray(rows) - self.first
+        return slice(None) if mine.size == self.entries.shape[1] and np.all(np.diff(mine) == 1) else mine
+
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        return self.entries[np.ix_(kernels, np.asarray(rows) - self.first, cols)].astype(float, copy=False)
+
+    def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
+        assert rows is not None
+        which = np.arange(self.m) if kernels is None else kernels
+        out = np.empty((which.size, rows.size, *a.shape[1:]))
+        mine = self._own(rows)
+        # reading rows that are not asked for is cheaper than copying most of those that are
+        most = not isinstance(mine, slice) and 3 * rows.size >= self.entries.shape[1]
+        for at, j in enumerate(which):
+            found = self._times(self.entries[j] if most else self.entries[j, mine], a)
+            out[at] = found[mine] if most else found
+        return out
+
+    def _times(self, part: Array, a: Array) -> Array:
+        """``part @ a`` in double precision; single precision is widened while it is in the cache."""
+        if part.dtype == np.float64:
+            return part @ a
+        out, height = np.empty((part.shape[0], *a.shape[1:])), max(1, 100_000 // self.n)
+        for top in range(0, part.shape[0], height):
+            out[top : top + height] = part[top : top + height].astype(float) @ a
+        return out
+
+    def row_products(self, a: Array, kernels: Index | None = None) -> Array:
+        """Share of ``K_j a`` of the coefficients of the rows here, at all samples."""
+        from .._numerics.passes import row_products
+
+        which = np.arange(self.m) if kernels is None else kernels
+        here = a[self.first : self.first + self.entries.shape[1]]
+        used, out = np.flatnonzero(here), np.zeros((which.size, self.n))
+
+        def run(at: int) -> None:
+            row_products(self.entries, which[at : at + 1], used, here[used], out[at : at + 1])
+
+        in_threads(run, range(which.size), self.threads)
+        return out
+
+    def mix_windows(self, weights: Array) -> Array:
+        """What rows here read of the mixed kernel; valid until the next call.
+
+        New memory would cost as much as mixing a few kernels, and an answer has arrived before the next round begins.
+        """
+        from .._numerics.passes import mix_windows, reach
+
+        if self._windows is None:
+            self._windows = np.empty((self.entries.shape[1], reach(self.n) + 1))
+        active, out = np.flatnonzero(weights), self._windows
+
+        def run(top: int) -> None:
+            mix_windows(self.entries, weights, active, self.first, top, out[top : top + TILE])
+
+        in_threads(run, range(0, len(out), TILE), self.threads)
+        return out
+
+    def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
+        from .._numerics.passes import mix_rows
+
+        active = np.flatnonzero(weights)
+        out = np.zeros((rows.size, cols.size))
+        start = self.n - cols.size
+        if cols.size and np.array_equal(cols, np.arange(start, self.n)):  # all, or all from one on
+            mix_rows(self.entries, weights, active, rows - self.first, start, out)
+            return out
+        mine = self._own(rows)
+        for j in active:
+            out += weights[j] * self.entries[j, mine][:, cols]
+        return out
+
+
+class KernelPart(_Part):
+    """Rows ``first`` to ``last`` of the kernels on all n samples, stored or computed whenever they are read."""
+
+    def __init__(
+        self, kernels: list[Any], samples: Any, n: int, first: int, last: int, dtype: str, stored: bool, threads: int
+    ) -> None:  # fmt: skip
+        self.kernels, self.samples, self.n = kernels, samples, n
+        self.rows = np.arange(first, last)
+        self.dtype, self.stored, self.threads = np.dtype(dtype), stored, threads
+        self.bank: Bank | None = None
+        self.judge: Bank | None = None
+
+    def row_means(self) -> Array:
+        """Means of the raw kernels over all samples, for centring."""
+        return row_means(self.kernels, np.arange(len(self.kernels)), self.samples, self.rows)
+
+    def settle(self, normaliser: Normaliser) -> int:
+        """Take over what was learnt of all rows, and store; return the bytes."""
+        self.judge = LazyBank(self.kernels, self.samples, self.n, normaliser, threads=self.threads)
+        if self.stored:
+            self.bank = StoredRows(
+                self.judge, int(self.rows[0]), int(self.rows[-1]) + 1, self.dtype, self.threads
+            )
+        else:
+            self.bank = LazyBank(
+                self.kernels, self.samples, self.n, normaliser, self.dtype, threads=self.threads
+            )
+        return self.bank.nbytes
+
+    def _bank(self, exact: bool) -> Bank:
+        bank = self.judge if exact and self.dtype != np.float64 else self.bank
+        assert bank is not None
+        return bank
+
+    def block(self, exact: bool, rows: Index, cols: Index, kernels: Index) -> Array:
+        """Entries of some kernels."""
+        return self._bank(exact).block(rows, cols, kernels)
+
+    def diag(self, exact: bool) -> Array:
+        """Diagonals at these rows."""
+        bank, kernels = self._bank(exact), np.arange(len(self.kernels))
+        return np.concatenate([bank.block([i], [i], kernels)[:, 0] for i in self.rows], axis=1)
+
+    def apply(self, exact: bool, a: Array, rows: Index | None, kernels: Index | None) -> Array:
+        """Products with every kernel at some of the rows."""
+        return self._bank(exact).apply(a, self.rows if rows is None else rows, kernels)
+
+    def quad(self, exact: bool, a: Array, kernels: Index | None) -> Array:
+        """This part's share of the quadratic forms."""
+        bank, used = self._bank(exact), self.rows[support(a[self.rows])]
+        if isinstance(bank, StoredRows) and a.ndim == 1:
+            return bank.row_products(a, kernels) @ a
+        products = bank.apply(a, used, kernels)
+        return np.asarray(np.sum(products * a[used], axis=tuple(range(1, products.ndim))))
+
+    def mix_product(self, exact: bool, weights: Array, a: Array) -> Array:
+        """The mixed kernel's product at these rows, from the kernels with weight alone."""
+        active = np.flatnonzero(weights)
+        return np.tensordot(weights[active], self._bank(exact).apply(a, self.rows, active), axes=1)
+
+    def judged(self, exact: bool, weights: Array, a: Array) -> tuple[Array, Array]:
+        """This part's share of the quadratic forms and the mixed kernel's product at these rows, from one pass."""
+        products = self._bank(exact).apply(a, self.rows)
+        quad = np.sum(products * a[self.rows], axis=tuple(range(1, products.ndim)))
+        return quad, np.tensordot(weights, products, axes=1)
+
+    def judged_by_rows(self, exact: bool, weights: Array, a: Array) -> tuple[Array, Array]:
+        """Shares of the quadratic forms and of the mixed kernel's product at all samples, from stored rows."""
+        products = self._rows(exact).row_products(a)
+        return products @ a, weights @ products
+
+    def row_products(self, exact: bool, a: Array, rows: Index | None, kernels: Index | None) -> Array:
+        """Share of the products at some or all samples, from stored rows."""
+        products = self._rows(exact).row_products(a, kernels)
+        return products if rows is None else products[:, rows]
+
+    def mix_windows(self, exact: bool, weights: Array) -> Array:
+        """What stored rows read of the mixed kernel."""
+        return self._rows(exact).mix_windows(weights)
+
+    def _rows(self, exact: bool) -> StoredRows:
+        bank = self._bank(exact)
+        assert isinstance(bank, StoredRows)
+        return bank
+
+    def mix_block(self, exact: bool, weights: Array, rows: Index | None, cols: Index) -> Array:
+        """Some rows and columns of the mixed kernel."""
+        return self._bank(exact).mix_block(weights, self.rows if rows is None else rows, cols)
+
+
+class FeaturePart(_Part):
+    """Explicit features of some rows, kept or computed again in every sweep."""
+
+    def __init__(self, kernels: list[Any], sent: Any, dtype: str, stored: bool, threads: int) -> None:
+        self.rows = read_rows(sent)
+        self.bank = StreamingBank(kernels, self.rows, dtype=dtype, threads=threads)
+        self.exact = self.bank.exact()
+        if stored:
+            self.bank.keep()
+        self.y: Array | None = None
+        self.c: Array | None = None
+
+    def shape(self) -> tuple[Index, int]:
+        """Where each kernel's features begin, and the bytes that are kept."""
+        return self.bank.starts, self.bank.nbytes
+
+    def square_sums(self) -> Array:
+        """Sums of the diagonals of the raw kernels over these rows."""
+        return self.bank.mean_squares() * len(self.rows)
+
+    def attach(self, y: Array, c: Array) -> None:
+        """Keep the targets and the cost of every row."""
+        self.y, self.c = y, c
+
+    def _bank(self, exact: bool) -> StreamingBank:
+        return self.exact if exact else self.bank
+
+    def features(self, rows: Index) -> Any:
+        """Features of some rows, in double precision."""
+        return self.exact.features_of(rows)
+
+    def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
+        """This part's share of ``A' diag(charge) A``, A these columns of some rows and a column of ones."""
+        return self.bank.gram(rows, charge, columns)
+
+    def forward(self, exact: bool, w: Array) -> Array:
+        """``Z w``."""
+        return self._bank(exact).forward(w)
+
+    def adjoint(self, exact: bool, a: Array) -> Array:
+        """This part's share of ``Z' a``."""
+        return self._bank(exact).adjoint(a)
+
+    def lengths(self, exact: bool, mixing: Array) -> Array:
+        """``sum_c mixing_c z_ic^2`` of every row."""
+        return self._bank(exact).lengths(mixing)
+
+    def loss_sweep(self, exact: bool, w: Array, b: Array, loss: Any) -> tuple[float, Array, Array]:
+        """Loss and gradient of these rows, one look at them."""
+        assert self.y is not None
+        assert self.c is not None
+        return self._bank(exact).loss_sweep(w, b, loss, self.y, self.c)
+
 
 #: seconds between two looks at whether a worker that does not answer is still there
 PATIENCE = 5.0

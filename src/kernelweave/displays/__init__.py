@@ -4,14 +4,9 @@ matplotlib is imported when something is drawn, not before.
 """
 
 from .convergence import ConvergenceDisplay
-from .groups import GroupsDisplay
-from .kernel_matrix import KernelMatrixDisplay
-from .noise import NoiseDisplay
-from .path import PathDisplay
-from .shapley import ShapleyDisplay
-from .spectrum import SpectrumDisplay
-from .variance import VarianceDisplay
-from .weights import WeightsDisplay
+from .explanation import NoiseDisplay, ShapleyDisplay, VarianceDisplay
+from .matrices import KernelMatrixDisplay, SpectrumDisplay
+from .weights import GroupsDisplay, PathDisplay, WeightsDisplay
 
 __all__ = [
     "ConvergenceDisplay",

@@ -1,10 +1,8 @@
-"""Colours, lines and labels that survive a black-and-white printer, for every picture of the library."""
+"""Axes, colours, lines and labels that all pictures share."""
 
 from __future__ import annotations
 
 from typing import Any
-
-__all__ = ["ACCENT", "FAINT", "INK", "LINES", "shorten", "tidy"]
 
 #: dark, middle and light, apart in grey as well as in colour
 INK = "#1b3a57"
@@ -33,3 +31,12 @@ def shorten(name: str, most: int = 48) -> str:
         head = (most - 3) // 2
         name = f"{name[:head]}...{name[-(most - 3 - head) :]}"
     return name.replace("$", r"\$")
+
+
+def axes_to_draw_on(ax: Any, size: tuple[float, float]) -> Any:
+    """Return ``ax``, or the axes of a new pyplot figure where it is None."""
+    if ax is not None:
+        return ax
+    import matplotlib.pyplot as plt
+
+    return plt.subplots(figsize=size, layout="constrained")[1]

@@ -8,9 +8,7 @@ from typing import Any
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ._style import ACCENT, FAINT, INK, LINES, axes_to_draw_on, tidy
-
-__all__ = ["ConvergenceDisplay"]
+from .colours import ACCENT, FAINT, INK, LINES, axes_to_draw_on, tidy
 
 _X_LABELS = {"passes": "passes over the bank", "seconds": "seconds", "iteration": "iteration"}
 

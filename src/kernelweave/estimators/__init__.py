@@ -12,13 +12,11 @@ from .baselines import (
     MeanKernelRidgeRegressor,
 )
 from .classifier import MKLClassifier
-from .cv import MKLClassifierCV
+from .cv import MKLClassifierCV, MKLPath, mkl_path
 from .features import KernelFeatures
 from .lp_beta import LPBetaClassifier
 from .noisy import NoisyLabelMKLClassifier
-from .path import MKLPath, mkl_path
-from .regressor import MKLRegressor
-from .regressor_cv import MKLRegressorCV
+from .regressor import MKLRegressor, MKLRegressorCV
 
 if TYPE_CHECKING:
     from ..similarity import (

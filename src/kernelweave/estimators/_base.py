@@ -1,35 +1,38 @@
-"""What the estimators share: parameters, checks, fitting, prediction."""
+"""The base class of the estimators: parameters, checks, fitting, prediction, display in notebooks."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
+
+from .._typing import Array
+from ..views import Views
+
+if TYPE_CHECKING:
+    from ..banks import Term
+from dataclasses import replace
+from html import escape
+from typing import Any
+
 from numpy.typing import DTypeLike
 from sklearn.base import BaseEstimator
-from sklearn.utils import Tags
+from sklearn.utils import Tags, estimator_html_repr
 from sklearn.utils.validation import check_is_fitted
 
-from .._components import fill_in_parameters
+from .._components import ShownInNotebooks, fill_in_parameters
 from .._estimating import PlainState, finite_decision, warn_of_findings
-from .._numerics.threads import allowed_threads
+from .._numerics.resources import allowed_threads
 from ..banks import Bank, KernelFunction, support
-from ..banks.device_decision import prediction_device
+from ..banks.torch_bank import prediction_device
 from ..losses import Loss, make_loss
 from ..norms import Norm, make_norm
 from ..problems import Point
 from ..views import samples_and_targets
 from ._bind import Bound, bind
 from ._fitting import Answer, fit_tasks, group_weights, kernel_groups, trace_of
-from ._html import FitSummary
 from ._inputs import Training, is_precomputed, new_samples, training_inputs
-from ._linear import linear_weights
-from ._plan import BankPlan, Plan, dtype_name
-from ._structure import refuse_fixed_parts
-from ._tasks import Task
-from ._types import (
-    Array,
+from ._parameters import (
     Bytes,
     Callback,
     Column,
@@ -42,8 +45,92 @@ from ._types import (
     Samples,
     SolverLike,
 )
+from ._plan import BankPlan, Plan, Task, dtype_name, refuse_fixed_parts
 
-__all__ = ["BaseMKL"]
+# ------------------------------------------------------------------------------------------------------------
+# A model whose kernels are all linear is a linear model: its weights on the columns.
+
+
+def linear_weights(estimator: BaseMKL) -> Array:
+    """Return w with ``decision = X w' + intercept``, ``(1, p)`` or ``(k, p)``; raise AttributeError without one."""
+    function = vars(estimator).get("_function")
+    if function is None:
+        raise AttributeError("coef_ is there once the estimator is fitted")
+    width = getattr(estimator, "n_features_in_", None)
+    if width is None:
+        raise AttributeError("coef_ needs a model that was fitted on rows of numbers")
+    total = np.zeros((width, np.size(estimator.intercept_)))
+    for term in function.each():
+        if not getattr(term.kernels, "kernels", None) or getattr(term.kernels.samples, "ndim", 0) != 2:
+            raise AttributeError("coef_ needs a model that was fitted on rows of numbers in memory")
+        kernel, normaliser = term.kernels.kernels[0], term.kernels.normaliser
+        columns = kernel.feature_columns(width)
+        if columns is None or normaliser.center or normaliser.mode == "cosine":
+            raise AttributeError(
+                f"coef_ needs linear kernels alone, not centred and not cosine-normalised: {kernel.name!r} has weight; "
+                "inspection.feature_weights shows what its linear kernels do"
+            )
+        total[columns] += weights_of_columns(term, columns).reshape(len(columns), -1)
+    if total.shape[1] == 2 and len(getattr(estimator, "classes_", ())) == 2:
+        total = total[:, 1:] - total[:, :1]  # two classes with a function each: what tells them apart
+    return np.ascontiguousarray(total.T)
+
+
+def weights_of_columns(term: Term, columns: Array) -> Array:
+    """``d_j s_j sum_i beta_i x_i`` of one linear kernel, centred where it is; one column per function."""
+    samples, normaliser = term.kernels.samples, term.kernels.normaliser
+    rows = samples.select_columns(columns) if isinstance(samples, Views) else samples[:, columns]
+    values = np.asarray(rows.toarray() if hasattr(rows, "tocsr") else rows, dtype=float)
+    if normaliser.center:
+        values = values - values.mean(axis=0)
+    return np.asarray(values.T @ term.coef * (term.weights[..., 0] * normaliser.scale[0]))
+
+
+# ------------------------------------------------------------------------------------------------------------
+# What a notebook shows of a fitted estimator, below scikit-learn's diagram: the certificate and the weights.
+
+
+TOP = 8
+#: colours that can be read on the light and the dark background of a notebook
+LOOKS = "font-size:90%;margin:.5em 0 0 .25em"
+BAR = "display:inline-block;height:.7em;vertical-align:middle;background:#4a7fb0"
+
+
+class FitSummary(ShownInNotebooks):
+    """Adds a summary of the fit to the diagram of an estimator with weights and a certificate."""
+
+    def _html_repr(self) -> str:
+        return str(estimator_html_repr(self)) + fit_summary(self)
+
+
+def fit_summary(estimator: Any) -> str:
+    """Return HTML about a fit, nothing where there is none yet."""
+    if not hasattr(estimator, "certificate_") or not hasattr(estimator, "weights_"):
+        return ""
+    from .fitted import weight_origin  # not needed before somebody looks
+
+    weights = np.atleast_2d(estimator.weights_).mean(axis=0)
+    order = np.argsort(-weights, kind="stable")
+    used = int(np.count_nonzero(weights))
+    largest = float(weights[order[0]])
+    shown = order[: min(TOP, used)]
+    rows = "".join(_row(str(estimator.kernel_names_[j]), float(weights[j]), largest) for j in shown)
+    rest = f"<div>and {used - TOP} others</div>" if used > TOP else ""
+    origin = weight_origin(estimator)
+    each = ", means over the classes" if np.ndim(estimator.weights_) == 2 else ""
+    return (
+        f'<div style="{LOOKS}"><div>{escape(repr(estimator.certificate_))}.</div>'
+        f"<div>{escape(origin.sentence)}</div><div>{used} of {weights.size} kernels have weight{each}:</div>"
+        f"<table>{rows}</table>{rest}</div>"
+    )
+
+
+def _row(name: str, weight: float, largest: float) -> str:
+    length = 8.0 * weight / largest if largest > 0 else 0.0
+    return (
+        f'<tr><td style="text-align:left">{escape(name)}</td><td style="text-align:right">{weight:.3f}</td>'
+        f'<td style="text-align:left"><span style="{BAR};width:{length:.2f}em"></span></td></tr>'
+    )
 
 
 class BaseMKL(PlainState, FitSummary, BaseEstimator):

@@ -1,11 +1,13 @@
-"""From checked training input and a plan to a bank."""
+"""From checked training input and a plan to a bank, on the host or on a device."""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 
 import numpy as np
+from numpy.typing import NDArray
 
 from .._components import same_component
 from ..banks import (
@@ -18,18 +20,125 @@ from ..banks import (
     StreamedKernels,
     StreamingBank,
     build_bank,
+    check_kernels,
+    check_storage,
     completed_bank,
     completed_matrices,
+    learn_blockwise,
     precomputed_bank,
 )
-from ..banks.rows import spread_rows
+from ..banks.normalise import Normaliser
+from ..banks.streaming import spread_rows
 from ..exceptions import ScaleWarning, warn_at_caller
-from ..kernels import resolve_kernels, take
-from ._inputs import Training
-from ._plan import BankPlan
-from ._types import Codes
+from ..kernels import Kernel, resolve_kernels, take, view_of
+from ._inputs import Training, wants_features
+from ._parameters import Codes
+from ._plan import BankPlan, dtype_name
 
-__all__ = ["Bound", "bind", "completed", "fold_bank", "scale_findings"]
+
+def bind_on_device(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
+    """Build the bank of the training samples on ``training.device``, and what prediction needs of it.
+
+    Entries are computed in single precision, in double where the bank is to be stored so.  Explicit features are put
+    there instead where they are all that a solver needs.
+    """
+    import torch
+
+    from ..banks.torch_bank import DeviceKernels, GivenMatrices, torch_bank, torch_feature_bank
+
+    check_storage(plan.storage, "device")  # X may be a tensor where no device was named
+    name = dtype_name(plan.dtype)
+    double = name == "float64" and plan.storage == "dense" and training.device.type != "mps"
+    dtype = torch.float64 if double else torch.float32
+    n, m = training.n, len(training.names)
+    normaliser = Normaliser.empty(plan.normalize, plan.center, m, n, training.names)
+    source: DeviceKernels
+    bound: PredictingKernels
+    if training.kernels is None:
+        _learn_given(training, normaliser)
+        source = GivenMatrices(training.samples, normaliser, training.device, dtype)
+        bound = PrecomputedKernels(n, m, normaliser)
+    else:
+        if training.kind == "rows":
+            raise ValueError("rows that are read as needed go with storage='stream' and device=None")
+        kernels = resolve_kernels(training.kernels, training.samples)
+        if _features_asked_for(plan, kernels, training, normaliser):
+            features = torch_feature_bank(
+                kernels, training.samples, normaliser, training.device,
+                dtype=name if plan.storage == "lowrank" or "16" in name else "float32",
+                memory_budget=plan.memory_budget, threads=plan.threads,
+            )  # fmt: skip
+            return features, StreamedKernels(kernels, training.samples, normaliser, features)
+        check_kernels(kernels, training.samples)
+        learn_blockwise(kernels, np.arange(m), training.samples, n, normaliser)
+        source = DeviceKernels(kernels, training.samples, n, normaliser, training.device, dtype)
+        bound = BoundKernels(kernels, training.samples, normaliser)
+    bank = torch_bank(
+        source, storage=plan.storage, dtype=name, memory_budget=plan.memory_budget,
+        mixing=plan.mixing or training.kernels is None,
+    )  # fmt: skip
+    return bank, bound
+
+
+def _learn_given(training: Training, normaliser: Normaliser) -> None:
+    """Learn the normalisation of matrices that were given."""
+    if normaliser.mode == "cosine":
+        raise ValueError(
+            "normalize='cosine' needs k(x, x) of new samples, which precomputed rows do not hold"
+        )
+    for j, matrix in enumerate(training.samples):
+        means = matrix.mean(axis=1) if normaliser.center else None
+        normaliser.learn(j, np.diagonal(matrix).astype(float), means)
+
+
+def _features_asked_for(
+    plan: BankPlan, kernels: list[Kernel], training: Training, normaliser: Normaliser
+) -> bool:
+    """Whether explicit features go to the device: on demand, or where they are enough and are fewer than samples."""
+    asked = plan.storage == "lowrank"
+    if len(getattr(training.samples, "shape", ())) != 2:
+        if asked:
+            raise ValueError("storage='lowrank' needs rows of numbers")
+        return False
+    without = [kernel.name for kernel in kernels if kernel.rank(training.width) is None]
+    if asked and without:
+        raise ValueError(
+            f"storage='lowrank' needs explicit features, which {without[0]!r} does not have ({len(without)} such "
+            "kernels): wrap them in kernels.nystroem(...), or use storage='auto'"
+        )
+    if asked and not normaliser.keeps_powers():
+        raise ValueError("storage='lowrank' on a device takes normalize='trace' or None, without centring")
+    if asked:
+        return True
+    plain = plan.storage == "auto" and normaliser.keeps_powers()
+    return plain and wants_features(plan, kernels, training.n, training.width)
+
+
+def nuisance_kernels(
+    nuisance: Sequence[str | int] | str | int | None, training: Training
+) -> NDArray[np.bool_]:
+    """Return which kernels are left out at prediction, from names of kernels or views, or positions."""
+    m = len(training.names)
+    out = np.zeros(m, dtype=bool)
+    if nuisance is None:
+        return out
+    views = [view_of(kernel) for kernel in training.kernels or []] or list(training.names)
+    for one in [nuisance] if isinstance(nuisance, str | int | np.integer) else nuisance:
+        if isinstance(one, int | np.integer):
+            hits = np.arange(m) == (one + m if one < 0 else one)
+        else:
+            hits = np.array(
+                [one in (name, view) for name, view in zip(training.names, views, strict=True)], dtype=bool
+            )
+        if not np.any(hits):
+            known = ", ".join(map(str, training.names[:8])) + (", ..." if m > 8 else "")
+            raise ValueError(
+                f"nuisance names {one!r}, which is no kernel, view or position: the {m} kernels are {known}"
+            )
+        out |= hits
+    if np.all(out):
+        raise ValueError("all kernels are nuisance, and nothing is left to predict with: name fewer")
+    return out
 
 
 @dataclass(frozen=True)
@@ -69,12 +178,10 @@ def scale_findings(
 def _bound(training: Training, plan: BankPlan) -> Bound:
     """Build the bank of the training samples where they are to be: in memory, on a device, on a cluster."""
     if training.client is not None:
-        from ._on_cluster import bind_on_cluster
+        from ._inputs import bind_on_cluster
 
         return Bound(*bind_on_cluster(training, plan), training)
     if training.device is not None:
-        from ._on_device import bind_on_device
-
         return Bound(*bind_on_device(training, plan), training)
     return Bound(*_bind_here(training, plan), training)
 

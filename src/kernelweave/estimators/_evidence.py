@@ -1,4 +1,5 @@
-"""Kernel weights by evidence on a bank: from samples and targets to coefficients, and what can be proved of them."""
+"""Kernel weights by evidence on a bank: from samples and targets to coefficients, their bounds and standard
+deviations."""
 
 from __future__ import annotations
 
@@ -9,21 +10,171 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import cho_factor, cho_solve
 
-from .._numerics.deadline import Deadline, time_limit, time_spent
-from ..banks import Bank
+from .._numerics.stopping import Deadline, time_limit, time_spent
+from .._typing import Array
+from ..banks import Bank, BoundKernels, KernelFunction, support
 from ..banks.memory import parse_bytes, refuse
 from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ..norms import Uniform
-from ..problems import UNIT, Certificate, forms_doubt, scope_of, values_doubt
+from ..problems import (
+    UNIT,
+    Certificate,
+    MKLProblem,
+    Point,
+    forms_doubt,
+    scope_of,
+    values_doubt,
+    with_certain_bounds,
+)
 from ..solvers import final_status
-from ._plan import Plan
-from ._types import Array, Codes, Device
+from ._parameters import Codes, Device, Samples
+from ._plan import Plan, Task
 
 if TYPE_CHECKING:  # the room is opened by those who choose by evidence: importing a classifier does not
     from ..evidence import Choice, Components, Criterion, Watch
 
-__all__ = ["EVIDENCE", "Evidence", "by_evidence", "criterion_of", "refuse_too_many"]
+
+# ------------------------------------------------------------------------------------------------------------
+# Many targets as few: under the squared loss a table of targets can be rotated, and its rank is at most n.
+
+
+@dataclass(frozen=True)
+class Rotated:
+    """A task whose targets ``Y`` were replaced by ``F = Y Q``, Q with orthonormal columns and ``F F' = Y Y'``.
+
+    Objective, weights and quadratic forms are the same; coefficients and intercepts turn with the targets.
+    """
+
+    task: Task
+    axes: Array
+
+    def back(
+        self, beta: Array, weights: Array, proved: Certificate, problem: MKLProblem
+    ) -> tuple[Array, Certificate]:
+        """Return the coefficients for the targets themselves, and what ``problem`` proves of them.
+
+        ``proved`` is the certificate of fewer columns: the coefficients of its lower bound are taken over.
+        """
+        dual = proved.dual_point
+        turned, turned_dual = beta @ self.axes.T, dual @ self.axes.T
+        point = Point(
+            turned,
+            weights,
+            _quad(problem, turned),
+            problem.bank.mix_product(weights, turned),
+            turned_dual,
+            _quad(problem, problem.repair(turned_dual)),
+            cuts=None if proved.cuts is None else proved.cuts @ self.axes.T,
+        )
+        return turned, with_certain_bounds(problem, point, problem.certificate(point))
+
+
+def _quad(problem: MKLProblem, beta: Array) -> Array:
+    """Quadratic forms of more columns than rows: those of a square factor of their Gram matrix."""
+    triangle: Array = np.asarray(np.linalg.qr(beta.T, mode="r"))
+    return problem.bank.quad(triangle.T)
+
+
+def rotated(task: Task) -> Rotated | None:
+    """Return the task with n columns of targets, None where that gains nothing or changes the problem."""
+    if task.y.ndim == 1 or not task.loss.least_squares or task.y.shape[1] <= task.y.shape[0]:
+        return None
+    axes, triangle = np.linalg.qr(task.y.T)
+    start = task.start
+    if start is not None:
+        start = Point(start.beta @ axes, start.weights)
+    return Rotated(replace(task, y=np.ascontiguousarray(triangle.T), start=start), axes)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Standard deviations of predictions under the squared loss: a ridge regression is the mean of a Gaussian
+# process.
+
+
+@dataclass(frozen=True)
+class Spread:
+    """What the spread of predictions needs beside the learnt function.
+
+    Attributes
+    ----------
+    variance : array of shape (t,)
+        Of the noise of a sample of weight one.
+    ridge : array of shape (t,)
+        ``1 / (2 C)``, beside the mixed kernel; infinite where no kernel has weight.
+    weight : array of shape (n,)
+        Of the training samples.
+    support : array
+        Training samples that have a coefficient, which are those that are kept unless kernels are centred.
+    intercept : bool
+        Whether one was fitted.
+    """
+
+    variance: Array
+    ridge: Array
+    weight: Array
+    support: Codes
+    intercept: bool
+
+    @classmethod
+    def of(cls, y: Array, beta: Array, C: Array, weight: Array, intercept: bool) -> Spread:
+        """Estimate the noise as REML does: ``y'M y`` over the dimensions that the intercept leaves."""
+        used = weight > 0
+        freedom = max(int(np.count_nonzero(used)) - int(intercept), 1)
+        ridge = 0.5 / C
+        variance = np.sum(y[used] * beta[used], axis=0) * ridge / freedom
+        return cls(variance, ridge, weight, support(beta), intercept)
+
+
+def deviations(function: KernelFunction, spread: Spread, new: Samples) -> Array:
+    """Standard deviations of new observations, ``(n_new, t)``: of the function, and of their own noise.
+
+    With ``G = K + ridge / weight``, in units of ``variance / ridge``:
+    ``k(x, x) - k'G^-1 k + (1 - 1'G^-1 k)^2 / 1'G^-1 1 + ridge``.
+    """
+    term = function.terms[0]
+    if not isinstance(term.kernels, BoundKernels):
+        raise ValueError(
+            "predict(return_std=True) needs kernels that are computed from samples kept in memory, and not completed "
+            "ones (missing=...)"
+        )
+    kernels = term.kernels
+    used = np.flatnonzero(spread.weight > 0) if kernels.normaliser.center else spread.support
+    train = used if kernels.normaliser.center else np.arange(used.size)
+    own, cross, diagonal = kernels.cross(kernels.samples), kernels.cross(new), kernels.diagonal(new)
+    own, cross = own[:, train][:, :, train], cross[:, :, train]
+    weights = np.atleast_2d(term.weights)
+    noise = 1.0 / spread.weight[used]
+    out = np.empty((cross.shape[1], spread.variance.size))
+    settings = np.column_stack(
+        [np.broadcast_to(weights, (spread.ridge.size, weights.shape[1])), spread.ridge]
+    )
+    for setting in np.unique(settings, axis=0):
+        at = np.flatnonzero(np.all(settings == setting, axis=1))
+        d, ridge = setting[:-1], setting[-1]
+        if not d.any():
+            share = np.full(len(out), 1.0 + float(spread.intercept) / spread.weight.sum())
+        else:
+            mixed = np.tensordot(d, own, axes=1) + np.diag(ridge * noise)
+            share = (
+                1.0
+                + _explained(mixed, np.tensordot(d, cross, axes=1), d @ diagonal, spread.intercept) / ridge
+            )
+        out[:, at] = np.sqrt(np.maximum(share, 0.0))[:, None] * np.sqrt(np.maximum(spread.variance[at], 0.0))
+    return out
+
+
+def _explained(G: Array, k: Array, diagonal: Array, intercept: bool) -> Array:
+    """Posterior variance of the function at new samples, and of the intercept with it."""
+    factor = cho_factor(G, lower=True)
+    solved = cho_solve(factor, k.T)
+    variance = diagonal - np.sum(k.T * solved, axis=0)
+    if intercept:
+        ones = cho_solve(factor, np.ones(len(G)))
+        variance = variance + (1.0 - k @ ones) ** 2 / np.sum(ones)
+    return np.asarray(np.maximum(variance, 0.0))
+
 
 EVIDENCE = ("reml", "loo", "folds")
 #: share of ``max_seconds`` that is kept for the ridge regressions with the chosen weights, and their certificate

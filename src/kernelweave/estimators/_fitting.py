@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._estimating import TimeShares
+from .._typing import Array
 from ..banks import Bank, BoundKernels, ByColumns, LazyBank
 from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..losses import Loss
@@ -18,10 +19,9 @@ from ..norms import Norm
 from ..problems import Certificate, MKLProblem, Point, joined, with_certain_bounds, without_crossed_bounds
 from ..solvers import MESSAGES, TRACE_COLUMNS, Solution, Solver, Stop, final_status, solve, without_caches
 from ._bind import Bound
-from ._plan import Plan
-from ._rotation import rotated
-from ._tasks import Task
-from ._types import Array, Callback, FileName, Label
+from ._evidence import rotated
+from ._parameters import Callback, FileName, Label
+from ._plan import Plan, Task
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -33,17 +33,6 @@ REFINED = 4
 #: why a fit ended that nothing is to be added to: the user or a limit said so
 ENDED = ("interrupted", "max_seconds", "max_iter", "stopped")
 
-__all__ = [
-    "Answer",
-    "Fit",
-    "conclude",
-    "fit_tasks",
-    "group_weights",
-    "kernel_groups",
-    "plain",
-    "run",
-    "trace_of",
-]
 
 #: group of the kernels whose weights are given, where the others have groups
 ALWAYS = "always counts"

@@ -2,6 +2,28 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
+from ..banks import (
+    Bank,
+    BoundKernels,
+    Normaliser,
+    PredictingKernels,
+    Rows,
+    StreamedKernels,
+    as_rows,
+    check_kernels,
+    check_storage,
+)
+from ..banks.memory import STORAGES
+from ..banks.streaming import spread_rows
+from ..cluster import ClusterSamples, DaskRows, cluster_feature_bank, cluster_kernel_bank, is_dask
+from ..kernels import Kernel, KernelSpec, Schema, expand_kernels, resolve_kernels
+from ._parameters import Samples
+from ._plan import BankPlan
+
+if TYPE_CHECKING:
+    pass
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Number
@@ -11,18 +33,149 @@ import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
-from .._numerics.sparse_format import check_sparse, without_duplicates
-from ..banks import Rows, as_stack, check_training_stack
+from .._numerics.matrices import check_sparse, without_duplicates
+from ..banks import as_stack, check_training_stack
 from ..banks.devices import device_of, on_host
-from ..cluster import ClusterSamples, cluster_samples
-from ..kernels import Kernel, KernelSpec, Schema, as_spec, default_bank, expand_kernels, n_samples
-from ..views import MissingRates, Presence, Views, as_frame, is_views
-from ._on_cluster import features_suffice, gathered
-from ._plan import BankPlan
-from ._types import Device, KernelsLike, Samples
-from ._view_inputs import cut_into_views, expand_on_views, matrices_with_gaps
+from ..cluster import cluster_samples
+from ..kernels import as_spec, column_groups, default_bank, n_samples
+from ..views import KnownViews, MissingRates, Presence, Views, as_frame, as_views, is_views, refuse_missing
+from ._parameters import Device, KernelsLike
 
-__all__ = ["Training", "is_precomputed", "new_samples", "training_inputs"]
+
+def wants_features(plan: BankPlan, kernels: list[Kernel], n: int, width: int) -> bool:
+    """Whether features are all that the fit needs, and every kernel has some, fewer in all than samples."""
+    ranks = [kernel.rank(width) for kernel in kernels]
+    return plan.features_suffice and None not in ranks and sum(rank or 0 for rank in ranks) <= n
+
+
+# ------------------------------------------------------------------------------------------------------------
+# From samples on a cluster to a bank there.
+
+
+def features_suffice(plan: BankPlan, given: ClusterSamples, spec: KernelSpec) -> Rows | None:
+    """Rows that are to stay where they are, because explicit features of them are all that will be needed.
+
+    None where kernels have none, or the solver asks for kernel matrices: then samples come to the client, and kernel
+    values stay on the workers.
+    """
+    if "features on a cluster" not in STORAGES.get(plan.storage, ()):
+        return None
+    rows = _as_rows(given)
+    if rows is None:
+        return None
+    insists = plan.storage != "auto" or isinstance(given.samples, Rows)
+    if not insists and (plan.center or plan.normalize == "cosine"):
+        return None
+    kernels = expand_kernels(spec, Schema.of(rows))
+    without = [kernel.name for kernel in kernels if kernel.rank(rows.shape[1]) is None]
+    if without:
+        if insists:
+            raise ValueError(
+                f"features on a cluster are asked for, which {without[0]!r} does not have ({len(without)} such "
+                "kernels): wrap them in kernels.nystroem(...), use kernels.random_fourier, or storage='dense'"
+            )
+        return None
+    return rows if insists or wants_features(plan, kernels, *rows.shape) else None
+
+
+def _as_rows(given: ClusterSamples) -> Rows | None:
+    """Samples as rows of numbers that stay where they are, or None where they are something else."""
+    samples = given.samples
+    kinds = getattr(samples, "dtypes", None)  # of a table
+    if kinds is not None and any(kind.kind not in "fiub" for kind in kinds):
+        return None
+    if is_dask(samples):
+        return DaskRows(samples, given.client)
+    if hasattr(samples, "iloc"):
+        made = as_rows(samples.to_numpy(dtype=float))
+        made.names, made.table = tuple(map(str, samples.columns)), True
+        return made
+    if isinstance(samples, Rows) or (getattr(samples, "ndim", 0) == 2 and samples.dtype.kind in "fiub"):
+        return as_rows(samples)
+    return None
+
+
+def gathered(given: ClusterSamples) -> Samples:
+    """Samples in the client's memory, as numbers or as a table."""
+    samples = given.samples
+    if isinstance(samples, DaskRows):
+        return samples[:]
+    if not is_dask(samples):
+        return samples
+    if not hasattr(samples, "columns"):
+        samples = DaskRows(samples, given.client).array
+    return given.client.compute(samples).result()
+
+
+def bind_on_cluster(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
+    """Build the bank of the training samples on the workers, and what prediction needs of it."""
+    options: dict[str, Any] = {
+        "storage": plan.storage,
+        "dtype": plan.dtype,
+        "memory_budget": plan.memory_budget,
+    }
+    n, m = training.n, len(training.names)
+    normaliser = Normaliser.empty(plan.normalize, plan.center, m, n, training.names)
+    assert training.kernels is not None  # matrices are refused where samples are on a cluster
+    if training.kind == "rows":
+        kernels = resolve_kernels(training.kernels, training.samples[spread_rows(n)])
+        rows = cluster_feature_bank(training.client, kernels, training.samples, normaliser, **options)
+        return rows, StreamedKernels(kernels, training.samples, normaliser, rows)
+    check_storage(plan.storage, "cluster")
+    kernels = resolve_kernels(training.kernels, training.samples)
+    check_kernels(kernels, training.samples)
+    bank = cluster_kernel_bank(training.client, kernels, training.samples, n, normaliser, **options)
+    return bank, BoundKernels(kernels, training.samples, normaliser)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Training input that consists of views: a dict of tables, or one table whose rows may lack a view's columns.
+
+
+def expand_on_views(
+    estimator: BaseEstimator, X: Samples, spec: KernelSpec, missing: str
+) -> tuple[list[Kernel], Samples]:
+    """Return kernels on views and the samples; the estimator remembers what the views were."""
+    views = as_views(X)
+    if len(views) < 2:
+        raise ValueError(f"Found views with {len(views)} sample(s) while a minimum of 2 is required.")
+    kernels = expand_kernels(spec, Schema.of(views))
+    looked_at = frozenset().union(*(kernel.looks_at(views.shape[1]) for kernel in kernels))
+    used = [views.names[k] for k in np.unique(views.view_of(sorted(looked_at)))]
+    views.only(used).check_values()
+    if missing == "error":
+        refuse_missing(views.only(used), completes=hasattr(estimator, "missing"))
+    estimator.n_features_in_ = views.shape[1]
+    vars(estimator).pop("feature_names_in_", None)
+    if views.feature_names is not None:
+        estimator.feature_names_in_ = np.array(views.feature_names, dtype=object)
+    estimator._views = KnownViews.of(views, missing, used)
+    return kernels, views.table() if missing == "error" else views.bare()
+
+
+def cut_into_views(estimator: BaseEstimator, X: Samples, kernels: Sequence[Kernel], missing: str) -> Views:
+    """Return one table as the views that its kernels look at, so that rows may lack some of them."""
+    names = getattr(estimator, "feature_names_in_", None)
+    groups = column_groups(kernels, X.shape[1], None if names is None else list(names))
+    views = Views.of_table(X, groups)
+    views.check_values()
+    estimator._views = KnownViews.of(views, missing, views.names, groups)
+    return views.bare()
+
+
+def matrices_with_gaps(matrices: Samples, what: str) -> Presence:
+    """Return who has which matrix; raise where one has NaN for some entries of a sample only."""
+    for j, matrix in enumerate(matrices):
+        gaps = np.isnan(matrix)
+        rows, columns = ~gaps.all(axis=1), ~gaps.all(axis=0)
+        if gaps[np.ix_(rows, columns)].any():
+            raise ValueError(
+                f"{what}: matrix {j} has single entries of NaN; a sample that lacks a kernel has NaN in its whole row "
+                "(and column)"
+            )
+    present = np.stack([~np.isnan(matrix).all(axis=1) for matrix in matrices], axis=1)
+    return Presence([f"kernel {j}" for j in range(len(matrices))], present)
+
 
 PRECOMPUTED = "precomputed"
 

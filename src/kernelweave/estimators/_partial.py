@@ -10,18 +10,15 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, column_or_1d
 
 from .._estimating import unchanged_where_it_raises
+from .._typing import Array
 from ..banks import KernelFunction
 from ..kernels import n_samples
 from ..solvers.online import Obscure, Stream
 from ._base import BaseMKL
 from ._bind import scale_findings
 from ._inputs import Training, new_samples
-from ._plan import Plan
-from ._structure import plan_for_kernels
-from ._tasks import Task, class_tasks
-from ._types import Array, Codes, Column, Samples
-
-__all__ = ["LearnsOnline"]
+from ._parameters import Codes, Column, Samples
+from ._plan import Plan, Task, class_tasks, plan_for_kernels
 
 
 def _learns_online(estimator: BaseMKL) -> bool:

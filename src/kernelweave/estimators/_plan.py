@@ -1,25 +1,32 @@
-"""What a fit decides before it looks at samples: made and checked once, and from then on only read."""
+"""Decisions of a fit before it looks at samples, the norm as the kernels make it, and the convex problems to solve."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+from .._typing import Array
+from ..kernels import view_of
+from ..norms import FixedParts, Norm
+
+if TYPE_CHECKING:
+    from ._inputs import Training
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import clone
 
 from .._components import check_switch
-from .._numerics.threads import thread_count
+from .._numerics.resources import thread_count
 from ..banks import Bank, check_missing, check_storage
 from ..banks.devices import DTYPES, device_of
 from ..banks.memory import parse_bytes
 from ..banks.normalise import check_normalise
 from ..losses import Loss
 from ..losses import registry as losses
-from ..norms import Norm, make_norm
+from ..norms import make_norm
 from ..solvers import (
     ON_SUMS,
     Solver,
@@ -30,12 +37,44 @@ from ..solvers import (
     make_solver,
     registry,
 )
-from ._types import Bytes, Device, FileName, NormLike, RandomSeed
+from ._parameters import Bytes, Device, FileName, NormLike, RandomSeed
 
 if TYPE_CHECKING:
     from ._base import BaseMKL
+from collections.abc import Iterator, Mapping
 
-__all__ = ["BankPlan", "Plan", "check_positive", "dtype_name", "seed_of"]
+from .._estimating import TimeShares, class_columns
+from ..problems import MKLProblem, Point
+from ..solvers import Solution, follow_path
+from ._parameters import Codes, Label
+
+# ------------------------------------------------------------------------------------------------------------
+# The norm as the kernels of a fit make it: groups by name or view, and kernels whose weight is given.
+
+
+def norm_of_kernels(norm: Norm, training: Training) -> Norm:
+    """Return a norm that knows the names and views of the kernels, and leaves out those that always count."""
+    kernels = training.kernels or []
+    given = {j: float(kernel.always) for j, kernel in enumerate(kernels) if kernel.always is not None}
+    views = [view_of(kernel) for kernel in kernels] or None
+    bound = (FixedParts(norm, given) if given else norm).with_names(training.names, views)
+    bound.check(len(training.names))
+    return bound
+
+
+def plan_for_kernels(plan: Plan, training: Training) -> Plan:
+    """Return the plan with its norm bound to the kernels, checked to fit the solver."""
+    norm = norm_of_kernels(plan.norm, training)
+    return plan if norm is plan.norm else plan.with_norm(norm)
+
+
+def refuse_fixed_parts(norm: Norm, m: int, who: str) -> None:
+    """Raise where weights come from a rule that would overrule those that are given."""
+    if norm.learnt(m).size < m:
+        raise ValueError(
+            f"{who} takes the weights of all kernels from a rule, and kernels.always(...) gives some: use "
+            "MKLClassifier or MKLRegressor (norm='uniform' learns nothing either)"
+        )
 
 
 @dataclass(frozen=True)
@@ -252,3 +291,83 @@ def check_positive(name: str, value: object) -> None:
     number = isinstance(value, int | float | np.integer | np.floating) and not isinstance(value, bool)
     if not (number and np.isfinite(value) and value > 0):  # type: ignore[operator, call-overload]
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
+
+
+# ------------------------------------------------------------------------------------------------------------
+# The convex problems that a fit consists of.
+
+
+@dataclass(frozen=True)
+class Task:
+    """One convex problem, before it meets a bank.
+
+    Attributes
+    ----------
+    y : array of shape (n,) or (n, k)
+        Targets.
+    weight : array of shape (n,)
+        Factors of C by sample.
+    label : object
+        What the problem is called in messages and tables.
+    loss, norm, C :
+        What is minimised.
+    start : Point or None
+        Where to begin.
+    of : str
+        What the label is the name of.
+    given : tuple of str
+        What was chosen before the problem was posed, in words: its certificate says so.
+    """
+
+    y: Array
+    weight: Array
+    label: Label
+    loss: Loss
+    norm: Norm
+    C: float
+    start: Point | None = None
+    of: str = "class"
+    given: tuple[str, ...] = ()
+
+    def problem(self, bank: Bank, fit_intercept: bool) -> MKLProblem:
+        """Return the problem on a bank."""
+        return MKLProblem(bank, self.loss, self.norm, self.y, self.C, self.weight, fit_intercept, self.given)
+
+
+def class_tasks(codes: Codes, weight: Array, classes: Array, each: bool, plan: Plan) -> list[Task]:
+    """Tasks of a classification: one where there are two classes or all are learnt together, else one per class."""
+
+    def task(y: Array, label: Label) -> Task:
+        return Task(y, weight, label, plan.loss, plan.norm, plan.C)
+
+    if classes.size == 2 and not plan.loss.joint:
+        return [task(np.where(codes == 1, 1.0, -1.0), classes[1])]
+    columns = class_columns(codes, classes.size)
+    if not each:
+        return [task(columns, "all")]
+    return [task(column, label) for column, label in zip(columns.T.copy(), classes, strict=True)]
+
+
+def path_of(
+    task: Task,
+    bank: Bank,
+    plan: Plan,
+    Cs: Array,
+    stops: TimeShares,
+    known: Mapping[float, Array] | None = None,
+) -> Iterator[tuple[float, MKLProblem, Solution]]:
+    """Follow a task over values of C, smallest first; ``known``: weights to begin with, by C."""
+    return follow_path(
+        bank,
+        task.loss,
+        task.norm,
+        plan.solver_for(task.loss, task.norm, bank),
+        task.y,
+        list(Cs),
+        stops,
+        sample_weight=task.weight,
+        fit_intercept=plan.fit_intercept,
+        callback=plan.callback,
+        verbose=plan.verbose,
+        known=known,
+    )

@@ -16,7 +16,8 @@ from scipy.special import logsumexp, softmax
 from sklearn.model_selection import BaseCrossValidator, check_cv
 
 from .._estimating import TimeShares, clearly_ahead, end_of_grid, undecided
-from .._numerics.deadline import given_up
+from .._numerics.stopping import given_up
+from .._typing import Array
 from ..banks import Bank
 from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..kernels import view_of
@@ -25,27 +26,13 @@ from ..problems import MKLProblem, Point
 from ..solvers import Solution
 from ._bind import Bound, fold_bank
 from ._inputs import Training
-from ._plan import Plan
-from ._structure import norm_of_kernels
-from ._tasks import Task, path_of
-from ._types import Array, Codes, NormLike
+from ._parameters import Codes, NormLike
+from ._plan import Plan, Task, norm_of_kernels, path_of
 
 if TYPE_CHECKING:
     import pandas as pd
     from tqdm import tqdm
 
-__all__ = [
-    "SEARCH",
-    "Chosen",
-    "Measures",
-    "Search",
-    "default_place",
-    "folds_of",
-    "norm_plans",
-    "refuse_centred_cosine",
-    "refuse_undefined_scores",
-    "scaled_log_loss",
-]
 
 #: what ``norm="auto"`` chooses among (docs/results/regression_norms.md)
 AUTO_NORMS: Sequence[NormLike] = ("l1", 4 / 3, 2, "uniform")

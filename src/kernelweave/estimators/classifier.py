@@ -18,18 +18,13 @@ from .._estimating import (
     weigh_classes,
     weigh_samples,
 )
+from .._typing import Array
 from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..losses import Loss, make_loss
 from ..views import warn_of_classes
 from ._inputs import Training
-from ._parameters import keep_parameters
-from ._partial import LearnsOnline
-from ._plan import Plan
-from ._structure import plan_for_kernels
-from ._tasks import Task, class_tasks
-from ._types import (
-    Array,
+from ._parameters import (
     Bytes,
     Callback,
     ClassWeights,
@@ -43,9 +38,10 @@ from ._types import (
     RandomSeed,
     Samples,
     SolverLike,
+    keep_parameters,
 )
-
-__all__ = ["MKLClassifier"]
+from ._partial import LearnsOnline
+from ._plan import Plan, Task, class_tasks, plan_for_kernels
 
 MULTI_CLASS = ("joint", "shared", "ovr")
 

@@ -11,15 +11,14 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimating import unchanged_where_it_raises
+from .._typing import Array
 from ..banks import LowRankBank, Normaliser
 from ..banks.normalise import check_normalise
 from ..kernels import Kernel, resolve_kernels, stack_features
 from ..kernels.approximate import Nystroem
 from ._inputs import new_samples, training_inputs
+from ._parameters import Column, KernelsLike, Samples
 from ._plan import BankPlan
-from ._types import Array, Column, KernelsLike, Samples
-
-__all__ = ["KernelFeatures"]
 
 
 class KernelFeatures(TransformerMixin, BaseEstimator):

@@ -11,9 +11,9 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..banks import KernelFunction
 from ..views import KnownViews, Views
+from ._base import weights_of_columns
 from ._inputs import is_precomputed, new_samples
-from ._linear import weights_of_columns
-from ._types import Samples
+from ._parameters import Samples
 
 __all__ = [
     "WeightOrigin",

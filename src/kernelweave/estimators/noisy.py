@@ -11,30 +11,31 @@ from numpy.typing import DTypeLike, NDArray
 
 from .._components import check_switch, nearest
 from .._estimating import TimeShares, one_fit, warn_of_findings
+from .._typing import Array
 from ..banks import Bank
 from ..crowd import METHODS as CROWD_METHODS
 from ..crowd import CrowdLabels, CrowdRate, aggregate, as_long, disagreement
 from ..losses import Loss
 from ._bind import Bound, bind
-from ._mixtures import kernel_groups
-from ._noise import NoiseEstimate, calibrated, confident_joint, estimate_noise, suspected
-from ._noise_methods import (
+from ._noise import (
     CORRECTED,
     Auto,
     Confident,
     Corrected,
     Noise,
+    NoiseEstimate,
     NoiseMethod,
     Ramp,
     Stochastic,
     Trimmed,
+    calibrated,
+    confident_joint,
     dense_mixture,
+    estimate_noise,
+    kernel_groups,
+    suspected,
 )
-from ._parameters import keep_parameters
-from ._plan import Plan
-from ._tasks import Task
-from ._types import (
-    Array,
+from ._parameters import (
     Bytes,
     ClassWeights,
     Codes,
@@ -45,11 +46,11 @@ from ._types import (
     RandomSeed,
     Samples,
     SolverLike,
+    keep_parameters,
 )
+from ._plan import Plan, Task
+from .baselines import leave_one_out
 from .classifier import Labelled, MKLClassifier
-from .ridge import leave_one_out
-
-__all__ = ["NoisyLabelMKLClassifier"]
 
 METHODS = ("auto", "confident", "stochastic", "trimmed", "ramp", "corrected")
 

@@ -13,24 +13,21 @@ from sklearn.base import clone, is_classifier
 from sklearn.metrics import r2_score
 
 from .._estimating import one_call, several_fits
-from ..banks import Bank, Index
+from .._typing import Array, Index
+from ..banks import Bank
 from ..kernels import Chosen, default_bank
 from ..norms import Norm, make_norm
 from ..views import KnownViews
 from ._bind import Bound, bind, completed, fold_bank, scale_findings
 from ._fitting import fit_tasks
 from ._inputs import Training
-from ._plan import Plan
+from ._parameters import Codes, Column, Samples
+from ._plan import Plan, Task, norm_of_kernels
 from ._search import AUTO_NORMS, refuse_undefined_scores
-from ._structure import norm_of_kernels
-from ._tasks import Task
-from ._types import Array, Codes, Column, Samples
 from .classifier import labels_of
 
 if TYPE_CHECKING:
     from ._base import BaseMKL
-
-__all__ = ["SubsetFits"]
 
 
 class SubsetFits:

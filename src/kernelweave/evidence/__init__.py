@@ -1,7 +1,6 @@
 """Weights of kernels chosen by evidence, for every target by itself: marginal likelihood, samples left out, folds."""
 
-from .choice import Choice, batch_size, choose_weights
-from .components import Components, variance_components
+from .choice import Choice, Components, batch_size, choose_weights, variance_components
 from .criteria import Criterion, Folds, LeaveOneOut, Look, Reml, log_likelihood
 from .descent import Watch
 from .design import Design

@@ -17,15 +17,13 @@ from functools import cached_property
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._numerics.namespace import as_like, cast, namespace, to_numpy
+from .._typing import Array
 
-Array = NDArray[np.float64]
 #: of the library that the kernels of a design belong to
 Stored = Any
 
-__all__ = ["Array", "Design", "Stored", "reordered"]
 
 #: bytes of the inverses that are computed together, in memory and on a device
 CHUNK, CHUNK_ON_DEVICE = 2**25, 2**32

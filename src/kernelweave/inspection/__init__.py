@@ -1,14 +1,11 @@
 """Reading a fitted model: which views its kernels look at, how stable the weights are, why a sample is decided so."""
 
 from ..similarity import Agreement, Indefiniteness, agreement, indefiniteness
-from .explain import Contributions, contributions, feature_weights
+from .explain import Contributions, ShapleyValues, contributions, feature_weights, shapley_values
 from .groups import group_table
-from .importance import ViewImportance, view_importance
-from .late_views import WithoutView, WithView, add_view, drop_view
-from .permutation import view_p_values
-from .shapley import ShapleyValues, shapley_values
+from .importance import ViewImportance, view_importance, view_p_values
 from .stability import WeightStability, weight_stability
-from .subsets import view_subsets
+from .subsets import WithoutView, WithView, add_view, drop_view, view_subsets
 from .variance import VarianceSplit, r2_split, split_r2, variance_shares
 from .views import TiedViews, final_estimator, kernel_families, kernel_views, tied_views
 

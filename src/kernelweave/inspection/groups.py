@@ -8,15 +8,12 @@ import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
+from .._typing import Array
 from ..views import Views, as_views, is_views, samples_and_targets
 from .explain import Contributions, contributions, feature_names
-from .permutation import view_p_values
+from .importance import view_p_values
 from .stability import weight_stability
 from .views import final_estimator, kernel_views, learnt_weights, transformed
-
-__all__ = ["group_table"]
-
-Array = NDArray[np.float64]
 
 
 def group_table(

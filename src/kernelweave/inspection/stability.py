@@ -14,14 +14,11 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import _num_samples
 
 from .._estimating import several_fits
+from .._typing import Array
 from ..estimators.fitted import weight_origin
 from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ..kernels import take
 from .views import final_estimator, group_shares, kernel_families, kernel_groups, learnt_weights, paired
-
-__all__ = ["WeightStability", "weight_stability"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -1,19 +1,23 @@
-"""Which views are worth measuring: a model on every subset of them."""
+"""Models on subsets of views: which are worth measuring, and views that come late or go."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from itertools import chain, combinations
 from typing import Any
 
 import numpy as np
-from sklearn.base import is_classifier
+from sklearn.base import clone, is_classifier
 from sklearn.model_selection import KFold, StratifiedKFold
+from sklearn.pipeline import Pipeline
 
 from .._estimating import several_fits
+from .._numerics.significance import corrected_t_test
+from ..estimators.fitted import knows_tables
 from ..estimators.subsets import SubsetFits
+from ..kernels import Chosen, Schema, Stack, as_spec, default_bank, expand_kernels
+from ..views import Views
 from .views import final_estimator, kernel_views, paired, transformed
-
-__all__ = ["folds_for", "view_subsets", "views_of_kernels"]
 
 #: views of which all subsets are tried
 MOST_VIEWS = 5
@@ -81,3 +85,247 @@ def folds_for(estimator: Any, y: Any, n_folds: int, seed: int) -> list[Any]:
         raise ValueError("folds need at least two samples of every class")
     folds = StratifiedKFold(min(n_folds, rarest), shuffle=True, random_state=seed)
     return list(folds.split(np.zeros((labels.size, 1)), labels))
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Views that come late or go: a fitted model with one more, or with one less, and what that does to its
+# accuracy.
+
+
+#: by how much prepared views may differ, relative to their largest entry, and count as the same
+ROUNDING = 1e-9
+
+
+@dataclass(frozen=True)
+class _Compared:
+    """A refitted model, and the accuracy with and without a view on the same held-out folds."""
+
+    model: Any
+    view: str
+    score_with: float
+    score_without: float
+    p_value: float
+
+    def __str__(self) -> str:
+        return (
+            f"{self.score_with:.3f} with view {self.view!r}, {self.score_without:.3f} without it "
+            f"(p = {self.p_value:.2g})"
+        )
+
+
+@dataclass(frozen=True)
+class WithoutView(_Compared):
+    """A model refitted without a view, and the accuracy of both on held-out folds.
+
+    Attributes
+    ----------
+    model : estimator or pipeline
+        Fitted on all samples without the view.
+    view : str
+    score_with, score_without : float
+        Mean accuracy (R2 of a regression) on held-out folds.
+    p_value : float
+        Of the difference between the two, corrected for the overlap of the folds.
+    """
+
+
+@dataclass(frozen=True)
+class WithView(_Compared):
+    """A model refitted with one more view, and the accuracy of both on held-out folds.
+
+    Attributes
+    ----------
+    model : estimator or pipeline
+        Fitted on all samples with the view.
+    view : str
+    score_with, score_without : float
+        Mean accuracy (R2 of a regression) on held-out folds.
+    p_value : float
+        Of the difference between the two, corrected for the overlap of the folds.
+    """
+
+
+@several_fits
+def drop_view(
+    model: Any, X: Any, y: Any, view: str, *, n_folds: int = 5, random_state: int = 0
+) -> WithoutView:
+    """Refit a model without one of its views, on the same bank, and compare the two by cross-validation.
+
+    C and norm remain those of the model.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+        Fitted.
+    X, y : samples and targets
+        Those of the fit.
+    view : str
+        As ``kernel_views`` calls it.
+    n_folds : int, default=5
+    random_state : int, default=0
+
+    Returns
+    -------
+    WithoutView
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelweave import MKLClassifier, kernels as kw
+    >>> X, y = load_iris(return_X_y=True)
+    >>> views = {"sepal": X[:, :2], "petal": X[:, 2:]}
+    >>> clf = MKLClassifier(kw.gaussian(1.0, relative=True)).fit(views, y)
+    >>> less = drop_view(clf, views, y, "sepal")
+    >>> less.score_without > 0.9, less.model.predict({"petal": X[:2, 2:]}).tolist()
+    (True, [0, 0])
+    """
+    of_kernel, names = views_of_kernels(model)
+    if view not in names:
+        raise ValueError(f"the model has no view {view!r}; views: {', '.join(names)}")
+    keep = np.flatnonzero(of_kernel != view)
+    if keep.size == 0:
+        raise ValueError(f"{view!r} is the only view of the model")
+    estimator = final_estimator(model)
+    X, y = paired(model, X, y)
+    fits = SubsetFits(estimator, transformed(model, X), y)
+    scores = _scores(fits, [np.arange(of_kernel.size), keep], folds_for(estimator, y, n_folds, random_state))
+    reduced: Any = fits.model(keep, [name for name in names if name != view])
+    if isinstance(model, Pipeline):
+        reduced = Pipeline([*model.steps[:-1], (model.steps[-1][0], reduced)])
+    return WithoutView(reduced, view, *scores)
+
+
+@several_fits
+def add_view(
+    model: Any,
+    X: Any,
+    y: Any,
+    view: str,
+    table: Any,
+    *,
+    kernels: Any = None,
+    missing: str | None = None,
+    n_folds: int = 5,
+    random_state: int = 0,
+) -> WithView:
+    """Refit a model with one more view, and compare the two by cross-validation.
+
+    All kernels are computed once, for both models and for the folds; C and norm remain those of the model.
+
+    Parameters
+    ----------
+    model : estimator or pipeline
+        Fitted on a dict of views (or a list of them, or ``Views``).
+    X, y : samples and targets
+        Those of the fit.
+    view : str
+        What to call the view.
+    table : array or table
+        The view of the same samples: in their order, or joined by name where both have names.
+    kernels : kernels, optional
+        For the view; by default those that the model has on every view.
+    missing : {"error", "mean", "predict"}, optional
+        What becomes of samples that lack the view; by default as the model has it.
+    n_folds : int, default=5
+    random_state : int, default=0
+
+    Returns
+    -------
+    WithView
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from kernelweave import MKLClassifier, kernels as kw
+    >>> X, y = load_iris(return_X_y=True)
+    >>> clf = MKLClassifier(kw.gaussian(1.0, relative=True)).fit({"sepal": X[:, :2]}, y)
+    >>> more = add_view(clf, {"sepal": X[:, :2]}, y, "petal", X[:, 2:])
+    >>> more.score_with > 0.9 > more.score_without
+    True
+    >>> more.model.predict({"sepal": X[:2, :2], "petal": X[:2, 2:]}).tolist()
+    [0, 0]
+    """
+    estimator = final_estimator(model)
+    if not knows_tables(estimator):
+        raise ValueError(
+            "add_view needs a model that was fitted on a dict of views (or Views): fit others again, with the new "
+            "columns or matrices"
+        )
+    X, y = paired(model, X, y)
+    before = transformed(model, X)
+    extended, steps = _prepared(model, before, y, X.with_view(view, table))
+    larger = clone(estimator).set_params(kernels=_spec(estimator.kernels, kernels, before, view))
+    if missing is not None:
+        larger.set_params(missing=missing)
+    fits = SubsetFits(estimator, extended, y, larger)
+    old = _without(fits, extended, view, [str(name) for name in estimator.kernel_names_])
+    everything = np.arange(len(fits.training.names))
+    scores = _scores(fits, [everything, old], folds_for(estimator, y, n_folds, random_state))
+    fitted: Any = fits.model(everything, extended.names)
+    if steps:
+        fitted = Pipeline([*steps, (model.steps[-1][0], fitted)])
+    return WithView(fitted, view, *scores)
+
+
+def _scores(fits: SubsetFits, subsets: list[Any], splits: list[Any]) -> tuple[float, float, float]:
+    """Mean score of two subsets of kernels, and the p-value of their difference."""
+    scores, _ = fits.scores(subsets, splits)
+    p_value = corrected_t_test(scores[0], scores[1], len(splits[0][1]) / len(splits[0][0]))
+    return float(scores[0].mean()), float(scores[1].mean()), p_value
+
+
+def _prepared(model: Any, before: Views, y: Any, extended: Views) -> tuple[Views, list[Any]]:
+    """Return the extended views as the last step sees them, and the steps before it, fitted on them."""
+    if not isinstance(model, Pipeline) or len(model.steps) == 1:
+        return extended, []
+    prepare = clone(model[:-1]).fit(extended, y)
+    after = prepare.transform(extended)
+    for name, block in before.items():
+        here = before.present[:, before.position(name)]
+        if not _same(after[name][here], block[here]):
+            raise ValueError(
+                f"the steps before the model prepare view {name!r} differently where there is one view more: fit the "
+                "pipeline on all views"
+            )
+    return after, prepare.steps
+
+
+def _same(left: Any, right: Any) -> bool:
+    if left.shape != right.shape:
+        return False
+    if hasattr(left, "toarray"):
+        return bool(abs(left - right).max() <= ROUNDING * abs(right).max())
+    if left.dtype == object:
+        return bool(np.all(left == right))
+    return bool(np.max(np.abs(left - right), initial=0.0) <= ROUNDING * np.max(np.abs(right), initial=0.0))
+
+
+def _spec(own: Any, kernels: Any, before: Views, view: str) -> Any:
+    """Return the kernels of the model with those of the new view."""
+    if kernels is None:
+        return own
+    bank = default_bank() if own is None else own
+    known = tuple(kernel.name for kernel in expand_kernels(bank, Schema.of(before)))
+    return Stack((Chosen(bank, known), as_spec(kernels).on(view)))
+
+
+def _without(fits: SubsetFits, extended: Views, view: str, known: list[str]) -> Any:
+    """Return the kernels that do not look at a view; they must be those that the model knows."""
+    columns = set(extended.groups[view])
+    assert fits.training.kernels is not None
+    old = [
+        j
+        for j, kernel in enumerate(fits.training.kernels)
+        if not columns & kernel.looks_at(extended.shape[1])
+    ]
+    if len(old) == len(fits.training.kernels):
+        raise ValueError(
+            f"no kernel of the model looks at view {view!r}, because they name their columns: give its own, such as "
+            "kernels=kw.gaussian([0.5, 1.0, 2.0], relative=True)"
+        )
+    if [fits.training.names[j] for j in old] != known:
+        raise ValueError(
+            f"the kernels on the other views change when {view!r} is added: give its kernels with kernels=..., which "
+            "leaves the others as they are"
+        )
+    return np.array(old, dtype=np.intp)

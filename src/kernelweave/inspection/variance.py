@@ -8,12 +8,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from .._typing import Array
 from ..estimators.fitted import function_of, samples_for
 from .views import final_estimator, kernel_views, paired, transformed
-
-__all__ = ["VarianceSplit", "r2_split", "split_r2", "variance_shares"]
-
-Array = NDArray[np.float64]
 
 
 @dataclass(frozen=True)

@@ -15,19 +15,6 @@ from ..estimators.fitted import is_precomputed
 from ..kernels import view_of
 from ..views import as_views, is_views, samples_and_targets
 
-__all__ = [
-    "TiedViews",
-    "final_estimator",
-    "group_shares",
-    "kernel_families",
-    "kernel_groups",
-    "kernel_views",
-    "learnt_weights",
-    "paired",
-    "tied_views",
-    "transformed",
-]
-
 
 def final_estimator(model: Any) -> Any:
     """Return the estimator with kernels: the model itself, or the last step of a pipeline.

@@ -11,32 +11,21 @@ entry by entry, ``.on(columns)`` restricts them.
 
 from __future__ import annotations
 
-from .._numerics.spectrum import clip_spectrum, flip_spectrum, shift_spectrum
-from ._algebra import Stack, as_spec, expand_kernels, resolve_kernels
-from ._features import stack_features
-from ._helpers import n_samples, take
-from ._kernel import Kernel, KernelSpec, Schema, registry
+from .._numerics.matrices import clip_spectrum, flip_spectrum, shift_spectrum
+from ._algebra import Chosen, Stack, as_spec, expand_kernels, per_feature, per_view, resolve_kernels
+from ._kernel import Kernel, KernelSpec, Schema, n_samples, registry, take
 from ._numeric import NumericKernel
-from ._selection import describe as describe_columns
-from ._views import view_of
-from .always import always
-from .approximate import nystroem
-from .chosen import Chosen
-from .combined import summed
-from .covariances import matern, periodic, rational_quadratic
-from .distance import from_distance
-from .dotproduct import cosine, linear, polynomial, sigmoid
-from .families import per_feature, per_view
-from .fixed import constant
-from .fourier import random_fourier
-from .functions import function
+from .approximate import nystroem, principal, random_fourier, stack_features
+from .columns import column_groups, view_of
+from .columns import describe as describe_columns
+from .combined import always, summed
+from .dotproduct import constant, cosine, linear, polynomial, sigmoid
+from .functions import from_distance, function
 from .groups import from_gmt, from_groups
 from .histogram import additive_chi2, chi2, intersection, tanimoto
 from .holder import held
 from .papers import default_bank, preset, presets
-from .principal import principal
-from .stationary import gaussian, laplacian
-from .view_columns import column_groups
+from .stationary import gaussian, laplacian, matern, periodic, rational_quadratic
 
 __all__ = [
     "Chosen",

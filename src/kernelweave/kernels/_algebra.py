@@ -1,24 +1,14 @@
-"""Putting kernels together: stacks, products of stacks, and what may stand for a kernel."""
+"""Stacks of kernels: their products, what may stand for a kernel, and families on every feature or view."""
 
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
+from itertools import groupby
 from typing import Any, overload
 
-from ._kernel import Kernel, KernelSpec, Schema
-from ._parts import NamedParts
-
-__all__ = [
-    "AllProducts",
-    "Stack",
-    "as_spec",
-    "expand_kernels",
-    "multiplied",
-    "resolve_kernels",
-    "spec_parts",
-    "stacked",
-]
+from ._kernel import Kernel, KernelSpec, NamedParts, Schema
+from .columns import OnColumns, describe, pick, plain_columns
 
 
 class Stack(NamedParts):
@@ -164,8 +154,6 @@ def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
     if not kernels:
         raise ValueError(f"the bank is empty: {spec!r} has no kernel in it; give at least one")
     if schema.views is not None:
-        from .families import on_every_view
-
         kernels = on_every_view(kernels, schema.views)
     counts = Counter(kernel.name for kernel in kernels)
     twice = [name for name, count in counts.items() if count > 1]
@@ -182,3 +170,169 @@ def resolve_kernels(kernels: Sequence[Kernel], A: Any) -> list[Kernel]:
     """Settle all kernels on the training samples; what several need, such as a median, is computed once."""
     shared: dict[Hashable, Any] = {}
     return [kernel.resolve(A, shared) for kernel in kernels]
+
+
+class Chosen(KernelSpec):
+    """The kernels of a bank that have these names, in the bank's order.
+
+    Parts of the bank that ask for a view or column that is not there are left out, as long as no kernel that is wanted
+    is among them: a model without proteins can be fitted to tables without proteins.
+
+    Parameters
+    ----------
+    bank : KernelSpec
+    names : tuple of str
+    """
+
+    def __init__(self, bank: Any, names: tuple[str, ...]) -> None:
+        self.bank = bank
+        self.names = names
+
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return the kernels that are wanted, each on the columns it finds."""
+        kernels: list[Kernel] = []
+        refused: ValueError | None = None
+        for part in spec_parts(self.bank):
+            try:
+                kernels += expand_kernels(part, schema)
+            except ValueError as error:
+                refused = refused or error
+        wanted = [kernel for kernel in kernels if kernel.name in self.names]
+        lacking = [name for name in self.names if name not in {kernel.name for kernel in wanted}]
+        if not lacking:
+            return wanted
+        raise ValueError(
+            f"the samples have no view or columns for kernel {lacking[0]!r}, which the model needs"
+        ) from refused
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Whole families of kernels at once: on every single feature, on every view.
+
+
+def kernels_without_columns(families: tuple[Any, ...], schema: Schema, what: str) -> list[Kernel]:
+    """Return the kernels of some families, none of them on columns already."""
+    kernels = Stack(families).expand(schema)
+    placed = [kernel.name for kernel in kernels if kernel._picks_columns]
+    if placed:
+        raise ValueError(f"{what} places its kernels itself, but {placed[0]!r} is already on columns")
+    return kernels
+
+
+class PerFeature(NamedParts):
+    """Every kernel of some families on every single feature; see :func:`per_feature`."""
+
+    _sequence = "families"
+
+    def __init__(self, families: Any = (), columns: Any = None) -> None:
+        self.families = families
+        self.columns = columns
+
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return all kernels of the first feature, then of the second, and so on."""
+        if schema.n_features is None:
+            raise ValueError(
+                "per_feature needs samples with features: an array or a data frame, not a list of objects"
+            )
+        chosen = slice(None) if self.columns is None else self.columns
+        one_column = Schema(1, None)
+        kernels = kernels_without_columns(self.families, one_column, "per_feature")
+        labels = [(j, describe((j,), schema.feature_names)) for j in pick(chosen, schema)[0]]
+        return [OnColumns(kernel, (j,), label, single=True) for j, label in labels for kernel in kernels]
+
+    def on(self, columns: Any) -> KernelSpec:
+        """Refuse: the columns are a parameter here."""
+        raise ValueError(
+            "per_feature places its kernels itself: choose features with per_feature(..., columns=...)"
+        )
+
+
+class PerView(NamedParts):
+    """Every kernel of some families on every view, a group of columns; see :func:`per_view`."""
+
+    _sequence = "families"
+
+    def __init__(self, views: Any, families: Any = ()) -> None:
+        self.views = views
+        self.families = families
+
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return all kernels of the first view, then of the second, and so on."""
+        kernels: list[Kernel] = []
+        for view, columns in self.views.items():
+            try:
+                positions, single = pick(columns, schema)
+            except ValueError as error:
+                raise ValueError(f"view {view!r}: {error}") from error
+            inside = kernels_without_columns(self.families, Schema(len(positions), None), "per_view")
+            kernels += [OnColumns(kernel, positions, str(view), single) for kernel in inside]
+        return kernels
+
+    def on(self, columns: Any) -> KernelSpec:
+        """Refuse: the views are the columns here."""
+        raise ValueError("per_view places its kernels itself: choose columns in its views")
+
+
+def on_every_view(kernels: Sequence[Kernel], views: Mapping[str, tuple[int, ...]]) -> list[Kernel]:
+    """Put kernels that choose no columns on every view, all of the first view first; leave the others."""
+    placed: list[Kernel] = []
+    for chooses, run in groupby(kernels, key=lambda kernel: kernel._picks_columns):
+        together = list(run)
+        if chooses:
+            placed += together
+            continue
+        placed += [
+            OnColumns(kernel, positions, view, single=len(positions) == 1)
+            for view, positions in views.items()
+            for kernel in together
+        ]
+    return placed
+
+
+def per_feature(*families: Any, columns: Any = None) -> PerFeature:
+    """Return every kernel of these families on every single feature.
+
+    Parameters
+    ----------
+    *families : Kernel, Stack or function of two samples
+    columns : columns or None
+        Only these features; by default all.
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> spec = kw.per_feature(kw.gaussian([0.5, 1.0]), kw.linear())
+    >>> [kernel.name for kernel in spec.expand(kw.Schema(1, ("age",)))]
+    ['gaussian(width=0.5) on age', 'gaussian(width=1) on age', 'linear on age']
+    """
+    if not families:
+        raise ValueError(
+            "per_feature needs at least one family, for example per_feature(gaussian([0.5, 1, 2]))"
+        )
+    return PerFeature(tuple(map(as_spec, families)), None if columns is None else plain_columns(columns))
+
+
+def per_view(views: Mapping[str, Any], *families: Any) -> PerView:
+    """Return every kernel of these families on every view: a named group of columns.
+
+    Parameters
+    ----------
+    views : mapping from a name to columns
+    *families : Kernel, Stack or function of two samples
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> spec = kw.per_view({"mrna": slice(0, 50), "clinical": [50, 51]}, kw.gaussian(2.0))
+    >>> [kernel.name for kernel in spec.expand(kw.Schema(52))]
+    ['gaussian(width=2) on mrna', 'gaussian(width=2) on clinical']
+    """
+    if not isinstance(views, Mapping) or not views:
+        raise ValueError(
+            'per_view needs a mapping from names to columns: per_view({"mrna": slice(0, 50)}, ...)'
+        )
+    if not families:
+        raise ValueError(
+            "per_view needs at least one family, for example per_view(views, gaussian([0.5, 1, 2]))"
+        )
+    return PerView({view: plain_columns(c) for view, c in views.items()}, tuple(map(as_spec, families)))

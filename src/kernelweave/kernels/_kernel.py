@@ -1,4 +1,4 @@
-"""What a kernel is: parameters, never data.
+"""The contract of a kernel: parameters, never data; and of specs that hold several.
 
 A kernel is an elementwise transform of a *base* matrix, so that a bank can compute one base (say, the squared
 distances) and share it between many kernels (all widths of a Gaussian)::
@@ -8,16 +8,87 @@ distances) and share it between many kernels (all widths of a Gaussian)::
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import Any, NamedTuple
+from collections import Counter
+from collections.abc import Hashable, Sequence
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from .._components import Component, Registry
 from ..views import Views
-from ._helpers import identity, n_samples, power, take
 
-__all__ = ["LITTLE", "Kernel", "KernelSpec", "Schema", "n_samples", "registry", "take"]
+# ------------------------------------------------------------------------------------------------------------
+# Small helpers of the room: keys for sharing, rows of any kind of samples, powers.
+
+
+class Same:
+    """A key for one object by identity; it keeps the object alive, so that its id is not reused."""
+
+    def __init__(self, what: Any) -> None:
+        self.what = what
+
+    def __eq__(self, other: object) -> bool:
+        return isinstance(other, Same) and other.what is self.what
+
+    def __hash__(self) -> int:
+        return id(self.what)
+
+
+def identity(what: Any) -> Hashable:
+    """Return a hashable key for a parameter: by value where that is cheap, else by identity."""
+    if what is None or isinstance(what, (bool, int, float, str, np.generic)):
+        return what
+    if isinstance(what, (tuple, list)):
+        return tuple(identity(part) for part in what)
+    if isinstance(what, Component) and type(what).__hash__ is object.__hash__:
+        parameters = sorted(what.everything().items())
+        return type(what), tuple((name, identity(value)) for name, value in parameters)
+    return Same(what)
+
+
+def refuse_non_finite(values: np.ndarray, what: str) -> None:
+    """Raise where numbers that a kernel is to work on are NaN or infinite."""
+    # the sum of finite numbers is almost always finite: look closer only if it is not
+    with np.errstate(over="ignore", invalid="ignore"):
+        finite = bool(np.isfinite(values.sum()))
+    if not finite and not np.isfinite(values).all():
+        raise ValueError(
+            f"{what}: the samples contain NaN or infinity; impute missing values first (SimpleImputer), or drop those "
+            "rows"
+        )
+
+
+def n_samples(A: Any) -> int:
+    """Return the number of samples; sparse matrices have no len."""
+    shape = getattr(A, "shape", None)
+    return int(shape[0]) if shape else len(A)
+
+
+def take(A: Any, rows: Sequence[int] | np.ndarray) -> Any:
+    """Return some samples of an array, a sparse matrix, a data frame or a list."""
+    if hasattr(A, "iloc"):
+        return A.iloc[np.asarray(rows)]
+    if hasattr(A, "tocsr"):
+        return A.tocsr()[np.asarray(rows)]
+    if hasattr(A, "shape"):
+        return A[np.asarray(rows)]
+    return [A[i] for i in rows]
+
+
+def power(base: np.ndarray, exponent: float, out: np.ndarray | None = None) -> np.ndarray:
+    """Return ``base ** exponent``; small whole powers by products, which is many times quicker than pow."""
+    if exponent == 1.0:
+        if out is None:
+            return np.array(base)
+        if out is not base:
+            out[...] = base
+        return out
+    if exponent == 2.0:
+        return np.square(base, out=out)
+    if exponent == 3.0:
+        square = np.square(base)
+        return np.multiply(square, base, out=out)
+    return np.power(base, exponent, out=out)
 
 
 class Schema(NamedTuple):
@@ -268,3 +339,77 @@ class Kernel(KernelSpec):
     @property
     def _picks_columns(self) -> bool:
         return self.columns is not None
+
+
+class NamedParts(KernelSpec):
+    """A spec that holds a sequence of others, each a parameter by its position and by its family.
+
+    ``kernels__0__width`` and ``kernels__gaussian__width`` are the width of the first kernel, a Gaussian.  Of several of
+    one family each has a number: ``gaussian-1``, ``gaussian-2``, as in ``sklearn.pipeline.make_pipeline``.
+    """
+
+    #: parameter with the sequence
+    _sequence: ClassVar[str] = "parts"
+
+    def _named_parts(self) -> dict[str, int]:
+        """Positions of the parts by every name they have."""
+        parts = getattr(self, self._sequence)
+        if not isinstance(parts, tuple | list):
+            return {}
+        families = [_family(part) for part in parts]
+        counts, seen = Counter(families), Counter[str]()
+        names: dict[str, int] = {str(place): place for place in range(len(parts))}
+        for place, family in enumerate(families):
+            seen[family] += 1
+            names[family if counts[family] == 1 else f"{family}-{seen[family]}"] = place
+        return names
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Return the parameters; with ``deep`` those of every part as well.
+
+        >>> from kernelweave import kernels as kw
+        >>> bank = kw.gaussian(2.0) + kw.linear()
+        >>> bank.get_params()["0__width"], bank.get_params()["gaussian__width"]
+        (2.0, 2.0)
+        """
+        params: dict[str, Any] = super().get_params(deep=False)
+        if not deep:
+            return params
+        parts = getattr(self, self._sequence)
+        for name, place in self._named_parts().items():
+            part = parts[place]
+            params[name] = part
+            if hasattr(part, "get_params") and not isinstance(part, type):
+                params |= {f"{name}__{inner}": value for inner, value in part.get_params(deep=True).items()}
+        return params
+
+    def set_params(self, **params: Any) -> Self:
+        """Set parameters of the stack, whole parts, and parameters of parts.
+
+        >>> from kernelweave import kernels as kw
+        >>> bank = kw.gaussian(2.0) + kw.linear()
+        >>> bank.set_params(gaussian__width=3.0)[0].name
+        'gaussian(width=3)'
+        """
+        if self._sequence in params:
+            setattr(self, self._sequence, params.pop(self._sequence))
+        places, parts = self._named_parts(), list(getattr(self, self._sequence) or ())
+        for name in [name for name in params if name in places]:
+            parts[places[name]] = params.pop(name)
+        inside: dict[int, dict[str, Any]] = {}
+        for name in [name for name in params if name.partition("__")[0] in places and "__" in name]:
+            whose, _, inner = name.partition("__")
+            inside.setdefault(places[whose], {})[inner] = params.pop(name)
+        for place, values in inside.items():
+            parts[place].set_params(**values)
+        if inside or any(
+            new is not old for new, old in zip(parts, getattr(self, self._sequence), strict=True)
+        ):
+            setattr(self, self._sequence, type(getattr(self, self._sequence))(parts))
+        return super().set_params(**params) if params else self
+
+
+def _family(part: Any) -> str:
+    """What a part is called: its family, or its class in small letters."""
+    family = getattr(part, "family", None)
+    return family if isinstance(family, str) else type(part).__name__.lower()

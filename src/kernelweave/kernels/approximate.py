@@ -1,20 +1,191 @@
-"""Kernels of low rank in the place of exact ones: the Nystroem approximation."""
+"""Kernels of low rank: Nystroem, random Fourier features, principal components, and explicit features side by side."""
 
 from __future__ import annotations
 
-from collections.abc import Hashable
+from collections.abc import Hashable, Iterator, Sequence
 from typing import Any, Self, overload
 
 import numpy as np
+from scipy import sparse
+from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
 
+from .._components import check_switch
+from .._numerics.namespace import as_like, namespace
+from ..views import Views
 from ._algebra import Stack, as_spec
-from ._helpers import take
-from ._kernel import Kernel, KernelSpec, Schema
-from ._landmarks import SAMPLINGS, choose_landmarks
-from ._numeric import checked_number, readable
+from ._kernel import Kernel, KernelSpec, Schema, n_samples, refuse_non_finite, take
+from ._numeric import Number, Numbers, checked_number, family_of, readable
 from .columns import Wrapper
+from .dotproduct import Linear
+from .stationary import Gaussian
 
-__all__ = ["Explicit", "Nystroem", "NystroemOf", "generator", "nystroem"]
+# ------------------------------------------------------------------------------------------------------------
+# Which training samples a Nystroem approximation stands on, and how many.
+
+
+SAMPLINGS = ("uniform", "leverage")
+#: with more samples than this, landmarks are chosen among a random part, and errors measured on it
+MOST = 20_000
+#: landmarks tried first where an error is asked for
+FIRST = 32
+
+
+def choose_landmarks(
+    kernel: Kernel, A: Any, most: int | None, sampling: str, error: float | None, draw: np.random.RandomState
+) -> np.ndarray:
+    """Row numbers of the landmarks, sorted.
+
+    ``most`` is their number; where ``error`` is given, the fewest (up to ``most``) whose features leave no more than
+    that share of the trace.
+    """
+    n = n_samples(A)
+    if sampling == "uniform" and error is None:
+        return np.sort(draw.permutation(n)[:most])
+    pool = np.sort(draw.permutation(n)[: min(n, MOST)])
+    samples = A if pool.size == n else take(A, pool)
+    most = pool.size if most is None else min(most, pool.size)
+    if error is None:
+        return np.sort(pool[_order(kernel, samples, most, sampling, draw)[:most]])
+    size = min(FIRST, most)
+    order = _order(kernel, samples, min(most, 8 * FIRST), sampling, draw)
+    while True:
+        left = trace_errors(kernel, samples, order[:size])
+        reached = np.flatnonzero(left <= error)
+        if reached.size:
+            return np.sort(pool[order[: reached[0] + 1]])
+        if size == most:
+            return np.sort(pool[order[:size]])
+        size = min(2 * size, most)
+
+
+def _order(kernel: Kernel, samples: Any, rank: int, sampling: str, draw: np.random.RandomState) -> np.ndarray:
+    """All samples in the order in which they become landmarks."""
+    n = n_samples(samples)
+    if sampling == "uniform":
+        return draw.permutation(n)
+    scores = leverage_scores(kernel, samples, rank, draw)
+    # sorting by log(u) / p draws without replacement with probabilities p (Efraimidis and Spirakis 2006)
+    return np.argsort(-np.log(draw.uniform(size=n)) / np.maximum(scores, 1e-300))
+
+
+def leverage_scores(kernel: Kernel, samples: Any, rank: int, draw: np.random.RandomState) -> np.ndarray:
+    """Ridge leverage scores ``diag K (K + lam I)^-1``, from a uniform sample of twice the rank.
+
+    lam is the mean of what the best approximation of this rank leaves of the trace (Musco and Musco 2017): directions
+    that rank cannot hold count for nothing.  What the sample itself leaves is a better guess where it missed something.
+    """
+    n = n_samples(samples)
+    pilot = np.sort(draw.permutation(n)[: min(n, 2 * rank)])
+    seen = take(samples, pilot)
+    inside = kernel(seen)
+    diagonal = kernel.diag(samples)
+    trace = float(np.sum(diagonal))
+
+    def unexplained(ridge: float) -> np.ndarray:
+        factor = cho_factor(inside + ridge * np.eye(pilot.size))
+        left = np.empty(n)
+        height = max(1, 2_000_000 // pilot.size)
+        for top in range(0, n, height):
+            rows = np.arange(top, min(n, top + height))
+            across = kernel(take(samples, rows), seen)
+            left[rows] = diagonal[rows] - np.einsum("ij,ij->i", across, cho_solve(factor, across.T).T)
+        return left
+
+    values = np.linalg.eigvalsh(inside)[::-1] * (n / pilot.size)
+    left = trace - float(np.sum(values[:rank]))
+    if pilot.size < n:
+        left = max(left, float(np.sum(unexplained(1e-8 * trace / n))))
+    lam = max(left / rank, 1e-10 * trace)
+    return np.clip(unexplained(lam * pilot.size / n) / lam, 0.0, 1.0)
+
+
+def trace_errors(kernel: Kernel, samples: Any, order: np.ndarray) -> np.ndarray:
+    """Share of the trace that the first 1, 2, ... of these landmarks leave unexplained."""
+    landmarks = take(samples, order)
+    inside = kernel(landmarks)
+    jitter = 1e-12 * float(np.mean(np.diagonal(inside)))
+    while True:
+        try:
+            lower = cholesky(inside + jitter * np.eye(order.size), lower=True)
+            break
+        except LinAlgError:  # landmarks that are (almost) copies of each other
+            jitter *= 100.0
+    explained = np.zeros(order.size)
+    n = n_samples(samples)
+    height = max(1, 2_000_000 // order.size)
+    for top in range(0, n, height):
+        across = kernel(landmarks, take(samples, np.arange(top, min(n, top + height))))
+        explained += np.sum(solve_triangular(lower, across, lower=True) ** 2, axis=1)
+    return 1.0 - np.cumsum(explained) / float(np.sum(kernel.diag(samples)))
+
+
+#: rows from which features are written where they belong: side by side only afterwards, they would be there twice
+MANY = 1000
+
+
+def stack_features(kernels: Sequence[Kernel], A: Any) -> tuple[Any, np.ndarray]:
+    """Return the features of all kernels as one matrix, and where each kernel's columns start.
+
+    The matrix is sparse where all parts are.
+    """
+    if isinstance(A, np.ndarray | Views) and A.shape[0] > MANY:
+        few, starts = _side_by_side(kernels, A[:2])
+        if not sparse.issparse(few):
+            out, top = np.empty((A.shape[0], few.shape[1])), 0
+            for part, widths in _parts(kernels, A):
+                columns = slice(top, top := top + sum(widths))
+                out[:, columns] = part.toarray() if sparse.issparse(part) else part
+            return out, starts
+    return _side_by_side(kernels, A)
+
+
+def _side_by_side(kernels: Sequence[Kernel], A: Any) -> tuple[Any, np.ndarray]:
+    made = list(_parts(kernels, A))
+    parts = [part for part, _ in made]
+    starts = np.concatenate([[0], np.cumsum([width for _, widths in made for width in widths])]).astype(
+        np.intp
+    )
+    if len(parts) == 1:
+        return parts[0], starts
+    if all(sparse.issparse(part) for part in parts):
+        return sparse.hstack(parts, format="csr"), starts
+    return np.hstack([part.toarray() if sparse.issparse(part) else part for part in parts]), starts
+
+
+def _parts(kernels: Sequence[Kernel], A: Any) -> Iterator[tuple[Any, list[int]]]:
+    """Features of kernels one after the other, with the widths of those that a part holds.
+
+    Runs of kernels whose features are columns of the samples, such as one linear kernel a term of a text, are cut out
+    in one go: column by column that would take minutes for thousands of kernels.
+    """
+    run: list[np.ndarray] = []
+    width = A.shape[1] if len(getattr(A, "shape", ())) == 2 else None
+    for kernel in kernels:
+        columns = None if width is None else kernel.feature_columns(int(width))
+        if columns is not None:
+            run.append(columns)
+            continue
+        if run:
+            yield _columns(A, np.concatenate(run)), [columns.size for columns in run]
+            run = []
+        features = kernel.features(A)
+        if features is None:
+            raise ValueError(f"kernel {kernel.name!r} has no explicit features")
+        yield features, [features.shape[1]]
+    if run:
+        yield _columns(A, np.concatenate(run)), [columns.size for columns in run]
+
+
+def _columns(A: Any, columns: np.ndarray) -> Any:
+    if isinstance(A, Views):
+        A, columns = A.select_columns(columns), np.arange(columns.size)
+    if sparse.issparse(A):
+        part = sparse.csr_matrix(sparse.csc_matrix(A)[:, columns], dtype=np.float64)
+        refuse_non_finite(part.data, "features")
+        return part
+    dense = np.ascontiguousarray(np.asarray(A)[:, columns], dtype=np.float64)
+    refuse_non_finite(dense, "features")
+    return dense
 
 
 class Explicit(Wrapper):
@@ -252,3 +423,240 @@ def nystroem(
         Nystroem(exact, rank, random_state, sampling=sampling, error=error) for exact in kernels
     )
     return approximations[0] if isinstance(spec, Kernel) else Stack(approximations)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Random Fourier features: the Gaussian kernel at low rank.
+
+
+#: angles from which loading compiled code pays
+MANY_FREQUENCIES = 20_000
+
+
+class RandomFourier(Explicit, registered_as="random_fourier"):
+    """Random Fourier features of a Gaussian kernel; see :func:`random_fourier`.
+
+    Parameters
+    ----------
+    kernel : Gaussian
+    n_features : int
+        Even: every frequency gives a cosine and a sine.
+    random_state : int, RandomState or None
+    frequencies : array, settled by :meth:`resolve`
+    """
+
+    settled = ("frequencies",)
+
+    def __init__(
+        self,
+        kernel: Gaussian,
+        n_features: int = 200,
+        random_state: Any = 0,
+        frequencies: np.ndarray | None = None,
+    ) -> None:
+        self.kernel = kernel
+        self.n_features = n_features
+        self.random_state = random_state
+        self.frequencies = frequencies
+
+    @property
+    def name(self) -> str:
+        """Width and number of features."""
+        inside = self.kernel.name.removeprefix("gaussian(").removesuffix(")")
+        return f"random_fourier({inside}, n_features={readable(self.n_features)})"
+
+    def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> RandomFourier:
+        """Draw the frequencies, whose number depends on the columns, and settle the width."""
+        if self.frequencies is not None:
+            return self
+        kernel = self.kernel.resolve(A, shared)
+        shape = kernel._clean(A).shape[1], _checked_even(self.n_features) // 2
+        frequencies = generator(self.random_state).standard_normal(shape) / kernel.settled_width
+        return RandomFourier(kernel, self.n_features, self.random_state, frequencies)
+
+    def features(self, A: Any) -> np.ndarray:
+        """Return cosines and sines of the projections, scaled so that every sample has length one."""
+        if self.frequencies is None:
+            raise self._unsettled()
+        A = self.kernel._clean(A)
+        if A.shape[1] != len(self.frequencies):
+            raise ValueError(
+                f"kernel {self.name!r} was settled on {len(self.frequencies)} features, got {A.shape[1]}"
+            )
+        return _waves(A @ self.frequencies)
+
+    def portable_features(self, A: Any) -> Any:
+        """Return cosines and sines of the projections."""
+        angles = A @ as_like(self.frequencies, A)
+        return namespace(A).concat([angles.cos(), angles.sin()], axis=1) / angles.shape[1] ** 0.5
+
+    def rank(self, n_columns: int) -> int:
+        """Return the number of features."""
+        return int(self.n_features)
+
+
+def _waves(angles: np.ndarray) -> np.ndarray:
+    """Cosines and sines side by side, every row of length one; compiled where there are many."""
+    scale = 1.0 / np.sqrt(angles.shape[1])
+    # compiled ones are reduced accurately up to 1e6
+    if angles.size < MANY_FREQUENCIES or np.max(np.abs(angles)) > 1e6:
+        return np.hstack([np.cos(angles), np.sin(angles)]) * scale
+    from .._numerics.exponentials import cos_sin
+
+    out = np.empty((angles.shape[0], 2 * angles.shape[1]))
+    cos_sin(angles, scale, out)
+    return out
+
+
+def _checked_even(n_features: Any) -> int:
+    checked_number(n_features, "n_features of random_fourier", whole=True)
+    if n_features % 2:
+        raise ValueError(f"n_features of random_fourier must be even (cosine and sine), got {n_features}")
+    return int(n_features)
+
+
+@overload
+def random_fourier(
+    widths: Number = ..., n_features: int = ..., random_state: Any = ..., relative: bool = ...
+) -> RandomFourier: ...
+@overload
+def random_fourier(
+    widths: Numbers, n_features: int = ..., random_state: Any = ..., relative: bool = ...
+) -> Stack: ...
+def random_fourier(
+    widths: Number | Numbers = 1.0, n_features: int = 200, random_state: Any = 0, relative: bool = False
+) -> RandomFourier | Stack:
+    """Return random Fourier approximations of Gaussian kernels; widths as in :func:`gaussian`.
+
+    Parameters
+    ----------
+    widths : float or sequence of float
+    n_features : int
+        Even; the error of an entry falls like ``1 / sqrt(n_features)``.
+    random_state : int, RandomState or None
+    relative : bool
+        Count the widths in median distances between training samples.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import kernels as kw
+    >>> X = np.random.default_rng(0).normal(size=(20, 3))
+    >>> kernel = kw.random_fourier(2.0, n_features=1000).resolve(X)
+    >>> bool(abs(kernel(X) - kw.gaussian(2.0)(X)).max() < 0.2)
+    True
+    """
+    _checked_even(n_features)
+    check_switch("relative", relative)
+
+    def make(width: float) -> RandomFourier:
+        checked_number(width, "the width of a random_fourier kernel")
+        return RandomFourier(Gaussian(width, relative), n_features, random_state)
+
+    return family_of(make, widths)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Leading principal components: the linear kernel on what the columns have in common.
+
+
+class Principal(Explicit, registered_as="principal"):
+    """The linear kernel on the leading principal components; see :func:`principal`.
+
+    Parameters
+    ----------
+    n_components : int
+    kernel : Linear
+    axes, middle : arrays, settled by :meth:`resolve`
+        Directions of the components, ``(columns, components)``, and the mean of the training samples along them.
+    """
+
+    settled = ("axes", "middle")
+
+    def __init__(
+        self,
+        n_components: int = 3,
+        kernel: Linear | None = None,
+        axes: np.ndarray | None = None,
+        middle: np.ndarray | None = None,
+    ) -> None:
+        self.n_components = n_components
+        self.kernel = Linear() if kernel is None else kernel
+        self.axes = axes
+        self.middle = middle
+
+    @property
+    def name(self) -> str:
+        """The number of components."""
+        return f"principal({readable(self.n_components)})"
+
+    def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Principal:
+        """Find the leading components of the training samples."""
+        if self.axes is not None:
+            return self
+        wanted = int(checked_number(self.n_components, "n_components of principal", whole=True))
+        kernel = self.kernel.resolve(A, shared)
+        samples = kernel._clean(A)
+        mean = np.asarray(samples.mean(axis=0), dtype=float).ravel()
+        axes = _leading(samples, mean, wanted)
+        return Principal(self.n_components, kernel, axes, mean @ axes)
+
+    def features(self, A: Any) -> np.ndarray:
+        """Return the components of the samples."""
+        if self.axes is None or self.middle is None:
+            raise self._unsettled()
+        A = self.kernel._clean(A)
+        if A.shape[1] != len(self.axes):
+            raise ValueError(
+                f"kernel {self.name!r} was settled on {len(self.axes)} features, got {A.shape[1]}"
+            )
+        return np.asarray(A @ self.axes - self.middle)
+
+    def portable_features(self, A: Any) -> Any:
+        """Return the components of the samples."""
+        return A @ as_like(self.axes, A) - as_like(self.middle, A)
+
+    def rank(self, n_columns: int) -> int:
+        """Return the number of components: at most that of the columns."""
+        return min(int(self.n_components), n_columns) if self.axes is None else self.axes.shape[1]
+
+
+def _leading(samples: Any, mean: np.ndarray, wanted: int) -> np.ndarray:
+    """Directions of largest variance, the largest first; each points to where its largest entry is positive."""
+    n, columns = samples.shape
+    if columns <= n:
+        gram = samples.T @ samples
+        gram = np.asarray(gram.todense() if sparse.issparse(gram) else gram, dtype=float)
+        axes = np.linalg.eigh(gram - n * np.outer(mean, mean))[1][:, ::-1]
+    else:
+        centred = np.asarray(samples.todense() if sparse.issparse(samples) else samples, dtype=float) - mean
+        axes = np.linalg.svd(centred, full_matrices=False)[2].T
+    axes = axes[:, :wanted]
+    largest = axes[np.argmax(np.abs(axes), axis=0), np.arange(axes.shape[1])]
+    return np.ascontiguousarray(axes * np.where(largest < 0, -1.0, 1.0))
+
+
+def principal(n_components: int = 3) -> Principal:
+    """Return the linear kernel on the leading principal components of the columns.
+
+    For groups of columns that move together, such as the genes of a pathway: what they have in common is kept, what
+    each does by itself is left out, and a group has few features however many columns it has.
+
+    Parameters
+    ----------
+    n_components : int, default=3
+        Components of the training samples that are kept; all, where there are fewer columns.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from kernelweave import kernels as kw
+    >>> rng = np.random.default_rng(0)
+    >>> common = rng.normal(size=(100, 1))
+    >>> X = common + 0.1 * rng.normal(size=(100, 20))
+    >>> score = kw.principal(1).resolve(X).features(X)
+    >>> score.shape, bool(abs(np.corrcoef(score[:, 0], common[:, 0])[0, 1]) > 0.99)
+    ((100, 1), True)
+    """
+    checked_number(n_components, "n_components of principal", whole=True)
+    return Principal(n_components)

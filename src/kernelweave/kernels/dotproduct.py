@@ -1,4 +1,4 @@
-"""Kernels of an inner product: linear, polynomial, cosine and sigmoid."""
+"""Kernels of an inner product: linear, polynomial, cosine and sigmoid; and the constant kernel."""
 
 from __future__ import annotations
 
@@ -12,21 +12,8 @@ from scipy import sparse
 
 from .._numerics.namespace import as_like
 from ._algebra import Stack
-from ._distances import inner, row_norms
-from ._kernel import LITTLE
-from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, readable
-
-__all__ = [
-    "Cosine",
-    "Linear",
-    "Polynomial",
-    "PolynomialAround",
-    "Sigmoid",
-    "cosine",
-    "linear",
-    "polynomial",
-    "sigmoid",
-]
+from ._kernel import LITTLE, Kernel, n_samples
+from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, inner, readable, row_norms
 
 
 class Linear(NumericKernel, registered_as="linear"):
@@ -400,3 +387,51 @@ def sigmoid(gammas: Number | Numbers = 1.0, coef0: float = 0.0) -> Sigmoid | Sta
         return Sigmoid(gamma, coef0)
 
     return family_of(make, gammas)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# The constant kernel.
+
+
+class Constant(Kernel, registered_as="constant"):
+    """The same number for every pair; see :func:`constant`."""
+
+    accepts_sparse = True
+
+    def __init__(self, value: float = 1.0) -> None:
+        self.value = value
+
+    @property
+    def name(self) -> str:
+        """The value, where it is not 1."""
+        return "constant" if self.value == 1 else f"constant({readable(self.value)})"
+
+    def _checked(self) -> float:
+        return checked_number(self.value, "the value of a constant kernel", strict=False)
+
+    def base(self, A: Any, B: Any) -> np.ndarray:
+        """Return a matrix of one value."""
+        return np.full((n_samples(A), n_samples(B)), self._checked())
+
+    def base_diag(self, A: Any) -> np.ndarray:
+        """Return a vector of one value."""
+        return np.full(n_samples(A), self._checked())
+
+    def features(self, A: Any) -> np.ndarray:
+        """Return one column."""
+        return np.full((n_samples(A), 1), sqrt(self._checked()))
+
+    def rank(self, n_columns: int) -> int:
+        """Return 1."""
+        return 1
+
+
+def constant(value: float = 1.0) -> Constant:
+    """Return the kernel that is the same number for every pair: a penalised intercept.
+
+    >>> constant(2.0)([[0.0], [1.0]])
+    array([[2., 2.],
+           [2., 2.]])
+    """
+    checked_number(value, "the value of a constant kernel", strict=False)
+    return Constant(value)

@@ -1,4 +1,4 @@
-"""Kernels given as a function, on samples of any kind: strings, graphs, rows."""
+"""Kernels from functions, metrics and matrices of distances, on samples of any kind."""
 
 from __future__ import annotations
 
@@ -7,10 +7,10 @@ from typing import Any
 
 import numpy as np
 
-from ._helpers import Same, n_samples, take
-from ._kernel import Kernel
-
-__all__ = ["Function", "check_returned", "evaluate_pairs", "function"]
+from .._components import nearest
+from ._kernel import Kernel, Same, n_samples, take
+from ._numeric import NumericKernel, subsample
+from .holder import Held, as_indices
 
 
 class Function(Kernel, registered_as="function"):
@@ -148,3 +148,208 @@ def function(f: Callable[..., Any], name: str | None = None, pairwise: bool = Tr
     if isinstance(f, Kernel) or not callable(f):
         raise ValueError(f"function needs a plain callable, got {f!r}")
     return Function(f, name, pairwise)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Kernels from any distance: a metric's name, a function, or a matrix.
+
+
+# these take parameters from whichever samples they are shown: new samples would get another metric
+DATA_DEPENDENT = ("mahalanobis", "seuclidean")
+
+
+#: metrics of negative type: exp(-d / scale) is positive semi-definite whatever the samples
+SURE_METRICS = frozenset(
+    {"euclidean", "l2", "sqeuclidean", "manhattan", "cityblock", "l1", "hamming", "jaccard"}
+)
+
+
+class FromDistance(NumericKernel, registered_as="from_distance"):
+    """``exp(-d / mean d)``; see :func:`from_distance`.
+
+    Parameters
+    ----------
+    distance : str, callable or Held
+    label : str or None
+    pairwise : bool or None
+        Whether a callable takes two samples (True), two sets of samples (False), or is to be tried (None).
+    scale : float or None
+        The mean distance, once :meth:`resolve` has settled it.
+    """
+
+    decay = True
+    settled = ("scale",)
+
+    def __init__(
+        self,
+        distance: Any,
+        label: str | None = None,
+        pairwise: bool | None = None,
+        scale: float | None = None,
+    ) -> None:
+        self.distance = distance
+        self.label = label
+        self.pairwise = pairwise
+        self.scale = scale
+
+    @property
+    def sure(self) -> bool:  # type: ignore[override]
+        """Only for distances known to give kernels: exp(-d) of most others is indefinite for some samples."""
+        return isinstance(self.distance, str) and self.distance in SURE_METRICS
+
+    @property
+    def takes_objects(self) -> bool:  # type: ignore[override]
+        """Whether the distance is a function."""
+        return not isinstance(self.distance, (str, Held))
+
+    @property
+    def takes_indices(self) -> bool:  # type: ignore[override]
+        """Whether the distance is a matrix."""
+        return isinstance(self.distance, Held)
+
+    @property
+    def name(self) -> str:
+        """The given name, else that of the distance."""
+        if self.label:
+            return self.label
+        if isinstance(self.distance, str):
+            return f"from_distance({self.distance})"
+        return f"from_distance({'matrix' if isinstance(self.distance, Held) else name_of(self.distance)})"
+
+    @property
+    def exponent(self) -> float:
+        """``1 / mean d``."""
+        if self.scale is None:
+            raise ValueError(
+                f"kernel {self.name!r} divides by the mean distance of the training samples: settle it with "
+                "kernel.resolve(X_train) first"
+            )
+        return 1.0 / self.scale
+
+    @property
+    def base_key(self) -> Hashable:
+        """Shared by kernels of the very same distance."""
+        distance = self.distance if isinstance(self.distance, str) else Same(self.distance)
+        return ("distance", distance, self.pairwise), None
+
+    def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> FromDistance:
+        """Return the kernel with the mean distance over pairs of (at most 1000 of) the samples filled in."""
+        if self.scale is not None:
+            return self
+        shared = {} if shared is None else shared
+        key = ("mean", self.base_key)
+        if key not in shared:
+            # a matrix is there already; anything else may be slow
+            chosen = A if isinstance(self.distance, Held) else take(A, subsample(A))
+            distances = self.base(chosen, chosen)
+            n = len(distances)
+            shared[key] = float(distances.sum() / (n * (n - 1))) if n > 1 else 0.0
+        return FromDistance(self.distance, self.label, self.pairwise, shared[key] or 1.0)
+
+    def base(self, A: Any, B: Any) -> np.ndarray:
+        """Return the distances, checked: finite, not negative, and on one set symmetric, zero to itself."""
+        if isinstance(self.distance, str):
+            distances = super().base(A, B)
+        elif isinstance(self.distance, Held):
+            rows = as_indices(A, self.distance.n_samples, f"kernel {self.name!r}")
+            columns = as_indices(B, self.distance.n_samples, f"kernel {self.name!r}")
+            distances = self.distance.stack[0][np.ix_(rows, columns)]
+        elif self.pairwise or (self.pairwise is None and not takes_sets(self.distance, A, B)):
+            distances = evaluate_pairs(self.distance, A, B, f"kernel {self.name!r}")
+        else:
+            distances = self.distance(A, B)
+        return as_distances(distances, (n_samples(A), n_samples(B)), A is B, f"kernel {self.name!r}")
+
+    def base_diag(self, A: Any) -> np.ndarray:
+        """Return zeros."""
+        return np.zeros(n_samples(A))
+
+    def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        from sklearn.metrics import pairwise_distances  # slow to import, and rarely needed
+
+        return pairwise_distances(A, None if A is B else B, metric=self.distance)
+
+
+def takes_sets(distance: Any, A: Any, B: Any) -> bool:
+    """Tell by a trial whether a function takes two sets of samples and returns their matrix."""
+    try:
+        left, right = take(A, [0, 0, n_samples(A) - 1]), take(B, [0, n_samples(B) - 1])
+        return np.shape(distance(left, right)) == (3, 2)
+    except Exception:  # a function of two samples may fail on sets in any way it likes
+        return False
+
+
+def as_distances(values: Any, shape: tuple[int, int], same: bool, who: str) -> np.ndarray:
+    """Return a matrix of distances after checking that it is one."""
+    distances = check_returned(values, shape, who, symmetric=same)
+    if not distances.size:
+        return distances
+    largest = distances.max()
+    if distances.min() < -1e-8 * abs(largest):
+        raise ValueError(f"{who}: a distance is negative, {distances.min():g}")
+    np.maximum(distances, 0.0, out=distances)
+    if same:
+        if distances.diagonal().max() > 1e-6 * largest:
+            i = int(distances.diagonal().argmax())
+            raise ValueError(f"{who}: the distance of sample {i} to itself is {distances[i, i]:g}, not zero")
+        np.fill_diagonal(distances, 0.0)
+    return distances
+
+
+def _checked_metric(metric: str) -> str:
+    from sklearn.metrics.pairwise import distance_metrics, pairwise_distances
+
+    if metric == "precomputed":
+        raise ValueError("give the matrix itself: from_distance(matrix), with sample indices as X")
+    if metric in DATA_DEPENDENT:
+        raise ValueError(
+            f"the metric {metric!r} depends on the samples it is shown: scale the features first and use "
+            "'euclidean'"
+        )
+    try:
+        pairwise_distances(np.eye(2), metric=metric)
+    except ValueError as error:
+        raise ValueError(
+            f"unknown metric {metric!r}.{nearest(metric, list(distance_metrics()))} Known are those of "
+            "sklearn.metrics.pairwise_distances."
+        ) from error
+    return metric
+
+
+def from_distance(distance: Any, name: str | None = None, pairwise: bool | None = None) -> FromDistance:
+    """Return the kernel ``exp(-d / mean d)`` of a distance; the mean is over the training pairs.
+
+    It is positive semidefinite for distances of negative type (Euclidean, cityblock, the square roots of many
+    others), not for every distance.
+
+    Parameters
+    ----------
+    distance : str, callable or square matrix
+        A metric of ``sklearn.metrics.pairwise_distances``; a function of two samples or of two sets of
+        samples; or the matrix of all distances, with sample indices as X.
+    name : str or None
+    pairwise : bool or None
+        Whether a function takes two samples or (False) two sets; by default a small trial decides.
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> def length(a, b):
+    ...     return abs(len(a) - len(b))
+    >>> words = ["a", "bb", "dddd"]
+    >>> kw.from_distance(length).resolve(words)(words).round(3)
+    array([[1.   , 0.607, 0.223],
+           [0.607, 1.   , 0.368],
+           [0.223, 0.368, 1.   ]])
+    """
+    if isinstance(distance, str):
+        return FromDistance(_checked_metric(distance), name)
+    if callable(distance):
+        return FromDistance(distance, name, pairwise)
+    matrix = np.asarray(distance)
+    if matrix.ndim != 2 or matrix.shape[0] != matrix.shape[1]:
+        raise ValueError(
+            "from_distance needs a metric's name, a function or a square matrix of distances, got "
+            f"{type(distance).__name__} of shape {matrix.shape}"
+        )
+    return FromDistance(Held(as_distances(matrix, matrix.shape, True, "from_distance(matrix)")), name)

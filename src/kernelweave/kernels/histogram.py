@@ -8,19 +8,7 @@ from typing import overload
 import numpy as np
 
 from ._algebra import Stack
-from ._distances import cityblock
-from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, readable
-
-__all__ = [
-    "AdditiveChi2",
-    "Chi2",
-    "Intersection",
-    "Tanimoto",
-    "additive_chi2",
-    "chi2",
-    "intersection",
-    "tanimoto",
-]
+from ._numeric import Number, Numbers, NumericKernel, checked_number, cityblock, family_of, readable
 
 
 class Chi2(NumericKernel, registered_as="chi2"):

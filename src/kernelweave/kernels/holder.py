@@ -7,12 +7,9 @@ from typing import Any, overload
 
 import numpy as np
 
-from .._numerics.spectrum import check_semidefinite, check_symmetric
+from .._numerics.matrices import check_semidefinite, check_symmetric
 from ._algebra import Stack
-from ._helpers import Same
-from ._kernel import Kernel, KernelSpec, Schema
-
-__all__ = ["Held", "HeldKernel", "as_indices", "held"]
+from ._kernel import Kernel, KernelSpec, Same, Schema
 
 
 def _frozen(matrix: Any) -> np.ndarray:

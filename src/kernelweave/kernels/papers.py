@@ -5,13 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .._components import nearest
-from ._algebra import Stack
+from ._algebra import Stack, per_feature, per_view
 from ._kernel import Kernel, KernelSpec, Schema
 from .dotproduct import linear, polynomial
-from .families import per_feature, per_view
 from .stationary import gaussian
-
-__all__ = ["default_bank", "preset", "presets"]
 
 POWERS_OF_TWO = tuple(2.0**k for k in range(-3, 7))
 # the widths in the demonstration scripts of the SimpleMKL toolbox; the paper only says that there are ten

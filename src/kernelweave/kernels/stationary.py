@@ -1,8 +1,9 @@
-"""Kernels of a distance: Gaussian and Laplacian."""
+"""Kernels of a distance: Gaussian, Laplacian, Matern, rational quadratic and periodic."""
 
 from __future__ import annotations
 
 from collections.abc import Hashable
+from math import pi, sqrt
 from typing import Any, overload
 
 import numpy as np
@@ -10,12 +11,18 @@ from scipy.sparse import issparse
 
 from .._components import check_switch
 from ._algebra import Stack
-from ._distances import cityblock, sqeuclidean
-from ._helpers import take
-from ._kernel import LITTLE
-from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, readable, subsample
-
-__all__ = ["Gaussian", "Laplacian", "Lowered", "OfDistance", "gaussian", "laplacian"]
+from ._kernel import LITTLE, take
+from ._numeric import (
+    Number,
+    Numbers,
+    NumericKernel,
+    checked_number,
+    cityblock,
+    family_of,
+    readable,
+    sqeuclidean,
+    subsample,
+)
 
 
 class OfDistance(NumericKernel):
@@ -256,3 +263,226 @@ def laplacian(widths: Number | Numbers = 1.0, relative: bool = False) -> Laplaci
         return Laplacian(width, relative)
 
     return family_of(make, widths)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Kernels known from Gaussian processes: Matern, rational quadratic and periodic.
+
+
+#: smoothness of a Matern kernel: the polynomial that stands before its exponential, lowest power first
+MATERN = {0.5: (1.0,), 1.5: (1.0, 1.0), 2.5: (1.0, 1.0, 1.0 / 3.0)}
+
+
+class _OfEuclidean(OfDistance):
+    """A kernel of the Euclidean distance whose widths do not share a base: the base is the kernel itself."""
+
+    decay = False
+    accepts_sparse = True
+    for_tables = False  # the command line's few words leave no room for nu and alpha
+
+    @property
+    def _distance_key(self) -> Hashable:
+        return "sqeuclidean", None
+
+    def _distance(self, A: Any) -> np.ndarray:
+        return np.sqrt(sqeuclidean(A, A))
+
+    def _base_diag(self, A: Any) -> np.ndarray:
+        return np.ones(A.shape[0])
+
+
+class Matern(_OfEuclidean, registered_as="matern"):
+    """A function that can be differentiated ``nu - 1/2`` times; see :func:`matern`."""
+
+    def __init__(
+        self, width: float = 1.0, nu: float = 1.5, relative: bool = False, scale: float | None = None
+    ) -> None:
+        super().__init__(width, relative, scale)
+        self.nu = nu
+
+    @property
+    def name(self) -> str:
+        """Width and smoothness."""
+        return f"{super().name[:-1]}, nu={readable(self.nu)})"
+
+    def _base(self, A: Any, B: Any) -> np.ndarray:
+        factors = _polynomial(self.nu)
+        distance = np.sqrt(sqeuclidean(A, B))
+        distance *= sqrt(2.0 * self.nu) / self.settled_width
+        before = np.polynomial.polynomial.polyval(distance, factors)
+        np.negative(distance, out=distance)
+        np.exp(distance, out=distance)
+        distance *= before
+        return distance
+
+
+class RationalQuadratic(_OfEuclidean, registered_as="rational_quadratic"):
+    """A mixture of Gaussians of all widths around one; see :func:`rational_quadratic`."""
+
+    def __init__(
+        self, width: float = 1.0, alpha: float = 1.0, relative: bool = False, scale: float | None = None
+    ) -> None:
+        super().__init__(width, relative, scale)
+        self.alpha = alpha
+
+    @property
+    def name(self) -> str:
+        """Width and the exponent alpha."""
+        return f"{super().name[:-1]}, alpha={readable(self.alpha)})"
+
+    def _base(self, A: Any, B: Any) -> np.ndarray:
+        alpha = checked_number(self.alpha, "alpha of a rational quadratic kernel")
+        values = sqeuclidean(A, B)
+        values /= 2.0 * alpha * self.settled_width**2
+        values += 1.0
+        return np.power(values, -alpha, out=values)
+
+
+class Periodic(NumericKernel, registered_as="periodic"):
+    """``exp(-2 sum_j sin^2(pi (x_j - x'_j) / period) / width^2)``; see :func:`periodic`."""
+
+    decay = True
+
+    def __init__(self, period: float = 1.0, width: float = 1.0) -> None:
+        self.period = period
+        self.width = width
+
+    @property
+    def exponent(self) -> float:
+        """``2 / width^2``."""
+        return 2.0 / checked_number(self.width, "the width of a periodic kernel") ** 2
+
+    @property
+    def base_key(self) -> Hashable:
+        """All widths of one period share the sums of squared sines."""
+        return ("periodic", float(self.period)), None
+
+    @property
+    def name(self) -> str:
+        """Period and width."""
+        return f"periodic(period={readable(self.period)}, width={readable(self.width)})"
+
+    def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
+        # sin^2(t / 2) is a quarter of the squared distance between two points of the circle at the angle t
+        left = self._on_circles(A)
+        squared = sqeuclidean(left, left if A is B else self._on_circles(B))
+        squared *= 0.25
+        return squared
+
+    def _on_circles(self, A: np.ndarray) -> np.ndarray:
+        angles = A * (2.0 * pi / checked_number(self.period, "the period of a periodic kernel"))
+        return np.hstack([np.cos(angles), np.sin(angles)])
+
+    def _base_diag(self, A: np.ndarray) -> np.ndarray:
+        return np.zeros(len(A))
+
+
+def _polynomial(nu: float) -> tuple[float, ...]:
+    if nu not in MATERN:
+        raise ValueError(
+            f"nu of a matern kernel is 0.5, 1.5 or 2.5, got {nu!r}; a function smoother than these is a matter of "
+            "gaussian(...), the limit of large nu"
+        )
+    return MATERN[nu]
+
+
+@overload
+def matern(widths: Number = ..., nu: float = ..., relative: bool = ...) -> Matern: ...
+@overload
+def matern(widths: Numbers, nu: float = ..., relative: bool = ...) -> Stack: ...
+def matern(widths: Number | Numbers = 1.0, nu: float = 1.5, relative: bool = False) -> Matern | Stack:
+    """Return Matern kernels of the Euclidean distance, rougher than Gaussians.
+
+    Parameters
+    ----------
+    widths : float or sequence of float
+        One width gives a kernel, a sequence a stack; scikit-learn calls it ``length_scale``.
+    nu : {0.5, 1.5, 2.5}
+        Smoothness: 0.5 is ``exp(-distance / width)``, 1.5 gives functions with one derivative, 2.5 with two.
+    relative : bool
+        Count the widths in median distances, as for :func:`gaussian`.
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> kw.matern(1.0)([[0.0], [1.0]]).round(3)
+    array([[1.   , 0.483],
+           [0.483, 1.   ]])
+    """
+    _polynomial(nu)
+
+    def make(width: float) -> Matern:
+        checked_number(width, "the width of a matern kernel")
+        return Matern(width, nu, relative)
+
+    return family_of(make, widths)
+
+
+@overload
+def rational_quadratic(
+    widths: Number = ..., alpha: float = ..., relative: bool = ...
+) -> RationalQuadratic: ...
+@overload
+def rational_quadratic(widths: Numbers, alpha: float = ..., relative: bool = ...) -> Stack: ...
+def rational_quadratic(
+    widths: Number | Numbers = 1.0, alpha: float = 1.0, relative: bool = False
+) -> RationalQuadratic | Stack:
+    """Return rational quadratic kernels ``(1 + |x - x'|^2 / (2 alpha width^2)) ** -alpha``.
+
+    Parameters
+    ----------
+    widths : float or sequence of float
+        One width gives a kernel, a sequence a stack.
+    alpha : float
+        How narrow the mixture of Gaussians is; large values approach the Gaussian of that width.
+    relative : bool
+        Count the widths in median distances, as for :func:`gaussian`.
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> kw.rational_quadratic(1.0)([[0.0], [2.0]]).round(3)
+    array([[1.   , 0.333],
+           [0.333, 1.   ]])
+    """
+    checked_number(alpha, "alpha of a rational quadratic kernel")
+
+    def make(width: float) -> RationalQuadratic:
+        checked_number(width, "the width of a rational quadratic kernel")
+        return RationalQuadratic(width, alpha, relative)
+
+    return family_of(make, widths)
+
+
+@overload
+def periodic(periods: Number = ..., width: float = ...) -> Periodic: ...
+@overload
+def periodic(periods: Numbers, width: float = ...) -> Stack: ...
+def periodic(periods: Number | Numbers = 1.0, width: float = 1.0) -> Periodic | Stack:
+    """Return periodic kernels ``exp(-2 sum_j sin^2(pi (x_j - x'_j) / period) / width^2)``.
+
+    On one column that is scikit-learn's ``ExpSineSquared``.  On several it is the product over the columns, which is
+    positive semidefinite; a sine of the Euclidean distance is not.
+
+    Parameters
+    ----------
+    periods : float or sequence of float
+        After which the samples are the same again: 24 for hours of the day, 7 for days of the week.
+    width : float
+        How fast the similarity falls within a period.
+
+    Examples
+    --------
+    >>> from kernelweave import kernels as kw
+    >>> kw.periodic(24.0).on("hour").name
+    'periodic(period=24, width=1) on hour'
+    >>> kw.periodic(24.0)([[1.0]], [[25.0], [13.0]]).round(3)
+    array([[1.   , 0.135]])
+    """
+    checked_number(width, "the width of a periodic kernel")
+
+    def make(period: float) -> Periodic:
+        checked_number(period, "the period of a periodic kernel")
+        return Periodic(period, width)
+
+    return family_of(make, periods)

@@ -1,15 +1,9 @@
 """Convex losses: value, gradient, conjugate, dual set."""
 
 from ._base import DualBudget, Loss, QuadraticDual, make_loss, registry
-from .budgeted_hinge import BudgetedHinge, budget_from_noise_rate
-from .epsilon_insensitive import EpsilonInsensitive
-from .hinge import Hinge
-from .huber_hinge import HuberHinge
-from .logistic import Logistic
-from .multiclass_hinge import MulticlassHinge, own_class
-from .multinomial import Multinomial
-from .squared import Squared
-from .squared_hinge import SquaredHinge
+from .margin import BudgetedHinge, Hinge, HuberHinge, Logistic, SquaredHinge, budget_from_noise_rate
+from .multiclass import MulticlassHinge, Multinomial, own_class
+from .regression import EpsilonInsensitive, Squared
 
 __all__ = [
     "BudgetedHinge",

@@ -13,12 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._components import Component, Registry
+from .._numerics.intercepts import monotone_root, smooth_root
 from .._numerics.projections import project_box_sum
-from .._numerics.scalar import monotone_root, smooth_root
-
-Array = NDArray[np.float64]
-
-__all__ = ["Array", "DualBudget", "Loss", "QuadraticDual", "make_loss", "registry"]
+from .._typing import Array
 
 
 class QuadraticDual(NamedTuple):

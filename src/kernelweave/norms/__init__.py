@@ -7,17 +7,11 @@ from typing import Any
 import numpy as np
 
 from ._base import Norm, registry
-from .at_most import AtMost
-from .elastic import Elastic
-from .elastic_blocks import ElasticBlocks
-from .elastic_net import ElasticNet
-from .entropy import Entropy
-from .fixed import Fixed, Uniform
-from .fixed_parts import FixedParts
+from .elastic import Elastic, ElasticBlocks, ElasticNet
+from .fixed import Fixed, FixedParts, Uniform
 from .grouped import Grouped
-from .l1 import L1
-from .lp import Block, Lp
-from .maximum import Maximum
+from .lp import Block, Lp, Maximum
+from .simplex import L1, AtMost, Entropy
 
 __all__ = [
     "L1",

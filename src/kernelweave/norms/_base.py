@@ -14,12 +14,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from .._components import Component, Registry
-from .._numerics.barrier import Boundary
-
-Array = NDArray[np.float64]
-
-__all__ = ["Along", "Array", "Lowest", "Norm", "is_number", "registry"]
-
+from .._numerics.quadratic import Boundary
+from .._typing import Array
 
 registry: Registry[Norm] = Registry("norm", "kernelweave.norms")
 

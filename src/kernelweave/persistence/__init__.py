@@ -16,7 +16,7 @@ from somebody else, and share models with :func:`save` instead.
 True
 """
 
+from ._audit import cleared
 from ._file import ModelFileError, about, load, loaded, save
-from ._powers import cleared
 
 __all__ = ["ModelFileError", "about", "cleared", "load", "loaded", "save"]

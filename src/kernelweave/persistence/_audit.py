@@ -1,16 +1,416 @@
-"""Looking through the description of a model before anything in it is built."""
+"""Checks of a model file before anything in it is built: the list of what it may hold, parameters, arrays."""
 
 from __future__ import annotations
 
+import importlib
+import io
 import json
-from collections.abc import Iterator
+import math
+import pkgutil
+import zipfile
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
+from functools import cache
 from typing import Any, NamedTuple
 
-from ._allowed import allowed_parts, is_estimator
-from ._powers import KEYED_BY_STEPS, MACHINE, MOST_JOBS, PATHS, parameter_of
+import numpy as np
 
-__all__ = ["Audit", "Finding", "audit"]
+from .._numerics.matrices import check_compressed, check_coordinates
+from ._file import Archive, ModelFileError, open_archive
+
+# ------------------------------------------------------------------------------------------------------------
+# Which module a class of this library is in today, whatever module a file says.
+#
+# A file names classes by module and name. Modules are regrouped between versions, names of classes are not:
+# no two classes that a file may hold have the same name, so that the name alone says which one is meant.
+
+
+def update_names(description: Any) -> bool:
+    """Write today's modules into a description, in place; return whether one was different.
+
+    Nothing is judged here: what a name may be is for the audit, which sees today's names.
+    """
+    today = {name.rpartition(".")[2]: name.rpartition(".")[0] for name in allowed_objects() if _is_own(name)}
+    changed, remaining = False, [description]
+    while remaining:  # without recursion: how deep a description is has not been looked at yet
+        node = remaining.pop()
+        if isinstance(node, dict):
+            module, kind = node.get("__module__"), node.get("__class__")
+            if isinstance(module, str) and isinstance(kind, str) and _is_own(module):
+                now = today.get(kind, module)
+                changed |= now != module
+                node["__module__"] = now
+            remaining += node.values()
+        elif isinstance(node, list):
+            remaining += node
+    return changed
+
+
+def _is_own(name: str) -> bool:
+    """Whether a class or module is one of this library's."""
+    return name.startswith("kernelweave.")
+
+
+def rewritten(archive: Archive, member: str, value: Any) -> bytes:
+    """Return the archive with one member replaced by ``value`` as JSON."""
+    buffer = io.BytesIO()
+    with zipfile.ZipFile(buffer, "w") as file:  # read once, at once: not worth packing
+        for name in archive.members:
+            file.writestr(name, json.dumps(value) if name == member else archive.read(name))
+    return buffer.getvalue()
+
+
+# ------------------------------------------------------------------------------------------------------------
+# The exact list of what a model file may hold.
+
+
+#: rooms whose components (kernels, losses, norms, solvers) are parameters of a model
+ROOMS = ("views", "kernels", "losses", "norms", "solvers", "estimators", "similarity")
+#: what an estimator keeps beside components
+KEPT = (
+    "kernelweave.banks.bound.BoundKernels",
+    "kernelweave.banks.bound.PrecomputedKernels",
+    "kernelweave.banks.completion.CompletedKernels",
+    "kernelweave.banks.completion.Completion",
+    "kernelweave.banks.bound.KernelFunction",
+    "kernelweave.banks.bound.Term",
+    "kernelweave.banks.normalise.Normaliser",
+    "kernelweave.banks.views.MatrixPart",
+    "kernelweave.banks.views.MeanScale",
+    "kernelweave.banks.views.SampledPart",
+    "kernelweave.banks.streaming.StreamedKernels",
+    "kernelweave.cluster.workers.ClusterCost",
+    "kernelweave.crowd.CrowdLabels",
+    "kernelweave.estimators._evidence.Spread",
+    "kernelweave._estimating.findings.SavedTable",
+    "kernelweave.persistence._state.SavedCurve",
+    "kernelweave.problems.certificate.Certificate",
+    "kernelweave.views.holder.Views",
+    "kernelweave.views.layout.KnownViews",
+    "kernelweave.views.layout.ViewLayout",
+    "kernelweave.views.layout.MissingRates",
+    "kernelweave.similarity.fits.SimilarityFit",
+    "kernelweave.similarity.inputs.FunctionSource",
+    "kernelweave.similarity.inputs.HeldSource",
+    "kernelweave.similarity.inputs.Source",
+    "kernelweave.similarity.problems.DualPoint",
+    "kernelweave.similarity.problems.SimilarityCertificate",
+    "kernelweave.solvers.online.Stream",
+)
+#: what people put around a model; a function inside one of them (FunctionTransformer) is refused for itself
+SKLEARN = (
+    "sklearn.calibration.CalibratedClassifierCV",
+    "sklearn.calibration._CalibratedClassifier",
+    "sklearn.calibration._SigmoidCalibration",
+    "sklearn.compose._column_transformer.ColumnTransformer",
+    "sklearn.compose._column_transformer._RemainderColsList",
+    "sklearn.compose._target.TransformedTargetRegressor",
+    "sklearn.decomposition._incremental_pca.IncrementalPCA",
+    "sklearn.decomposition._pca.PCA",
+    "sklearn.decomposition._truncated_svd.TruncatedSVD",
+    "sklearn.feature_selection._univariate_selection.GenericUnivariateSelect",
+    "sklearn.feature_selection._univariate_selection.SelectFdr",
+    "sklearn.feature_selection._univariate_selection.SelectFpr",
+    "sklearn.feature_selection._univariate_selection.SelectFwe",
+    "sklearn.feature_selection._univariate_selection.SelectKBest",
+    "sklearn.feature_selection._univariate_selection.SelectPercentile",
+    "sklearn.feature_selection._variance_threshold.VarianceThreshold",
+    "sklearn.impute._base.MissingIndicator",
+    "sklearn.impute._base.SimpleImputer",
+    "sklearn.impute._knn.KNNImputer",
+    "sklearn.isotonic.IsotonicRegression",
+    "sklearn.metrics._scorer._PassthroughScorer",
+    "sklearn.metrics._scorer._Scorer",
+    "sklearn.model_selection._search.GridSearchCV",
+    "sklearn.model_selection._search.RandomizedSearchCV",
+    "sklearn.model_selection._split.GroupKFold",
+    "sklearn.model_selection._split.KFold",
+    "sklearn.model_selection._split.LeaveOneOut",
+    "sklearn.model_selection._split.ShuffleSplit",
+    "sklearn.model_selection._split.StratifiedGroupKFold",
+    "sklearn.model_selection._split.StratifiedKFold",
+    "sklearn.model_selection._split.StratifiedShuffleSplit",
+    "sklearn.model_selection._split.TimeSeriesSplit",
+    "sklearn.multiclass.OneVsOneClassifier",
+    "sklearn.multiclass.OneVsRestClassifier",
+    "sklearn.pipeline.FeatureUnion",
+    "sklearn.pipeline.Pipeline",
+    "sklearn.preprocessing._data.Binarizer",
+    "sklearn.preprocessing._data.MaxAbsScaler",
+    "sklearn.preprocessing._data.MinMaxScaler",
+    "sklearn.preprocessing._data.Normalizer",
+    "sklearn.preprocessing._data.PowerTransformer",
+    "sklearn.preprocessing._data.QuantileTransformer",
+    "sklearn.preprocessing._data.RobustScaler",
+    "sklearn.preprocessing._data.StandardScaler",
+    "sklearn.preprocessing._discretization.KBinsDiscretizer",
+    "sklearn.preprocessing._encoders.OneHotEncoder",
+    "sklearn.preprocessing._encoders.OrdinalEncoder",
+    "sklearn.preprocessing._function_transformer.FunctionTransformer",
+    "sklearn.preprocessing._label.LabelBinarizer",
+    "sklearn.preprocessing._label.LabelEncoder",
+    "sklearn.preprocessing._polynomial.PolynomialFeatures",
+    "sklearn.preprocessing._polynomial.SplineTransformer",
+    # what a scorer of scikit-learn 1.6 keeps: names of arguments and whether they are asked for
+    "sklearn.utils._metadata_requests.MetadataRequest",
+    "sklearn.utils._metadata_requests.MethodMetadataRequest",
+)
+#: functions that transformers and searches of scikit-learn keep: pure ones, by their whole names; no others
+FUNCTIONS = (
+    *(
+        f"sklearn.feature_selection._univariate_selection.{name}"
+        for name in ("chi2", "f_classif", "f_regression", "r_regression")
+    ),
+    "sklearn.feature_selection._mutual_info.mutual_info_classif",
+    "sklearn.feature_selection._mutual_info.mutual_info_regression",
+    *(
+        f"sklearn.metrics._classification.{name}"
+        for name in (
+            "accuracy_score", "balanced_accuracy_score", "f1_score", "log_loss", "matthews_corrcoef",
+            "precision_score", "recall_score",
+        )
+    ),
+    "sklearn.metrics._classification.brier_score_loss",
+    "sklearn.metrics._ranking.average_precision_score",
+    "sklearn.metrics._ranking.roc_auc_score",
+    *(
+        f"sklearn.metrics._regression.{name}"
+        for name in (
+            "explained_variance_score", "max_error", "mean_absolute_error", "mean_squared_error",
+            "median_absolute_error", "r2_score", "root_mean_squared_error",
+        )
+    ),
+    # how scipy's splines make arrays
+    "scipy._lib.array_api_compat.numpy._aliases.asarray",
+    "scipy._external.array_api_compat.numpy._aliases.asarray",
+)  # fmt: skip
+SCALARS = (
+    *(f"numpy.{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
+    "numpy.float16",
+    "numpy.float32",
+    "numpy.float64",
+    "numpy.bool",
+    "numpy.bool_",
+    "numpy.str_",
+)
+SPARSE = tuple(
+    f"scipy.sparse._{kind}.{kind}_{what}" for kind in ("csr", "csc", "coo") for what in ("matrix", "array")
+)
+#: what every node of the description may be, beside the objects; methods have nodes that are not here
+PARTS = {
+    "DictNode": ("builtins.dict",),
+    "ListNode": ("builtins.list",),
+    "TupleNode": ("builtins.tuple",),
+    "SetNode": ("builtins.set",),
+    "SliceNode": ("builtins.slice",),
+    "JsonNode": ("builtins.str",),
+    "NdArrayNode": ("numpy.ndarray", *SCALARS),
+    "DTypeNode": ("numpy.dtype",),
+    # no bool: a dictionary with truth values as keys does not survive JSON
+    "TypeNode": ("builtins.float", "builtins.int", "builtins.str", *(s for s in SCALARS if "bool" not in s)),
+    "SparseMatrixNode": SPARSE,
+    "MaskedArrayNode": ("numpy.ma.MaskedArray", "numpy.ma.core.MaskedArray"),  # NumPy 2, NumPy 1
+    "FunctionNode": FUNCTIONS,
+}
+
+
+def allowed_parts() -> dict[str, frozenset[str]]:
+    """Types by the kind of node that may hold them."""
+    return {loader: frozenset(types) for loader, types in PARTS.items()} | {"ObjectNode": allowed_objects()}
+
+
+@cache
+def allowed_objects() -> frozenset[str]:
+    """Classes of which a model file may hold instances: this library's own, and scikit-learn's around them."""
+    return frozenset((*KEPT, *SKLEARN, *_components()))
+
+
+def is_estimator(name: str) -> bool:
+    """Whether a class on the list is one whose instances can be fitted, and not a part of one."""
+    module, _, kind = name.rpartition(".")
+    # not every version of a library has every class
+    return hasattr(getattr(importlib.import_module(module), kind, None), "fit")
+
+
+def _components() -> set[str]:
+    """Names of all components and estimators that the library itself defines.
+
+    Read off the modules rather than the registries: a class that a program registers is not the library's.
+    """
+    from .._components import Component
+
+    allowed = set()
+    for room in ROOMS:
+        package = importlib.import_module(f"kernelweave.{room}")
+        names = [module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
+        for name in names:
+            module = importlib.import_module(name)
+            for what in vars(module).values():
+                own = isinstance(what, type) and what.__module__ == name
+                if own and (issubclass(what, Component) or hasattr(what, "fit")):
+                    allowed.add(f"{name}.{what.__qualname__}")
+    return allowed
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Parameters of estimators that reach beyond the model: files they read and write, functions they call,
+# processes.
+#
+# They say how a fit was run, not what was learnt.  In a file from somebody else they would be orders to the
+# machine that refits the model: a ``memory`` is a folder of pickles to be loaded, a ``checkpoint`` a file to
+# be written over.  A search sets parameters by name, so a key of its grid (``"model__checkpoint"``) is held
+# to the same list as an attribute.
+
+
+#: never in a model file
+PATHS = frozenset(("memory", "checkpoint", "callback"))
+#: what else is somebody's choice for their own machine, with the value that leaves it to this one
+MACHINE: dict[str, Any] = {
+    **dict.fromkeys(PATHS),
+    "n_jobs": None,
+    "pre_dispatch": "2*n_jobs",
+    "memory_budget": None,
+    "verbose": False,
+}
+#: of these, what ``save`` leaves out without a word; a callback is code, which it refuses
+DROPPED = {name: default for name, default in MACHINE.items() if name != "callback"}
+#: numbers of jobs that mean anything; a loaded model has none of its own
+MOST_JOBS = 1024
+#: dictionaries of scikit-learn whose keys are names of steps, and are never set as parameters
+KEYED_BY_STEPS = frozenset(("transformer_weights", "output_indices_", "_transformer_to_input_indices"))
+#: parameters of scikit-learn whose keys are set as parameters, or handed to a function as arguments
+APPLIED = frozenset(("param_grid", "param_distributions", "kw_args", "inv_kw_args"))
+
+
+def parameter_of(key: str) -> str:
+    """Return the parameter that ``set_params`` sets for a key: ``"pipeline__model__C"`` sets ``C``."""
+    return key.rpartition("__")[2]
+
+
+def is_default(name: str, value: Any) -> bool:
+    """Whether one of these parameters leaves the choice to the machine; ``memory`` of a solver is a number of steps."""
+    steps = name == "memory" and type(value) is int
+    same = isinstance(value, bool | int | str) and value == MACHINE[name]
+    return value is MACHINE[name] or same or steps
+
+
+def cleared(model: Any, *, machine: bool = False) -> Any:
+    """Return an unfitted copy of a model without orders to the machine, nested estimators and grids included.
+
+    Parameters
+    ----------
+    model : estimator
+    machine : bool, default=False
+        Clear numbers of jobs, memory budgets and verbosity too, as for a model that somebody else made.
+
+    Examples
+    --------
+    >>> from sklearn.model_selection import GridSearchCV
+    >>> from sklearn.pipeline import make_pipeline
+    >>> from kernelweave import MKLClassifier
+    >>> model = make_pipeline(MKLClassifier(checkpoint="fit.npz", n_jobs=2), memory="cache")
+    >>> copy = cleared(model)
+    >>> copy.memory is None, copy[-1].checkpoint is None, copy[-1].n_jobs
+    (True, True, 2)
+    >>> cleared(GridSearchCV(model, {"memory": ["a", "b"], "mklclassifier__C": [1.0, 10.0]})).param_grid
+    {'mklclassifier__C': [1.0, 10.0]}
+    """
+    import numpy as np
+    from sklearn.base import clone
+
+    names = MACHINE if machine else dict.fromkeys(PATHS)
+
+    def inside(value: Any) -> Any:
+        """Clear what a search sets: keys that are such parameters, and estimators among the values."""
+        if isinstance(value, dict):
+            return {key: inside(part) for key, part in value.items() if parameter_of(str(key)) not in names}
+        if isinstance(value, list | tuple):
+            return type(value)([inside(part) for part in value])
+        if isinstance(value, np.ndarray) and value.dtype == object:
+            return [inside(part) for part in value.ravel()]
+        return cleared(value, machine=machine) if hasattr(value, "get_params") else value
+
+    copy = clone(model)
+    settings = {}
+    for name, value in copy.get_params(deep=True).items():
+        last = parameter_of(name)
+        if last in names and not is_default(last, value):
+            settings[name] = names[last]
+        elif last in APPLIED and value is not None:
+            settings[name] = inside(value)
+    return copy.set_params(**settings)
+
+
+#: kinds of numbers and texts that a model is made of
+KINDS = "fiubUS"
+HEADERS = {
+    (1, 0): np.lib.format.read_array_header_1_0,
+    (2, 0): np.lib.format.read_array_header_2_0,
+}
+
+
+def check_arrays(archive: Archive, used: Iterable[tuple[str, str]], most: int) -> None:
+    """Check every array that the description names.
+
+    Parameters
+    ----------
+    archive : Archive
+    used : pairs of texts
+        Name of a member, and what it has to be: ``array``, or the format of a sparse matrix.
+    most : int
+        Bytes that a sparse matrix may unfold to.
+    """
+    for member, kind in used:
+        if member not in archive.members:
+            raise ModelFileError(f"{archive.name} is damaged: it has no part {member!r}")
+        try:
+            content = archive.read(member)
+            if kind == "array":
+                _array(content)
+            else:
+                _sparse(content, kind, f"{archive.name}: {member}", most)
+        except Exception as error:
+            if isinstance(error, ModelFileError):
+                raise
+            raise ModelFileError(
+                f"{archive.name} cannot be loaded, its part {member!r} is no array that a model may hold: {error}"
+            ) from error
+
+
+def _array(content: bytes) -> np.ndarray:
+    """Return an array in NumPy's format; its header has to account for every byte."""
+    file = io.BytesIO(content)
+    version = np.lib.format.read_magic(file)
+    if version not in HEADERS:
+        raise ValueError(f"its format is of version {version}")
+    shape, _, dtype = HEADERS[version](file)
+    if dtype.hasobject:
+        raise ValueError("it holds objects, which would need allow_pickle=True")
+    if dtype.kind not in KINDS or dtype.names or dtype.subdtype:
+        raise ValueError(f"it holds {dtype}, neither numbers nor texts")
+    size = math.prod(shape)  # a whole number of Python, which no shape is too large for
+    if min(shape, default=0) < 0 or size * max(dtype.itemsize, 1) != len(content) - file.tell():
+        raise ValueError(f"an array of shape {shape} does not have {len(content) - file.tell()} bytes")
+    return np.load(io.BytesIO(content), allow_pickle=False)
+
+
+def _sparse(content: bytes, kind: str, name: str, most: int) -> None:
+    """Check a matrix in SciPy's format, an archive of its own, entry by entry."""
+    inner = open_archive(content, name, most)
+    parts: dict[str, Any] = {
+        member.removesuffix(".npy"): _array(inner.read(member)) for member in inner.members
+    }
+    said = parts["format"].item()
+    said = said.decode() if isinstance(said, bytes) else said
+    if said != kind:
+        raise ValueError(f"it is a {said!r} matrix where the description says {kind}")
+    if parts["data"].dtype.kind not in "fiub":
+        raise ValueError(f"it holds {parts['data'].dtype}, not numbers")
+    if kind == "coo":
+        check_coordinates(parts["data"], parts["row"], parts["col"], parts["shape"], "it")
+    else:
+        check_compressed(kind, parts["data"], parts["indices"], parts["indptr"], parts["shape"], "it")
+
 
 #: nodes that stand for something that can be called
 CODE = ("FunctionNode", "MethodNode", "PartialNode", "OperatorFuncNode")

@@ -1,4 +1,4 @@
-"""Do the parts of a model that was built from a file fit together?
+"""Checks of a model that was built from a file, and tables and curves inside a model as plain arrays.
 
 The list of types says what a file may hold, not that the numbers in it make sense.  Every object of the library has to
 have what its class declares; what follows an index or a length from the file without looking is checked; and of every
@@ -11,7 +11,7 @@ from __future__ import annotations
 import copy
 import dataclasses
 import warnings
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from functools import cache
 from types import FunctionType, ModuleType, UnionType
@@ -21,16 +21,139 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
+from .._estimating.findings import SavedTable, is_frame
 from ..banks import BoundKernels, CompletedKernels, Completion, KernelFunction, PrecomputedKernels, Term
 from ..banks.normalise import Normaliser
-from ..banks.parts import MatrixPart, MeanScale, SampledPart
+from ..banks.views import MatrixPart, MeanScale, SampledPart
 from ..estimators.fitted import has_function
 from ..kernels import Kernel, n_samples, take
 from ..problems import Certificate
 from ..solvers.online import Stream
 from ..views import KnownViews, Views
+from ._audit import DROPPED, is_default
 
-__all__ = ["check_state"]
+# ------------------------------------------------------------------------------------------------------------
+# Curves of SciPy inside a model (those of SplineTransformer) as plain arrays, and back.
+#
+# Versions of SciPy keep them in different ways, up to a reference to the module that their arrays belong to;
+# knots, coefficients and degree are the same in all.
+
+
+def is_curve(what: Any) -> bool:
+    """Whether this is a ``scipy.interpolate.BSpline``; SciPy is not imported to find out."""
+    return type(what).__name__ == "BSpline" and type(what).__module__.startswith("scipy.interpolate")
+
+
+class SavedCurve:
+    """Knots, coefficients and degree of a B-spline along the first axis."""
+
+    def __init__(self, knots: Any, coefficients: Any, degree: int, extrapolate: bool | str) -> None:
+        self.knots, self.coefficients = knots, coefficients
+        self.degree, self.extrapolate = degree, extrapolate
+
+    @classmethod
+    def of(cls, spline: Any) -> SavedCurve:
+        """Take a spline apart."""
+        if spline.axis != 0:
+            raise ValueError("a spline along another axis than the first")
+        extrapolate = spline.extrapolate
+        kept = extrapolate if isinstance(extrapolate, str) else bool(extrapolate)
+        return cls(np.asarray(spline.t), np.asarray(spline.c), int(spline.k), kept)
+
+    def spline(self) -> Any:
+        """Put the spline together again.
+
+        Compiled code follows the knots: there must be as many coefficients as they ask for.
+        """
+        from scipy.interpolate import BSpline
+
+        t, c, k = self.knots, self.coefficients, self.degree
+        arrays = all(isinstance(x, np.ndarray) and x.dtype.kind == "f" for x in (t, c))
+        if not arrays or t.ndim != 1 or c.ndim < 1 or type(k) is not int or not 0 <= k <= 100:
+            raise ValueError("a spline of the model is none")
+        if not c.shape[0] == t.size - k - 1 >= k + 1:
+            raise ValueError("a spline of the model has other coefficients than knots")
+        if not (np.all(np.isfinite(t)) and np.all(np.diff(t) >= 0)):
+            raise ValueError("the knots of a spline of the model are not in order")
+        if not (isinstance(self.extrapolate, bool) or self.extrapolate == "periodic"):
+            raise ValueError("a spline of the model goes on in no known way")
+        return BSpline(t, c, k, extrapolate=self.extrapolate)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Data frames and curves inside a model as plain arrays, and back.
+
+
+def taken_apart(what: Any) -> Any:
+    """Return the same objects with every data frame and curve taken apart and orders to the machine left out.
+
+    The originals are not touched.
+    """
+    return _Walk(_plain, DROPPED).of(what)
+
+
+def put_together(what: Any) -> Any:
+    """Undo :func:`taken_apart`."""
+    return _Walk(_rebuilt).of(what)
+
+
+def _plain(what: Any) -> Any:
+    if is_frame(what):
+        return SavedTable.of(what)
+    return SavedCurve.of(what) if is_curve(what) else what
+
+
+def _rebuilt(what: Any) -> Any:
+    if isinstance(what, SavedTable):
+        return what.frame()
+    return what.spline() if isinstance(what, SavedCurve) else what
+
+
+class _Walk:
+    """Rebuilds containers and objects in which something was exchanged; shared parts stay shared.
+
+    Attributes called as one of ``dropped`` get the value that is there.
+    """
+
+    def __init__(self, exchange: Callable[[Any], Any], dropped: Mapping[str, Any] | None = None) -> None:
+        self.exchange, self.dropped = exchange, dropped or {}
+        self.done: dict[int, tuple[Any, Any]] = {}
+
+    def of(self, what: Any) -> Any:
+        # a module is a door to everything
+        if what is None or isinstance(
+            what, str | int | float | bool | np.ndarray | np.generic | type | ModuleType
+        ):
+            return what
+        if id(what) not in self.done:
+            self.done[id(what)] = what, self._rebuilt(what)  # the first keeps the id from being used again
+        return self.done[id(what)][1]
+
+    def _rebuilt(self, what: Any) -> Any:
+        new = self.exchange(what)
+        if new is not what:
+            return new
+        if type(what) in (list, tuple):
+            parts = [self.of(part) for part in what]
+            same = all(new is old for new, old in zip(parts, what, strict=True))
+            return what if same else type(what)(parts)
+        if type(what) is dict:
+            entries = {key: self.of(value) for key, value in what.items()}
+            return what if all(entries[key] is what[key] for key in what) else entries
+        state = getattr(what, "__dict__", None)
+        if not isinstance(state, dict):
+            return what
+        kept = {
+            key: self.dropped[key] if key in self.dropped and not is_default(key, old) else old
+            for key, old in state.items()
+        }
+        changed = {key: new for key, old in state.items() if (new := self.of(kept[key])) is not old}
+        if not changed:
+            return what
+        other = copy.copy(what)
+        other.__dict__.update(changed)
+        return other
+
 
 #: rooms whose estimators are tried
 ESTIMATORS = ("kernelweave.estimators.", "kernelweave.similarity.")

@@ -1,10 +1,20 @@
 """Problems: primal, dual, certificate."""
 
-from .certificate import Certificate, Point, joined, relative_gap, scope_of
+from .certificate import (
+    UNIT,
+    Certificate,
+    Point,
+    forms_doubt,
+    joined,
+    relative_gap,
+    scope_of,
+    values_doubt,
+    with_certain_bounds,
+    without_crossed_bounds,
+)
+from .curvature import Root
 from .fixed import FixedSolution, solve_fixed
 from .mkl import MKLProblem, Oracle
-from .root import Root
-from .rounding import UNIT, forms_doubt, values_doubt, with_certain_bounds, without_crossed_bounds
 
 __all__ = [
     "UNIT",

@@ -1,4 +1,4 @@
-"""Second derivatives of J, the optimal value as a function of the weights.
+"""Second derivatives of J, the optimal value as a function of the weights, and a root of them column by column.
 
 On the free coefficients F (strictly inside their bounds) the solution moves with the weights like the solution of a
 linear system, so that ``H = V' M V``, ``V_j = K_j beta`` on F and M the leading block of the inverse of
@@ -18,14 +18,14 @@ import numpy as np
 
 from .._numerics.namespace import to_numpy
 from .._numerics.tiles import Factor, copied, factorise, principal_part
-from .certificate import TINY, Array
+from .._typing import Array
+from .certificate import TINY
 from .fixed import FixedSolution
-from .root import Root, RootPart
 
 if TYPE_CHECKING:
     from .mkl import MKLProblem
-
-__all__ = ["Curvature", "LateCurvature"]
+from collections.abc import Sequence
+from typing import NamedTuple
 
 #: free directions beyond which conjugate gradients take the place of a factorisation; their steps, and what they leave
 MANY, MOST_STEPS, STEPS_GAP = 1500, 50, 1e-2
@@ -177,7 +177,7 @@ def _gather_rows(
 
     Entries at their upper bound (zero for other classes, c for the own) are held; the rest keep their sum.
     """
-    from .._numerics.row_newton import free_directions
+    from .._numerics.rows import free_directions
 
     loose = _loose(problem, beta, rows)
     where, Q = free_directions(
@@ -281,7 +281,7 @@ def _softmax_root(
     At the inner solution the probabilities are ``Y - beta / c``; the system is that of the Newton step.  K is the mixed
     kernel on ``rows``.
     """
-    from .softmax import SoftmaxSystem
+    from .joint import SoftmaxSystem
 
     c = np.ascontiguousarray(problem.c[rows, 0])
     p = np.clip((problem.y[rows] > 0) - inner.beta[rows] / c[:, None], 0.0, 1.0)
@@ -306,3 +306,97 @@ def _stable_cholesky(matrix: Array, least: float = 1e-8) -> Factor:
         except np.linalg.LinAlgError:
             ridge *= 100.0
     raise np.linalg.LinAlgError("a matrix of second derivatives is not finite")
+
+
+# ------------------------------------------------------------------------------------------------------------
+# A root of the Hessian of J, of which only the columns that somebody asks for are computed.
+#
+# A model of J is minimised over the kernels in use and a few others; of thousands of kernels the other
+# columns are never looked at one by one, and products with the whole root need a single triangular solve.
+
+
+class RootPart(NamedTuple):
+    """``A = P L^-1 V``: a Cholesky factor, and a projection off the normals of the constraints, orthogonal vectors.
+
+    Without a factor it is V itself.
+    """
+
+    V: Array
+    factor: Factor | None = None
+    normals: Sequence[Array] = ()
+
+    def solved(self, right: Array) -> Array:
+        """``P L^-1 right``, of a vector or of columns."""
+        return right if self.factor is None else self._projected(self.factor.solve(right))
+
+    def transposed(self, left: Array) -> Array:
+        """``A' left``."""
+        if self.factor is not None:
+            left = self.factor.solve_transposed(self._projected(left))
+        return np.asarray(self.V.T @ left)
+
+    def _projected(self, values: Array) -> Array:
+        for normal in self.normals:
+            values = values - np.multiply.outer(normal, (normal @ values) / (normal @ normal))
+        return values
+
+
+class Root:
+    """A matrix A of m columns with ``A'A = H``.
+
+    Parameters
+    ----------
+    parts : list of RootPart
+        Rows of A, one part below the other.
+    m : int
+        Number of columns.
+    """
+
+    def __init__(self, parts: Sequence[RootPart], m: int) -> None:
+        self.parts = [part for part in parts if part.V.shape[0]]
+        self.shape = (sum(part.V.shape[0] for part in self.parts), m)
+        self._known = np.empty(self.shape, order="F")
+        self._there = np.zeros(m, dtype=bool)
+
+    def columns(self, which: np.ndarray) -> Array:
+        """Columns of A by their numbers."""
+        return self._with(which)[:, which]
+
+    @property
+    def dense(self) -> Array:
+        """All of A."""
+        return self._with(np.arange(self.shape[1]))
+
+    def _with(self, which: np.ndarray) -> Array:
+        """A, in which these columns are known."""
+        new = which[~self._there[which]]
+        if new.size:
+            self._known[:, new] = self._stacked(
+                [part.solved(part.V[:, new]) for part in self.parts], new.size
+            )
+            self._there[new] = True
+        return self._known
+
+    def among(self, kernels: np.ndarray) -> Root:
+        """The root of some of the kernels."""
+        if kernels.size == self.shape[1]:
+            return self
+        return Root([part._replace(V=part.V[:, kernels]) for part in self.parts], kernels.size)
+
+    def times(self, z: Array) -> Array:
+        """``A z``."""
+        used = z.nonzero()[0]
+        if self._there[used].all():
+            return np.asarray(self._known[:, used] @ z[used])
+        return self._stacked([part.solved(part.V @ z) for part in self.parts])
+
+    def transposed(self, w: Array) -> Array:
+        """``A' w``."""
+        out, first = np.zeros(self.shape[1]), 0
+        for part in self.parts:
+            out += part.transposed(w[first : first + part.V.shape[0]])
+            first += part.V.shape[0]
+        return out
+
+    def _stacked(self, rows: list[Array], *width: int) -> Array:
+        return rows[0] if len(rows) == 1 else np.concatenate([np.zeros((0, *width)), *rows])

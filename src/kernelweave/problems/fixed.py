@@ -1,4 +1,4 @@
-"""The inner problem: weights given, one kernel matrix, find the coefficients.
+"""The inner problem: weights given, one kernel matrix, find the coefficients; also with a budget on all of them.
 
 ``J(d) = max over beta of sum_i c_i dual(beta_i / c_i) - beta' K beta / 2``, an SVM for the hinge loss.  Losses whose
 dual is a box QP go to the SMO engine, also with a budget on top (``budgeted``); losses with curvature everywhere to
@@ -13,12 +13,11 @@ from typing import Any
 
 import numpy as np
 
-from .._numerics.deadline import out_of_time
 from .._numerics.namespace import to_numpy
-from ..losses import Loss
-from .certificate import Array, relative_gap
-
-__all__ = ["FixedSolution", "Inner", "finer", "solve_fixed"]
+from .._numerics.stopping import out_of_time
+from .._typing import Array
+from ..losses import DualBudget, Loss
+from .certificate import relative_gap
 
 
 @dataclass(frozen=True)
@@ -115,7 +114,7 @@ def solve_fixed(
         Whether ``start.decision`` is ``K start.beta`` for this very K.
     """
     if not isinstance(K, np.ndarray):  # it lives on a device
-        from .first_order import fits_first_order, solve_first_order
+        from .newton import fits_first_order, solve_first_order
 
         if fits_first_order(loss, y, c):
             return solve_first_order(K, loss, y, c, fit_intercept, target, start)
@@ -124,7 +123,7 @@ def solve_fixed(
         K = K.astype(float)
     inner = Inner(K, loss, y, c, fit_intercept)
     if loss.joint and loss.has_curvature:
-        from .softmax import solve_softmax
+        from .joint import solve_softmax
 
         return solve_softmax(inner, target, start)
     if loss.joint:
@@ -139,8 +138,6 @@ def solve_fixed(
 
         return solve_newton(inner, target, start)
     if loss.dual_budget(y, c) is not None:
-        from .budgeted import solve_budgeted
-
         return solve_budgeted(inner, target, start, keep_product)
     return _smo(inner, target, start, keep_product)
 
@@ -216,3 +213,213 @@ def _smo(inner: Inner, target: float, start: FixedSolution | None, keep_product:
         if best.relative_gap <= target or not solved.converged or tolerance < FINEST * unit or out_of_time():
             return best
         tolerance = finer(tolerance, target, solution.relative_gap)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# The inner problem with a budget on all coefficients together, by the SMO engine.
+#
+# ``max over a of sum a - a'Ga/2``, ``G = diag(y) K diag(y)``, ``0 <= a <= c``, ``sum a <= limit`` (more
+# generally ``sum [a - free]_+ <= limit``).  Where the budget binds it is a nu-SVM: its multiplier s, the
+# threshold loss, is the price of a unit of a, and ``a(s)``, the solution with the linear term ``1 - s``,
+# spends less the higher the price.
+#
+# Without an intercept the budget itself is the engine's equality.  With one, the price is searched for: what
+# is spent is piecewise linear in it, so secants end after a few steps, and where it jumps (a singular G) a
+# convex combination of the solutions on both sides spends exactly the limit and is optimal.
+
+
+@dataclass(frozen=True)
+class _Spending:
+    """Coefficients with their product, what they spend of the budget, and at which price."""
+
+    beta: Array
+    product: Array
+    spent: float
+    price: float
+    converged: bool
+
+
+def solve_budgeted(
+    inner: Inner, target: float, start: FixedSolution | None, keep_product: bool
+) -> FixedSolution:
+    """Solve the inner problem of one column with a budget; ``solve_fixed`` says what the arguments are."""
+    budget = inner.loss.dual_budget(inner.y, inner.c)
+    assert budget is not None
+    direct = not inner.fit_intercept and not np.any(budget.free)
+    ways = (_Spent if direct else _Priced)(inner, budget)
+    spending: _Spending | None = None
+    binding, price = False, 0.0
+    if start is not None:
+        inside = inner.project(start.beta)
+        product = start.decision if keep_product and np.array_equal(inside, start.beta) else inner.K @ inside
+        spending = _Spending(inside, product, ways.spend(inside), 0.0, True)
+        # whether the budget bound the last time is the best guess for this time
+        binding, price = 0.0 < budget.limit * (1.0 - 1e-9) <= spending.spent, 1.0 - start.margin
+    tolerance = min(1e-2, 10 * target)
+    best: FixedSolution | None = None
+    while True:
+        known = binding
+        if not binding:
+            spending = ways.at_price(0.0, tolerance, spending)
+            binding = spending.spent > budget.limit
+            if binding:  # where no coefficient is at a bound, what is spent is proportional to 1 - price
+                price = max(price, 1.0 - budget.limit / spending.spent)
+        if binding:
+            # half of what the gap may be is left to the search for the price
+            spending = ways.at_limit(tolerance, spending, price, 0.5 * target)
+            binding, price = not known or spending.price > 0, spending.price
+        assert spending is not None
+        beta, product = spending.beta, spending.product
+        if spending.spent > budget.limit * (1.0 + 1e-12):
+            beta = inner.project(beta)
+            product = inner.K @ beta
+        solution = inner.assess(beta, product, ways.iterations)
+        if best is None or solution.relative_gap < best.relative_gap:
+            best = solution
+        if best.relative_gap <= target or not spending.converged or tolerance < 1e-14 or out_of_time():
+            return best
+        tolerance = finer(tolerance, target, solution.relative_gap)
+
+
+class _Ways:
+    """What both ways share: the box and the plain solution at a given price."""
+
+    def __init__(self, inner: Inner, budget: DualBudget) -> None:
+        self.K, self.y, self.c, self.budget = inner.K, inner.y, inner.c, budget
+        self.fit_intercept = inner.fit_intercept
+        self.iterations = 0
+
+    def spend(self, beta: Array) -> float:
+        return float(np.sum(np.maximum(self.y * beta - self.budget.free, 0.0)))
+
+    def at_price(self, price: float, tolerance: float, near: _Spending | None) -> _Spending:
+        """Solve with the linear term ``1 - price`` beyond what is free."""
+        from .._numerics.smo import solve_box_qp
+
+        y, free = self.y, self.budget.free
+        beta, product = (None, None) if near is None else (near.beta, near.product)
+        # the slopes scale with what the price leaves
+        tolerance *= max(1.0 - price, 1e-6) if not np.any(free) else 1.0
+        if price == 0.0 or not np.any(free):
+            full = y * self.c
+            solved = solve_box_qp(
+                self.K, (1.0 - price) * y, np.minimum(full, 0.0), np.maximum(full, 0.0),
+                equality=self.fit_intercept, tol=tolerance, beta=beta, product=product,
+            )  # fmt: skip
+            self.iterations += int(solved.iterations)
+            return _Spending(solved.beta, solved.product, self.spend(solved.beta), price, solved.converged)
+        # the free part of a coefficient and the rest of it are two variables of the same sample
+        n = y.size
+        upper = np.concatenate([free, self.c - free]) * np.tile(y, 2)
+        if beta is not None and product is not None:
+            first = y * np.minimum(y * beta, free)
+            beta, product = np.concatenate([first, beta - first]), np.tile(product, 2)
+        solved = solve_box_qp(
+            np.tile(self.K, (2, 2)), np.concatenate([y, (1.0 - price) * y]),
+            np.minimum(upper, 0.0), np.maximum(upper, 0.0),
+            equality=self.fit_intercept, tol=tolerance, beta=beta, product=product,
+        )  # fmt: skip
+        self.iterations += int(solved.iterations)
+        both = solved.beta[:n] + solved.beta[n:]
+        both = y * np.minimum(y * both, self.c)
+        return _Spending(both, solved.product[:n], self.spend(both), price, solved.converged)
+
+
+class _Spent(_Ways):
+    """The budget as the engine's equality: ``a = share c + x`` with ``sum x = 0``, the price its multiplier."""
+
+    def at_limit(self, tolerance: float, near: _Spending | None, price: float, target: float) -> _Spending:
+        from .._numerics.smo import solve_box_qp
+
+        y, c = self.y, self.c
+        even = self.budget.limit / float(np.sum(c)) * c
+        G = self.K * np.outer(y, y)
+        pull = G @ even
+        x = product = None
+        if near is not None:
+            x, product = y * near.beta - even, y * near.product - pull
+        upper = c - even
+        solved = solve_box_qp(
+            G, 1.0 - pull, -even, upper, equality=True, tol=tolerance, beta=x, product=product
+        )
+        self.iterations += int(solved.iterations)
+        a = np.where(solved.beta == upper, c, even + solved.beta)
+        product = y * (solved.product + pull)
+        return _Spending(y * a, product, self.spend(y * a), solved.intercept, solved.converged)
+
+
+class _Priced(_Ways):
+    """The price by a search for the root of what is spent too much."""
+
+    #: how fast spending falls with the price, once two prices were tried
+    slope: float | None = None
+
+    def at_limit(self, tolerance: float, near: _Spending | None, price: float, target: float) -> _Spending:
+        limit = self.budget.limit
+        low: _Spending | None = None  # spends too much: the price is too low
+        high: _Spending | None = None
+        here = float(np.clip(price, 0.0, 1.0))
+        step = 0.0
+        sides: list[bool] = []
+        for _ in range(100):
+            near = self.at_price(here, tolerance, near)
+            over = near.spent - limit
+            if abs(over) * max(near.price, 1e-3) <= target * self._scale(near):
+                if over <= 0:
+                    return near
+                if not np.any(self.budget.free):
+                    return _scaled(near, limit)
+            cheap = over > 0
+            low, high = (near, high) if cheap else (low, near)
+            if low is None or high is None:
+                # without time nothing answers to the price any more
+                if (here == 0.0 and not cheap) or out_of_time():
+                    return near
+                if step == 0.0:
+                    # a little beyond where the root is expected
+                    guess = 0.05 * (1.0 - here) if self.slope is None else 1.5 * abs(over) / self.slope
+                    step = min(max(guess, 1e-12), 0.05)
+                here = here + step if cheap else max(here - step, 0.0)
+                step *= 4.0
+                continue
+            over, under, width = low.spent - limit, limit - high.spent, high.price - low.price
+            self.slope = (over + under) / width
+            mixed = _mix(low, high, under / (over + under), limit)
+            # what the mixture may lose against either end, by Jensen's inequality
+            lost = width * over * under / (over + under)
+            # secants; where the same end moved three times, the middle
+            sides.append(cheap)
+            stuck = len(sides) > 2 and sides[-1] == sides[-2] == sides[-3]
+            here = low.price + (0.5 if stuck else min(max(over / (over + under), 0.01), 0.99)) * width
+            if lost <= target * self._scale(mixed) or not low.price < here < high.price:
+                return mixed
+        if low is None or high is None:
+            assert near is not None
+            return near
+        return _mix(low, high, (limit - high.spent) / (low.spent - high.spent), limit)
+
+    def _scale(self, spending: _Spending) -> float:
+        """Size of the objective, times the margin: what gaps are measured in."""
+        half = 0.5 * float(spending.beta @ spending.product)
+        left = max(1.0 - spending.price, 1e-6)
+        return left * max(half, float(self.y @ spending.beta) - half, np.finfo(float).tiny)
+
+
+def _scaled(spending: _Spending, limit: float) -> _Spending:
+    """Shrink coefficients until they spend the limit; only ever by a little."""
+    share = limit / spending.spent
+    return _Spending(
+        share * spending.beta, share * spending.product, limit, spending.price, spending.converged
+    )
+
+
+def _mix(low: _Spending, high: _Spending, share: float, limit: float) -> _Spending:
+    """``share`` of the first and the rest of the second: spends the limit."""
+
+    def between(first: Array, second: Array) -> Array:
+        # equal entries (at a bound) stay exactly what they are
+        return np.where(first == second, first, share * first + (1.0 - share) * second)
+
+    price = share * low.price + (1.0 - share) * high.price
+    beta, product = between(low.beta, high.beta), between(low.product, high.product)
+    return _Spending(beta, product, limit, price, low.converged and high.converged)

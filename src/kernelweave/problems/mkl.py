@@ -17,17 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from .._numerics.deadline import check_time, time_left
+from .._numerics.resources import default_budget
+from .._numerics.stopping import check_time, time_left
+from .._typing import Array
 from ..banks import AmongSamples, Bank, support
-from ..banks.memory import default_budget, refuse
+from ..banks.memory import refuse
 from ..losses import Loss
 from ..norms import Norm
-from .certificate import TINY, Array, Certificate, Point, scope_of
-from .curvature import Curvature, LateCurvature
+from .certificate import TINY, Certificate, Point, scope_of
+from .curvature import Curvature, LateCurvature, Root
 from .fixed import FixedSolution, solve_fixed
-from .root import Root
-
-__all__ = ["MKLProblem", "Oracle"]
 
 #: seconds that the program over all cuts may take where the time is over, for the certificate of what is returned
 LAST_PROGRAM = 2.0

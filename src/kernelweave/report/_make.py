@@ -16,11 +16,9 @@ from ..inspection import final_estimator
 from ..inspection.views import paired
 from ..views import Views
 from ._html import document
+from ._refits import Subject
 from ._refits import refit as refit_on_folds
-from ._subject import Subject
 from .sections import SECTIONS
-
-__all__ = ["make_report"]
 
 
 @several_fits

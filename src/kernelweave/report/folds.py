@@ -21,8 +21,6 @@ from sklearn.pipeline import Pipeline
 
 from ..inspection import final_estimator
 
-__all__ = ["chooses_by_folds", "fitted_on", "folds_of", "group_folds", "most_folds"]
-
 Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 

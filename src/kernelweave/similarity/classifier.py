@@ -28,13 +28,9 @@ from .._estimating import (
 from ..banks import support
 from ..problems import joined
 from ..solvers import TRACE_COLUMNS, Stop
-from .choice import choose_method
-from .fits import LEARNED, METHODS, SimilarityFit, Task, fit_method
+from .fits import LEARNED, METHODS, SimilarityFit, Task, choose_method, fit_method, poor_rule, scaled_rho
 from .inputs import Normalised, normalised, source_of
 from .losses import make_similarity_loss
-from .scale import poor_rule, scaled_rho
-
-__all__ = ["SimilarityClassifier"]
 
 #: parameters that mean something for learned kernels alone, and their defaults
 LEARNED_ONLY: dict[str, Any] = {"loss": "frobenius", "rho": "auto", "solver": None}

@@ -7,13 +7,9 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .matrices import as_similarities, asymmetry
-
-Array = NDArray[np.float64]
-
-__all__ = ["Agreement", "Indefiniteness", "agreement", "indefiniteness"]
+from .._typing import Array
+from .inputs import as_similarities, asymmetry
 
 #: shares of the spectrum and of the matrix above which a sentence says so
 NEGLIGIBLE, LARGE, SKEWED = 0.01, 0.2, 0.05

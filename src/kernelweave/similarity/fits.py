@@ -1,24 +1,30 @@
-"""One fit of ``SimilarityClassifier``: kernels, coefficients, certificate, and what new rows are multiplied with."""
+"""One fit of ``SimilarityClassifier``, how strongly its kernel is held near the similarities, and which method is
+taken."""
 
 from __future__ import annotations
 
 import time
-from dataclasses import dataclass
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
+from .._numerics.stopping import out_of_time
+from .._typing import Array
 from ..exceptions import KernelWeaveConvergenceWarning, NotFiniteError, warn_at_caller
 from ..losses import Hinge
 from ..problems import Certificate, solve_fixed
 from ..solvers import MESSAGES, Stop, final_status, solve
-from .inputs import Normalised
+from .inputs import Normalised, normalised
 from .losses import SimilarityLoss, SquaredLoss, make_similarity_loss
-from .new_rows import classical, smooth, spectrum_kernel
 from .problems import SimilarityCertificate, SimilarityProblem
 from .solvers import SimilaritySolver, similarity_solvers
+from .transformers import classical, smooth, spectrum_kernel
 
-__all__ = ["LEARNED", "METHODS", "SPECTRUM", "SimilarityFit", "Task", "fit_method"]
+if TYPE_CHECKING:
+    import pandas as pd
+
 
 LEARNED = ("eskl", "emkl", "rekl", "indsvm")
 SPECTRUM = ("denoise", "flip", "shift")
@@ -209,3 +215,195 @@ def _svm(K: np.ndarray, shares: np.ndarray, task: Task) -> SimilarityFit:
     return SimilarityFit(
         K[None], shares, shares, solved.beta, np.empty(0), certificate, [row], 1, status, 1.0
     )
+
+
+# ------------------------------------------------------------------------------------------------------------
+# How strongly a learned kernel is held near the similarities, scaled to the matrix; and whether new rows
+# follow it.
+
+
+#: how far the SVM may move a kernel, relative to its size
+MOVE = 0.1
+#: errors among training rows beyond those of the fitted kernel, as a share of the samples, that are a finding
+WORSE = 0.1
+
+
+def scaled_rho(method: str, given: Normalised, task: Task) -> float:
+    """Return the weight of the distance at which the SVM moves the kernel by about a tenth of its size.
+
+    With K the denoised mean similarity and b the coefficients of an SVM on it, the SVM's value falls by ``|b b'| / 2``
+    per unit of movement along ``D = b b' / |b b'|``, and a movement of size t costs
+    ``cost(t) = sum_i [L(X_i + t D) + L(X_i - t D)] / 2 - L(X_i)``, ``X_i = K - S_i``, quadratic in t where L is smooth.
+    The two balance at ``rho = t |b b'| / (4 cost(t))``; t is a tenth of ``|K|``.  For the Frobenius loss of a strongly
+    indefinite similarity that grows with the negative part, whose size makes the loss flat.
+    """
+    loss: SimilarityLoss = SquaredLoss() if method == "indsvm" else make_similarity_loss(task.loss)
+    svm = fit_method("denoise", given, task)
+    K = svm.kernels[0]
+    b = svm.beta.reshape(K.shape[0], -1)
+    pull = b @ b.T
+    force = float(np.linalg.norm(pull))
+    if force == 0.0:
+        return 1.0
+    D = pull / force
+    t = MOVE * float(np.linalg.norm(K))
+    cost = slope = 0.0
+    for S in given.stack:
+        X = K - S
+        cost += 0.5 * (loss.value(X + t * D) + loss.value(X - t * D)) - loss.value(X)
+        slope += float(np.linalg.norm(loss.subgradient(X)))
+    # where the loss is straight along D nothing but its slope holds the kernel
+    cost = max(cost, 1e-3 * t * slope, np.finfo(float).tiny)
+    # classes that share a kernel share its charge: the fit multiplies rho with their number
+    return 0.25 * t * force / (cost * b.shape[1])
+
+
+def poor_rule(method: str, rule: str, by_kernel: int, by_rows: int, n: int) -> str | None:
+    """Return a sentence where training rows are predicted far worse than by the fitted kernel.
+
+    A row of a training sample is what a row of a new sample looks like at best.
+
+    >>> poor_rule("eskl", "smooth", 3, 5, 100) is None
+    True
+    >>> poor_rule("eskl", "smooth", 3, 33, 100)[:66]
+    'Rows of training samples are predicted with 33 of 100 errors where'
+    """
+    if by_rows - by_kernel <= WORSE * n:
+        return None
+    others = [f"rule={other!r}" for other in ("classical", "smooth") if other != rule]
+    ways = [*others, "method='features'", "method='auto'"] + (["a larger rho"] if method == "eskl" else [])
+    return (
+        f"Rows of training samples are predicted with {by_rows} of {n} errors where the fitted kernel makes "
+        f"{by_kernel}: new rows do not follow the kernel of method={method!r} with rule={rule!r}, and new samples will "
+        f"fare no better. Try {', '.join(ways[:-1])} or {ways[-1]}."
+    )
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Which kernel to make of similarities, and what a new row becomes: chosen by cross-validation on the training
+# block.
+#
+# The candidates are solved in closed form but for one SVM each, so that comparing all of them costs a few
+# eigendecompositions per fold.  Every fold does what a user would: it scales, decomposes and fits on the
+# similarities of its training samples alone, and predicts the others from their rows.
+
+
+Codes = NDArray[np.intp]
+
+#: kernel and rule; the first one is taken unless another is ahead by more than half a standard error
+CANDIDATES = (
+    ("denoise", "classical"),
+    ("features", "classical"),
+    ("flip", "classical"),
+    ("denoise", "smooth"),
+    ("flip", "smooth"),
+)
+FOLDS = 5
+#: repetitions of the folds with other samples together: fewer samples have noisier errors
+SAMPLES, MOST_ROUNDS = 400, 4
+DOUBT = 0.5
+#: more samples than this are not looked at, which bounds the seconds
+MOST = 1200
+
+
+@dataclass(frozen=True)
+class Choice:
+    """What was chosen, and the errors it was chosen by.
+
+    Attributes
+    ----------
+    method, rule : str
+    table : DataFrame
+        method, rule, fold, ``error`` (share of the held-out weight that was predicted wrong) and ``margin``.
+    """
+
+    method: str
+    rule: str
+    table: pd.DataFrame
+
+
+def choose_method(
+    stack: Array,
+    names: list[str],
+    codes: Codes,
+    task: Task,
+    scale: bool,
+    rules: tuple[str, ...],
+    random: np.random.RandomState,
+) -> Choice:
+    """Compare the candidates on folds of the training samples.
+
+    Parameters
+    ----------
+    stack : array of shape (m, n, n)
+        Symmetric similarities, as given.
+    names : list of m str
+    codes : array of shape (n,)
+        Classes as numbers.
+    task : Task
+        Targets, weights and costs of all samples; classes together.
+    scale : bool
+        Whether similarities are scaled.
+    rules : tuple of str
+        To choose among.
+    random : RandomState
+        For the folds.
+    """
+    import pandas as pd
+
+    candidates = [pair for pair in CANDIDATES if pair[1] in rules or pair[0] == "features"]
+
+    rows: list[dict[str, object]] = []
+    for fold, (train, test) in enumerate(_folds(codes, task.weight, random)):
+        if rows and out_of_time():
+            break
+        given = normalised(stack[:, train][:, :, train], names, scale)
+        new = given.factors[:, None, None] * stack[:, test][:, :, train]
+        part = replace(task, y=task.y[train], weight=task.weight[train], callback=None, verbose=0)
+        for method, rule in candidates:
+            fit = fit_method(method, given, replace(part, rule=rule))
+            error, margin = _judged(fit.decision(new), codes[test], task.weight[test])
+            rows.append({"method": method, "rule": rule, "fold": fold, "error": error, "margin": margin})
+    if not rows:  # too few samples for folds
+        return Choice(*candidates[0], pd.DataFrame(columns=["method", "rule", "fold", "error", "margin"]))
+    table = pd.DataFrame(rows)
+    return Choice(*_safest(table, candidates), table)
+
+
+def _safest(table: pd.DataFrame, candidates: list[tuple[str, str]]) -> tuple[str, str]:
+    """Return the pair with the least mean error, or the first one where that is hardly worse: the folds are few."""
+    errors = table.pivot(index="fold", columns=["method", "rule"], values="error")
+    means = errors.mean()
+    best = min(candidates, key=lambda pair: (means[pair], candidates.index(pair)))
+    lead = errors[candidates[0]] - errors[best]
+    deviation = float(lead.std(ddof=1)) / np.sqrt(len(lead)) if len(lead) > 1 else 0.0
+    return candidates[0] if lead.mean() <= DOUBT * deviation else best
+
+
+def _folds(codes: Codes, weight: Array, random: np.random.RandomState) -> list[tuple[Codes, Codes]]:
+    """Return stratified folds of samples with weight; none where a class has a single one."""
+    from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split
+
+    used = np.flatnonzero(weight > 0)
+    if used.size > MOST:
+        used = np.sort(train_test_split(used, train_size=MOST, stratify=codes[used], random_state=random)[0])
+    counts = np.unique(codes[used], return_counts=True)[1]
+    folds = min(FOLDS, int(counts.min()))
+    if folds < 2:
+        return []
+    rounds = int(np.clip(round(SAMPLES / used.size), 1, MOST_ROUNDS))
+    splitter = RepeatedStratifiedKFold(n_splits=folds, n_repeats=rounds, random_state=random)
+    return [(used[train], used[test]) for train, test in splitter.split(used, codes[used])]
+
+
+def _judged(values: Array, codes: Codes, weight: Array) -> tuple[float, float]:
+    """Weighted share of errors, and the mean margin cut off at -1 and 1, which is less of a step."""
+    if values.ndim == 1:
+        margins = np.where(codes == 1, values, -values)
+    else:
+        rows = np.arange(codes.size)
+        others = values.copy()
+        others[rows, codes] = -np.inf
+        margins = values[rows, codes] - others.max(axis=1)
+    total = float(weight.sum())
+    return float(weight @ (margins <= 0)) / total, float(weight @ np.clip(margins, -1.0, 1.0)) / total

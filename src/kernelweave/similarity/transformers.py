@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any, ClassVar
 
 import numpy as np
@@ -10,10 +11,50 @@ from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._components import check_switch
 from .._estimating import unchanged_where_it_raises
-from .matrices import positive_scale, symmetrised
-from .new_rows import classical, smooth, spectrum_kernel
+from .._numerics.matrices import EIGENVALUES
+from .inputs import positive_scale, symmetrised
 
-__all__ = ["Denoise", "Flip", "Shift", "SimilarityFeatures", "Square"]
+# ------------------------------------------------------------------------------------------------------------
+# What a new row of similarities becomes: the row of the learned kernel, from that row and the training block
+# alone.
+#
+# ``smooth``: ``k(x) = K (K + nu I)^-1 s(x)``, ``nu = tr(K) / n``, which minimises ``|k - s|^2 + nu k'K^+ k``:
+# a row near the similarities that a positive semi-definite bordered matrix could have.  ``classical``: what
+# the literature does with a spectrum, ``V_+ V_+' s`` where negative eigenvalues are dropped, ``V sign(L) V'
+# s`` where they are flipped, ``s`` where all are raised.
+#
+# Either is linear in the row, so a decision is ``s(x)' w + b`` and w is all that is kept.
+
+
+#: what the classical rule multiplies the row's coordinates on the eigenvectors with
+ROWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
+    "denoise": lambda values: (values > 0).astype(float),
+    "flip": np.sign,
+    "shift": np.ones_like,
+    "square": lambda values: values,
+}
+
+
+def spectrum_kernel(values: np.ndarray, vectors: np.ndarray, kind: str) -> np.ndarray:
+    """Return the kernel with the new eigenvalues."""
+    return (vectors * EIGENVALUES[kind](values)) @ vectors.T
+
+
+def classical(values: np.ndarray, vectors: np.ndarray, kind: str, beta: np.ndarray) -> np.ndarray:
+    """Return w with ``s'w = k(x)'beta``."""
+    factors = ROWS[kind](values)
+    coordinates = vectors.T @ beta
+    return vectors @ (factors.reshape(-1, *[1] * (beta.ndim - 1)) * coordinates)
+
+
+def smooth(kernel: np.ndarray, beta: np.ndarray) -> np.ndarray:
+    """Return ``w = (K + nu I)^-1 K beta``."""
+    from scipy.linalg import cho_factor, cho_solve
+
+    n = kernel.shape[0]
+    nu = float(np.trace(kernel)) / n
+    lifted = kernel + nu * np.eye(n)
+    return cho_solve(cho_factor(lifted, lower=True, check_finite=False), kernel @ beta, check_finite=False)
 
 
 class _Spectrum(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):

@@ -1,14 +1,10 @@
 """Solvers: one file per algorithm, one loop for all."""
 
 from ._auto import ON_SUMS, choose_solver
-from ._base import Solver, fitting_solvers, make_solver, registry
-from ._best import TRACE_COLUMNS, without_caches
-from ._checkpoint import check_place
-from ._loop import Solution, Stop, solve
+from ._base import REQUIREMENTS, Solver, begin, fitting_solvers, inner_target, make_solver, registry
+from ._checkpoint import TRACE_COLUMNS, check_place, without_caches
+from ._loop import MESSAGES, Solution, Stop, final_status, solve
 from ._path import follow_path
-from ._requirements import REQUIREMENTS
-from ._start import begin, inner_target
-from ._status import MESSAGES, final_status
 
 __all__ = [
     "MESSAGES",

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
+from .._numerics.resources import default_budget
 from ..banks import Bank
-from ..banks.memory import default_budget
 from ..losses import Loss
 from ..norms import Norm
 from ._base import Solver, registry
-
-__all__ = ["ON_SUMS", "choose_solver"]
 
 #: samples from which steps on blocks of features win with losses that are quadratic or a line: before that, the mixed
 #: kernel solves those exactly at next to no cost

@@ -1,16 +1,241 @@
-"""What a solver is: ``init``, ``step``, ``point``.  The loop, the stopping and the judging are not its business."""
+"""The contract of a solver, ``init``, ``step``, ``point``, and what a solver may need of a loss and a norm."""
 
 from __future__ import annotations
 
-from typing import Any, ClassVar
+from collections.abc import Callable
+from typing import Any, ClassVar, NamedTuple
 
+import numpy as np
+from numpy.typing import NDArray
+
+from .. import losses, norms
 from .._components import Component, Registry
+from .._typing import Array
 from ..losses import Loss
 from ..norms import Norm
-from ..problems import MKLProblem, Point
-from ._requirements import REQUIREMENTS
+from ..problems import FixedSolution, MKLProblem, Point
 
-__all__ = ["REQUIREMENTS", "Solver", "fitting_solvers", "make_solver", "registry"]
+# ------------------------------------------------------------------------------------------------------------
+# What compiled steps on single samples need of a loss: its derivative in a form they know.
+
+
+class Derivative(NamedTuple):
+    """``-l'(f)`` of every sample for compiled code; see ``_numerics.svrg`` for the kinds."""
+
+    kind: int
+    target: Array
+    width: float
+    low: Array
+    high: Array
+
+    @classmethod
+    def of(cls, loss: Loss, y: Array) -> Derivative:
+        """Read the derivative off the loss: maximising the dual of one sample over b gives ``b = -l'(f)``."""
+        from .._numerics.svrg import CLIPPED, SIGMOID
+
+        low, high = (columns_of(bound) for bound in loss.bounds(y))
+        if loss.sigmoid:
+            return cls(SIGMOID, np.zeros_like(low), 1.0, low, high)
+        quadratic = loss.quadratic_dual(y)
+        assert quadratic is not None
+        return cls(CLIPPED, columns_of(quadratic.linear), float(quadratic.ridge), low, high)
+
+
+def derivative_of(loss: Loss, y: Array) -> Derivative:
+    """``-gradient`` of a loss for compiled steps: also of losses with a corner, and of joint ones."""
+    from .._numerics.online import MULTICLASS
+    from .._numerics.svrg import CLIPPED
+
+    if loss.joint:
+        low, high = loss.bounds(y)
+        return Derivative(MULTICLASS, np.zeros_like(low), 1.0, low, high)
+    quadratic = loss.quadratic_dual(y)
+    if quadratic is not None and quadratic.kink == 0.0 and quadratic.ridge == 0.0:
+        # a corner is a line of next to no width
+        low, high = (columns_of(bound) for bound in loss.bounds(y))
+        return Derivative(CLIPPED, columns_of(quadratic.linear), 1e-12, low, high)
+    return Derivative.of(loss, y)
+
+
+def has_simple_derivative(loss: Loss) -> bool:
+    """Whether ``Derivative.of`` serves: a sigmoid, or the clipped line of a strongly concave quadratic dual."""
+    if loss.smoothness is None:
+        return False
+    if loss.sigmoid:
+        return True
+    quadratic = loss.quadratic_dual(np.ones(1))
+    return quadratic is not None and quadratic.kink == 0.0 and quadratic.ridge > 0.0
+
+
+def has_block_steps(loss: Loss) -> bool:
+    """Whether steps on whole blocks serve: a compiled derivative, or a softmax."""
+    return has_simple_derivative(loss) or (loss.joint and loss.smoothness is not None)
+
+
+def has_bounded_steps(loss: Loss) -> bool:
+    """Whether online steps serve: a sum over samples of a loss whose gradients are simple and bounded."""
+    if loss.joint:
+        return loss.smoothness is None
+    corner = loss.has_saddle_form and type(loss).total is Loss.total
+    return (corner or has_simple_derivative(loss)) and bool(np.all(np.isfinite(loss.bounds(np.ones(1)))))
+
+
+def columns_of(values: Any) -> Array:
+    """``(n,)`` as one column; contiguous."""
+    values = np.ascontiguousarray(values, dtype=float)
+    return values[:, None] if values.ndim == 1 else values
+
+
+class Requirement(NamedTuple):
+    """A property of the loss or of the norm; who has it is asked of the registry, not written down."""
+
+    of: str  # "loss" or "norm"
+    about: str
+    test: Callable[[Any], bool]
+    also: str = ""  # what has the property and no name
+
+    def met(self, loss: Loss, norm: Norm) -> bool:
+        """Return whether the combination has the property."""
+        return self.test(loss if self.of == "loss" else norm)
+
+    def __str__(self) -> str:
+        """Say what is needed, with the names that have it: ``a smooth loss (logistic, squared)``."""
+        registry: Any = losses.registry if self.of == "loss" else norms.registry
+        names = [name for name in registry if self.test(registry[name]())]
+        others = [self.also] if self.also else []
+        if not self.about:
+            return " or ".join([f"{self.of}={name!r}" for name in names] + others)
+        return f"{self.about} ({', '.join(names + others)})"
+
+
+def _leaves_samples_out(loss: Loss) -> bool:
+    """Whether zero is a corner of the dual, sample by sample: an end of its bounds, or a kink."""
+    if loss.joint:
+        return loss.smoothness is None
+    quadratic = loss.quadratic_dual(np.ones(1))
+    if quadratic is None or type(loss).dual_budget is not Loss.dual_budget:
+        return False
+    return quadratic.kink > 0.0 or bool(quadratic.lower[0] == 0.0)
+
+
+REQUIREMENTS = {
+    "simplex": Requirement("norm", "", lambda norm: norm.simplex),
+    "convex weights": Requirement(
+        "norm", "a norm that is convex in the weights", lambda norm: norm.convex_in_weights
+    ),
+    "projection": Requirement(
+        "norm",
+        "a norm whose weights can be projected",
+        lambda norm: norm.convex_in_weights and norm.has_projection,
+    ),
+    "analytic weights": Requirement("norm", "a norm with closed-form weights", lambda norm: norm.analytic),
+    "fixed weights": Requirement("norm", "", lambda norm: norm.fixed, "kernelweave.norms.Fixed(weights)"),
+    "quadratic dual": Requirement(
+        "loss", "a loss whose dual is quadratic without a kink", lambda loss: loss.has_quadratic_dual
+    ),
+    "smooth dual": Requirement(
+        "norm",
+        "a norm whose dual is smooth, or can be made so",
+        lambda norm: norm.smooth_conjugate or norm.simplex,
+    ),
+    "saddle form": Requirement("loss", "a loss whose dual is linear", lambda loss: loss.has_saddle_form),
+    "prox": Requirement(
+        "norm",
+        "a norm with a proximal operator",
+        lambda norm: norm.has_prox and (norm.convex_in_weights or norm.fixed),
+    ),
+    "smooth loss": Requirement("loss", "a smooth loss", lambda loss: loss.smoothness is not None),
+    "simple derivative": Requirement(
+        "loss", "a smooth loss whose derivative is compiled", has_simple_derivative
+    ),
+    "block loss": Requirement(
+        "loss", "a smooth loss whose derivative is compiled, or a softmax", has_block_steps
+    ),
+    "block exponent": Requirement(
+        "norm",
+        "a (2, r) block norm with 1 <= r <= 2",
+        lambda norm: norm.r is not None and 1.0 <= norm.r <= 2.0 and norm.l1_term is None,
+        "a number p >= 1",
+    ),
+    "block step": Requirement(
+        "norm",
+        "a norm with an exact step on one block",
+        lambda norm: norm.has_block_step,
+        "a number p >= 1, kernelweave.norms.Grouped(outer, inner) with outer > 1",
+    ),
+    "joint loss": Requirement(
+        "loss",
+        "a loss with corners that judges several classes together",
+        lambda loss: loss.joint and loss.smoothness is None,
+    ),
+    "stepwise loss": Requirement("loss", "a loss with a simple, bounded gradient", has_bounded_steps),
+    "block norm": Requirement(
+        "norm",
+        "a (2, r) block norm with r > 1",
+        lambda norm: norm.smooth_on_blocks and norm.r is not None and 1.0 < norm.r <= 2.0,
+        "kernelweave.norms.Block(r), a number p > 1",
+    ),
+    "elastic norm": Requirement(
+        "norm",
+        "a norm with an l1 term",
+        lambda norm: norm.l1_term is not None,
+        "kernelweave.norms.Elastic(alpha, r)",
+    ),
+    "choice of subsets": Requirement("norm", "", lambda norm: norm.combinatorial),
+    "sparse dual": Requirement(
+        "loss", "a loss that leaves samples without coefficients", _leaves_samples_out
+    ),
+    "convex or fixed weights": Requirement(
+        "norm",
+        "a norm that is convex in the weights, or fixed ones",
+        lambda norm: norm.fixed or norm.convex_in_weights,
+    ),
+    "smooth norm": Requirement("norm", "a norm with a gradient", lambda norm: norm.smooth_on_blocks),
+}
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Where solvers that alternate weights and inner solves begin, and how precisely they solve.
+
+
+#: largest factor between the sizes of kernels that equal weights are fair to
+ALIKE = 1e3
+
+
+def begin(problem: MKLProblem, start: Point | None) -> tuple[NDArray[np.float64], FixedSolution | None]:
+    """First weights, and an inner solution to start from where a point is given."""
+    if start is None:
+        return balanced_start(problem), None
+    # the inner solver of a joint loss moves coefficients into the dual set itself, at less than a projection's cost
+    beta = start.beta if problem.loss.joint else problem.repair(start.beta)
+    return problem.norm.scaled(start.weights), FixedSolution(
+        beta, np.zeros_like(beta), 0.0, np.inf, -np.inf, 0
+    )
+
+
+def balanced_start(problem: MKLProblem) -> NDArray[np.float64]:
+    """First weights: equal, but for kernels of very different sizes those of blocks that make equal decision values.
+
+    Kernels of raw data differ by powers of ten, and a mixture that is all but one kernel tells nothing of the others.
+    A function of norm t in the space of a kernel with mean diagonal s has values of the size ``t sqrt(s)``.
+    """
+    equal = problem.norm.start(problem.m)
+    if problem.norm.fixed or not (problem.norm.convex_in_weights or problem.norm.analytic):
+        return equal
+    sizes = np.mean(problem.bank.diag(), axis=1)
+    there = sizes > 0
+    if not np.any(there) or np.max(sizes[there]) <= ALIKE * np.min(sizes[there]):
+        return equal
+    if not problem.norm.convex_in_weights:  # the maximum norm: weights follow the quadratic forms
+        return problem.norm.weights(sizes)
+    blocks = np.where(there, np.sqrt(np.min(sizes[there]) / np.where(there, sizes, 1.0)), 0.0)
+    return problem.norm.weights_of_blocks(blocks)
+
+
+def inner_target(gap: float, tol: float, share: float = 0.1) -> float:
+    """Relative gap for the next inner solve: a share of what is left, never finer than the goal needs."""
+    return float(min(1e-2, max(share * gap, share * tol)))
+
 
 registry: Registry[Solver] = Registry("solver", "kernelweave.solvers")
 

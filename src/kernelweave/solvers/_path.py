@@ -6,18 +6,14 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._typing import Array
 from ..banks import Bank
 from ..losses import Loss
 from ..norms import Norm
 from ..problems import MKLProblem, Point
 from ._base import Solver
 from ._loop import Solution, Stop, solve
-
-Array = NDArray[np.float64]
-
-__all__ = ["follow_path"]
 
 
 def follow_path(

@@ -17,10 +17,7 @@ import numpy as np
 from .._numerics.namespace import as_like, to_numpy
 from ..norms import Entropy, FixedParts, Norm
 from ..problems import MKLProblem, Point
-from ._base import Solver
-from ._start import begin
-
-__all__ = ["Nesterov"]
+from ._base import Solver, begin
 
 
 @dataclass(frozen=True)

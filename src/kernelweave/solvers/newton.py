@@ -14,18 +14,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
+from .._typing import Array
 from ..problems import FixedSolution, MKLProblem, Oracle, Point, relative_gap
-from ._base import Solver
-from ._model import Cut, SimplexModel, minimise_smooth_model
-from ._set_model import SetModel
-from ._start import begin, inner_target
-
-Array = NDArray[np.float64]
-
-__all__ = ["Newton"]
-
+from ._base import Solver, begin, inner_target
+from .newton_model import Cut, SetModel, SimplexModel, minimise_smooth_model
 
 #: lengths of a second-order step that are tried before the closed form is asked
 TRIALS = 3

@@ -10,16 +10,11 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._numerics.deadline import check_time, time_left
+from .._numerics.stopping import check_time, time_left
+from .._typing import Array
 from ..problems import FixedSolution, MKLProblem, Oracle, Point, relative_gap
-from ._base import Solver
-from ._start import begin, inner_target
-
-Array = NDArray[np.float64]
-
-__all__ = ["OuterApproximation"]
+from ._base import Solver, begin, inner_target
 
 #: share of the tolerance to which the relaxation is solved before subsets are asked for, and of a program's own gap
 RELAXED, PROGRAM = 0.5, 0.1

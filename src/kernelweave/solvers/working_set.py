@@ -11,20 +11,15 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from .._numerics.deadline import check_time, out_of_time
+from .._numerics.resources import default_budget
+from .._numerics.stopping import check_time, out_of_time
+from .._typing import Array, Index
 from ..banks import support
-from ..banks.memory import default_budget, refuse
+from ..banks.memory import refuse
 from ..problems import Certificate, FixedSolution, MKLProblem, Point, relative_gap, solve_fixed
-from ._base import Solver
-from ._start import inner_target
+from ._base import Solver, inner_target
 from .newton import Newton
-
-Array = NDArray[np.float64]
-Index = NDArray[np.intp]
-
-__all__ = ["WorkingSet"]
 
 #: rounds without a change of coefficients and weights after which nothing more is expected
 IDLE = 20

@@ -1,14 +1,17 @@
 """Views: several tables of the same samples, some of which may be missing for some samples."""
 
-from ._tables import as_frame
-from .annotated import is_annotated, is_modality, layers_of
-from .by_names import samples_and_targets
-from .columns import ViewColumns
-from .holder import Views, as_views, is_views
-from .known import KnownViews
-from .layout import ViewLayout
-from .missingness import MissingRates, Presence, pattern_table, refuse_missing, warn_of_classes
-from .scaler import ViewScaler
+from ._tables import as_frame, is_annotated, is_modality, layers_of
+from .holder import Views, as_views, is_views, samples_and_targets
+from .layout import (
+    KnownViews,
+    MissingRates,
+    Presence,
+    ViewLayout,
+    pattern_table,
+    refuse_missing,
+    warn_of_classes,
+)
+from .preparation import ViewColumns, ViewScaler
 
 __all__ = [
     "KnownViews",

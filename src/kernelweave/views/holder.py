@@ -1,4 +1,4 @@
-"""Several views of the same samples in one thing that indexes like an array."""
+"""Several views of the same samples in one object that indexes like an array, joined by the names of the rows."""
 
 from __future__ import annotations
 
@@ -9,11 +9,155 @@ import numpy as np
 import scipy.sparse as sp
 from scipy import sparse
 
-from ._join import align
-from ._tables import absent_rows, is_table, missing_entries, read_block
-from .annotated import is_annotated, layers_of
+from ._tables import (
+    Block,
+    absent_rows,
+    annotated_target,
+    is_annotated,
+    is_table,
+    layers_of,
+    missing_entries,
+    read_block,
+    row_names,
+    take_rows,
+    unlike,
+)
 
-__all__ = ["Views", "as_views", "is_views"]
+
+def align(blocks: Mapping[str, Block], index: Any = None) -> tuple[list[Any], np.ndarray, np.ndarray | None]:
+    """Return the values of every view on the same samples, which samples were found in each, and their names.
+
+    Tables without names of rows are taken as they are and must have the same length.  Tables with names are joined by
+    them: on ``index`` where it is given, else on all names in the order in which they appear.
+    """
+    names = {view: block.samples for view, block in blocks.items() if block.samples is not None}
+    for view, own in names.items():
+        _refuse_twice(f"view {view!r}", own)
+    if index is not None:
+        samples = np.asarray(index)
+        _refuse_twice("index", samples)
+    elif names:
+        samples = _all_names(list(names.values()))
+    else:
+        return _by_position(blocks)
+    values: list[Any] = []
+    found = np.ones((samples.size, len(blocks)), dtype=np.bool_)
+    place = {name: k for k, name in enumerate(samples.tolist())}
+    for column, (view, block) in enumerate(blocks.items()):
+        if block.samples is None:
+            if block.values.shape[0] != samples.size:
+                raise ValueError(
+                    f"view {view!r} has {block.values.shape[0]} rows without names, but there are {samples.size} "
+                    "samples: give it an index (or a column named by id=), so that its rows can be found"
+                )
+            values.append(block.values)
+            continue
+        rows = np.full(samples.size, -1, dtype=np.intp)
+        for k, name in enumerate(block.samples.tolist()):
+            if name in place:
+                rows[place[name]] = k
+        found[:, column] = rows >= 0
+        if not found[:, column].any():
+            raise ValueError(
+                f"no row of view {view!r} ({unlike(block.samples)}) is named like a sample ({unlike(samples)})"
+            )
+        values.append(take_rows(block.values, rows))
+    return values, found, samples
+
+
+def _by_position(blocks: Mapping[str, Block]) -> tuple[list[Any], np.ndarray, None]:
+    lengths = {view: block.values.shape[0] for view, block in blocks.items()}
+    if len(set(lengths.values())) > 1:
+        listed = ", ".join(f"{view!r} {length}" for view, length in lengths.items())
+        raise ValueError(
+            f"the views have different numbers of rows ({listed}) and no names to join them by: give all of them an "
+            "index (or a column named by id=), or NaN in the rows of samples that lack a view"
+        )
+    found = np.ones((next(iter(lengths.values())), len(blocks)), dtype=np.bool_)
+    return [block.values for block in blocks.values()], found, None
+
+
+def _all_names(names: list[np.ndarray]) -> np.ndarray:
+    """All names in the order in which they appear."""
+    if all(np.array_equal(own, names[0]) for own in names):
+        return names[0]
+    order = dict.fromkeys(name for own in names for name in own.tolist())
+    together = np.empty(len(order), dtype=object)
+    together[:] = list(order)
+    return together
+
+
+def _refuse_twice(what: str, names: np.ndarray) -> None:
+    import pandas as pd
+
+    index = pd.Index(names)
+    if index.has_duplicates:
+        raise ValueError(f"{what} has two rows named {unlike(index[index.duplicated()][:1].tolist())}")
+
+
+def samples_and_targets(X: Any, y: Any) -> tuple[Any, Any]:
+    """Return X and y joined by the names of their samples; y may be the name of a column of AnnData's ``obs``."""
+    if isinstance(y, str):
+        if not is_annotated(X):
+            raise ValueError(
+                f"y={y!r} names a column, but X is {type(X).__name__}: names go with AnnData and MuData, whose .obs "
+                f"has the column; pass the targets themselves, data.obs[{y!r}]"
+            )
+        y = annotated_target(X, y)
+    return _in_order_of(X, y), y
+
+
+def _in_order_of(X: Any, y: Any) -> Any:
+    """Return several tables as views of the samples that y names, in its order; anything else as it is.
+
+    Tables without names are taken by position.  Where tables have names and y has none, it is taken to be in the order
+    of the first table, which must then have all samples: any other order would be a guess.
+    """
+    names = row_names(getattr(y, "index", None))
+    if is_annotated(X):
+        return X if names is None else Views(X, index=names)
+    if isinstance(X, Views):
+        return X if names is None or X.index is None else _in_order(X, names)
+    tables = _tables(X, y)
+    if not any(row_names(getattr(table, "index", None)) is not None for table in tables):
+        return X
+    if names is not None:
+        return Views(X, index=names)
+    views = Views(X)
+    first = views.names[0]
+    if views.matched[first] < len(views):
+        raise ValueError(
+            f"y has no names, and view {first!r} has {views.matched[first]} of the {len(views)} samples that the "
+            "tables name: make y a pandas Series with the names of its samples as index, or give "
+            "Views(tables, index=names)"
+        )
+    return views
+
+
+def _tables(X: Any, y: Any) -> list[Any]:
+    """Tables of a mapping, or of a list that is one of tables."""
+    if isinstance(X, Mapping):
+        return list(X.values())
+    several = isinstance(X, list | tuple) and len(X) > 0 and all(hasattr(table, "iloc") for table in X)
+    return list(X) if several and is_views(X, len(y)) else []
+
+
+def _in_order(X: Views, names: np.ndarray) -> Views:
+    """Bring views whose samples have names into the order of others; names of another kind are no names."""
+    if X.index is None or np.array_equal(X.index, names):
+        return X
+    place = {name: row for row, name in enumerate(X.index.tolist())}
+    rows = np.array([place.get(name, -1) for name in names.tolist()])
+    if np.all(rows < 0):
+        if len(X) == len(names):
+            return X
+        raise ValueError(f"y names its samples {unlike(names)}, but those of X are {unlike(X.index)}")
+    if np.any(rows < 0):
+        raise ValueError(
+            f"y has {np.count_nonzero(rows < 0)} samples that X does not have, such as {unlike(names[rows < 0])}: cut "
+            "both by the same rows, with Views(tables, index=y.index)"
+        )
+    return X[rows]
 
 
 class Views:

@@ -14,8 +14,7 @@ import pandas as pd
 from kernelweave import norms
 from kernelweave.estimators import LPBetaClassifier, MKLClassifier
 from kernelweave.exceptions import KernelWeaveConvergenceWarning
-from kernelweave.solvers.dual_ascent import DualAscent
-from kernelweave.solvers.online import UFO, Obscure, Pegasos
+from kernelweave.solvers.online import UFO, DualAscent, Obscure, Pegasos
 
 from ..study import Key, Report, Row
 from .data import MFEAT, bind, mfeat_split, one_per_view, problem_of, splits_of

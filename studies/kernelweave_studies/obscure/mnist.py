@@ -13,7 +13,7 @@ import numpy as np
 import pandas as pd
 
 from kernelweave.estimators import MeanKernelRidgeClassifier, MKLClassifier, MKLClassifierCV
-from kernelweave.estimators.ridge import leave_one_out
+from kernelweave.estimators.baselines import leave_one_out
 from kernelweave.exceptions import KernelWeaveConvergenceWarning
 from kernelweave.norms import Block
 from kernelweave.solvers.online import Obscure

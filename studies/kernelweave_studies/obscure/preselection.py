@@ -11,7 +11,7 @@ import pandas as pd
 
 from kernelweave import kernels as kw
 from kernelweave.estimators import MKLClassifier
-from kernelweave.estimators.ridge import leave_one_out
+from kernelweave.estimators.baselines import leave_one_out
 from kernelweave.exceptions import KernelWeaveConvergenceWarning
 from kernelweave.norms import Block
 from kernelweave.solvers.online import Obscure

@@ -10,8 +10,7 @@ import pandas as pd
 
 from kernelweave import kernels as kw
 from kernelweave.norms import Block
-from kernelweave.solvers.dual_ascent import DualAscent
-from kernelweave.solvers.online import Obscure, Pegasos
+from kernelweave.solvers.online import DualAscent, Obscure, Pegasos
 
 from ..study import Key, Report, Row
 from .data import bind, blocks, mnist_split, problem_of

@@ -15,8 +15,7 @@ from kernelweave.banks import precomputed_bank
 from kernelweave.norms import Block
 from kernelweave.problems import MKLProblem, Point
 from kernelweave.solvers import Stop, solve
-from kernelweave.solvers.dual_ascent import DualAscent
-from kernelweave.solvers.online import Obscure
+from kernelweave.solvers.online import DualAscent, Obscure
 
 from ..study import Row
 from .data import problem_of

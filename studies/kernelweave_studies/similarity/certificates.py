@@ -10,12 +10,13 @@ from typing import Any
 import numpy as np
 import pandas as pd
 
+from kernelweave._typing import Array
 from kernelweave.similarity import similarity_solvers
 from kernelweave.solvers import Stop, solve
 
 from ..datasets import load_similarity
 from ..study import Key, Report, Row, at_hand
-from .data import Array, gaussian_similarities, protein_split
+from .data import gaussian_similarities, protein_split
 
 PROBLEMS = ("indsvm", "eskl", "emkl", "rekl")
 LOSSES = ("squared", "frobenius", "l1")

@@ -13,8 +13,7 @@ import numpy as np
 import pandas as pd
 
 from kernelweave.solvers import Stop, choose_solver, solve
-from kernelweave.solvers.mirror_prox import MirrorProx
-from kernelweave.solvers.variational import Variational
+from kernelweave.solvers.saddle import MirrorProx, Variational
 
 from ..study import Key, Report, Row
 from .data import flipped_split, problem_of

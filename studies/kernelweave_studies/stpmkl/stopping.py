@@ -15,7 +15,7 @@ import pandas as pd
 from kernelweave.banks import build_bank
 from kernelweave.kernels import Schema
 from kernelweave.solvers import Stop, make_solver, solve
-from kernelweave.solvers.mirror_prox import MirrorProx
+from kernelweave.solvers.saddle import MirrorProx
 
 from ..study import Key, Report, Row
 from ..tables import mean_sd

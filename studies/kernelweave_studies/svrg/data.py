@@ -13,7 +13,7 @@ from kernelweave.losses import make_loss
 from kernelweave.norms import Lp
 from kernelweave.problems import MKLProblem
 from kernelweave.solvers import Stop, registry, solve
-from kernelweave.solvers.lbfgs import PrimalObjective
+from kernelweave.solvers.primal import PrimalObjective
 
 NORMS = (1.05, 1.1, 1.5, 2.0, 4.0)
 LOSSES = ("logistic", "squared_hinge", "huber_hinge", "squared")

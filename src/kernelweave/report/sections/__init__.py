@@ -1,47 +1,40 @@
-"""Sections of the page, one module each: ``section(subject)`` returns HTML, or nothing where nothing is to say."""
+"""Sections of the page: each is a function of the subject that returns HTML, or nothing where nothing is to say."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from .._subject import Subject
-from . import (
-    accuracy,
-    calibration,
-    choice,
-    confusion,
-    convergence,
-    features,
-    findings,
-    groups,
-    labels,
-    missing,
-    residuals,
-    sensitivity,
-    settings,
-    subsets,
-    summary,
-    views,
+from .._refits import Subject
+from .accuracy import (
+    accuracy_section,
+    calibration_section,
+    confusion_section,
+    labels_section,
+    missing_section,
+    residuals_section,
 )
+from .fit import choice_section, convergence_section, findings_section, settings_section, summary_section
+from .sensitivity import sensitivity_section, subsets_section
+from .weights import features_section, groups_section, views_section
 
 __all__ = ["SECTIONS"]
 
 #: in the order of the page
 SECTIONS: Sequence[Callable[[Subject], str]] = (
-    findings.section,
-    summary.section,
-    views.section,
-    groups.section,
-    features.section,
-    sensitivity.section,
-    subsets.section,
-    accuracy.section,
-    confusion.section,
-    calibration.section,
-    residuals.section,
-    choice.section,
-    missing.section,
-    labels.section,
-    convergence.section,
-    settings.section,
+    findings_section,
+    summary_section,
+    views_section,
+    groups_section,
+    features_section,
+    sensitivity_section,
+    subsets_section,
+    accuracy_section,
+    confusion_section,
+    calibration_section,
+    residuals_section,
+    choice_section,
+    missing_section,
+    labels_section,
+    convergence_section,
+    settings_section,
 )

@@ -1,27 +1,34 @@
-"""How good it is: all methods on the same folds, in one picture and one table."""
+"""Sections on how good the model is: all methods on the same folds, classes, probabilities, residuals, labels, missing
+views."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from html import escape
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+
+from ...displays import NoiseDisplay
 from ...displays.colours import ACCENT, INK, tidy
-from .._drawing import WIDTH, drawn
-from .._html import figure, number, table
-from .._refits import Refits
-from .._subject import Subject
-from .summary import interval
+from ...estimators.fitted import views_for
+from ...inspection.views import transformed
+from ...views import Views
+from .._html import WIDTH, drawn, figure, number, percent, table
+from .._refits import Refits, Subject
+from .fit import interval
 
-__all__ = ["section"]
 
-
-def section(subject: Subject) -> str:
+def accuracy_section(subject: Subject) -> str:
     """Return the scores of all methods."""
     refits = subject.refits
     kind = refits.main
     return (
         f'<h2 id="accuracy">How good it is</h2><p>{_how(subject)}</p>'
-        + figure(_picture(refits), f"Dots are the numbers of the table, ticks single folds ({kind.name}).")
+        + figure(
+            _accuracy_picture(refits), f"Dots are the numbers of the table, ticks single folds ({kind.name})."
+        )
         + _table(refits)
     )
 
@@ -60,7 +67,7 @@ def _table(refits: Refits) -> str:
     return table(head, rows, "Methods on the same folds") + f'<p class="quiet">{escape(known)}.</p>'
 
 
-def _picture(refits: Refits) -> str:
+def _accuracy_picture(refits: Refits) -> str:
     kind = refits.main
 
     def draw(ax: Any) -> None:
@@ -76,3 +83,306 @@ def _picture(refits: Refits) -> str:
 
     what = "Dots: held-out score of each method, with intervals; the table below has the numbers"
     return drawn(draw, (WIDTH, 0.9 + 0.42 * len(refits.methods)), what, "accuracy")
+
+
+#: classes up to which the whole matrix is shown
+MOST_CLASSES = 20
+
+
+def confusion_section(subject: Subject) -> str:
+    """Return the confusion matrix of held-out predictions; nothing for a regression."""
+    refits = subject.refits
+    if refits.classes is None:
+        return ""
+    counts = refits.confusion
+    names = [str(label) for label in refits.classes]
+    totals = counts.sum(axis=1)
+    recall = np.divide(np.diag(counts), totals, out=np.zeros_like(totals), where=totals > 0)
+    predicted = counts.sum(axis=0)
+    precision = np.divide(
+        np.diag(counts), predicted, out=np.full_like(predicted, np.nan), where=predicted > 0
+    )
+    # beyond this many columns nobody reads a matrix: the two shares of each class remain
+    shown = range(len(names)) if len(names) <= MOST_CLASSES else range(0)
+    head = ["label", *(f"predicted {names[k]}" for k in shown), "samples", "found", "right when predicted"]
+    rows = [
+        [
+            name,
+            *((counts[i, k], _count(counts[i, k])) for k in shown),
+            round(totals[i]),
+            (recall[i], percent(recall[i])),
+            (precision[i], percent(precision[i])),
+        ]
+        for i, name in enumerate(names)
+    ]
+    rounds = "" if refits.rounds == 1 else f", the mean of {refits.rounds} rounds"
+    text = (
+        f"Samples by label and held-out prediction{rounds}: the share on the diagonal is the accuracy above, the mean "
+        "of the column “found” the balanced accuracy."
+    )
+    return f'<h3 id="confusion">What is taken for what</h3><p>{escape(text)}</p>' + table(
+        head, rows, "Confusion matrix of held-out predictions"
+    )
+
+
+def _count(value: float) -> str:
+    return f"{value:.0f}" if float(value).is_integer() else f"{value:.1f}"
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Whether probabilities are what they say.
+
+
+BINS = 10
+
+
+def calibration_section(subject: Subject) -> str:
+    """Return predicted against observed shares; nothing where the model has no probabilities."""
+    refits = subject.refits
+    shares = refits.ours.probability
+    if refits.classes is None or shares is None:
+        return ""
+    said, true, count = reliability(refits.y, shares, refits.classes)
+    brier = float(np.mean(np.sum((shares - (refits.y[:, None] == refits.classes)) ** 2, axis=2)))
+    error = float(np.average(np.abs(said - true), weights=count))
+    what = (
+        f"probability of “{refits.classes[1]}”" if len(refits.classes) == 2 else "probability of each class"
+    )
+    text = (
+        f"Held-out samples by predicted {what}: where probabilities are what they say, the points lie on the line. "
+        f"They are {number(error)} away from it on average (expected calibration error); the Brier score is "
+        f"{number(brier)} (0 is perfect)."
+    )
+    rows = [[float(s), float(t), int(c)] for s, t, c in zip(said, true, count, strict=True)]
+    return (
+        f'<h3 id="calibration">Calibration</h3><p>{escape(text)}</p>'
+        + figure(_calibration_picture(said, true, count), "Larger dots stand for more samples.")
+        + table(["predicted probability", "observed share", "predictions"], rows, "Ten bins of equal width")
+    )
+
+
+def reliability(y: Any, shares: Any, classes: Any) -> tuple[Any, Any, Any]:
+    """Return mean prediction, observed share and count of every bin that has any; several classes are pooled."""
+    columns = [1] if len(classes) == 2 else range(len(classes))
+    said = np.concatenate([shares[:, :, k].ravel() for k in columns])
+    happened = np.concatenate([np.tile(y == classes[k], len(shares)) for k in columns]).astype(float)
+    bins = np.minimum((said * BINS).astype(int), BINS - 1)
+    count = np.bincount(bins, minlength=BINS)
+    some = count > 0
+    mean_said = np.bincount(bins, said, BINS)[some] / count[some]
+    return mean_said, np.bincount(bins, happened, BINS)[some] / count[some], count[some]
+
+
+def _calibration_picture(said: Any, true: Any, count: Any) -> str:
+    def draw(ax: Any) -> None:
+        ax.plot([0, 1], [0, 1], color=ACCENT, linewidth=1.6)
+        ax.scatter(said, true, s=20 + 180 * count / count.max(), color=INK)
+        ax.set(
+            xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="predicted probability", ylabel="observed share"
+        )
+        tidy(ax, "both")
+
+    what = "Dots: observed share against predicted probability; the table below has the numbers"
+    return drawn(draw, (WIDTH, 4.4), what, "calibration")
+
+
+#: samples listed with the largest errors
+WORST = 10
+#: points drawn; a page with more is slow, and nobody sees them
+MOST_POINTS = 2000
+
+
+def residuals_section(subject: Subject) -> str:
+    """Return held-out predictions and residuals of the first round; nothing for classes."""
+    refits = subject.refits
+    if refits.classify:
+        return ""
+    y = np.asarray(subject.y, dtype=float)
+    if y.ndim != 1:
+        return ""
+    predicted = refits.ours.predicted[0].astype(float)
+    error = y - predicted
+    order = np.argsort(-np.abs(error), kind="stable")[:WORST]
+    rows = [[subject.names[i], float(y[i]), float(predicted[i]), float(error[i])] for i in order]
+    return (
+        '<h3 id="residuals">Residuals</h3><p>Held-out predictions of the first round. A band that bends, or widens to '
+        "one side, is a sign of what the model has not learnt, or of targets that want a logarithm.</p>"
+        + figure(
+            _residuals_picture(predicted, error), "Residual (target minus prediction) against prediction."
+        )
+        + table(["row", "target", "predicted", "residual"], rows, "The largest residuals")
+    )
+
+
+def _residuals_picture(predicted: Any, error: Any) -> str:
+    step = max(1, -(-len(error) // MOST_POINTS))
+
+    def draw(ax: Any) -> None:
+        ax.axhline(0.0, color=ACCENT, linewidth=1.6)
+        ax.plot(predicted[::step], error[::step], "o", color=INK, markersize=4, alpha=0.6)
+        ax.set(xlabel="predicted", ylabel="residual")
+        tidy(ax, "both")
+
+    what = "Dots: residual of every held-out sample against its prediction"
+    return drawn(draw, (WIDTH, 3.8), what, "residuals")
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Labels to look at again: those that held-out predictions contradict.
+
+
+SUSPECTS = 20
+
+
+@dataclass(frozen=True)
+class Suspect:
+    """A training label that may be wrong."""
+
+    row: str
+    label: str
+    other: str
+    evidence: float
+
+
+def labels_section(subject: Subject) -> str:
+    """Return suspects; nothing for a regression, and no suspects where the model does not beat guessing."""
+    estimator, refits = subject.estimator, subject.refits
+    if not refits.classify:
+        return ""
+    parts = ['<h2 id="labels">Labels to look at again</h2>']
+    if hasattr(estimator, "noise_rate_"):
+        low, high = estimator.noise_rate_interval_
+        parts.append(
+            f"<p>About {percent(estimator.noise_rate_)} of the labels are thought to be wrong (between {percent(low)} "
+            f"and {percent(high)}).{_suspected(estimator)}</p>"
+        )
+    if not refits.better_than_guessing:
+        parts.append(
+            f"<p>None can be named: on held-out folds the model is not better beyond doubt than "
+            f"“{refits.baseline.name}”, so what it contradicts says nothing about the labels.</p>"
+        )
+        return "".join(parts)
+    if hasattr(estimator, "noise_rate_"):
+        parts.append(
+            figure(_labels_picture(estimator, subject.names), "The most suspicious labels are on the left.")
+        )
+    suspects = suspects_of(subject)
+    if not suspects:
+        return "".join([*parts, "<p>No label is contradicted by the predictions for it.</p>"])
+    known = hasattr(estimator, "label_quality_")
+    why = (
+        "These are the labels that are the most likely to be wrong, by predictions that did not see them"
+        if known
+        else "Each of these was predicted otherwise by a fit that did not see it"
+    )
+    evidence = "probability that the label is right" if known else "margin on the fold that left the row out"
+    rows = [[s.row, s.label, s.other, (s.evidence, number(s.evidence, 2))] for s in suspects]
+    return "".join(
+        [
+            *parts,
+            f"<p>{why}. That is no proof of a wrong label: the sample may be unusual, or the model wrong.</p>",
+            table(["row", "label", "predicted", evidence], rows, "The most suspicious first"),
+        ]
+    )
+
+
+def _suspected(estimator: Any) -> str:
+    """Say how many labels the fit itself trusted less, where the method does that before it fits."""
+    if estimator.method not in ("auto", "confident") or not hasattr(estimator, "sample_share_"):
+        return ""
+    number = int(np.count_nonzero(estimator.sample_share_ < 1))
+    if not number:
+        return " All labels count alike in the fit."
+    weight = float(estimator.sample_share_.min())
+    counted = "was left out of the fit" if weight == 0 else f"counts {weight:g} in the fit"
+    return (
+        f" Predictions that did not see them contradict {number} labels with confidence; each of these {counted}, all "
+        "others count 1."
+    )
+
+
+def suspects_of(subject: Subject) -> list[Suspect]:
+    """Return the labels that a method for noise suspects, or that held-out margins contradict, worst first."""
+    estimator, y, names = subject.estimator, subject.y, subject.names
+    predicted = subject.refits.ours.predicted[0]
+    if hasattr(estimator, "label_quality_"):
+        evidence, order = estimator.label_quality_, estimator.suspects_
+        doubtful = evidence < 0.5
+    else:
+        decision = subject.refits.ours.decision
+        assert decision is not None
+        evidence = _margins(decision[0], np.searchsorted(estimator.classes_, y))
+        order, doubtful = np.argsort(evidence, kind="stable"), evidence < 0
+    return [
+        Suspect(names[i], str(y[i]), str(predicted[i]), float(evidence[i]))
+        for i in order[:SUSPECTS]
+        if doubtful[i]
+    ]
+
+
+def _margins(values: NDArray[np.float64], codes: NDArray[np.intp]) -> NDArray[np.float64]:
+    """How clearly held-out decisions agree with the labels; negative where they contradict them."""
+    if values.ndim == 1:
+        return np.where(codes == 1, values, -values)
+    rows = np.arange(len(codes))
+    others = values.copy()
+    others[rows, codes] = -np.inf
+    return np.asarray(values[rows, codes] - others.max(axis=1))
+
+
+def _labels_picture(estimator: Any, names: Any) -> str:
+    """Label quality, the most suspicious first."""
+    return drawn(
+        lambda ax: NoiseDisplay.from_estimator(estimator, ax=ax, names=list(names)),
+        (WIDTH, 3.8), "Curve: probability that each label is right, the most suspicious first", "noise",
+    )  # fmt: skip
+
+
+#: patterns listed, the most frequent first
+MOST_PATTERNS = 30
+
+
+def missing_section(subject: Subject) -> str:
+    """Return accuracy by pattern of views; nothing where no sample lacks one."""
+    estimator = subject.estimator
+    views = views_for(estimator, transformed(subject.model, subject.X))
+    if views is None or views.complete:
+        return ""
+    known = getattr(estimator, "view_predictability_", {})
+    counts = views.lacking()
+    rows = [
+        [name, int(counts.get(name, 0)), _r2(known.get(name, np.nan))]
+        for name in views.names
+        if counts.get(name) or name in known
+    ]
+    sentences = [
+        f"Samples that lack a view were completed in feature space (missing = {estimator.missing!r}). The R² says how "
+        "much of a view’s features the other views predict when samples are left out in turn: near 0, completion is no "
+        "better than the mean of the view."
+    ]
+    return (
+        '<h2 id="missing">Missing views</h2>'
+        + "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
+        + table(["view", "samples without it", "R² from the others"], rows, "Views and who lacks them")
+        + _pattern_table(views, subject.refits)
+    )
+
+
+def _pattern_table(views: Views, refits: Refits) -> str:
+    patterns, inverse, counts = np.unique(views.present, axis=0, return_inverse=True, return_counts=True)
+    error = "accuracy" if refits.classify else "mean squared error"
+    rows = []
+    for q in np.argsort(-counts, kind="stable")[:MOST_PATTERNS]:
+        lacks = [name for name, here in zip(views.names, patterns[q], strict=True) if not here]
+        value = float(np.mean(refits.per_sample[inverse.ravel() == q]))
+        shown = percent(value) if error == "accuracy" else number(value)
+        rows.append([", ".join(lacks) or "nothing", int(counts[q]), (value, shown)])
+    return table(["lacks", "samples", f"{error} on held-out folds"], rows, "Patterns of missing views") + (
+        '<p class="quiet">Each sample was predicted by a fit that did not see it; a share of few samples is a rough '
+        "one. Where all new samples lack a view, a model refitted without it is the better way "
+        "(inspection.drop_view).</p>"
+    )
+
+
+def _r2(value: float) -> tuple[float, str]:
+    return float(value), number(float(value)) if np.isfinite(value) else "–"

@@ -1,0 +1,276 @@
+"""How much memory and how many threads this process may use."""
+
+from __future__ import annotations
+
+import contextvars
+import os
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import cache
+from pathlib import Path, PurePosixPath
+from typing import Any, TypeVar
+
+#: files with a limit, by version of the control groups; beyond ``high`` a process is slowed down to a standstill
+_CGROUP_FILES = {"cgroup2": ("memory.max", "memory.high"), "cgroup": ("memory.limit_in_bytes",)}
+
+
+def usable_memory() -> int | None:
+    """Return the bytes that this process may use at most, None where the system says nothing at all."""
+    known = [size for size in (_physical(), _of_control_groups(), *_of_this_process()) if size is not None]
+    return min(known) if known else None
+
+
+def _physical() -> int | None:
+    try:
+        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    except (ValueError, OSError, AttributeError):  # Windows has no sysconf
+        return _physical_of_windows()
+
+
+def _physical_of_windows() -> int | None:
+    import ctypes
+
+    kernel32 = getattr(getattr(ctypes, "windll", None), "kernel32", None)
+    if kernel32 is None:
+        return None
+    kilobytes = ctypes.c_ulonglong(0)
+    known = kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
+    return kilobytes.value * 1024 if known else None
+
+
+def _of_this_process() -> Iterator[int]:
+    """What the limits on addresses and on data (``ulimit -v`` and ``-d``) leave beside what is in use already."""
+    try:
+        import resource
+    except ImportError:  # not a POSIX system
+        return
+    addresses, data = _in_use()
+    for name, used in (("RLIMIT_AS", addresses), ("RLIMIT_DATA", data)):
+        limit = (
+            resource.getrlimit(getattr(resource, name))[0]
+            if hasattr(resource, name)
+            else resource.RLIM_INFINITY
+        )
+        if limit != resource.RLIM_INFINITY:
+            yield max(limit - used, 0)
+
+
+def _in_use() -> tuple[int, int]:
+    """Bytes of addresses and of data that the process has, zero where the system does not say."""
+    try:
+        pages = Path("/proc/self/statm").read_text().split()
+        size = os.sysconf("SC_PAGE_SIZE")
+        return int(pages[0]) * size, int(pages[5]) * size
+    except (OSError, ValueError, IndexError):
+        return 0, 0
+
+
+@cache
+def _of_control_groups(root: str = "/") -> int | None:
+    """The smallest limit of the control groups that the process is in, from its own up to the outermost it can see."""
+    limits = []
+    for kind, folder, top in _control_groups(Path(root)):
+        while True:
+            limits += [size for name in _CGROUP_FILES[kind] if (size := _number(folder / name)) is not None]
+            if folder == top or folder == folder.parent:
+                break
+            folder = folder.parent
+    return min(limits, default=None)
+
+
+def _control_groups(root: Path) -> Iterator[tuple[str, Path, Path]]:
+    """Kind, own folder and mount point of the groups that count memory, of both versions."""
+    try:
+        memberships = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines()]
+        mounts = [line.split() for line in (root / "proc/self/mountinfo").read_text().splitlines()]
+    except OSError:
+        return
+    for fields in mounts:
+        # id, parent, device, root of the mount, mount point, options, optional fields, "-", kind, source, its options
+        dash = fields.index("-") if "-" in fields else len(fields)
+        kind = fields[dash + 1] if dash + 1 < len(fields) else ""
+        if kind not in _CGROUP_FILES or (kind == "cgroup" and "memory" not in fields[-1].split(",")):
+            continue
+        for number, controllers, path in (membership for membership in memberships if len(membership) == 3):
+            counts = number == "0" if kind == "cgroup2" else "memory" in controllers.split(",")
+            if not counts:
+                continue
+            top = root / fields[4].lstrip("/")
+            # inside a container the mount often shows a part of the tree alone
+            inner = PurePosixPath(path)
+            shown = inner.relative_to(fields[3]) if inner.is_relative_to(fields[3]) else PurePosixPath()
+            own = top / shown
+            yield kind, own if ".." not in shown.parts and own.is_dir() else top, top
+
+
+def _number(path: Path) -> int | None:
+    """The limit in a file; None where there is no file or no limit."""
+    try:
+        size = int(path.read_text())
+    except (OSError, ValueError):  # "max"
+        return None
+    return size if 0 < size < 2**60 else None  # the first version writes its largest number for none
+
+
+def default_budget() -> int:
+    """Half of what the process may use, containers and limits counted; 4 GB where the system does not say."""
+    usable = usable_memory()
+    return 4 * 10**9 if usable is None else usable // 2
+
+
+# ------------------------------------------------------------------------------------------------------------
+# How many threads the work may use: those of the caller's ``n_jobs`` for our own loops, few for the linear
+# algebra.
+#
+# The number is looked up and not handed down, like time limits: ``with allowed_threads(n_jobs):`` around a
+# fit or a prediction, ``in_threads(run, parts)`` wherever there are parts of work.  Parts never depend on the
+# number of threads, and neither does the order in which their results are put together: answers are the same
+# to the last bit.
+
+
+Part = TypeVar("Part")
+Result = TypeVar("Result")
+
+#: rows from which a second thread pays for the waiting
+LARGE = 4000
+
+#: The number of BLAS threads belongs to the whole process, and fits in several threads overlap in any order: if each
+#: put back what it found, the last would put back the limit of another one.  Only the holder of this lock sets it.
+_setting = threading.Lock()
+
+#: what is allowed inside of a part
+DIVIDED = 0
+_allowed: ContextVar[int] = ContextVar("kernelweave_threads", default=1)
+
+
+def thread_count(n_jobs: int | None) -> int:
+    """Return the threads that ``n_jobs`` stands for, as scikit-learn reads it; in a worker of joblib at most its share.
+
+    joblib tells the workers that it starts how many threads each may use; to threads of its own it tells nothing, and
+    they take one each.
+
+    >>> thread_count(None), thread_count(3)
+    (1, 3)
+    """
+    from joblib import effective_n_jobs
+    from joblib.parallel import get_active_backend
+
+    wanted = int(effective_n_jobs(n_jobs))
+    backend, _ = get_active_backend()
+    if getattr(backend, "nesting_level", 0):
+        share = os.environ.get("OMP_NUM_THREADS", "1") if _in_worker_process() else "1"
+        wanted = min(wanted, int(share) if share.isdigit() else 1)
+    return max(1, wanted)
+
+
+def _in_worker_process() -> bool:
+    import multiprocessing
+
+    return multiprocessing.parent_process() is not None
+
+
+@contextmanager
+def allowed_threads(n_jobs: int | None) -> Iterator[int]:
+    """Let everything inside use the threads that ``n_jobs`` stands for."""
+    token = _allowed.set(thread_count(n_jobs))
+    try:
+        yield _allowed.get()
+    finally:
+        _allowed.reset(token)
+
+
+def threads() -> int:
+    """Return how many threads may be used here: 1 unless ``allowed_threads`` says more."""
+    return max(1, _allowed.get())
+
+
+def in_threads(
+    run: Callable[[Part], Result], parts: Sequence[Part], limit: int | None = None
+) -> list[Result]:
+    """Return ``run`` of every part, in the order of the parts; up to ``threads()`` of them at a time, or ``limit``.
+
+    Threads take the next part when they are done with one, so long parts should come first.  Inside ``run`` nothing is
+    divided again.
+    """
+    count = min(threads() if limit is None else limit, len(parts))
+    if count <= 1 or _allowed.get() == DIVIDED:
+        return [run(part) for part in parts]
+    results: list[Any] = [None] * len(parts)
+    waiting = iter(range(len(parts)))
+    taking = threading.Lock()
+    failed: list[BaseException] = []
+
+    def work() -> None:
+        _allowed.set(DIVIDED)
+        while not failed:
+            with taking:
+                at = next(waiting, None)
+            if at is None:
+                return
+            try:
+                results[at] = run(parts[at])
+            except BaseException as error:
+                failed.append(error)
+
+    # every thread has the caller's time limit, and so on
+    others = [_pool(count - 1).submit(contextvars.copy_context().run, work) for _ in range(count - 1)]
+    try:
+        contextvars.copy_context().run(work)
+    except BaseException as error:  # Ctrl-C between two parts: the others end with the parts they have
+        failed.append(error)
+    wait(others)
+    if failed:
+        raise failed[0]
+    return results
+
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_making = threading.Lock()
+
+
+def _pool(size: int) -> ThreadPoolExecutor:
+    """Return threads that wait for work; starting them anew would take longer than a small sweep."""
+    with _making:
+        if size not in _pools:
+            _pools[size] = ThreadPoolExecutor(size, thread_name_prefix="kernelweave")
+        return _pools[size]
+
+
+if hasattr(os, "register_at_fork"):  # a child has the pools, and none of their threads
+    os.register_at_fork(after_in_child=_pools.clear)
+
+
+@cache
+def _controller() -> Any:
+    from threadpoolctl import ThreadpoolController  # looks through all loaded libraries: once is enough
+
+    return ThreadpoolController()
+
+
+@contextmanager
+def few_blas_threads(n: int) -> Iterator[None]:
+    """One BLAS thread for small matrices: more gain nothing there, and wait for each other on a busy machine.
+
+    Within the limit of another fit nothing is set, and nothing is put back.
+    """
+    if n >= LARGE:
+        yield
+        return
+    with one_blas_thread():
+        yield
+
+
+@contextmanager
+def one_blas_thread() -> Iterator[None]:
+    """One BLAS thread, where there are threads of our own: two kinds of them would compete for the same cores."""
+    if not _setting.acquire(blocking=False):
+        yield
+        return
+    try:
+        with _controller().limit(limits=1, user_api="blas"):
+            yield
+    finally:
+        _setting.release()

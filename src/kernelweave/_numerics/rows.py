@@ -1,0 +1,898 @@
+"""The dual of a multiclass loss, compiled: rows that sum to zero under bounds, best intercepts, ascent and Newton
+steps.
+
+    minimise over b   sum_i c_i max_y (scores_iy + b_y) - sum_y p_y b_y,      p_y the weight of the samples of class y
+
+This is the dual of a transport problem: every row hands out its weight ``c_i`` to the classes, class y takes ``p_y`` in
+all, and what is transported should score as much as possible.  With b given each row goes to its best class; classes
+that then hold too much hand rows on to classes that lack some, along the cheapest chain of exchanges, and b moves so
+that rows on that chain are tied (successive shortest paths; the graph has one node per class).  Each chain is found
+exactly, so the end is the optimum up to rounding, whatever the scale of scores and weights.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+
+from .compiled import njit
+from .passes import copy_table, copy_vector
+
+#: rows beyond which every eighth row is settled first: from the shift found there few rows have to move
+MANY, EVERY = 1000, 8
+
+
+def best_shift(
+    scores: np.ndarray, own: np.ndarray, c: np.ndarray, start: np.ndarray | None = None
+) -> np.ndarray:
+    """Return the b (summing to zero) that minimises ``sum_i c_i (max_y (scores_iy + b_y) - scores_i,own - b_own)``.
+
+    Where many b do, it is a point in the middle of them, whatever ``start`` is.
+
+    Parameters
+    ----------
+    scores : array of shape (n, k)
+    own : array of shape (n,)
+        Class of every row.
+    c : array of shape (n,)
+        Weights of the rows, not negative.
+    start : array of shape (k,), optional
+        A shift expected to be near: the nearer, the fewer rows have to move.
+    """
+    if not np.any(c > 0):
+        return np.zeros(scores.shape[1])
+    by_class = np.ascontiguousarray(scores.T, dtype=float)
+    rows, weight = np.ascontiguousarray(own, dtype=np.int64), np.ascontiguousarray(c, dtype=float)
+    b = np.zeros(scores.shape[1]) if start is None else np.array(start, dtype=float)
+    if start is None:
+        step = EVERY ** int(np.log(max(rows.size / MANY, 1.0)) / np.log(EVERY))
+        while step > 1:
+            some = np.ascontiguousarray(by_class[:, ::step])
+            settle(some, rows[::step].copy(), weight[::step].copy(), b)
+            step //= EVERY
+    settle(by_class, rows, weight, b)
+    return b - np.mean(b)
+
+
+@njit(cache=True)
+def settle(scores, own, c, b):
+    """Move b to the middle of the best shifts, in place; ``scores (k, n)``; rows of weight 0 do not count."""
+    k, n = scores.shape
+    amount = np.zeros((k, n))
+    member = np.empty((k, n), dtype=np.int32)
+    place = np.full((k, n), -1, dtype=np.int32)
+    count = np.zeros(k, dtype=np.int64)
+    for i in range(n):
+        if c[i] <= 0.0:
+            continue
+        # at a tie the own class comes first: nothing has to be moved for it
+        top = own[i]
+        for y in range(k):
+            if scores[y, i] + b[y] > scores[top, i] + b[top]:
+                top = y
+        amount[top, i] = c[i]
+        _enter(member, place, count, top, i)
+    cheapest = np.empty((k, k))
+    mover = np.full((k, k), -1, dtype=np.int64)
+    for r in range(k):
+        for s in range(k):
+            _find_mover(scores, member, count, cheapest, mover, r, s)
+    excess = np.empty(k)
+    distance, hops = np.empty(k), np.empty(k, dtype=np.int64)
+    before, done = np.empty(k, dtype=np.int64), np.empty(k, dtype=np.bool_)
+    chains, most = (
+        0,
+        1000 + 50 * n * k,
+    )  # never seen to be needed: a bound on the time, whatever rounding does
+    for _ in range(50):  # what the classes hold is added up again until it is right: once or twice
+        dust = _add_up(amount, own, c, excess)
+        moved = False
+        while chains <= most:
+            end = _nearest(cheapest, b, excess, dust, distance, hops, before, done)
+            if end < 0:
+                break
+            moved = True
+            for y in range(k):
+                b[y] += min(distance[y], distance[end])
+            _hand_on(scores, c, amount, member, place, count, cheapest, mover, excess, before, end)
+            chains += 1
+        if not moved or chains > most:
+            break
+    _centre(cheapest, count, b)
+
+
+@njit(cache=True)
+def _enter(member, place, count, y, i):
+    place[y, i] = count[y]
+    member[y, count[y]] = i
+    count[y] += 1
+
+
+@njit(cache=True)
+def _leave(member, place, count, y, i):
+    count[y] -= 1
+    last = member[y, count[y]]
+    member[y, place[y, i]] = last
+    place[y, last] = place[y, i]
+    place[y, i] = -1
+
+
+@njit(cache=True)
+def _find_mover(scores, member, count, cheapest, mover, r, s):
+    """Row of class r that loses least by going to s, and what it loses before b."""
+    low, at = np.inf, -1
+    if r != s:
+        for a in range(count[r]):
+            i = member[r, a]
+            loss = scores[r, i] - scores[s, i]
+            if loss < low:
+                low, at = loss, i
+    cheapest[r, s], mover[r, s] = low, at
+
+
+@njit(cache=True)
+def _add_up(amount, own, c, excess):
+    """What every class holds beyond its due; return what of it is rounding."""
+    k, n = amount.shape
+    excess[:] = 0.0
+    gross = 0.0
+    for i in range(n):
+        # rows that are with their own class add nothing, however large their weight
+        if amount[own[i], i] != c[i]:
+            for y in range(k):
+                off = amount[y, i] - (c[i] if y == own[i] else 0.0)
+                excess[y] += off
+                gross += abs(off)
+    return 4e-15 * gross
+
+
+@njit(cache=True)
+def _nearest(cheapest, b, excess, dust, distance, hops, before, done):
+    """Class that lacks something nearest to one that has too much (Dijkstra), or -1; fewer exchanges win ties."""
+    k = b.size
+    for y in range(k):
+        done[y] = False
+        before[y] = -1
+        hops[y] = 0
+        distance[y] = 0.0 if excess[y] > dust else np.inf
+    end = -1
+    for _ in range(k):
+        r = -1
+        for y in range(k):
+            if done[y] or distance[y] == np.inf:
+                continue
+            if r < 0 or distance[y] < distance[r] or (distance[y] == distance[r] and hops[y] < hops[r]):
+                r = y
+        if r < 0:
+            break
+        done[r] = True
+        if excess[r] < -dust:
+            end = r
+            break
+        for s in range(k):
+            if not done[s] and cheapest[r, s] < np.inf:
+                reach = distance[r] + max(cheapest[r, s] + b[r] - b[s], 0.0)
+                if reach < distance[s] or (reach == distance[s] and hops[r] + 1 < hops[s]):
+                    distance[s], hops[s], before[s] = reach, hops[r] + 1, r
+    return end
+
+
+@njit(cache=True)
+def _hand_on(scores, c, amount, member, place, count, cheapest, mover, excess, before, end):
+    """Move as much as fits along the chain that ends at ``end``."""
+    k = excess.size
+    size, s = -excess[end], end
+    chosen = np.empty(
+        k, dtype=np.int64
+    )  # of every hop: a row that arrives may become the cheapest of the next
+    while before[s] >= 0:
+        chosen[s] = mover[before[s], s]
+        # one row that goes on at once goes there directly: what it holds in between does not limit it
+        while before[before[s]] >= 0 and mover[before[before[s]], before[s]] == chosen[s]:
+            before[s] = before[before[s]]
+        size = min(size, amount[before[s], chosen[s]])
+        s = before[s]
+    size = min(size, excess[s])
+    excess[s] -= size
+    excess[end] += size
+    s = end
+    while before[s] >= 0:
+        r, i = before[s], chosen[s]
+        # what rounding leaves of a row goes along: as a member it would be a chain of its own
+        part = size if amount[r, i] - size > 1e-15 * c[i] else amount[r, i]
+        amount[r, i] -= part
+        if place[s, i] < 0:
+            _enter(member, place, count, s, i)
+            for y in range(k):
+                loss = scores[s, i] - scores[y, i]
+                if y != s and loss < cheapest[s, y]:
+                    cheapest[s, y], mover[s, y] = loss, i
+        amount[s, i] += part
+        s = r
+    s = end
+    while before[s] >= 0:
+        r, i = before[s], chosen[s]
+        if amount[r, i] == 0.0 and place[r, i] >= 0:
+            _leave(member, place, count, r, i)
+            for y in range(k):
+                if mover[r, y] == i:
+                    _find_mover(scores, member, count, cheapest, mover, r, y)
+        s = r
+
+
+@njit(cache=True)
+def _centre(cheapest, count, b):
+    """Move b to the mean of the extreme shifts that cost nothing.
+
+    Shifts are free as long as no row wants to leave its class: ``b_s - b_r <= way[r, s]``.  A class without rows takes
+    the highest place that costs nothing, as it would with next to no weight.
+    """
+    k = b.size
+    there = count > 0
+    way = np.empty((k, k))
+    for r in range(k):
+        for s in range(k):
+            way[r, s] = 0.0 if r == s else max(cheapest[r, s] + b[r] - b[s], 0.0)
+    for q in range(k):
+        if there[q]:
+            for r in range(k):
+                if there[r]:
+                    for s in range(k):
+                        way[r, s] = min(way[r, s], way[r, q] + way[q, s])
+    number = 0
+    for r in range(k):
+        number += there[r]
+    move = np.zeros(k)
+    for s in range(k):
+        if there[s]:
+            for r in range(k):
+                if there[r]:
+                    move[s] += (way[r, s] - way[s, r]) / (2 * number)
+    for s in range(k):
+        if not there[s]:
+            move[s] = np.inf
+            for r in range(k):
+                if there[r]:
+                    move[s] = min(move[s], move[r] + way[r, s])
+    b += move
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Compiled steps between the rows of a multiclass dual and its set: exact sums, products with K, bounds.
+#
+# A row of coefficients is ``beta_i <= c_i e_own, sum_y beta_iy = 0``; with an intercept columns sum to zero
+# as well.
+
+
+@njit(cache=True)
+def row_shift(target, own, c, order):
+    """Shift h for which ``min(target - h, upper)`` sums to zero, upper being c at ``own`` and 0 elsewhere.
+
+    Returns h and the sum of the entries that are at their bounds; ``order`` is overwritten.
+    """
+    k = target.size
+    for a in range(k):  # insertion sort by the breakpoints target - upper
+        order[a] = a
+        here = target[a] - c if a == own else target[a]
+        p = a
+        while p > 0:
+            q = order[p - 1]
+            if (target[q] - c if q == own else target[q]) <= here:
+                break
+            order[p] = q
+            p -= 1
+        order[p] = a
+    # from the targets below h, smallest first
+    free, held, h = 0.0, c, 0.0
+    for a in range(k):
+        j = order[a]
+        here = target[j] - c if j == own else target[j]
+        if a > 0 and free + held - a * here < 0.0:
+            break
+        free += target[j]
+        if j == own:
+            held = 0.0
+        h = (free + held) / (a + 1)
+    return h, held
+
+
+@njit(cache=True)
+def hand_over(beta, own, c, balanced):
+    """Make rows sum to zero under their bounds and, where asked, columns to zero; in place, exact to rounding.
+
+    What a column has too little goes to it from those that have too much, through rows that are free in both first
+    (entries at their bounds stay), then through any row: coefficients can always be made more negative elsewhere.
+    """
+    n, k = beta.shape
+    for i in range(n):
+        total = 0.0
+        for y in range(k):
+            if y != own[i]:
+                beta[i, y] = min(beta[i, y], 0.0) if c[i] > 0.0 else 0.0
+                total -= beta[i, y]
+        beta[i, own[i]] = total
+        if total > c[i]:
+            if total > (1.0 + 1e-15) * c[i]:  # below that it is rounding, and the row stays what it is
+                for y in range(k):
+                    beta[i, y] *= c[i] / total
+            beta[i, own[i]] = c[i]
+    if not balanced:
+        return
+    lack = np.zeros(k)  # by what a column is negative: rows may lower others and raise it
+    for _ in range(4):  # a second look finds what the first has rounded
+        gross = 0.0
+        lack[:] = 0.0
+        for i in range(n):
+            for y in range(k):
+                lack[y] -= beta[i, y]
+                gross += abs(beta[i, y])
+        dust = 2e-16 * gross
+        settled = True
+        for y in range(k):
+            settled = settled and abs(lack[y]) <= dust
+        if settled:
+            return
+        for both in (True, False):
+            for r in range(k):
+                if lack[r] <= dust:
+                    continue
+                for i in range(n):
+                    upper = c[i] if own[i] == r else 0.0
+                    if beta[i, r] >= upper:
+                        continue
+                    for s in range(k):
+                        if lack[s] >= -dust:
+                            continue
+                        if both and beta[i, s] >= (c[i] if own[i] == s else 0.0):
+                            continue
+                        room = upper - beta[i, r]
+                        size = min(min(lack[r], -lack[s]), 0.5 * room if both else room)
+                        if size <= 0.0:
+                            continue
+                        beta[i, r] = upper if size == room else beta[i, r] + size
+                        beta[i, s] -= size
+                        lack[r] -= size
+                        lack[s] += size
+                    if lack[r] <= dust:
+                        break
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def add_products(K, beta, product):
+    """Add ``(K beta)'`` to ``product (k, n)``: entries of beta that are zero cost nothing, and most are."""
+    n, k = beta.shape
+    for i in range(n):
+        row = K[i]
+        for y in range(k):
+            x = beta[i, y]
+            if x != 0.0:
+                out = product[y]
+                for j in range(n):
+                    out[j] += x * row[j]
+
+
+@njit(cache=True)
+def move_into_set(K, own, c, intercept, beta, product):
+    """Move beta into the dual set, exactly, and ``product = (K beta)'`` with it; in place."""
+    before = beta.copy()
+    hand_over(beta, own, c, intercept)
+    add_products(K, beta - before, product)
+
+
+@njit(cache=True)
+def bounds_at(own, c, intercept, beta, product, b):
+    """Primal and dual objective at coefficients of the dual set; b becomes the best intercepts, in place."""
+    n, k = beta.shape
+    half, gain, loss = 0.0, 0.0, 0.0
+    scores = product.copy()
+    for i in range(n):
+        for y in range(k):
+            half += 0.5 * beta[i, y] * product[y, i]
+            if y != own[i]:
+                scores[y, i] += 1.0
+        gain += beta[i, own[i]]
+    if intercept:
+        settle(scores, own, c, b)
+        b -= np.mean(b)
+    for i in range(n):
+        if c[i] > 0.0:
+            # a difference of scores: large ones cancel before anything is added
+            worst = 0.0
+            for y in range(k):
+                worst = max(worst, scores[y, i] - scores[own[i], i] + (b[y] - b[own[i]]))
+            loss += c[i] * worst
+    return half + loss, gain - half
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Compiled parts of Newton's method on rows that sum to zero under bounds: responses, slopes, free directions.
+#
+# A row of coefficients is ``beta_i <= c_i e_own, sum_y beta_iy = 0``, the dual set of a multiclass hinge;
+# decision values ``product (k, n)`` and the shift b make the scores ``s_iy = product_yi + b_y + [y !=
+# own_i]``.  The response of a row is the best coefficients for its scores, held back by a proximal term
+# around ``centre``:
+#
+#     beta_i = argmin over beta of beta's_i + hold_i / 2 |beta - centre_i|^2  =  projection of  centre_i - s_i
+# / hold_i
+#
+# Everything is computed from the coefficients of the other classes; that of the own class is minus their sum,
+# so that nothing is lost where they are small beside the bound.
+
+
+#: steps in a row after which what is left, a share of all coefficients no larger than that, is rounding
+STUCK, ROUNDING = 2, 1e-9
+
+
+@njit(cache=True)
+def _respond(product, i, own, c, b, centre, hold, t, order, out):
+    """Fill ``out`` with the response of row i; ``product`` and ``b`` are at the point asked for."""
+    k = t.size
+    # targets relative to the lowest of another class: those that matter are then small, whatever hold is
+    base = -1
+    for y in range(k):
+        if y != own:
+            t[y] = centre[y] - (product[y, i] + b[y]) / hold
+            if base < 0 or t[y] < t[base]:
+                base = y
+    lead, at_base = product[base, i] + b[base], centre[base]
+    for y in range(k):
+        t[y] = (centre[y] - at_base) - (product[y, i] + b[y] - lead) / hold
+    t[own] = (centre[own] - at_base) - (product[own, i] + b[own] - lead - 1.0) / hold
+    if t[own] <= 0.0:  # no other class is worth anything
+        for y in range(k):
+            out[y] = 0.0
+        return
+    h, held = row_shift(t, own, c, order)
+    total = 0.0
+    for y in range(k):
+        if y != own:
+            out[y] = min(t[y] - h, 0.0)
+            total -= out[y]
+    out[own] = total
+    if held != 0.0 or total >= c:  # at the bound: exactly
+        out[own] = c
+
+
+@njit(cache=True)
+def _respond_all(product, own, c, b, centre, hold, beta):
+    """Fill ``beta`` with the responses of all rows."""
+    k, n = product.shape
+    t, order = np.empty(k), np.empty(k, dtype=np.int64)
+    for i in range(n):
+        if c[i] > 0.0:
+            _respond(product, i, own[i], c[i], b, centre[i], hold[i], t, order, beta[i])
+        else:
+            beta[i] = 0.0
+
+
+@njit(cache=True)
+def _slope(product, change, own, c, b, shift, centre, hold, U, moves, alpha):
+    """Derivative of the smoothed primal objective at ``(U, b) + alpha (moves, shift)``; ``change = (K moves)'``."""
+    k, n = product.shape
+    t, order, out = np.empty(k), np.empty(k, dtype=np.int64), np.empty(k)
+    there = np.empty((k, 1))
+    b_there = b + alpha * shift
+    total = 0.0
+    for i in range(n):
+        if c[i] > 0.0:
+            for y in range(k):
+                there[y, 0] = product[y, i] + alpha * change[y, i]
+            _respond(there, 0, own[i], c[i], b_there, centre[i], hold[i], t, order, out)
+        else:
+            out[:] = 0.0
+        for y in range(k):
+            total += change[y, i] * (U[i, y] + alpha * moves[i, y] - out[y]) - out[y] * shift[y]
+    return total
+
+
+@njit(cache=True)
+def free_directions(beta, own, c):
+    """Orthonormal directions in which rows can move: entries at their bound are held, the others keep their sum.
+
+    Returns
+    -------
+    where : array of shape (f,)
+        Row of every direction.
+    Q : array of shape (f, k)
+    """
+    n, k = beta.shape
+    loose = np.zeros(n, dtype=np.int64)
+    f = 0
+    for i in range(n):
+        for y in range(k):
+            loose[i] += beta[i, y] < (c[i] if y == own[i] else 0.0)
+        f += max(loose[i] - 1, 0)
+    where, Q = np.empty(f, dtype=np.int64), np.zeros((f, k))
+    at = np.empty(k, dtype=np.int64)
+    f = 0
+    for i in range(n):
+        if loose[i] < 2:
+            continue
+        a = 0
+        for y in range(k):
+            if beta[i, y] < (c[i] if y == own[i] else 0.0):
+                at[a] = y
+                a += 1
+        for q in range(1, a):  # Helmert's contrasts
+            size = 1.0 / np.sqrt(q * (q + 1.0))
+            for p in range(q):
+                Q[f, at[p]] = size
+            Q[f, at[q]] = -q * size
+            where[f] = i
+            f += 1
+    return where, Q
+
+
+@njit(cache=True)
+def _factor(K, where, Q, hold):
+    """Cholesky factor of K on the free directions, the proximal term on its diagonal."""
+    f = where.size
+    block = np.dot(Q, Q.T)
+    for p in range(f):
+        row = K[where[p]]
+        for q in range(f):
+            block[p, q] *= row[where[q]]
+        block[p, p] += hold[where[p]]
+    return np.linalg.cholesky(block)
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def _forward(L, x):
+    """Solve ``L y = x`` in place for every column of ``x' (columns, f)``."""
+    f = L.shape[0]
+    for column in range(x.shape[0]):
+        v = x[column]
+        for p in range(f):
+            row = L[p]
+            total = 0.0
+            for q in range(p):
+                total += row[q] * v[q]
+            v[p] = (v[p] - total) / row[p]
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def _backward(L, v):
+    """Solve ``L' z = v`` in place."""
+    for p in range(v.size - 1, -1, -1):
+        row = L[p]
+        v[p] /= row[p]
+        z = v[p]
+        for q in range(p):
+            v[q] -= row[q] * z
+
+
+@njit(cache=True)
+def _direction(K, where, Q, rest, off, hold, stay, intercept, shift):
+    """Newton's step of U, as moves of the rows, and of b (``shift``, filled).
+
+    On the free directions z and with M = K + hold there, ``M z + Q b = Q'K rest`` and ``Q'z - stay b = off``.
+    """
+    k, f = rest.shape[1], where.size
+    moves = -rest
+    shift[:] = 0.0
+    if f == 0:
+        if intercept:
+            for y in range(k):
+                shift[y] = -off[y] / stay
+        return moves
+    L = _factor(K, where, Q, hold)
+    right = np.zeros((1, f))
+    pull = np.zeros(k)
+    rows, classes = np.nonzero(rest)  # few, once steps are full
+    last = -1
+    for p in range(f):
+        if where[p] != last:
+            last = where[p]
+            pull[:] = 0.0
+            row = K[last]
+            for a in range(rows.size):
+                pull[classes[a]] += row[rows[a]] * rest[rows[a], classes[a]]
+        for y in range(k):
+            right[0, p] += pull[y] * Q[p, y]
+    _forward(L, right)
+    z = right[0]
+    if intercept:
+        normals = Q.T.copy()
+        _forward(L, normals)
+        bends, axes = np.linalg.eigh(np.dot(normals, normals.T))
+        asked = np.dot(normals, z) - off
+        most = bends[k - 1] + stay
+        for a in range(k):
+            bend = max(bends[a], 0.0) + stay
+            if bend > 1e-15 * most:  # all classes together are shifted by nothing
+                along = 0.0
+                for y in range(k):
+                    along += axes[y, a] * asked[y]
+                for y in range(k):
+                    shift[y] += axes[y, a] * along / bend
+        z -= np.dot(shift, normals)
+    _backward(L, z)
+    for p in range(f):
+        for y in range(k):
+            moves[where[p], y] += z[p] * Q[p, y]
+    return moves
+
+
+@njit(cache=True)
+def _length(product, change, own, c, b, shift, centre, hold, U, moves):
+    """Length of a step, at most 1, at whose end the objective still falls: near the root of its slope, from below."""
+    low, high = 0.0, 1.0
+    first = _slope(product, change, own, c, b, shift, centre, hold, U, moves, 0.0)
+    at_high = _slope(product, change, own, c, b, shift, centre, hold, U, moves, 1.0)
+    at_low = first
+    if at_high <= 1e-10 * abs(first):
+        return 1.0
+    if first >= 0.0:
+        return 0.0
+    for step in range(60):
+        # the secant twice, then bisection
+        alpha = low - at_low * (high - low) / (at_high - at_low) if step % 3 < 2 else 0.5 * (low + high)
+        here = _slope(product, change, own, c, b, shift, centre, hold, U, moves, alpha)
+        if here <= 0.0:
+            low, at_low = alpha, here
+            if here >= 0.1 * first or step > 10:
+                break
+        else:
+            high, at_high = alpha, here
+    return low
+
+
+@njit(cache=True)
+def newton_round(K, own, c, centre, product, b, hold, stay, intercept, most, enough):
+    """Minimise the smoothed problem around ``centre`` by Newton's method; ``product`` and b move along, in place.
+
+    Parameters
+    ----------
+    centre, product : arrays of shape (n, k) and (k, n)
+        Coefficients and ``(K centre)'``; at the end ``product`` is that of the coefficients returned.
+    b : array of shape (k,)
+        Intercepts.
+    hold, stay : array of shape (n,), float
+        Proximal terms of the rows; damping of the intercepts.
+    most : int
+        Steps at most.
+    enough : float
+        Sum of what is left of rows and columns that may stay.
+
+    Returns
+    -------
+    beta : array of shape (n, k)
+        Responses: rows of the dual set, whose columns sum to zero once the steps have converged.
+    steps : int
+        Steps taken; ``most`` where they did not converge.
+    """
+    n, k = centre.shape
+    U, beta = centre.copy(), np.zeros((n, k))
+    off, shift = np.zeros(k), np.zeros(k)
+    steps, stuck, least = 0, 0, np.inf
+    while True:
+        _respond_all(product, own, c, b, centre, hold, beta)
+        rest = U - beta
+        left, size = 0.0, 0.0
+        off[:] = 0.0
+        for i in range(n):
+            for y in range(k):
+                left += abs(rest[i, y])
+                size += abs(beta[i, y])
+                off[y] -= beta[i, y]
+        if not intercept:
+            off[:] = 0.0
+        for y in range(k):
+            left += abs(off[y])
+        stuck = 0 if left <= 0.5 * least else stuck + 1
+        least = min(least, left)
+        if left <= max(enough, 1e-13 * size) or steps == most:
+            break
+        if stuck >= STUCK and left <= ROUNDING * size:
+            break
+        where, Q = free_directions(beta, own, c)
+        moves = _direction(K, where, Q, rest, off, hold, stay, intercept, shift)
+        change = np.zeros((k, n))
+        add_products(K, moves, change)
+        alpha = _length(product, change, own, c, b, shift, centre, hold, U, moves)
+        if alpha == 0.0:
+            steps = most
+            break
+        steps += 1
+        U += alpha * moves
+        product += alpha * change
+        b += alpha * shift
+    add_products(K, beta - U, product)
+    return beta, steps
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Exact ascent on the dual of a multiclass SVM, one sample's row of coefficients at a time.
+#
+#     maximise  sum_i beta_i,own - tr(beta' K beta) / 2 - b'(1'beta) - rho |1'beta|^2 / 2     subject to
+# beta_i <= c_i e_own,  sum_k beta_ik = 0  for every row i
+#
+# With the others held, a row's best value is a projection: the quadratic is ``(K_ii + rho)`` times the
+# identity.  b and rho hold the column sums at zero (an augmented Lagrangian, ``ascend_to``); both are zero
+# without an intercept.
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def _row_gap(scores, beta, own, c):
+    """``c (max scores - own score) + beta'scores``: this row's part of the duality gap."""
+    top = scores[0]
+    along = 0.0
+    for k in range(scores.size):
+        if scores[k] > top:
+            top = scores[k]
+        along += beta[k] * scores[k]
+    return c * (top - scores[own]) + along
+
+
+@njit(cache=True)
+def _best_row(target, own, c, order, out):
+    """Project ``target`` on rows that sum to zero, at most c at ``own`` and zero elsewhere."""
+    h, _ = row_shift(target, own, c, order)
+    for j in range(target.size):
+        out[j] = min(c if j == own else 0.0, target[j] - h)
+
+
+@njit(cache=True)
+def _shuffle(rows, state):
+    """Put the rows into another order, in place; return the next state of the generator (xorshift)."""
+    for a in range(rows.size - 1, 0, -1):
+        state ^= state << np.uint64(13)
+        state ^= state >> np.uint64(7)
+        state ^= state << np.uint64(17)
+        b = np.int64(state % np.uint64(a + 1))
+        rows[a], rows[b] = rows[b], rows[a]
+    return state
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
+def _add_row(product, column, change):
+    # a step changes few classes: measured, two or three of ten
+    for k in range(change.size):
+        x, out = change[k], product[k]
+        if x != 0.0:
+            for i in range(out.size):
+                out[i] += x * column[i]
+
+
+@njit(cache=True)
+def gap_of_rows(product, beta, own, c, shift, out):
+    """Every row's part of the gap, ``shift`` added to its scores, ``product (k, n)``; return their sum."""
+    k = beta.shape[1]
+    scores = np.empty(k)
+    total = 0.0
+    for i in range(beta.shape[0]):
+        for j in range(k):
+            scores[j] = product[j, i] + shift[j] + (0.0 if j == own[i] else 1.0)
+        out[i] = _row_gap(scores, beta[i], own[i], c[i])
+        total += out[i]
+    return total
+
+
+@njit(cache=True)
+def ascend(K, own, c, beta, product, b, rho, goal, max_epochs, seed):
+    """Run epochs over the rows, in place, until the rows' gaps sum to no more than ``goal``.
+
+    Rows whose own gap is below their share are passed over, at the cost of k operations instead of n k.
+
+    Parameters
+    ----------
+    K : array of shape (n, n), float32 or float64
+        Symmetric.
+    product : array of shape (k, n)
+        ``(K beta)'`` throughout, one row per class: a step changes a few classes of all samples.
+    own, c : arrays of shape (n,)
+        Class and upper bound of every row.
+    b, rho : array of shape (k,), float
+        Multipliers and weight of the column sums.
+
+    Returns
+    -------
+    gap : float
+        Sum of the rows' gaps at the end.
+    updates : int
+        Rows moved.
+    """
+    n, k = beta.shape
+    scores, target, new, change = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    order = np.empty(k, dtype=np.int64)
+    sums = np.zeros(k)
+    for i in range(n):
+        for j in range(k):
+            sums[j] += beta[i, j]
+    gaps = np.empty(n)
+    shift = b + rho * sums
+    gap = gap_of_rows(product, beta, own, c, shift, gaps)
+    updates = 0
+    rows = np.arange(n)
+    state = np.uint64(2 * seed + 1)
+    for _ in range(max_epochs):
+        if gap <= goal:
+            break
+        share = max(0.1 * gap, 0.3 * goal) / n
+        state = _shuffle(rows, state)
+        for i in rows:
+            if c[i] <= 0.0:
+                continue
+            for j in range(k):
+                scores[j] = product[j, i] + b[j] + rho * sums[j] + (0.0 if j == own[i] else 1.0)
+            if _row_gap(scores, beta[i], own[i], c[i]) <= share:
+                continue
+            curvature = max(K[i, i] + rho, 1e-300)
+            for j in range(k):
+                target[j] = beta[i, j] - scores[j] / curvature
+            _best_row(target, own[i], c[i], order, new)
+            moved = 0.0
+            for j in range(k):
+                change[j] = new[j] - beta[i, j]
+                moved += abs(change[j])
+            if moved == 0.0:
+                continue
+            updates += 1
+            for j in range(k):
+                beta[i, j] = new[j]
+                sums[j] += change[j]
+            _add_row(product, K[i], change)
+        shift = b + rho * sums
+        gap = gap_of_rows(product, beta, own, c, shift, gaps)
+    return gap, updates
+
+
+@njit(cache=True)
+def _newton_work(beta, own, c):
+    """Operations in which a round of Newton steps is expected to leave 1/e of the gap."""
+    free = float(free_directions(beta, own, c)[0].size)
+    return 2.0 * free**3 + 100.0 * free**2 + 500.0 * own.size
+
+
+@njit(cache=True)
+def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, attempts, look):
+    """Run epochs over the rows until the relative gap is ``target`` or Newton's method is expected to be quicker.
+
+    After every few epochs the multipliers b move by the column sums, and a copy of the rows that is moved into the dual
+    set is judged with the best intercepts for it; the best of these is returned in place of ``beta, product, b``.
+
+    Returns
+    -------
+    primal, dual : float
+        Bounds at the point returned.
+    updates : int
+        Rows moved.
+    done : bool
+        Whether there is no point in more attempts.
+    """
+    done = False
+    primal, dual = bounds_at(own, c, intercept, beta, product, b)
+    rows, scores, multipliers = beta.copy(), product.copy(), b.copy()
+    gaps = np.empty(attempts + 1)
+    gaps[0] = (primal - dual) / max(abs(primal), abs(dual), 1e-300)
+    updates, work = 0, 0.0
+    for attempt in range(attempts):
+        goal = 0.3 * target * max(abs(primal), abs(dual))
+        _, moved = ascend(K, own, c, rows, scores, multipliers, penalty, goal, epochs, attempt)
+        updates += moved
+        inside, its_scores, its_b = rows.copy(), scores.copy(), multipliers.copy()
+        if intercept:
+            for y in range(b.size):
+                multipliers[y] += penalty * np.sum(rows[:, y])
+            copy_vector(multipliers, its_b)
+        move_into_set(K, own, c, intercept, inside, its_scores)
+        upper, lower = bounds_at(own, c, intercept, inside, its_scores, its_b)
+        gap = (upper - lower) / max(abs(upper), abs(lower), 1e-300)
+        if gap < gaps[attempt]:
+            copy_table(inside, beta)
+            copy_table(its_scores, product)
+            copy_vector(its_b, b)
+            primal, dual = upper, lower
+        gaps[attempt + 1] = min(gap, gaps[attempt])
+        if gaps[attempt + 1] <= target or moved == 0:
+            done = True
+            break
+        work += 6.0 * moved * own.size
+        # progress is not even: what is looked at are as many attempts as cost half of what Newton's method would
+        each, other = work / (attempt + 1), _newton_work(beta, own, c)
+        window = max(look, int(0.5 * other / each) + 1)
+        if attempt + 1 >= window:
+            gained = np.log(gaps[attempt + 1 - window] / gaps[attempt + 1])
+            if gained * other < each * window:
+                done = True
+                break
+    return primal, dual, updates, done

@@ -1,0 +1,270 @@
+"""The time limit of a fit, and Ctrl-C: what inner solvers ask, and what happens to work that is interrupted.
+
+A fit opens a limit; whatever runs inside it, at any depth, asks ``out_of_time()`` between two pieces of work and
+returns its best so far, or calls ``check_time()`` where it has nothing of its own to return and the fit has.  Limits
+nest: the earliest end counts.  A limit belongs to the thread that opened it.
+"""
+
+from __future__ import annotations
+
+import math
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: multiply-adds between two looks at the clock where there is a time limit
+GLANCE = 10_000_000
+
+
+class OutOfTime(Exception):
+    """Leave a step that the time limit has overtaken; the loop keeps the best point it has."""
+
+
+class Deadline:
+    """When a fit has to end.
+
+    Attributes
+    ----------
+    ends : float
+        Moment in seconds of ``time.perf_counter``; infinite without a limit.
+    reserved : float
+        Seconds before that which are kept for what comes after the solver.
+    has_point : bool
+        Whether the fit can return something by now: only then may a step be left in the middle.
+    winding_up : bool
+        Whether what was found is being put in order: an interrupt need not, and must not, stop that.
+    keeps_best : bool
+        Whether an interrupted fit returns its best point; see ``interrupts.one_interrupt``.
+    """
+
+    def __init__(
+        self, seconds: float | None = None, outer: Deadline | None = None, whole_fit: bool = False
+    ) -> None:
+        self.outer = outer
+        self.whole_fit = whole_fit
+        self.began = time.perf_counter()
+        self.ends = math.inf if seconds is None else self.began + seconds
+        self.reserved = 0.0
+        self.has_point = False
+        self.winding_up = False
+        self.keeps_best: bool = outer is None or outer.keeps_best
+        self._interrupted = False
+
+    @property
+    def outermost(self) -> Deadline:
+        """The limit around all others: that of the whole fit, or of the command that it is part of."""
+        return self if self.outer is None else self.outer.outermost
+
+    @property
+    def interrupted(self) -> bool:
+        """Whether the fit was interrupted from the keyboard."""
+        return self._interrupted or (self.outer is not None and self.outer.interrupted)
+
+    def interrupt(self) -> None:
+        """Let no time be left to the whole fit, from now on."""
+        self.outermost._interrupted = True
+
+    def extend(self, seconds: float) -> None:
+        """Grant so many more seconds, to be used up: what runs in them is not left in the middle."""
+        self.ends += seconds
+        self.has_point = False
+
+    @property
+    def in_whole_fit(self) -> bool:
+        """Whether a whole fit is around it, which has work to do after the limit."""
+        return self.whole_fit or (self.outer is not None and self.outer.in_whole_fit)
+
+    @property
+    def left(self) -> float:
+        """Seconds left; negative when there are none, infinite without a limit."""
+        own = -math.inf if self._interrupted else self.ends - self.reserved - time.perf_counter()
+        return own if self.outer is None else min(own, self.outer.left)
+
+
+_current: ContextVar[Deadline | None] = ContextVar("kernelweave_deadline", default=None)
+
+
+@contextmanager
+def time_limit(seconds: float | None, whole_fit: bool = False) -> Iterator[Deadline]:
+    """Let everything inside end after so many seconds, or with the limit around it if that is earlier.
+
+    ``whole_fit`` says that a fit begins here, of which ``time_spent`` tells the time.
+    """
+    deadline = Deadline(seconds, _current.get(), whole_fit)
+    token = _current.set(deadline)
+    try:
+        yield deadline
+    finally:
+        _current.reset(token)
+
+
+def time_left() -> float:
+    """Return the seconds left to the fit that this runs in; infinite where there is no limit."""
+    deadline = _current.get()
+    return math.inf if deadline is None else deadline.left
+
+
+def time_spent() -> float:
+    """Return the seconds since the fit began that this runs in; 0 outside of any."""
+    deadline = _current.get()
+    while deadline is not None and not deadline.whole_fit:
+        deadline = deadline.outer
+    return 0.0 if deadline is None else time.perf_counter() - deadline.began
+
+
+def interrupted() -> bool:
+    """Return whether the fit that this runs in was interrupted from the keyboard."""
+    deadline = _current.get()
+    return deadline is not None and deadline.interrupted
+
+
+def given_up() -> bool:
+    """Return whether the fit that this runs in was interrupted and its caller needs complete fits only."""
+    deadline = _current.get()
+    return deadline is not None and deadline.interrupted and not deadline.keeps_best
+
+
+def out_of_time() -> bool:
+    """Return whether to stop here, with the best that was found so far."""
+    return time_left() <= 0.0
+
+
+def check_time(needed: float = 0.0, preparing: bool = False) -> None:
+    """Raise ``OutOfTime`` where less than ``needed`` seconds are left and the fit has a point to return instead.
+
+    ``preparing`` says that the work is long and comes before any point: then the fit returns where it would have begun.
+    """
+    deadline = _current.get()
+    if deadline is not None and (deadline.has_point or preparing) and deadline.left <= needed:
+        raise OutOfTime
+
+
+def in_time(order: NDArray[np.intp], price: int) -> Iterator[NDArray[np.intp]]:
+    """Cut an order into parts that a time limit can come between; ``price`` is the most that a row costs."""
+    size = order.size if time_left() == math.inf else max(1, GLANCE // max(price, 1))
+    for first in range(0, order.size, size):
+        check_time()
+        yield order[first : first + size]
+
+
+#: operations in a second until they were measured: fewer than any machine manages, so that the first piece is short
+SLOW = 1e8
+#: no piece takes less than this many seconds
+SHORTEST = 2e-3
+
+
+class Pieces:
+    """Says how much work to do before the next look at the clock: as much as fits into half of the time left.
+
+    Long pieces as long as there is time, short ones towards the end; without a limit there is one piece.
+    """
+
+    def __init__(self) -> None:
+        self._speed = SLOW
+        self._began = 0.0
+
+    def next(self) -> float:
+        """Return the operations that may be done in the next piece, and start its clock."""
+        left = time_left()
+        if left == math.inf:
+            return math.inf
+        self._began = time.perf_counter()
+        return self._speed * max(0.5 * left, SHORTEST)
+
+    def done(self, operations: float) -> None:
+        """Learn from the piece how many operations fit into a second."""
+        seconds = time.perf_counter() - self._began
+        if self._began and seconds > 0.5 * SHORTEST:
+            self._speed = max(operations / seconds, SLOW * 1e-3)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Ctrl-C: work that must not be cut in two, fits that return the best they have, and series of fits that end
+# at once.
+#
+# One fit keeps its best point, with the status ``interrupted``.  Whoever makes several fits to compare them
+# needs all of them complete: inside ``one_interrupt(keeps_best=False)`` an interrupted fit raises
+# ``KeyboardInterrupt`` instead.
+#
+# Signals reach the main thread alone; elsewhere, and where a program has a handler of its own, nothing is
+# changed.
+
+
+#: seconds after the first Ctrl-C in which further ones are taken for the same wish
+SAME_WISH = 5.0
+
+
+def _in_main_thread() -> bool:
+    return threading.current_thread() is threading.main_thread()
+
+
+@contextmanager
+def uninterrupted() -> Iterator[None]:
+    """Hold Ctrl-C back until the work inside is complete: an import or a compilation cut in two stays broken."""
+    before = signal.getsignal(signal.SIGINT) if _in_main_thread() else None
+    if before is None:
+        yield
+        return
+    waiting: list[int] = []
+    signal.signal(signal.SIGINT, lambda number, frame: waiting.append(number))
+    try:
+        yield
+    finally:
+        signal.signal(signal.SIGINT, before)
+        if waiting:
+            signal.raise_signal(signal.SIGINT)
+
+
+class _FirstRaises:
+    """Handler of Ctrl-C during a fit: the first ends the fit's time and raises, its echoes do nothing."""
+
+    def __init__(self, fit: Deadline) -> None:
+        self.fit = fit.outermost
+        self.first: float | None = None
+
+    def __call__(self, number: int, frame: Any) -> None:
+        now = time.monotonic()
+        self.first = now if self.first is None else self.first
+        held_back = (self.fit.interrupted or self.fit.winding_up) and now - self.first < SAME_WISH
+        self.fit.interrupt()
+        if not held_back:
+            raise KeyboardInterrupt
+
+
+@contextmanager
+def one_interrupt(whole_fit: bool = False, keeps_best: bool = True) -> Iterator[Deadline]:
+    """Let the first Ctrl-C inside end the work, and the ones right after it not disturb the winding up.
+
+    The first raises ``KeyboardInterrupt``, which the loop of a fit catches where it has a point to keep, and leaves no
+    time to whatever comes after it inside.  Those that come within seconds of it do nothing, nor does the first where
+    the fit is being wound up; later ones raise again.
+
+    Parameters
+    ----------
+    whole_fit : bool, default=False
+        Whether a fit begins here.
+    keeps_best : bool, default=True
+        False where a half-done fit is of no use: neither this block nor a fit inside it then ends, after an interrupt,
+        without ``KeyboardInterrupt``.
+    """
+    with time_limit(None, whole_fit) as fit:
+        fit.keeps_best = fit.keeps_best and keeps_best
+        ours = _in_main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if ours:  # not in a part of a fit, in a thread, or in a program that deals with signals itself
+            signal.signal(signal.SIGINT, _FirstRaises(fit))
+        try:
+            yield fit
+        finally:
+            if whole_fit or not keeps_best:
+                fit.outermost.winding_up = False
+            if ours:
+                signal.signal(signal.SIGINT, signal.default_int_handler)
+        if given_up():
+            raise KeyboardInterrupt

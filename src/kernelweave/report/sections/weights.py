@@ -1,0 +1,348 @@
+"""Sections on what the model uses: views and kernels, features, groups of columns."""
+
+from __future__ import annotations
+
+from html import escape
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from ...displays import GroupsDisplay, WeightsDisplay
+from ...estimators.fitted import weight_origin
+from ...inspection import WeightStability, contributions, feature_weights, group_table, kernel_views
+from ...inspection.explain import feature_names
+from ...inspection.subsets import MOST_VIEWS
+from ...inspection.views import learnt_weights
+from .._html import WIDTH, drawn, figure, number, percent, table
+from .._refits import Refits, Subject
+
+#: rows of the table of kernels; the others have the smallest weights
+ROWS_OF_VIEWS = 300
+#: kernels in the picture
+TOP_VIEWS = 15
+WEIGHT_COLUMNS = ("weight", "range of the refits", "selected")
+
+
+def views_section(subject: Subject) -> str:
+    """Return a picture of the weights, and tables of views and kernels."""
+    refits, origin = subject.refits, weight_origin(subject.estimator)
+    count = len(refits.stability.weights)
+    if origin.nothing:
+        tested = (
+            " Whether the decisions need a view is what its p-value below says."
+            if refits.views is not None
+            else ""
+        )
+        return (
+            f'<h2 id="views">Views and kernels</h2><p>{escape(origin.sentence)} They say nothing about which views or '
+            f"kernels matter.{tested}</p>"
+            + _view_table(subject, origin.learnt)
+            + _kernel_table(refits, origin.learnt)
+        )
+    return "".join(
+        [
+            '<h2 id="views">Which views and kernels matter</h2>',
+            f"<p>Weights of this fit as shares of their sum. The range is that of {count} refits on folds, from the "
+            "smallest weight to the largest: refits share most of their samples, so it is no confidence interval. "
+            "“Selected” says in how many of them a view or a kernel had any weight. Where kernels resemble each "
+            "other a sparse fit picks one of them almost by chance: trust views more than single kernels, and quote a "
+            "weight with its range.</p>",
+            f"<p>{escape(origin.sentence)}</p>" if origin.sentence else "",
+            figure(
+                _views_picture(refits.stability),
+                f"Weights of this fit; the lines are the range of {count} refits. Kernels that only refits selected "
+                "are in the table.",
+            ),
+            _view_table(subject, origin.learnt),
+            _kernel_table(refits, origin.learnt),
+        ]
+    )
+
+
+def _views_picture(stability: WeightStability) -> str:
+    """Weights of the fit with the ranges of the refits, under their views."""
+    grouped = len(stability.view_names) < len(stability.kernel_names)
+    kernels = stability.kernels()
+    display = WeightsDisplay(
+        stability.reference,
+        [str(name) for name in stability.kernel_names],
+        intervals=kernels[["low", "high"]].to_numpy().T,
+        groups=[str(view) for view in stability.views] if grouped else None,
+    )
+    shown, rest = display.rows(TOP_VIEWS)
+    heads = len({stability.views[j] for j in shown}) if grouped else 0
+    size = (WIDTH, max(2.2, 1.0 + 0.29 * (len(shown) + bool(rest) + heads)))
+    what = "Bars: weight of each kernel, with the range of the refits; the table below has the numbers"
+    return drawn(lambda ax: display.plot(ax=ax, top=TOP_VIEWS), size, what, "weights")
+
+
+def _view_table(subject: Subject, learnt: NDArray[np.bool_]) -> str:
+    refits, ties = subject.refits, subject.ties
+    views = refits.stability.by_view().sort_values("weight", ascending=False)
+    if len(views) <= 1:
+        return ""
+    stability = refits.stability
+    given = {name for name in stability.view_names if not learnt[stability.views == name].any()}
+    # weights that nobody learns do not vary and are not selected
+    columns = len(WEIGHT_COLUMNS) if learnt.any() else 1
+    head, rows = ["view", "kernels", *WEIGHT_COLUMNS[:columns]], []
+    for row in views.itertuples():
+        rows.append([str(row.view), int(row.kernels), *_weight_cells(row, row.view in given)[:columns]])
+    caption = "Views, the heaviest first" if learnt.any() else "Views"
+    note = ""
+    if ties is not None and learnt.any():
+        head.append("range of tied choices")
+        for cells in rows:
+            low, high = ties.ranges[cells[0]]
+            cells.append((high, f"{number(low)} – {number(high)}"))
+        note = (
+            f'<p class="quiet">The range of tied choices is over the {ties.of_what} that the cross-validated scores do '
+            'not tell apart (<a href="#sensitivity">weights at each</a>).</p>'
+        )
+    if refits.views is None:
+        return "<h3>Views</h3>" + table(head, rows, caption) + note
+    for cells in rows:
+        p = float(refits.views.loc[cells[0], "p_holm"])
+        cells.append((p, number(p)))
+    return (
+        "<h3>Views</h3>"
+        + table([*head, "p-value"], rows, caption)
+        + note
+        + '<p class="quiet">The p-value asks whether held-out decisions get worse when a view’s rows are '
+        "shuffled (999 times, adjusted by Holm for the number of views). It is about this model’s use of the "
+        "view: another view may hold the same information.</p>"
+    )
+
+
+def _kernel_table(refits: Refits, learnt: NDArray[np.bool_]) -> str:
+    kernels = refits.stability.kernels().sort_values(["weight", "mean"], ascending=False)
+    shown = kernels[(kernels["weight"] > 0) | (kernels["selected"] > 0)].head(ROWS_OF_VIEWS)
+    columns = len(WEIGHT_COLUMNS) if learnt.any() else 1
+    rows = [
+        [str(r.kernel), str(r.view), str(r.family), *_weight_cells(r, not learnt[r.Index])[:columns]]
+        for r in shown.itertuples()
+    ]
+    head = ["kernel", "view", "family", *WEIGHT_COLUMNS[:columns]]
+    order = "Kernels, the heaviest first" if learnt.any() else "Kernels"
+    page = "<h3>Kernels</h3>" + table(head, rows, f"{order}; a click on a heading sorts")
+    hidden = len(kernels) - len(shown)
+    if hidden:
+        why = (
+            "they had no weight in any fit"
+            if len(shown) < ROWS_OF_VIEWS
+            else "their weights are the smallest"
+        )
+        page += f'<p class="quiet">{hidden} further kernels are not listed: {why}.</p>'
+    return page
+
+
+def _weight_cells(row: Any, given: bool) -> list[Any]:
+    """Cells of ``WEIGHT_COLUMNS``."""
+    if given:
+        return [float(row.weight), (float(row.mean), "given"), (1.0, "given")]
+    selected = float(row.selected)
+    return [
+        float(row.weight),
+        (float(row.mean), f"{number(row.low)} – {number(row.high)}"),
+        (selected, percent(selected, 0) if np.isfinite(selected) else "–"),
+    ]
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Which features matter, where kernels say it: linear ones, and those on a single feature.
+
+
+#: features listed of a view
+TOP_FEATURES = 10
+#: views listed, the heaviest first
+TABLES_OF_FEATURES = 12
+#: entries of the table of contributions up to which it is computed
+MOST_ENTRIES = 5_000_000
+
+
+def features_section(subject: Subject) -> str:
+    """Return the heaviest features of every view; nothing where no kernel tells them apart."""
+    tables = [*linear_features(subject), *single_features(subject)]
+    if not tables:
+        return ""
+    classes = subject.refits.classes
+    if classes is None:
+        sign = "A positive weight raises the prediction."
+    elif len(classes) == 2:
+        sign = f"A positive weight speaks for “{classes[1]}”, a negative one for “{classes[0]}”."
+    else:
+        sign = "A positive weight speaks for the class of its column."
+    text = (
+        f"Features as the model gets them: standardised where a pipeline standardises. {sign} Features that say the "
+        "same share their weight, so a small weight is no proof that a feature does not matter."
+    )
+    return f'<h2 id="features">Which features matter</h2><p>{escape(text)}</p>' + "".join(tables)
+
+
+def linear_features(subject: Subject) -> list[str]:
+    """Return a table of the heaviest features for the linear kernels of every view."""
+    try:
+        weights = feature_weights(subject.model)
+    except ValueError:  # no linear kernel has weight, or rows are not numbers in memory
+        return []
+    columns = [name for name in weights.columns if name == "weight" or name.startswith("weight of ")]
+    summed = weights.groupby(["view", "feature"], sort=False)[columns].sum().reset_index()
+    sizes = summed.groupby("view", sort=False).size()
+    singles = summed[summed["view"].map(sizes) == 1]
+    tables: list[str] = []
+    for view, share in _linear_shares(subject, set(weights["kernel"])).items():
+        if sizes.get(view, 0) > 1 and len(tables) < TABLES_OF_FEATURES:
+            caption = f"{view}: linear kernels have {percent(share, 0)} of its weight"
+            tables.append(_features_table(summed[summed["view"] == view], columns, caption))
+    if len(singles):
+        tables.append(_features_table(singles, columns, "Linear kernels on single features"))
+    return tables
+
+
+def _linear_shares(subject: Subject, linear: set[str]) -> dict[str, float]:
+    """Share of each view's weight that is on linear kernels, the heaviest view first."""
+    shares, views = learnt_weights(subject.model), kernel_views(subject.model)
+    is_linear = np.array([str(name) in linear for name in subject.estimator.kernel_names_])
+    totals = {str(view): float(shares[views == view].sum()) for view in dict.fromkeys(views.tolist())}
+    return {
+        view: float(shares[(views == view) & is_linear].sum()) / totals[view]
+        for view in sorted(totals, key=lambda view: -totals[view])
+        if totals[view] > 0
+    }
+
+
+def _features_table(rows: Any, columns: list[str], caption: str) -> str:
+    values = rows[columns].to_numpy(dtype=float)
+    order = np.argsort(-np.abs(values).max(axis=1), kind="stable")[:TOP_FEATURES]
+    left = len(values) - len(order)
+    cells = [[str(rows["feature"].iloc[i]), *(float(v) for v in values[i])] for i in order]
+    return table(["feature", *columns], cells, caption + (f"; {left} further features" if left else ""))
+
+
+def single_features(subject: Subject) -> list[str]:
+    """Return how much every feature with a kernel of its own moves the decisions, where such kernels are not linear."""
+    estimator = subject.estimator
+    kernels = getattr(estimator, "kernels_", None)
+    m = len(estimator.kernel_names_)
+    if (
+        not isinstance(kernels, list)
+        or not hasattr(estimator, "n_features_in_")
+        or m * len(subject.y) > MOST_ENTRIES
+    ):
+        return []
+    names = feature_names(subject.model, estimator)
+    alone: dict[int, list[int]] = {}
+    for j in np.flatnonzero(learnt_weights(subject.model)):
+        columns = kernels[j].looks_at(len(names))
+        if len(columns) == 1 and kernels[j].linear_columns(len(names)) is None:
+            alone.setdefault(next(iter(columns)), []).append(int(j))
+    if not alone:
+        return []
+    values = contributions(subject.model, subject.X).values
+    spread = {c: values[:, rows].sum(axis=1).std(axis=0) for c, rows in alone.items()}
+    order = sorted(spread, key=lambda c: -float(np.max(spread[c])))[:TOP_FEATURES]
+    several = values.ndim == 3
+    heads = [f"effect for {label}" for label in estimator.classes_] if several else ["effect"]
+    cells = [[names[c], *(float(v) for v in np.atleast_1d(spread[c]))] for c in order]
+    left = len(spread) - len(order)
+    caption = "Kernels on single features" + (f"; {left} further features" if left else "")
+    return [
+        "<p>The effect is the standard deviation, over the training samples, of what a feature adds to the decision "
+        "value; it has no sign, because these kernels are not linear.</p>"
+        + table(["feature", *heads], cells, caption)
+    ]
+
+
+#: groups in the picture, rows of the table
+TOP_GROUPS, ROWS_OF_GROUPS = 20, 200
+
+
+def groups_section(subject: Subject) -> str:
+    """Return the groups of a model that has many, or was given them by name; nothing for others."""
+    if not _has_groups(subject):
+        return ""
+    rows = _rows(subject)
+    # groups of one column each are columns: they have sections of their own
+    if not np.any(rows["size"] > 1):
+        return ""
+    shown = rows[(rows["weight"] > 0) | (rows["selected"] > 0)]
+    weighted = int(np.sum(rows["weight"] > 0))
+    hidden = len(rows) - len(shown.head(ROWS_OF_GROUPS))
+    after = f'<p class="quiet">{hidden} further groups had no weight in any fit.</p>' if hidden else ""
+    origin = weight_origin(subject.estimator)
+    variance = (
+        "“Variance” is a group’s share of the variance of the decision values (all shares add up to one)"
+    )
+    top = "the top members are the columns that go most with what the group adds"
+    if origin.nothing:
+        text = f"{origin.sentence} What is a finding is the variance. {variance}, and {top}."
+    else:
+        text = (
+            f"{weighted} of {len(rows)} groups have weight. {origin.sentence} {variance}, “selected” says in how many "
+            f"refits it had weight, and {top}. Where groups share columns or are correlated, a sparse fit picks one of "
+            "several that would do: look at “selected” before you quote a weight."
+        )
+    return (
+        f'<h2 id="groups">Which groups of columns matter</h2><p>{escape(text)}</p>'
+        + (_groups_picture(rows) if weighted and not origin.nothing else "")
+        + _groups_table(shown.head(ROWS_OF_GROUPS), not origin.nothing)
+        + after
+    )
+
+
+def _has_groups(subject: Subject) -> bool:
+    estimator = subject.estimator
+    if not isinstance(getattr(estimator, "kernels_", None), list):
+        return False
+    named = hasattr(estimator.kernels, "coverage")
+    count = len(subject.refits.stability.view_names)
+    return count > MOST_VIEWS or (named and count > 1)
+
+
+def _rows(subject: Subject) -> Any:
+    """Return the table of groups, with what the refits say of them."""
+    rows = group_table(subject.model, subject.X)
+    stability = subject.refits.stability.by_view().set_index("view")
+    rows["selected"] = stability["selected"].reindex(rows["group"]).to_numpy()
+    if subject.refits.views is not None:
+        rows["p_value"] = subject.refits.views["p_holm"].reindex(rows["group"]).to_numpy()
+    return rows
+
+
+def _groups_picture(rows: Any) -> str:
+    display = GroupsDisplay(rows)
+    count = len(display.shown(TOP_GROUPS))
+    what = "Bars: weight of each group, with its share of the decisions' variance; the table below has the numbers"
+    svg = drawn(
+        lambda ax: display.plot(ax=ax, top=TOP_GROUPS), (WIDTH, max(2.4, 1.6 + 0.3 * count)), what, "groups"
+    )
+    return figure(
+        svg, "The heaviest groups; in brackets their size and in how many refits they were selected."
+    )
+
+
+def _groups_table(rows: Any, learnt: bool) -> str:
+    head = ["group", "columns", "weight", "variance", "selected", "top members"]
+    tested = "p_value" in rows
+    rows = rows if learnt else rows.sort_values("variance", ascending=False)
+    cells = []
+    for row in rows.itertuples():
+        line: list[Any] = [
+            str(row.group),
+            int(row.size),
+            float(row.weight),
+            float(row.variance),
+            (float(row.selected), percent(float(row.selected), 0)),
+            str(row.top_members),
+        ]
+        if tested:
+            line.insert(5, (float(row.p_value), number(float(row.p_value))))
+        if not learnt:
+            line.pop(4)
+        cells.append(line)
+    if tested:
+        head.insert(5, "p-value")
+    if not learnt:
+        head.remove("selected")
+    return table(head, cells, f"Groups, the {'heaviest' if learnt else 'largest variance'} first")

@@ -1,0 +1,428 @@
+"""Features block by block with their factors, and the loss in columns with the intercept's part taken out."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+
+from ..._numerics.resources import default_budget
+from ..._numerics.stopping import check_time
+from ..._typing import Array, Index
+from ...problems import MKLProblem
+from .._base import Derivative, columns_of
+
+#: rows whose weighted copy is multiplied at once: it stays in the cache
+ROWS = 1024
+#: rows of a Gram matrix of many blocks that are multiplied at once
+TALL = 8192
+#: widths from which only the leading directions of a block are told apart
+WIDE = 400
+#: leading directions of a wide block, and how many more are looked for to find them
+LEADING, SPARE = 100, 10
+
+
+@dataclass
+class BlockModel:
+    """``A = Q diag(bend) Q' + rest (I - QQ')``, the curvature of the loss along a block, intercept eliminated.
+
+    ``rest`` is None where Q is square.  ``means`` are the features' weighted means: how the intercept follows.
+    """
+
+    Q: Array
+    bend: Array
+    rest: float | None
+    means: Array
+    total: float  # sum of the curvatures
+    age: int = 0
+    stiffness: float = 1.0
+
+    def times(self, total: float) -> BlockModel:
+        """Return the model for curvatures with another sum, alike but for that."""
+        share = total / self.total
+        rest = None if self.rest is None else share * self.rest
+        return BlockModel(self.Q, share * self.bend, rest, self.means, total)
+
+    def bent(self, x: Array) -> float:
+        """``x'Ax``, summed over columns."""
+        inner = self.Q.T @ x
+        along = float(np.sum(self.bend[:, None] * inner**2))
+        return along if self.rest is None else along + self.rest * float(np.sum(x**2) - np.sum(inner**2))
+
+    def solve(self, x: Array, ridge: float, u: Array, along: float) -> Array:
+        """``(A + ridge I + along u u')^-1 x`` for a direction u of length one."""
+
+        def plain(z: Array) -> Array:
+            inner = self.Q.T @ z
+            if self.rest is None:
+                return np.asarray(self.Q @ (inner / (self.bend + ridge)[:, None]))
+            off = 1.0 / (self.rest + ridge)
+            return np.asarray(self.Q @ ((1.0 / (self.bend + ridge) - off)[:, None] * inner) + off * z)
+
+        if along == 0.0:
+            return plain(x)
+        y, z = plain(x), plain(u)
+        bottom = 1.0 + along * float(np.sum(u * z))
+        return y - along * float(np.sum(u * y)) / bottom * z if bottom > 1e-12 else y
+
+
+@dataclass
+class _Noted:
+    """A model that waits for the next fit, for weights that sum to one, and the weights that it was made for."""
+
+    h: Array
+    centred: bool
+    single: bool  # whether single precision went into it
+    model: BlockModel
+
+    def serves(self, h: Array, centred: bool, single: bool, likeness: float) -> bool:
+        """Whether the model is precise enough, and its weights were alike, factors aside (0 equal, 2 disjoint)."""
+        if centred != self.centred or (self.single and not single):
+            return False
+        return float(np.sum(np.abs(h / np.sum(h) - self.h / np.sum(self.h)))) <= likeness
+
+
+class BlockFeatures:
+    """Products with single blocks of the features.
+
+    ``adjoint`` and ``forward`` are as precise as the features; ``pull`` and ``push`` are for steps, which make up for
+    what they get wrong, and read copies in single precision where there are any.
+
+    Attributes
+    ----------
+    single : bool
+        Whether steps may read copies in single precision.
+    """
+
+    def __init__(self, problem: MKLProblem, single: bool) -> None:
+        self.bank = problem.bank
+        self.factors = problem.bank.factors()
+        self.n, self.m = problem.n, problem.m
+        self.starts, self.ranks = self.factors.starts, self.factors.ranks
+        # a kernel that may have no weight has no features
+        self.root = np.sqrt(self.factors.scale) * (problem.norm.start(problem.m) > 0)
+        self.block_of = np.repeat(np.arange(self.m), self.ranks)
+        self.width = int(self.starts[-1])
+        self.copies = Copies(self.factors)
+        self.single = single and self.copies.possible
+        self._kept: dict[int, Any] = {}
+
+    def place(self, j: int) -> slice:
+        """Columns of block j."""
+        return slice(int(self.starts[j]), int(self.starts[j + 1]))
+
+    def count(self, width: float) -> None:
+        """Count a product with so many columns; forth and back over all of them are one pass."""
+        self.bank.count(0.5 * self.m * float(self.n) ** 2 * width / max(self.width, 1))
+
+    def block(self, j: int) -> Any:
+        """Features of block j, without its factor."""
+        if j not in self._kept:
+            self._kept[j] = self.factors.block_features(j)
+        return self._kept[j]
+
+    def at_hand(self, j: int) -> Any:
+        """Features of block j as steps read them: a copy, once there is one."""
+        found = self.copies.found(j) if self.single else None
+        return self.block(j) if found is None else found
+
+    def bring(self, blocks: Index) -> None:
+        """Have blocks at hand that steps will read."""
+        if self.single:
+            self.copies.make([(int(j), self.block(int(j))) for j in blocks if 0 < self.ranks[j] <= WIDE])
+
+    def adjoint(self, j: int, a: Array) -> Array:
+        """``Z_j' a``."""
+        return self._adjoint(j, self.block(j), a)
+
+    def forward(self, j: int, v: Array) -> Array:
+        """``Z_j v``."""
+        return self._forward(j, self.block(j), v)
+
+    def pull(self, j: int, a: Array) -> Array:
+        """``Z_j' a``, for a step."""
+        return self._adjoint(j, self.at_hand(j), a)
+
+    def push(self, j: int, v: Array) -> Array:
+        """``Z_j v``, for a step."""
+        return self._forward(j, self.at_hand(j), v)
+
+    def _adjoint(self, j: int, Z: Any, a: Array) -> Array:
+        self.count(float(self.ranks[j]))
+        return self.root[j] * np.asarray(Z.T @ a.astype(Z.dtype, copy=False), dtype=float)
+
+    def _forward(self, j: int, Z: Any, v: Array) -> Array:
+        self.count(float(self.ranks[j]))
+        return np.asarray(Z @ (self.root[j] * v).astype(Z.dtype, copy=False), dtype=float)
+
+    def adjoint_all(self, a: Array) -> Array:
+        """``Z' a`` over all blocks."""
+        self.count(float(self.width))
+        return np.asarray(self.root[self.block_of][:, None] * self.factors.adjoint(a))
+
+    def forward_of(self, w: Array, active: Index, quick: bool = False) -> Array:
+        """``sum_j Z_j w_j`` over some blocks; ``quick`` as a step would."""
+        if quick and self.single:
+            return sum((self.push(int(j), w[self.place(j)]) for j in active), np.zeros((self.n, w.shape[1])))
+        w = self.root[self.block_of][:, None] * w
+        f = np.zeros((self.n, w.shape[1]))
+        for Z, place in self._stretches(active):
+            f += np.asarray(Z @ w[place].astype(Z.dtype, copy=False), dtype=float)
+        return f
+
+    def adjoint_of(self, a: Array, active: Index, quick: bool = False) -> Array:
+        """``Z_j' a`` of some blocks, zeros elsewhere; ``quick`` as a step would."""
+        out = np.zeros((self.width, a.shape[1]))
+        if quick and self.single:
+            for j in active:
+                out[self.place(j)] = self.pull(int(j), a)
+            return out
+        for Z, place in self._stretches(active):
+            out[place] = Z.T @ a.astype(Z.dtype, copy=False)
+        return self.root[self.block_of][:, None] * out
+
+    def _stretches(self, active: Index) -> Iterator[tuple[Any, slice]]:
+        """Features of some blocks, neighbours in one piece, and their columns."""
+        for run in np.split(active, np.flatnonzero(np.diff(active) > 1) + 1):
+            if run.size:
+                place = slice(int(self.starts[run[0]]), int(self.starts[run[-1] + 1]))
+                self.count(float(place.stop - place.start))
+                yield self.factors.block_features(int(run[0]), int(run[-1]) + 1), place
+
+    def norms(self, w: Array) -> Array:
+        """Lengths of the blocks of a vector ``(R, k)``."""
+        squares = np.append(np.einsum("ik,ik->i", w, w), 0.0)
+        return np.sqrt(np.add.reduceat(squares, self.starts[:-1]) * (self.ranks > 0))
+
+    def means(self, j: int, h: Array) -> Array:
+        """Means of the features of block j, weighted by h."""
+        total = float(np.sum(h))
+        return self.pull(j, h[:, None]).ravel() / (total if total > 0.0 else 1.0)
+
+    def model(self, j: int, h: Array, means: Array, likeness: float) -> BlockModel:
+        """Curvature ``Z_j' diag(h) Z_j`` of block j around given means.
+
+        One that was made in an earlier fit serves where its weights were as alike, but for a factor.
+        """
+        noted, centred = self.factors.notes.get(j), bool(np.any(means))
+        if isinstance(noted, _Noted) and noted.serves(h, centred, self.single, likeness):
+            return noted.model.times(float(np.sum(h)))
+        model = self._made(j, h, means)
+        if model.total > 0.0:
+            self.factors.notes[j] = _Noted(h, centred, self.single, model.times(1.0))
+        return model
+
+    def _made(self, j: int, h: Array, means: Array) -> BlockModel:
+        check_time()
+        root, total = float(self.root[j]), float(np.sum(h))
+        if self.ranks[j] > WIDE:
+            return self._wide_model(self.block(j), root, h, means, total)
+        self.bring(np.array([j]))
+        gram = root**2 * _weighted_gram(self.at_hand(j), h) - total * np.outer(means, means)
+        # NumPy's asks LAPACK for room in a fraction of the time that SciPy takes to ask
+        bend, Q = np.linalg.eigh(gram)
+        return BlockModel(Q, np.maximum(bend, 0.0), None, means, total)
+
+    def gram(self, h: Array, columns: Index, centred: bool) -> Array:
+        """``Z' diag(h) Z`` of some columns of all blocks, centred by h where there is an intercept."""
+        self.count(float(columns.size))
+        whole = np.zeros((columns.size + 1, columns.size + 1))
+        for top in range(0, self.n, TALL):
+            check_time()
+            rows = np.arange(top, min(self.n, top + TALL))
+            whole += self.factors.gram(rows, h[rows], columns)
+        root, total = self.root[self.block_of][columns], float(whole[-1, -1])
+        sums = root * whole[-1, :-1]
+        gram = root[:, None] * whole[:-1, :-1] * root
+        return gram - np.outer(sums, sums) / total if centred and total > 0.0 else gram
+
+    def _wide_model(self, Z: Any, root: float, h: Array, means: Array, total: float) -> BlockModel:
+        """Leading directions by a randomised range finder; the next one bounds the rest."""
+
+        def curved(x: Array) -> Array:
+            along = h[:, None] * np.asarray(Z @ x, dtype=float)
+            return root**2 * np.asarray(Z.T @ along, dtype=float) - total * np.outer(means, means @ x)
+
+        basis = np.linalg.qr(np.random.default_rng(0).normal(size=(means.size, LEADING + SPARE)))[0]
+        for _ in range(3):
+            basis = np.linalg.qr(curved(basis))[0]
+        bend, turn = np.linalg.eigh(basis.T @ curved(basis))
+        # what is left is no longer than the shortest of the directions found, and a little
+        kept = slice(SPARE, None)
+        return BlockModel(
+            basis @ turn[:, kept],
+            np.maximum(bend[kept], 0.0),
+            max(1.2 * float(bend[SPARE]), 0.0),
+            means,
+            total,
+        )
+
+
+def _weighted_gram(Z: Any, h: Array) -> Array:
+    """``Z' diag(h) Z`` in double precision."""
+    level = float(h[0])
+    even = bool(np.all(h == level))
+    if sp.issparse(Z):
+        return np.asarray(
+            (Z.T @ (Z * level if even else Z.multiply(h[:, None]).tocsc())).todense(), dtype=float
+        )
+    if even:
+        return level * np.asarray(Z.T @ Z, dtype=float)
+    root = np.sqrt(h)[:, None].astype(Z.dtype)
+    gram = np.zeros((Z.shape[1], Z.shape[1]))
+    for top in range(0, Z.shape[0], ROWS):
+        part = Z[top : top + ROWS] * root[top : top + ROWS]
+        gram += part.T @ part
+    return gram
+
+
+Single = NDArray[np.float32]
+
+
+#: numbers that memory is asked for at once: for pieces as large as this a system has large pages
+PIECE = 1 << 24
+#: share of the memory there is that copies may take
+SHARE = 0.25
+#: rows that are copied at once
+#: largest entries of a block whose squares single precision can add up
+SMALL, LARGE = 1e-12, 1e12
+
+
+class Copies:
+    """Blocks that lie side by side, row by row, in double precision: each is copied when it is first wanted.
+
+    A step reads its block twice.  In a copy that is half of the bytes, one after the other, instead of short stretches
+    far apart: three times as quick.
+    """
+
+    def __init__(self, bank: Any) -> None:
+        features = getattr(bank, "features", None)
+        self.possible = (
+            isinstance(features, np.ndarray)
+            and features.dtype == np.float64
+            and 4 * features.size <= SHARE * default_budget()
+        )
+        self._notes = bank.notes
+        self._piece: Single = np.empty(0, dtype=np.float32)
+
+    def found(self, j: int) -> Single | None:
+        """Return the copy of block j, if there is one: also one of an earlier fit."""
+        return self._notes.get(("copy", j))
+
+    def make(self, blocks: list[tuple[int, Any]]) -> None:
+        """Copy blocks, given with their features, that have no copy yet and that single precision can hold.
+
+        Their rows are next to one another, so that several are copied in little more time than one.
+        """
+        new = [(j, Z, self._room(Z)) for j, Z in blocks if self.found(j) is None]
+        with np.errstate(over="ignore"):
+            for top in range(0, new[0][1].shape[0] if new else 0, ROWS):
+                for _, Z, copy in new:
+                    copy[top : top + ROWS] = Z[top : top + ROWS]
+        for j, _, copy in new:
+            if SMALL < max(float(np.max(copy)), -float(np.min(copy))) < LARGE:
+                self._notes["copy", j] = copy
+
+    def _room(self, Z: Any) -> Single:
+        if self._piece.size < Z.size:
+            self._piece = np.empty(max(PIECE, Z.size), dtype=np.float32)
+        room, self._piece = self._piece[: Z.size].reshape(Z.shape), self._piece[Z.size :]
+        return room
+
+
+#: share of the largest curvature that block steps count on everywhere
+LEAST = 1e-3
+
+
+class LossModel:
+    """Loss of decision values ``(n, k)``, its slopes and its curvature, every sample with its own C."""
+
+    def __init__(self, problem: MKLProblem) -> None:
+        self.problem = problem
+        self.c = columns_of(problem.c)
+        self.softmax = problem.loss.joint
+        if not self.softmax:
+            made = Derivative.of(problem.loss, problem.y)
+            self.derivative = (made.kind, made.target, made.width, made.low, made.high)
+            assert problem.loss.smoothness is not None
+            self.steepest = float(problem.loss.smoothness) * self.c
+
+    @property
+    def constant(self) -> bool:
+        """Whether the curvature is the same everywhere, so that a quadratic model is exact."""
+        quadratic = self.problem.loss.quadratic_dual(self.problem.y)
+        return quadratic is not None and bool(np.all(np.isinf(quadratic.lower) & np.isinf(quadratic.upper)))
+
+    def evaluate(self, f: Array) -> tuple[float, Array]:
+        """Return the loss, and ``beta = -c l'(f)``."""
+        if self.softmax:
+            y, c = self.problem.y, self.problem.c
+            return self.problem.loss.total(y, f, c), -c * self.problem.loss.gradient(y, f)
+        from ..._numerics.block_steps import loss_and_slopes
+
+        beta = np.empty_like(f)
+        return float(loss_and_slopes(f, self.c, *self.derivative, beta)), beta
+
+    def best_intercept(self, f: Array) -> Array:
+        """Return the constants that suit decision values without any."""
+        problem = self.problem
+        if not problem.fit_intercept:
+            return np.zeros(f.shape[1])
+        b = problem.loss.best_intercept(problem.y, f.reshape(problem.y.shape), problem.c)
+        return np.atleast_1d(np.asarray(b, dtype=float))
+
+    def common_curvature(self, f: Array) -> Array:
+        """One number for every sample that bounds the curvature of all its columns: exact where there is one."""
+        if self.softmax:
+            p = self.problem.loss.probabilities(f)
+            # Gershgorin: diag(p) - pp' is at most 2 p (1 - p), and never more than 1/2
+            return np.asarray(self.c[:, 0] * np.minimum(np.max(2.0 * p * (1.0 - p), axis=1), 0.5))
+        # a piecewise quadratic loss is a line at most samples, perhaps at all: steps would have no measure
+        return np.max(self.curvature(f, LEAST), axis=1)
+
+    def curvature(self, f: Array, least: float = 0.0) -> Array:
+        """``c l''(f)`` of every sample and column, at least a share of the largest, where there is no softmax."""
+        from ..._numerics.block_steps import loss_curvature
+
+        h = np.empty_like(f)
+        loss_curvature(f, self.c, *self.derivative, h)
+        return np.maximum(h, least * self.steepest) if least > 0.0 else h
+
+    def hessian(self, f: Array, least: float = 0.0) -> Callable[[Array], Array]:
+        """Return the map of directions ``(n, k)`` to ``H x``, the intercept moving along as is best.
+
+        No curvature is below a share of the largest (but for a softmax, which has none that is zero).
+        """
+        if self.softmax:
+            return self._softmax_hessian(f)
+        h = self.curvature(f, least)
+        total = np.sum(h, axis=0)
+        shifted = self.problem.fit_intercept & (total > 0)
+
+        def bend(x: Array) -> Array:
+            along = h * x
+            mean = np.where(shifted, np.sum(along, axis=0) / np.where(shifted, total, 1.0), 0.0)
+            return np.asarray(along - h * mean)
+
+        return bend
+
+    def _softmax_hessian(self, f: Array) -> Callable[[Array], Array]:
+        p, c = self.problem.loss.probabilities(f), self.c
+
+        def plain(x: Array) -> Array:
+            return np.asarray(c * p * (x - np.sum(p * x, axis=1, keepdims=True)))
+
+        if not self.problem.fit_intercept:
+            return plain
+        # constants of the columns: a small system, singular along equal ones
+        inverse = np.linalg.pinv(np.diag(np.sum(c * p, axis=0)) - (c * p).T @ p, hermitian=True)
+
+        def bend(x: Array) -> Array:
+            along = plain(x)
+            return along - plain(np.broadcast_to(inverse @ np.sum(along, axis=0), x.shape))
+
+        return bend

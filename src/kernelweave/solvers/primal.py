@@ -1,0 +1,467 @@
+"""Smooth losses in the primal on explicit features: L-BFGS, and proximal Newton steps on features that are swept.
+
+With n samples and C the Hessian's eigenvalues spread over C n, and first-order methods pay for it in sweeps over all
+rows.  A few thousand rows know those eigenvalues well enough: in coordinates ``v = L' x``, ``L L'`` the sampled
+Hessian, L-BFGS needs tens of sweeps whatever n is.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+import scipy.sparse as sp
+from numpy.typing import NDArray
+from scipy.linalg import cholesky, solve_triangular
+from scipy.optimize import minimize
+
+from .._numerics.stopping import out_of_time
+from .._typing import Array, Index
+from ..banks import LowRankBank
+from ..losses import Squared
+from ..problems import MKLProblem, Point
+from ._base import Solver
+from .block_descent import BlockDescent
+
+#: rows per feature in the sample, the fewest rows, and how many sweeps a factorisation may cost
+PRECONDITIONER_ROWS, PRECONDITIONER_FEWEST, PRECONDITIONER_WORTH = 4, 1000, 400
+#: half of the distance over which gradients are compared: the hinges have no second derivative of their own
+REACH = 0.5
+
+
+def sample_rows(n: int, width: int, seed: int = 0) -> NDArray[np.intp] | None:
+    """Row numbers to estimate a Hessian of so many features on; None where factorising it would cost too much."""
+    size = min(n, max(PRECONDITIONER_FEWEST, PRECONDITIONER_ROWS * width))
+    if width * (width / 3.0 + size) > PRECONDITIONER_WORTH * float(n):
+        return None
+    return np.sort(np.random.default_rng(seed).choice(n, size, replace=False))
+
+
+def bend_of(loss: Any, y: Array, f: Array) -> Array:
+    """Second derivatives of the losses, over a distance."""
+    if loss.joint:  # of which a shift of all classes makes nothing
+        return np.asarray(loss.curvature(y, f))
+    return np.asarray((loss.gradient(y, f + REACH) - loss.gradient(y, f - REACH)) / (2.0 * REACH))
+
+
+class SampledHessian:
+    """``x = back(v)`` and the gradient in v.
+
+    Parameters
+    ----------
+    rows : array or sparse matrix of shape (s, R)
+        Features of the sample, scaled as the objective scales them; one more coordinate stands for the intercept.
+    y, f, c : arrays of shape (s,) or (s, k)
+        Targets, decision values and costs there; ``c`` stands for all samples.
+    loss : Loss
+    pull : array of shape (R,)
+        Curvature of the regulariser.
+    intercept : bool
+        Whether there is one; else its coordinate has nothing to do with the others.
+    """
+
+    def __init__(
+        self, rows: Any, y: Array, f: Array, c: Array, loss: Any, pull: Array, intercept: bool
+    ) -> None:
+        charge = np.maximum(c * bend_of(loss, y, f), 0.0)
+        if charge.ndim == 2:  # one set of coordinates for all columns
+            charge = charge.mean(axis=1)
+        dense = rows.toarray() if sp.issparse(rows) else rows
+        scaled = np.empty((dense.shape[0], dense.shape[1] + 1))
+        scaled[:, :-1] = dense
+        scaled[:, -1] = float(intercept)
+        scaled *= np.sqrt(charge)[:, None]
+        hessian = scaled.T @ scaled
+        at = np.arange(hessian.shape[0])
+        hessian[at[:-1], at[:-1]] += pull
+        hessian[at, at] += 1e-10 * float(np.trace(hessian)) / at.size + np.finfo(float).tiny
+        self.factor = cholesky(hessian, lower=True, overwrite_a=True, check_finite=False)
+
+    def into(self, x: Array) -> Array:
+        """Coordinates of ``x``, ``(R + 1, k)``."""
+        return self.factor.T @ x
+
+    def back(self, v: Array) -> Array:
+        """``x`` at coordinates v."""
+        return solve_triangular(self.factor, v, lower=True, trans="T", check_finite=False)
+
+    def gradient(self, g: Array) -> Array:
+        """Gradient in v from that in x."""
+        return solve_triangular(self.factor, g, lower=True, check_finite=False)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# L-BFGS on the primal in explicit features: the (2, r) form, for smooth losses.
+
+
+@dataclass
+class _State:
+    objective: PrimalObjective
+    x: Array
+    chunk: int
+    tol: float
+    value: float = np.inf
+    idle: int = 0
+    finished: bool = False
+
+
+class LBFGS(Solver, registered_as="lbfgs"):
+    """Minimise ``1/2 |w|_{2,r}^2 + sum c l(y, Z w + b)`` over the features of all kernels.
+
+    Kernels without explicit features are factorised once (m eigendecompositions).
+
+    Parameters
+    ----------
+    memory : int, default=20
+        Pairs that L-BFGS remembers.
+    chunk : int, default=20
+        Iterations before the first certificate; half as many again before each further one, because L-BFGS forgets
+        what it learnt of the curvature when it is interrupted.
+    precondition : bool, default=True
+        Whether to work in coordinates that the Hessian on a sample of the rows makes round, made again with every
+        certificate; not done where factorising it would cost more than it saves.
+    """
+
+    needs = ("smooth loss", "smooth norm")
+    default_max_iter = 1000
+    summary = "L-BFGS on the primal in explicit features"
+    mixes = False
+
+    def __init__(self, memory: int = 20, chunk: int = 20, precondition: bool = True) -> None:
+        self.memory = memory
+        self.chunk = chunk
+        self.precondition = precondition
+
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
+        objective = PrimalObjective(problem)
+        return _State(objective, objective.first(start), self.chunk, tol)
+
+    def step(self, problem: MKLProblem, state: _State) -> _State:
+        most, objective = state.chunk, state.objective
+        options = {"maxiter": most, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * most}
+        round_ = objective.coordinates(state.x) if self.precondition else None
+        if round_ is None:
+            result = minimize(
+                objective, state.x, jac=True, method="L-BFGS-B", callback=_stop_in_time, options=options
+            )
+            x = result.x
+        else:
+            shape = (-1, objective.columns)
+
+            def rounded(v: Array) -> tuple[float, Array]:
+                value, g = objective(round_.back(v.reshape(shape)).ravel())
+                return value, round_.gradient(g.reshape(shape)).ravel()
+
+            # so little gained is time for a certificate, and for coordinates that suit the new place
+            options["ftol"] = 1e-4 * state.tol
+            v = round_.into(state.x.reshape(shape)).ravel()
+            result = minimize(
+                rounded, v, jac=True, method="L-BFGS-B", callback=_stop_in_time, options=options
+            )
+            x = round_.back(result.x.reshape(shape)).ravel()
+        # where rounding ended the line search, a start without memory may still find a way down
+        idle = 0 if result.fun < state.value else state.idle + 1
+        finished = result.nit == 0 or idle == 3
+        return _State(objective, x, most + (most + 1) // 2, state.tol, float(result.fun), idle, finished)
+
+    def point(self, state: _State) -> Point:
+        return state.objective.point(state.x)
+
+
+def _stop_in_time(x: Array) -> None:
+    """End a run of L-BFGS, with its last point, where no time is left."""
+    if out_of_time():
+        raise StopIteration
+
+
+class PrimalObjective:
+    """Value and gradient in ``x = (w, b)``; a full gradient counts as one pass."""
+
+    def __init__(self, problem: MKLProblem) -> None:
+        self.problem = problem
+        self.factors = problem.bank.factors()
+        self.starts = self.factors.starts
+        self.block_of = np.repeat(np.arange(problem.m), self.factors.ranks)
+        # a kernel that is given no weight may have no block: without features it stays at zero
+        usable = problem.norm.start(problem.m) > 0
+        self.root_scale = (np.sqrt(self.factors.scale) * usable)[self.block_of]
+        self.columns = 1 if problem.y.ndim == 1 else problem.y.shape[1]
+        self.width = int(self.starts[-1])
+
+    def first(self, start: Point | None) -> Array:
+        x = np.zeros((self.width + 1) * self.columns)
+        if start is not None:
+            coordinates = self._adjoint(start.beta).reshape(self.width, self.columns)
+            x[: self.width * self.columns] = (coordinates * start.weights[self.block_of][:, None]).ravel()
+        return x
+
+    def coordinates(self, x: Array) -> SampledHessian | None:
+        """Coordinates that suit the objective at x, or None where they would cost too much."""
+        problem = self.problem
+        if not hasattr(self, "_sample"):
+            rows = sample_rows(problem.n, self.width)
+            self._sample = None if rows is None else (rows, self.factors.features_of(rows))
+            if rows is not None:
+                problem.bank.count(problem.m * float(problem.n) * rows.size)
+        if self._sample is None:
+            return None
+        rows, features = self._sample
+        w, b = self._unpack(x)
+        t = self._blocks(w)
+        weights = problem.norm.weights_of_blocks(t) if np.any(t > 0) else problem.norm.start(problem.m)
+        # a kernel without weight now may get some: it is not nailed down
+        weights = np.maximum(weights, 1e-3 * float(np.max(weights)))
+        scaled = features.multiply(self.root_scale) if sp.issparse(features) else features * self.root_scale
+        f = np.asarray(scaled @ w) + b
+        f = f[:, 0] if problem.y.ndim == 1 else f
+        share = problem.n / rows.size
+        return SampledHessian(
+            scaled,
+            problem.y[rows],
+            f,
+            share * problem.c[rows],
+            problem.loss,
+            1.0 / weights[self.block_of],
+            problem.fit_intercept,
+        )
+
+    def _unpack(self, x: Array) -> tuple[Array, Array]:
+        w = x[: self.width * self.columns].reshape(self.width, self.columns)
+        return w, x[self.width * self.columns :]
+
+    def _forward(self, w: Array) -> Array:
+        f = self.factors.forward(self.root_scale[:, None] * w)
+        return f[:, 0] if self.problem.y.ndim == 1 else f
+
+    def _adjoint(self, g: Array) -> Array:
+        return self.root_scale[:, None] * self.factors.adjoint(g.reshape(-1, self.columns))
+
+    def _blocks(self, w: Array) -> Array:
+        squares = np.append(np.sum(w**2, axis=1), 0.0)
+        return np.sqrt(np.add.reduceat(squares, self.starts[:-1]) * (self.factors.ranks > 0))
+
+    def __call__(self, x: Array) -> tuple[float, Array]:
+        problem = self.problem
+        problem.bank.count(problem.m * float(problem.n) ** 2)
+        w, b = self._unpack(x)
+        t = self._blocks(w)
+        root = self.root_scale[:, None]
+        charged, along, db = self.factors.loss_sweep(root * w, b, problem.loss, problem.y, problem.c)
+        pull = np.divide(problem.norm.block_gradient(t), t, out=np.zeros_like(t), where=t > 0)
+        dw = pull[self.block_of][:, None] * w + root * along
+        if not problem.fit_intercept:
+            db = np.zeros(self.columns)
+        return problem.norm.half_square(t) + charged, np.concatenate([dw.ravel(), db])
+
+    def point(self, x: Array) -> Point:
+        """Coefficients from the gradient of the loss at the best intercept, weights from the block norms."""
+        problem = self.problem
+        w, shift = self._unpack(x)
+        f = self._forward(w)
+        b: Any = 0.0
+        if problem.fit_intercept:
+            f += (
+                shift[0] if f.ndim == 1 else shift
+            )  # near the best one already, which is then found in few steps
+            b = problem.loss.best_intercept(problem.y, f, problem.c)
+        beta = problem.repair(-problem.c * problem.loss.gradient(problem.y, f + b))
+        return Point(beta, problem.norm.weights_of_blocks(self._blocks(w)))
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Proximal Newton steps on explicit features that are swept: streamed, on a device or on a cluster.
+#
+#     minimise  1/2 |w|_{2,r}^2 + sum c l(y, Z w + b)
+#
+# A step replaces the losses by their second-order model on a sample of the rows, as large as the features at
+# work make necessary.  With the model's Hessian ``L L'`` that is a problem of the same norm and the squared
+# loss, on as many "samples" as there are features: block descent solves it, in memory, and all that is asked
+# of the bank are sums over samples.  The gradient is of all rows, so the sample costs steps and no precision.
+
+
+#: rows per feature in the sample that the curvature is estimated on, also where most features are at work (steps that
+#: are as dear as that should be few), and the fewest
+ROWS_A_FEATURE, OF_MOST, FEWEST = 8, 16, 2000
+#: kernels that join those at work, at least
+JOINING = 10
+#: relative gap of the model at first, as a share of the tolerance; where a step gains less than that, a smaller one
+INNER, CLOSER, CLOSEST = 0.05, 0.01, 1e-13
+#: share of the largest second derivative that every loss is given
+STRAIGHT = 1e-6
+#: halvings of a step that is too long
+HALVINGS = 30
+
+
+class ProximalNewton(Solver, registered_as="proximal_newton"):
+    """Second-order steps on explicit features, asking for nothing but sums over samples.
+
+    Kernels without explicit features are factorised once (m eigendecompositions).
+
+    Parameters
+    ----------
+    random_state : int, default=0
+        Of the samples of rows.
+    """
+
+    needs = ("simple derivative", "block exponent")
+    default_max_iter = 200
+    summary = "second-order steps on swept features, also with the l1 norm"
+    mixes = False
+
+    def __init__(self, random_state: int = 0) -> None:
+        self.random_state = random_state
+
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _Run:
+        return _Run(problem, tol, self.random_state, start)
+
+    def step(self, problem: MKLProblem, state: _Run) -> _Run:
+        return state.step()
+
+    def point(self, state: _Run) -> Point:
+        return state.point()
+
+
+class _Run:
+    """One fit; it is its own state."""
+
+    def __init__(self, problem: MKLProblem, tol: float, seed: int, start: Point | None) -> None:
+        self.problem, self.tol = problem, tol
+        self.factors = problem.bank.factors()
+        self.block_of = np.repeat(np.arange(problem.m), self.factors.ranks)
+        self.root = np.sqrt(self.factors.scale)[self.block_of][:, None]
+        self.rng = np.random.default_rng(seed)
+        self.shape = (problem.n, 1 if problem.y.ndim == 1 else problem.y.shape[1])
+        self.finished = False
+        self.inner = INNER * tol
+        self.w, self.f = np.zeros((self.block_of.size, self.shape[1])), np.zeros(self.shape)
+        if start is not None:
+            self.weights, self.beta = problem.norm.scaled(start.weights), problem.repair(start.beta)
+            self.image = self._adjoint(self.beta.reshape(self.shape))
+            self.w = self.weights[self.block_of][:, None] * self.image
+            self.f = self._forward(self.w)
+        self.value, self.b = self._judge(self.w, self.f)
+        #: whether the coefficients are those of the losses here; at first they are those of the start
+        self.looked = start is None
+        if self.looked:
+            self._look()
+
+    # ---- the objective ---------------------------------------------------------------------------------------
+
+    def _forward(self, w: Array) -> Array:
+        return self.factors.forward(self.root * w)
+
+    def _adjoint(self, a: Array) -> Array:
+        self.problem.bank.count(self.problem.m * float(self.problem.n) ** 2)
+        return self.root * self.factors.adjoint(a)
+
+    def _like_y(self, f: Array) -> Array:
+        return f[:, 0] if self.problem.y.ndim == 1 else f
+
+    def _lengths(self, w: Array) -> Array:
+        squares = np.append(np.sum(w**2, axis=1), 0.0)
+        return np.sqrt(np.add.reduceat(squares, self.factors.starts[:-1]) * (self.factors.ranks > 0))
+
+    def _judge(self, w: Array, f: Array) -> tuple[float, Array]:
+        """Objective with the best intercept, and that intercept."""
+        problem, values = self.problem, self._like_y(f)
+        b = problem.loss.best_intercept(problem.y, values, problem.c) if problem.fit_intercept else 0.0
+        charged = problem.loss.total(problem.y, values + b, problem.c)
+        return problem.norm.half_square(self._lengths(w)) + charged, np.atleast_1d(np.asarray(b, dtype=float))
+
+    def _look(self) -> None:
+        """Coefficients of the losses here, in the dual set, and their image: half a pass."""
+        problem, self.looked = self.problem, True
+        gradient = problem.loss.gradient(problem.y, self._like_y(self.f + self.b))
+        self.beta = problem.repair(-problem.c * gradient)
+        self.image = self._adjoint(self.beta.reshape(self.shape))
+        self.weights = problem.norm.weights_of_blocks(self._lengths(self.w))
+
+    def point(self) -> Point:
+        """Return the coefficients of the losses, under the weights of the blocks."""
+        shared = self._forward(self.weights[self.block_of][:, None] * self.image)
+        return Point(self.beta, self.weights, self._lengths(self.image) ** 2, self._like_y(shared))
+
+    # ---- a step ----------------------------------------------------------------------------------------------
+
+    def step(self) -> _Run:
+        """Minimise the model on the kernels at work, and go there, or as far as the objective falls."""
+        if not self.looked:
+            self._look()
+        working = self._working_set()
+        if working.size == 0:
+            self.finished = True
+            return self
+        columns = np.flatnonzero(np.isin(self.block_of, working))
+        along = np.zeros_like(self.w)
+        along[columns] = self._towards(working, columns)
+        moved = self._forward(along)
+        length = 1.0
+        for _ in range(HALVINGS):
+            w, f = self.w + length * along, self.f + length * moved
+            value, b = self._judge(w, f)
+            if value < self.value:
+                break
+            length *= 0.5
+        else:
+            return self._closer()
+        gained, self.w, self.f, self.value, self.b = self.value - value, w, f, value, b
+        self._look()
+        # coefficients that all kernels share know of the coordinates to first order, the objective to second
+        return self._closer() if gained < self.inner * abs(value) else self
+
+    def _closer(self) -> _Run:
+        """Solve the next model more precisely, while there are digits to gain."""
+        self.finished = self.inner <= CLOSEST
+        self.inner = max(CLOSER * self.inner, CLOSEST)
+        return self
+
+    def _working_set(self) -> Index:
+        """Kernels with a block, and those without whose images are the longest beyond what the norm allows them."""
+        t, lengths = self._lengths(self.w), self._lengths(self.image)
+        least = 0.999 * float(np.sum(t)) if self.problem.norm.simplex else 0.0
+        others = np.flatnonzero((t == 0.0) & (lengths > least))
+        most = max(JOINING, 2 * np.count_nonzero(t)) if self.problem.norm.simplex else others.size
+        joining = others[np.argsort(-lengths[others], kind="stable")[:most]]
+        return np.sort(np.concatenate([np.flatnonzero(t > 0.0), joining]))
+
+    def _towards(self, working: Index, columns: Index) -> Array:
+        """The way to the minimum of the second-order model in these columns."""
+        problem = self.problem
+        size = columns.size
+        hessian = self._hessian(columns)
+        hessian[np.diag_indices(size)] += 1e-10 * float(np.trace(hessian)) / size + np.finfo(float).tiny
+        factor = cholesky(hessian, lower=True, overwrite_a=True, check_finite=False)
+        here = self.w[columns]
+        # 1/2 |L'v - target|^2 has the model's Hessian, and at w its gradient, which is minus the image
+        target = factor.T @ here + solve_triangular(
+            factor, self.image[columns], lower=True, check_finite=False
+        )
+        ranks = self.factors.ranks[working]
+        bank = LowRankBank(np.ascontiguousarray(factor.T), np.concatenate([[0], np.cumsum(ranks)]))
+        model = MKLProblem(bank, Squared(), problem.norm, self._like_y(target), C=0.5, fit_intercept=False)
+        solver = BlockDescent()
+        state = solver.init(model, None, self.inner, here if np.any(here) else None)
+        while state.bounds.gap > self.inner and not state.finished and state.looks < 200:
+            state = solver.step(model, state)
+        return state.at.w - here
+
+    def _hessian(self, columns: Index) -> Array:
+        """Second derivatives of the losses in these columns, the intercept left to follow: from a sample of rows."""
+        problem, n = self.problem, self.problem.n
+        rows_a_feature = OF_MOST if 2 * columns.size > self.block_of.size else ROWS_A_FEATURE
+        size = min(n, max(FEWEST, rows_a_feature * columns.size))
+        rows = np.arange(n) if size == n else np.sort(self.rng.choice(n, size, replace=False))
+        problem.bank.count(problem.m * float(n) * size)
+        f = self._like_y(self.f[rows] + self.b)
+        most = float(problem.loss.smoothness or 1.0)
+        # where losses are straight lines the model needs a little curvature to have a minimum at all
+        bend = np.maximum(bend_of(problem.loss, problem.y[rows], f), STRAIGHT * most)
+        charge = (n / size) * problem.c[rows] * bend
+        charge = charge if charge.ndim == 1 else charge.mean(axis=1)  # one metric for all columns of targets
+        gram = self.factors.gram(rows, charge, columns)
+        scale = self.root[columns, 0]
+        hessian, beside = gram[:-1, :-1] * np.outer(scale, scale), gram[:-1, -1] * scale
+        if problem.fit_intercept and gram[-1, -1] > 0:
+            hessian -= np.outer(beside, beside) / gram[-1, -1]
+        return hessian

@@ -1,0 +1,512 @@
+"""Multi-epoch SVRG on explicit features [APO17]: corrected, and the printed algorithm beside it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from .._numerics.stopping import in_time
+from .._typing import Array
+from ..problems import MKLProblem, Point
+from ._base import Derivative, Solver, columns_of
+
+if TYPE_CHECKING:  # with numba, which is imported where something is compiled
+    from .._numerics.svrg import Pace, Snapshot
+from ..banks import LowRankBank
+
+
+class SVRG(Solver, registered_as="svrg"):
+    """Epochs of variance-reduced stochastic gradients with fixed kernel weights, the weights in closed form between.
+
+    An epoch takes a full gradient (one pass), which also gives the certificate, and as many steps on single samples as
+    there are samples (another pass).  Kernels without explicit features are factorised once.
+
+    Parameters
+    ----------
+    variant : {"corrected", "paper"}, default="corrected"
+        The method that converges, or the printed one, for comparison.
+    step_size : float, default=1.0
+        Step length in units of one over the smoothness, at most 1; halved by itself where it turns out too long.
+    epoch : float, default=1.0
+        Steps between two full gradients, in units of the number of samples.
+    accuracy : float, default=1e-4
+        The relative accuracy that the schedule of ``variant="paper"`` is laid out for.
+    random_state : int, default=0
+        Seed of the order of the samples.
+
+    Notes
+    -----
+    All iterates have one vector of coefficients a for all kernels, ``f_j = d_j sum_i a_i k_j(x_i, .)``, as those of
+    every other solver: what is certified is what predicts.
+    """
+
+    needs = ("simple derivative", "smooth norm")
+    default_max_iter = 5000
+    summary = "variance-reduced stochastic gradients on explicit features"
+    mixes = False
+
+    def __init__(
+        self,
+        variant: str = "corrected",
+        step_size: float = 1.0,
+        epoch: float = 1.0,
+        accuracy: float = 1e-4,
+        random_state: int = 0,
+    ) -> None:
+        self.variant = variant
+        self.step_size = step_size
+        self.epoch = epoch
+        self.accuracy = accuracy
+        self.random_state = random_state
+
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> State | PaperRun:
+        self._check()
+        if self.variant == "paper":
+            return PaperRun(problem, self.accuracy, self.random_state)
+        run = Run(problem, float(self.epoch), self.random_state)
+        return run.snapshot(run.first(start, float(self.step_size)))
+
+    def step(self, problem: MKLProblem, state: State | PaperRun) -> State | PaperRun:
+        return state.next_epoch()
+
+    def point(self, state: State | PaperRun) -> Point:
+        return state.point()
+
+    def _check(self) -> None:
+        if self.variant not in ("corrected", "paper"):
+            raise ValueError(f"variant of svrg must be 'corrected' or 'paper', got {self.variant!r}")
+        if not 0.0 < self.step_size <= 1.0:
+            raise ValueError(f"step_size of svrg must be in (0, 1], got {self.step_size!r}")
+        if not self.epoch > 0.0:
+            raise ValueError(f"epoch of svrg must be > 0, got {self.epoch!r}")
+        if not 0.0 < self.accuracy < 1.0:
+            raise ValueError(f"accuracy of svrg must be in (0, 1), got {self.accuracy!r}")
+
+
+# ------------------------------------------------------------------------------------------------------------
+# How often SVRG visits each sample in an epoch.
+
+
+def shares(curvature: Array) -> Array:
+    """Probabilities of the samples, proportional to what each adds to the curvature: the largest step is then safe.
+
+    Where all rows have the same length and C this is the uniform law of the paper.
+    """
+    total = float(np.sum(curvature))
+    return curvature / total if total > 0 else np.full(curvature.size, 1.0 / curvature.size)
+
+
+def draw(share: Array, steps: int, rng: np.random.Generator) -> NDArray[np.intp]:
+    """How often each sample is visited: ``steps * share`` on average, and never more than one off.
+
+    With equal shares every sample is visited once, which converges faster than drawing independently.
+    """
+    ends = np.floor(np.cumsum(share) * steps + rng.uniform(1e-9, 1.0 - 1e-9))
+    return np.diff(ends, prepend=0.0).astype(np.intp)
+
+
+# ------------------------------------------------------------------------------------------------------------
+# The run behind ``svrg``: snapshots with their certificate, epochs of steps, and the weights between them.
+
+
+#: weights change when the gap for the weights at hand is at most so many times what other weights could gain
+READY = 30.0
+#: how far the weights go towards, and beyond, the closed form: over-relaxation of an alternation, stable below 2
+BEYOND = 1.6
+#: new weights may make the objective so many times worse for the moment, or go only a quarter of the way, ...
+ROUGH = 2.0
+#: ... and less than this share of the way is none
+NEAREST = 1e-3
+#: back to the best snapshot with half the step: where the objective is so many times that of f = 0, ...
+WILD = 3.0
+#: ... and after so many epochs without a better gap (which is far from monotone)
+PATIENCE = 100
+#: after so many halvings the step is not what hinders: nothing more is expected
+SHORTEST = 2.0**-10
+
+
+@dataclass(frozen=True)
+class State:
+    """A snapshot: coefficients a with ``u = Z'a``, weights d, intercept b, and the full gradient there."""
+
+    run: Run
+    a: Array
+    u: Array
+    d: Array
+    b: Array
+    step: float
+    f: Array
+    table: Array  # beta = -c l'(f + b), in the dual set
+    G: Array  # Z'table
+    lengths: Array  # sum_j d_j |x_i^j|^2
+    dual: Array  # the better one of table and a, the latter moved into the dual set
+    forms: Array  # beta'K_j beta of the dual point
+    upper: float = np.inf  # the objective, the weights being what they are
+    inner: float = np.inf  # gap of the problem with these weights
+    outer: float = np.inf  # what other weights could gain: the gap is the sum of both, at most
+    best: State | None = None
+    idle: int = 0
+    reach: float = 1.0  # share of the way to new weights that was accepted the last time
+
+    @property
+    def gap(self) -> float:
+        return self.inner + self.outer
+
+    @property
+    def finished(self) -> bool:
+        return self.step < SHORTEST
+
+    def next_epoch(self) -> State:
+        """Return the next snapshot."""
+        return self.run.next_epoch(self)
+
+    def point(self) -> Point:
+        """All that a certificate needs is known from the snapshot."""
+        shape = self.run.problem.y.shape
+        return Point(
+            self.a.reshape(shape),
+            self.d,
+            self.run.quad(self.u),
+            self.f.reshape(shape),
+            self.dual.reshape(shape),
+            self.forms,
+        )
+
+
+class Run:
+    """One fit: the features, what of the loss is compiled, and the epochs."""
+
+    def __init__(self, problem: MKLProblem, epoch: float, seed: int) -> None:
+        self.problem = problem
+        self.factors = problem.bank.factors()
+        self.block_of = np.repeat(np.arange(problem.m), self.factors.ranks)
+        self.rng = np.random.default_rng(seed)
+        self.c = columns_of(problem.c)
+        self.derivative = Derivative.of(problem.loss, problem.y)
+        self.steps = max(1, round(epoch * problem.n))
+        assert problem.loss.smoothness is not None
+        zero = np.zeros(problem.y.shape)
+        b = problem.loss.best_intercept(problem.y, zero, problem.c) if problem.fit_intercept else 0.0
+        self.nothing = max(problem.loss.total(problem.y, zero + b, problem.c), problem.tiny)
+        self.bend = float(problem.loss.smoothness) * np.max(self.c, axis=1)
+
+    def quad(self, u: Array) -> Array:
+        """``s_j = |x^j|^2`` of a vector in feature space, block by block."""
+        squares = np.append(np.sum(u**2, axis=1), 0.0)
+        starts = self.factors.starts
+        return np.add.reduceat(squares, starts[:-1]) * (self.factors.ranks > 0) * self.factors.scale
+
+    def first(self, start: Point | None, step: float) -> State:
+        """Return the state of zero, or of the coefficients and weights of ``start``."""
+        n, width = self.problem.n, self.block_of.size
+        a, b = np.zeros((n, self.c.shape[1])), np.zeros(self.c.shape[1])
+        u, d = np.zeros((width, self.c.shape[1])), self.problem.norm.start(self.problem.m)
+        if start is not None:
+            a = columns_of(start.beta).copy()
+            d = self.problem.norm.scaled(start.weights)
+            if not self.problem.norm.fixed:  # a weight of exactly zero could never grow again
+                d = np.where(d > 0, d, 1e-3 * np.max(d))
+            u = columns_of(self.factors.adjoint(a))
+            self._count(1.0)
+        nothing = np.zeros(0)
+        return State(self, a, u, d, b, step, nothing, nothing, nothing, nothing, nothing, nothing)
+
+    def _count(self, passes: float) -> None:
+        self.problem.bank.count(passes * self.problem.m * float(self.problem.n) ** 2)
+
+    def mixing(self, d: Array) -> Array:
+        """Weight of every feature, the kernel's factor included."""
+        return (d * self.factors.scale)[self.block_of]
+
+    def snapshot(self, state: State) -> State:
+        """Full gradient at the state's function, as coefficients in the dual set; one pass."""
+        problem = self.problem
+        e = self.mixing(state.d)
+        w = e[:, None] * state.u
+        b = state.b
+        # a is an average of past gradients, and the better bound until late; off the set, it needs its image again
+        inside = columns_of(problem.repair(state.a.reshape(problem.y.shape)))
+        beside = None if np.array_equal(inside, state.a) else inside
+        self._count(1.0)
+        if problem.fit_intercept:
+            # the best intercept is known after all rows were seen: streamed ones are read again for the gradient
+            if self.factors.streams:
+                f, _, _, lengths = self.factors.sweep(w, self._respond, e)
+                self._count(1.0)
+            else:
+                f, lengths = columns_of(self.factors.forward(w)), self.factors.lengths(e)
+            b = np.atleast_1d(self._of_shape(problem.loss.best_intercept, f))
+            table = columns_of(problem.repair(self._respond(slice(None), f + b).reshape(problem.y.shape)))
+            both = self.factors.adjoint(table if beside is None else np.hstack([table, beside]))
+        else:
+            f, table, both, lengths = self.factors.sweep(w, self._respond, e, beside)
+        k = table.shape[1]
+        G, image = both[:, :k], state.u if beside is None else both[:, k:]
+        fresh = replace(state, b=b, f=f, table=table, G=np.ascontiguousarray(G), lengths=lengths)
+        return self._judged(fresh, inside, self.quad(image))
+
+    def _of_shape(self, rule: Any, f: Array) -> Any:
+        problem = self.problem
+        return rule(problem.y, f.reshape(problem.y.shape), problem.c)
+
+    def _respond(self, rows: Any, f: Array) -> Array:
+        """Coefficients ``-c l'(f)``, which are in the dual set where there is no intercept."""
+        problem = self.problem
+        y, c = problem.y[rows], problem.c[rows]
+        return columns_of(-c * problem.loss.gradient(y, f.reshape(y.shape)))
+
+    def _judged(self, state: State, inside: Array, forms: Array) -> State:
+        """Choose the dual point; split the gap into what is left to gain with these weights, and by other ones."""
+        problem = self.problem
+        shape = problem.y.shape
+        shift = state.b if problem.y.ndim == 2 else state.b[0]
+        candidates = [(state.table, self.quad(state.G)), (inside, forms)]
+        gains = [problem.gain(beta.reshape(shape)) for beta, _ in candidates]
+        bounds = [gain - problem.norm.conjugate(s) for gain, (_, s) in zip(gains, candidates, strict=True)]
+        better = int(bounds[1] > bounds[0])
+        dual, forms = candidates[better]
+        upper = 0.5 * float(state.d @ self.quad(state.u))
+        upper += problem.loss.total(problem.y, state.f.reshape(shape) + shift, problem.c)
+        below = gains[better] - 0.5 * float(state.d @ forms)
+        return replace(
+            state, dual=dual, forms=forms,
+            upper=float(upper), inner=float(upper - below), outer=float(below - bounds[better]),
+        )  # fmt: skip
+
+    def next_epoch(self, state: State) -> State:
+        """Steps with the weights fixed, new weights, and the snapshot there; or back, with shorter steps."""
+        a, u, b = self._walk(state)
+        best = state if state.best is None or state.gap < state.best.gap else state.best
+        blocks = state.d * np.sqrt(self.quad(u))
+        if not (np.all(np.isfinite(blocks)) and np.all(np.isfinite(b))):
+            return self._back(best, state.step)
+        fresh = self._with_new_weights(replace(state, a=a, u=u, b=b), blocks)
+        idle = 0 if fresh.gap < best.gap else state.idle + 1
+        if idle > PATIENCE or not fresh.upper <= WILD * self.nothing:
+            return self._back(best, state.step)
+        return replace(fresh, best=replace(best, best=None), idle=idle)
+
+    def _with_new_weights(self, state: State, blocks: Array) -> State:
+        """Snapshot after the steps, with weights as far towards their goal as the objective bears.
+
+        a is kept, not w: new weights before the steps have done their work would only undo it, and where decision
+        values are many times what the regulariser wants, even small changes of the weights cost more than they gain.
+        """
+        reach = state.reach if state.inner <= READY * state.outer else 0.0
+        goal = self._weights(state.d, blocks) if reach > 0 else state.d
+        while True:
+            d = state.d if reach == 0.0 else self.problem.norm.scaled(state.d ** (1.0 - reach) * goal**reach)
+            fresh = self.snapshot(replace(state, d=d))
+            if reach == 0.0 or fresh.upper <= ROUGH * state.upper:
+                # a wait leaves the reach as it was, an update lets it recover
+                return fresh if reach == 0.0 else replace(fresh, reach=min(1.0, 2.0 * reach))
+            reach = 0.25 * reach if reach > NEAREST else 0.0
+            state = replace(state, reach=max(reach, NEAREST))
+
+    def _weights(self, d: Array, blocks: Array) -> Array:
+        """Weights of (2), and beyond them."""
+        norm = self.problem.norm
+        closed = norm.weights_of_blocks(blocks)
+        if norm.fixed:
+            return closed
+        moved = np.divide(closed, d, out=np.zeros_like(d), where=d > 0)
+        return norm.scaled(closed * moved ** (BEYOND - 1.0))
+
+    def _back(self, best: State, step: float) -> State:
+        return replace(best, step=0.5 * step, best=None, idle=0)
+
+    def _walk(self, state: State) -> tuple[Array, Array, Array]:
+        """One epoch of steps on single samples."""
+        from .._numerics.svrg import Pace, Snapshot
+
+        problem, e = self.problem, self.mixing(state.d)
+        lengths = state.lengths
+        offset = 0.0
+        if problem.fit_intercept:
+            # one more feature, constant and without a price: as long as the others together
+            offset = float(np.mean(lengths)) or 1.0
+            lengths = lengths + offset
+        curvature = self.bend * lengths
+        # h = step / (L_d + lambda) of the paper's objective, times lambda
+        eta = state.step / (1.0 + float(np.sum(curvature)))
+        share = shares(curvature)
+        visits = draw(share, self.steps, self.rng)
+        powers = np.power(1.0 - eta, np.arange(int(visits.sum()) + 1, dtype=float))
+        snapshot = Snapshot(e, state.table, state.G, self.c, state.table.sum(axis=0))
+        steps = _Steps(state, snapshot, Pace(eta, eta * offset, share, powers), self.derivative)
+        for rows, Z in self.factors.shuffled(self.rng):
+            order = self.rng.permutation(np.repeat(np.arange(rows.size), visits[rows]))
+            for part in in_time(order, self.block_of.size * self.c.shape[1]):
+                steps.take(Z, rows, part)
+        self._count(steps.time / problem.n)
+        return steps.finish()
+
+
+class _Steps:
+    """The steps of an epoch, block of rows by block of rows."""
+
+    def __init__(self, state: State, snapshot: Snapshot, pace: Pace, derivative: Derivative) -> None:
+        from .._numerics.svrg import Walk
+
+        self.snapshot, self.pace, self.derivative = snapshot, pace, derivative
+        last, touched = (np.zeros(array.shape[0], dtype=np.int64) for array in (state.a, state.u))
+        self.walk = Walk(state.u.copy(), state.a.copy(), state.b.copy(), last, touched)
+        self.time = 0
+        self.sparse = False
+
+    def take(self, Z: Any, rows: NDArray[np.intp], order: NDArray[np.intp]) -> None:
+        """Take the steps of ``order`` on the rows of one block."""
+        from .._numerics.svrg import SparseRows, dense_steps, sparse_steps
+
+        fixed = (order, rows, self.time, self.walk, self.snapshot, self.pace, self.derivative)
+        if hasattr(Z, "indptr"):
+            self.sparse = True
+            self.time = sparse_steps(SparseRows(Z.data, Z.indices, Z.indptr), *fixed)
+        else:
+            self.time = dense_steps(Z, *fixed)
+
+    def finish(self) -> tuple[Array, Array, Array]:
+        """Return coefficients, their image and the intercepts, all brought up to date."""
+        from .._numerics.svrg import lazy_finish
+
+        walk, powers = self.walk, self.pace.powers
+        lazy_finish(walk.a, self.snapshot.table, walk.last, powers, self.time)
+        if self.sparse:
+            lazy_finish(walk.u, self.snapshot.G, walk.touched, powers, self.time)
+        return walk.a, walk.u, walk.b
+
+
+# ------------------------------------------------------------------------------------------------------------
+# Algorithm 1 of [APO17] with the schedule of its Proposition 1, misprints of the formulas repaired, the rest
+# kept.
+#
+# What is kept, and why it does not converge as claimed, is in ``docs/svrg.md``: blocks that stop at different
+# times, strong convexity clipped at L/2 (line 16) although the step is taken on the unclipped problem, and a
+# promise that forgets that the weights change.  ``Delta_j`` (4) is garbled in print; taken as ``(eps / prod
+# c)^(1 / (J - j + 1))``.
+
+
+#: an epoch longer than so many passes is cut: early in a run, the schedule asks for more steps than anyone would take
+LONGEST = 100.0
+
+
+def schedule(delta: Array, L: float, strength: Array) -> tuple[Array, Array]:
+    """Step and number of steps of (5) for a decrease by ``delta`` of a problem with this strong convexity."""
+    kappa = L / strength  # at least 2, by the clip of line 16
+    step = 1.0 / (4.0 / delta * (L - strength) + 2.0 * L)
+    many = 4.0 * (kappa - 1.0) / delta + 2.0 * kappa
+    return step, many * np.log(2.0 / delta + (2.0 * kappa - 1.0) / (kappa - 1.0))
+
+
+def work_done(L: float, strength: Array, step: Array, many: Array) -> Array:
+    """Decrease c of (6) by an epoch of so many such steps."""
+    left = np.exp(many * np.log1p(-np.minimum(strength * step, 1.0 - 1e-12)))
+    room = 1.0 - 2.0 * L * step
+    return left / np.maximum((1.0 - left) * room, 1e-300) + 2.0 * (L - strength) * step / room
+
+
+class PaperRun:
+    """A run of the printed method; it is its own state.
+
+    Only problems with one column and no intercept, as in the paper.
+    """
+
+    def __init__(self, problem: MKLProblem, accuracy: float, seed: int) -> None:
+        if problem.fit_intercept or problem.y.ndim == 2:
+            raise ValueError(
+                "svrg(variant='paper') has no intercept and one target, as in the paper: use fit_intercept=False and "
+                "two classes (or multi_class='ovr'), or variant='corrected'"
+            )
+        factors = problem.bank.factors()
+        if not isinstance(factors, LowRankBank):
+            raise ValueError("svrg(variant='paper') needs its features in memory: use variant='corrected'")
+        self.problem, self.accuracy = problem, accuracy
+        self.rng = np.random.default_rng(seed)
+        features = factors.features
+        self.Z = np.ascontiguousarray(features.toarray() if hasattr(features, "toarray") else features)
+        self.starts, self.root = factors.starts, np.sqrt(factors.scale)
+        self.block_of = np.repeat(np.arange(problem.m), factors.ranks)
+        self.total = float(np.sum(problem.c))
+        self.lam = 1.0 / self.total  # the paper's objective is ours over the sum of c
+        loss = Derivative.of(problem.loss, problem.y)
+        self.loss = loss._replace(target=loss.target[:, 0], low=loss.low[:, 0], high=loss.high[:, 0])
+        lengths = factors.diag().sum(axis=0)
+        assert problem.loss.smoothness is not None
+        # L bounds the gradient of every sample's loss
+        self.L = float(problem.loss.smoothness) * float(np.max(problem.c * lengths)) * problem.n / self.total
+        self.w = np.zeros(self.Z.shape[1])
+        self.d = np.full(problem.m, 1.0 / problem.m)  # line 1; F^(-1/p) would be right
+        self.epochs = max(1, int(np.ceil(np.log(1.0 / accuracy))))
+        self.done = 0
+        self.steps: list[Array] = []
+        self.counts: list[Array] = []
+        self._snapshot()
+
+    @property
+    def finished(self) -> bool:
+        """J epochs, and no more."""
+        return self.done >= self.epochs or not np.all(np.isfinite(self.w))
+
+    def _snapshot(self) -> None:
+        problem = self.problem
+        problem.bank.count(problem.m * float(problem.n) ** 2)
+        self.f = self.Z @ (self.root[self.block_of] * self.w)
+        self.beta = problem.repair(-problem.c * problem.loss.gradient(problem.y, self.f))
+        self.G = self.root[self.block_of] * (self.Z.T @ self.beta)
+
+    def _squares(self, values: Array) -> Array:
+        squares = np.append(values**2, 0.0)
+        return np.add.reduceat(squares, self.starts[:-1]) * (np.diff(self.starts) > 0)
+
+    def next_epoch(self) -> PaperRun:
+        """Lines 3 to 17."""
+        from .._numerics.svrg import Blocks, paper_steps
+
+        problem, n = self.problem, self.problem.n
+        clipped = np.minimum(self.lam / np.maximum(self.d, 1e-300), 0.5 * self.L)  # line 16
+        past = np.ones(problem.m)
+        for step, many in zip(self.steps, self.counts, strict=True):  # line 17
+            past *= np.minimum(work_done(self.L, clipped, step, many), 1e30)
+        left = self.epochs - self.done
+        # an epoch that by (6) did nothing asks the impossible of the next: kept within what can be run
+        delta = np.clip((self.accuracy / np.clip(past, 1e-300, 1e300)) ** (1.0 / left), 1e-6, 0.99)
+        step, many = schedule(delta, self.L, clipped)
+        many = np.minimum(np.ceil(many), LONGEST * n)
+        # line 4, with the normaliser that its law lacks: T = t with probability (1 - strength step)^(m - t)
+        rate = -np.log1p(-np.maximum(clipped * step, 1e-300))
+        whole = -np.expm1(-many * rate)
+        back = -np.log1p(-self.rng.uniform(size=problem.m) * whole) / rate
+        stop = np.maximum(many - np.floor(back), 1.0).astype(np.int64)
+        order = self.rng.integers(0, n, size=int(stop.max()))
+        w = self.w.copy()
+        strength = self.lam / np.maximum(self.d, 1e-300)
+        with np.errstate(over="ignore", invalid="ignore"):
+            paper_steps(
+                self.Z, order, w, Blocks(self.starts, self.root, strength, step, stop),
+                -self.G / self.total, self.beta * n / self.total, problem.c * n / self.total, self.loss,
+            )  # fmt: skip
+        # a block that has stopped costs nothing: inner steps count by the blocks that moved
+        problem.bank.count(float(stop.sum()) * n)
+        self.steps.append(step)
+        self.counts.append(many)
+        self.done += 1
+        self.w = w
+        blocks = np.sqrt(self._squares(w))
+        if np.all(np.isfinite(blocks)):
+            self.d = self.problem.norm.weights_of_blocks(blocks)
+        self._snapshot()
+        return self
+
+    def point(self) -> Point:
+        """Blocks with coefficients of their own; those of the gradient are what they can be exchanged for."""
+        blocks = np.sqrt(self._squares(self.w))
+        return Point(
+            self.beta,
+            self.problem.norm.weights_of_blocks(blocks),
+            self._squares(self.G),
+            self.f,
+            blocks=blocks,
+        )
