@@ -8,7 +8,6 @@ import pytest
 
 import forked
 from kernelweave._numerics import resources as _limits
-from kernelweave._numerics.resources import default_budget
 
 GB = 2**30
 
@@ -89,13 +88,13 @@ def test_half_of_the_smallest_counts(monkeypatch):
     monkeypatch.setattr(_limits, "_physical", lambda: 8 * GB)
     monkeypatch.setattr(_limits, "_of_control_groups", lambda: 6 * GB)
     monkeypatch.setattr(_limits, "_of_this_process", lambda: iter([7 * GB, 4 * GB]))
-    assert default_budget() == 2 * GB
+    assert _limits.default_budget() == 2 * GB
     monkeypatch.setattr(_limits, "_of_this_process", lambda: iter([]))
-    assert default_budget() == 3 * GB
+    assert _limits.default_budget() == 3 * GB
     monkeypatch.setattr(_limits, "_of_control_groups", lambda: None)
-    assert default_budget() == 4 * GB
+    assert _limits.default_budget() == 4 * GB
     monkeypatch.setattr(_limits, "_physical", lambda: None)
-    assert default_budget() == 4 * 10**9
+    assert _limits.default_budget() == 4 * 10**9
 
 
 @pytest.mark.skipif(not os.path.exists("/proc/self/statm"), reason="the size of a process is read from /proc")
@@ -107,7 +106,7 @@ def test_a_limit_of_the_system_is_obeyed(name):
         import resource, sys
         import numpy as np
         from kernelweave import MKLClassifier, kernels as kw
-        from kernelweave.banks.memory import default_budget
+        from kernelweave._numerics.resources import default_budget
         from kernelweave.exceptions import MemoryBudgetError
 
         X = np.random.default_rng(0).normal(size=(3000, 3)); y = X[:, 0] > 0

@@ -60,7 +60,13 @@ def test_the_reference_is_complete(tmp_path, monkeypatch):
             if inspect.isclass(getattr(module, name)) or inspect.isroutine(getattr(module, name))
         }
         assert things <= shown, room
-    assert {"kernels.chi2", "kernels.matern", "losses.Hinge", "norms.AtMost", "solvers.level.Level"} <= listed
+    assert {
+        "kernels.chi2",
+        "kernels.matern",
+        "losses.Hinge",
+        "norms.AtMost",
+        "solvers.cutting_planes.Level",
+    } <= listed
     assert {"banks.PowerBank", "displays.WeightsDisplay", "MKLClassifier"} <= listed
     for room in ("losses", "norms", "solvers"):
         for name in getattr(kernelweave, room).registry:

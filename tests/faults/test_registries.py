@@ -13,12 +13,12 @@ from kernelweave import losses
 @pytest.fixture
 def slow(monkeypatch):
     """A registry of its own whose modules take their time; ``steps`` counts them."""
-    registry = type(losses.registry)("loss", "kernelweave.solvers")
+    registry = type(losses.registry)("loss", "kernelweave.kernels")
     steps = []
 
     def load(name):
         steps.append(name)
-        if name.endswith("newton") and steps.count(name) == 1 and registry.interrupt:
+        if name.endswith("papers") and steps.count(name) == 1 and registry.interrupt:
             raise KeyboardInterrupt
         gate.wait(0.01)
         registry.add(name, losses.Loss)
@@ -29,7 +29,7 @@ def slow(monkeypatch):
     monkeypatch.setattr(
         importlib,
         "import_module",
-        lambda name: real(name) if name == "kernelweave.solvers" else load(name),
+        lambda name: real(name) if name == "kernelweave.kernels" else load(name),
     )
     return registry, steps
 

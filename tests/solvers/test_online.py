@@ -14,7 +14,7 @@ from sklearn.svm import SVC
 import references as ref
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
-from kernelweave._numerics.online import FIXED_STEP, SIG, STRONGLY_CONVEX
+from kernelweave._numerics.online import FIXED_STEP, SIG, STRONGLY_CONVEX, block_factors, kernel_steps
 from kernelweave.banks import LowRankBank, precomputed_bank
 from kernelweave.exceptions import MemoryBudgetError
 from kernelweave.losses import Hinge, MulticlassHinge
@@ -506,8 +506,6 @@ def test_partial_fit_on_two_classes_and_sparse_samples():
 
 def test_partial_fit_is_compiled_once_for_all_kinds_of_arguments():
     """One kernel or several, a step that is an integer or a float: compiling again would take seconds."""
-    from kernelweave._numerics.online import block_factors, kernel_steps
-
     X, y = wine()
     MKLClassifier(BANK, **OPTIONS).partial_fit(X, y == "red", classes=[False, True])
     before = [list(function.signatures) for function in (block_factors, kernel_steps)]

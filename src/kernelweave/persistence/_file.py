@@ -285,8 +285,8 @@ class Loaded(NamedTuple):
 
 def loaded(path: str | Path, *, max_bytes: int | None = None, n_jobs: int | None = None) -> Loaded:
     """Return the model and what :func:`about` says of it."""
-    from ._audit import audit, check_arrays, rewritten, update_names
-    from ._state import check_state, put_together
+    from ._audit import audit, rewritten, update_names
+    from ._state import check_arrays, check_state, put_together
 
     skops = import_skops()
     archive, most = _opened(Path(path), max_bytes)
