@@ -1,7 +1,7 @@
-"""What kernels, losses, norms and solvers have in common: parameters and a place in a registry.
+"""Components: parameters and registries of kernels, losses, norms and solvers.
 
 A component is a scikit-learn object without ``fit``: ``get_params``, ``set_params``, ``clone`` and nested names such
-as ``solver__tol`` work.  A class enters the registry of its room by naming itself where it is defined::
+as ``solver__tol`` work.  A class enters the registry of its subpackage by naming itself where it is defined::
 
     class Level(Solver, registered_as="level"): ...
 
@@ -50,7 +50,7 @@ class Component(ShownInNotebooks, BaseEstimator):
     registered_as: str | None = None
     #: arguments of ``__init__`` that hold what was settled on samples: no parameters, and gone in a clone
     settled: ClassVar[tuple[str, ...]] = ()
-    #: where the classes of a room are found by name; set by the room's base class
+    #: where the classes of a subpackage are found by name; set by their base class
     components: ClassVar[Registry[Any]]
 
     def __init_subclass__(cls, registered_as: str | None = None, **kwargs: Any) -> None:
@@ -122,7 +122,7 @@ def nearest(word: str, known: Iterator[str] | list[str]) -> str:
 
 
 #: packages with a registry
-_ROOMS: set[str] = set()
+_WITH_REGISTRY: set[str] = set()
 
 
 def _import_below(package: str) -> None:
@@ -131,18 +131,18 @@ def _import_below(package: str) -> None:
         if not module.name.startswith("_"):
             name = f"{package}.{module.name}"
             importlib.import_module(name)
-            if module.ispkg and name not in _ROOMS:
+            if module.ispkg and name not in _WITH_REGISTRY:
                 _import_below(name)
 
 
 class Registry(Mapping[str, type[T]], Generic[T]):
-    """The classes of one room by name; the room's modules are imported on the first look."""
+    """The classes of one subpackage by name; its modules are imported when it is first used."""
 
     def __init__(self, kind: str, package: str) -> None:
         self.kind = kind
         self.plural = f"{kind}es" if kind.endswith("s") else f"{kind}s"
         self.package = package
-        _ROOMS.add(package)
+        _WITH_REGISTRY.add(package)
         self._classes: dict[str, type[T]] = {}
         self._loaded = self._loading = False
         self._lock = threading.RLock()

@@ -41,7 +41,7 @@ TOGETHER = 0.5
 
 @dataclass(frozen=True)
 class CrowdRate:
-    """What annotators say about the labels that were made of their votes.
+    """Rate of wrong labels as the votes of annotators tell it.
 
     Attributes
     ----------
@@ -150,7 +150,7 @@ METHODS = ("majority", "dawid_skene")
 
 @dataclass(frozen=True)
 class CrowdLabels:
-    """What annotators agree on.
+    """Labels on which annotators agree, and how far to trust them.
 
     Attributes
     ----------
@@ -323,3 +323,7 @@ def _dawid_skene(table: Any, n: int, k: int) -> np.ndarray:
         ) from error
     shares = DawidSkene(n_iter=100).fit_predict_proba(table)
     return np.asarray(shares.reindex(index=range(n), columns=range(k)).fillna(0.0), dtype=float)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

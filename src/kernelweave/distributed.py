@@ -1,6 +1,6 @@
 """Fitting on a Dask cluster: the public face of ``kernelweave.cluster``.
 
-The room behind it is called ``cluster``, so that inside the package ``distributed`` is Dask's own and nothing else;
+Behind it is ``cluster``, so that inside the package ``distributed`` is Dask's own and nothing else;
 programs import from here.
 
 >>> from dask.distributed import Client  # doctest: +SKIP
@@ -39,3 +39,7 @@ __all__ = [
     "is_dask",
     "lazily",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -60,3 +60,7 @@ def warn_at_caller(message: str, category: type[Warning]) -> None:
     ):
         level, frame = level + 1, frame.f_back
     warnings.warn(message, category, stacklevel=level)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -155,3 +155,7 @@ def _writable(table: Any) -> Any:
         rows[name] = rows[name].astype(str).astype(object)
     rows.index = rows.index.astype(str)
     return rows
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -77,6 +77,16 @@ def test_the_reference_is_complete(tmp_path, monkeypatch):
     assert {f"kernels.{name}" for name in factories} <= listed
 
 
+def test_completion_shows_public_names_alone():
+    """What an editor offers behind ``kernelweave.kernels.`` are kernels: no modules, no imports."""
+    for name in kernelweave.__all__:
+        module = getattr(kernelweave, name)
+        if inspect.ismodule(module):
+            assert dir(module) == sorted(module.__all__), name
+            assert not any(inspect.ismodule(getattr(module, one)) for one in dir(module)), name
+            assert not {"np", "Any", "annotations"} & set(dir(module)), name
+
+
 def documented():
     """Yield every public class or function with the defaults that its docstring gives."""
     rooms = [kernelweave, *(getattr(kernelweave, name) for name in kernelweave.__all__)]

@@ -6,7 +6,17 @@ import numpy as np
 import pytest
 from scipy.optimize import minimize
 
-from kernelweave.evidence import Choice, Design, Folds, LeaveOneOut, Look, Points, Reml, Watch, choose_weights
+from kernelweave.evidence import (
+    Design,
+    Folds,
+    LeaveOneOut,
+    Look,
+    Points,
+    Reml,
+    Watch,
+    WeightChoice,
+    choose_weights,
+)
 from kernelweave.evidence import design as designs
 
 N, M, T = 60, 4, 12
@@ -98,7 +108,7 @@ def test_inverses_are_counted_and_as_many_at_once_as_fit(
     bound = 8 * N**2 * design.chunk
     assert bound <= designs.CHUNK < bound + 8 * N**2
     counted = Counted()
-    whole: Choice = choose_weights(design, Y, counted, exact=exact)
+    whole: WeightChoice = choose_weights(design, Y, counted, exact=exact)
     assert whole.factorisations[0] == sum(counted.sizes)
     assert max(counted.sizes) > 3
     monkeypatch.setattr(designs, "CHUNK", 8 * N**2 * 3)

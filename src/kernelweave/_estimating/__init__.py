@@ -1,7 +1,7 @@
-"""What every estimator needs, whichever room it is in: targets and weights, one call of ``fit``, finite decisions."""
+"""Parts of every estimator, in whichever subpackage: targets and weights, one call of ``fit``, finite decisions."""
 
 from .findings import PlainState, clearly_ahead, constant_prediction, end_of_grid, undecided, warn_of_findings
-from .one_fit import TimeShares, one_call, one_fit, several_fits, unchanged_where_it_raises
+from .one_fit import TimeShares, one_call, one_fit, restore_on_error, several_fits
 from .targets import (
     check_two_classes,
     checked_targets,
@@ -25,8 +25,8 @@ __all__ = [
     "finite_decision",
     "one_call",
     "one_fit",
+    "restore_on_error",
     "several_fits",
-    "unchanged_where_it_raises",
     "undecided",
     "warn_of_findings",
     "weigh_classes",

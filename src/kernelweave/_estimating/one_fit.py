@@ -14,7 +14,7 @@ from .._numerics.stopping import interrupted, one_interrupt, time_spent
 from ..solvers import Stop
 
 
-def unchanged_where_it_raises(fit: Method) -> Method:
+def restore_on_error(fit: Method) -> Method:
     """Make a method that fits put back every attribute of the estimator where it raises.
 
     Fitted attributes are replaced by a fit and never changed in place, so that the old ones are still whole: a model
@@ -62,7 +62,7 @@ def several_fits(function: Method) -> Method:
 
 def one_fit(method: Method) -> Method:
     """Decorate a ``fit``: one call on the threads of ``n_jobs``, and one that raises leaves the old model as it was."""
-    whole = one_call(unchanged_where_it_raises(method))
+    whole = one_call(restore_on_error(method))
 
     @wraps(method)
     def fit(self, *arguments, **named):  # type: ignore[no-untyped-def]

@@ -338,7 +338,7 @@ def read_features(x, starts, scale, W, p):
 # Exact ascent, row by row, on the dual that the online steps of ``_numerics.online`` are for.
 
 
-class Rows(NamedTuple):
+class OnlineRows(NamedTuple):
     """The dual variables and what they may do.
 
     Attributes

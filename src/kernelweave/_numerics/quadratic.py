@@ -73,7 +73,7 @@ class _Iterate(NamedTuple):
 
 
 class _Residuals(NamedTuple):
-    """What is left of the conditions: stationarity, inequalities with their slacks, equalities."""
+    """Residuals of the conditions: stationarity, inequalities with their slacks, equalities."""
 
     dual: np.ndarray
     primal: np.ndarray
@@ -195,13 +195,13 @@ def minimise_on_set(
         Multipliers of ``x >= 0`` and of the rows.
     """
     task = _Task(P, c, rows, gains, boundary)
-    place = _Place(task, np.append(start, float(np.max(gains + rows @ start)) + 1.0))
+    place = _BarrierPoint(task, np.append(start, float(np.max(gains + rows @ start)) + 1.0))
     w = start.size
     pair = _primal_dual(place, tol)
     if pair is not None:
         return pair.place.v[:w], pair.prices[:w], pair.prices[w : w + gains.size]
     strength, fall = 1.0, FALL
-    kept: _Place | None = None
+    kept: _BarrierPoint | None = None
     reached = strength
     while reached * place.slack.size > tol:
         centred = _centre(place, strength)
@@ -227,7 +227,7 @@ class _Task(NamedTuple):
     boundary: Callable[[Array], Boundary]
 
 
-class _Place:
+class _BarrierPoint:
     """A point ``v = (x, height of the cuts)`` with its slacks: of the bounds, the cuts and the curved boundaries."""
 
     def __init__(self, task: _Task, v: Array) -> None:
@@ -288,7 +288,7 @@ class _Place:
         return objective, barrier, flat, bend
 
 
-def _primal_dual(place: _Place, tol: float) -> _Pair | None:
+def _primal_dual(place: _BarrierPoint, tol: float) -> _Pair | None:
     """Steps in which slacks and prices are numbers of their own: far fewer than a barrier's, or None."""
     here, slow = _Pair(place, place.slack, 1.0 / place.slack), 0
     for _ in range(MOST_PAIRS):
@@ -307,7 +307,7 @@ def _primal_dual(place: _Place, tol: float) -> _Pair | None:
 class _Pair:
     """A place with slacks and prices beside it: at the solution the slacks are those of the place."""
 
-    def __init__(self, place: _Place, slack: Array, prices: Array) -> None:
+    def __init__(self, place: _BarrierPoint, slack: Array, prices: Array) -> None:
         self.place, self.slack, self.prices = place, slack, prices
         self.gap = float(prices @ slack)
         self.left, self.apart = place.residual(prices), slack - place.slack
@@ -337,7 +337,7 @@ class _Pair:
         dv, ds, dp = step(max(share**3 * self.gap, 0.1 * tol) / prices.size - ds * dp)
         length = 0.99 * min(_room(slack, ds), _room(prices, dp))
         for _ in range(12):
-            trial = _Place(self.place.task, self.place.v + length * dv)
+            trial = _BarrierPoint(self.place.task, self.place.v + length * dv)
             if trial.positive:
                 there = _Pair(trial, slack + length * ds, prices + length * dp)
                 if there.merit <= (1.0 - 0.01 * length) * self.merit:
@@ -352,7 +352,7 @@ def _room(values: Array, change: Array) -> float:
     return min(1.0, float(np.min(values[falling] / -change[falling], initial=1.0)))
 
 
-def _centre(place: _Place, strength: float) -> tuple[_Place, Array, Array] | None:
+def _centre(place: _BarrierPoint, strength: float) -> tuple[_BarrierPoint, Array, Array] | None:
     """Newton's steps to the minimiser of objective / strength + barrier; None where they fail.
 
     Returns the place, the step that is left from there, and how the minimiser moves with the strength.
@@ -376,21 +376,21 @@ def _centre(place: _Place, strength: float) -> tuple[_Place, Array, Array] | Non
     return None
 
 
-def _searched(place: _Place, step: Array, square: float, strength: float) -> _Place | None:
+def _searched(place: _BarrierPoint, step: Array, square: float, strength: float) -> _BarrierPoint | None:
     length, here = 1.0, place.value(strength)
     for _ in range(60):
-        trial = _Place(place.task, place.v + length * step)
+        trial = _BarrierPoint(place.task, place.v + length * step)
         if trial.inside and trial.value(strength) <= here - 0.1 * length * square + 1e-12 * abs(here):
             return trial
         length *= 0.5
     return None
 
 
-def _predicted(place: _Place, move: Array, share: float) -> _Place:
+def _predicted(place: _BarrierPoint, move: Array, share: float) -> _BarrierPoint:
     """Where the minimiser is expected after ``move``, by which slacks may shrink to about a ``share``; or less far."""
     length = 1.0
     for _ in range(20):
-        trial = _Place(place.task, place.v + length * move)
+        trial = _BarrierPoint(place.task, place.v + length * move)
         if trial.inside and np.all(trial.slack > 0.1 * share * place.slack):
             return trial
         length *= 0.7

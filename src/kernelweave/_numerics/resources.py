@@ -42,7 +42,7 @@ def _physical_of_windows() -> int | None:
 
 
 def _of_this_process() -> Iterator[int]:
-    """What the limits on addresses and on data (``ulimit -v`` and ``-d``) leave beside what is in use already."""
+    """Return what the limits on addresses and on data (``ulimit -v`` and ``-d``) leave beside what is in use."""
     try:
         import resource
     except ImportError:  # not a POSIX system

@@ -131,7 +131,7 @@ def _find_mover(scores, member, count, cheapest, mover, r, s):
 
 @njit(cache=True)
 def _add_up(amount, own, c, excess):
-    """What every class holds beyond its due; return what of it is rounding."""
+    """Add up what every class holds beyond its due; return how much of it is rounding."""
     k, n = amount.shape
     excess[:] = 0.0
     gross = 0.0
@@ -296,7 +296,7 @@ def row_shift(target, own, c, order):
 
 
 @njit(cache=True)
-def hand_over(beta, own, c, balanced):
+def make_rows_feasible(beta, own, c, balanced):
     """Make rows sum to zero under their bounds and, where asked, columns to zero; in place, exact to rounding.
 
     What a column has too little goes to it from those that have too much, through rows that are free in both first
@@ -374,7 +374,7 @@ def add_products(K, beta, product):
 def move_into_set(K, own, c, intercept, beta, product):
     """Move beta into the dual set, exactly, and ``product = (K beta)'`` with it; in place."""
     before = beta.copy()
-    hand_over(beta, own, c, intercept)
+    make_rows_feasible(beta, own, c, intercept)
     add_products(K, beta - before, product)
 
 

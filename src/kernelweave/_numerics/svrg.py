@@ -32,7 +32,7 @@ FAST = {"reassoc", "contract"}
 
 
 class Walk(NamedTuple):
-    """What steps change in place.
+    """Arrays that steps change in place.
 
     Attributes
     ----------
@@ -55,7 +55,7 @@ class Walk(NamedTuple):
 
 
 class Snapshot(NamedTuple):
-    """What is fixed during an epoch: weights ``e (R,)`` of the features, the table and ``G = Z'table``, costs c.
+    """Arrays fixed during an epoch: weights ``e (R,)`` of the features, the table and ``G = Z'table``, costs c.
 
     ``pull (k,)`` is the negative gradient of the loss in the intercepts at the snapshot.
     """
@@ -195,8 +195,8 @@ def row_lengths(Z, e):
 # Algorithm 1 of [APO17] as printed: every block with its own step, length of epoch and stopping time.
 
 
-class Blocks(NamedTuple):
-    """What differs between the blocks.
+class PaperBlocks(NamedTuple):
+    """Numbers that differ between the blocks.
 
     Attributes
     ----------

@@ -19,7 +19,7 @@ RUN = 4
 SMALL = 32
 
 
-class Factor(NamedTuple):
+class TiledFactor(NamedTuple):
     """A lower Cholesky factor; of a large one with the inverses of its diagonal tiles."""
 
     lower: Array
@@ -57,7 +57,7 @@ class Factor(NamedTuple):
         return out
 
 
-def factorise(matrix: Array) -> Factor:
+def factorise(matrix: Array) -> TiledFactor:
     """Return the lower Cholesky factor of a symmetric matrix, which is overwritten, or raise ``LinAlgError``.
 
     >>> factorise(np.array([[4.0, 2.0], [2.0, 2.0]])).lower
@@ -66,7 +66,7 @@ def factorise(matrix: Array) -> Factor:
     """
     n = matrix.shape[0]
     if n < 4 * TILE:
-        return Factor(_cholesky(matrix), [])
+        return TiledFactor(_cholesky(matrix), [])
     tiles = _tiles(n)
 
     def clear(here: slice) -> None:
@@ -91,7 +91,7 @@ def factorise(matrix: Array) -> Factor:
             done = in_threads(take_off, parts)
             inverses.extend(inverse for inverse in done if inverse is not None)
     in_threads(clear, tiles)
-    return Factor(matrix, inverses)
+    return TiledFactor(matrix, inverses)
 
 
 # LAPACK itself: on a hundred rows the checks around it take longer than it does.

@@ -65,3 +65,7 @@ __all__ = [
     "precomputed_bank",
     "support",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

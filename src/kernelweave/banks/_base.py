@@ -1,4 +1,4 @@
-"""What a bank is: m kernels bound to n samples, the (m, n, n) tensor that need not exist.
+"""The contract of a bank: m kernels bound to n samples, the (m, n, n) tensor that need not exist.
 
 ``block`` is the one abstract method; everything else derives from it and is overridden where storage makes it quicker.
 A bank counts its passes: logical entries of the tensor read, over ``m n^2``.
@@ -70,7 +70,7 @@ class Bank(ABC):
 
     @property
     def cluster_cost(self) -> Any:
-        """What the bank has cost a cluster, None where there is none."""
+        """Return the cost of the bank on a cluster, None where there is none."""
         return None
 
     @property
@@ -157,7 +157,7 @@ class Bank(ABC):
     # mixture without another pass.  All products (m, n) in general; explicit features have something far smaller.
 
     def image(self, a: Array) -> Any:
-        """What one pass over the bank leaves of ``a``."""
+        """Return the image of ``a`` after one pass over the bank."""
         return self.apply(a)
 
     def image_quad(self, image: Any, a: Any) -> Any:

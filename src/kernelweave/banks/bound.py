@@ -27,8 +27,8 @@ from .lazy import BLOCK_ENTRIES, FEW_VALUES, Exponentials, base_groups, row_slic
 # A learnt function, ready for new samples: kernels with weight, on the samples that have a coefficient.
 
 
-class WhoLacksWhat(NamedTuple):
-    """What is known of training samples that lack kernels; nothing of kernels that no sample can lack.
+class MissingViewSummary(NamedTuple):
+    """Facts about training samples that lack kernels; none of kernels that no sample can lack.
 
     ``predictability`` is the R2 of every part of the kernels from the others, ``patterns`` a table of who lacks what.
     """
@@ -61,7 +61,7 @@ class PredictingKernels(Protocol):
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
         """``sum_j weights_j K_j(new, samples) coef``."""
 
-    def who_lacks_what(self) -> WhoLacksWhat:
+    def missing_view_summary(self) -> MissingViewSummary:
         """Return what is known of training samples that lack some of the kernels."""
 
 
@@ -135,7 +135,7 @@ class KernelFunction:
             yield from term.each()
 
     def by_kernel(self, new: Any) -> NDArray[np.float64]:
-        """What each kernel adds to the values at new samples, ``(n_new, m)`` or ``(n_new, m, k)``."""
+        """Return the part that each kernel adds to the values at new samples, ``(n_new, m)`` or ``(n_new, m, k)``."""
         parts = {
             int(term.index[0]): term.kernels.decision(new, term.weights, term.coef) for term in self.each()
         }
@@ -376,9 +376,9 @@ class BoundKernels:
                 diagonal = self.kernels[j].diag(new) if cosine else None
                 use(j, self.normaliser.cross_block(j, entries, diagonal, slice(None)))
 
-    def who_lacks_what(self) -> WhoLacksWhat:
+    def missing_view_summary(self) -> MissingViewSummary:
         """Nobody lacks anything."""
-        return WhoLacksWhat()
+        return MissingViewSummary()
 
 
 @dataclass
@@ -423,6 +423,6 @@ class PrecomputedKernels:
         sums.finish()
         return out
 
-    def who_lacks_what(self) -> WhoLacksWhat:
+    def missing_view_summary(self) -> MissingViewSummary:
         """Nobody lacks anything."""
-        return WhoLacksWhat()
+        return MissingViewSummary()

@@ -27,7 +27,7 @@ from .._numerics.stopping import check_time
 from .._typing import Array, Index
 from ..kernels import Kernel, take
 from ..views import Views
-from .bound import WhoLacksWhat
+from .bound import MissingViewSummary
 from .memory import parse_bytes, refuse
 from .normalise import Normaliser
 from .power import Chain, PowerBank, packed_offsets
@@ -55,7 +55,7 @@ class Fill:
 
 @dataclass
 class Completion:
-    """What was learnt about completing the parts.
+    """Parameters learnt for completing the parts.
 
     Parameters
     ----------
@@ -220,7 +220,7 @@ Part = SampledPart | MatrixPart
 
 @dataclass
 class CompletedKernels:
-    """What prediction needs of completed kernels.
+    """Completed kernels, as prediction needs them.
 
     Parameters
     ----------
@@ -277,7 +277,7 @@ class CompletedKernels:
         """Return one of the kernels by itself."""
         return replace(self, parts=[part.keep(np.array([j])) for part in self.parts], m=1)
 
-    def who_lacks_what(self) -> WhoLacksWhat:
+    def missing_view_summary(self) -> MissingViewSummary:
         """Return the R2 of every part from the others, and a table of the patterns that lack something."""
         import pandas as pd
 
@@ -287,7 +287,7 @@ class CompletedKernels:
             if np.any(~learnt.patterns[:, p]):
                 table[f"R2 of {name}"] = learnt.r2[:, p]
         table = table.sort_values("samples", ascending=False, kind="stable", ignore_index=True)
-        return WhoLacksWhat(dict(zip(names, learnt.predictability.tolist(), strict=True)), table)
+        return MissingViewSummary(dict(zip(names, learnt.predictability.tolist(), strict=True)), table)
 
     def present(self, new: Any) -> Mask:
         """Return which parts new samples have, ``(n_new, parts)``."""

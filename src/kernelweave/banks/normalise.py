@@ -32,7 +32,7 @@ def check_normalise(mode: str | None) -> str | None:
 
 @dataclass
 class Normaliser:
-    """What was learnt about m kernels on n training samples.
+    """Normalisation learnt for m kernels on n training samples.
 
     Attributes
     ----------

@@ -189,7 +189,7 @@ class PowerBank(Bank):
         return total[:, : where.size] if whole else total
 
     def _stored(self) -> tuple[np.ndarray, ...]:
-        """What compiled sweeps read."""
+        """Return the arrays that compiled sweeps read."""
         chains = self.first, self.squarings, self.times_base, self.by_link
         return self.store, self.offsets, self.rate, *chains
 

@@ -74,7 +74,7 @@ class DeviceKernels:
         return out
 
     def normalised(self, j: int, entries: Any, rows: Index, cols: Index) -> Any:
-        """What ``Normaliser.train_block`` does, on the device and in place."""
+        """Normalise a block as ``Normaliser.train_block`` does, on the device and in place."""
         known = self.normaliser
         if known.center:
             assert known.row_means is not None

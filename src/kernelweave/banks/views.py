@@ -519,7 +519,7 @@ class SampledPart:
 
     @property
     def normaliser(self) -> Normaliser:
-        """What was learnt about the kernels."""
+        """Return the normalisation of the kernels."""
         return self.bound.normaliser
 
     @property

@@ -1,4 +1,4 @@
-"""What ``kernelweave demo`` does."""
+"""The run of ``kernelweave demo``."""
 
 from __future__ import annotations
 

@@ -15,7 +15,7 @@ TASKS = ("classification", "regression")
 
 @dataclass
 class Note:
-    """What ``fit`` notes beside a model, so that ``predict`` and ``report`` know what to do with a table.
+    """Note of ``fit`` beside a model, so that ``predict`` and ``report`` know what to do with a table.
 
     Attributes
     ----------

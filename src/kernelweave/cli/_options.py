@@ -27,7 +27,7 @@ OTHER_WORDS = {
 
 @dataclass(frozen=True)
 class Options:
-    """What ``kernelweave fit`` was asked for; None where it was not said."""
+    """Options of ``kernelweave fit``; None where one was not given."""
 
     data: Path
     target: str

@@ -29,7 +29,7 @@ MOST_NAMED = 12
 
 @dataclass
 class Remarks:
-    """What reading and treating a table did to it.
+    """Changes that reading and treating a table made to it.
 
     Attributes
     ----------

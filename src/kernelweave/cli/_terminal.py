@@ -1,4 +1,4 @@
-"""What the commands print and where they write: messages, plain tables, progress, checks of output files before any
+"""Output of the commands: messages, plain tables, progress, checks of output files before any
 work.
 
 Names of columns, classes, kernels and files come from data that somebody else may have made.  A terminal obeys control

@@ -243,7 +243,7 @@ def methods(as_json: bool) -> None:
     kernelweave methods
     kernelweave methods --json
     """
-    # imported here: the rooms take a second to load, which `kernelweave --help` should not pay
+    # imported here: they take a second to load, which `kernelweave --help` should not pay
     from ..losses import registry as losses
     from ..norms import registry as norms
     from ..solvers import REQUIREMENTS

@@ -1,6 +1,6 @@
 """Banks on a Dask cluster: rows stay on the workers, and a round of messages is a method of the bank.
 
-Programs reach this room as ``kernelweave.distributed``.
+Programs reach this subpackage as ``kernelweave.distributed``.
 """
 
 from ._dask import DaskRows, in_memory, is_dask, lazily

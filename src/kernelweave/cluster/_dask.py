@@ -150,7 +150,7 @@ def cut_rows(source: Rows, parts: int) -> np.ndarray:
 
 
 def send_rows(source: Rows, first: int, last: int, client: Any, worker: str) -> Any:
-    """What to hand to a worker so that it has these rows: futures, or a description of where they are."""
+    """Return what a worker needs to have these rows: futures, or a description of where they are."""
     if isinstance(source, DaskRows):
         edges = np.concatenate([[0], np.cumsum(source.array.chunks[0])])
         chunks = source.array.to_delayed()[:, 0]

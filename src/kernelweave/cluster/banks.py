@@ -19,7 +19,7 @@ from .workers import ClusterCost, FeaturePart, KernelPart, Workers
 
 
 class _OnWorkers:
-    """What both banks have: parts, and whether these are asked for double precision."""
+    """Base of both banks: parts, and whether these are asked for double precision."""
 
     workers: Workers
     double: bool

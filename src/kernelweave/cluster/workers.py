@@ -102,7 +102,7 @@ class StoredRows(Bank):
         return out
 
     def mix_windows(self, weights: Array) -> Array:
-        """What rows here read of the mixed kernel; valid until the next call.
+        """Return what rows here read of the mixed kernel; valid until the next call.
 
         New memory would cost as much as mixing a few kernels, and an answer has arrived before the next round begins.
         """
@@ -210,7 +210,7 @@ class KernelPart(_Part):
         return products if rows is None else products[:, rows]
 
     def mix_windows(self, exact: bool, weights: Array) -> Array:
-        """What stored rows read of the mixed kernel."""
+        """Return what stored rows read of the mixed kernel."""
         return self._rows(exact).mix_windows(weights)
 
     def _rows(self, exact: bool) -> StoredRows:
@@ -287,7 +287,7 @@ LOSSES = 4
 
 @dataclass
 class ClusterCost:
-    """What a fit cost the cluster.
+    """Cost of a fit on the cluster.
 
     Attributes
     ----------
@@ -323,7 +323,7 @@ class ClusterCost:
 
 
 @dataclass
-class _Place:
+class _Worker:
     """One part: how it is made, where it is, and what was attached to it since."""
 
     make: Callable[[str], Any]
@@ -345,7 +345,7 @@ class Workers:
 
     def __init__(self, client: Any, makers: Sequence[Callable[[str], Any]]) -> None:
         self.client = client
-        self.places = [_Place(make) for make in makers]
+        self.places = [_Worker(make) for make in makers]
         self.cost = ClusterCost(parts=len(self.places))
         addresses = sorted(client.nthreads())
         for k, place in enumerate(self.places):
@@ -387,13 +387,13 @@ class Workers:
 
     # ---- one part --------------------------------------------------------------------------------------------
 
-    def _call(self, place: _Place, method: str, args: tuple[Any, ...]) -> Any:
+    def _call(self, place: _Worker, method: str, args: tuple[Any, ...]) -> Any:
         try:
             return place.actor.call(method, *args)
         except RuntimeError:  # Dask knows already that the worker is lost
             return None
 
-    def _finish(self, place: _Place, method: str, args: tuple[Any, ...], call: Any) -> tuple[float, Any]:
+    def _finish(self, place: _Worker, method: str, args: tuple[Any, ...], call: Any) -> tuple[float, Any]:
         """Wait for an answer; where the worker is lost meanwhile, make its part again elsewhere and ask again."""
         while True:
             try:
@@ -403,7 +403,7 @@ class Workers:
             self._make_anew(place)
             call = self._call(place, method, args)
 
-    def _answer(self, place: _Place, call: Any) -> Any:
+    def _answer(self, place: _Worker, call: Any) -> Any:
         """Wait for an answer, or a part, as long as the worker is there."""
         while call is not None:
             try:
@@ -416,13 +416,13 @@ class Workers:
                 raise
         raise OSError(f"the worker at {place.address} was lost")
 
-    def _started(self, place: _Place) -> None:
+    def _started(self, place: _Worker) -> None:
         """Wait until a part is made, and attach what had been attached to it."""
         place.actor = self._answer(place, place.future)
         for method, args in place.attached.items():
             self._answer(place, self._call(place, method, args))
 
-    def _await_loss(self, place: _Place, error: Exception) -> None:
+    def _await_loss(self, place: _Worker, error: Exception) -> None:
         """Return once the scheduler knows that the worker is lost; an error of a worker that is there is passed on."""
         until = time.monotonic() + GRACE
         while place.address in self._addresses():
@@ -430,7 +430,7 @@ class Workers:
                 raise error
             time.sleep(0.05)
 
-    def _make_anew(self, place: _Place) -> None:
+    def _make_anew(self, place: _Worker) -> None:
         """Make a part on the worker with the fewest parts, and attach what was attached."""
         until = time.monotonic() + GRACE
         while time.monotonic() < until:

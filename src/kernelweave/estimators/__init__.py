@@ -57,9 +57,13 @@ __all__ = [
 if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ours
 
     def __getattr__(name: str) -> Any:
-        # the room of similarities is opened when somebody wants something from it
+        # similarities are imported when somebody uses them
         if name in __all__:
             from .. import similarity
 
             return getattr(similarity, name)
         raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

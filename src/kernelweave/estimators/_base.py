@@ -242,10 +242,10 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
         self._function = KernelFunction.mixture(
             bound.kernels, self.weights_, self.dual_coef_, self.intercept_
         )
-        self._keep_where_there("lam_", answer.strength)
-        self._keep_where_there("view_weights_", group_weights(fits))
-        self._keep_where_there("kernel_groups_", kernel_groups(fits))
-        self._keep_where_there("cluster_", bound.bank.cluster_cost)
+        self._set_optional("lam_", answer.strength)
+        self._set_optional("view_weights_", group_weights(fits))
+        self._set_optional("kernel_groups_", kernel_groups(fits))
+        self._set_optional("cluster_", bound.bank.cluster_cost)
         self._look_at(tasks, [fit.values for fit in fits])
 
     def _keep_norms(self, norms: list[Norm], m: int) -> None:
@@ -267,12 +267,12 @@ class BaseMKL(PlainState, FitSummary, BaseEstimator):
         self.kernel_names_ = np.array(bound.training.names, dtype=object)
         self.bank_bytes_ = bound.bank.nbytes
         self._kind = bound.training.kind
-        self._keep_where_there("kernels_", bound.kernels.kernels or None)
-        lacking = bound.kernels.who_lacks_what()
-        self._keep_where_there("view_predictability_", lacking.predictability)
-        self._keep_where_there("missing_patterns_", lacking.patterns)
+        self._set_optional("kernels_", bound.kernels.kernels or None)
+        lacking = bound.kernels.missing_view_summary()
+        self._set_optional("view_predictability_", lacking.predictability)
+        self._set_optional("missing_patterns_", lacking.patterns)
 
-    def _keep_where_there(self, name: str, value: object) -> None:
+    def _set_optional(self, name: str, value: object) -> None:
         """Set an attribute that not every fit has; an earlier fit's is forgotten."""
         self.__dict__.pop(name, None)
         if value is not None:

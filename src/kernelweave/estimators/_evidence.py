@@ -32,8 +32,8 @@ from ..solvers import final_status
 from ._parameters import Codes, Device, Samples
 from ._plan import Plan, Task
 
-if TYPE_CHECKING:  # the room is opened by those who choose by evidence: importing a classifier does not
-    from ..evidence import Choice, Components, Criterion, Watch
+if TYPE_CHECKING:  # imported by those who choose by evidence: a classifier needs none of it
+    from ..evidence import Components, Criterion, Watch, WeightChoice
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -95,7 +95,7 @@ def rotated(task: Task) -> Rotated | None:
 
 @dataclass(frozen=True)
 class Spread:
-    """What the spread of predictions needs beside the learnt function.
+    """Matrices for standard deviations of predictions, beside the learnt function.
 
     Attributes
     ----------
@@ -197,7 +197,7 @@ class Evidence:
         is taken off.
     noise : array of shape (t,)
         Estimated variance of the noise of a sample of weight one.
-    choice : Choice
+    choice : WeightChoice
         Without its coefficients.
     components : Components, optional
         Of a target that stands alone, by REML.
@@ -214,7 +214,7 @@ class Evidence:
     primal: Array
     dual: Array
     noise: Array
-    choice: Choice
+    choice: WeightChoice
     components: Components | None = None
     steps: int = 0
     scope: str = ""
@@ -294,14 +294,21 @@ def by_evidence(
     Targets that lack the same samples go together.  One target alone leaves the lattice that many share, and REML then
     has standard errors.
     """
-    from ..evidence import Choice, Watch
+    from ..evidence import Watch, WeightChoice
 
     alone, table = Y.ndim == 1, Y.reshape(len(Y), -1)
     n, t = table.shape
     # the coefficients of the choice are kept as beta alone
     intercept, C, primal, dual, noise = np.zeros((5, t))
     out = Evidence(
-        np.zeros((t, bank.m)), np.zeros((n, t)), intercept, C, primal, dual, noise, Choice.empty(bank.m, 0, t)
+        np.zeros((t, bank.m)),
+        np.zeros((n, t)),
+        intercept,
+        C,
+        primal,
+        dual,
+        noise,
+        WeightChoice.empty(bank.m, 0, t),
     )
     patterns, which = np.ones((1, n), dtype=bool), np.zeros(t, dtype=np.intp)
     if not np.all(np.isfinite(table)):
@@ -383,7 +390,7 @@ class _Fit:
             return variance_components(self.design, choice.weights[0], part[:, 0])
         return None
 
-    def _keep(self, Y: Array, choice: Choice, out: Evidence, at: Codes) -> None:
+    def _keep(self, Y: Array, choice: WeightChoice, out: Evidence, at: Codes) -> None:
         """Write the ridge regressions with the chosen weights to their places, and what bounds their objectives."""
         design, weight = self.design, self.weight
         out.choice.put(at, choice)

@@ -61,7 +61,7 @@ class Fit:
 
 @dataclass(frozen=True)
 class Answer:
-    """What the fits of all tasks come to: of a single task its own numbers, of several theirs side by side.
+    """Result of the fits of all tasks: of a single task its own numbers, of several theirs side by side.
 
     Objectives of independent problems add up, and so do their bounds; ``status`` is the first that is not
     ``converged``, if there is one.

@@ -29,7 +29,7 @@ from ..losses import BudgetedHinge, Hinge, Loss, Squared, budget_from_noise_rate
 from ..losses.margin import CorrectedLogistic, CorrectedSquared
 from ..norms import Fixed
 from ._plan import Task, refuse_fixed_parts
-from .baselines import LeaveOneOut, leave_one_out
+from .baselines import RidgeErrors, leave_one_out
 
 #: share of the samples, the most confidently predicted, among which disagreement is counted
 CONFIDENT = 0.5
@@ -47,7 +47,7 @@ MOST_OF_A_CLASS = 0.5
 
 @dataclass(frozen=True)
 class NoiseEstimate:
-    """What the labels say about themselves.
+    """Estimate of the rate of wrong labels.
 
     Attributes
     ----------
@@ -325,7 +325,7 @@ CORRECTED = {"logistic": CorrectedLogistic, "squared": CorrectedSquared}
 
 @dataclass(frozen=True)
 class Noise:
-    """What is known of the labels when a method is asked for its tasks.
+    """Facts about the labels when a method is asked for its tasks.
 
     ``given`` says that the rates are the user's and not an estimate, ``suspects`` which labels are contradicted with
     confidence, ``contradicted`` what share of them is contradicted at all.
@@ -395,7 +395,7 @@ class Confident(NoiseMethod):
 
 def dense_mixture(
     tasks: list[Task], bank: Bank, kernels: Sequence[Kernel] | None, intercept: bool
-) -> tuple[Mixture, LeaveOneOut]:
+) -> tuple[Mixture, RidgeErrors]:
     """Return a fixed mixture for noisy labels, and what leaving samples out of ridge on it gives.
 
     All groups of kernels count alike, unless another mixture has a smaller error beyond doubt: noise makes the smallest

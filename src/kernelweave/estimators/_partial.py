@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_array, column_or_1d
 
-from .._estimating import unchanged_where_it_raises
+from .._estimating import restore_on_error
 from .._typing import Array
 from ..banks import KernelFunction
 from ..kernels import n_samples
@@ -37,7 +37,7 @@ class LearnsOnline(BaseMKL):
         raise NotImplementedError
 
     @available_if(_learns_online)
-    @unchanged_where_it_raises
+    @restore_on_error
     def partial_fit(
         self, X: Samples, y: Column, classes: Column = None, sample_weight: Column = None
     ) -> Self:

@@ -76,8 +76,8 @@ class _Tried:
 
 
 @dataclass(frozen=True)
-class Chosen:
-    """What a search chose: the plan, its place among those tried, C, the tasks to solve with them, and why."""
+class SearchResult:
+    """Result of a search: the plan, its place among those tried, C, the tasks to solve with them, and why."""
 
     plan: Plan
     place: int
@@ -172,7 +172,7 @@ class Search:
         total = len(self.splits) * self.size
         return tqdm(total=total, desc="choosing C", disable=silent, leave=False, bar_format=shape)
 
-    def choose(self) -> Chosen:
+    def choose(self) -> SearchResult:
         """Run, and choose: of every norm the C with the best mean score, and among norms the default in doubt.
 
         The largest of many means is too large by chance, and the more norms are tried the more so: where there is a
@@ -229,7 +229,7 @@ class Search:
             replace(task, norm=self.plans[place].norm, C=float(C), start=start)
             for task, start in zip(self.tasks, starts, strict=True)
         ]
-        return Chosen(
+        return SearchResult(
             self.plans[place], int(place), float(C), tasks, float(wide["score"].mean().get(best, np.nan)),
             table.drop(columns="choice"), self.held_out[best], ties, scores[place].reindex(columns=self.Cs).to_numpy(),
             errors,
@@ -246,7 +246,7 @@ class Search:
         least = [pair for pair, loss in zip(tied, losses, strict=True) if loss <= np.min(losses) + EQUAL]
         return min(least, key=lambda pair: (pair[1], pair[0]))
 
-    def weights_of_ties(self, chosen: Chosen, weights: Array) -> Array | None:
+    def weights_of_ties(self, chosen: SearchResult, weights: Array) -> Array | None:
         """Return the kernel weights of fits on all samples at the tied pairs, as shares, ``(ties, m)``.
 
         ``weights`` are those of the fit at the chosen pair, ``(m,)`` or ``(tasks, m)``; where problems have weights of
@@ -284,7 +284,9 @@ class Search:
             rows[others.index] = [_shares(weights) for weights in each]
         return rows
 
-    def findings(self, chosen: Chosen, weights: Array | None) -> tuple[tuple[str, ...], tuple[str, ...]]:
+    def findings(
+        self, chosen: SearchResult, weights: Array | None
+    ) -> tuple[tuple[str, ...], tuple[str, ...]]:
         """Return what is to be said of the choice, and of it what is to be warned of; ``weights``: of the ties."""
         said: tuple[str, ...] = ()
         if weights is not None:

@@ -49,8 +49,8 @@ RIDGE_CS = np.logspace(-4, 6, 41)
 
 
 @dataclass(frozen=True)
-class LeaveOneOut:
-    """What leaving each sample out in turn gives.
+class RidgeErrors:
+    """Errors of leaving each sample out in turn.
 
     Attributes
     ----------
@@ -75,7 +75,7 @@ class LeaveOneOut:
 
 def leave_one_out(
     K: Array, targets: Array, Cs: Array = RIDGE_CS, intercept: bool = True, weight: Array | None = None
-) -> LeaveOneOut:
+) -> RidgeErrors:
     """Leave-one-out errors of kernel ridge for every C (``lambda = 1 / (2 C)``), and predictions at the best.
 
     With ``A = K + diag(lambda / weight)`` and M its inverse (deflated by the ones where there is an intercept),
@@ -116,7 +116,7 @@ def leave_one_out(
     predictions[used] = y_used - missed
     if not used.all():
         predictions[~used] = K[np.ix_(~used, used)] @ alpha + b
-    return LeaveOneOut(np.asarray(Cs), errors, best, predictions.reshape(targets.shape))
+    return RidgeErrors(np.asarray(Cs), errors, best, predictions.reshape(targets.shape))
 
 
 # ------------------------------------------------------------------------------------------------------------
@@ -192,7 +192,7 @@ class _Race:
         return weight if y.ndim == 1 else np.repeat(weight[:, None], y.shape[1], axis=1)
 
     def _most(self, test: Codes) -> float:
-        """What no score on these samples exceeds."""
+        """Return a bound that no score on these samples exceeds."""
         return float(np.sum(self.task.weight[test]) + 1e-6 * np.sum(self._each(test)))
 
     def _scores(self, K: Array, Cs: Array, train: Codes, test: Codes) -> Array:

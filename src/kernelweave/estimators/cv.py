@@ -37,8 +37,8 @@ from ._parameters import (
 from ._plan import path_of
 from ._search import (
     SEARCH,
-    Chosen,
     Search,
+    SearchResult,
     default_place,
     folds_of,
     norm_plans,
@@ -315,14 +315,14 @@ class MKLClassifierCV(MKLClassifier):
         self._look_at_held_out(chosen, labelled)
         weights = search.weights_of_ties(chosen, self.weights_)
         self.ties_ = chosen.ties.drop(columns="choice")
-        self._keep_where_there("tied_weights_", weights)
+        self._set_optional("tied_weights_", weights)
         said, warned_of = search.findings(chosen, weights)
         warn_of_findings(self.findings_)
         warn_of_findings(warned_of, GridEndWarning)
         self.findings_ = (*search.bound.findings, *self.findings_, *said)
         return self
 
-    def _look_at_held_out(self, chosen: Chosen, labelled: Labelled) -> None:
+    def _look_at_held_out(self, chosen: SearchResult, labelled: Labelled) -> None:
         """Put what held-out samples say in the place of what training samples say: a fit may know these by heart."""
         where = np.concatenate([held_out for held_out, _ in chosen.held_out])
         predicted = codes_of(np.concatenate([values for _, values in chosen.held_out]))

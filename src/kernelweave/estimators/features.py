@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, TransformerMixin
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
-from .._estimating import unchanged_where_it_raises
+from .._estimating import restore_on_error
 from .._typing import Array
 from ..banks import LowRankBank, Normaliser
 from ..banks.normalise import check_normalise
@@ -82,7 +82,7 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         self.normalize = normalize
         self.random_state = random_state
 
-    @unchanged_where_it_raises
+    @restore_on_error
     def fit(self, X: Samples, y: Column = None) -> KernelFeatures:
         """Settle kernels, landmarks and factors on the training samples.
 

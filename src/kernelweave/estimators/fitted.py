@@ -1,4 +1,4 @@
-"""What inspection, displays and model files may ask of a fitted estimator, beside its attributes."""
+"""Questions that inspection, displays and model files may ask of a fitted estimator, beside its attributes."""
 
 from __future__ import annotations
 

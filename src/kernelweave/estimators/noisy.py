@@ -164,7 +164,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
 
     @property
     def _weights_rule(self) -> str:  # type: ignore[override]
-        """What sets the weights in the place of the norm, in words."""
+        """Say what sets the weights in the place of the norm."""
         return "the method for wrong labels takes a fixed mixture of them" if self.method == "auto" else ""
 
     def __init__(
@@ -241,8 +241,8 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         suspects, contradicted = self._suspects(estimate, labelled, bound.bank, given)
         noise = Noise(self.noise_rate_, self.class_noise_rates_, given is not None, suspects, contradicted)
         shares = method.shares(noise)
-        self._keep_where_there("sample_share_", shares)
-        self._keep_where_there("objectives_", None)
+        self._set_optional("sample_share_", shares)
+        self._set_optional("objectives_", None)
         if shares is not None:
             labelled = replace(labelled, weight=labelled.weight * shares)
         tasks = method.tasks(labelled.tasks(), bound.bank, noise, labelled.training.kernels)
@@ -310,7 +310,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             _check_rate("noise_rate", self.noise_rate)
 
     def _crowd_of(self, y: Column) -> CrowdLabels | None:
-        """What annotators agree on, where there are several."""
+        """Return the labels on which annotators agree, where there are several."""
         self.__dict__.pop("annotated_", None)
         shape = np.asarray(y, dtype=object).shape
         if len(shape) != 2 or shape[1] == 1:
@@ -319,7 +319,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         return self.annotated_
 
     def _crowd_rate(self, annotations: Column, crowd: CrowdLabels | None) -> CrowdRate | None:
-        """What the disagreement of annotators says, where it is of the classes that are fitted."""
+        """Return the rate by the disagreement of annotators, where it is of the classes that are fitted."""
         if crowd is None:
             return None
         rate = disagreement(annotations, crowd.labels)
@@ -380,7 +380,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
 
         By leave-one-out predictions on the mixture that ``auto`` takes.
         """
-        self._keep_where_there("confident_joint_", None)
+        self._set_optional("confident_joint_", None)
         codes, counted = labelled.codes, labelled.weight > 0
         if not (self.method == "confident" or (self.method == "auto" and self._suspects_count != 1)):
             return np.zeros(codes.size, dtype=bool), estimate.contradicted

@@ -46,9 +46,9 @@ from ._plan import Plan, Task, plan_for_kernels, refuse_fixed_parts
 from ._search import (
     AUTO_NORMS,
     SEARCH,
-    Chosen,
     Measures,
     Search,
+    SearchResult,
     folds_of,
     norm_plans,
     refuse_centred_cosine,
@@ -174,7 +174,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
             C = np.broadcast_to(np.asarray(self.C_, dtype=float), (table.shape[1],))
             beta = self.dual_coef_.reshape(len(table), -1)
             spread = Spread.of(table, beta, C, weight, plan.fit_intercept)
-        self._keep_where_there("_spread", spread)
+        self._set_optional("_spread", spread)
 
     def _targets(self, y: Column) -> Array:
         """Return checked targets, ``(n,)`` or ``(n, t)``; a single column is one target, with a warning."""
@@ -438,7 +438,7 @@ class MKLRegressorCV(MKLRegressor):
         self._keep_evidence(bound, plan, evidence, Y.ndim == 2, left_out)
         spread = Spread(evidence.noise, evidence.alpha, weight, self.support_, plan.fit_intercept)
         known = np.all(np.isfinite(Y)) and not np.any(left_out)
-        self._keep_where_there("_spread", spread if known else None)
+        self._set_optional("_spread", spread if known else None)
         return self
 
     def _plan(self, n_classes: int = 0) -> Plan:
@@ -564,7 +564,7 @@ class MKLRegressorCV(MKLRegressor):
         ]
         known_weights = [weights for weights in each if weights is not None]
         whole = np.concatenate(known_weights) if len(known_weights) == len(each) else None
-        self._keep_where_there("tied_weights_", whole)
+        self._set_optional("tied_weights_", whole)
         if several:
             said, warned_of = _ends_of_grid(chosen, Cs)
         else:
@@ -632,8 +632,8 @@ class MKLRegressorCV(MKLRegressor):
             "trace_",
             "certificates_",
         ):
-            self._keep_where_there(stale, None)
-        self._keep_where_there("variance_components_", self._components(evidence))
+            self._set_optional(stale, None)
+        self._set_optional("variance_components_", self._components(evidence))
 
     def _concluded(self, evidence: Evidence, plan: Plan, status: NDArray[np.object_]) -> str:
         """Return what may be said of all targets: that of the worst, of which a warning tells."""
@@ -689,7 +689,7 @@ class MKLRegressorCV(MKLRegressor):
         )
 
 
-def _pooled_r2(chosen: Chosen, task: Task) -> float:
+def _pooled_r2(chosen: SearchResult, task: Task) -> float:
     """R2 of all held-out samples together."""
     where = np.concatenate([held_out for held_out, _ in chosen.held_out])
     values = np.concatenate([values for _, values in chosen.held_out])
@@ -697,7 +697,7 @@ def _pooled_r2(chosen: Chosen, task: Task) -> float:
     return float(r2_score(task.y[where][known], values[known])) if np.count_nonzero(known) > 1 else np.nan
 
 
-def _ends_of_grid(chosen: list[Chosen], Cs: Array) -> tuple[tuple[str, ...], tuple[str, ...]]:
+def _ends_of_grid(chosen: list[SearchResult], Cs: Array) -> tuple[tuple[str, ...], tuple[str, ...]]:
     """Say which ends of the values of C were chosen for how many of several targets; and what of it to warn of."""
     said, warned_of = [], []
     for C in np.unique([one.C for one in chosen]):

@@ -1,13 +1,12 @@
 """Weights of kernels chosen by evidence, for every target by itself: marginal likelihood, samples left out, folds."""
 
-from .choice import Choice, Components, batch_size, choose_weights, variance_components
+from .choice import Components, WeightChoice, batch_size, choose_weights, variance_components
 from .criteria import Criterion, Folds, LeaveOneOut, Look, Reml, log_likelihood
 from .descent import Watch
 from .design import Design
 from .points import Points
 
 __all__ = [
-    "Choice",
     "Components",
     "Criterion",
     "Design",
@@ -17,8 +16,13 @@ __all__ = [
     "Points",
     "Reml",
     "Watch",
+    "WeightChoice",
     "batch_size",
     "choose_weights",
     "log_likelihood",
     "variance_components",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

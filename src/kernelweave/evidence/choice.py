@@ -29,7 +29,7 @@ STARTS, FOLLOWED, CHEAP = 8, 3, 1e9
 
 
 @dataclass
-class Choice:
+class WeightChoice:
     """Weights chosen for t targets; they refer to the kernels of the design.
 
     Attributes
@@ -61,21 +61,21 @@ class Choice:
     factorisations: NDArray[np.int64]
 
     @classmethod
-    def empty(cls, m: int, n: int, t: int) -> Choice:
+    def empty(cls, m: int, n: int, t: int) -> WeightChoice:
         """Return one to be filled in: no weights, and constants."""
         return cls(
             np.zeros((t, m)), np.empty((n, t)), np.zeros(t), np.zeros(t), np.zeros(t),
             np.full(t, "constant", dtype=object), np.zeros(1, dtype=np.int64),
         )  # fmt: skip
 
-    def batch(self, at: slice) -> Choice:
+    def batch(self, at: slice) -> WeightChoice:
         """Return the part of some targets, which writes through."""
-        return Choice(
+        return WeightChoice(
             self.weights[at], self.coef[:, at], self.value[at], self.score[at], self.slope[at], self.status[at],
             self.factorisations,
         )  # fmt: skip
 
-    def put(self, at: NDArray[np.intp], other: Choice) -> None:
+    def put(self, at: NDArray[np.intp], other: WeightChoice) -> None:
         """Take over what was chosen for some targets, but for the coefficients."""
         self.weights[at], self.value[at], self.score[at] = other.weights, other.value, other.score
         self.slope[at], self.status[at] = other.slope, other.status
@@ -95,7 +95,7 @@ def choose_weights(
     progress: Callable[[int], object] | None = None,
     exact: bool = False,
     watch: Watch | None = None,
-) -> Choice:
+) -> WeightChoice:
     """Choose weights for the targets ``(n, t)``, each by itself.
 
     Parameters
@@ -117,7 +117,7 @@ def choose_weights(
     """
     t = Y.shape[1]
     size = batch_size(design) if targets_in_batch is None else targets_in_batch
-    out, watch = Choice.empty(design.m, design.n, t), watch or Watch(progress=progress)
+    out, watch = WeightChoice.empty(design.m, design.n, t), watch or Watch(progress=progress)
     for first in range(0, t, size):
         batch = slice(first, min(first + size, t))
         _choose_batch(design, Y[:, batch], criterion, out.batch(batch), watch, exact)
@@ -125,7 +125,7 @@ def choose_weights(
 
 
 def _choose_batch(
-    design: Design, Y: Array, criterion: Criterion, out: Choice, watch: Watch, exact: bool
+    design: Design, Y: Array, criterion: Criterion, out: WeightChoice, watch: Watch, exact: bool
 ) -> None:
     """Choose for some targets, and write it where it belongs."""
     centred = design.targets(Y)

@@ -28,7 +28,7 @@ TINY = float(np.finfo(float).tiny)
 
 @dataclass
 class Look:
-    """What a criterion says of t targets, each at its own weights.
+    """Values of a criterion for t targets, each at its own weights.
 
     Attributes
     ----------
@@ -63,7 +63,7 @@ class Look:
         self.coef[:, at], self.missed[at] = other.coef, other.missed
 
     def some(self, at: Index) -> Look:
-        """What it says of some of the targets."""
+        """Return the values for some of the targets."""
         return Look(self.value[at], self.gradient[at], self.hessian[at], self.coef[:, at], self.missed[at])
 
 

@@ -26,7 +26,7 @@ FEW = 3
 
 
 def chance(m: int) -> float:
-    """What the best of m unneeded kernels gains by chance, relative to the criterion, is about this over n.
+    """Return what the best of m unneeded kernels gains by chance, relative to the criterion, is about this over n.
 
     Twice the gain of one is about chi-squared, and the largest of m such numbers about ``2 log m``.
     """
@@ -66,7 +66,7 @@ class Lattice:
 
 
 @dataclass
-class State:
+class DescentState:
     """Where every target stands.
 
     Attributes
@@ -178,13 +178,13 @@ def _chunks(single: NDArray[np.bool_], size: int) -> Iterator[tuple[int, int]]:
 
 def descend(
     design: Design, criterion: Criterion, Y: Stored, levels: NDArray[np.int64], watch: Watch | None = None
-) -> State:
+) -> DescentState:
     """Improve the weights of every target from where they are, until ``watch`` ends it."""
     watch = watch or Watch()
     lattice = Lattice.of(design.m)
     look, factorisations = look_at(design, criterion, Y, lattice.weights(levels))
     t, by_chance = Y.shape[1], chance(design.m) / design.n
-    state = State(levels.copy(), lattice, look, np.zeros(t, dtype=bool), factorisations)
+    state = DescentState(levels.copy(), lattice, look, np.zeros(t, dtype=bool), factorisations)
     damping, may_enter = np.full(t, DAMPING), np.ones((t, design.m), dtype=bool)
     for _ in range(MOST_STEPS):
         open_ = np.flatnonzero(~state.stationary)
@@ -218,7 +218,7 @@ def descend(
 
 
 def _proposed(
-    state: State,
+    state: DescentState,
     at: NDArray[np.intp],
     damping: Array,
     may_enter: NDArray[np.bool_],

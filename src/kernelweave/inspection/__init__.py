@@ -40,3 +40,7 @@ __all__ = [
     "view_subsets",
     "weight_stability",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -16,7 +16,7 @@ from .views import final_estimator, kernel_views, transformed
 
 @dataclass(frozen=True)
 class Contributions:
-    """What the kernels add to the decision values of some samples.
+    """Parts that the kernels add to the decision values of some samples.
 
     Attributes
     ----------
@@ -214,7 +214,7 @@ def feature_names(model: Any, estimator: Any) -> list[str]:
 
 @dataclass(frozen=True)
 class ShapleyValues:
-    """What every view moves decisions by, from the mean decision of the background.
+    """Shapley values: how far every view moves decisions, from the mean decision of the background.
 
     Attributes
     ----------

@@ -127,7 +127,7 @@ def view_importance(
     X, y = paired(model, X, y)
     fits = SubsetFits(estimator, transformed(model, X), y)
     kinds = _kinds(estimator.kernel_names_, of_kernel)
-    steps = _Steps(progress, len(factors) + len(kinds) + 2)
+    steps = _PipelineSteps(progress, len(factors) + len(kinds) + 2)
 
     def shares(kernels: NDArray[np.intp], factor: float) -> Array:
         weights = np.zeros(of_kernel.size)
@@ -213,7 +213,7 @@ def _answer(
     return ViewImportance(table, at_C, without_kind)
 
 
-class _Steps:
+class _PipelineSteps:
     """Counts what is done, for a progress line."""
 
     def __init__(self, progress: Callable[[int, int], None] | None, total: int) -> None:

@@ -166,7 +166,7 @@ class TiedViews:
 
     @property
     def of_what(self) -> str:
-        """What the scores leave open, in words: ``"7 choices of C"``."""
+        """Say in words what the scores leave open: ``"7 choices of C"``."""
         several = self.choices["norm"].nunique() > 1
         return f"{len(self.choices)} choices of C{' and norm' if several else ''}"
 

@@ -77,3 +77,7 @@ __all__ = [
     "tanimoto",
     "view_of",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

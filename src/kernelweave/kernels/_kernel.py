@@ -18,7 +18,7 @@ from .._components import Component, Registry
 from ..views import Views
 
 # ------------------------------------------------------------------------------------------------------------
-# Small helpers of the room: keys for sharing, rows of any kind of samples, powers.
+# Small helpers: keys for sharing, rows of any kind of samples, powers.
 
 
 class Same:
@@ -92,7 +92,7 @@ def power(base: np.ndarray, exponent: float, out: np.ndarray | None = None) -> n
 
 
 class Schema(NamedTuple):
-    """What a bank of kernels may know about the samples before it sees them.
+    """Facts about the samples that a bank of kernels may know before it sees them.
 
     ``n_features`` is None for lists of objects, ``feature_names`` unless the samples are a data frame, ``views`` (the
     columns of every view by its name) unless the samples are ``Views``.
@@ -410,6 +410,6 @@ class NamedParts(KernelSpec):
 
 
 def _family(part: Any) -> str:
-    """What a part is called: its family, or its class in small letters."""
+    """Return the name of a part: its family, or its class in small letters."""
     family = getattr(part, "family", None)
     return family if isinstance(family, str) else type(part).__name__.lower()

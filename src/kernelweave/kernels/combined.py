@@ -16,7 +16,7 @@ from .columns import Named
 
 
 class _Combined(Kernel):
-    """What products and sums share: parts, and the answers that need all of them."""
+    """Base of products and sums: parts, and the answers that need all of them."""
 
     kernels: Any
 

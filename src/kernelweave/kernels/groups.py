@@ -105,7 +105,7 @@ RESIDUAL = "in no group"
 
 @dataclass(frozen=True)
 class Coverage:
-    """What a table has of the groups' columns.
+    """Columns of the groups that a table has.
 
     Attributes
     ----------

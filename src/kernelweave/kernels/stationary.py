@@ -26,7 +26,7 @@ from ._numeric import (
 
 
 class OfDistance(NumericKernel):
-    """What kernels of a distance share: a width, perhaps in units of the median training distance.
+    """Base of kernels of a distance: a width, perhaps in units of the median training distance.
 
     Parameters
     ----------

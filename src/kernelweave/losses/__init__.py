@@ -23,3 +23,7 @@ __all__ = [
     "own_class",
     "registry",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,4 +1,4 @@
-"""What a loss is: a convex function of the decision value, its conjugate and its dual set.
+"""The contract of a loss: a convex function of the decision value, its conjugate and its dual set.
 
 Conventions (``docs/notation.md``): ``y`` and ``f`` have the same shape, ``(n,)`` or ``(n, k)``; every method works
 entry by entry.  ``u`` is the conjugate's argument, ``b = -u`` the *unit coefficient*: the coefficient that multiplies

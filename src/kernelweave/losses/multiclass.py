@@ -75,10 +75,10 @@ class MulticlassHinge(Loss, registered_as="multiclass_hinge"):
         if _inside(beta, upper, zero_sum):
             return np.asarray(beta)
         projected = (project_rows_balanced if zero_sum else project_rows)(beta, upper)
-        from .._numerics.rows import hand_over
+        from .._numerics.rows import make_rows_feasible
 
         exact = np.array(projected, dtype=float, order="C")
-        hand_over(exact, own_class(y), np.ascontiguousarray(c[:, 0]), zero_sum)
+        make_rows_feasible(exact, own_class(y), np.ascontiguousarray(c[:, 0]), zero_sum)
         return exact
 
     def best_intercept(self, y: Array, f: Array, c: Array) -> Any:

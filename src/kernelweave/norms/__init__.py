@@ -70,3 +70,7 @@ def make_norm(norm: Any) -> Norm:
         made.check(1)
         return made
     return registry.make(norm, Norm)
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -1,4 +1,4 @@
-"""What a norm is: how the block norms ``t_j = |f_j|`` are charged, and which weights that means.
+"""The contract of a norm: how the block norms ``t_j = |f_j|`` are charged, and which weights that means.
 
 Every norm here can be read in two ways.  On the blocks: the regulariser is ``Omega(t)^2 / 2``.  On the weights:
 ``min over d of 1/2 sum_j t_j^2 / d_j + penalty(d)`` over a convex set of weights (the maximum norm is the exception: a
@@ -210,7 +210,7 @@ class Norm(Component):
         return (2.0 - r) * np.outer(inner, inner) + np.diag((r - 1.0) * (t / size) ** (r - 2.0))
 
     def penalty(self, weights: Array) -> float:
-        """What the weights themselves cost."""
+        """Return the cost of the weights themselves."""
         return 0.0
 
     def conjugate(self, s: Array) -> float:

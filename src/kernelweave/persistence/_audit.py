@@ -60,8 +60,8 @@ def rewritten(archive: Archive, member: str, value: Any) -> bytes:
 # The exact list of what a model file may hold.
 
 
-#: rooms whose components (kernels, losses, norms, solvers) are parameters of a model
-ROOMS = ("views", "kernels", "losses", "norms", "solvers", "estimators", "similarity")
+#: subpackages whose components (kernels, losses, norms, solvers) are parameters of a model
+SUBPACKAGES = ("views", "kernels", "losses", "norms", "solvers", "estimators", "similarity")
 #: what an estimator keeps beside components
 KEPT = (
     "kernelweave.banks.bound.BoundKernels",
@@ -236,8 +236,8 @@ def _components() -> set[str]:
     from .._components import Component
 
     allowed = set()
-    for room in ROOMS:
-        package = importlib.import_module(f"kernelweave.{room}")
+    for name in SUBPACKAGES:
+        package = importlib.import_module(f"kernelweave.{name}")
         names = [module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
         for name in names:
             module = importlib.import_module(name)
@@ -369,7 +369,7 @@ class Finding(NamedTuple):
 
 @dataclass
 class Audit:
-    """What a description holds: things that may not be there, types, and the names and formats of its arrays.
+    """Contents of a description: things that may not be there, types, and the names and formats of its arrays.
 
     ``changed`` says whether choices for another machine were replaced in the description.
     """
@@ -398,7 +398,7 @@ def audit(description: Any, n_jobs: int | None = None) -> Audit:
         if not result.findings:  # only then is the description no larger than it looks
             result.findings += [
                 *_root(description),
-                *_Walk(allowed_parts(), result, n_jobs).nodes(description, "model"),
+                *_NodeWalk(allowed_parts(), result, n_jobs).nodes(description, "model"),
             ]
     except RecursionError:  # whoever calls is deep in calls already
         return Audit([too_deep])
@@ -460,7 +460,7 @@ def _root(node: Any) -> Iterator[Finding]:
         yield Finding("model", f"a {node.get('__class__')}, which is no estimator", why="")
 
 
-class _Walk:
+class _NodeWalk:
     """Visits the nodes of a description, notes types and arrays, and yields what may not be there."""
 
     def __init__(self, allowed: dict[str, frozenset[str]], result: Audit, n_jobs: int | None) -> None:

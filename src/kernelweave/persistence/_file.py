@@ -22,7 +22,7 @@ from .._output import write_whole
 
 #: skops walks through every folder of scikit-learn to list its estimators, and imports these on the way: with torch
 #: and dask installed that takes longer than everything else in a prediction
-DOORS = {
+UNNEEDED = {
     "torch": "sklearn.externals.array_api_compat.torch",
     "dask": "sklearn.externals.array_api_compat.dask",
     "cupy": "sklearn.externals.array_api_compat.cupy",
@@ -31,17 +31,19 @@ DOORS = {
 
 def import_skops() -> ModuleType:
     """Return ``skops.io``; importing it imports neither torch nor dask."""
-    # where the package is there already, its door costs nothing and may be in use
+    # where the package is there already, this costs nothing and may be in use
     closed = [
-        door for package, door in DOORS.items() if package not in sys.modules and door not in sys.modules
+        module
+        for package, module in UNNEEDED.items()
+        if package not in sys.modules and module not in sys.modules
     ]
-    for door in closed:
-        sys.modules[door] = None  # type: ignore[assignment]  # an ImportError, which the walk passes over
+    for module in closed:
+        sys.modules[module] = None  # type: ignore[assignment]  # an ImportError, which the walk passes over
     try:
         import skops.io
     finally:
-        for door in closed:
-            del sys.modules[door]
+        for module in closed:
+            del sys.modules[module]
     return skops.io
 
 
@@ -326,7 +328,7 @@ def _opened(path: Path, max_bytes: int | None) -> tuple[Archive, int]:
 
 
 def _guess(content: bytes) -> str:
-    """What a file that is no archive seems to be."""
+    """Guess what a file that is no archive is."""
     if not content:
         return "it is empty"
     # pickles from protocol 2 on; those of joblib may be compressed

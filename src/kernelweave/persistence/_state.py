@@ -93,12 +93,12 @@ def taken_apart(what: Any) -> Any:
 
     The originals are not touched.
     """
-    return _Walk(_plain, DROPPED).of(what)
+    return _PartWalk(_plain, DROPPED).of(what)
 
 
 def put_together(what: Any) -> Any:
     """Undo :func:`taken_apart`."""
-    return _Walk(_rebuilt).of(what)
+    return _PartWalk(_rebuilt).of(what)
 
 
 def _plain(what: Any) -> Any:
@@ -113,7 +113,7 @@ def _rebuilt(what: Any) -> Any:
     return what.spline() if isinstance(what, SavedCurve) else what
 
 
-class _Walk:
+class _PartWalk:
     """Rebuilds containers and objects in which something was exchanged; shared parts stay shared.
 
     Attributes called as one of ``dropped`` get the value that is there.
@@ -124,7 +124,7 @@ class _Walk:
         self.done: dict[int, tuple[Any, Any]] = {}
 
     def of(self, what: Any) -> Any:
-        # a module is a door to everything
+        # a module gives access to everything
         if what is None or isinstance(
             what, str | int | float | bool | np.ndarray | np.generic | type | ModuleType
         ):
@@ -159,7 +159,7 @@ class _Walk:
         return other
 
 
-#: rooms whose estimators are tried
+#: subpackages whose estimators are tried
 ESTIMATORS = ("kernelweave.estimators.", "kernelweave.similarity.")
 #: what is called with samples alone
 METHODS = ("predict", "decision_function", "predict_proba", "transform")

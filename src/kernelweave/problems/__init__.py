@@ -33,3 +33,7 @@ __all__ = [
     "with_certain_bounds",
     "without_crossed_bounds",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

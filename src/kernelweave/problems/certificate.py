@@ -395,7 +395,7 @@ def _total(problem: MKLProblem, f: Array) -> float:
 
 
 def _widened(problem: MKLProblem, weights: Array, quad: Array, doubt: Array) -> float:
-    """What the regulariser gains where every quadratic form is larger by its doubt."""
+    """Return what the regulariser gains where every quadratic form is larger by its doubt."""
     quad = np.maximum(quad, 0.0)
     wide, plain = weights * np.sqrt(quad + doubt), weights * np.sqrt(quad)
     return problem.norm.regulariser(wide, weights) - problem.norm.regulariser(plain, weights)

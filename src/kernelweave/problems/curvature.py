@@ -17,7 +17,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from .._numerics.namespace import to_numpy
-from .._numerics.tiles import Factor, copied, factorise, principal_part
+from .._numerics.tiles import TiledFactor, copied, factorise, principal_part
 from .._typing import Array
 from .certificate import TINY
 from .fixed import FixedSolution
@@ -291,7 +291,7 @@ def _softmax_root(
     return _root_of_hessian(np.einsum("aik,bik->ab", right, solved))
 
 
-def _stable_cholesky(matrix: Array, least: float = 1e-8) -> Factor:
+def _stable_cholesky(matrix: Array, least: float = 1e-8) -> TiledFactor:
     """Cholesky factor, with as small a ridge as makes it exist, at least that share of the mean diagonal.
 
     Without any weight on kernels the matrix may be zero: the share is of one then.
@@ -322,7 +322,7 @@ class RootPart(NamedTuple):
     """
 
     V: Array
-    factor: Factor | None = None
+    factor: TiledFactor | None = None
     normals: Sequence[Array] = ()
 
     def solved(self, right: Array) -> Array:

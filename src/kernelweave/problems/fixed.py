@@ -282,7 +282,7 @@ def solve_budgeted(
 
 
 class _Ways:
-    """What both ways share: the box and the plain solution at a given price."""
+    """Base of both ways: the box and the plain solution at a given price."""
 
     def __init__(self, inner: Inner, budget: DualBudget) -> None:
         self.K, self.y, self.c, self.budget = inner.K, inner.y, inner.c, budget

@@ -40,7 +40,7 @@ SMALL = 2**26
 
 @dataclass(frozen=True)
 class Oracle:
-    """What one solve with given weights tells: the value J, its gradient ``-quad / 2`` and a certified point.
+    """Result of one solve with given weights: the value J, its gradient ``-quad / 2`` and a certified point.
 
     ``curvature`` holds the Hessian of J, where it was asked for.
     """
@@ -143,7 +143,7 @@ class MKLProblem:
         return self.loss.least_squares and bool(np.all(self.c == self.c[:, :1]))
 
     def _rounding(self) -> float:
-        """What rounding alone makes of the objective where a regression fits its targets exactly."""
+        """Return what rounding alone makes of the objective where a regression fits its targets exactly."""
         if "regression" not in self.loss.tasks:
             return TINY
         fitted = self.y * (1.0 + 1e4 * float(np.finfo(float).eps))

@@ -3,3 +3,7 @@
 from ._make import make_report
 
 __all__ = ["make_report"]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

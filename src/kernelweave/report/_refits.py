@@ -373,7 +373,7 @@ class HeldOut:
 
 
 @dataclass(frozen=True)
-class Choice:
+class FoldChoice:
     """C and norm of one refit."""
 
     C: float
@@ -393,7 +393,7 @@ class Refits:
         The model first, what looks at no feature last.
     measures : sequence of Measure
     stability : WeightStability
-    choices : list of Choice
+    choices : list of FoldChoice
         Of every refit of the model.
     chosen_inside : bool
         Whether each refit chose C by itself.
@@ -411,7 +411,7 @@ class Refits:
     methods: list[HeldOut]
     measures: Sequence[Measure]
     stability: WeightStability
-    choices: list[Choice]
+    choices: list[FoldChoice]
     chosen_inside: bool
     views: Any
     classes: NDArray[Any] | None
@@ -440,7 +440,7 @@ class Refits:
 
     @property
     def baseline(self) -> HeldOut:
-        """What looks at no feature."""
+        """Return the baseline that looks at no feature."""
         return self.methods[-1]
 
     @cached_property
@@ -527,7 +527,7 @@ class _Loop:
         self.rounds, self.groups, self.views = rounds, None if groups is None else np.asarray(groups), views
         self.weights: list[Array] = []
         self.view_weights: list[Array] = []
-        self.choices: list[Choice] = []
+        self.choices: list[FoldChoice] = []
         self.parts: list[Any] = []
         self.statuses: list[str] = []
         self.scores: list[dict[str, list[float]]] = [{kind.name: [] for kind in kinds} for _ in methods]
@@ -588,7 +588,7 @@ class _Loop:
         self.view_weights.append(group_shares(other, self.views))
         norm = getattr(last, "norm_", last.norm)
         label = getattr(norm, "label", None) or str(norm)
-        self.choices.append(Choice(float(np.mean(last.C_)), label))
+        self.choices.append(FoldChoice(float(np.mean(last.C_)), label))
         if round_ == 0:
             self.parts.append((contributions(other, held_out, views=self.views), self.y[test]))
         if hasattr(other, "predict_proba"):

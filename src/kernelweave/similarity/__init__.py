@@ -1,7 +1,7 @@
 """Similarities that are no kernels: learning kernels from them, classifying by them, and looking at them.
 
-A room above the solvers and below the estimators, which show its estimators beside their own.  Its losses, problems and
-solvers are of its own kind and have registries of their own; the loop, the SVM and the hinge are those of the house.
+It is above the solvers and below the estimators, which show its estimators beside their own.  Its losses, problems and
+solvers are of its own kind and have registries of their own; the loop, the SVM and the hinge are shared.
 """
 
 from .classifier import SimilarityClassifier
@@ -48,3 +48,7 @@ __all__ = [
     "similarity_losses",
     "similarity_solvers",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -28,7 +28,16 @@ from .._estimating import (
 from ..banks import support
 from ..problems import joined
 from ..solvers import TRACE_COLUMNS, Stop
-from .fits import LEARNED, METHODS, SimilarityFit, Task, choose_method, fit_method, poor_rule, scaled_rho
+from .fits import (
+    LEARNED,
+    METHODS,
+    SimilarityFit,
+    SimilarityTask,
+    choose_method,
+    fit_method,
+    poor_rule,
+    scaled_rho,
+)
 from .inputs import Normalised, normalised, source_of
 from .losses import make_similarity_loss
 
@@ -292,10 +301,10 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
 
     def _task(
         self, target: np.ndarray, weight: np.ndarray, label: Any, given: Normalised | None = None
-    ) -> Task:
+    ) -> SimilarityTask:
         shown = label.item() if isinstance(label, np.generic) else label
         rho = 1.0 if isinstance(self.rho, str) else float(self.rho)  # none of the others looks at it
-        task = Task(
+        task = SimilarityTask(
             target,
             weight,
             float(self.C),
@@ -313,7 +322,7 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
             return replace(task, rho=scaled_rho(self.method_, given, task))
         return task
 
-    def _keep(self, fits: list[SimilarityFit], tasks: list[Task]) -> None:
+    def _keep(self, fits: list[SimilarityFit], tasks: list[SimilarityTask]) -> None:
         import pandas as pd
 
         single = len(fits) == 1

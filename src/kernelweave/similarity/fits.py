@@ -32,8 +32,8 @@ METHODS = (*LEARNED, *SPECTRUM, "features")
 
 
 @dataclass(frozen=True)
-class Task:
-    """What to fit: targets of shape (n,), or (n, k) for classes that share their kernels, and the costs."""
+class SimilarityTask:
+    """One fit to make: targets of shape (n,), or (n, k) for classes that share their kernels, and the costs."""
 
     y: np.ndarray
     weight: np.ndarray
@@ -51,7 +51,7 @@ class Task:
 
 @dataclass
 class SimilarityFit:
-    """What a fit leaves: ``decision = aggregate(rows) @ coef + intercept``, or a sum over similarities."""
+    """Result of a fit: ``decision = aggregate(rows) @ coef + intercept``, or a sum over similarities."""
 
     kernels: np.ndarray
     weights: np.ndarray
@@ -83,7 +83,7 @@ class SimilarityFit:
         return values + self.certificate.intercept
 
 
-def fit_method(method: str, given: Normalised, task: Task) -> SimilarityFit:
+def fit_method(method: str, given: Normalised, task: SimilarityTask) -> SimilarityFit:
     """Fit one method to normalised similarities."""
     if method in SPECTRUM:
         return _fit_spectrum(method, given, task)
@@ -93,7 +93,7 @@ def fit_method(method: str, given: Normalised, task: Task) -> SimilarityFit:
 # ---- learned kernels --------------------------------------------------------------------------------------------
 
 
-def _fit_learned(method: str, given: Normalised, task: Task) -> SimilarityFit:
+def _fit_learned(method: str, given: Normalised, task: SimilarityTask) -> SimilarityFit:
     made = similarity_solvers.make(task.solver or method, SimilaritySolver)
     if not isinstance(made, similarity_solvers[method]):
         raise ValueError(f"method={method!r} needs a solver of its own kind, got {made!r}")
@@ -151,7 +151,7 @@ def _row_weights(rule: str, kernel: np.ndarray, beta: np.ndarray, values: Any, v
     return classical(values, vectors, "denoise", beta)
 
 
-def _warn(status: str, iterations: int, certificate: Certificate, task: Task, name: str) -> None:
+def _warn(status: str, iterations: int, certificate: Certificate, task: SimilarityTask, name: str) -> None:
     """Say what is proved of a fit that did not reach its tolerance; raise where nothing is."""
     if not certificate.finite:
         raise NotFiniteError(
@@ -171,7 +171,7 @@ def _warn(status: str, iterations: int, certificate: Certificate, task: Task, na
 # ---- kernels that are not learned ---------------------------------------------------------------------------------
 
 
-def _fit_spectrum(method: str, given: Normalised, task: Task) -> SimilarityFit:
+def _fit_spectrum(method: str, given: Normalised, task: SimilarityTask) -> SimilarityFit:
     """Denoise, Flip or Shift the mean of the similarities."""
     m = given.stack.shape[0]
     shares = np.full(m, 1.0 / m)
@@ -190,7 +190,7 @@ def _fit_spectrum(method: str, given: Normalised, task: Task) -> SimilarityFit:
     return fit
 
 
-def _fit_features(given: Normalised, task: Task) -> SimilarityFit:
+def _fit_features(given: Normalised, task: SimilarityTask) -> SimilarityFit:
     """A linear SVM on the similarities to all training samples as features."""
     m = given.stack.shape[0]
     K = sum(S @ S for S in given.stack)
@@ -200,7 +200,7 @@ def _fit_features(given: Normalised, task: Task) -> SimilarityFit:
     return fit
 
 
-def _svm(K: np.ndarray, shares: np.ndarray, task: Task) -> SimilarityFit:
+def _svm(K: np.ndarray, shares: np.ndarray, task: SimilarityTask) -> SimilarityFit:
     began = time.perf_counter()
     c = task.C * (task.weight if task.y.ndim == 1 else np.repeat(task.weight[:, None], task.y.shape[1], 1))
     solved = solve_fixed(K, Hinge(), task.y, c, task.fit_intercept, min(task.stop.tol, 1e-3))
@@ -228,7 +228,7 @@ MOVE = 0.1
 WORSE = 0.1
 
 
-def scaled_rho(method: str, given: Normalised, task: Task) -> float:
+def scaled_rho(method: str, given: Normalised, task: SimilarityTask) -> float:
     """Return the weight of the distance at which the SVM moves the kernel by about a tenth of its size.
 
     With K the denoised mean similarity and b the coefficients of an SVM on it, the SVM's value falls by ``|b b'| / 2``
@@ -307,8 +307,8 @@ MOST = 1200
 
 
 @dataclass(frozen=True)
-class Choice:
-    """What was chosen, and the errors it was chosen by.
+class MethodChoice:
+    """The chosen method, and the errors it was chosen by.
 
     Attributes
     ----------
@@ -326,11 +326,11 @@ def choose_method(
     stack: Array,
     names: list[str],
     codes: Codes,
-    task: Task,
+    task: SimilarityTask,
     scale: bool,
     rules: tuple[str, ...],
     random: np.random.RandomState,
-) -> Choice:
+) -> MethodChoice:
     """Compare the candidates on folds of the training samples.
 
     Parameters
@@ -340,7 +340,7 @@ def choose_method(
     names : list of m str
     codes : array of shape (n,)
         Classes as numbers.
-    task : Task
+    task : SimilarityTask
         Targets, weights and costs of all samples; classes together.
     scale : bool
         Whether similarities are scaled.
@@ -365,9 +365,11 @@ def choose_method(
             error, margin = _judged(fit.decision(new), codes[test], task.weight[test])
             rows.append({"method": method, "rule": rule, "fold": fold, "error": error, "margin": margin})
     if not rows:  # too few samples for folds
-        return Choice(*candidates[0], pd.DataFrame(columns=["method", "rule", "fold", "error", "margin"]))
+        return MethodChoice(
+            *candidates[0], pd.DataFrame(columns=["method", "rule", "fold", "error", "margin"])
+        )
     table = pd.DataFrame(rows)
-    return Choice(*_safest(table, candidates), table)
+    return MethodChoice(*_safest(table, candidates), table)
 
 
 def _safest(table: pd.DataFrame, candidates: list[tuple[str, str]]) -> tuple[str, str]:

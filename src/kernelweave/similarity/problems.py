@@ -45,7 +45,7 @@ from .losses import SimilarityLoss, make_similarity_loss
 
 @dataclass(frozen=True)
 class DualPoint:
-    """What a lower bound stands on: coefficients, shares gamma, and multipliers, or kernels to take them from."""
+    """Point of a lower bound: coefficients, shares gamma, and multipliers, or kernels to take them from."""
 
     beta: Array
     shares: Array
@@ -152,7 +152,7 @@ class KernelVariables:
 
     @property
     def targets(self) -> Array:
-        """What the losses measure the distance to."""
+        """Return the matrices to which the losses measure the distance."""
         return self.similarities
 
     def residuals(self, kernels: Array) -> Array:

@@ -304,7 +304,7 @@ class MirrorState:
 
 
 class MirrorDescent(SimilaritySolver):
-    """What ``eskl``, ``emkl`` and ``rekl`` share; they differ in the problem alone.
+    """Base of ``eskl``, ``emkl`` and ``rekl``; they differ in the problem alone.
 
     Parameters
     ----------

@@ -10,7 +10,7 @@ from sklearn.base import BaseEstimator, OneToOneFeatureMixin, TransformerMixin
 from sklearn.utils.validation import check_is_fitted, validate_data
 
 from .._components import check_switch
-from .._estimating import unchanged_where_it_raises
+from .._estimating import restore_on_error
 from .._numerics.matrices import EIGENVALUES
 from .inputs import positive_scale, symmetrised
 
@@ -85,7 +85,7 @@ class _Spectrum(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.rule = rule
         self.normalize = normalize
 
-    @unchanged_where_it_raises
+    @restore_on_error
     def fit(self, X: Any, y: Any = None) -> _Spectrum:
         """Learn from an ``(n, n)`` similarity; y is not looked at."""
         if self.rule not in ("smooth", "classical"):
@@ -188,7 +188,7 @@ class SimilarityFeatures(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     def __init__(self, normalize: bool = True) -> None:
         self.normalize = normalize
 
-    @unchanged_where_it_raises
+    @restore_on_error
     def fit(self, X: Any, y: Any = None) -> SimilarityFeatures:
         """Learn the scale from an ``(n, n)`` similarity."""
         self.scale_ = _checked(self, X)[-1]

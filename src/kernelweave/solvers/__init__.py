@@ -26,3 +26,7 @@ __all__ = [
     "solve",
     "without_caches",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

@@ -112,7 +112,7 @@ STALE = 60.0
 
 @dataclass(frozen=True)
 class Saved:
-    """What a checkpoint holds: the best point (its ``dual_beta`` attains the best bound) and how it came."""
+    """Content of a checkpoint: the best point (its ``dual_beta`` attains the best bound) and how it came."""
 
     point: Point
     trace: list[tuple[float, ...]]

@@ -116,7 +116,7 @@ class Stop:
 
 
 class Run:
-    """What the loop keeps beside the solver's own state.
+    """State of the loop beside the solver's own.
 
     Attributes
     ----------
@@ -275,7 +275,7 @@ BROKEN = (
 
 @dataclass(frozen=True)
 class Solution:
-    """What the loop returns: the best point with its certificate, why it stopped, and how it got there."""
+    """Result of the loop: the best point with its certificate, why it stopped, and how it got there."""
 
     point: Point
     certificate: Certificate

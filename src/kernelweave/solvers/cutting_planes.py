@@ -66,7 +66,7 @@ def lowest_on_simplex(gains: Array, slopes: Array) -> tuple[float, Array, Array]
 
 
 @dataclass
-class State:
+class CutState:
     """The model, the last and the best inner solution, and coefficients for the lower bound."""
 
     cuts: Cuts
@@ -89,14 +89,14 @@ class CuttingPlanes(Solver):
         """
         raise NotImplementedError
 
-    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> State:
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> CutState:
         weights, inner = begin(problem, start)
         oracle = problem.oracle(weights, inner, inner_target(1.0, tol))
         cuts = Cuts(problem)
         cuts.add(oracle)
-        return State(cuts, oracle, oracle, tol)
+        return CutState(cuts, oracle, oracle, tol)
 
-    def step(self, problem: MKLProblem, state: State) -> State:
+    def step(self, problem: MKLProblem, state: CutState) -> CutState:
         cuts, upper = state.cuts, state.best.inner.primal
         lower, lowest, multipliers = cuts.minimise()
         weights = self.choose(cuts, lowest, state.last.weights, lower, upper)
@@ -104,9 +104,9 @@ class CuttingPlanes(Solver):
         oracle = problem.oracle(weights, state.last.inner, target)
         cuts.add(oracle)
         best = oracle if oracle.inner.primal < upper else state.best
-        return State(cuts, oracle, best, state.tol, cuts.dual_beta(np.append(multipliers, 0.0)))
+        return CutState(cuts, oracle, best, state.tol, cuts.dual_beta(np.append(multipliers, 0.0)))
 
-    def point(self, state: State) -> Point:
+    def point(self, state: CutState) -> Point:
         p = state.best.point
         return Point(p.beta, p.weights, p.quad, p.decision, state.dual_beta)
 
@@ -134,7 +134,7 @@ class Level(CuttingPlanes, registered_as="level"):
     def __init__(self, level: float = 0.9) -> None:
         self.level = level
 
-    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> State:
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> CutState:
         if not 0.0 < self.level < 1.0:
             raise ValueError(f"Level needs 0 < level < 1, got {self.level!r}")
         return super().init(problem, start, tol)

@@ -21,7 +21,7 @@ from ._base import Solver, begin
 
 
 @dataclass(frozen=True)
-class _Place:
+class _NesterovPoint:
     """A dual point with its image under the bank, and the smoothed objective there."""
 
     beta: Any
@@ -33,11 +33,11 @@ class _Place:
 
 
 @dataclass
-class _State:
+class _NesterovState:
     dual: _SmoothedDual
     stages: Iterator[_SmoothedDual]
-    x: _Place
-    z: _Place
+    x: _NesterovPoint
+    z: _NesterovPoint
     momentum: float = 1.0
     lipschitz: float = 1.0
     # the paper's method only
@@ -68,7 +68,7 @@ class Nesterov(Solver, registered_as="nesterov"):
         self.variant = variant
         self.smoothing = smoothing
 
-    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _NesterovState:
         if self.variant not in ("adaptive", "paper"):
             raise ValueError(f"Nesterov's variant must be 'adaptive' or 'paper', got {self.variant!r}")
         weights, inner = begin(problem, start)
@@ -83,12 +83,12 @@ class Nesterov(Solver, registered_as="nesterov"):
         image = problem.bank.image(oracle.inner.beta)
         x = dual.place(as_like(oracle.inner.beta, image), image)
         following = (_SmoothedDual(problem, norm) for norm in stages)
-        return _State(dual, following, x, x, origin=x.beta, gathered=0.0 * x.beta)
+        return _NesterovState(dual, following, x, x, origin=x.beta, gathered=0.0 * x.beta)
 
     def _paper_norm(self, problem: MKLProblem, scale: float) -> Norm:
         return smoothed(self.smoothing * scale, problem.norm) if problem.norm.simplex else problem.norm
 
-    def step(self, problem: MKLProblem, state: _State) -> _State:
+    def step(self, problem: MKLProblem, state: _NesterovState) -> _NesterovState:
         if self.variant == "paper":
             return self._paper_step(problem, state)
         state = self._next_stage(state)
@@ -114,7 +114,7 @@ class Nesterov(Solver, registered_as="nesterov"):
             )
         return replace(state, x=new, z=ahead, momentum=t_next, lipschitz=L)
 
-    def _next_stage(self, state: _State) -> _State:
+    def _next_stage(self, state: _NesterovState) -> _NesterovState:
         """Move on to less smoothing once the smoothed gap is a twentieth of it."""
         lam = state.dual.norm.strength
         if lam is None or state.dual.gap(state.x) > 0.05 * lam:
@@ -125,7 +125,7 @@ class Nesterov(Solver, registered_as="nesterov"):
         x = dual.place(state.x.beta, state.x.image)
         return replace(state, dual=dual, x=x, z=x, momentum=1.0)
 
-    def _paper_step(self, problem: MKLProblem, state: _State) -> _State:
+    def _paper_step(self, problem: MKLProblem, state: _NesterovState) -> _NesterovState:
         """Algorithm 2: (17) and (18) with the constant of Corollary 3 as corrected."""
         dual, k = state.dual, state.steps
         L = dual.lipschitz_bound()
@@ -137,7 +137,7 @@ class Nesterov(Solver, registered_as="nesterov"):
         z = dual.place(a, problem.bank.image(to_numpy(a)))
         return replace(state, x=x, z=z, steps=k + 1, gathered=gathered, lipschitz=L)
 
-    def point(self, state: _State) -> Point:
+    def point(self, state: _NesterovState) -> Point:
         x = state.x
         return Point(to_numpy(x.beta), x.theta, x.quad, to_numpy(state.dual.mixed(x)))
 
@@ -173,7 +173,9 @@ def _stages(norm: Norm, scale: float) -> Iterator[Norm]:
         yield norm
 
 
-def _accepted(z: _Place, new: _Place, moved: Any, square: float, L: float, rounding: float = 0.0) -> bool:
+def _accepted(
+    z: _NesterovPoint, new: _NesterovPoint, moved: Any, square: float, L: float, rounding: float = 0.0
+) -> bool:
     """Quadratic upper bound at step 1/L; by gradients where values differ by rounding only.
 
     ``rounding`` is the relative error of the bank's products, which no shorter step makes smaller.
@@ -199,7 +201,7 @@ class _SmoothedDual:
         used = problem.c > 0
         self.ridge = np.divide(quadratic.ridge, problem.c, out=np.zeros_like(problem.c), where=used)
 
-    def place(self, beta: Any, image: Any) -> _Place:
+    def place(self, beta: Any, image: Any) -> _NesterovPoint:
         """Evaluate at coefficients whose image is known."""
         bank = self.problem.bank
         quad = np.maximum(to_numpy(bank.image_quad(image, beta)), 0.0)
@@ -207,9 +209,9 @@ class _SmoothedDual:
         linear, ridge = as_like(self.linear, beta), as_like(self.ridge, beta)
         gain = float((linear * beta).sum() - 0.5 * (ridge * beta * beta).sum())
         gradient = bank.image_mix(image, theta) - linear + ridge * beta
-        return _Place(beta, image, quad, theta, self.norm.conjugate(quad) - gain, gradient)
+        return _NesterovPoint(beta, image, quad, theta, self.norm.conjugate(quad) - gain, gradient)
 
-    def mixed(self, x: _Place) -> Any:
+    def mixed(self, x: _NesterovPoint) -> Any:
         """``sum_j theta_j K_j beta``, out of the gradient."""
         return x.gradient + as_like(self.linear, x.beta) - as_like(self.ridge, x.beta) * x.beta
 
@@ -218,7 +220,7 @@ class _SmoothedDual:
         inside = problem.loss.project(problem.y, to_numpy(beta), problem.c, problem.fit_intercept)
         return as_like(inside, beta)
 
-    def gap(self, x: _Place) -> float:
+    def gap(self, x: _NesterovPoint) -> float:
         """Duality gap of the smoothed problem at a point: ``theta's + loss - gain``."""
         problem = self.problem
         beta = to_numpy(x.beta)

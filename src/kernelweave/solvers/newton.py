@@ -34,7 +34,7 @@ KEPT = 0.7
 
 
 @dataclass
-class _State:
+class _NewtonState:
     centre: Oracle
     last: Oracle
     tol: float
@@ -112,7 +112,7 @@ class Newton(Solver, registered_as="newton"):
     def __init__(self, cuts: int = 30) -> None:
         self.cuts = cuts
 
-    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _NewtonState:
         weights, inner = begin(problem, start)
         if _nothing_to_choose(problem):
             return self._solved(problem, weights, inner, 0.5 * tol, tol)
@@ -121,21 +121,21 @@ class Newton(Solver, registered_as="newton"):
         oracle = problem.oracle(
             weights, inner, inner_target(1.0 if start is None else tol, tol), curvature=curvature
         )
-        return _State(
+        return _NewtonState(
             oracle, oracle, tol, problem.dual(oracle.inner.beta, oracle.quad), [self._cut(problem, oracle)]
         )
 
     def _solved(
         self, problem: MKLProblem, weights: Array, inner: FixedSolution | None, target: float, tol: float
-    ) -> _State:
+    ) -> _NewtonState:
         """Solve with the only weights there are; the gap is that of the inner solve, and curvature tells nothing."""
         oracle = problem.oracle(weights, inner, target)
-        return _State(oracle, oracle, tol, problem.dual(oracle.inner.beta, oracle.quad), target=target)
+        return _NewtonState(oracle, oracle, tol, problem.dual(oracle.inner.beta, oracle.quad), target=target)
 
     def _cut(self, problem: MKLProblem, oracle: Oracle) -> Cut:
         return Cut(problem.gain(oracle.inner.beta), oracle.quad, oracle.inner.beta)
 
-    def step(self, problem: MKLProblem, state: _State) -> _State:
+    def step(self, problem: MKLProblem, state: _NewtonState) -> _NewtonState:
         learnt = problem.norm.learnt_norm
         if _nothing_to_choose(problem):
             last = state.last
@@ -144,14 +144,14 @@ class Newton(Solver, registered_as="newton"):
             return self._cut_step(problem, state)
         return self._smooth_step(problem, state)
 
-    def _target(self, problem: MKLProblem, state: _State) -> float:
+    def _target(self, problem: MKLProblem, state: _NewtonState) -> float:
         return inner_target(0.1 * self._gap(problem, state), state.tol)
 
-    def _nearly_there(self, problem: MKLProblem, state: _State) -> bool:
+    def _nearly_there(self, problem: MKLProblem, state: _NewtonState) -> bool:
         """Whether one more step of quadratic convergence should reach the tolerance with something to spare."""
         return self._gap(problem, state) ** 2 <= 0.1 * state.tol
 
-    def _bend(self, problem: MKLProblem, state: _State) -> float:
+    def _bend(self, problem: MKLProblem, state: _NewtonState) -> float:
         """How much of the Hessian goes into the model: half of it far from the optimum, if that is where it leads.
 
         J falls like one over the weights that grow, and bends less and less on the way: the Hessian here promises less
@@ -163,7 +163,7 @@ class Newton(Solver, registered_as="newton"):
         free, support = state.centre.root.shape[0], np.count_nonzero(state.centre.inner.beta)
         return 0.5 if free > 0.5 * support else 1.0
 
-    def _cut_step(self, problem: MKLProblem, state: _State) -> _State:
+    def _cut_step(self, problem: MKLProblem, state: _NewtonState) -> _NewtonState:
         """Minimise the model with its cuts on the set of weights; a worse point adds a cut."""
         kind = SimplexModel if problem.norm.learnt_norm.simplex else SetModel
         bend = self._bend(problem, state) if state.curved else 0.0
@@ -207,7 +207,7 @@ class Newton(Solver, registered_as="newton"):
                 following.damping = max(4.0 * state.damping, 0.1 * proposal.decrease / length)
         return following
 
-    def _smooth_step(self, problem: MKLProblem, state: _State) -> _State:
+    def _smooth_step(self, problem: MKLProblem, state: _NewtonState) -> _NewtonState:
         gap = self._gap(problem, state)
         if gap > FAR and problem.norm.update_rate <= CLOSED_FORM_BOUND:
             # what such a step does to a large gap says nothing of what the next would leave of a smaller one
@@ -221,13 +221,13 @@ class Newton(Solver, registered_as="newton"):
             return self._closed_form_step(problem, state, gap)
         return self._newton_step(problem, state, gap)
 
-    def _gap(self, problem: MKLProblem, state: _State) -> float:
+    def _gap(self, problem: MKLProblem, state: _NewtonState) -> float:
         return relative_gap(self._upper(problem, state), state.lower)
 
-    def _upper(self, problem: MKLProblem, state: _State) -> float:
+    def _upper(self, problem: MKLProblem, state: _NewtonState) -> float:
         return state.centre.inner.primal + problem.norm.penalty(state.centre.weights)
 
-    def _closed_form_step(self, problem: MKLProblem, state: _State, gap: float) -> _State:
+    def _closed_form_step(self, problem: MKLProblem, state: _NewtonState, gap: float) -> _NewtonState:
         """Best weights for the block norms in hand (Kloft et al. 2011): the objective falls."""
         centre = state.centre
         blocks = centre.weights * np.sqrt(np.maximum(centre.quad, 0.0))
@@ -238,9 +238,9 @@ class Newton(Solver, registered_as="newton"):
             expect_last=_left_by_closed_form(problem, state, gap) <= state.tol,
         )  # fmt: skip
         lower = max(state.lower, problem.dual(oracle.inner.beta, oracle.quad))
-        return _State(oracle, oracle, state.tol, lower, gap=gap)
+        return _NewtonState(oracle, oracle, state.tol, lower, gap=gap)
 
-    def _newton_step(self, problem: MKLProblem, state: _State, gap: float) -> _State:
+    def _newton_step(self, problem: MKLProblem, state: _NewtonState, gap: float) -> _NewtonState:
         centre, norm = state.centre, problem.norm
         target = self._target(problem, state)
         assert centre.root is not None
@@ -259,18 +259,18 @@ class Newton(Solver, registered_as="newton"):
                 near = oracle.inner
                 lower = max(lower, problem.dual(oracle.inner.beta, oracle.quad))
                 if oracle.inner.dual + norm.penalty(weights) <= here:
-                    return _State(oracle, oracle, state.tol, lower)
+                    return _NewtonState(oracle, oracle, state.tol, lower)
                 cuts.append(self._cut(problem, oracle))
                 length *= 0.5
         if norm.learnt_norm.has_boundary and norm.update_rate > CLOSED_FORM_BOUND:
             # coefficients that become free or cease to be bend J more than its Hessian does, or the Hessian more than
             # J: cuts know of that, and weights for given blocks, which never fail, are slow where the norm is nearly l1
-            kinked = _State(centre, centre, state.tol, lower, cuts, kinked=True)
+            kinked = _NewtonState(centre, centre, state.tol, lower, cuts, kinked=True)
             return self._cut_step(problem, kinked)
         # next to no coefficient is free, and curvature says nothing of the kinks: weights for given blocks never fail
         return replace(self._closed_form_step(problem, replace(state, lower=lower), gap), gap=np.inf)
 
-    def point(self, state: _State) -> Point:
+    def point(self, state: _NewtonState) -> Point:
         point = state.last.point
         return point if state.dual_beta is None else replace(point, dual_beta=state.dual_beta)
 
@@ -280,6 +280,6 @@ def _nothing_to_choose(problem: MKLProblem) -> bool:
     return problem.m == 1 and problem.norm.learnt_norm.simplex
 
 
-def _left_by_closed_form(problem: MKLProblem, state: _State, gap: float) -> float:
-    """What a closed-form step should leave of a gap: the share that the one before left; after none, the norm's own."""
+def _left_by_closed_form(problem: MKLProblem, state: _NewtonState, gap: float) -> float:
+    """Return the share of a gap that a closed-form step should leave: that of the one before, or the norm's own."""
     return gap * (gap / state.gap if np.isfinite(state.gap) else problem.norm.update_rate)

@@ -16,7 +16,7 @@ from ..losses import own_class
 from ..problems import MKLProblem
 
 if TYPE_CHECKING:  # with numba, which is imported where something is compiled
-    from .._numerics.online import Rows, Work
+    from .._numerics.online import OnlineRows, Work
 from dataclasses import dataclass, field, replace
 
 import scipy.sparse as sp
@@ -63,7 +63,7 @@ class Products:
         """Run online steps on the samples in order; coefficients and norms change in place."""
         raise NotImplementedError
 
-    def ascend(self, order: Index, rows: Rows) -> int:
+    def ascend(self, order: Index, rows: OnlineRows) -> int:
         """Run exact ascent on the rows in order, in place; return how many moved."""
         raise NotImplementedError
 
@@ -124,7 +124,7 @@ class KernelProducts(Products):
         if self.stack is not None:
             self.count(work.norms.scalars[UPDATES] - before)
 
-    def ascend(self, order: Index, rows: Rows) -> int:
+    def ascend(self, order: Index, rows: OnlineRows) -> int:
         from .._numerics.online import ascend_kernel
 
         updates = 0
@@ -175,7 +175,7 @@ class FeatureProducts(Products):
             feature_steps(part, where, features, self.stored, self.diag, *work)
         self.count(order.size)
 
-    def ascend(self, order: Index, rows: Rows) -> int:
+    def ascend(self, order: Index, rows: OnlineRows) -> int:
         from .._numerics.online import Features, ascend_features
 
         updates = 0
@@ -677,13 +677,13 @@ class DualAscent(Solver, registered_as="dual_ascent"):
         return self._look(problem, products, beta, products.quad(beta), 0)
 
     def step(self, problem: MKLProblem, state: _AscentState) -> _AscentState:
-        from .._numerics.online import Rows
+        from .._numerics.online import OnlineRows
 
         own, bound = classes_and_bounds(problem)
         rng = np.random.default_rng([self.random_state, state.epoch])
         quad, beta = state.quad.copy(), state.beta.copy()
         share = 0.1 * max(state.gap, 0.0) / problem.n
-        rows = Rows(beta, quad, own, bound, block_exponent(problem.norm), share)
+        rows = OnlineRows(beta, quad, own, bound, block_exponent(problem.norm), share)
         moved = state.products.ascend(rng.permutation(problem.n), rows)
         epoch = state.epoch + 1
         if epoch % REFRESH == 0:

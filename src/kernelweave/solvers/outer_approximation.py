@@ -34,7 +34,7 @@ class _Cuts:
 
 
 @dataclass(frozen=True)
-class _State:
+class _SubsetState:
     cuts: _Cuts
     best: Oracle
     #: best point of the relaxation: fractional weights
@@ -68,7 +68,7 @@ class OuterApproximation(Solver, registered_as="outer_approximation"):
     def __init__(self, between: float = 0.5) -> None:
         self.between = between
 
-    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _SubsetState:
         if not 0.0 <= self.between < 1.0:
             raise ValueError(f"OuterApproximation needs 0 <= between < 1, got {self.between!r}")
         cuts, norm = _Cuts(), problem.norm
@@ -81,7 +81,7 @@ class OuterApproximation(Solver, registered_as="outer_approximation"):
         core = self._cut(problem, cuts, equal, inner, target)
         subset = norm.weights(core.quad) if start is None else norm.scaled(start.weights)
         best = self._cut(problem, cuts, subset, core.inner, target)
-        return _State(cuts, best, core, best.inner, tol, target=inner_target(0.1, tol))
+        return _SubsetState(cuts, best, core, best.inner, tol, target=inner_target(0.1, tol))
 
     def _cut(
         self, problem: MKLProblem, cuts: _Cuts, weights: Array, inner: FixedSolution | None, target: float
@@ -93,10 +93,10 @@ class OuterApproximation(Solver, registered_as="outer_approximation"):
         cuts.betas.append(oracle.inner.beta)
         return oracle
 
-    def step(self, problem: MKLProblem, state: _State) -> _State:
+    def step(self, problem: MKLProblem, state: _SubsetState) -> _SubsetState:
         return self._subset_step(problem, state) if state.whole else self._fractional_step(problem, state)
 
-    def _fractional_step(self, problem: MKLProblem, state: _State) -> _State:
+    def _fractional_step(self, problem: MKLProblem, state: _SubsetState) -> _SubsetState:
         """One more cut half-way to the relaxation's lowest point; on to subsets once that is solved."""
         gains, quads = np.array(state.cuts.gains), np.array(state.cuts.quads)
         lower, goal = problem.norm.lowest_of_cuts(gains, quads, whole=False)
@@ -113,11 +113,11 @@ class OuterApproximation(Solver, registered_as="outer_approximation"):
         core = oracle if oracle.inner.primal < state.core.inner.primal else state.core
         return replace(state, core=core, inner=oracle.inner)
 
-    def _rounded(self, problem: MKLProblem, state: _State) -> _State:
+    def _rounded(self, problem: MKLProblem, state: _SubsetState) -> _SubsetState:
         """The kernels of largest weight in the relaxation: mostly a good subset."""
         return self._with_subset(problem, state, problem.norm.scaled(state.core.weights))
 
-    def _subset_step(self, problem: MKLProblem, state: _State) -> _State:
+    def _subset_step(self, problem: MKLProblem, state: _SubsetState) -> _SubsetState:
         """Ask the program for the lowest subset and solve there."""
         check_time()
         gains, quads = np.array(state.cuts.gains), np.array(state.cuts.quads)
@@ -138,7 +138,7 @@ class OuterApproximation(Solver, registered_as="outer_approximation"):
             self._cut(problem, state.cuts, weights, following.inner, state.target)
         return following
 
-    def _with_subset(self, problem: MKLProblem, state: _State, subset: Array) -> _State:
+    def _with_subset(self, problem: MKLProblem, state: _SubsetState, subset: Array) -> _SubsetState:
         """Solve with a subset; with more precision where its cut says no more than was known."""
         oracle = self._cut(problem, state.cuts, subset, state.inner, state.target)
         best = oracle if oracle.inner.primal < state.best.inner.primal else state.best
@@ -150,5 +150,5 @@ class OuterApproximation(Solver, registered_as="outer_approximation"):
             return replace(following, finished=True)
         return replace(following, target=max(0.1 * state.target, FINEST))
 
-    def point(self, state: _State) -> Point:
+    def point(self, state: _SubsetState) -> Point:
         return replace(state.best.point, cuts=np.array(state.cuts.betas), cuts_bound=state.lower)

@@ -96,7 +96,7 @@ class SampledHessian:
 
 
 @dataclass
-class _State:
+class _PrimalState:
     objective: PrimalObjective
     x: Array
     chunk: int
@@ -133,11 +133,11 @@ class LBFGS(Solver, registered_as="lbfgs"):
         self.chunk = chunk
         self.precondition = precondition
 
-    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _PrimalState:
         objective = PrimalObjective(problem)
-        return _State(objective, objective.first(start), self.chunk, tol)
+        return _PrimalState(objective, objective.first(start), self.chunk, tol)
 
-    def step(self, problem: MKLProblem, state: _State) -> _State:
+    def step(self, problem: MKLProblem, state: _PrimalState) -> _PrimalState:
         most, objective = state.chunk, state.objective
         options = {"maxiter": most, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * most}
         round_ = objective.coordinates(state.x) if self.precondition else None
@@ -163,9 +163,11 @@ class LBFGS(Solver, registered_as="lbfgs"):
         # where rounding ended the line search, a start without memory may still find a way down
         idle = 0 if result.fun < state.value else state.idle + 1
         finished = result.nit == 0 or idle == 3
-        return _State(objective, x, most + (most + 1) // 2, state.tol, float(result.fun), idle, finished)
+        return _PrimalState(
+            objective, x, most + (most + 1) // 2, state.tol, float(result.fun), idle, finished
+        )
 
-    def point(self, state: _State) -> Point:
+    def point(self, state: _PrimalState) -> Point:
         return state.objective.point(state.x)
 
 

@@ -62,17 +62,17 @@ class SVRG(Solver, registered_as="svrg"):
         self.accuracy = accuracy
         self.random_state = random_state
 
-    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> State | PaperRun:
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> SVRGState | PaperRun:
         self._check()
         if self.variant == "paper":
             return PaperRun(problem, self.accuracy, self.random_state)
-        run = Run(problem, float(self.epoch), self.random_state)
+        run = SVRGRun(problem, float(self.epoch), self.random_state)
         return run.snapshot(run.first(start, float(self.step_size)))
 
-    def step(self, problem: MKLProblem, state: State | PaperRun) -> State | PaperRun:
+    def step(self, problem: MKLProblem, state: SVRGState | PaperRun) -> SVRGState | PaperRun:
         return state.next_epoch()
 
-    def point(self, state: State | PaperRun) -> Point:
+    def point(self, state: SVRGState | PaperRun) -> Point:
         return state.point()
 
     def _check(self) -> None:
@@ -129,10 +129,10 @@ SHORTEST = 2.0**-10
 
 
 @dataclass(frozen=True)
-class State:
+class SVRGState:
     """A snapshot: coefficients a with ``u = Z'a``, weights d, intercept b, and the full gradient there."""
 
-    run: Run
+    run: SVRGRun
     a: Array
     u: Array
     d: Array
@@ -147,7 +147,7 @@ class State:
     upper: float = np.inf  # the objective, the weights being what they are
     inner: float = np.inf  # gap of the problem with these weights
     outer: float = np.inf  # what other weights could gain: the gap is the sum of both, at most
-    best: State | None = None
+    best: SVRGState | None = None
     idle: int = 0
     reach: float = 1.0  # share of the way to new weights that was accepted the last time
 
@@ -159,7 +159,7 @@ class State:
     def finished(self) -> bool:
         return self.step < SHORTEST
 
-    def next_epoch(self) -> State:
+    def next_epoch(self) -> SVRGState:
         """Return the next snapshot."""
         return self.run.next_epoch(self)
 
@@ -176,7 +176,7 @@ class State:
         )
 
 
-class Run:
+class SVRGRun:
     """One fit: the features, what of the loss is compiled, and the epochs."""
 
     def __init__(self, problem: MKLProblem, epoch: float, seed: int) -> None:
@@ -199,7 +199,7 @@ class Run:
         starts = self.factors.starts
         return np.add.reduceat(squares, starts[:-1]) * (self.factors.ranks > 0) * self.factors.scale
 
-    def first(self, start: Point | None, step: float) -> State:
+    def first(self, start: Point | None, step: float) -> SVRGState:
         """Return the state of zero, or of the coefficients and weights of ``start``."""
         n, width = self.problem.n, self.block_of.size
         a, b = np.zeros((n, self.c.shape[1])), np.zeros(self.c.shape[1])
@@ -212,7 +212,7 @@ class Run:
             u = columns_of(self.factors.adjoint(a))
             self._count(1.0)
         nothing = np.zeros(0)
-        return State(self, a, u, d, b, step, nothing, nothing, nothing, nothing, nothing, nothing)
+        return SVRGState(self, a, u, d, b, step, nothing, nothing, nothing, nothing, nothing, nothing)
 
     def _count(self, passes: float) -> None:
         self.problem.bank.count(passes * self.problem.m * float(self.problem.n) ** 2)
@@ -221,7 +221,7 @@ class Run:
         """Weight of every feature, the kernel's factor included."""
         return (d * self.factors.scale)[self.block_of]
 
-    def snapshot(self, state: State) -> State:
+    def snapshot(self, state: SVRGState) -> SVRGState:
         """Full gradient at the state's function, as coefficients in the dual set; one pass."""
         problem = self.problem
         e = self.mixing(state.d)
@@ -258,7 +258,7 @@ class Run:
         y, c = problem.y[rows], problem.c[rows]
         return columns_of(-c * problem.loss.gradient(y, f.reshape(y.shape)))
 
-    def _judged(self, state: State, inside: Array, forms: Array) -> State:
+    def _judged(self, state: SVRGState, inside: Array, forms: Array) -> SVRGState:
         """Choose the dual point; split the gap into what is left to gain with these weights, and by other ones."""
         problem = self.problem
         shape = problem.y.shape
@@ -276,7 +276,7 @@ class Run:
             upper=float(upper), inner=float(upper - below), outer=float(below - bounds[better]),
         )  # fmt: skip
 
-    def next_epoch(self, state: State) -> State:
+    def next_epoch(self, state: SVRGState) -> SVRGState:
         """Steps with the weights fixed, new weights, and the snapshot there; or back, with shorter steps."""
         a, u, b = self._walk(state)
         best = state if state.best is None or state.gap < state.best.gap else state.best
@@ -289,7 +289,7 @@ class Run:
             return self._back(best, state.step)
         return replace(fresh, best=replace(best, best=None), idle=idle)
 
-    def _with_new_weights(self, state: State, blocks: Array) -> State:
+    def _with_new_weights(self, state: SVRGState, blocks: Array) -> SVRGState:
         """Snapshot after the steps, with weights as far towards their goal as the objective bears.
 
         a is kept, not w: new weights before the steps have done their work would only undo it, and where decision
@@ -315,10 +315,10 @@ class Run:
         moved = np.divide(closed, d, out=np.zeros_like(d), where=d > 0)
         return norm.scaled(closed * moved ** (BEYOND - 1.0))
 
-    def _back(self, best: State, step: float) -> State:
+    def _back(self, best: SVRGState, step: float) -> SVRGState:
         return replace(best, step=0.5 * step, best=None, idle=0)
 
-    def _walk(self, state: State) -> tuple[Array, Array, Array]:
+    def _walk(self, state: SVRGState) -> tuple[Array, Array, Array]:
         """One epoch of steps on single samples."""
         from .._numerics.svrg import Pace, Snapshot
 
@@ -348,7 +348,7 @@ class Run:
 class _Steps:
     """The steps of an epoch, block of rows by block of rows."""
 
-    def __init__(self, state: State, snapshot: Snapshot, pace: Pace, derivative: Derivative) -> None:
+    def __init__(self, state: SVRGState, snapshot: Snapshot, pace: Pace, derivative: Derivative) -> None:
         from .._numerics.svrg import Walk
 
         self.snapshot, self.pace, self.derivative = snapshot, pace, derivative
@@ -463,7 +463,7 @@ class PaperRun:
 
     def next_epoch(self) -> PaperRun:
         """Lines 3 to 17."""
-        from .._numerics.svrg import Blocks, paper_steps
+        from .._numerics.svrg import PaperBlocks, paper_steps
 
         problem, n = self.problem, self.problem.n
         clipped = np.minimum(self.lam / np.maximum(self.d, 1e-300), 0.5 * self.L)  # line 16
@@ -485,7 +485,7 @@ class PaperRun:
         strength = self.lam / np.maximum(self.d, 1e-300)
         with np.errstate(over="ignore", invalid="ignore"):
             paper_steps(
-                self.Z, order, w, Blocks(self.starts, self.root, strength, step, stop),
+                self.Z, order, w, PaperBlocks(self.starts, self.root, strength, step, stop),
                 -self.G / self.total, self.beta * n / self.total, problem.c * n / self.total, self.loss,
             )  # fmt: skip
         # a block that has stopped costs nothing: inner steps count by the blocks that moved

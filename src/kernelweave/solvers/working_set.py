@@ -30,7 +30,7 @@ SHARE, STEPS = 0.3, 10
 
 
 @dataclass(frozen=True)
-class _State:
+class _WorkingSetState:
     tol: float
     working: Index
     beta: Array
@@ -78,7 +78,7 @@ class WorkingSet(Solver, registered_as="working_set"):
         self.growth = growth
         self.random_state = random_state
 
-    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _WorkingSetState:
         weights = problem.norm.start(problem.m)
         beta = np.zeros(problem.y.shape)
         products = np.zeros((problem.m, *problem.y.shape))
@@ -89,7 +89,10 @@ class WorkingSet(Solver, registered_as="working_set"):
             products = problem.bank.apply(beta)
             working = np.union1d(working, support(beta))
         return self._round(
-            problem, _State(tol, working, beta, products, weights, np.zeros(problem.m), np.zeros(beta.shape))
+            problem,
+            _WorkingSetState(
+                tol, working, beta, products, weights, np.zeros(problem.m), np.zeros(beta.shape)
+            ),
         )
 
     def _sample(self, problem: MKLProblem) -> Index:
@@ -103,7 +106,7 @@ class WorkingSet(Solver, registered_as="working_set"):
             rank[here] = np.arange(here.size)
         return np.sort(order[np.argsort(rank, kind="stable")][: self.first])
 
-    def step(self, problem: MKLProblem, state: _State) -> _State:
+    def step(self, problem: MKLProblem, state: _WorkingSetState) -> _WorkingSetState:
         weights, idle = state.weights, state.idle
         if problem.norm.analytic and not problem.norm.fixed:
             weights = problem.norm.weights_of_blocks(weights * np.sqrt(np.maximum(state.quad, 0.0)))
@@ -117,7 +120,7 @@ class WorkingSet(Solver, registered_as="working_set"):
             problem, replace(state, weights=weights, working=working, decision=decision, seen=f, idle=idle)
         )
 
-    def _next_set(self, problem: MKLProblem, state: _State, f: Array) -> Index:
+    def _next_set(self, problem: MKLProblem, state: _WorkingSetState, f: Array) -> Index:
         """Samples with coefficients, the worst of the others, and those of the old set that are near to violation."""
         used = support(state.beta)
         working = np.union1d(used, self._violators(problem, state, f))
@@ -136,7 +139,7 @@ class WorkingSet(Solver, registered_as="working_set"):
             return problem.n
         return int(np.sqrt(default_budget() / (2 * problem.bank.mixed_itemsize)))
 
-    def _violators(self, problem: MKLProblem, state: _State, f: Array) -> Index:
+    def _violators(self, problem: MKLProblem, state: _WorkingSetState, f: Array) -> Index:
         """Samples without coefficients that add most to the gap, and no more than the set may grow by."""
         used = support(state.beta)
         gaps = losses_of(problem, f)
@@ -148,7 +151,7 @@ class WorkingSet(Solver, registered_as="working_set"):
         ordered = np.argsort(-gaps)[:most]
         return np.sort(ordered[worth[ordered]])
 
-    def _round(self, problem: MKLProblem, state: _State) -> _State:
+    def _round(self, problem: MKLProblem, state: _WorkingSetState) -> _WorkingSetState:
         working = state.working
         needed = problem.bank.mixed_itemsize * working.size**2
         if needed > default_budget() and not problem.bank.on_device:
@@ -170,11 +173,11 @@ class WorkingSet(Solver, registered_as="working_set"):
         upper, _ = problem.primal(Point(beta, weights, quad, decision))
         gap = relative_gap(upper, problem.dual(beta, quad))
         idle = 0 if moved else state.idle + 1
-        return _State(
+        return _WorkingSetState(
             state.tol, working, beta, products, weights, quad, decision, intercept, state.seen, gap, idle
         )  # fmt: skip
 
-    def _inner(self, problem: MKLProblem, state: _State) -> tuple[Array, Array, Any]:
+    def _inner(self, problem: MKLProblem, state: _WorkingSetState) -> tuple[Array, Array, Any]:
         """Coefficients of the working set for the weights as they are; those weights, and the intercept."""
         working = state.working
         known = state.beta[working]
@@ -185,7 +188,7 @@ class WorkingSet(Solver, registered_as="working_set"):
         )  # fmt: skip
         return inner.beta, state.weights, inner.intercept
 
-    def _second_order(self, problem: MKLProblem, state: _State) -> tuple[Array, Array, Any]:
+    def _second_order(self, problem: MKLProblem, state: _WorkingSetState) -> tuple[Array, Array, Any]:
         """Coefficients and weights that suit the working set, to a share of the gap that is left on all samples."""
         part, newton = problem.among(state.working), Newton()
         target = max(SHARE * min(state.gap, 1.0), SHARE * state.tol)
@@ -206,7 +209,7 @@ class WorkingSet(Solver, registered_as="working_set"):
         assert best is not None
         return best[0].beta, best[0].weights, best[1].intercept
 
-    def point(self, state: _State) -> Point:
+    def point(self, state: _WorkingSetState) -> Point:
         return Point(state.beta, state.weights, state.quad, state.decision)
 
 

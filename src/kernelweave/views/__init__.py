@@ -32,3 +32,7 @@ __all__ = [
     "samples_and_targets",
     "warn_of_classes",
 ]
+
+
+def __dir__() -> list[str]:
+    return sorted(__all__)

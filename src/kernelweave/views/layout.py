@@ -178,7 +178,7 @@ FEW = 20
 
 @dataclass
 class Presence:
-    """Who has what, of anything that samples have or lack as a whole; ``Views`` say the same of themselves.
+    """Which samples have which part, of anything that samples have or lack as a whole, as ``Views`` say it.
 
     Parameters
     ----------

@@ -37,15 +37,17 @@ class BlockDescent(Solver, registered_as="block_descent"):
         self.epochs = epochs
         self.memory = memory
 
-    def init(self, problem: MKLProblem, start: Point | None, tol: float, at: Array | None = None) -> Run:
+    def init(
+        self, problem: MKLProblem, start: Point | None, tol: float, at: Array | None = None
+    ) -> BlockDescentRun:
         """Return the first state; ``at`` are coordinates ``(R, k)`` to begin with, where they are known."""
-        run = Run(problem, tol, self.epochs, self.memory)
+        run = BlockDescentRun(problem, tol, self.epochs, self.memory)
         return run.begin(start) if at is None else run.begin_at(at)
 
-    def step(self, problem: MKLProblem, state: Run) -> Run:
+    def step(self, problem: MKLProblem, state: BlockDescentRun) -> BlockDescentRun:
         return state.round()
 
-    def point(self, state: Run) -> Point:
+    def point(self, state: BlockDescentRun) -> Point:
         return state.point()
 
 
@@ -59,7 +61,7 @@ SLOW = 0.7
 SEVERAL, CLOSE = 10, 0.01
 #: share of the tolerance that epochs to come have to win for another one to follow at once; while blocks wait to join,
 #: share of the gap
-WON, ROUGHLY = 0.05, 0.02
+MIN_PROGRESS, ROUGHLY = 0.05, 0.02
 #: share of the tolerance that is aimed at, and that at which coefficients are exchanged
 ALLOWED, NEAR = 0.97, 0.9
 #: factor of what is aimed at where shared coefficients lost too much, and the least of it
@@ -78,12 +80,12 @@ EXCHANGES = 20
 
 
 def _to_come(won: float, before: float) -> float:
-    """What epochs are still to win where each wins the same share of what the one before it won."""
+    """Return the decrease still to come where each wins the same share of what the one before it won."""
     return won * won / (before - won) if before > 2.0 * won else won
 
 
 @dataclass
-class Run:
+class BlockDescentRun:
     """A run; it is its own state."""
 
     problem: MKLProblem
@@ -92,7 +94,7 @@ class Run:
     memory: int
     at: Iterate = field(init=False)
     bounds: Bounds = field(init=False)
-    here: DualPoint = field(init=False)
+    here: ImprovedDual = field(init=False)
     shared: Point = field(init=False)
     #: relative gap that the coordinates are to reach: smaller than asked for where shared coefficients lose too much
     aim: float = field(init=False)
@@ -108,7 +110,7 @@ class Run:
         self.at = Iterate(self.problem, features, LossModel(self.problem))
         self.anderson = Anderson(self.memory)
 
-    def begin(self, start: Point | None) -> Run:
+    def begin(self, start: Point | None) -> BlockDescentRun:
         """Nothing, or the function of coefficients and weights that were found before."""
         at = self.at
         if start is None:
@@ -118,7 +120,7 @@ class Run:
         d = self.problem.norm.scaled(start.weights)[at.features.block_of]
         return self.begin_at(d[:, None] * at.features.adjoint_all(beta))
 
-    def begin_at(self, w: Array) -> Run:
+    def begin_at(self, w: Array) -> BlockDescentRun:
         """Begin with coordinates that were found before."""
         at = self.at
         at.w, at.t = w.copy(), at.features.norms(w)
@@ -130,7 +132,7 @@ class Run:
 
     # ---- a round ---------------------------------------------------------------------------------------------
 
-    def round(self) -> Run:
+    def round(self) -> BlockDescentRun:
         """Epochs on a working set, and a look at all blocks; a Newton step where epochs do too little."""
         at, before, active = self.at, self.bounds.gap, self.at.active
         working = self._working_set()
@@ -153,7 +155,7 @@ class Run:
             if not newton_step(at, self.bounds.gap < CLOSE):
                 break
             moved = True
-            if not at.hard or value - at.objective < WON * self.aim * abs(value):
+            if not at.hard or value - at.objective < MIN_PROGRESS * self.aim * abs(value):
                 break
         return moved
 
@@ -164,7 +166,7 @@ class Run:
         roughly = (
             0.0 if self.complete else ROUGHLY * working.size / self.problem.m * min(self.bounds.gap, 1.0)
         )
-        enough = max(WON * self.aim, roughly)
+        enough = max(MIN_PROGRESS * self.aim, roughly)
         for _ in range(self.epochs):
             value, before = at.objective, won
             near = at.epoch(working)
@@ -206,7 +208,7 @@ class Run:
         self.here, self.bounds = here, Bounds(at.objective, kept, problem.tiny)
         self.shared = self._shared(here)
 
-    def _dual_point(self) -> DualPoint:
+    def _dual_point(self) -> ImprovedDual:
         """Return a dual point from where we are: a polished one where the bounds are near enough for that."""
         at = self.at
         if not (self.problem.norm.simplex and 1 < at.active.size <= MOST_POLISHED):
@@ -227,7 +229,7 @@ class Run:
     def _gap(self, lower: float) -> float:
         return relative_gap(self.at.objective, lower, self.problem.tiny)
 
-    def _shared(self, here: DualPoint) -> Point:
+    def _shared(self, here: ImprovedDual) -> Point:
         at, problem = self.at, self.problem
         weights = problem.norm.weights_of_blocks(at.t)
         if not np.any(at.t):
@@ -237,7 +239,7 @@ class Run:
             return self._point(here.beta, here.image, weights)
         return self._exchanged(here, weights)
 
-    def _exchanged(self, here: DualPoint, weights: Array) -> Point:
+    def _exchanged(self, here: ImprovedDual, weights: Array) -> Point:
         """Exchange coefficients until their gap is small enough; those that promise too little are passed over."""
         problem, best, least = self.problem, None, np.inf
         room = ALLOWED * self.tol * abs(self.bounds.upper)
@@ -291,7 +293,7 @@ GOOD, LITTLE = 0.6, 2.0
 
 
 @dataclass
-class DualPoint:
+class ImprovedDual:
     """Coefficients ``(n, k)`` in the dual set, ``Z'beta``, ``beta'K_j beta`` and the lower bound they prove."""
 
     beta: Array
@@ -305,7 +307,7 @@ class Bounds:
     """Objective at the coordinates, and the best dual point so far."""
 
     upper: float
-    lower: DualPoint
+    lower: ImprovedDual
     tiny: float
 
     @property
@@ -314,17 +316,17 @@ class Bounds:
         return relative_gap(self.upper, self.lower.value, self.tiny)
 
 
-def dual_point(at: Iterate, beta: Array) -> DualPoint:
+def dual_point(at: Iterate, beta: Array) -> ImprovedDual:
     """Move coefficients into the dual set, and see what they prove: one read of all features."""
     problem = at.problem
     inside = problem.repair(beta.reshape(problem.y.shape))
     beta = inside.reshape(beta.shape)
     image = at.features.adjoint_all(beta)
     quad = at.features.norms(image) ** 2
-    return DualPoint(beta, image, quad, problem.gain(inside) - problem.norm.conjugate(quad))
+    return ImprovedDual(beta, image, quad, problem.gain(inside) - problem.norm.conjugate(quad))
 
 
-def promise(at: Iterate) -> DualPoint:
+def promise(at: Iterate) -> ImprovedDual:
     """Return what the coefficients would prove if no block but the active ones counted, as quick as a step.
 
     No bound: but one that holds is as good only where the other blocks' images are no longer.
@@ -334,7 +336,7 @@ def promise(at: Iterate) -> DualPoint:
     beta = inside.reshape(at.beta.shape)
     image = at.features.adjoint_of(beta, at.active, quick=True)
     quad = at.features.norms(image) ** 2
-    return DualPoint(beta, image, quad, problem.gain(inside) - problem.norm.conjugate(quad))
+    return ImprovedDual(beta, image, quad, problem.gain(inside) - problem.norm.conjugate(quad))
 
 
 def directions(at: Iterate) -> Array:
@@ -346,7 +348,7 @@ def directions(at: Iterate) -> Array:
     return V
 
 
-def polished(at: Iterate, promised: DualPoint, V: Array, tol: float) -> DualPoint:
+def polished(at: Iterate, promised: ImprovedDual, V: Array, tol: float) -> ImprovedDual:
     """Make the images of all active blocks equally long, to first order, at the least cost: the gap's main part.
 
     The lower bound pays for the longest image; at the optimum all active ones are as long.  Moving the decision values
