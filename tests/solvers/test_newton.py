@@ -127,9 +127,9 @@ def test_all_cuts_together_bound_the_optimum_as_their_linear_program_says(norm, 
     assert max(problem.dual(o.inner.beta, o.quad) for o in oracles) <= bound + 1e-9 * abs(bound)
 
 
-def state_with(upper: float, own: float, tol: float = 1e-3) -> newton._State:
+def state_with(upper: float, own: float, tol: float = 1e-3) -> newton._NewtonState:
     centre = SimpleNamespace(inner=SimpleNamespace(primal=upper))
-    return newton._State(centre, centre, tol, own)
+    return newton._NewtonState(centre, centre, tol, own)
 
 
 def test_the_bank_is_read_for_several_cuts_only_where_that_says_much_more():

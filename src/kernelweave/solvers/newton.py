@@ -282,4 +282,4 @@ def _nothing_to_choose(problem: MKLProblem) -> bool:
 
 def _left_by_closed_form(problem: MKLProblem, state: _NewtonState, gap: float) -> float:
     """Return the share of a gap that a closed-form step should leave: that of the one before, or the norm's own."""
-    return gap * (gap / state.gap if np.isfinite(state.gap) else problem.norm.update_rate)
+    return gap * (gap / state.gap if 0.0 < state.gap < np.inf else problem.norm.update_rate)
