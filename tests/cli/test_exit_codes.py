@@ -157,7 +157,7 @@ def test_columns_with_two_parts_to_play(words, said):
     ("words", "said"),
     [
         ("predict m.skops -o out.csv", "give a table of new samples"),
-        ("predict m.skops data.csv -o out.csv --gram m.npy", "leave --gram away"),
+        ("predict m.skops data.csv -o out.csv --gram m.npy", "remove --gram"),
         ("predict m.skops data.csv -o out.csv --view v=a,b", "--view v takes a file here"),
         ("report m.skops data.csv -o out.html --view v=a,b", "--view v takes a file here"),
         ("predict m.skops data.csv -o - --json", "both write to the standard output"),

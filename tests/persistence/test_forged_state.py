@@ -70,7 +70,7 @@ FORGED = [
     ("kernels", kernels, "__doc__", "s", "an attribute '__doc__', which is not for a file to say"),
     ("kernels", kernels, "kernels", ["gaussian"], "no list of kernels"),
     ("kernels", kernels, "kernels", [kw.linear()], "normalisation is not that of the kernels"),
-    ("kernels", lambda m: m._function, "m", 2.5, "function of the model is none"),
+    ("kernels", lambda m: m._function, "m", 2.5, "model file: invalid function"),
     ("kernels", lambda m: m._function.terms[0], "index", np.array([0, 7]), "no positions below 2"),
     ("kernels", lambda m: m._function.terms[0], "kernels", kw.linear(), "stands on no kernels"),
     ("kernels", lambda m: m._function.terms[0], "weights", np.ones(5), "weights of the function"),

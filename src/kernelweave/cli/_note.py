@@ -159,7 +159,6 @@ def _is_reading(value: Any) -> bool:
 TOP = 12
 #: where ``fit`` leaves the facts in the note of a model file
 FACTS = "facts"
-NUMBER = (int, float)
 #: what a fact has to be; everything else is only passed on
 KINDS: dict[str, Any] = {
     "model": str,

@@ -367,7 +367,7 @@ def new_samples_for(
         remarks.only([])
         return rows, frame, remarks
     if gram:
-        raise click.UsageError("the model was fitted on columns, not on kernel matrices: leave --gram away")
+        raise click.UsageError("the model was fitted on columns, not on kernel matrices: remove --gram")
     if frame is None:
         raise click.UsageError("give a table of new samples")
     frame = join_files(frame, views, identity, note.missing, read)

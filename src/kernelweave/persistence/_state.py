@@ -320,7 +320,7 @@ def _check_function(part: KernelFunction) -> None:
     if type(part.m) is not int or not isinstance(part.terms, list) or not all(
         isinstance(term, Term) for term in part.terms
     ):  # fmt: skip
-        raise ValueError("the function of the model is none")
+        raise ValueError("model file: invalid function")
     for term in part.terms:
         _positions("kernels with weight", term.index, part.m)
         if not isinstance(term.kernels, BoundKernels | PrecomputedKernels | CompletedKernels):
