@@ -14,7 +14,7 @@ import pandas as pd
 from sklearn.metrics import roc_auc_score
 from sklearn.preprocessing import StandardScaler
 
-from _report import RESULTS, machine, show, write_table
+from _report import RUNS, machine, show, write_table
 from kernelweave import MKLClassifier, MKLClassifierCV
 from kernelweave import kernels as kw
 from kernelweave.inspection import group_table
@@ -174,7 +174,7 @@ The line *+-* is the standard deviation over the draws."""
 
 def study(first: int, last: int, only: str | None = None) -> None:
     """Run some draws, add them to the table of runs, and write the summary of all there are."""
-    runs = RESULTS / "groups_planted_runs.csv"
+    runs = RUNS / "groups_planted_runs.csv"
     rows = pd.read_csv(runs).to_dict("records") if runs.exists() else []
     rows = [row for row in rows if row["program"] in ORDER]
     warnings.simplefilter("ignore")

@@ -7,9 +7,11 @@ from pathlib import Path
 from kernelweave_studies import tables
 from kernelweave_studies.tables import cell, machine
 
-__all__ = ["RESULTS", "cell", "machine", "show", "write_table"]
+__all__ = ["RESULTS", "RUNS", "cell", "machine", "show", "write_table"]
 
 RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
+#: rows of single runs, from which a benchmark goes on; no page shows them
+RUNS = RESULTS.parents[1] / "studies" / "results"
 
 
 def show(rows: list[dict]) -> None:

@@ -12,7 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from _report import RESULTS, machine, show, write_table
+from _report import RESULTS, RUNS, machine, show, write_table
 from _targets import Targets
 from _threads import pin
 from kernelweave.exceptions import KernelWeaveWarning
@@ -153,7 +153,7 @@ def main() -> None:
     missing = f"**Not run**: {', '.join(absent)}: no solver of that name.\n\n" if absent else ""
     note = NOTE.format(n=n, F=F, C=C, P=P, seconds=SECONDS, missing=missing, targets=targets.text())
     write_table("convergence", rows, "python benchmarks/convergence.py", note)
-    with open(RESULTS / "convergence_curves.csv", "w", newline="") as file:
+    with open(RUNS / "convergence_curves.csv", "w", newline="") as file:
         writer = csv.writer(file)
         writer.writerow(["method", "passes", "seconds", "suboptimality", "certified_gap"])
         for method, points in curves.items():

@@ -1,7 +1,7 @@
 """Samples that lack whole views: ``missing="predict"`` and ``"mean"`` against the other ways, on six views of mfeat.
 
 Run ``python benchmarks/missing.py``, about nine minutes.  ``--lost 0.3`` (0.5, 0.7, "by class", nothing, time) is one
-part of it: every part keeps its runs in ``docs/results/missing_runs.csv``, and the table is written from those that are
+part of it: every part keeps its runs in ``studies/results/missing_runs.csv``, and the table is written from those that are
 there.  ``--quick`` takes one split and two settings and writes nothing.  The data come from the folder named by
 ``KERNELWEAVE_DATA``.
 """
@@ -16,7 +16,7 @@ import numpy as np
 from sklearn.model_selection import StratifiedShuffleSplit
 
 from _missing_methods import KERNELS, METHODS
-from _report import RESULTS, machine, show, write_table
+from _report import RUNS, machine, show, write_table
 from _targets import Targets
 from _threads import pin
 from kernelweave._numerics.significance import corrected_t_test
@@ -56,7 +56,7 @@ class RunFile:
     heads = ("lost", "method", "split", "accuracy", "seconds")
 
     def __init__(self, keep: bool) -> None:
-        self.path = RESULTS / "missing_runs.csv"
+        self.path = RUNS / "missing_runs.csv"
         self.keep = keep
         self.runs: dict[tuple[str, str], dict[int, tuple[float, float]]] = {}
         if keep and self.path.exists():

@@ -28,7 +28,7 @@ from sklearn.model_selection import (
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from _report import RESULTS, machine, show, write_table
+from _report import RUNS, machine, show, write_table
 from _targets import Targets
 from _threads import pin
 from kernelweave import MeanKernelRidgeClassifier, MKLClassifier, MKLClassifierCV, NoisyLabelMKLClassifier
@@ -215,7 +215,7 @@ def accuracies(name: str, q: float, seed: int, methods: Collection[str] = METHOD
         if method not in methods:
             continue
         if name == CROWD and method in ("l1-MKL", "SiPMKL", "StPMKL", "MiPMKL"):
-            continue  # minutes each; docs/results/stpmkl_crowd.md has the first
+            continue  # minutes each; studies/results/stpmkl_crowd.md has the first
         began = time.process_time()
         model = fit()
         seconds = time.process_time() - began
@@ -276,7 +276,7 @@ def filter_rows(runs: pd.DataFrame) -> list[dict[str, Any]]:
 
 def measure_filter(names: Collection[str]) -> None:
     """Write the table about the filter."""
-    kept = RESULTS / "noisy_filter_runs.csv"
+    kept = RUNS / "noisy_filter_runs.csv"
     for name in names:
         runs = [
             row
@@ -323,7 +323,7 @@ def main() -> None:
     if options.filter:
         measure_filter([] if options.table else [name for name in options.sets or SETS if name != CROWD])
         return
-    kept = RESULTS / "noisy_runs.csv"
+    kept = RUNS / "noisy_runs.csv"
     names = ("heart", "iris") if options.quick else () if options.table else options.sets or [*SETS, CROWD]
     table = pd.read_csv(kept) if kept.exists() and (options.sets or options.table) else pd.DataFrame()
     for name in names:

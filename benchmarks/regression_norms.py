@@ -29,7 +29,7 @@ from sklearn.datasets import (
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
-from _report import RESULTS, machine, show, write_table
+from _report import RUNS, machine, show, write_table
 from _targets import Targets
 from _threads import pin
 from kernelweave import MKLRegressor, MKLRegressorCV
@@ -277,7 +277,7 @@ def main() -> None:
     pin()
     print(machine())
     warnings.simplefilter("ignore", UserWarning)
-    kept = RESULTS / "regression_norms_runs.csv"
+    kept = RUNS / "regression_norms_runs.csv"
     names = QUICK if options.quick else () if options.table else options.sets or list(SETS)
     runs = []
     for name in names:

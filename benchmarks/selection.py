@@ -21,7 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from _report import RESULTS, machine, show, write_table
+from _report import RUNS, machine, show, write_table
 from _targets import Targets
 from _threads import pin
 from kernelweave import MKLClassifier, MKLClassifierCV
@@ -161,7 +161,7 @@ def main() -> None:
     pin()
     print(machine())
     warnings.simplefilter("ignore", UserWarning)
-    kept = RESULTS / "selection_runs.csv"
+    kept = RUNS / "selection_runs.csv"
     names = QUICK if options.quick else () if options.table else options.sets or list(SETS)
     runs = []
     for name in names:

@@ -95,6 +95,15 @@ sphinx_gallery_conf = {
 }
 
 
+# tables and pictures of the studies become pages of the site
+shutil.copytree(
+    Path(__file__).parents[1] / "studies" / "results",
+    Path(__file__).parent / "results" / "studies",
+    ignore=shutil.ignore_patterns("*.csv"),
+    dirs_exist_ok=True,
+)
+
+
 def for_the_site(app, name, source):
     """Turn links that are right in the repository into links that are right on the site.
 
@@ -105,6 +114,7 @@ def for_the_site(app, name, source):
         source[0]
         .replace("](../CONTRIBUTING.md", "](contributing.md")
         .replace("](results)", "](reproductions.md)")
+        .replace("](../studies/results/", "](results/studies/")
     )
 
     def there(match):
