@@ -1,4 +1,4 @@
-"""Write the API reference from what the rooms show and from the registries, so that nothing can be missing.
+"""Write the API reference from what the public modules show and from the registries, so that nothing can be missing.
 
 ``conf.py`` calls :func:`write` before every build; the pages are ``docs/api/*.rst`` and are not kept in the repository.
 """
@@ -20,23 +20,23 @@ __all__ = ["PAGES", "Page", "listing", "names", "registered", "write"]
 
 @dataclass(frozen=True)
 class Page:
-    """One page of the reference: the public names of some rooms.
+    """One page of the reference: the public names of some modules.
 
     Attributes
     ----------
     file, title, intro : str
-    rooms : tuple of str
-        Modules of the package whose ``__all__`` is listed; the first room that has an object shows it.
+    modules : tuple of str
+        Modules of the package whose ``__all__`` is listed; an object is listed with the first that has it.
     registry : bool
-        Whether the first room has a registry, of which a table with the strings is printed.
+        Whether the first module has a registry, of which a table with the strings is printed.
     behind : tuple of str
-        Names for people who extend the room, listed by themselves.
+        Names for people who extend the module, listed by themselves.
     """
 
     file: str
     title: str
     intro: str
-    rooms: tuple[str, ...]
+    modules: tuple[str, ...]
     registry: bool = False
     behind: tuple[str, ...] = ()
 
@@ -109,7 +109,12 @@ PAGES = [
         ("evidence",),
     ),
     Page("distributed", "Clusters", "Fits on a Dask cluster: :doc:`../scale`.", ("distributed",)),
-    Page("problems", "Problems and certificates", "Who judges a point: :doc:`../notation`.", ("problems",)),
+    Page(
+        "problems",
+        "Problems and certificates",
+        "How a point is evaluated: :doc:`../notation`.",
+        ("problems",),
+    ),
     Page("banks", "Banks", "Kernels bound to samples, stored or not: :doc:`../architecture`.", ("banks",)),
     Page("exceptions", "Warnings and errors", "What the library raises and warns with.", ("exceptions",)),
 ]
@@ -122,7 +127,7 @@ def names(page: Page) -> list[str]:
 
 @cache
 def listing() -> dict[str, list[str]]:
-    """Return what every page lists; an object that several rooms show is on the first of their pages."""
+    """Return what every page lists; an object that several modules show is on the first of their pages."""
     seen: set[int] = set()
     pages = {}
     for page in PAGES:
@@ -133,22 +138,22 @@ def listing() -> dict[str, list[str]]:
 
 
 def _public(page: Page) -> Iterator[tuple[str, Any]]:
-    """Yield the registered classes by the path of their module, then what rooms show by a shorter one."""
+    """Yield the registered classes by the path of their module, then what modules show by a shorter one."""
     for _, thing in registered(page):
         yield f"{thing.__module__}.{thing.__qualname__}".removeprefix("kernelweave."), thing
-    for room in page.rooms:
-        module = import_module(f"kernelweave.{room}")
+    for public in page.modules:
+        module = import_module(f"kernelweave.{public}")
         for name in sorted(module.__all__, key=str.lower):
             thing = getattr(module, name)
             if inspect.isclass(thing) or inspect.isroutine(thing):
-                yield (name if name in kernelweave.__all__ else f"{room}.{name}"), thing
+                yield (name if name in kernelweave.__all__ else f"{public}.{name}"), thing
 
 
 def registered(page: Page) -> list[tuple[str, Any]]:
     """Return the registered strings of a page with their classes."""
     if not page.registry:
         return []
-    registry = import_module(f"kernelweave.{page.rooms[0]}").registry
+    registry = import_module(f"kernelweave.{page.modules[0]}").registry
     return [(name, registry[name]) for name in registry]
 
 
@@ -175,7 +180,7 @@ def write(docs: Path) -> None:
 
 
 def _page(page: Page) -> str:
-    behind = {f"{page.rooms[0]}.{name}" for name in page.behind}
+    behind = {f"{page.modules[0]}.{name}" for name in page.behind}
     listed = names(page)
     unknown = behind - set(listed)
     if unknown:

@@ -2,7 +2,7 @@
 Comparing solvers
 =================
 
-All solvers are judged by the same certificate, so they can be compared by what they need to reach it: passes over the
+All solvers have the same certificate, so they can be compared by what they need to reach it: passes over the
 kernels, which do not depend on the machine, or seconds, which do.
 """
 

@@ -61,9 +61,9 @@ GIVEN["y"] = np.where(GIVEN["X"][:, 0] + 0.3 * RNG.normal(size=N) > 0, 1, 0)
 GIVEN["K"] = np.stack([kernel(GIVEN["X"]) for kernel in GIVEN["bank"]], axis=2)
 GIVEN["KL"] = list(np.moveaxis(GIVEN["K"], 2, 0))
 GIVEN["stack"] = np.stack(GIVEN["KL"])
-ROOMS = {"kw": kernels, "kernels": kernels, "norms": norms, "losses": losses, "inspection": inspection}
-ROOMS |= {"displays": displays, "solvers": solvers, "omics": omics, "kernelweave": kernelweave}
-OURS = {name: getattr(kernelweave, name) for name in kernelweave.__all__} | ROOMS
+MODULES = {"kw": kernels, "kernels": kernels, "norms": norms, "losses": losses, "inspection": inspection}
+MODULES |= {"displays": displays, "solvers": solvers, "omics": omics, "kernelweave": kernelweave}
+OURS = {name: getattr(kernelweave, name) for name in kernelweave.__all__} | MODULES
 OURS |= {name: getattr(displays, name) for name in displays.__all__}
 KNOWN = vars(builtins) | OURS | GIVEN
 

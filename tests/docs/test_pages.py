@@ -38,7 +38,7 @@ def test_readme_example(tmp_path):
 def test_a_solver_in_one_file(tmp_path):
     solver, trial = blocks("CONTRIBUTING.md")
     (tmp_path / "multiplicative.py").write_text(solver)
-    # the folder joins the room: the registry must find the file by itself
+    # the folder joins the subpackage: the registry must find the file by itself
     join = f"import kernelweave.solvers\nkernelweave.solvers.__path__.append({str(tmp_path)!r})\n"
     look = "from click.testing import CliRunner\nfrom kernelweave.cli import main\n"
     listed = "print(CliRunner().invoke(main, ['methods']).output)\n"

@@ -6,13 +6,16 @@ import ast
 import inspect
 import re
 import tomllib
+from pathlib import Path
 
 from click.testing import CliRunner
+from sklearn.base import BaseEstimator
 
 import kernelweave
 from kernelweave.cli import main
 
-from .test_pages import ROOT
+ROOT = Path(__file__).parents[2]
+NAMES = ROOT / "tests" / "docs" / "public_names.txt"
 
 
 def test_every_command_is_on_its_page():
@@ -33,7 +36,7 @@ def test_the_example_of_views_is_the_one_of_the_program(tmp_path):
 
 
 def test_the_reference_is_complete(tmp_path, monkeypatch):
-    """Every public name of every room, and every registered string, is on a page."""
+    """Every public name of every module, and every registered string, is on a page."""
     monkeypatch.syspath_prepend(ROOT / "docs")
     import reference
 
@@ -48,18 +51,18 @@ def test_the_reference_is_complete(tmp_path, monkeypatch):
     text = {page.file: (tmp_path / "api" / f"{page.file}.rst").read_text() for page in reference.PAGES}
     everything = "\n".join(text.values())
     listed = set(re.findall(r"^   ([\w.]+)$", everything, flags=re.MULTILINE))
-    rooms = {room for page in reference.PAGES for room in page.rooms}
-    assert {name for name in kernelweave.__all__ if inspect.ismodule(getattr(kernelweave, name))} == rooms
+    modules = {module for page in reference.PAGES for module in page.modules}
+    assert {name for name in kernelweave.__all__ if inspect.ismodule(getattr(kernelweave, name))} == modules
     shown = {name.rpartition(".")[2] for name in listed}
-    for room in rooms:
-        module = getattr(kernelweave, room)
+    for where in modules:
+        module = getattr(kernelweave, where)
         public = [name for name in module.__all__ if callable(getattr(module, name))]
         things = {
             name
             for name in public
             if inspect.isclass(getattr(module, name)) or inspect.isroutine(getattr(module, name))
         }
-        assert things <= shown, room
+        assert things <= shown, where
     assert {
         "kernels.chi2",
         "kernels.matern",
@@ -68,9 +71,9 @@ def test_the_reference_is_complete(tmp_path, monkeypatch):
         "solvers.cutting_planes.Level",
     } <= listed
     assert {"banks.PowerBank", "displays.WeightsDisplay", "MKLClassifier"} <= listed
-    for room in ("losses", "norms", "solvers"):
-        for name in getattr(kernelweave, room).registry:
-            assert f'``"{name}"``' in text[room]
+    for where in ("losses", "norms", "solvers"):
+        for name in getattr(kernelweave, where).registry:
+            assert f'``"{name}"``' in text[where]
     factories = {
         name for name in kernelweave.kernels.registry if name != "product"
     }  # a product is written with *
@@ -87,32 +90,63 @@ def test_completion_shows_public_names_alone():
             assert not {"np", "Any", "annotations"} & set(dir(module)), name
 
 
+def kind(thing: object) -> str:
+    """Return what a public name is."""
+    if inspect.ismodule(thing):
+        return "module"
+    if inspect.isclass(thing):
+        if issubclass(thing, BaseEstimator) and hasattr(thing, "fit"):
+            return "estimator"
+        return "exception" if issubclass(thing, BaseException) else "class"
+    return "function" if inspect.isroutine(thing) else "value"
+
+
+def public_names() -> list[str]:
+    """Return every public name with its kind, sorted: ``kernelweave.kernels.gaussian function``."""
+    lines = {f"kernelweave.{name} {kind(getattr(kernelweave, name))}" for name in kernelweave.__all__}
+    for where in kernelweave.__all__:
+        module = getattr(kernelweave, where)
+        if inspect.ismodule(module):
+            lines |= {f"kernelweave.{where}.{name} {kind(getattr(module, name))}" for name in module.__all__}
+    return sorted(lines)
+
+
+def test_public_names_are_those_of_the_list():
+    """A name that appears, disappears or changes its kind is seen: ``python -m tests.docs.test_surface`` writes the list."""
+    assert public_names() == NAMES.read_text().splitlines()
+
+
 def documented():
     """Yield every public class or function with the defaults that its docstring gives."""
-    rooms = [kernelweave, *(getattr(kernelweave, name) for name in kernelweave.__all__)]
-    found = [getattr(room, name) for room in rooms if inspect.ismodule(room) for name in room.__all__]
-    for room in (kernelweave.losses, kernelweave.norms, kernelweave.solvers):
-        found += room.registry.values()
+    modules = [kernelweave, *(getattr(kernelweave, name) for name in kernelweave.__all__)]
+    found = [
+        getattr(module, name) for module in modules if inspect.ismodule(module) for name in module.__all__
+    ]
+    for module in (kernelweave.losses, kernelweave.norms, kernelweave.solvers):
+        found += module.registry.values()
     for thing in {id(thing): thing for thing in found}.values():
         if inspect.isclass(thing) or inspect.isfunction(thing):
-            told = re.findall(
+            given_defaults = re.findall(
                 r"^(\w[\w, ]*) : .*\bdefault=([^,\n]+|\(.*\))$",
                 inspect.getdoc(thing) or "",
                 flags=re.MULTILINE,
             )
-            if told:
-                yield thing, {name: value.strip() for names, value in told for name in names.split(", ")}
+            if given_defaults:
+                yield (
+                    thing,
+                    {name: value.strip() for names, value in given_defaults for name in names.split(", ")},
+                )
 
 
 def test_defaults_are_those_of_the_docstring():
     """Of the signature, and of what is made without arguments."""
     compared = 0
-    for thing, told in documented():
+    for thing, given_defaults in documented():
         given = {name: one.default for name, one in inspect.signature(thing).parameters.items()}
         made = None
         if inspect.isclass(thing) and inspect.Parameter.empty not in given.values():
             made = thing()
-        for name, text in told.items():
+        for name, text in given_defaults.items():
             try:
                 wanted = ast.literal_eval(text)
             except ValueError:
@@ -130,3 +164,7 @@ def test_every_example_is_in_the_order_of_the_gallery():
     conf = (ROOT / "docs" / "conf.py").read_text()
     for path in (ROOT / "examples").glob("plot_*.py"):
         assert f'"{path.name}"' in conf
+
+
+if __name__ == "__main__":
+    NAMES.write_text("\n".join(public_names()) + "\n")

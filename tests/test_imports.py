@@ -1,8 +1,8 @@
-"""Rooms are entered by their doors: no module takes a private name, or a name of a private module, out of another room.
+"""No module imports a private name, or a name of a private module, from another subpackage.
 
-A room is a package (or module) directly below ``kernelweave``.  Its doors are what its ``__init__`` shows and its modules
-without an underscore.  Rooms that begin with an underscore are basements: all of the house may enter them, by the same
-rule about what is inside.
+A subpackage is a package (or module) directly below ``kernelweave``.  Others may import what its ``__init__`` shows and
+its modules without an underscore.  The same holds for subpackages whose own name begins with an underscore: all of the
+package may use them, by their public modules.
 """
 
 from __future__ import annotations
@@ -16,11 +16,11 @@ import pytest
 
 import kernelweave
 
-HOUSE = Path(kernelweave.__file__).parent
+PACKAGE = Path(kernelweave.__file__).parent
 
 
-def imported(path: Path, inside: Path = HOUSE) -> Iterator[tuple[str, ...]]:
-    """Yield what a module imports from the house, as names from the first room on."""
+def imported(path: Path, inside: Path = PACKAGE) -> Iterator[tuple[str, ...]]:
+    """Yield what a module imports from the package, as names from the subpackage on."""
     package = path.relative_to(inside).parts[:-1]
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
@@ -37,27 +37,29 @@ def imported(path: Path, inside: Path = HOUSE) -> Iterator[tuple[str, ...]]:
                     yield tuple(alias.name.split(".")[1:])
 
 
-def through_the_wall(path: Path, inside: Path = HOUSE) -> Iterator[tuple[str, str]]:
-    """Yield (room, private module or name of another room) for every import that uses no door."""
-    room = path.relative_to(inside).with_suffix("").parts[0]
+def private_imports(path: Path, inside: Path = PACKAGE) -> Iterator[tuple[str, str]]:
+    """Yield (subpackage, private module or name of another subpackage) for every such import."""
+    subpackage = path.relative_to(inside).with_suffix("").parts[0]
     for names in imported(path, inside):
-        if names[0] == room:
+        if names[0] == subpackage:
             continue
         for depth, name in enumerate(names[1:], start=2):
             if name.startswith("_"):
-                yield room, ".".join(names[:depth])
+                yield subpackage, ".".join(names[:depth])
                 break
 
 
 TAKEN = {
-    pair: path.relative_to(HOUSE) for path in sorted(HOUSE.rglob("*.py")) for pair in through_the_wall(path)
+    pair: path.relative_to(PACKAGE)
+    for path in sorted(PACKAGE.rglob("*.py"))
+    for pair in private_imports(path)
 }
 
 
-def test_no_room_is_entered_through_the_wall():
+def test_no_room_is_entered_private_imports():
     new = [f"{path} imports {what}" for (_, what), path in TAKEN.items()]
     assert not new, (
-        "use a door of the room (its __init__, a module without underscore), or make one: " + "; ".join(new)
+        "import what the __init__ or a module without underscore shows, or show it there: " + "; ".join(new)
     )
 
 
@@ -66,7 +68,7 @@ PRIVATE_IMPORTS_OF_TESTS = 50
 
 
 def private_names(path: Path) -> Iterator[str]:
-    """Yield the private names of the house that a test imports, a line for every statement, or patches by their path."""
+    """Yield the private names of the package that a test imports, a line for every statement, or patches by their path."""
     for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
         names: list[str] = []
         if isinstance(node, ast.ImportFrom) and node.module:
@@ -120,7 +122,7 @@ def test_the_count_itself(tmp_path, line, count):
     ],
 )
 def test_the_rule_itself(tmp_path, line, taken):
-    room = tmp_path / "solvers"
-    room.mkdir()
-    (room / "level.py").write_text(f"def late():\n    {line}\n")
-    assert [what for _, what in through_the_wall(room / "level.py", tmp_path)] == taken
+    folder = tmp_path / "solvers"
+    folder.mkdir()
+    (folder / "level.py").write_text(f"def late():\n    {line}\n")
+    assert [what for _, what in private_imports(folder / "level.py", tmp_path)] == taken
