@@ -2,8 +2,8 @@
 
 Run ``python benchmarks/missing.py``, about nine minutes.  ``--lost 0.3`` (0.5, 0.7, "by class", nothing, time) is one
 part of it: every part keeps its runs in ``studies/results/missing_runs.csv``, and the table is written from those
-that are there.  ``--quick`` takes one split and two settings and writes nothing.  The data come from the folder named by
-``KERNELWEAVE_DATA``.
+that are there.  ``--quick`` takes one split and two settings and writes nothing.  The data come from the folder named
+by ``KERNELWEAVE_DATA``.
 """
 
 from __future__ import annotations
