@@ -128,16 +128,20 @@ def test_studies_import_no_private_part_of_a_subpackage():
     assert not taken
 
 
-def test_results_are_in_docs_where_a_page_links_them_and_with_the_studies_where_none_does():
+def test_results_of_studies_are_with_them_and_those_in_docs_are_linked():
     root = Path(__file__).parents[2]
     if not (root / "studies" / "results").exists():
         pytest.skip("results are in the repository and not in the source distribution")
-    pages = "\n".join(page.read_text() for page in [root / "README.md", *(root / "docs").glob("*.md")])
-    linked = set(re.findall(r"results/([\w.]+\.(?:md|png|csv))", pages))
+    pages = [root / "README.md", *(root / "docs").glob("*.md"), *(root / "docs" / "results").glob("*.md")]
+    text = "\n".join(page.read_text() for page in pages)
     parts = [f"{study}_{part.name}" for study in STUDIES for part in load_study(study).parts]
     ours = re.compile(rf"({'|'.join(parts)})(_cost|_work|_runs)?\.(md|png|csv)")
-    shown = {path.name for path in (root / "docs" / "results").iterdir() if ours.fullmatch(path.name)}
+    shown = {path.name for path in (root / "docs" / "results").iterdir() if path.is_file()}
     kept = {path.name for path in (root / "studies" / "results").iterdir()}
-    assert shown == {name for name in linked if ours.fullmatch(name)}
-    assert all(ours.fullmatch(name) for name in kept)
-    assert not shown & kept
+    assert not [name for name in shown if ours.fullmatch(name)]
+    assert not [
+        name for name in kept if not (ours.fullmatch(name) or re.search(r"_(runs|curves)\.csv$", name))
+    ]
+    linked = set(re.findall(r"studies/results/([\w.]+\.(?:md|png|csv))", text))
+    assert linked <= kept
+    assert {name for name in shown if f"results/{Path(name).stem}." not in text} == set()
