@@ -3,61 +3,16 @@
 from __future__ import annotations
 
 import importlib
-import io
 import json
 import pkgutil
-import zipfile
-from collections.abc import Iterator
 from dataclasses import dataclass, field
 from functools import cache
 from typing import Any, NamedTuple
 
-from ._file import Archive
 
-# ------------------------------------------------------------------------------------------------------------
-# Which module a class of this library is in today, whatever module a file says.
-#
-# A file names classes by module and name. Modules are regrouped between versions, names of classes are not:
-# no two classes that a file may hold have the same name, so that the name alone says which one is meant.
-
-
-def update_names(description: Any) -> bool:
-    """Write today's modules into a description, in place; return whether one was different.
-
-    Nothing is judged here: what a name may be is for the audit, which sees today's names.
-    """
-    today = {name.rpartition(".")[2]: name.rpartition(".")[0] for name in allowed_objects() if _is_own(name)}
-    changed, remaining = False, [description]
-    while remaining:  # without recursion: how deep a description is has not been looked at yet
-        node = remaining.pop()
-        if isinstance(node, dict):
-            module, kind = node.get("__module__"), node.get("__class__")
-            if isinstance(module, str) and isinstance(kind, str) and _is_own(module):
-                now = today.get(kind, module)
-                changed |= now != module
-                node["__module__"] = now
-            remaining += node.values()
-        elif isinstance(node, list):
-            remaining += node
-    return changed
-
-
-def _is_own(name: str) -> bool:
-    """Whether a class or module is one of this library's."""
-    return name.startswith("kernelweave.")
-
-
-def rewritten(archive: Archive, member: str, value: Any) -> bytes:
-    """Return the archive with one member replaced by ``value`` as JSON."""
-    buffer = io.BytesIO()
-    with zipfile.ZipFile(buffer, "w") as file:  # read once, at once: not worth packing
-        for name in archive.members:
-            file.writestr(name, json.dumps(value) if name == member else archive.read(name))
-    return buffer.getvalue()
-
-
-# ------------------------------------------------------------------------------------------------------------
-# The exact list of what a model file may hold.
+def _listed(package: str, modules: dict[str, str]) -> tuple[str, ...]:
+    """Return the whole names of what is listed by module."""
+    return tuple(f"{package}.{module}.{name}" for module, names in modules.items() for name in names.split())
 
 
 #: subpackages whose components (kernels, losses, norms, solvers) are parameters of a model
@@ -94,92 +49,56 @@ KEPT = (
     "kernelweave.solvers.online.Stream",
 )
 #: what people put around a model; a function inside one of them (FunctionTransformer) is refused for itself
-SKLEARN = (
-    "sklearn.calibration.CalibratedClassifierCV",
-    "sklearn.calibration._CalibratedClassifier",
-    "sklearn.calibration._SigmoidCalibration",
-    "sklearn.compose._column_transformer.ColumnTransformer",
-    "sklearn.compose._column_transformer._RemainderColsList",
-    "sklearn.compose._target.TransformedTargetRegressor",
-    "sklearn.decomposition._incremental_pca.IncrementalPCA",
-    "sklearn.decomposition._pca.PCA",
-    "sklearn.decomposition._truncated_svd.TruncatedSVD",
-    "sklearn.feature_selection._univariate_selection.GenericUnivariateSelect",
-    "sklearn.feature_selection._univariate_selection.SelectFdr",
-    "sklearn.feature_selection._univariate_selection.SelectFpr",
-    "sklearn.feature_selection._univariate_selection.SelectFwe",
-    "sklearn.feature_selection._univariate_selection.SelectKBest",
-    "sklearn.feature_selection._univariate_selection.SelectPercentile",
-    "sklearn.feature_selection._variance_threshold.VarianceThreshold",
-    "sklearn.impute._base.MissingIndicator",
-    "sklearn.impute._base.SimpleImputer",
-    "sklearn.impute._knn.KNNImputer",
-    "sklearn.isotonic.IsotonicRegression",
-    "sklearn.metrics._scorer._PassthroughScorer",
-    "sklearn.metrics._scorer._Scorer",
-    "sklearn.model_selection._search.GridSearchCV",
-    "sklearn.model_selection._search.RandomizedSearchCV",
-    "sklearn.model_selection._split.GroupKFold",
-    "sklearn.model_selection._split.KFold",
-    "sklearn.model_selection._split.LeaveOneOut",
-    "sklearn.model_selection._split.ShuffleSplit",
-    "sklearn.model_selection._split.StratifiedGroupKFold",
-    "sklearn.model_selection._split.StratifiedKFold",
-    "sklearn.model_selection._split.StratifiedShuffleSplit",
-    "sklearn.model_selection._split.TimeSeriesSplit",
-    "sklearn.multiclass.OneVsOneClassifier",
-    "sklearn.multiclass.OneVsRestClassifier",
-    "sklearn.pipeline.FeatureUnion",
-    "sklearn.pipeline.Pipeline",
-    "sklearn.preprocessing._data.Binarizer",
-    "sklearn.preprocessing._data.MaxAbsScaler",
-    "sklearn.preprocessing._data.MinMaxScaler",
-    "sklearn.preprocessing._data.Normalizer",
-    "sklearn.preprocessing._data.PowerTransformer",
-    "sklearn.preprocessing._data.QuantileTransformer",
-    "sklearn.preprocessing._data.RobustScaler",
-    "sklearn.preprocessing._data.StandardScaler",
-    "sklearn.preprocessing._discretization.KBinsDiscretizer",
-    "sklearn.preprocessing._encoders.OneHotEncoder",
-    "sklearn.preprocessing._encoders.OrdinalEncoder",
-    "sklearn.preprocessing._function_transformer.FunctionTransformer",
-    "sklearn.preprocessing._label.LabelBinarizer",
-    "sklearn.preprocessing._label.LabelEncoder",
-    "sklearn.preprocessing._polynomial.PolynomialFeatures",
-    "sklearn.preprocessing._polynomial.SplineTransformer",
-    # what a scorer of scikit-learn 1.6 keeps: names of arguments and whether they are asked for
-    "sklearn.utils._metadata_requests.MetadataRequest",
-    "sklearn.utils._metadata_requests.MethodMetadataRequest",
+SKLEARN = _listed(
+    "sklearn",
+    {
+        "calibration": "CalibratedClassifierCV _CalibratedClassifier _SigmoidCalibration",
+        "compose._column_transformer": "ColumnTransformer _RemainderColsList",
+        "compose._target": "TransformedTargetRegressor",
+        "decomposition._incremental_pca": "IncrementalPCA",
+        "decomposition._pca": "PCA",
+        "decomposition._truncated_svd": "TruncatedSVD",
+        "feature_selection._univariate_selection": "GenericUnivariateSelect SelectFdr SelectFpr SelectFwe "
+        "SelectKBest SelectPercentile",
+        "feature_selection._variance_threshold": "VarianceThreshold",
+        "impute._base": "MissingIndicator SimpleImputer",
+        "impute._knn": "KNNImputer",
+        "isotonic": "IsotonicRegression",
+        "metrics._scorer": "_PassthroughScorer _Scorer",
+        "model_selection._search": "GridSearchCV RandomizedSearchCV",
+        "model_selection._split": "GroupKFold KFold LeaveOneOut ShuffleSplit StratifiedGroupKFold StratifiedKFold "
+        "StratifiedShuffleSplit TimeSeriesSplit",
+        "multiclass": "OneVsOneClassifier OneVsRestClassifier",
+        "pipeline": "FeatureUnion Pipeline",
+        "preprocessing._data": "Binarizer MaxAbsScaler MinMaxScaler Normalizer PowerTransformer QuantileTransformer "
+        "RobustScaler StandardScaler",
+        "preprocessing._discretization": "KBinsDiscretizer",
+        "preprocessing._encoders": "OneHotEncoder OrdinalEncoder",
+        "preprocessing._function_transformer": "FunctionTransformer",
+        "preprocessing._label": "LabelBinarizer LabelEncoder",
+        "preprocessing._polynomial": "PolynomialFeatures SplineTransformer",
+        # what a scorer of scikit-learn 1.6 keeps: names of arguments and whether they are asked for
+        "utils._metadata_requests": "MetadataRequest MethodMetadataRequest",
+    },
 )
 #: functions that transformers and searches of scikit-learn keep: pure ones, by their whole names; no others
 FUNCTIONS = (
-    *(
-        f"sklearn.feature_selection._univariate_selection.{name}"
-        for name in ("chi2", "f_classif", "f_regression", "r_regression")
-    ),
-    "sklearn.feature_selection._mutual_info.mutual_info_classif",
-    "sklearn.feature_selection._mutual_info.mutual_info_regression",
-    *(
-        f"sklearn.metrics._classification.{name}"
-        for name in (
-            "accuracy_score", "balanced_accuracy_score", "f1_score", "log_loss", "matthews_corrcoef",
-            "precision_score", "recall_score",
-        )
-    ),
-    "sklearn.metrics._classification.brier_score_loss",
-    "sklearn.metrics._ranking.average_precision_score",
-    "sklearn.metrics._ranking.roc_auc_score",
-    *(
-        f"sklearn.metrics._regression.{name}"
-        for name in (
-            "explained_variance_score", "max_error", "mean_absolute_error", "mean_squared_error",
-            "median_absolute_error", "r2_score", "root_mean_squared_error",
-        )
+    *_listed(
+        "sklearn",
+        {
+            "feature_selection._univariate_selection": "chi2 f_classif f_regression r_regression",
+            "feature_selection._mutual_info": "mutual_info_classif mutual_info_regression",
+            "metrics._classification": "accuracy_score balanced_accuracy_score brier_score_loss f1_score log_loss "
+            "matthews_corrcoef precision_score recall_score",
+            "metrics._ranking": "average_precision_score roc_auc_score",
+            "metrics._regression": "explained_variance_score max_error mean_absolute_error mean_squared_error "
+            "median_absolute_error r2_score root_mean_squared_error",
+        },
     ),
     # how scipy's splines make arrays
     "scipy._lib.array_api_compat.numpy._aliases.asarray",
     "scipy._external.array_api_compat.numpy._aliases.asarray",
-)  # fmt: skip
+)
 SCALARS = (
     *(f"numpy.{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
     "numpy.float16",
@@ -210,53 +129,54 @@ PARTS = {
 }
 
 
-def allowed_parts() -> dict[str, frozenset[str]]:
-    """Types by the kind of node that may hold them."""
-    return {loader: frozenset(types) for loader, types in PARTS.items()} | {"ObjectNode": allowed_objects()}
-
-
 @cache
 def allowed_objects() -> frozenset[str]:
-    """Classes of which a model file may hold instances: this library's own, and scikit-learn's around them."""
-    return frozenset((*KEPT, *SKLEARN, *_components()))
+    """Classes of which a model file may hold instances: this library's own, and scikit-learn's around them.
 
-
-def is_estimator(name: str) -> bool:
-    """Whether a class on the list is one whose instances can be fitted, and not a part of one."""
-    module, _, kind = name.rpartition(".")
-    # not every version of a library has every class
-    return hasattr(getattr(importlib.import_module(module), kind, None), "fit")
-
-
-def _components() -> set[str]:
-    """Names of all components and estimators that the library itself defines.
-
-    Read off the modules rather than the registries: a class that a program registers is not the library's.
+    Components are read off the modules rather than the registries: a class that a program registers is not the
+    library's.
     """
     from .._components import Component
 
-    allowed = set()
-    for name in SUBPACKAGES:
-        package = importlib.import_module(f"kernelweave.{name}")
-        names = [module.name for module in pkgutil.walk_packages(package.__path__, f"{package.__name__}.")]
-        for name in names:
-            module = importlib.import_module(name)
-            for what in vars(module).values():
-                own = isinstance(what, type) and what.__module__ == name
+    components = set()
+    for subpackage in SUBPACKAGES:
+        package = importlib.import_module(f"kernelweave.{subpackage}")
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            for what in vars(importlib.import_module(found.name)).values():
+                own = isinstance(what, type) and what.__module__ == found.name
                 if own and (issubclass(what, Component) or hasattr(what, "fit")):
-                    allowed.add(f"{name}.{what.__qualname__}")
-    return allowed
+                    components.add(f"{found.name}.{what.__qualname__}")
+    return frozenset((*KEPT, *SKLEARN, *components))
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Parameters of estimators that reach beyond the model: files they read and write, functions they call,
-# processes.
+def update_names(description: Any) -> bool:
+    """Write the modules of today into a description, in place; return whether one was different.
+
+    A file names classes by module and name. Modules are regrouped between versions; no two classes that a file may
+    hold have the same name, so that the name alone says which one is meant. What is allowed is decided by the audit.
+    """
+    own = [name.rpartition(".") for name in allowed_objects() if name.startswith("kernelweave.")]
+    today = {kind: module for module, _, kind in own}
+    changed, remaining = False, [description]
+    while remaining:  # without recursion: how deep a description is has not been checked yet
+        node = remaining.pop()
+        if isinstance(node, dict):
+            module, kind = node.get("__module__"), node.get("__class__")
+            if isinstance(module, str) and isinstance(kind, str) and module.startswith("kernelweave."):
+                node["__module__"] = today.get(kind, module)
+                changed |= node["__module__"] != module
+            remaining += node.values()
+        elif isinstance(node, list):
+            remaining += node
+    return changed
+
+
+# Parameters of estimators that reach beyond the model: files they read and write, functions they call, processes.
 #
 # They say how a fit was run, not what was learnt.  In a file from somebody else they would be orders to the
 # machine that refits the model: a ``memory`` is a folder of pickles to be loaded, a ``checkpoint`` a file to
 # be written over.  A search sets parameters by name, so a key of its grid (``"model__checkpoint"``) is held
 # to the same list as an attribute.
-
 
 #: never in a model file
 PATHS = frozenset(("memory", "checkpoint", "callback"))
@@ -367,55 +287,31 @@ class Finding(NamedTuple):
         )
 
 
-@dataclass
-class Audit:
-    """Contents of a description: things that may not be there, types, and the names and formats of its arrays.
-
-    ``changed`` says whether choices for another machine were replaced in the description.
-    """
-
-    findings: list[Finding] = field(default_factory=list)
-    types: set[str] = field(default_factory=set)
-    arrays: set[tuple[str, str]] = field(default_factory=set)
-    changed: bool = False
-
-
 def audit(description: Any, n_jobs: int | None = None) -> Audit:
     """Return everything in the description that is not on the list, with the way to it.
 
-    The same function judges what is about to be saved and what is about to be loaded, and it does not rely on what
-    ``skops`` trusts: a node is fine only if its kind and its type are both listed.  It looks at every node once.
+    The same function decides about what is saved and what is loaded, and it does not rely on what ``skops`` trusts: a
+    node is fine only if its kind and its type are both listed.  It visits every node once.
 
     Numbers of jobs, memory budgets and verbosity are choices for the machine of whoever wrote the file: in the
     description, in place, they become what leaves the choice to this machine, and numbers of jobs become ``n_jobs``.
     """
     too_deep = Finding("model", f"nested in more than {MOST_LEVELS} levels", why="")
-    if _levels(description) > MOST_LEVELS:
-        return Audit([too_deep])
-    result = Audit()
+    remaining = [(description, 1)]
+    while remaining:  # without recursion
+        value, level = remaining.pop()
+        if level > MOST_LEVELS:
+            return Audit(n_jobs, [too_deep])
+        inside = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
+        remaining += [(part, level + 1) for part in inside if isinstance(part, dict | list)]
+    result = Audit(n_jobs)
     try:
         result.findings += _contradictions(description)
         if not result.findings:  # only then is the description no larger than it looks
-            result.findings += [
-                *_root(description),
-                *_NodeWalk(allowed_parts(), result, n_jobs).nodes(description, "model"),
-            ]
+            result.visit_root(description)
     except RecursionError:  # whoever calls is deep in calls already
-        return Audit([too_deep])
+        return Audit(n_jobs, [too_deep])
     return result
-
-
-def _levels(value: Any) -> int:
-    """How deeply dictionaries and lists are nested, found without recursion."""
-    deepest, open_values = 0, [(value, 1)]
-    while open_values:
-        here, level = open_values.pop()
-        deepest = max(deepest, level)
-        if level > MOST_LEVELS:
-            break
-        inside = here.values() if isinstance(here, dict) else here if isinstance(here, list) else ()
-        open_values += [(part, level + 1) for part in inside if isinstance(part, dict | list)]
-    return deepest
 
 
 def _contradictions(description: Any) -> list[Finding]:
@@ -450,178 +346,6 @@ def _contradictions(description: Any) -> list[Finding]:
     return findings
 
 
-def _root(node: Any) -> Iterator[Finding]:
-    """A file holds a model: something that can be fitted."""
-    if isinstance(node, dict) and node.get("__loader__") == "ObjectNode":
-        name = f"{node.get('__module__')}.{node.get('__class__')}"
-        if name in allowed_parts()["ObjectNode"] and not is_estimator(name):
-            yield Finding("model", f"a {name}, which is no estimator", why="")
-    elif isinstance(node, dict) and f"{node.get('__loader__')}" in allowed_parts():
-        yield Finding("model", f"a {node.get('__class__')}, which is no estimator", why="")
-
-
-class _NodeWalk:
-    """Visits the nodes of a description, notes types and arrays, and yields what may not be there."""
-
-    def __init__(self, allowed: dict[str, frozenset[str]], result: Audit, n_jobs: int | None) -> None:
-        self.allowed, self.result, self.n_jobs = allowed, result, n_jobs
-        #: class of the object, and name of its attribute, that the walk is in
-        self.owner = self.attribute = ""
-
-    def nodes(self, node: Any, where: str) -> Iterator[Finding]:
-        if not isinstance(node, dict) or not isinstance(node.get("__loader__"), str):
-            yield Finding(where, "something that is not an object at all")
-            return
-        kind, name = node["__loader__"], f"{node.get('__module__')}.{node.get('__class__')}"
-        if name not in self.allowed.get(kind, frozenset()):
-            yield Finding(where, name, kind in CODE)
-            return
-        self.result.types.add(name)
-        yield from getattr(self, f"_{kind.removesuffix('Node').lower()}")(node, where)
-
-    def _json(self, node: Any, where: str) -> Iterator[Finding]:
-        value = _parsed(node)
-        if value is _NO_JSON:
-            yield Finding(where, "text that is no JSON", why="")
-        elif isinstance(value, dict | list):  # these have nodes of their own, which are looked into
-            yield Finding(where, "a dictionary or a list that is written as a text", why="")
-
-    def _type(self, node: Any, where: str) -> Iterator[Finding]:
-        return iter(())
-
-    def _function(self, node: Any, where: str) -> Iterator[Finding]:
-        """A function is its name, and that is on the list."""
-        if node.get("content") is not None:
-            yield Finding(where, "a function with something in it", why="")
-
-    def _maskedarray(self, node: Any, where: str) -> Iterator[Finding]:
-        content = node.get("content")
-        if not isinstance(content, dict) or set(content) != {"data", "mask"}:
-            yield Finding(where, "a masked array without values and a mask", why="")
-            return
-        for part, value in content.items():
-            if not isinstance(value, dict) or value.get("__loader__") != "NdArrayNode":
-                yield Finding(f"{where}.{part}", "no array", why="")
-            else:
-                yield from self.nodes(value, f"{where}.{part}")
-
-    def _slice(self, node: Any, where: str) -> Iterator[Finding]:
-        content = node.get("content")
-        if not isinstance(content, dict) or any(
-            type(content.get(end)) not in (int, str, type(None)) for end in ("start", "stop", "step")
-        ):
-            yield Finding(where, "a slice that has no ends", why="")
-
-    def _dict(self, node: Any, where: str, attributes: bool = False) -> Iterator[Finding]:
-        """Entries of a dictionary, or attributes of an object, which are one in the file."""
-        content, keys = node.get("content"), node.get("key_types")
-        yield from self.nodes(keys, f"{'attributes' if attributes else 'keys'} of {where}")
-        if not isinstance(content, dict):
-            yield Finding(where, "a dictionary without entries", why="")
-            return
-        kinds = keys.get("content") if isinstance(keys, dict) else None
-        if not isinstance(kinds, list) or len(kinds) != len(content):
-            yield Finding(where, "a dictionary whose keys are not all of a kind that is said", why="")
-        for key in content:
-            inside = f"{where}.{key}" if attributes else f"{where}[{key!r}]"
-            if attributes:
-                self.attribute = str(key)
-                yield from self._power(content, str(key), inside)
-            else:
-                yield from self._key(str(key), inside)
-            yield from self.nodes(content[key], inside)
-
-    def _object(self, node: Any, where: str) -> Iterator[Finding]:
-        """Attributes of an object, written as people write them: ``model.kernels``."""
-        content = node.get("content")
-        if content is None:
-            return
-        name = f"{content.get('__module__')}.{content.get('__class__')}" if isinstance(content, dict) else ""
-        if not isinstance(content, dict) or content.get("__loader__") != "DictNode":
-            yield from self.nodes(content, where)
-            yield Finding(where, "an object whose state is no dictionary", why="")
-        elif name != "builtins.dict":
-            yield Finding(where, name)
-        else:
-            outside = self.owner, self.attribute
-            self.owner = f"{node.get('__module__')}.{node.get('__class__')}"
-            yield from self._dict(content, where, attributes=True)
-            self.owner, self.attribute = outside
-
-    def _power(self, state: Any, attribute: str, where: str) -> Iterator[Finding]:
-        """Parameters with power over the machine that loads the file: see ``_powers``."""
-        if attribute not in MACHINE:
-            return
-        value = state[attribute]
-        parsed = _parsed(value)
-        if attribute in PATHS:
-            code = isinstance(value, dict) and value.get("__loader__") in CODE  # refused as what it is
-            # of solvers, "memory" is a number of steps
-            steps = type(parsed) is int and self.owner.startswith("kernelweave.solvers.")
-            if parsed is not None and not code and not steps:
-                yield Finding(
-                    where,
-                    "set: a file may not say what is read, written or called when a model is fitted",
-                    why="",
-                )
-            return
-        number = parsed is None or (type(parsed) is int and abs(parsed) <= MOST_JOBS)
-        if attribute == "n_jobs" and not number:
-            yield Finding(where, f"not a number of jobs from -{MOST_JOBS} to {MOST_JOBS}", why="")
-        default = self.n_jobs if attribute == "n_jobs" else MACHINE[attribute]
-        if parsed != default:
-            state[attribute] = {
-                "__class__": "str", "__module__": "builtins", "__loader__": "JsonNode",
-                "content": json.dumps(default), "is_json": True,
-            }  # fmt: skip
-            self.result.changed = True
-
-    def _key(self, key: str, where: str) -> Iterator[Finding]:
-        """Keys that scikit-learn may set as parameters of an estimator, or hand to a function, by their name.
-
-        Which dictionaries of its classes it does that with is not for a list here: all keys are held to it but those
-        that are known to be names of steps.  Keys in objects of the library are names of views, columns and classes.
-        """
-        applied = not self.owner.startswith("kernelweave.") and self.attribute not in KEYED_BY_STEPS
-        if applied and parameter_of(key) in MACHINE:
-            yield Finding(
-                where,
-                f"a value for {parameter_of(key)}: a file may not say what is read, written, called or printed, nor "
-                "how many processes are started, when a model is fitted; leave it out, or save best_estimator_ of "
-                "the search",
-                why="",
-            )
-
-    def _several(self, node: Any, where: str) -> Iterator[Finding]:
-        content = node.get("content")
-        if not isinstance(content, list):
-            yield Finding(where, "a sequence without entries", why="")
-            return
-        for position, value in enumerate(content):
-            yield from self.nodes(value, f"{where}[{position}]")
-
-    _list = _tuple = _set = _several
-
-    def _ndarray(self, node: Any, where: str) -> Iterator[Finding]:
-        if node.get("type") == "json":
-            yield from self._several(node, where)
-            yield from self.nodes(node.get("shape"), f"shape of {where}")
-        else:
-            yield from self._file(node, where, "array")
-
-    def _sparsematrix(self, node: Any, where: str) -> Iterator[Finding]:
-        yield from self._file(node, where, str(node["__class__"])[:3])
-
-    def _file(self, node: Any, where: str, kind: str) -> Iterator[Finding]:
-        if isinstance(node.get("file"), str):
-            self.result.arrays.add((node["file"], kind))
-        else:
-            yield Finding(where, "an array without values", why="")
-
-    def _dtype(self, node: Any, where: str) -> Iterator[Finding]:
-        yield from self.nodes(node.get("content"), where)
-
-
 _NO_JSON = object()
 
 
@@ -633,3 +357,178 @@ def _parsed(node: Any) -> Any:
         return json.loads(node.get("content"))  # type: ignore[arg-type]
     except (TypeError, ValueError, RecursionError):
         return _NO_JSON
+
+
+def _type_of(node: Any) -> str:
+    return f"{node.get('__module__')}.{node.get('__class__')}"
+
+
+@dataclass
+class Audit:
+    """Visits the nodes of a description and keeps what may not be there, types, and names and formats of arrays.
+
+    ``changed`` says whether choices for another machine were replaced in the description; ``owner`` and ``attribute``
+    are the class of the object, and the name of its attribute, that the visit is in.
+    """
+
+    n_jobs: int | None = None
+    findings: list[Finding] = field(default_factory=list)
+    types: set[str] = field(default_factory=set)
+    arrays: set[tuple[str, str]] = field(default_factory=set)
+    changed: bool = False
+    owner: str = ""
+    attribute: str = ""
+
+    def refuse(self, where: str, what: str) -> None:
+        """Keep a finding."""
+        self.findings.append(Finding(where, what, why=""))
+
+    def visit_root(self, node: Any) -> None:
+        """Visit a whole description: a file holds a model, something that can be fitted."""
+        if isinstance(node, dict) and node.get("__loader__") == "ObjectNode":
+            name = _type_of(node)
+            module, _, kind = name.rpartition(".")
+            # not every version of a library has every class
+            if name in allowed_objects() and not hasattr(
+                getattr(importlib.import_module(module), kind, None), "fit"
+            ):
+                self.refuse("model", f"a {name}, which is no estimator")
+        elif isinstance(node, dict) and str(node.get("__loader__")) in PARTS:
+            self.refuse("model", f"a {node.get('__class__')}, which is no estimator")
+        self.visit(node, "model")
+
+    def visit(self, node: Any, where: str) -> None:
+        """Visit a node and everything inside."""
+        if not isinstance(node, dict) or not isinstance(node.get("__loader__"), str):
+            self.findings.append(Finding(where, "something that is not an object at all"))
+            return
+        loader, name, content = node["__loader__"], _type_of(node), node.get("content")
+        if name not in (allowed_objects() if loader == "ObjectNode" else PARTS.get(loader, ())):
+            self.findings.append(Finding(where, name, loader in CODE))
+            return
+        self.types.add(name)
+        match loader:
+            case "ObjectNode":
+                self._visit_object(node, where)
+            case "DictNode":
+                self._visit_entries(node, where, attributes=False)
+            case "JsonNode":
+                value = _parsed(node)
+                if value is _NO_JSON:
+                    self.refuse(where, "text that is no JSON")
+                elif isinstance(value, dict | list):  # these have nodes of their own, which are visited
+                    self.refuse(where, "a dictionary or a list that is written as a text")
+            case "FunctionNode":
+                if content is not None:  # a function is its name, and that is on the list
+                    self.refuse(where, "a function with something in it")
+            case "SliceNode":
+                ends = (
+                    [content.get(e) for e in ("start", "stop", "step")] if isinstance(content, dict) else [{}]
+                )
+                if any(type(end) not in (int, str, type(None)) for end in ends):
+                    self.refuse(where, "a slice that has no ends")
+            case "DTypeNode":
+                self.visit(content, where)
+            case "ListNode" | "TupleNode" | "SetNode":
+                self._visit_sequence(content, where)
+            case "NdArrayNode" | "SparseMatrixNode" | "MaskedArrayNode":
+                self._visit_array(node, where)
+
+    def _visit_sequence(self, content: Any, where: str) -> None:
+        if not isinstance(content, list):
+            self.refuse(where, "a sequence without entries")
+            return
+        for position, value in enumerate(content):
+            self.visit(value, f"{where}[{position}]")
+
+    def _visit_array(self, node: Any, where: str) -> None:
+        loader, content = node["__loader__"], node.get("content")
+        if loader == "MaskedArrayNode":
+            if not isinstance(content, dict) or set(content) != {"data", "mask"}:
+                self.refuse(where, "a masked array without values and a mask")
+                return
+            for part, value in content.items():
+                if not isinstance(value, dict) or value.get("__loader__") != "NdArrayNode":
+                    self.refuse(f"{where}.{part}", "no array")
+                else:
+                    self.visit(value, f"{where}.{part}")
+        elif loader == "NdArrayNode" and node.get("type") == "json":
+            self._visit_sequence(content, where)
+            self.visit(node.get("shape"), f"shape of {where}")
+        elif isinstance(node.get("file"), str):
+            kind = "array" if loader == "NdArrayNode" else str(node["__class__"])[:3]
+            self.arrays.add((node["file"], kind))
+        else:
+            self.refuse(where, "an array without values")
+
+    def _visit_object(self, node: Any, where: str) -> None:
+        """Visit the attributes of an object, written as people write them: ``model.kernels``."""
+        state = node.get("content")
+        if state is None:
+            return
+        if not isinstance(state, dict) or state.get("__loader__") != "DictNode":
+            self.visit(state, where)
+            self.refuse(where, "an object whose state is no dictionary")
+        elif _type_of(state) != "builtins.dict":
+            self.findings.append(Finding(where, _type_of(state)))
+        else:
+            outside = self.owner, self.attribute
+            self.owner = _type_of(node)
+            self._visit_entries(state, where, attributes=True)
+            self.owner, self.attribute = outside
+
+    def _visit_entries(self, node: Any, where: str, attributes: bool) -> None:
+        """Visit entries of a dictionary, or attributes of an object, which are one in the file."""
+        content, keys = node.get("content"), node.get("key_types")
+        self.visit(keys, f"{'attributes' if attributes else 'keys'} of {where}")
+        if not isinstance(content, dict):
+            self.refuse(where, "a dictionary without entries")
+            return
+        kinds = keys.get("content") if isinstance(keys, dict) else None
+        if not isinstance(kinds, list) or len(kinds) != len(content):
+            self.refuse(where, "a dictionary whose keys are not all of a kind that is said")
+        for key in content:
+            inside = f"{where}.{key}" if attributes else f"{where}[{key!r}]"
+            if attributes:
+                self.attribute = str(key)
+                if key in MACHINE:
+                    self._check_attribute(content, key, inside)
+            # Keys that scikit-learn may set as parameters of an estimator, or hand to a function, by their name. Which
+            # dictionaries of its classes it does that with is not for a list here: all keys are held to it but those
+            # that are known to be names of steps. Keys in objects of the library are names of views, columns, classes.
+            elif (
+                not self.owner.startswith("kernelweave.")
+                and self.attribute not in KEYED_BY_STEPS
+                and parameter_of(str(key)) in MACHINE
+            ):
+                self.refuse(
+                    inside,
+                    f"a value for {parameter_of(str(key))}: a file may not say what is read, written, called or "
+                    "printed, nor how many processes are started, when a model is fitted; leave it out, or save "
+                    "best_estimator_ of the search",
+                )
+            self.visit(content[key], inside)
+
+    def _check_attribute(self, state: Any, attribute: str, where: str) -> None:
+        """Refuse or reset a parameter that is a choice for the machine that loads the file."""
+        value = state[attribute]
+        parsed = _parsed(value)
+        if attribute in PATHS:
+            code = isinstance(value, dict) and value.get("__loader__") in CODE  # refused as what it is
+            # of solvers, "memory" is a number of steps
+            steps = type(parsed) is int and self.owner.startswith("kernelweave.solvers.")
+            if parsed is not None and not code and not steps:
+                self.refuse(
+                    where, "set: a file may not say what is read, written or called when a model is fitted"
+                )
+            return
+        number = parsed is None or (type(parsed) is int and abs(parsed) <= MOST_JOBS)
+        if attribute == "n_jobs" and not number:
+            self.refuse(where, f"not a number of jobs from -{MOST_JOBS} to {MOST_JOBS}")
+        default = self.n_jobs if attribute == "n_jobs" else MACHINE[attribute]
+        if parsed != default:
+            state[attribute] = {
+                "__class__": "str", "__module__": "builtins", "__loader__": "JsonNode",
+                "content": json.dumps(default), "is_json": True,
+            }  # fmt: skip
+            self.changed = True

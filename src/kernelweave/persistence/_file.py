@@ -1,6 +1,6 @@
 """Model files: the archive, what is in it, and what is refused.
 
-What builds or looks through models is imported where that is done: the label of a file is read in an instant.
+What builds or checks models is imported where that is done: the label of a file is read in an instant.
 """
 
 from __future__ import annotations
@@ -12,6 +12,8 @@ import stat
 import struct
 import sys
 import zipfile
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
 from typing import Any, NamedTuple
@@ -47,16 +49,19 @@ def import_skops() -> ModuleType:
     return skops.io
 
 
-# ------------------------------------------------------------------------------------------------------------
-# The archive of a model file: read once, looked through before anything in it is used, bounded in size.
-#
-# Everything later reads the bytes that were checked here, never the file again.
-
-
+FORMAT = "kernelweave model"
+#: layout of the file; raised when an older library could not read it
+SCHEMA = 1
+LABEL = "kernelweave.json"
+DESCRIPTION = "schema.json"  # the name that skops gives it
+#: a file may always unfold to this many bytes, ...
+ALWAYS_ALLOWED = 500_000_000
+#: ... and beyond that to this many times its own: what a file costs is in proportion to its size
+INFLATION = 200
 #: a description or a label may always have this many bytes, ...
 SMALL = 8_000_000
 #: ... and beyond that this many times what it takes in the file: reading it costs in proportion to the file
-ARCHIVE_INFLATION = 100
+TEXT_INFLATION = 100
 #: length of a local header without name and extra field, and of the record at the end of an archive
 LOCAL_HEADER, END_RECORD = 30, 22
 #: names in UTF-8; any other flag (encryption, sizes written afterwards) is not ours
@@ -67,105 +72,59 @@ class ModelFileError(ValueError):
     """A model that cannot be saved without code in the file, or a file that is not loaded."""
 
 
-def read_bytes(path: Path, most: int) -> bytes:
-    """Return the bytes of a regular file; a folder, a pipe or a device is refused without waiting for it."""
-    try:
-        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
-    except FileNotFoundError:
-        raise FileNotFoundError(f"there is no file {path}") from None
-    about = os.fstat(handle)
-    if not stat.S_ISREG(about.st_mode):
-        os.close(handle)
-        raise ModelFileError(f"{path} is refused: it is not a regular file")
-    with os.fdopen(handle, "rb") as file:
-        if about.st_size > most:
-            raise ModelFileError(
-                f"{path} is refused: it has {about.st_size:,} bytes, more than {most:,}; "
-                "raise max_bytes if you trust it"
-            )
-        content = file.read(about.st_size + 1)
-    if len(content) > about.st_size:
-        raise ModelFileError(f"{path} is refused: it grew while it was read")
-    return content
-
-
+@dataclass(frozen=True)
 class Archive:
-    """The checked members of an archive, in memory; ``content`` is the file they came from."""
+    """The checked members of an archive in memory: whatever reads later reads these bytes, never the file again.
 
-    def __init__(self, content: bytes, name: str, file: zipfile.ZipFile) -> None:
-        self.content, self.name = content, name
-        self.members = {member.filename: member for member in file.infolist()}
-        self._file = file
+    ``content`` is the file they came from; ``read`` returns a member, whose checksum is compared on the way.
+    """
 
-    def read(self, member: str) -> bytes:
-        """Return a member, whose checksum is compared on the way."""
-        return self._file.read(member)
-
-    def text(self, member: str) -> bytes:
-        """Return a member that will be parsed: it may not be out of proportion to the file."""
-        about = self.members[member]
-        if about.file_size > max(SMALL, ARCHIVE_INFLATION * about.compress_size):
-            raise ModelFileError(
-                f"{self.name} is refused: its {member} has {about.file_size:,} bytes, more than a model file needs"
-            )
-        return self.read(member)
+    content: bytes
+    name: str
+    members: dict[str, zipfile.ZipInfo]
+    read: Callable[[str], bytes]
 
 
 def open_archive(content: bytes, name: str, most: int) -> Archive:
     """Check an archive from its first byte to its last, and every member's checksum.
 
     Its members lie one after the other from the first byte on, each once, plain or deflated, of at most ``most`` bytes
-    together: that is what ``save`` writes, and it leaves no room for anything beside them.
+    together: that is what ``save`` writes, and it leaves no place for anything beside them.
     """
     try:
         file = zipfile.ZipFile(io.BytesIO(content))
-        _check_members(file, content, name, most)
+        members: dict[str, zipfile.ZipInfo] = {}
+        end = 0
+        for member in sorted(file.infolist(), key=lambda entry: entry.header_offset):
+            called = repr(member.filename)
+            if member.filename in members:
+                raise ModelFileError(f"{name} is refused: it has two parts called {called}")
+            members[member.filename] = member
+            packed = member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED)
+            if packed or member.flag_bits & ~UTF8:
+                raise ModelFileError(f"{name} is refused: its part {called} is encrypted or packed otherwise")
+            if member.header_offset != end:
+                where = "before its first part" if end == 0 else "between its parts"
+                raise ModelFileError(f"{name} is refused: it has bytes {where}")
+            lengths = struct.unpack("<HH", content[end + LOCAL_HEADER - 4 : end + LOCAL_HEADER])
+            end += LOCAL_HEADER + sum(lengths) + member.compress_size
+        start: Any = file.start_dir
+        if end != start or file.comment or not content[-END_RECORD:].startswith(b"PK\x05\x06"):
+            raise ModelFileError(f"{name} is refused: it has bytes beside its parts")
+        total = sum(member.file_size for member in file.infolist())
+        if total > most:
+            raise ModelFileError(
+                f"{name} is refused: its parts have {total:,} bytes, more than {most:,}; raise max_bytes if you trust "
+                "it"
+            )
         broken = file.testzip()
     except ModelFileError:
         raise
-    except Exception as error:  # of zipfile, zlib and struct: whatever torn members come to
+    except Exception as error:  # of zipfile, zlib and struct, for torn members
         raise ModelFileError(f"{name} is damaged: {error}") from error
     if broken is not None:
         raise ModelFileError(f"{name} is damaged: its part {broken!r} does not match its checksum")
-    return Archive(content, name, file)
-
-
-def _check_members(file: zipfile.ZipFile, content: bytes, name: str, most: int) -> None:
-    """Check where the members lie and how large they say they are, before any is read."""
-    names: set[str] = set()
-    end = 0
-    for member in sorted(file.infolist(), key=lambda entry: entry.header_offset):
-        if member.filename in names:
-            raise ModelFileError(f"{name} is refused: it has two parts called {member.filename!r}")
-        names.add(member.filename)
-        if member.compress_type not in (zipfile.ZIP_STORED, zipfile.ZIP_DEFLATED) or member.flag_bits & ~UTF8:
-            raise ModelFileError(
-                f"{name} is refused: its part {member.filename!r} is encrypted or packed otherwise"
-            )
-        if member.header_offset != end:
-            where = "before its first part" if end == 0 else "between its parts"
-            raise ModelFileError(f"{name} is refused: it has bytes {where}")
-        lengths = struct.unpack("<HH", content[end + LOCAL_HEADER - 4 : end + LOCAL_HEADER])
-        end += LOCAL_HEADER + sum(lengths) + member.compress_size
-    start: Any = file.start_dir
-    if end != start or file.comment or not content[-END_RECORD:].startswith(b"PK\x05\x06"):
-        raise ModelFileError(f"{name} is refused: it has bytes beside its parts")
-    total = sum(member.file_size for member in file.infolist())
-    if total > most:
-        raise ModelFileError(
-            f"{name} is refused: its parts have {total:,} bytes, more than {most:,}; raise max_bytes if you trust it"
-        )
-
-
-FORMAT = "kernelweave model"
-#: layout of the file; raised when an older library could not read it
-SCHEMA = 1
-LABEL = "kernelweave.json"
-DESCRIPTION = "schema.json"  # the name that skops gives it
-#: a file may always unfold to this many bytes, ...
-ROOM = 500_000_000
-#: ... and beyond that to this many times its own: what a file costs is in proportion to its size
-INFLATION = 200
+    return Archive(content, name, members, file.read)
 
 
 def save(model: Any, path: str | Path, *, note: dict[str, Any] | None = None) -> None:
@@ -189,47 +148,31 @@ def save(model: Any, path: str | Path, *, note: dict[str, Any] | None = None) ->
     ModelFileError
         Where the model holds something that is not data, such as a kernel that is a function of yours; it is named.
     """
-    write_whole(path, dumped(model, note))
+    from importlib.metadata import version
 
-
-def dumped(model: Any, note: dict[str, Any] | None = None) -> bytes:
-    """Return the file as bytes; see :func:`save`."""
     from ._audit import audit
-    from ._state import taken_apart
+    from ._state import exchange_parts
 
     skops = import_skops()
     name = type(model).__name__
     if not hasattr(model, "fit"):
         raise ModelFileError(f"a {name} cannot be saved on its own: a model file holds an estimator")
     try:
-        content = skops.dumps(taken_apart(model), compression=zipfile.ZIP_DEFLATED)
+        content = skops.dumps(exchange_parts(model, saving=True), compression=zipfile.ZIP_DEFLATED)
     except Exception as error:
         raise ModelFileError(
             f"this {name} cannot be saved: {error}. Only data go into a model file; pickle is the way for anything "
             "else, between programs that trust each other"
         ) from error
+    label = {"format": FORMAT, "schema": SCHEMA, "kernelweave": __version__}
+    label |= {library: version(library) for library in ("scikit-learn", "skops", "numpy")}
     buffer = io.BytesIO(content)
     with zipfile.ZipFile(buffer, "a", compression=zipfile.ZIP_DEFLATED) as archive:
         findings = audit(json.loads(archive.read(DESCRIPTION))).findings
         if findings:
             raise ModelFileError(f"this {name} cannot be saved: {findings[0].for_the_author()}")
-        archive.writestr(LABEL, json.dumps(_label(name, note), indent=1))
-    return buffer.getvalue()
-
-
-def _label(name: str, note: dict[str, Any] | None) -> dict[str, Any]:
-    from importlib.metadata import version
-
-    return {
-        "format": FORMAT,
-        "schema": SCHEMA,
-        "kernelweave": __version__,
-        "scikit-learn": version("scikit-learn"),
-        "skops": version("skops"),
-        "numpy": version("numpy"),
-        "model": name,
-        "note": note or {},
-    }
+        archive.writestr(LABEL, json.dumps(label | {"model": name, "note": note or {}}, indent=1))
+    write_whole(path, buffer.getvalue())
 
 
 def about(path: str | Path, *, max_bytes: int | None = None) -> dict[str, Any]:
@@ -287,13 +230,15 @@ class Loaded(NamedTuple):
 
 def loaded(path: str | Path, *, max_bytes: int | None = None, n_jobs: int | None = None) -> Loaded:
     """Return the model and what :func:`about` says of it."""
-    from ._audit import audit, rewritten, update_names
-    from ._state import check_arrays, check_state, put_together
+    from ._audit import audit, update_names
+    from ._state import check_arrays, check_state, exchange_parts
 
     skops = import_skops()
     archive, most = _opened(Path(path), max_bytes)
     label = _checked_label(archive)
-    description = _description(archive)
+    if DESCRIPTION not in archive.members:
+        raise ModelFileError(f"{path} is damaged: it has no {DESCRIPTION}")
+    description = _parsed(archive, DESCRIPTION)
     renamed = update_names(description)
     contents = audit(description, n_jobs)
     if contents.findings:
@@ -303,11 +248,16 @@ def loaded(path: str | Path, *, max_bytes: int | None = None, n_jobs: int | None
         raise ModelFileError(f"{path} is refused: nothing in it uses its part {min(unused)!r}")
     check_arrays(archive, sorted(contents.arrays), most)
     try:
-        # the types of this file, all of them on the list: skops looks through them at every node
-        content = (
-            rewritten(archive, DESCRIPTION, description) if renamed or contents.changed else archive.content
-        )
-        model = put_together(skops.loads(content, trusted=sorted(contents.types)))
+        content = archive.content
+        if renamed or contents.changed:
+            buffer = io.BytesIO()
+            with zipfile.ZipFile(buffer, "w") as file:  # read once, at once: not worth packing
+                for name in archive.members:
+                    new = name == DESCRIPTION
+                    file.writestr(name, json.dumps(description) if new else archive.read(name))
+            content = buffer.getvalue()
+        # the types of this file, all of them on the list: skops goes through them at every node
+        model = exchange_parts(skops.loads(content, trusted=sorted(contents.types)), saving=False)
         check_state(model)
     except Exception as error:
         raise ModelFileError(
@@ -317,38 +267,68 @@ def loaded(path: str | Path, *, max_bytes: int | None = None, n_jobs: int | None
 
 
 def _opened(path: Path, max_bytes: int | None) -> tuple[Archive, int]:
-    """The archive, looked through for damage, and the bytes it may unfold to; what is no archive is refused."""
+    """Return the archive, checked for damage, and the bytes it may unfold to.
+
+    A folder, a pipe or a device is refused without waiting for it, and so is what is no archive.
+    """
     most = default_budget() if max_bytes is None else int(max_bytes)
-    content = read_bytes(path, most)
-    if not content.startswith(b"PK\x03\x04") or not zipfile.is_zipfile(io.BytesIO(content)):
-        raise ModelFileError(f"{path} is refused: {_guess(content)}")
-    if max_bytes is None:
-        most = min(most, max(ROOM, INFLATION * len(content)))
-    return open_archive(content, str(path), most), most
-
-
-def _guess(content: bytes) -> str:
-    """Guess what a file that is no archive is."""
+    try:
+        handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
+    except FileNotFoundError:
+        raise FileNotFoundError(f"there is no file {path}") from None
+    about = os.fstat(handle)
+    if not stat.S_ISREG(about.st_mode):
+        os.close(handle)
+        raise ModelFileError(f"{path} is refused: it is not a regular file")
+    with os.fdopen(handle, "rb") as file:
+        if about.st_size > most:
+            raise ModelFileError(
+                f"{path} is refused: it has {about.st_size:,} bytes, more than {most:,}; "
+                "raise max_bytes if you trust it"
+            )
+        content = file.read(about.st_size + 1)
+    if len(content) > about.st_size:
+        raise ModelFileError(f"{path} is refused: it grew while it was read")
+    is_archive = zipfile.is_zipfile(io.BytesIO(content))
+    if content.startswith(b"PK\x03\x04") and is_archive:
+        if max_bytes is None:
+            most = min(most, max(ALWAYS_ALLOWED, INFLATION * len(content)))
+        return open_archive(content, str(path), most), most
+    pickles = (
+        b"\x80",
+        b"\x78\x9c",
+        b"\x78\x01",
+        b"\x1f\x8b",
+        b"(",
+        b"c",
+        b"]",
+        b"}",
+    )  # joblib's may be compressed
     if not content:
-        return "it is empty"
-    # pickles from protocol 2 on; those of joblib may be compressed
-    if content[0] == 0x80 or content[:2] in (b"\x78\x9c", b"\x78\x01", b"\x1f\x8b") or content[:1] in b"(c]}":
-        return (
-            "it looks like a pickle, which can run any code when it is loaded. Models are loaded only from files "
-            "that kernelweave.persistence.save wrote"
+        guess = "it is empty"
+    elif content.startswith(pickles):
+        guess = (
+            "it looks like a pickle, which can run any code when it is loaded. Models are loaded only from files that "
+            "kernelweave.persistence.save wrote"
         )
-    if content[:4] == b"PK\x03\x04":
-        return "it is the beginning of a model file or another archive, cut short"
-    if zipfile.is_zipfile(io.BytesIO(content)):
-        return "it has bytes before its first part, so that it may be something else as well"
-    return "it is not a model file (a zip archive written by kernelweave.persistence.save)"
+    elif content.startswith(b"PK\x03\x04"):
+        guess = "it is the beginning of a model file or another archive, cut short"
+    elif is_archive:
+        guess = "it has bytes before its first part, so that it may be something else as well"
+    else:
+        guess = "it is not a model file (a zip archive written by kernelweave.persistence.save)"
+    raise ModelFileError(f"{path} is refused: {guess}")
 
 
 def _parsed(archive: Archive, member: str) -> Any:
+    """Return what a member says in JSON; it may not be out of proportion to the file."""
+    about = archive.members[member]
+    if about.file_size > max(SMALL, TEXT_INFLATION * about.compress_size):
+        raise ModelFileError(
+            f"{archive.name} is refused: its {member} has {about.file_size:,} bytes, more than a model file needs"
+        )
     try:
-        return json.loads(archive.text(member))
-    except ModelFileError:
-        raise
+        return json.loads(archive.read(member))
     except RecursionError:
         raise ModelFileError(f"{archive.name} is damaged: {member} is nested too deeply") from None
     except ValueError as error:
@@ -376,9 +356,3 @@ def _checked_label(archive: Archive) -> dict[str, Any]:
     if wrong:
         raise ModelFileError(f"{name} is damaged: its {LABEL} does not say {wrong[0]!r}")
     return label
-
-
-def _description(archive: Archive) -> Any:
-    if DESCRIPTION not in archive.members:
-        raise ModelFileError(f"{archive.name} is damaged: it has no {DESCRIPTION}")
-    return _parsed(archive, DESCRIPTION)

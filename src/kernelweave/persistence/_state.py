@@ -13,7 +13,7 @@ import dataclasses
 import io
 import math
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import suppress
 from functools import cache
 from types import FunctionType, ModuleType, UnionType
@@ -36,24 +36,19 @@ from ..views import KnownViews, Views
 from ._audit import DROPPED, is_default
 from ._file import Archive, ModelFileError, open_archive
 
-# ------------------------------------------------------------------------------------------------------------
-# Curves of SciPy inside a model (those of SplineTransformer) as plain arrays, and back.
-#
-# Versions of SciPy keep them in different ways, up to a reference to the module that their arrays belong to;
-# knots, coefficients and degree are the same in all.
 
-
-def is_curve(what: Any) -> bool:
-    """Whether this is a ``scipy.interpolate.BSpline``; SciPy is not imported to find out."""
-    return type(what).__name__ == "BSpline" and type(what).__module__.startswith("scipy.interpolate")
-
-
+@dataclasses.dataclass
 class SavedCurve:
-    """Knots, coefficients and degree of a B-spline along the first axis."""
+    """Knots, coefficients and degree of a B-spline along the first axis (those of SplineTransformer).
 
-    def __init__(self, knots: Any, coefficients: Any, degree: int, extrapolate: bool | str) -> None:
-        self.knots, self.coefficients = knots, coefficients
-        self.degree, self.extrapolate = degree, extrapolate
+    Versions of SciPy keep splines in different ways, up to a reference to the module that their arrays belong to;
+    these are the same in all.
+    """
+
+    knots: Any
+    coefficients: Any
+    degree: int
+    extrapolate: bool | str
 
     @classmethod
     def of(cls, spline: Any) -> SavedCurve:
@@ -84,79 +79,49 @@ class SavedCurve:
         return BSpline(t, c, k, extrapolate=self.extrapolate)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Data frames and curves inside a model as plain arrays, and back.
+def exchange_parts(what: Any, *, saving: bool, done: dict[int, tuple[Any, Any]] | None = None) -> Any:
+    """Return the same objects with every data frame and curve as plain arrays, or, not ``saving``, with these restored.
 
-
-def taken_apart(what: Any) -> Any:
-    """Return the same objects with every data frame and curve taken apart and orders to the machine left out.
-
-    The originals are not touched.
+    Choices for the machine are left out where a model is saved.  The originals are not touched; containers and objects
+    in which something was exchanged are made again, and parts that are shared stay shared (``done``, by their ids).
     """
-    return _PartWalk(_plain, DROPPED).of(what)
-
-
-def put_together(what: Any) -> Any:
-    """Undo :func:`taken_apart`."""
-    return _PartWalk(_rebuilt).of(what)
-
-
-def _plain(what: Any) -> Any:
-    if is_frame(what):
-        return SavedTable.of(what)
-    return SavedCurve.of(what) if is_curve(what) else what
-
-
-def _rebuilt(what: Any) -> Any:
-    if isinstance(what, SavedTable):
-        return what.frame()
-    return what.spline() if isinstance(what, SavedCurve) else what
-
-
-class _PartWalk:
-    """Rebuilds containers and objects in which something was exchanged; shared parts stay shared.
-
-    Attributes called as one of ``dropped`` get the value that is there.
-    """
-
-    def __init__(self, exchange: Callable[[Any], Any], dropped: Mapping[str, Any] | None = None) -> None:
-        self.exchange, self.dropped = exchange, dropped or {}
-        self.done: dict[int, tuple[Any, Any]] = {}
-
-    def of(self, what: Any) -> Any:
-        # a module gives access to everything
-        if what is None or isinstance(
-            what, str | int | float | bool | np.ndarray | np.generic | type | ModuleType
-        ):
-            return what
-        if id(what) not in self.done:
-            self.done[id(what)] = what, self._rebuilt(what)  # the first keeps the id from being used again
-        return self.done[id(what)][1]
-
-    def _rebuilt(self, what: Any) -> Any:
-        new = self.exchange(what)
-        if new is not what:
-            return new
-        if type(what) in (list, tuple):
-            parts = [self.of(part) for part in what]
-            same = all(new is old for new, old in zip(parts, what, strict=True))
-            return what if same else type(what)(parts)
-        if type(what) is dict:
-            entries = {key: self.of(value) for key, value in what.items()}
-            return what if all(entries[key] is what[key] for key in what) else entries
-        state = getattr(what, "__dict__", None)
-        if not isinstance(state, dict):
-            return what
-        kept = {
-            key: self.dropped[key] if key in self.dropped and not is_default(key, old) else old
-            for key, old in state.items()
-        }
-        changed = {key: new for key, old in state.items() if (new := self.of(kept[key])) is not old}
-        if not changed:
-            return what
-        other = copy.copy(what)
-        other.__dict__.update(changed)
-        return other
+    # a module gives access to everything
+    if what is None or isinstance(
+        what, str | int | float | bool | np.ndarray | np.generic | type | ModuleType
+    ):
+        return what
+    done = {} if done is None else done
+    if id(what) in done:
+        return done[id(what)][1]
+    kind, new = type(what), what
+    if saving and is_frame(what):
+        new = SavedTable.of(what)
+    elif saving and kind.__name__ == "BSpline" and kind.__module__.startswith("scipy.interpolate"):
+        new = SavedCurve.of(what)
+    elif not saving and isinstance(what, SavedTable):
+        new = what.frame()
+    elif not saving and isinstance(what, SavedCurve):
+        new = what.spline()
+    elif kind in (list, tuple):
+        parts = [exchange_parts(part, saving=saving, done=done) for part in what]
+        if any(part is not old for part, old in zip(parts, what, strict=True)):
+            new = kind(parts)
+    elif kind is dict:
+        entries = {key: exchange_parts(value, saving=saving, done=done) for key, value in what.items()}
+        if any(entries[key] is not what[key] for key in what):
+            new = entries
+    elif isinstance(state := getattr(what, "__dict__", None), dict):
+        changed = {}
+        for key, old in state.items():
+            kept = DROPPED[key] if saving and key in DROPPED and not is_default(key, old) else old
+            kept = exchange_parts(kept, saving=saving, done=done)
+            if kept is not old:
+                changed[key] = kept
+        if changed:
+            new = copy.copy(what)
+            new.__dict__.update(changed)
+    done[id(what)] = what, new  # the first keeps the id from being used again
+    return new
 
 
 #: subpackages whose estimators are tried
@@ -177,7 +142,8 @@ def check_state(model: Any) -> None:
     parts = list(_parts(model))[::-1]  # what is inside first: the rest may rely on it
     for part in parts:
         for kind in type(part).__mro__:
-            CHECKS.get(kind.__name__, _nothing)(part)
+            if kind.__name__ in CHECKS:
+                CHECKS[kind.__name__](part)
     for part in parts:
         _check_attributes(part)
     with warnings.catch_warnings(), np.errstate(all="ignore"):
@@ -210,9 +176,6 @@ def _parts(model: Any) -> Iterator[Any]:
             waiting += vars(part).values() if hasattr(part, "__dict__") else ()
 
 
-# ---- attributes -----------------------------------------------------------------------------------------------
-
-
 def _check_attributes(part: Any) -> None:
     """Check that an object has what its class declares, and nothing in the place of a method."""
     for name in vars(part) if hasattr(part, "__dict__") else ():
@@ -232,19 +195,15 @@ def _check_attributes(part: Any) -> None:
         if names is not None and not (fits and len(names) == part.n_features_in_):
             raise ValueError("names of the columns of the model are none")
     if dataclasses.is_dataclass(part):
-        hints = _hints(type(part))  # type: ignore[arg-type]
+        hints = _declared(type(part))  # type: ignore[arg-type]
         for field in dataclasses.fields(part):
             value = getattr(part, field.name)
             if not _fits(value, hints.get(field.name, Any)):
                 raise ValueError(f"{field.name} of a {type(part).__name__} is a {type(value).__name__}")
 
 
-@cache
-def _hints(kind: type) -> dict[str, Any]:
-    """Return the declared types of a dataclass."""
-    return get_type_hints(kind)
-
-
+#: declared types of a dataclass
+_declared = cache(get_type_hints)
 #: numbers are declared as Python's, and may be NumPy's
 NUMBERS: dict[Any, Any] = {
     int: (int, np.integer),
@@ -264,11 +223,8 @@ def _fits(value: Any, hint: Any) -> bool:
     kind = origin or hint
     if hint in NUMBERS:
         return isinstance(value, NUMBERS[hint])
-    told = isinstance(kind, type) and kind is not Any and not getattr(kind, "_is_protocol", False)
-    return not told or isinstance(value, kind)
-
-
-# ---- lengths and indices --------------------------------------------------------------------------------------
+    known = isinstance(kind, type) and kind is not Any and not getattr(kind, "_is_protocol", False)
+    return not known or isinstance(value, kind)
 
 
 def _numbers(what: str, value: Any, *shapes: tuple[Any, ...]) -> None:
@@ -285,30 +241,6 @@ def _numbers(what: str, value: Any, *shapes: tuple[Any, ...]) -> None:
         raise ValueError(f"{what} is {got}, not numbers of shape {' or '.join(map(str, shapes))}")
 
 
-def _check_normaliser(part: Normaliser) -> None:
-    _numbers("scale of the normalisation", part.scale, (None,))
-    m = part.scale.size
-    for name, shape in (("row_means", (m, None)), ("grand_means", (m,)), ("diagonal", (m, None))):
-        if getattr(part, name) is not None:
-            _numbers(f"{name} of the normalisation", getattr(part, name), shape)
-
-
-def _check_bound(part: BoundKernels) -> None:
-    if not isinstance(part.kernels, list) or not all(isinstance(kernel, Kernel) for kernel in part.kernels):
-        raise ValueError("kernels of the model are no list of kernels")
-    if not isinstance(part.normaliser, Normaliser) or len(part.kernels) != part.normaliser.scale.size:
-        raise ValueError("the normalisation is not that of the kernels")
-
-
-def _check_precomputed(part: PrecomputedKernels) -> None:
-    if type(part.n) is not int or type(part.m) is not int or min(part.n, part.m) < 0:
-        raise ValueError(f"a model on {part.m!r} matrices of {part.n!r} samples")
-    kept = np.arange(part.m) if part.index is None else part.index
-    if not isinstance(part.normaliser, Normaliser) or len(kept) != part.normaliser.scale.size:
-        raise ValueError("the normalisation is not that of the matrices")
-    _positions("matrices", kept, part.m)
-
-
 def _positions(what: str, index: Any, size: int) -> None:
     """Check that an index is one of ``size`` things."""
     fits = isinstance(index, np.ndarray) and index.ndim == 1 and index.dtype.kind in "iu"
@@ -316,12 +248,42 @@ def _positions(what: str, index: Any, size: int) -> None:
         raise ValueError(f"{what} of the model are no positions below {size}")
 
 
+def _check_kernels(part: Any) -> None:
+    """Check lengths in kernels that are bound to samples, their normalisation, certificates and streams."""
+    if isinstance(part, Normaliser):
+        _numbers("scale of the normalisation", part.scale, (None,))
+        m = part.scale.size
+        for name, shape in (("row_means", (m, None)), ("grand_means", (m,)), ("diagonal", (m, None))):
+            if getattr(part, name) is not None:
+                _numbers(f"{name} of the normalisation", getattr(part, name), shape)
+    elif isinstance(part, BoundKernels):
+        if not isinstance(part.kernels, list) or not all(isinstance(one, Kernel) for one in part.kernels):
+            raise ValueError("kernels of the model are no list of kernels")
+        if not isinstance(part.normaliser, Normaliser) or len(part.kernels) != part.normaliser.scale.size:
+            raise ValueError("the normalisation is not that of the kernels")
+    elif isinstance(part, PrecomputedKernels):
+        if type(part.n) is not int or type(part.m) is not int or min(part.n, part.m) < 0:
+            raise ValueError(f"a model on {part.m!r} matrices of {part.n!r} samples")
+        kept = np.arange(part.m) if part.index is None else part.index
+        if not isinstance(part.normaliser, Normaliser) or len(kept) != part.normaliser.scale.size:
+            raise ValueError("the normalisation is not that of the matrices")
+        _positions("matrices", kept, part.m)
+    elif isinstance(part, Certificate):
+        if not part.finite:
+            raise ValueError(f"a certificate of the model has the bounds {part.dual} and {part.primal}")
+    elif isinstance(part, Stream):
+        if not isinstance(part.bound, BoundKernels):
+            raise ValueError("the state of partial_fit stands on no kernels")
+        part.check()
+    elif part.origin is not None:
+        _numbers("origin of a linear kernel", np.asarray(part.origin), (None,))
+
+
 def _check_function(part: KernelFunction) -> None:
-    if type(part.m) is not int or not isinstance(part.terms, list) or not all(
-        isinstance(term, Term) for term in part.terms
-    ):  # fmt: skip
+    terms = part.terms
+    if type(part.m) is not int or not (isinstance(terms, list) and all(isinstance(t, Term) for t in terms)):
         raise ValueError("model file: invalid function")
-    for term in part.terms:
+    for term in terms:
         _positions("kernels with weight", term.index, part.m)
         if not isinstance(term.kernels, BoundKernels | PrecomputedKernels | CompletedKernels):
             raise ValueError("the function of the model stands on no kernels")
@@ -378,22 +340,6 @@ def _check_encoder(part: Any) -> None:
                 raise ValueError("an encoder names categories that it does not have")
 
 
-def _check_certificate(part: Certificate) -> None:
-    if not part.finite:
-        raise ValueError(f"a certificate of the model has the bounds {part.dual} and {part.primal}")
-
-
-def _check_stream(part: Stream) -> None:
-    if not isinstance(part.bound, BoundKernels):
-        raise ValueError("the state of partial_fit stands on no kernels")
-    part.check()
-
-
-def _check_linear(part: Any) -> None:
-    if part.origin is not None:
-        _numbers("origin of a linear kernel", np.asarray(part.origin), (None,))
-
-
 def _check_estimator(part: Any) -> None:
     function = vars(part).get("_function")
     if not isinstance(function, KernelFunction | None) or (function is None and "dual_coef_" in vars(part)):
@@ -413,27 +359,18 @@ def _check_estimator(part: Any) -> None:
         )
 
 
-def _nothing(part: Any) -> None:
-    """Most objects hold nothing that is followed without looking."""
-
-
 #: by the name of a type, which the list of types makes sure of: importing scikit-learn's would be slow
 CHECKS: dict[str, Callable[[Any], None]] = {
-    "Normaliser": _check_normaliser,
-    "BoundKernels": _check_bound,
-    "PrecomputedKernels": _check_precomputed,
+    **dict.fromkeys(
+        ("Normaliser", "BoundKernels", "PrecomputedKernels", "Linear", "Certificate", "Stream"),
+        _check_kernels,
+    ),
     "CompletedKernels": _check_completed,
     "KernelFunction": _check_function,
-    "Linear": _check_linear,
-    "Certificate": _check_certificate,
-    "Stream": _check_stream,
     "BaseMKL": _check_estimator,
     "OneHotEncoder": _check_encoder,
     "OrdinalEncoder": _check_encoder,
 }
-
-
-# ---- a few samples --------------------------------------------------------------------------------------------
 
 
 def _rehearse(model: Any) -> None:
@@ -473,10 +410,19 @@ def _rehearse(model: Any) -> None:
 
 def _samples(model: Any) -> Iterator[tuple[Any, bool]]:
     """Yield rows that a model should take, and whether it was fitted on them; none where it was not fitted."""
-    sample, own = _sample(model)
-    if sample is not None:
-        yield sample, own
-    for term in model._function.terms if has_function(model) else ():
+    terms = model._function.terms if has_function(model) else []
+    bound = terms[0].kernels if terms else None
+    if isinstance(bound, PrecomputedKernels):
+        _numbers("dual_coef_", model.dual_coef_, (bound.n,), (bound.n, None), (bound.n, None, None))
+        _numbers("weights_", model.weights_, (bound.m,), (None, bound.m))
+        yield np.ones((bound.m, 1, bound.n)), False
+    elif bound is not None and bound.samples is not None and n_samples(bound.samples) > 0:
+        yield take(bound.samples, [0]), True
+    elif (width := getattr(model, "n_features_in_", None)) is not None:
+        if type(width) is not int or not 0 <= width < 2**31:
+            raise ValueError(f"a model of {width!r} columns")
+        yield sp.csr_matrix((1, width)) if width > MANY_COLUMNS else np.ones((1, width)), False
+    for term in terms:
         if isinstance(term.kernels, CompletedKernels):
             yield _incomplete(model, term.kernels), False
 
@@ -518,27 +464,6 @@ def _incomplete(model: Any, bound: CompletedKernels) -> Any:
     return table
 
 
-def _sample(model: Any) -> tuple[Any, bool]:
-    """Return a row that a model should take, and whether it was fitted on it; None where it was not fitted."""
-    bound = model._function.terms[0].kernels if has_function(model) and model._function.terms else None
-    if isinstance(bound, PrecomputedKernels):
-        _numbers("dual_coef_", model.dual_coef_, (bound.n,), (bound.n, None), (bound.n, None, None))
-        _numbers("weights_", model.weights_, (bound.m,), (None, bound.m))
-        return np.ones((bound.m, 1, bound.n)), False
-    if bound is not None and bound.samples is not None and n_samples(bound.samples) > 0:
-        return take(bound.samples, [0]), True
-    width = getattr(model, "n_features_in_", None)
-    if width is None:
-        return None, False
-    if type(width) is not int or not 0 <= width < 2**31:
-        raise ValueError(f"a model of {width!r} columns")
-    return sp.csr_matrix((1, width)) if width > MANY_COLUMNS else np.ones((1, width)), False
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Arrays and sparse matrices of a model file, checked before NumPy and SciPy build them.
-
-
 #: kinds of numbers and texts that a model is made of
 KINDS = "fiubUS"
 HEADERS = {
@@ -548,15 +473,10 @@ HEADERS = {
 
 
 def check_arrays(archive: Archive, used: Iterable[tuple[str, str]], most: int) -> None:
-    """Check every array that the description names.
+    """Check every array that the description names, before NumPy and SciPy build it.
 
-    Parameters
-    ----------
-    archive : Archive
-    used : pairs of texts
-        Name of a member, and what it has to be: ``array``, or the format of a sparse matrix.
-    most : int
-        Bytes that a sparse matrix may unfold to.
+    ``used`` are names of members with what each has to be, ``array`` or the format of a sparse matrix, which is an
+    archive of its own and may unfold to ``most`` bytes.
     """
     for member, kind in used:
         if member not in archive.members:
@@ -565,11 +485,25 @@ def check_arrays(archive: Archive, used: Iterable[tuple[str, str]], most: int) -
             content = archive.read(member)
             if kind == "array":
                 _array(content)
+                continue
+            inner = open_archive(content, f"{archive.name}: {member}", most)
+            parts: dict[str, Any] = {
+                name.removesuffix(".npy"): _array(inner.read(name)) for name in inner.members
+            }
+            format_ = parts["format"].item()
+            format_ = format_.decode() if isinstance(format_, bytes) else format_
+            if format_ != kind:
+                raise ValueError(f"it is a {format_!r} matrix where the description says {kind}")
+            data, shape = parts["data"], parts["shape"]
+            if data.dtype.kind not in "fiub":
+                raise ValueError(f"it holds {data.dtype}, not numbers")
+            if kind == "coo":
+                check_coordinates(data, parts["row"], parts["col"], shape, "it")
             else:
-                _sparse(content, kind, f"{archive.name}: {member}", most)
+                check_compressed(kind, data, parts["indices"], parts["indptr"], shape, "it")
+        except ModelFileError:
+            raise
         except Exception as error:
-            if isinstance(error, ModelFileError):
-                raise
             raise ModelFileError(
                 f"{archive.name} cannot be loaded, its part {member!r} is no array that a model may hold: {error}"
             ) from error
@@ -590,21 +524,3 @@ def _array(content: bytes) -> np.ndarray:
     if min(shape, default=0) < 0 or size * max(dtype.itemsize, 1) != len(content) - file.tell():
         raise ValueError(f"an array of shape {shape} does not have {len(content) - file.tell()} bytes")
     return np.load(io.BytesIO(content), allow_pickle=False)
-
-
-def _sparse(content: bytes, kind: str, name: str, most: int) -> None:
-    """Check a matrix in SciPy's format, an archive of its own, entry by entry."""
-    inner = open_archive(content, name, most)
-    parts: dict[str, Any] = {
-        member.removesuffix(".npy"): _array(inner.read(member)) for member in inner.members
-    }
-    said = parts["format"].item()
-    said = said.decode() if isinstance(said, bytes) else said
-    if said != kind:
-        raise ValueError(f"it is a {said!r} matrix where the description says {kind}")
-    if parts["data"].dtype.kind not in "fiub":
-        raise ValueError(f"it holds {parts['data'].dtype}, not numbers")
-    if kind == "coo":
-        check_coordinates(parts["data"], parts["row"], parts["col"], parts["shape"], "it")
-    else:
-        check_compressed(kind, parts["data"], parts["indices"], parts["indptr"], parts["shape"], "it")
