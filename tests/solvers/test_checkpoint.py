@@ -155,6 +155,29 @@ def test_a_damaged_file_is_refused_by_name(tmp_path, how):
         run(fresh(), checkpoint=path)
 
 
+class Order:
+    """What a hostile file holds in place of numbers: unpickling it calls a function."""
+
+    def __init__(self, folder):
+        self.folder = folder
+
+    def __reduce__(self):
+        return os.mkdir, (str(self.folder),)
+
+
+def test_a_file_with_objects_is_refused_before_they_are_built(tmp_path):
+    path, trace = tmp_path / "fit.npz", tmp_path / "obeyed"
+    run(fresh(), checkpoint=path, tol=1e-2)
+    with np.load(path) as file:
+        contents = dict(file)
+    for name in contents:
+        with path.open("wb") as file:
+            np.savez(file, **contents | {name: np.array([Order(trace)], dtype=object)})
+        with pytest.raises(ValueError, match="is damaged"):
+            run(fresh(), checkpoint=path)
+        assert not trace.exists(), name
+
+
 def test_a_file_of_another_problem_is_refused(tmp_path):
     path = tmp_path / "fit.npz"
     run(fresh(), checkpoint=path, tol=1e-2)

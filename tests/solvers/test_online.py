@@ -490,6 +490,15 @@ def test_a_fit_ends_what_partial_fit_had_begun():
     np.testing.assert_allclose(used.decision_function(X), fresh.decision_function(X), atol=1e-12)
 
 
+def test_partial_fit_says_of_its_weights_what_fit_says():
+    X, y = wine()
+    online = MKLClassifier(BANK, **OPTIONS).partial_fit(X, y)
+    whole = MKLClassifier(BANK, tol=0.5, **OPTIONS).fit(X, y)
+    assert online.norm_name_ == whole.norm_name_
+    assert online.weights_rule_ == whole.weights_rule_
+    np.testing.assert_array_equal(online.learnt_kernels_, whole.learnt_kernels_)
+
+
 def test_partial_fit_on_two_classes_and_sparse_samples():
     import scipy.sparse as sp
 

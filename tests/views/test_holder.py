@@ -7,12 +7,13 @@ import pytest
 import scipy.sparse as sp
 from sklearn.exceptions import NotFittedError
 from sklearn.model_selection import train_test_split
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
 from kernelweave import kernels as kw
 from kernelweave.kernels import Schema, expand_kernels
-from kernelweave.views import ViewLayout, Views, ViewScaler, is_views, samples_and_targets
+from kernelweave.views import ViewColumns, ViewLayout, Views, ViewScaler, is_views, samples_and_targets
 
 A = np.arange(12.0).reshape(4, 3)
 B = np.arange(8.0).reshape(4, 2) - 3.0
@@ -229,3 +230,27 @@ def test_the_scaler_standardises_what_is_there():
     np.testing.assert_allclose(scaled["s"].toarray(), A / A.std(axis=0))
     equal = ViewScaler(equal_views=True).fit_transform({"a": A, "b": B})
     np.testing.assert_allclose([equal["a"].var(axis=0).sum(), equal["b"].var(axis=0).sum()], 1.0)
+
+
+def test_the_scaler_keeps_names_of_columns_and_objects_as_they_are():
+    named = pd.DataFrame(A, columns=["x", "y", "z"])
+    scaled = ViewScaler().fit_transform(Views({"named": named, "plain": B}))
+    assert [None if one is None else list(one) for one in scaled.columns] == [["x", "y", "z"], None]
+
+
+@pytest.mark.parametrize(
+    ("index", "named"),
+    [(range(4), False), (range(1, 5), True), (range(0, 8, 2), True), ([0, 1, 2, 3], True)],
+)
+def test_only_a_count_from_zero_is_no_name(index, named):
+    """Rows 1 to 4 of a larger table are names: another view may have them in another order."""
+    index = pd.RangeIndex(index.start, index.stop, index.step) if isinstance(index, range) else pd.Index(index)
+    views = Views({"a": pd.DataFrame(A, index=index)})
+    assert (views.index is not None) == named
+
+
+def test_a_view_that_no_row_has_is_refused():
+    table = pd.DataFrame({"x": [1.0, 2.0], "y": [np.nan, np.nan]})
+    columns = ViewColumns([("first", StandardScaler(), ["x"]), ("second", StandardScaler(), ["y"])])
+    with pytest.raises(ValueError, match="no sample has view 'second': leave it out"):
+        columns.fit(table)
