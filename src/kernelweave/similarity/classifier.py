@@ -38,7 +38,7 @@ from .fits import (
     poor_rule,
     scaled_rho,
 )
-from .inputs import Normalised, normalised, source_of
+from .inputs import normalised, source_of
 from .losses import make_similarity_loss
 
 #: parameters that mean something for learned kernels alone, and their defaults
@@ -215,52 +215,49 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
             )
         self._source = source
         self.kernel_names_ = np.array(names, dtype=object)
-        self._settle(stack, names, codes, weight)
+        for name in ("comparison_", "kernels_", "rho_"):
+            self.__dict__.pop(name, None)
+        several = self.classes_.size > 2
+        targets = class_columns(codes, self.classes_.size) if several else np.where(codes == 1, 1.0, -1.0)
+        self.method_, self.rule_ = self.method, "smooth" if self.rule == "auto" else self.rule
+        rho = (
+            1.0 if isinstance(self.rho, str) else float(self.rho)
+        )  # replaced below where kernels are learned
+        stop = Stop(float(self.tol), self.max_iter, self.max_seconds)
+        task = SimilarityTask(
+            targets, weight, float(self.C), rho, self.loss, self.rule_, self.fit_intercept, stop, self.solver,
+            self.callback, self.verbose, "class 'all': " if several else "",
+        )  # fmt: skip
+        if self.method == "auto":
+            rules = ("smooth", "classical") if self.rule == "auto" else (self.rule,)
+            self.method_, self.rule_, self.comparison_ = choose_method(
+                stack, names, codes, task, bool(self.normalize), rules, check_random_state(self.random_state)
+            )
+            task = replace(task, rule=self.rule_)
         given = normalised(stack, names, bool(self.normalize))
         self.scales_, self.eigenvalues_ = given.factors, given.values
-        tasks = [self._task(target, weight, label, given) for target, label in self._targets(codes)]
-        stops = TimeShares(tasks[0].stop, len(tasks))
+        tasks = [task]
+        # kernels that are not learned are the same for every class
+        if several and self.multi_class == "ovr" and self.method_ in LEARNED:
+            each = zip(targets.T.copy(), self.classes_.tolist(), strict=True)
+            tasks = [replace(task, y=target, label=f"class {label!r}: ") for target, label in each]
+        if self.method_ in LEARNED and self.rho == "auto":
+            tasks = [replace(task, rho=scaled_rho(self.method_, given, task)) for task in tasks]
+        stops = TimeShares(stop, len(tasks))
         self._keep([fit_method(self.method_, given, replace(task, stop=stops())) for task in tasks], tasks)
-        self._look_at(given, codes, weight)
-        warn_of_findings(self.findings_)
-        return self
-
-    def _settle(self, stack: np.ndarray, names: list[str], codes: np.ndarray, weight: np.ndarray) -> None:
-        """Set ``method_`` and ``rule_``: as asked for, or by comparison."""
-        self.__dict__.pop("comparison_", None)
-        given = [name for name, default in LEARNED_ONLY.items() if getattr(self, name) != default]
-        if self.method == "auto" and given:
-            raise ValueError(
-                f"{given[0]} is for learned kernels, and method='auto' tries none of them: say which, for instance "
-                f"method='eskl', or leave {given[0]} at its default"
-            )
-        self.method_ = self.method
-        self.rule_ = "smooth" if self.rule == "auto" else self.rule
-        if self.method_ != "auto":
-            return
-        target = self._targets(codes)[0][0]  # classes together: none of the candidates is learned
-        rules = ("smooth", "classical") if self.rule == "auto" else (self.rule,)
-        choice = choose_method(
-            stack, names, codes, self._task(target, weight, "all"), bool(self.normalize), rules,
-            check_random_state(self.random_state),
-        )  # fmt: skip
-        self.method_, self.rule_, self.comparison_ = choice.method, choice.rule, choice.table
-
-    def _look_at(self, given: Normalised, codes: np.ndarray, weight: np.ndarray) -> None:
-        """Keep what a reader must know first: rows that mean something else than the kernel, a constant answer."""
         counted = weight > 0
-        by_kernel = _side_by_side([fit.training_values for fit in self._fits])
-        by_rows = _side_by_side([fit.decision(given.stack) for fit in self._fits])
-        by_kernel_wrong, by_rows_wrong = (
-            int(np.count_nonzero((_codes(values) != codes)[counted])) for values in (by_kernel, by_rows)
+        by_kernel = _side_by_side([fit.kernel @ fit.beta + fit.certificate.intercept for fit in self._fits])
+        by_rows = _codes(_side_by_side([fit.decision(given.stack) for fit in self._fits]))
+        wrong, wrong_by_rows = (
+            int(np.count_nonzero((found != codes)[counted])) for found in (_codes(by_kernel), by_rows)
         )
         sentences = [
-            poor_rule(
-                self.method_, self.rule_, by_kernel_wrong, by_rows_wrong, int(np.count_nonzero(counted))
-            ),
-            constant_prediction(_codes(by_rows), codes, self.classes_, counted),
+            poor_rule(self.method_, self.rule_, wrong, wrong_by_rows, int(np.count_nonzero(counted))),
+            constant_prediction(by_rows, codes, self.classes_, counted),
         ]
         self.findings_ = tuple(sentence for sentence in sentences if sentence is not None)
+        warn_of_findings(self.findings_)
+        return self
 
     def _check_parameters(self) -> None:
         known = ("auto", *METHODS)
@@ -288,51 +285,19 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
                 raise ValueError(f"{name} must be one of {', '.join(allowed)}, got {getattr(self, name)!r}")
         if self.method in ("auto", *LEARNED):
             make_similarity_loss(self.loss)
-
-    def _targets(self, codes: np.ndarray) -> list[tuple[np.ndarray, Any]]:
-        """Targets -1 and 1: one problem for two classes, one per class, or one with a column per class."""
-        if self.classes_.size == 2:
-            return [(np.where(codes == 1, 1.0, -1.0), self.classes_[1])]
-        columns = class_columns(codes, self.classes_.size)
-        # kernels that are not learned are the same for every class
-        if self.multi_class == "joint" or self.method_ not in LEARNED:
-            return [(columns, "all")]
-        return list(zip(columns.T.copy(), self.classes_, strict=True))
-
-    def _task(
-        self, target: np.ndarray, weight: np.ndarray, label: Any, given: Normalised | None = None
-    ) -> SimilarityTask:
-        shown = label.item() if isinstance(label, np.generic) else label
-        rho = 1.0 if isinstance(self.rho, str) else float(self.rho)  # none of the others looks at it
-        task = SimilarityTask(
-            target,
-            weight,
-            float(self.C),
-            rho,
-            self.loss,
-            self.rule_,
-            self.fit_intercept,
-            Stop(float(self.tol), self.max_iter, self.max_seconds),
-            self.solver,
-            self.callback,
-            self.verbose,
-            f"class {shown!r}: " if self.classes_.size > 2 else "",
-        )
-        if given is not None and self.method_ in LEARNED and self.rho == "auto":
-            return replace(task, rho=scaled_rho(self.method_, given, task))
-        return task
+        given = [name for name, default in LEARNED_ONLY.items() if getattr(self, name) != default]
+        if self.method == "auto" and given:
+            raise ValueError(
+                f"{given[0]} is for learned kernels, and method='auto' tries none of them: say which, for instance "
+                f"method='eskl', or leave {given[0]} at its default"
+            )
 
     def _keep(self, fits: list[SimilarityFit], tasks: list[SimilarityTask]) -> None:
         import pandas as pd
 
         single = len(fits) == 1
         self._fits = fits
-        mixed = [
-            np.tensordot(fit.weights, fit.kernels, axes=1) if len(fit.kernels) > 1 else fit.kernels[0]
-            for fit in fits
-        ]
-        self.kernel_ = mixed[0] if single else np.stack(mixed)
-        self.__dict__.pop("kernels_", None)
+        self.kernel_ = fits[0].kernel if single else np.stack([fit.kernel for fit in fits])
         if self.method_ in ("emkl", "rekl"):
             self.kernels_ = fits[0].kernels if single else [fit.kernels for fit in fits]
         self.weights_ = fits[0].weights if single else np.stack([fit.weights for fit in fits])
@@ -351,7 +316,6 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         self.n_passes_ = float(sum(fit.passes for fit in fits))
         self.status_ = next((fit.status for fit in fits if fit.status != "converged"), "converged")
         self.solver_ = self.method_ if self.method_ in LEARNED else "fixed_weights"
-        self.__dict__.pop("rho_", None)
         if self.method_ in LEARNED:
             self.rho_ = tasks[0].rho if single else np.array([task.rho for task in tasks])
 

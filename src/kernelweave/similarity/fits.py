@@ -1,15 +1,15 @@
-"""One fit of ``SimilarityClassifier``, how strongly its kernel is held near the similarities, and which method is
-taken."""
+"""One fit of ``SimilarityClassifier``, the weight of the distance to the similarities, and the choice of a method."""
 
 from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._numerics.matrices import EIGENVALUES
 from .._numerics.stopping import out_of_time
 from .._typing import Array
 from ..exceptions import KernelWeaveConvergenceWarning, NotFiniteError, warn_at_caller
@@ -20,15 +20,10 @@ from .inputs import Normalised, normalised
 from .losses import SimilarityLoss, SquaredLoss, make_similarity_loss
 from .problems import SimilarityCertificate, SimilarityProblem
 from .solvers import SimilaritySolver, similarity_solvers
-from .transformers import classical, smooth, spectrum_kernel
-
-if TYPE_CHECKING:
-    import pandas as pd
-
+from .transformers import classical, smooth
 
 LEARNED = ("eskl", "emkl", "rekl", "indsvm")
-SPECTRUM = ("denoise", "flip", "shift")
-METHODS = (*LEARNED, *SPECTRUM, "features")
+METHODS = (*LEARNED, "denoise", "flip", "shift", "features")
 
 
 @dataclass(frozen=True)
@@ -66,18 +61,15 @@ class SimilarityFit:
     loss: SimilarityLoss | None = None
 
     @property
-    def training_values(self) -> np.ndarray:
-        """Decision values of the training samples by the fitted kernels themselves, not by rows of similarities."""
-        if len(self.kernels) == 1:
-            return np.asarray(self.kernels[0] @ self.beta + self.certificate.intercept)
-        mixed = np.tensordot(self.weights, self.kernels, axes=1)
-        return np.asarray(mixed @ self.beta + self.certificate.intercept)
+    def kernel(self) -> np.ndarray:
+        """Kernel of the SVM: the mix of several where there are several."""
+        return self.kernels[0] if len(self.kernels) == 1 else np.tensordot(self.weights, self.kernels, axes=1)
 
     def decision(self, rows: np.ndarray) -> np.ndarray:
         """Decision values of normalised rows ``(m, n_new, n)``, each from its own row alone."""
         if (
             self.loss is not None
-        ):  # one kernel: the similarities of a row are joined first, as the loss joins them
+        ):  # one kernel: the similarities of a row are first joined, as the loss does it
             return self.loss.aggregate(rows, self.shares) @ self.coef + self.certificate.intercept
         values = sum(R @ w for R, w in zip(rows, self.coef, strict=True))
         return values + self.certificate.intercept
@@ -85,23 +77,46 @@ class SimilarityFit:
 
 def fit_method(method: str, given: Normalised, task: SimilarityTask) -> SimilarityFit:
     """Fit one method to normalised similarities."""
-    if method in SPECTRUM:
-        return _fit_spectrum(method, given, task)
-    return _fit_features(given, task) if method == "features" else _fit_learned(method, given, task)
-
-
-# ---- learned kernels --------------------------------------------------------------------------------------------
+    if method in LEARNED:
+        return _fit_learned(method, given, task)
+    began = time.perf_counter()
+    m = given.stack.shape[0]
+    shares = np.full(m, 1.0 / m)
+    if method == "features":  # a linear SVM on the similarities to all training samples
+        K = sum(S @ S for S in given.stack)
+    else:  # new eigenvalues for the mean of the similarities
+        whole = (given.values[0], given.vectors[0]) if m == 1 else np.linalg.eigh(given.stack.mean(axis=0))
+        values, vectors = whole
+        K = (vectors * EIGENVALUES[method](values)) @ vectors.T
+    factor = K.shape[0] / float(np.trace(K))  # mean diagonal one, so that C means the same for all
+    K = factor * K
+    columns = 1 if task.y.ndim == 1 else task.y.shape[1]
+    c = task.C * (task.weight if task.y.ndim == 1 else np.repeat(task.weight[:, None], columns, 1))
+    solved = solve_fixed(K, Hinge(), task.y, c, task.fit_intercept, min(task.stop.tol, 1e-3))
+    beta = solved.beta
+    scope = "with this kernel, " + ("no function" if columns == 1 else f"no {columns} functions") + " on it"
+    certificate = SimilarityCertificate(solved.primal, solved.dual, beta, solved.intercept, scope=scope)
+    row = (1, time.perf_counter() - began, 1.0, solved.primal, solved.dual, solved.relative_gap, m)
+    status = final_status("stalled", certificate.relative_gap, task.stop.tol)
+    _warn(status, 1, certificate, task, "fixed_weights")
+    if method == "features":
+        coef = np.stack([factor * (S @ beta) for S in given.stack])
+    elif task.rule == "smooth":
+        coef = factor * smooth(K, beta)
+    else:
+        coef = factor * classical(values, vectors, method, beta)
+    loss = None if method == "features" else SquaredLoss()
+    return SimilarityFit(K[None], shares, shares, beta, coef, certificate, [row], 1, status, 1.0, loss)
 
 
 def _fit_learned(method: str, given: Normalised, task: SimilarityTask) -> SimilarityFit:
     made = similarity_solvers.make(task.solver or method, SimilaritySolver)
     if not isinstance(made, similarity_solvers[method]):
         raise ValueError(f"method={method!r} needs a solver of its own kind, got {made!r}")
-    m = given.stack.shape[0]
     several = method in ("emkl", "rekl")
     # with m copies of one similarity (6) is (4) at C / m^2 and rho / m^2: the numbers then mean the same everywhere;
     # classes that share a kernel share its charge as well
-    scale = 1.0 / m**2 if several else 1.0
+    scale = 1.0 / given.stack.shape[0] ** 2 if several else 1.0
     columns = 1 if task.y.ndim == 1 else task.y.shape[1]
     problem: SimilarityProblem = made.problem(
         given.stack,
@@ -124,31 +139,24 @@ def _fit_learned(method: str, given: Normalised, task: SimilarityTask) -> Simila
     point: Any = solution.point
     kernels = problem.matrices(point.kernels)
     beta, weights = point.beta, point.weights
+    if task.rule == "smooth":
+        rows = [smooth(K, beta) for K in kernels]
+    elif several:
+        spectra = zip(given.values, given.vectors, strict=True)
+        rows = [classical(values, vectors, "denoise", beta) for values, vectors in spectra]
+    else:
+        rows = [classical(*np.linalg.eigh(given.stack.mean(axis=0)), "denoise", beta)]
     if several:
         shares, loss = weights / weights.sum(), None
-        coef = np.stack(
-            [
-                w * _row_weights(task.rule, K, beta, values, vectors)
-                for w, K, values, vectors in zip(weights, kernels, given.values, given.vectors, strict=True)
-            ]
-        )
+        coef = np.stack([w * row for w, row in zip(weights, rows, strict=True)])
     else:
         loss = SquaredLoss() if method == "indsvm" else make_similarity_loss(task.loss)
-        shares = loss.shares(kernels - given.stack)
-        mean = given.stack.mean(axis=0) if task.rule == "classical" else None
-        spectrum = (None, None) if mean is None else np.linalg.eigh(mean)
-        coef = _row_weights(task.rule, kernels[0], beta, *spectrum)
-        weights = shares
+        weights = shares = loss.shares(kernels - given.stack)
+        coef = rows[0]
     return SimilarityFit(
         kernels, weights, shares, beta, coef, certificate, solution.trace, solution.n_iter, status,
         problem.passes, loss,
     )  # fmt: skip
-
-
-def _row_weights(rule: str, kernel: np.ndarray, beta: np.ndarray, values: Any, vectors: Any) -> np.ndarray:
-    if rule == "smooth":
-        return smooth(kernel, beta)
-    return classical(values, vectors, "denoise", beta)
 
 
 def _warn(status: str, iterations: int, certificate: Certificate, task: SimilarityTask, name: str) -> None:
@@ -158,68 +166,13 @@ def _warn(status: str, iterations: int, certificate: Certificate, task: Similari
             f"the objective ({certificate.primal:g}) or its lower bound ({certificate.dual:g}) is not finite, so that "
             "nothing is proved of the fit: scale the similarities, or choose C and rho nearer to 1"
         )
-    if status == "converged":
-        return
-    warn_at_caller(
-        f"{task.label}{MESSAGES[status]}: stopped at a relative gap of {certificate.relative_gap:.2g} "
-        f"(tol={task.stop.tol:g}) after {iterations} iterations of {name!r}. The best kernel was kept and its "
-        "certificate is valid; raise max_iter or tol.",
-        KernelWeaveConvergenceWarning,
-    )
-
-
-# ---- kernels that are not learned ---------------------------------------------------------------------------------
-
-
-def _fit_spectrum(method: str, given: Normalised, task: SimilarityTask) -> SimilarityFit:
-    """Denoise, Flip or Shift the mean of the similarities."""
-    m = given.stack.shape[0]
-    shares = np.full(m, 1.0 / m)
-    if m == 1:
-        values, vectors = given.values[0], given.vectors[0]
-    else:
-        values, vectors = np.linalg.eigh(given.stack.mean(axis=0))
-    K = spectrum_kernel(values, vectors, method)
-    factor = K.shape[0] / float(np.trace(K))  # mean diagonal one, so that C means the same for all
-    fit = _svm(factor * K, shares, task)
-    if task.rule == "smooth":
-        fit.coef = factor * smooth(fit.kernels[0], fit.beta)
-    else:
-        fit.coef = factor * classical(values, vectors, method, fit.beta)
-    fit.loss = SquaredLoss()
-    return fit
-
-
-def _fit_features(given: Normalised, task: SimilarityTask) -> SimilarityFit:
-    """A linear SVM on the similarities to all training samples as features."""
-    m = given.stack.shape[0]
-    K = sum(S @ S for S in given.stack)
-    factor = K.shape[0] / float(np.trace(K))
-    fit = _svm(factor * K, np.full(m, 1.0 / m), task)
-    fit.coef = np.stack([factor * (S @ fit.beta) for S in given.stack])
-    return fit
-
-
-def _svm(K: np.ndarray, shares: np.ndarray, task: SimilarityTask) -> SimilarityFit:
-    began = time.perf_counter()
-    c = task.C * (task.weight if task.y.ndim == 1 else np.repeat(task.weight[:, None], task.y.shape[1], 1))
-    solved = solve_fixed(K, Hinge(), task.y, c, task.fit_intercept, min(task.stop.tol, 1e-3))
-    columns = 1 if task.y.ndim == 1 else task.y.shape[1]
-    scope = "with this kernel, " + ("no function" if columns == 1 else f"no {columns} functions") + " on it"
-    certificate = SimilarityCertificate(
-        solved.primal, solved.dual, solved.beta, solved.intercept, scope=scope
-    )
-    row = (1, time.perf_counter() - began, 1.0, solved.primal, solved.dual, solved.relative_gap, shares.size)
-    status = final_status("stalled", certificate.relative_gap, task.stop.tol)
-    _warn(status, 1, certificate, task, "fixed_weights")
-    return SimilarityFit(
-        K[None], shares, shares, solved.beta, np.empty(0), certificate, [row], 1, status, 1.0
-    )
-
-
-# ------------------------------------------------------------------------------------------------------------
-# How strongly a learned kernel is held near the similarities, scaled to the matrix; and whether new rows
-# follow it.
+    if status != "converged":
+        warn_at_caller(
+            f"{task.label}{MESSAGES[status]}: stopped at a relative gap of {certificate.relative_gap:.2g} "
+            f"(tol={task.stop.tol:g}) after {iterations} iterations of {name!r}. The best kernel was kept and its "
+            "certificate is valid; raise max_iter or tol.",
+            KernelWeaveConvergenceWarning,
+        )
 
 
 #: how far the SVM may move a kernel, relative to its size
@@ -279,17 +232,6 @@ def poor_rule(method: str, rule: str, by_kernel: int, by_rows: int, n: int) -> s
     )
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Which kernel to make of similarities, and what a new row becomes: chosen by cross-validation on the training
-# block.
-#
-# The candidates are solved in closed form but for one SVM each, so that comparing all of them costs a few
-# eigendecompositions per fold.  Every fold does what a user would: it scales, decomposes and fits on the
-# similarities of its training samples alone, and predicts the others from their rows.
-
-
-Codes = NDArray[np.intp]
-
 #: kernel and rule; the first one is taken unless another is ahead by more than half a standard error
 CANDIDATES = (
     ("denoise", "classical"),
@@ -302,36 +244,24 @@ FOLDS = 5
 #: repetitions of the folds with other samples together: fewer samples have noisier errors
 SAMPLES, MOST_ROUNDS = 400, 4
 DOUBT = 0.5
-#: more samples than this are not looked at, which bounds the seconds
+#: more samples than this are not used, which bounds the seconds
 MOST = 1200
-
-
-@dataclass(frozen=True)
-class MethodChoice:
-    """The chosen method, and the errors it was chosen by.
-
-    Attributes
-    ----------
-    method, rule : str
-    table : DataFrame
-        method, rule, fold, ``error`` (share of the held-out weight that was predicted wrong) and ``margin``.
-    """
-
-    method: str
-    rule: str
-    table: pd.DataFrame
 
 
 def choose_method(
     stack: Array,
     names: list[str],
-    codes: Codes,
+    codes: NDArray[np.intp],
     task: SimilarityTask,
     scale: bool,
     rules: tuple[str, ...],
     random: np.random.RandomState,
-) -> MethodChoice:
-    """Compare the candidates on folds of the training samples.
+) -> tuple[str, str, Any]:
+    """Return method and rule by cross-validation on the training samples, and a table of the errors.
+
+    The candidates are solved in closed form but for one SVM each, so that comparing all of them costs a few
+    eigendecompositions per fold.  Every fold does what a user would: it scales, decomposes and fits on the similarities
+    of its training samples alone, and predicts the others from their rows.
 
     Parameters
     ----------
@@ -350,62 +280,43 @@ def choose_method(
         For the folds.
     """
     import pandas as pd
+    from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split
 
     candidates = [pair for pair in CANDIDATES if pair[1] in rules or pair[0] == "features"]
-
-    rows: list[dict[str, object]] = []
-    for fold, (train, test) in enumerate(_folds(codes, task.weight, random)):
-        if rows and out_of_time():
+    used = np.flatnonzero(task.weight > 0)
+    if used.size > MOST:
+        used = np.sort(train_test_split(used, train_size=MOST, stratify=codes[used], random_state=random)[0])
+    folds = min(FOLDS, int(np.unique(codes[used], return_counts=True)[1].min()))
+    if folds < 2:  # a class has a single sample
+        return *candidates[0], pd.DataFrame(columns=["method", "rule", "fold", "error", "margin"])
+    rounds = int(np.clip(round(SAMPLES / used.size), 1, MOST_ROUNDS))
+    splitter = RepeatedStratifiedKFold(n_splits=folds, n_repeats=rounds, random_state=random)
+    found: list[dict[str, object]] = []
+    for fold, (train, test) in enumerate(splitter.split(used, codes[used])):
+        if found and out_of_time():
             break
+        train, test = used[train], used[test]
         given = normalised(stack[:, train][:, :, train], names, scale)
         new = given.factors[:, None, None] * stack[:, test][:, :, train]
-        part = replace(task, y=task.y[train], weight=task.weight[train], callback=None, verbose=0)
+        part = replace(task, y=task.y[train], weight=task.weight[train])
+        own, weight = codes[test], task.weight[test]
+        total = float(weight.sum())
         for method, rule in candidates:
-            fit = fit_method(method, given, replace(part, rule=rule))
-            error, margin = _judged(fit.decision(new), codes[test], task.weight[test])
-            rows.append({"method": method, "rule": rule, "fold": fold, "error": error, "margin": margin})
-    if not rows:  # too few samples for folds
-        return MethodChoice(
-            *candidates[0], pd.DataFrame(columns=["method", "rule", "fold", "error", "margin"])
-        )
-    table = pd.DataFrame(rows)
-    return MethodChoice(*_safest(table, candidates), table)
-
-
-def _safest(table: pd.DataFrame, candidates: list[tuple[str, str]]) -> tuple[str, str]:
-    """Return the pair with the least mean error, or the first one where that is hardly worse: the folds are few."""
+            values = fit_method(method, given, replace(part, rule=rule)).decision(new)
+            if values.ndim == 1:
+                margins = np.where(own == 1, values, -values)
+            else:
+                rows, others = np.arange(own.size), values.copy()
+                others[rows, own] = -np.inf
+                margins = values[rows, own] - others.max(axis=1)
+            error = float(weight @ (margins <= 0)) / total
+            margin = float(weight @ np.clip(margins, -1.0, 1.0)) / total
+            found.append({"method": method, "rule": rule, "fold": fold, "error": error, "margin": margin})
+    table = pd.DataFrame(found)
+    # the least mean error, or the first candidate where that is hardly worse: the folds are few
     errors = table.pivot(index="fold", columns=["method", "rule"], values="error")
     means = errors.mean()
     best = min(candidates, key=lambda pair: (means[pair], candidates.index(pair)))
     lead = errors[candidates[0]] - errors[best]
     deviation = float(lead.std(ddof=1)) / np.sqrt(len(lead)) if len(lead) > 1 else 0.0
-    return candidates[0] if lead.mean() <= DOUBT * deviation else best
-
-
-def _folds(codes: Codes, weight: Array, random: np.random.RandomState) -> list[tuple[Codes, Codes]]:
-    """Return stratified folds of samples with weight; none where a class has a single one."""
-    from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split
-
-    used = np.flatnonzero(weight > 0)
-    if used.size > MOST:
-        used = np.sort(train_test_split(used, train_size=MOST, stratify=codes[used], random_state=random)[0])
-    counts = np.unique(codes[used], return_counts=True)[1]
-    folds = min(FOLDS, int(counts.min()))
-    if folds < 2:
-        return []
-    rounds = int(np.clip(round(SAMPLES / used.size), 1, MOST_ROUNDS))
-    splitter = RepeatedStratifiedKFold(n_splits=folds, n_repeats=rounds, random_state=random)
-    return [(used[train], used[test]) for train, test in splitter.split(used, codes[used])]
-
-
-def _judged(values: Array, codes: Codes, weight: Array) -> tuple[float, float]:
-    """Weighted share of errors, and the mean margin cut off at -1 and 1, which is less of a step."""
-    if values.ndim == 1:
-        margins = np.where(codes == 1, values, -values)
-    else:
-        rows = np.arange(codes.size)
-        others = values.copy()
-        others[rows, codes] = -np.inf
-        margins = values[rows, codes] - others.max(axis=1)
-    total = float(weight.sum())
-    return float(weight @ (margins <= 0)) / total, float(weight @ np.clip(margins, -1.0, 1.0)) / total
+    return *(candidates[0] if lead.mean() <= DOUBT * deviation else best), table

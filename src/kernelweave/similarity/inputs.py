@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -13,10 +13,6 @@ from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ..kernels import Kernel
 from ..kernels.functions import evaluate_pairs, name_of
 from ..kernels.holder import Held, as_indices
-
-# ------------------------------------------------------------------------------------------------------------
-# Similarity matrices that are no kernels: checked, made symmetric, made comparable.
-
 
 #: relative asymmetry below which the two halves are the same up to rounding
 ROUNDING = 1e-6
@@ -81,9 +77,6 @@ def positive_scale(values: np.ndarray, name: str) -> float:
     return values.size / positive
 
 
-PRECOMPUTED = "precomputed"
-
-
 def held_similarities(stack: Any, names: Sequence[str] | None = None) -> Held:
     """Hold similarity matrices that ``clone`` does not copy; X is then the indices of the samples.
 
@@ -138,46 +131,43 @@ class Source:
         return stack
 
 
+@dataclass(eq=False)
 class HeldSource(Source):
     """Similarities in a holder: X is indices of samples."""
 
-    def __init__(self, holder: Held) -> None:
-        self.holder = holder
+    holder: Held
 
     def train(self, estimator: Any, X: Any) -> tuple[np.ndarray, list[str]]:
         self.samples = as_indices(X, self.holder.n_samples, "the holder of similarities")
         names = self.holder.names or [f"similarity {j}" for j in range(len(self.holder))]
         if np.ndim(X) == 2:
             estimator.n_features_in_ = 1
-        return self._block(self.samples), list(names)
+        return self.rows(estimator, X), list(names)
 
     def rows(self, estimator: Any, X: Any) -> np.ndarray:
-        return self._block(as_indices(X, self.holder.n_samples, "the holder of similarities"))
-
-    def _block(self, rows: np.ndarray) -> np.ndarray:
-        where = np.ix_(rows, self.samples)
+        where = np.ix_(as_indices(X, self.holder.n_samples, "the holder of similarities"), self.samples)
         return np.stack([np.asarray(matrix[where], dtype=float) for matrix in self.holder.stack])
 
 
+@dataclass(eq=False)
 class FunctionSource(Source):
     """Similarities computed by functions of two samples: X is samples of any kind."""
 
-    def __init__(self, functions: Sequence[Callable[..., Any]]) -> None:
-        self.functions = list(functions)
+    functions: list[Any]
 
     def train(self, estimator: Any, X: Any) -> tuple[np.ndarray, list[str]]:
         self.samples = X
         names = [f.name if isinstance(f, Kernel) else name_of(f) for f in self.functions]
-        return np.stack([_matrix(f, X, X) for f in self.functions]), names
+        return self.rows(estimator, X), names
 
     def rows(self, estimator: Any, X: Any) -> np.ndarray:
-        return np.stack([_matrix(f, X, self.samples) for f in self.functions])
-
-
-def _matrix(f: Any, A: Any, B: Any) -> np.ndarray:
-    if isinstance(f, Kernel):
-        return np.asarray(f(A, B), dtype=float)
-    return evaluate_pairs(f, A, B, f"similarity {name_of(f)!r}")
+        matrices = [
+            np.asarray(f(X, self.samples), dtype=float)
+            if isinstance(f, Kernel)
+            else evaluate_pairs(f, X, self.samples, f"similarity {name_of(f)!r}")
+            for f in self.functions
+        ]
+        return np.stack(matrices)
 
 
 def _is_one_matrix(X: Any) -> bool:
@@ -190,14 +180,14 @@ def _is_one_matrix(X: Any) -> bool:
 def source_of(similarity: Any) -> Source:
     """Return where the similarities come from."""
     if isinstance(similarity, str):
-        if similarity == PRECOMPUTED:
+        if similarity == "precomputed":
             return Source()
     elif isinstance(similarity, Held):
         return HeldSource(similarity)
     elif callable(similarity):
         return FunctionSource([similarity])
     elif isinstance(similarity, list | tuple) and similarity and all(map(callable, similarity)):
-        return FunctionSource(similarity)
+        return FunctionSource(list(similarity))
     raise ValueError(
         "similarity must be 'precomputed', a function of two samples, a list of functions or "
         f"held_similarities(...), got {similarity!r}"
@@ -215,7 +205,7 @@ class Normalised:
 
 
 def normalised(stack: np.ndarray, names: Sequence[str], scale: bool = True) -> Normalised:
-    """Decompose every similarity, and scale it unless told otherwise."""
+    """Decompose every similarity, and scale it unless ``scale`` is false."""
     spectra = [np.linalg.eigh(S) for S in stack]
     factors = np.array(
         [positive_scale(values, name) for (values, _), name in zip(spectra, names, strict=True)]

@@ -29,19 +29,15 @@ def make_similarity_loss(loss: Any) -> SimilarityLoss:
     return similarity_losses.make(loss, SimilarityLoss)  # type: ignore[type-abstract]
 
 
-# ------------------------------------------------------------------------------------------------------------
-# How far a kernel may be from a similarity, ``L(K - S)``, and at what price.
-#
-# The weights keep rho free of dimension: with matrices of trace n, residuals of the size of the matrices cost
-# about the same under every loss, whatever n is.  On the *spectrum* (REKL) ``X`` is the vector of differences
-# of eigenvalues; the formulas of the losses that depend on eigenvalues alone are the same there.
-
-
 similarity_losses: Registry[SimilarityLoss] = Registry("similarity loss", "kernelweave.similarity.losses")
 
 
 class SimilarityLoss(Component):
-    """A convex function of ``X = K - S``.
+    """A convex function of ``X = K - S``: how far a kernel may be from a similarity, and at what price.
+
+    Losses are weighted so that rho is free of dimension: with matrices of trace n, residuals of the size of the
+    matrices cost about the same under every loss, whatever n is.  On the *spectrum* (REKL) ``X`` is the vector of
+    differences of eigenvalues.
 
     ``value`` and ``subgradient`` are needed.  ``conjugate`` (of any point that is a mixture of subgradients) gives the
     Fenchel-Jensen bound; ``curvature`` or ``prox`` gives the partial dual, the tight one.
@@ -199,7 +195,15 @@ class UserLoss(SimilarityLoss):
         self.prox_function = prox_function
 
     def value(self, X: Array) -> float:
-        return _number(self.function(X.copy()), "the value")
+        value = self.function(X.copy())
+        if np.ndim(value) != 0:
+            raise ValueError(
+                "the similarity loss is not usable: the value should be one number, but has shape "
+                f"{np.shape(value)}"
+            )
+        if not np.isfinite(float(value)):
+            raise ValueError(f"the similarity loss is not usable: the value is {float(value)}")
+        return float(value)
 
     def subgradient(self, X: Array) -> Array:
         return _matrix(self.slope(X.copy()), X.shape, "the subgradient")
@@ -216,17 +220,6 @@ class UserLoss(SimilarityLoss):
         if self.prox_function is None:
             return None
         return _matrix(self.prox_function(X.copy(), step), X.shape, "the proximal operator")
-
-
-def _number(value: Any, what: str) -> float:
-    if np.ndim(value) != 0:
-        raise ValueError(
-            f"the similarity loss is not usable: {what} should be one number, but has shape {np.shape(value)}"
-        )
-    number = float(value)
-    if not np.isfinite(number):
-        raise ValueError(f"the similarity loss is not usable: {what} is {number}")
-    return number
 
 
 def _matrix(value: Any, shape: tuple[int, ...], what: str) -> Array:

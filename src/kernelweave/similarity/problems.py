@@ -38,10 +38,6 @@ from ..problems import FixedSolution, solve_fixed
 from ..problems.certificate import Certificate, Point
 from .losses import SimilarityLoss, make_similarity_loss
 
-# ------------------------------------------------------------------------------------------------------------
-# What solvers propose and what the judge answers: kernels with coefficients, points of the dual,
-# certificates.
-
 
 @dataclass(frozen=True)
 class DualPoint:
@@ -77,8 +73,8 @@ class SimilarityCertificate(Certificate):
         return self
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Matrices of one trace, seen through their logarithms; and the nearest such matrix.
+#: share of the identity in every kernel of (6) and (7): F is not Lipschitz where a gamma may vanish
+FLOOR = 1e-6
 
 
 def entropic_vector(logs: np.ndarray, total: float) -> np.ndarray:
@@ -87,77 +83,65 @@ def entropic_vector(logs: np.ndarray, total: float) -> np.ndarray:
     return weights * (total / np.sum(weights))
 
 
-def entropic_matrix(logs: np.ndarray, total: float) -> np.ndarray:
-    """``total * exp(B) / tr exp(B)`` of a symmetric matrix B."""
-    values, vectors = np.linalg.eigh(logs)
-    return (vectors * entropic_vector(values, total)) @ vectors.T
-
-
-def project_trace(matrix: np.ndarray, total: float) -> np.ndarray:
-    """Nearest positive semi-definite matrix of this trace: the eigenvalues are projected on a simplex.
-
-    >>> project_trace(np.diag([3.0, -1.0]), 2.0).tolist()
-    [[2.0, 0.0], [0.0, 0.0]]
-    """
-    values, vectors = np.linalg.eigh(matrix)
-    moved = project_simplex(values, total)
-    kept = moved > 0
-    return (vectors[:, kept] * moved[kept]) @ vectors[:, kept].T
-
-
-#: share of the identity in every kernel of (6) and (7): F is not Lipschitz where a gamma may vanish
-FLOOR = 1e-6
-
-
-class KernelVariables:
-    """One kernel for all similarities, or one per similarity, as symmetric matrices.
-
-    What an objective and a solver do with kernels goes through these methods alone, so that a problem whose kernels are
-    something else (eigenvalues, in (7)) redefines them and nothing more.
+class SimilarityProblem:
+    """Objective and bounds, which the four problems share; kernels that are no matrices redefine how they are used.
 
     Parameters
     ----------
     similarities : array of shape (m, n, n), or (n, n) for one
+        Symmetric matrices, of comparable size.
+    y : array of shape (n,) or (n, k)
+        Labels -1 and 1; columns are several classes that share their kernels.
+    C, rho : float
+        Weights of the hinge loss and of the distance to the similarities.
+    loss : str, SimilarityLoss or pair of functions
+        ``l1``, ``frobenius``, ``squared``, or one's own.
     trace : float, optional
         tau, n by default.
+    sample_weight : array of shape (n,), optional
+    fit_intercept : bool
     """
 
     #: one kernel with all the losses, or one per similarity
     shared: ClassVar[bool] = False
     #: the kernels that are minimised over, as they are read behind "no"
     allowed_kernels: ClassVar[str]
+    #: dimensions of the array of kernels
+    kernel_ndim: ClassVar[int] = 3
 
-    def __init__(self, similarities: Array, trace: float | None = None) -> None:
+    def __init__(
+        self,
+        similarities: Array,
+        y: Array,
+        C: float = 1.0,
+        rho: float = 5.0,
+        loss: Any = "frobenius",
+        trace: float | None = None,
+        sample_weight: Array | None = None,
+        fit_intercept: bool = True,
+    ) -> None:
         stack = np.asarray(similarities, dtype=float)
         stack = stack[None] if stack.ndim == 2 else stack
         self.similarities = 0.5 * (stack + stack.transpose(0, 2, 1))
+        #: matrices (or eigenvalues) to which the losses measure the distance
+        self.targets = self.similarities
+        #: numbers of similarities and of samples, and of kernels
+        self.m, self.n = int(stack.shape[0]), int(stack.shape[1])
+        self.k = 1 if self.shared else self.m
         self.trace = float(self.n if trace is None else trace)
-        #: eigendecompositions so far
-        self.decompositions = 0
-
-    @property
-    def n(self) -> int:
-        """Number of samples."""
-        return int(self.similarities.shape[1])
-
-    @property
-    def m(self) -> int:
-        """Number of similarities."""
-        return int(self.similarities.shape[0])
-
-    @property
-    def k(self) -> int:
-        """Number of kernels."""
-        return 1 if self.shared else self.m
-
-    @property
-    def targets(self) -> Array:
-        """Return the matrices to which the losses measure the distance."""
-        return self.similarities
+        self.y = np.asarray(y, dtype=float)
+        weight = np.ones(self.y.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=float)
+        self.c = float(C) * (weight if self.y.ndim == 1 else np.repeat(weight[:, None], self.y.shape[1], 1))
+        self.rho = float(rho)
+        self.loss: SimilarityLoss = make_similarity_loss(loss)
+        self.fit_intercept = fit_intercept
+        self.hinge, self.norm = Hinge(), Maximum()
+        #: sweeps over the similarities, SVMs and eigendecompositions so far
+        self.passes, self.svms, self.decompositions = 0.0, 0, 0
 
     def residuals(self, kernels: Array) -> Array:
-        """``K - S_i``, for every i."""
-        return kernels - self.targets
+        """``K - S_i``, for every i; for (7) ``mu_i - lambda_i`` where the loss is one of eigenvalues."""
+        return (kernels if kernels.ndim == self.targets.ndim else self.matrices(kernels)) - self.targets
 
     def pull(self, multipliers: Array) -> Array:
         """Add up what the multipliers ask of every kernel."""
@@ -166,7 +150,7 @@ class KernelVariables:
     def copies(self, weights: Array) -> Array:
         """Sum of one weight a similarity over the similarities of every kernel, to be multiplied with kernels."""
         total = np.array([weights.sum()]) if self.shared else weights
-        return total.reshape(-1, *[1] * (self.targets.ndim - 1))
+        return total.reshape(-1, *[1] * (self.kernel_ndim - 1))
 
     def products(self, kernels: Array, beta: Array) -> Array:
         """``K_i beta``."""
@@ -193,14 +177,21 @@ class KernelVariables:
         return values[:, 0], values[:, -1]
 
     def project(self, kernels: Array) -> Array:
-        """Nearest feasible kernels."""
+        """Nearest positive semi-definite matrices of trace tau: their eigenvalues are projected on a simplex."""
         self.decompositions += self.k
-        return np.stack([project_trace(K, self.trace) for K in kernels])
+        nearest = []
+        for K in kernels:
+            values, vectors = np.linalg.eigh(K)
+            moved = project_simplex(values, self.trace)
+            kept = moved > 0
+            nearest.append((vectors[:, kept] * moved[kept]) @ vectors[:, kept].T)
+        return np.stack(nearest)
 
     def from_logs(self, logs: Array) -> Array:
-        """``tau softmax(B_i)``, with a floor where there are several kernels."""
+        """``tau exp(B_i) / tr exp(B_i)``, with a floor where there are several kernels."""
         self.decompositions += self.k
-        kernels = np.stack([entropic_matrix(B, self.trace) for B in logs])
+        spectra = [np.linalg.eigh(B) for B in logs]
+        kernels = np.stack([(V * entropic_vector(values, self.trace)) @ V.T for values, V in spectra])
         if not self.shared:
             kernels *= 1.0 - FLOOR
             kernels += FLOOR * self.trace / self.n * np.eye(self.n)
@@ -217,50 +208,6 @@ class KernelVariables:
             logs.append((vectors * np.log(start)) @ vectors.T)
         self.decompositions += self.k
         return np.stack(logs)
-
-
-class SimilarityProblem(KernelVariables):
-    """Objective and bounds, which the four problems share; the subclasses say where the kernels live.
-
-    Parameters
-    ----------
-    similarities : array of shape (m, n, n)
-        Symmetric matrices, of comparable size.
-    y : array of shape (n,) or (n, k)
-        Labels -1 and 1; columns are several classes that share their kernels.
-    C, rho : float
-        Weights of the hinge loss and of the distance to the similarities.
-    loss : str, SimilarityLoss or pair of functions
-        ``l1``, ``frobenius``, ``squared``, or one's own.
-    trace : float, optional
-        tau, n by default.
-    sample_weight : array of shape (n,), optional
-    fit_intercept : bool
-    """
-
-    def __init__(
-        self,
-        similarities: Array,
-        y: Array,
-        C: float = 1.0,
-        rho: float = 5.0,
-        loss: Any = "frobenius",
-        trace: float | None = None,
-        sample_weight: Array | None = None,
-        fit_intercept: bool = True,
-    ) -> None:
-        super().__init__(similarities, trace)
-        self.y = np.asarray(y, dtype=float)
-        weight = np.ones(self.y.shape[0]) if sample_weight is None else np.asarray(sample_weight, dtype=float)
-        self.c = float(C) * (weight if self.y.ndim == 1 else np.repeat(weight[:, None], self.y.shape[1], 1))
-        self.rho = float(rho)
-        self.loss: SimilarityLoss = make_similarity_loss(loss)
-        self.fit_intercept = fit_intercept
-        self.hinge, self.norm = Hinge(), Maximum()
-        #: sweeps over the similarities and SVMs so far
-        self.passes, self.svms = 0.0, 0
-
-    # ---- the pieces of the objective ---------------------------------------------------------------------------
 
     def multipliers(self, kernels: Array) -> Array:
         """``Z_i``: subgradients of the losses at the kernels."""
@@ -287,18 +234,6 @@ class SimilarityProblem(KernelVariables):
         K = self.mixed(kernels, weights)
         return solve_fixed(K, self.hinge, self.y, self.c, self.fit_intercept, target, start)
 
-    def better_weights(self, kernels: Array, beta: Array) -> Array:
-        """``1 / gamma`` with ``gamma ~ sqrt(q)``: (10) in closed form."""
-        return self.norm.weights(self.quad(self.products(kernels, beta), beta))
-
-    @property
-    def scope(self) -> str:
-        """Kernels and functions that the lower bound is for, in words."""
-        functions = "no function" if self.y.ndim == 1 else f"no {self.y.shape[1]} functions"
-        return f"at this rho, no {self.allowed_kernels} and {functions} on {'it' if self.shared else 'them'}"
-
-    # ---- the judge ---------------------------------------------------------------------------------------------
-
     def primal(self, kernels: Array, beta: Array, weights: Array) -> tuple[float, Any]:
         """Objective at kernels, for the function of these coefficients, and its best intercept."""
         products = self.products(kernels, beta)
@@ -309,10 +244,18 @@ class SimilarityProblem(KernelVariables):
         return value + self.rho * float(self.losses(kernels).sum()), b
 
     def bound(self, dual: DualPoint) -> float:
-        """Lower bound of the optimum: LB in the text of this package, at a point that is first repaired."""
+        """Lower bound of the optimum: LB in the text of this module, at a point that is first repaired."""
         beta = self.repair(dual.beta)
         shares = dual.shares / max(1.0, float(dual.shares.sum()))
-        Z, conjugates = self._conjugates(dual)
+        Z, conjugates = dual.multipliers, []
+        if Z is not None:
+            conjugates = [value for value in map(self.loss.conjugate, Z) if value is not None]
+        if Z is None or len(conjugates) < len(Z):  # Fenchel's equality at kernels
+            if dual.kernels is None:
+                raise ValueError("a bound needs kernels where the loss has no conjugate")
+            X = self.residuals(dual.kernels)
+            Z = self.multipliers(dual.kernels)
+            conjugates = [float(np.sum(z * x)) - self.loss.value(x) for z, x in zip(Z, X, strict=True)]
         inner = float(np.sum(Z * self.targets)) + sum(conjugates)
         smallest = self.extremes(self.gradient(Z, beta, shares))[0]
         return self.gain(beta) - self.rho * inner + self.trace * float(smallest.sum())
@@ -320,7 +263,13 @@ class SimilarityProblem(KernelVariables):
     def certificate(self, point: Any) -> SimilarityCertificate:
         """Bounds from any feasible kernels and any dual points."""
         primal, intercept = self.primal(point.kernels, point.beta, point.weights)
-        duals = point.duals or (self._free_bound(point),)
+        duals = point.duals
+        if not duals:  # zero, which costs nothing, or the point's own where zero has no known conjugate
+            zeros = np.zeros_like(self.targets)
+            if self.loss.conjugate(zeros[0]) is not None:
+                duals = (DualPoint(np.zeros_like(self.y), np.full(self.k, 1.0 / self.k), zeros),)
+            else:
+                duals = (DualPoint(point.beta, 1.0 / point.weights, kernels=point.kernels),)
         values = [self.bound(dual) for dual in duals]
         best = int(np.argmax(values))
         if values[best] > primal + 1e-6 * max(abs(primal), abs(values[best])):
@@ -328,12 +277,13 @@ class SimilarityProblem(KernelVariables):
                 f"the lower bound {values[best]:.6g} is above the objective {primal:.6g}: the similarity loss is not "
                 "convex, or its subgradient or conjugate is wrong"
             )
+        functions = "no function" if self.y.ndim == 1 else f"no {self.y.shape[1]} functions"
         return SimilarityCertificate(
             primal,
             values[best],
             self.repair(duals[best].beta),
             intercept,
-            scope=self.scope,
+            scope=f"at this rho, no {self.allowed_kernels} and {functions} on {'it' if self.shared else 'them'}",
             witness=duals[best],
         )
 
@@ -344,29 +294,6 @@ class SimilarityProblem(KernelVariables):
     def repair(self, beta: Array) -> Array:
         """Nearest coefficients in the dual set."""
         return self.hinge.project(self.y, beta, self.c, self.fit_intercept)
-
-    def _conjugates(self, dual: DualPoint) -> tuple[Array, list[float]]:
-        """Multipliers and ``L*`` of them: from the conjugate, or by Fenchel's equality at kernels."""
-        if dual.multipliers is not None:
-            values = [self.loss.conjugate(Z) for Z in dual.multipliers]
-            if None not in values:
-                return dual.multipliers, [float(v) for v in values if v is not None]
-        if dual.kernels is None:
-            raise ValueError("a bound needs kernels where the loss has no conjugate")
-        X = self.residuals(dual.kernels)
-        Z = self.multipliers(dual.kernels)
-        return Z, [float(np.sum(z * x)) - self.loss.value(x) for z, x in zip(Z, X, strict=True)]
-
-    def _free_bound(self, point: SimilarityPoint) -> DualPoint:
-        """Nothing was proposed: all zero, which costs nothing; or the point's own where zero has no known conjugate."""
-        zeros = np.zeros_like(self.targets)
-        if self.loss.conjugate(zeros[0]) is not None:
-            return DualPoint(np.zeros_like(self.y), np.full(self.k, 1.0 / self.k), zeros)
-        return DualPoint(point.beta, 1.0 / point.weights, kernels=point.kernels)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Problems (4) and (6): kernels that may be any positive semi-definite matrices of their trace.
 
 
 class SingleKernelProblem(SimilarityProblem):
@@ -389,6 +316,7 @@ class RestrictedKernelsProblem(SimilarityProblem):
     """
 
     allowed_kernels = "kernels of trace n on the eigenvectors of the similarities"
+    kernel_ndim = 2
 
     def __init__(self, similarities: Array, y: Array, **parameters: Any) -> None:
         super().__init__(similarities, y, **parameters)
@@ -396,24 +324,14 @@ class RestrictedKernelsProblem(SimilarityProblem):
         spectra = [np.linalg.eigh(S) for S in self.similarities]
         self.values = np.stack([values for values, _ in spectra])
         self.vectors = np.stack([vectors for _, vectors in spectra])
-
-    @property
-    def targets(self) -> Array:
-        """Eigenvalues of the similarities, or the similarities for losses of the entries."""
-        return self.values if self.loss.spectral else self.similarities
-
-    def residuals(self, kernels: Array) -> Array:
-        """``mu_i - lambda_i``, or the matrices for losses of the entries."""
-        return (kernels if self.loss.spectral else self.matrices(kernels)) - self.targets
+        if self.loss.spectral:
+            self.targets = self.values
 
     def pull(self, multipliers: Array) -> Array:
         """Return the part of the multipliers on the eigenvectors."""
         if multipliers.ndim == 2:
             return multipliers
         return np.stack([np.sum(V * (Z @ V), axis=0) for V, Z in zip(self.vectors, multipliers, strict=True)])
-
-    def copies(self, weights: Array) -> Array:
-        return weights[:, None]
 
     def products(self, kernels: Array, beta: Array) -> Array:
         columns = beta.reshape(self.n, -1)
@@ -473,6 +391,3 @@ class IndefiniteSVMProblem(SingleKernelProblem):
         slope = self.slope(beta, np.ones(1))
         K = self.project(self.similarities.mean(axis=0)[None] - slope / (2.0 * weight))
         return self.gain(beta) + float(np.sum(slope * K)) + self.rho * float(self.losses(K).sum())
-
-    def _free_bound(self, point: SimilarityPoint) -> DualPoint:
-        return DualPoint(np.zeros_like(self.y), np.ones(1))

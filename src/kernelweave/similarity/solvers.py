@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass, field, replace
 from typing import Any, ClassVar
 
@@ -37,25 +36,14 @@ class SimilaritySolver(Solver):
     problem: ClassVar[type[SimilarityProblem]] = SimilarityProblem
     default_max_iter: ClassVar[int] = 300
 
-    def init(self, problem: Any, start: Any, tol: float) -> Any:
-        """Return the first state."""
-        raise NotImplementedError
-
-    def step(self, problem: Any, state: Any) -> Any:
-        """Return the next state."""
-        raise NotImplementedError
-
-
-# ------------------------------------------------------------------------------------------------------------
-# The kernels that are best for given coefficients: what makes the lower bound tight.
-#
-# ``min over kernels of <slope, K> + rho sum_i L(A(K) - S_i)``, with ``A`` the embedding of the kernels among
-# the targets.
-
 
 @dataclass
 class PartialDual:
-    """Keeps its kernels (and for ADMM its multipliers) from one call to the next: coefficients change slowly."""
+    """Kernels that are best for given coefficients, which make the lower bound tight.
+
+    They solve ``min over kernels of <slope, K> + rho sum_i L(A(K) - S_i)``, with ``A`` the embedding of the kernels
+    among the targets.  Kernels (and for ADMM multipliers) are kept between calls: coefficients change slowly.
+    """
 
     kernels: Array | None = None
     split: Array | None = None  # kernels, scaled multipliers and penalty of ADMM
@@ -64,62 +52,36 @@ class PartialDual:
 
     def solve(
         self, problem: SimilarityProblem, beta: Array, shares: Array, start: Array, steps: int
-    ) -> tuple[DualPoint, ...]:
+    ) -> list[DualPoint]:
         """Return points for the lower bound, and keep the best kernels for these coefficients."""
+        S, rho, loss = problem.targets, problem.rho, problem.loss
         slope = problem.slope(beta, shares)
         first = problem.residuals(start)[0]
         duals: list[DualPoint] = []
-        if problem.loss.curvature(first) is not None:
-            duals.append(self._reweighted(problem, beta, shares, slope, start, steps))
+        at_kink = False
+        if loss.curvature(first) is not None:
+            # each loss replaced by the parabola ``c_i |X|^2`` that touches it: exact at once for the squared loss
+            last, kernels = np.inf, start if self.kernels is None else self.kernels
+            for _ in range(steps):
+                check_time()
+                c = rho * np.array([loss.curvature(X) for X in problem.residuals(kernels)])
+                weighted = problem.pull(c.reshape(-1, *[1] * (S.ndim - 1)) * S)
+                kernels = problem.project((weighted - 0.5 * slope) / problem.copies(c))
+                value = float(np.sum(slope * kernels)) + rho * float(problem.losses(kernels).sum())
+                if abs(last - value) <= 1e-6 * abs(value):
+                    break
+                last = value
+            self.kernels = kernels
+            duals.append(DualPoint(beta, shares, kernels=kernels))
+            size = np.array([np.linalg.norm(X) for X in problem.residuals(kernels)])
+            whole = np.array([np.linalg.norm(matrix) for matrix in S])
+            smooth = loss.curvature(1e-3 * S[0]) == loss.curvature(S[0])
+            at_kink = not smooth and bool(np.any(size < 1e-2 * whole))
         # ADMM where there is no parabola, and where a residual vanishes: at a kink one gradient says nothing, and
         # the multiplier has to be found
-        if problem.loss.prox(first, 1.0) is not None and (not duals or self._at_kink(problem)):
-            duals.append(self._admm(problem, beta, shares, slope, start, steps))
-        return tuple(duals)
-
-    def _at_kink(self, problem: SimilarityProblem) -> bool:
-        assert self.kernels is not None
-        size = np.array([np.linalg.norm(X) for X in problem.residuals(self.kernels)])
-        whole = np.array([np.linalg.norm(S) for S in problem.targets])
-        smooth = problem.loss.curvature(1e-3 * problem.targets[0]) == problem.loss.curvature(
-            problem.targets[0]
-        )
-        return not smooth and bool(np.any(size < 1e-2 * whole))
-
-    def _reweighted(
-        self,
-        problem: SimilarityProblem,
-        beta: Array,
-        shares: Array,
-        slope: Array,
-        start: Array,
-        steps: int,
-    ) -> DualPoint:
-        """Each loss replaced by the parabola ``c_i |X|^2`` that touches it: exact at once for the squared loss."""
-        last, kernels = np.inf, start if self.kernels is None else self.kernels
-        for _ in range(steps):
-            check_time()
-            c = problem.rho * np.array([problem.loss.curvature(X) for X in problem.residuals(kernels)])
-            weighted = problem.pull(c.reshape(-1, *[1] * (problem.targets.ndim - 1)) * problem.targets)
-            kernels = problem.project((weighted - 0.5 * slope) / problem.copies(c))
-            value = float(np.sum(slope * kernels)) + problem.rho * float(problem.losses(kernels).sum())
-            if abs(last - value) <= 1e-6 * abs(value):
-                break
-            last = value
-        self.kernels = kernels
-        return DualPoint(beta, shares, kernels=kernels)
-
-    def _admm(
-        self,
-        problem: SimilarityProblem,
-        beta: Array,
-        shares: Array,
-        slope: Array,
-        start: Array,
-        steps: int,
-    ) -> DualPoint:
-        """Residuals split off and shrunk by the loss's prox; ``penalty * scaled / rho`` is a subgradient."""
-        S, rho = problem.targets, problem.rho
+        if loss.prox(first, 1.0) is None or (duals and not at_kink):
+            return duals
+        # residuals are split off and shrunk by the loss's prox; ``penalty * scaled / rho`` is a subgradient
         kernels = start if self.split is None else self.split
         if self.scaled is None:
             Z = problem.multipliers(kernels)
@@ -133,7 +95,7 @@ class PartialDual:
         for _ in range(steps):
             check_time()
             moved = embedded - S + U
-            X = np.stack([np.asarray(problem.loss.prox(matrix, rho / t)) for matrix in moved])
+            X = np.stack([np.asarray(loss.prox(matrix, rho / t)) for matrix in moved])
             Z = (t / rho) * (moved - X)
             kernels = problem.project((problem.pull(S + X - U) - slope / t) / ones)
             embedded = problem.residuals(kernels) + S
@@ -145,9 +107,9 @@ class PartialDual:
                 t, U = factor * t, U / factor
             before = X
         self.split, self.scaled, self.penalty = kernels, U, t
-        if problem.loss.curvature(S[0]) is None:
+        if loss.curvature(S[0]) is None:
             self.kernels = kernels
-        return DualPoint(beta, shares, Z, kernels)
+        return [*duals, DualPoint(beta, shares, Z, kernels)]
 
 
 def solve_omega(
@@ -180,18 +142,6 @@ def solve_omega(
     return best
 
 
-# ------------------------------------------------------------------------------------------------------------
-# The squared loss: accelerated ascent on the coefficients, with the kernel in closed form.
-#
-# ``sum_i |K - S_i|^2 = m |K - mean S|^2 + const``, so for given coefficients the best kernel is a projection,
-#
-#     K*(beta) = Proj(mean S + beta beta' / (4 r)),      r = rho m / n
-#
-# (3) of [KTBB10] with a trace, and ``h(beta) = 1'a - beta'K*beta / 2 + rho sum L(K* - S_i)`` is concave with
-# the gradient ``y - K* beta``: FISTA with backtracking, one decomposition per trial and no SVM but those for
-# the upper bound.
-
-
 @dataclass
 class AscentState:
     """Coefficients, the point that momentum has carried on to, and the kernel and value at the coefficients."""
@@ -207,52 +157,6 @@ class AscentState:
     finished: bool = False
 
 
-def begin(problem: Any, start: Any, tol: float) -> AscentState:
-    """Start from the SVM on the projected mean."""
-    mean = problem.similarities.mean(axis=0)
-    K = problem.project(mean[None])
-    target = min(1e-3, max(0.1 * tol, 1e-6))
-    inner = problem.svm(K, np.ones(1), target)
-    beta = problem.repair(inner.beta if start is None else start.beta)
-    kernel, value = _best_kernel(problem, beta)
-    top = float(np.abs(np.linalg.eigvalsh(K[0])[-1])) + 1e-12
-    inner = problem.svm(kernel, np.ones(1), target, inner)
-    return AscentState(beta, beta, 1.0, top, kernel, value, inner, target)
-
-
-def ascend(problem: SimilarityProblem, state: AscentState) -> AscentState:
-    """One step of FISTA, begun again where the momentum leads downhill."""
-    ahead, momentum = state.ahead, state.momentum
-    while True:
-        kernel, here = (
-            _best_kernel(problem, ahead) if ahead is not state.beta else (state.kernel, state.value)
-        )
-        gradient = problem.y - kernel[0] @ ahead
-        lipschitz = 0.7 * state.lipschitz
-        while True:
-            beta = problem.repair(ahead + gradient / lipschitz)
-            moved = beta - ahead
-            kernel, value = _best_kernel(problem, beta)
-            promised = here + float(np.sum(gradient * moved)) - 0.5 * lipschitz * float(np.sum(moved**2))
-            if value >= promised - 1e-12 * abs(here) or lipschitz > 1e12 * state.lipschitz:
-                break
-            lipschitz *= 2.0
-        if value >= state.value or ahead is state.beta:
-            break
-        ahead, momentum = state.beta, 1.0
-    following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
-    carried = beta + (momentum - 1.0) / following * (beta - state.beta)
-    inner = problem.svm(kernel, np.ones(1), state.target, state.inner)
-    still = float(np.max(np.abs(beta - state.beta))) <= 1e-14 * float(np.max(np.abs(beta), initial=1e-300))
-    return AscentState(beta, carried, following, lipschitz, kernel, value, inner, state.target, still)
-
-
-def point_of(state: AscentState) -> SimilarityPoint:
-    """Return the best kernel for the coefficients, with its SVM, and the coefficients as the dual point."""
-    dual = DualPoint(state.beta, np.ones(1), kernels=state.kernel)
-    return SimilarityPoint(state.inner.beta, np.ones(1), kernels=state.kernel, duals=(dual,))
-
-
 def _best_kernel(problem: SimilarityProblem, beta: Array) -> tuple[Array, float]:
     """``K*`` and ``h`` at coefficients."""
     check_time()
@@ -264,19 +168,75 @@ def _best_kernel(problem: SimilarityProblem, beta: Array) -> tuple[Array, float]
     return K, value + problem.rho * float(problem.losses(K).sum())
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Entropic mirror descent on kernels of one trace, done right: Algorithms 1, 2 and 3 of [KTBB10], corrected.
+class IndSVM(SimilaritySolver, registered_as="indsvm"):
+    """Accelerated ascent on the coefficients with the kernel in closed form, (3).
+
+    ``sum_i |K - S_i|^2 = m |K - mean S|^2 + const``, so for given coefficients the best kernel is a projection,
+    ``K*(beta) = Proj(mean S + beta beta' / (4 r))`` with ``r = rho m / n``, which is (3) of [KTBB10] with a trace, and
+    ``h(beta) = 1'a - beta'K*beta / 2 + rho sum L(K* - S_i)`` is concave with the gradient ``y - K* beta``: FISTA with
+    backtracking, one decomposition per trial and no SVM but those for the upper bound.
+    """
+
+    problem = IndefiniteSVMProblem
+    summary = "one kernel of any trace, squared loss"
+
+    def init(self, problem: Any, start: Any, tol: float) -> AscentState:
+        """Return the state at the SVM on the projected mean."""
+        mean = problem.similarities.mean(axis=0)
+        K = problem.project(mean[None])
+        target = min(1e-3, max(0.1 * tol, 1e-6))
+        inner = problem.svm(K, np.ones(1), target)
+        beta = problem.repair(inner.beta if start is None else start.beta)
+        kernel, value = _best_kernel(problem, beta)
+        top = float(np.abs(np.linalg.eigvalsh(K[0])[-1])) + 1e-12
+        inner = problem.svm(kernel, np.ones(1), target, inner)
+        return AscentState(beta, beta, 1.0, top, kernel, value, inner, target)
+
+    def step(self, problem: Any, state: AscentState) -> AscentState:
+        """One step of FISTA, begun again where the momentum leads downhill."""
+        ahead, momentum = state.ahead, state.momentum
+        while True:
+            kernel, here = (
+                _best_kernel(problem, ahead) if ahead is not state.beta else (state.kernel, state.value)
+            )
+            gradient = problem.y - kernel[0] @ ahead
+            lipschitz = 0.7 * state.lipschitz
+            while True:
+                beta = problem.repair(ahead + gradient / lipschitz)
+                moved = beta - ahead
+                kernel, value = _best_kernel(problem, beta)
+                promised = here + float(np.sum(gradient * moved)) - 0.5 * lipschitz * float(np.sum(moved**2))
+                if value >= promised - 1e-12 * abs(here) or lipschitz > 1e12 * state.lipschitz:
+                    break
+                lipschitz *= 2.0
+            if value >= state.value or ahead is state.beta:
+                break
+            ahead, momentum = state.beta, 1.0
+        following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
+        carried = beta + (momentum - 1.0) / following * (beta - state.beta)
+        inner = problem.svm(kernel, np.ones(1), state.target, state.inner)
+        still = float(np.max(np.abs(beta - state.beta))) <= 1e-14 * float(
+            np.max(np.abs(beta), initial=1e-300)
+        )
+        return AscentState(beta, carried, following, lipschitz, kernel, value, inner, state.target, still)
+
+    def point(self, state: AscentState) -> SimilarityPoint:
+        """Return the best kernel for the coefficients, with its SVM, and the coefficients as the dual point."""
+        dual = DualPoint(state.beta, np.ones(1), kernels=state.kernel)
+        return SimilarityPoint(state.inner.beta, np.ones(1), kernels=state.kernel, duals=(dual,))
+
+
+# Entropic mirror descent on kernels of one trace: Algorithms 1, 2 and 3 of [KTBB10], corrected.
 #
-# The logarithms ``B`` accumulate the gradients and the kernels are ``tau softmax(B)``.  (Algorithms 1 and 2
-# as printed pair the eigenvalues of K with the eigenvectors of the gradient instead, which converges to
-# nothing: ``variant="paper"`` of ``eskl``.)  The step needs no Lipschitz constant: ``eta = .35 sqrt(2 k ln n
-# / (t h^2))``, with h^2 an average of the squared half-spreads of the gradients' spectra that soon forgets
-# the first, large ones.  For any steps, started from the identity,
+# The logarithms ``B`` accumulate the gradients and the kernels are ``tau softmax(B)``.  (Algorithms 1 and 2 as printed
+# pair the eigenvalues of K with the eigenvectors of the gradient instead, which converges to nothing:
+# ``variant="paper"`` of ``eskl``.)  The step needs no Lipschitz constant: ``eta = .35 sqrt(2 k ln n / (t h^2))``, with
+# h^2 an average of the squared half-spreads of the gradients' spectra that soon forgets the first, large ones.  For any
+# steps, started from the identity,
 #
 #     min over t of f(K_t) - f* <= tau (k ln n + 1/2 sum eta^2 h^2) / sum eta
 #
-# which is Proposition 3.1 and Theorem 3.2 with the half-spread h in place of the Lipschitz constant; ``rate``
-# has it.
+# which is Proposition 3.1 and Theorem 3.2 with the half-spread h in place of the Lipschitz constant (``rate``).
 
 
 #: of the step that the bound asks for: shorter ones do better than the worst case
@@ -349,12 +309,28 @@ class MirrorDescent(SimilaritySolver):
         state.inner = problem.svm(kernels, weights, state.target, state.inner)
         beta = state.inner.beta
         state.best = SimilarityPoint(beta, weights, kernels=kernels)
-        state.weights = problem.better_weights(kernels, beta)  # for the gradient, and for the next SVM
+        # (10) in closed form, ``gamma ~ sqrt(q)``: for the gradient, and for the next SVM
+        state.weights = problem.norm.weights(problem.quad(problem.products(kernels, beta), beta))
         shares = 1.0 / state.weights
         Z = problem.multipliers(kernels)
-        self._average(state, beta, shares, Z, kernels)
+        new = beta, shares, Z, kernels
+        w = 4.0 / (state.iteration + 3.0)
+        old = state.averages or new
+        state.averages = tuple((1.0 - w) * a + w * b for a, b in zip(old, new, strict=True))
         G = problem.gradient(Z, beta, shares)
-        self._move(problem, state, G)
+        low, high = problem.extremes(G)
+        squares = float(np.sum((0.5 * (high - low)) ** 2))
+        room = 2.0 * problem.k * np.log(problem.n)
+        if self.step_size == "adaptive":
+            state.squares = (1.0 - w) * state.squares + w * squares
+            eta = FACTOR * np.sqrt(room / (state.iteration * max(state.squares, 1e-300)))
+        else:
+            state.squares = max(state.squares, squares)
+            eta = np.sqrt(room / (state.iteration * max(state.squares, 1e-300)))
+        state.steps += eta
+        state.spent += eta**2 * squares
+        state.logs = state.logs - eta * G
+        state.kernels = problem.from_logs(state.logs)
         if state.iteration == 1 or state.iteration % self.check_every == 0:
             self._check(problem, state, DualPoint(beta, shares, kernels=kernels))
         return state
@@ -370,27 +346,6 @@ class MirrorDescent(SimilaritySolver):
         start = problem.k * (np.log(n) if self.uniform_start else np.log(n / self.start_share))
         return problem.trace * float(start + 0.5 * state.spent) / state.steps
 
-    def _average(self, state: MirrorState, *new: Array) -> None:
-        w = 4.0 / (state.iteration + 3.0)
-        old = state.averages or new
-        state.averages = tuple((1.0 - w) * a + w * b for a, b in zip(old, new, strict=True))
-
-    def _move(self, problem: SimilarityProblem, state: MirrorState, G: Array) -> None:
-        low, high = problem.extremes(G)
-        squares = float(np.sum((0.5 * (high - low)) ** 2))
-        room = 2.0 * problem.k * np.log(problem.n)
-        if self.step_size == "adaptive":
-            w = 4.0 / (state.iteration + 3.0)
-            state.squares = (1.0 - w) * state.squares + w * squares
-            eta = FACTOR * np.sqrt(room / (state.iteration * max(state.squares, 1e-300)))
-        else:
-            state.squares = max(state.squares, squares)
-            eta = np.sqrt(room / (state.iteration * max(state.squares, 1e-300)))
-        state.steps += eta
-        state.spent += eta**2 * squares
-        state.logs = state.logs - eta * G
-        state.kernels = problem.from_logs(state.logs)
-
     def _check(self, problem: SimilarityProblem, state: MirrorState, own: DualPoint) -> None:
         """Bounds at the averages and at the best kernels for them; the objective at those kernels, too."""
         assert state.best is not None
@@ -401,7 +356,13 @@ class MirrorDescent(SimilaritySolver):
         best, value = (
             (state.champion, state.value) if state.value < value and state.champion else (state.best, value)
         )
-        for candidate in self._candidates(best.kernels, kernels, state.partial.kernels):
+        # averages, best responses, and some of the way to those: Omega is smooth where the SVM has one solution, so
+        # moving from the best kernels towards the best response goes down (a Frank-Wolfe step); how far is tried
+        candidates, response = [kernels], state.partial.kernels
+        if response is not None:
+            ways = [(1.0 - share) * best.kernels + share * response for share in (0.1, 0.3, 0.6)]
+            candidates += [response, *ways]
+        for candidate in candidates:
             inner, weights, reached = solve_omega(
                 problem, candidate, state.weights, state.target, state.inner, 3
             )
@@ -409,18 +370,6 @@ class MirrorDescent(SimilaritySolver):
                 best, value = SimilarityPoint(inner.beta, weights, kernels=candidate), reached
         state.champion, state.value = best, value
         state.best = replace(best, duals=duals)
-
-    def _candidates(self, best: Array, average: Array, tight: Array | None) -> Iterator[Array]:
-        """Yield kernels that may beat the best so far: averages, best responses, and some of the way to those.
-
-        Omega is smooth where the SVM has one solution, so moving from the best kernels towards the best response to
-        the coefficients goes down (a Frank-Wolfe step); how far is tried.
-        """
-        yield average
-        if tight is not None:
-            yield tight
-            for share in (0.1, 0.3, 0.6):
-                yield (1.0 - share) * best + share * tight
 
 
 @dataclass
@@ -481,40 +430,37 @@ class ESKL(MirrorDescent, registered_as="eskl"):
             n, tau = problem.n, problem.trace
             return self.step(problem, _PrintedState(np.full(n, tau / n), tau / n * np.eye(n)))
         if self.fast and problem.loss.quadratic:
-            return begin(problem, start, tol)
+            return IndSVM().init(problem, start, tol)
         return super().init(problem, start, tol)
 
     def step(self, problem: Any, state: Any) -> Any:
         """Return the next state."""
         if isinstance(state, AscentState):
-            return ascend(problem, state)
-        return _printed(problem, state) if isinstance(state, _PrintedState) else super().step(problem, state)
+            return IndSVM().step(problem, state)
+        if not isinstance(state, _PrintedState):
+            return super().step(problem, state)
+        # Algorithm 1 to the letter, the step that of Proposition 3.1 with the largest gradient so far as constant
+        state.iteration += 1
+        K, weight = state.kernel[None], np.ones(1)
+        state.inner = problem.svm(K, weight, 1e-4, state.inner)
+        beta = state.inner.beta
+        state.seen = SimilarityPoint(beta, weight, kernels=K, duals=(DualPoint(beta, weight, kernels=K),))
+        G = problem.gradient(problem.multipliers(K), beta, weight)[0]
+        state.lipschitz = max(state.lipschitz, float(np.linalg.norm(G)))
+        eta = np.sqrt(2.0 * np.log(problem.n) / state.iteration) / max(state.lipschitz, 1e-300)
+        d, V = np.linalg.eigh(G)
+        # eigenvalues of K, eigenvectors of G: they do not belong together
+        state.values = entropic_vector(np.log(np.maximum(state.values, 1e-300)) - eta * d, problem.trace)
+        state.kernel = (V * state.values) @ V.T
+        return state
 
     def point(self, state: Any) -> SimilarityPoint:
-        """Return the point to be judged."""
+        """Return the point to be evaluated."""
         if isinstance(state, AscentState):
-            return point_of(state)
-        if isinstance(state, _PrintedState):
-            assert state.seen is not None
-            return state.seen
-        return super().point(state)
-
-
-def _printed(problem: SingleKernelProblem, state: _PrintedState) -> _PrintedState:
-    """Algorithm 1 to the letter, the step that of Proposition 3.1 with the largest gradient so far as constant."""
-    state.iteration += 1
-    K, weight = state.kernel[None], np.ones(1)
-    state.inner = problem.svm(K, weight, 1e-4, state.inner)
-    beta = state.inner.beta
-    state.seen = SimilarityPoint(beta, weight, kernels=K, duals=(DualPoint(beta, weight, kernels=K),))
-    G = problem.gradient(problem.multipliers(K), beta, weight)[0]
-    state.lipschitz = max(state.lipschitz, float(np.linalg.norm(G)))
-    eta = np.sqrt(2.0 * np.log(problem.n) / state.iteration) / max(state.lipschitz, 1e-300)
-    d, V = np.linalg.eigh(G)
-    # eigenvalues of K, eigenvectors of G: they do not belong together
-    state.values = entropic_vector(np.log(np.maximum(state.values, 1e-300)) - eta * d, problem.trace)
-    state.kernel = (V * state.values) @ V.T
-    return state
+            return IndSVM().point(state)
+        point = state.seen if isinstance(state, _PrintedState) else state.best
+        assert point is not None
+        return point
 
 
 class EMKL(MirrorDescent, registered_as="emkl"):
@@ -529,22 +475,3 @@ class REKL(MirrorDescent, registered_as="rekl"):
 
     problem = RestrictedKernelsProblem
     summary = "new eigenvalues for every similarity, eigenvectors kept"
-
-
-class IndSVM(SimilaritySolver, registered_as="indsvm"):
-    """Accelerated ascent on the coefficients with the kernel in closed form, (3)."""
-
-    problem = IndefiniteSVMProblem
-    summary = "one kernel of any trace, squared loss"
-
-    def init(self, problem: Any, start: Any, tol: float) -> AscentState:
-        """Return the state at the clipped mean."""
-        return begin(problem, start, tol)
-
-    def step(self, problem: Any, state: AscentState) -> AscentState:
-        """Return the next state."""
-        return ascend(problem, state)
-
-    def point(self, state: AscentState) -> SimilarityPoint:
-        """Return the point to be judged."""
-        return point_of(state)

@@ -14,18 +14,6 @@ from .._estimating import restore_on_error
 from .._numerics.matrices import EIGENVALUES
 from .inputs import positive_scale, symmetrised
 
-# ------------------------------------------------------------------------------------------------------------
-# What a new row of similarities becomes: the row of the learned kernel, from that row and the training block
-# alone.
-#
-# ``smooth``: ``k(x) = K (K + nu I)^-1 s(x)``, ``nu = tr(K) / n``, which minimises ``|k - s|^2 + nu k'K^+ k``:
-# a row near the similarities that a positive semi-definite bordered matrix could have.  ``classical``: what
-# the literature does with a spectrum, ``V_+ V_+' s`` where negative eigenvalues are dropped, ``V sign(L) V'
-# s`` where they are flipped, ``s`` where all are raised.
-#
-# Either is linear in the row, so a decision is ``s(x)' w + b`` and w is all that is kept.
-
-
 #: what the classical rule multiplies the row's coordinates on the eigenvectors with
 ROWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
     "denoise": lambda values: (values > 0).astype(float),
@@ -35,9 +23,11 @@ ROWS: dict[str, Callable[[np.ndarray], np.ndarray]] = {
 }
 
 
-def spectrum_kernel(values: np.ndarray, vectors: np.ndarray, kind: str) -> np.ndarray:
-    """Return the kernel with the new eigenvalues."""
-    return (vectors * EIGENVALUES[kind](values)) @ vectors.T
+# A new row of similarities becomes a row of the learned kernel from that row and the training block alone.  ``smooth``:
+# ``k(x) = K (K + nu I)^-1 s(x)``, ``nu = tr(K) / n``, which minimises ``|k - s|^2 + nu k'K^+ k``: a row near the
+# similarities that a positive semi-definite bordered matrix could have.  ``classical``: what the literature does with a
+# spectrum, ``V_+ V_+' s`` where negative eigenvalues are dropped, ``V sign(L) V' s`` where they are flipped, ``s``
+# where all are raised.  Either is linear in the row, so a decision is ``s(x)' w + b`` and w is all that is kept.
 
 
 def classical(values: np.ndarray, vectors: np.ndarray, kind: str, beta: np.ndarray) -> np.ndarray:
@@ -57,7 +47,27 @@ def smooth(kernel: np.ndarray, beta: np.ndarray) -> np.ndarray:
     return cho_solve(cho_factor(lifted, lower=True, check_finite=False), kernel @ beta, check_finite=False)
 
 
-class _Spectrum(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class _Pairwise(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+    """A transformer of similarities to the training samples."""
+
+    normalize: bool
+
+    def _decomposed(self, X: Any) -> tuple[np.ndarray, np.ndarray]:
+        """Set ``scale_``; return eigenvalues, scaled, and eigenvectors."""
+        check_switch("normalize", self.normalize)
+        X = validate_data(self, X, dtype=np.float64)
+        values, vectors = np.linalg.eigh(symmetrised(X[None], ["the similarity"])[0])
+        scale = positive_scale(values, "the similarity")
+        self.scale_ = scale if self.normalize else 1.0
+        return self.scale_ * values, vectors
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = True
+        return tags
+
+
+class _Spectrum(_Pairwise):
     """A similarity with new eigenvalues.
 
     ``fit_transform(S)`` is the kernel of the training samples; ``transform(rows)`` turns rows of similarities to them
@@ -87,13 +97,13 @@ class _Spectrum(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
 
     @restore_on_error
     def fit(self, X: Any, y: Any = None) -> _Spectrum:
-        """Learn from an ``(n, n)`` similarity; y is not looked at."""
+        """Learn from an ``(n, n)`` similarity; y is not used."""
         if self.rule not in ("smooth", "classical"):
             raise ValueError(f"rule must be smooth or classical, got {self.rule!r}")
-        S, values, vectors, self.scale_ = _checked(self, X)
+        values, vectors = self._decomposed(X)
         self.eigenvalues_ = values
-        self.kernel_ = spectrum_kernel(values, vectors, self.kind)
-        eye = np.eye(S.shape[0])
+        self.kernel_ = (vectors * EIGENVALUES[self.kind](values)) @ vectors.T
+        eye = np.eye(values.size)
         if self.rule == "smooth":
             self._rows = smooth(self.kernel_, eye)
         else:
@@ -109,11 +119,6 @@ class _Spectrum(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_is_fitted(self, "kernel_")
         rows = validate_data(self, X, dtype=np.float64, reset=False)
         return self.scale_ * rows @ self._rows
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = True
-        return tags
 
 
 class Denoise(_Spectrum):
@@ -169,7 +174,7 @@ class Square(_Spectrum):
     kind = "square"
 
 
-class SimilarityFeatures(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
+class SimilarityFeatures(_Pairwise):
     """Similarities to the training samples as features, scaled, for linear models and anything else.
 
     Parameters
@@ -191,26 +196,10 @@ class SimilarityFeatures(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
     @restore_on_error
     def fit(self, X: Any, y: Any = None) -> SimilarityFeatures:
         """Learn the scale from an ``(n, n)`` similarity."""
-        self.scale_ = _checked(self, X)[-1]
+        self._decomposed(X)
         return self
 
     def transform(self, X: Any) -> np.ndarray:
         """Return scaled rows."""
         check_is_fitted(self, "scale_")
         return self.scale_ * validate_data(self, X, dtype=np.float64, reset=False)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = True
-        return tags
-
-
-def _checked(estimator: Any, X: Any) -> tuple[np.ndarray, np.ndarray, np.ndarray, float]:
-    """Symmetric scaled similarity, its spectrum, and the scale."""
-    check_switch("normalize", estimator.normalize)
-    X = validate_data(estimator, X, dtype=np.float64)
-    S = symmetrised(X[None], ["the similarity"])[0]
-    values, vectors = np.linalg.eigh(S)
-    scale = positive_scale(values, "the similarity")
-    scale = scale if estimator.normalize else 1.0
-    return scale * S, scale * values, vectors, scale
