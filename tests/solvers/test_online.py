@@ -492,7 +492,7 @@ def test_a_fit_ends_what_partial_fit_had_begun():
 
 def test_partial_fit_says_of_its_weights_what_fit_says():
     X, y = wine()
-    online = MKLClassifier(BANK, **OPTIONS).partial_fit(X, y)
+    online = MKLClassifier(BANK, **OPTIONS).partial_fit(X, y, classes=np.unique(y))
     whole = MKLClassifier(BANK, tol=0.5, **OPTIONS).fit(X, y)
     assert online.norm_name_ == whole.norm_name_
     assert online.weights_rule_ == whole.weights_rule_
