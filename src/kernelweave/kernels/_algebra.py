@@ -119,11 +119,6 @@ def spec_parts(what: Any) -> tuple[KernelSpec, ...]:
     return tuple(as_spec(part) for part in spec.parts) if isinstance(spec, Stack) else (spec,)
 
 
-def stacked(left: Any, right: Any) -> Stack:
-    """Return both sides in one flat stack."""
-    return Stack((*spec_parts(left), *spec_parts(right)))
-
-
 def multiplied(left: Any, right: Any) -> KernelSpec:
     """Return the product kernel, or with stacks the stack of all products."""
     if any(isinstance(side, (int, float, complex)) or hasattr(side, "dtype") for side in (left, right)):
@@ -154,7 +149,18 @@ def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
     if not kernels:
         raise ValueError(f"the bank is empty: {spec!r} has no kernel in it; give at least one")
     if schema.views is not None:
-        kernels = on_every_view(kernels, schema.views)
+        bare, kernels = kernels, []
+        for placed, together in groupby(bare, key=lambda kernel: kernel._picks_columns):
+            run = list(together)
+            kernels += (
+                run
+                if placed
+                else [
+                    OnColumns(kernel, positions, view, single=len(positions) == 1)
+                    for view, positions in schema.views.items()
+                    for kernel in run
+                ]
+            )
     counts = Counter(kernel.name for kernel in kernels)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:
@@ -206,10 +212,6 @@ class Chosen(KernelSpec):
         ) from refused
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Whole families of kernels at once: on every single feature, on every view.
-
-
 def kernels_without_columns(families: tuple[Any, ...], schema: Schema, what: str) -> list[Kernel]:
     """Return the kernels of some families, none of them on columns already."""
     kernels = Stack(families).expand(schema)
@@ -223,6 +225,7 @@ class PerFeature(NamedParts):
     """Every kernel of some families on every single feature; see :func:`per_feature`."""
 
     _sequence = "families"
+    _no_columns = "per_feature places its kernels itself: choose features with per_feature(..., columns=...)"
 
     def __init__(self, families: Any = (), columns: Any = None) -> None:
         self.families = families
@@ -240,17 +243,12 @@ class PerFeature(NamedParts):
         labels = [(j, describe((j,), schema.feature_names)) for j in pick(chosen, schema)[0]]
         return [OnColumns(kernel, (j,), label, single=True) for j, label in labels for kernel in kernels]
 
-    def on(self, columns: Any) -> KernelSpec:
-        """Refuse: the columns are a parameter here."""
-        raise ValueError(
-            "per_feature places its kernels itself: choose features with per_feature(..., columns=...)"
-        )
-
 
 class PerView(NamedParts):
     """Every kernel of some families on every view, a group of columns; see :func:`per_view`."""
 
     _sequence = "families"
+    _no_columns = "per_view places its kernels itself: choose columns in its views"
 
     def __init__(self, views: Any, families: Any = ()) -> None:
         self.views = views
@@ -267,26 +265,6 @@ class PerView(NamedParts):
             inside = kernels_without_columns(self.families, Schema(len(positions), None), "per_view")
             kernels += [OnColumns(kernel, positions, str(view), single) for kernel in inside]
         return kernels
-
-    def on(self, columns: Any) -> KernelSpec:
-        """Refuse: the views are the columns here."""
-        raise ValueError("per_view places its kernels itself: choose columns in its views")
-
-
-def on_every_view(kernels: Sequence[Kernel], views: Mapping[str, tuple[int, ...]]) -> list[Kernel]:
-    """Put kernels that choose no columns on every view, all of the first view first; leave the others."""
-    placed: list[Kernel] = []
-    for chooses, run in groupby(kernels, key=lambda kernel: kernel._picks_columns):
-        together = list(run)
-        if chooses:
-            placed += together
-            continue
-        placed += [
-            OnColumns(kernel, positions, view, single=len(positions) == 1)
-            for view, positions in views.items()
-            for kernel in together
-        ]
-    return placed
 
 
 def per_feature(*families: Any, columns: Any = None) -> PerFeature:

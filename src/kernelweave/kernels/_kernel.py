@@ -10,15 +10,14 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from numbers import Real
+from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 
 from .._components import Component, Registry
 from ..views import Views
-
-# ------------------------------------------------------------------------------------------------------------
-# Small helpers: keys for sharing, rows of any kind of samples, powers.
 
 
 class Same:
@@ -75,20 +74,14 @@ def take(A: Any, rows: Sequence[int] | np.ndarray) -> Any:
     return [A[i] for i in rows]
 
 
-def power(base: np.ndarray, exponent: float, out: np.ndarray | None = None) -> np.ndarray:
-    """Return ``base ** exponent``; small whole powers by products, which is many times quicker than pow."""
-    if exponent == 1.0:
-        if out is None:
-            return np.array(base)
-        if out is not base:
-            out[...] = base
-        return out
-    if exponent == 2.0:
-        return np.square(base, out=out)
-    if exponent == 3.0:
-        square = np.square(base)
-        return np.multiply(square, base, out=out)
-    return np.power(base, exponent, out=out)
+def readable(value: Any) -> str:
+    """Return a number as short as a plot wants it."""
+    return f"{value:.6g}" if type(value) is float or isinstance(value, Real) else str(value)
+
+
+def inside(name: str) -> Any:
+    """Return a property: the attribute, or the method, of the kernel in ``self.kernel``."""
+    return property(attrgetter(f"kernel.{name}"))
 
 
 class Schema(NamedTuple):
@@ -128,8 +121,10 @@ class KernelSpec(Component):
     multiplies them entry by entry; with stacks, every kernel on the left meets every kernel on the right.
     """
 
-    # numpy scalars and arrays on the left must hand the operation over to __radd__ and __rmul__
+    # numpy scalars and arrays on the left must leave the operation to __radd__ and __rmul__
     __array_ufunc__ = None
+    #: why the kernels cannot be put on columns, where there is more to say than that they choose their own
+    _no_columns: ClassVar[str] = ""
 
     def expand(self, schema: Schema) -> list[Kernel]:
         """Return the kernels this stands for, with columns as positions."""
@@ -137,22 +132,25 @@ class KernelSpec(Component):
 
     def on(self, columns: Any) -> KernelSpec:
         """Return the same kernels looking only at these columns."""
-        raise ValueError(f"{self!r} chooses its own columns: give them to its families, or to its `columns`")
+        raise ValueError(
+            self._no_columns
+            or f"{self!r} chooses its own columns: give them to its families, or to its `columns`"
+        )
 
     def _plain(self) -> list[Kernel] | None:
         """Return the kernels where they are known without any schema, else None."""
         return None
 
     def __add__(self, other: Any) -> KernelSpec:
-        from ._algebra import stacked
+        from ._algebra import Stack, spec_parts
 
-        return stacked(self, other)
+        return Stack((*spec_parts(self), *spec_parts(other)))
 
     def __radd__(self, other: Any) -> KernelSpec:
-        from ._algebra import stacked
+        from ._algebra import as_spec
 
         # sum([...]) starts from 0
-        return self if isinstance(other, int) and other == 0 else stacked(other, self)
+        return self if isinstance(other, int) and other == 0 else as_spec(other) + self
 
     def __mul__(self, other: Any) -> KernelSpec:
         from ._algebra import multiplied
@@ -196,6 +194,8 @@ class Kernel(KernelSpec):
         Whether nothing is left to learn of the training samples, so that ``resolve`` has nothing to do.
     always : float or None
         Weight that is given, outside the norm (``kernels.always``); None where the weight is learnt.
+    exponent : float
+        The power of the base, or the factor inside the exponential when ``decay``.
     """
 
     components = registry
@@ -210,13 +210,14 @@ class Kernel(KernelSpec):
     quick: bool = False
     is_settled: bool = False
     always: float | None = None
+    exponent: float = 1.0
+    #: parameters that the name shows
+    _shown: ClassVar[tuple[str, ...]] = ()
 
     def __init_subclass__(cls, registered_as: str | None = None, **options: Any) -> None:
         super().__init_subclass__(registered_as=registered_as, **options)
         if registered_as is not None and "family" not in vars(cls):
             cls.family = registered_as
-
-    # what a family defines
 
     def base(self, A: Any, B: Any) -> np.ndarray:
         """Return the base matrix, ``(len(A), len(B))``, float64 and fresh (the caller may overwrite it).
@@ -236,14 +237,16 @@ class Kernel(KernelSpec):
         return identity(self), None
 
     @property
-    def exponent(self) -> float:
-        """The power of the base, or the factor inside the exponential when ``decay``."""
-        return 1.0
-
-    @property
     def name(self) -> str:
         """A short name that reads well in a plot."""
-        return self.family
+        values = ", ".join(f"{name}={readable(getattr(self, name))}" for name in self._shown)
+        return f"{self.family}({values})" if values else self.family
+
+    def _with(self, **changes: Any) -> Self:
+        """Return a copy with other values of some attributes."""
+        made = type(self).__new__(type(self))
+        made.__dict__.update(self.__dict__ | changes)
+        return made
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Kernel:
         """Return this kernel with everything that depends on the training samples settled.
@@ -281,8 +284,6 @@ class Kernel(KernelSpec):
         """Return how many columns ``features`` has, given those of the samples; None without a map."""
         return None
 
-    # what every kernel has
-
     def __call__(self, A: Any, B: Any = None) -> np.ndarray:
         """Return the kernel matrix between the samples of A and those of B (A itself when omitted)."""
         base = self.base(A, A if B is None else B)
@@ -295,10 +296,22 @@ class Kernel(KernelSpec):
 
     def of_base(self, base: np.ndarray, out: np.ndarray | None = None) -> np.ndarray:
         """Return the kernel matrix of a base matrix: fresh, or in ``out`` (which may be the base)."""
+        exponent = self.exponent
         if self.decay:
-            out = np.multiply(base, -self.exponent, out=out)
+            out = np.multiply(base, -exponent, out=out)
             return np.exp(out, out=out)
-        return power(base, self.exponent, out)
+        if exponent == 1.0:
+            if out is None:
+                return np.array(base)
+            if out is not base:
+                out[...] = base
+            return out
+        # small whole powers by products, many times quicker than pow
+        if exponent == 2.0:
+            return np.square(base, out=out)
+        if exponent == 3.0:
+            return np.multiply(np.square(base), base, out=out)
+        return np.power(base, exponent, out=out)
 
     def recentred(self, A: Any) -> Kernel:
         """Return a kernel that is the same once it is centred on these samples, and keeps more digits.
@@ -356,7 +369,11 @@ class NamedParts(KernelSpec):
         parts = getattr(self, self._sequence)
         if not isinstance(parts, tuple | list):
             return {}
-        families = [_family(part) for part in parts]
+        kinds = [getattr(part, "family", None) for part in parts]
+        families = [
+            family if isinstance(family, str) else type(part).__name__.lower()
+            for family, part in zip(kinds, parts, strict=True)
+        ]
         counts, seen = Counter(families), Counter[str]()
         names: dict[str, int] = {str(place): place for place in range(len(parts))}
         for place, family in enumerate(families):
@@ -407,9 +424,3 @@ class NamedParts(KernelSpec):
         ):
             setattr(self, self._sequence, type(getattr(self, self._sequence))(parts))
         return super().set_params(**params) if params else self
-
-
-def _family(part: Any) -> str:
-    """Return the name of a part: its family, or its class in small letters."""
-    family = getattr(part, "family", None)
-    return family if isinstance(family, str) else type(part).__name__.lower()

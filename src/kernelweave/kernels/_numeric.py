@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from collections.abc import Set as AbstractSet
 from numbers import Real
 from typing import Any, TypeAlias, TypeVar
@@ -13,11 +13,7 @@ from scipy import sparse
 
 from .._numerics.euclid import CANCELLED, check_norms
 from ._algebra import Stack
-from ._kernel import Kernel, n_samples, refuse_non_finite
-
-# ------------------------------------------------------------------------------------------------------------
-# Distances between rows, exact where it shows: zero for equal rows, never negative, symmetric to the bit.
-
+from ._kernel import Kernel, n_samples, refuse_non_finite, take
 
 # up to here sums of explicit differences beat the matrix product, and they are exact
 FEW_COLUMNS = 4
@@ -41,7 +37,8 @@ def sqeuclidean(A: Any, B: Any) -> np.ndarray:
     """Return the squared Euclidean distances between the rows of A and of B.
 
     The expanded square ``|a|^2 + |b|^2 - 2 a.b`` runs at the speed of BLAS but loses close pairs to
-    cancellation; those few pairs are computed again from their differences.
+    cancellation; those few pairs are computed again from their differences.  Equal rows have distance zero, and the
+    distances of A to itself are symmetric to the bit.
 
     >>> import numpy as np
     >>> A = np.array([[1e8, 1.0], [1e8, 2.0]])
@@ -50,12 +47,23 @@ def sqeuclidean(A: Any, B: Any) -> np.ndarray:
            [1., 0.]])
     """
     if A.shape[1] <= FEW_COLUMNS:
-        return _by_columns(_dense(A), _dense(B) if B is not A else None)
+        left = A.toarray() if sparse.issparse(A) else A
+        right = left if B is A else B.toarray() if sparse.issparse(B) else B
+        squared = np.zeros((len(left), len(right)))
+        for j in range(A.shape[1]):
+            difference = np.subtract.outer(left[:, j], right[:, j])
+            np.square(difference, out=difference)
+            if j:
+                squared += difference
+            else:
+                squared = difference
+        return squared
     if not sparse.issparse(A) and not sparse.issparse(B):
         # distances do not change with the origin, but the digits lost do
         centre = B.mean(axis=0)
-        A, B = (A - centre, None) if A is B else (A - centre, B - centre)
-        B = A if B is None else B
+        same = A is B
+        A = A - centre
+        B = A if same else B - centre
     left = row_norms(A)
     right = left if A is B else row_norms(B)
     check_norms(left, right)
@@ -77,24 +85,8 @@ def _again(block: np.ndarray, rows: np.ndarray, columns: np.ndarray, A: Any, B: 
     step = max(1, ENTRIES_AT_ONCE // A.shape[1])
     for start in range(0, len(rows), step):
         i, j = rows[start : start + step], columns[start : start + step]
-        block[i, j] = row_norms(_dense(A[i]) - _dense(B[j]))
-
-
-def _by_columns(A: np.ndarray, B: np.ndarray | None) -> np.ndarray:
-    B = A if B is None else B
-    if A.shape[1] == 0:
-        return np.zeros((len(A), len(B)))
-    squared = np.subtract.outer(A[:, 0], B[:, 0])
-    np.square(squared, out=squared)
-    for j in range(1, A.shape[1]):
-        difference = np.subtract.outer(A[:, j], B[:, j])
-        np.square(difference, out=difference)
-        squared += difference
-    return squared
-
-
-def _dense(A: Any) -> np.ndarray:
-    return A.toarray() if sparse.issparse(A) else A
+        left, right = (part.toarray() if sparse.issparse(part) else part for part in (A[i], B[j]))
+        block[i, j] = row_norms(left - right)
 
 
 def cityblock(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -116,11 +108,12 @@ OneKernel = TypeVar("OneKernel", bound=Kernel)
 class NumericKernel(Kernel):
     """A kernel on the rows of a matrix: the input is checked here, the subclass sees clean float64.
 
-    Subclasses define ``_base(A, B)`` and ``_base_diag(A)`` on contiguous float64 arrays (or CSR matrices
-    where ``accepts_sparse``); ``A is B`` is kept.
+    Subclasses define ``_base(A, B)`` and ``_base_diag(A)`` (or ``_diagonal``, where the base is the same for every
+    sample with itself) on contiguous float64 arrays (or CSR matrices where ``accepts_sparse``); ``A is B`` is kept.
     """
 
     needs_nonnegative: bool = False
+    _diagonal: float | None = None
 
     def base(self, A: Any, B: Any) -> np.ndarray:
         """Return the base matrix after checking the samples."""
@@ -141,7 +134,9 @@ class NumericKernel(Kernel):
         raise NotImplementedError
 
     def _base_diag(self, A: Any) -> np.ndarray:
-        raise NotImplementedError
+        if self._diagonal is None:
+            raise NotImplementedError
+        return np.full(A.shape[0], self._diagonal)
 
     def _clean(self, A: Any) -> Any:
         """Return samples as contiguous float64 or CSR; anything else is refused in this kernel's name."""
@@ -177,61 +172,43 @@ class NumericKernel(Kernel):
         return A
 
 
-def is_sequence(value: Any) -> bool:
-    """Tell a sequence of parameters from a single one."""
-    return isinstance(value, (list, tuple, set, range)) or getattr(value, "ndim", 0) == 1
+def family_of(
+    make: Callable[..., OneKernel], values: Number | Numbers, what: str, *others: Any, whole: bool = False
+) -> OneKernel | Stack:
+    """Return ``make(value, *others)`` for one number, the stack of these for a sequence; each is checked first.
 
-
-def family_of(make: Callable[[Any], OneKernel], values: Number | Numbers) -> OneKernel | Stack:
-    """Return one kernel for a scalar, a stack of kernels for a sequence of values."""
-    if not is_sequence(values):
-        return make(plain(values))
-    kernels = tuple(make(plain(value)) for value in _ordered(values))
+    ``what`` is how a message calls the number.
+    """
+    several = isinstance(values, (list, tuple, set, range)) or getattr(values, "ndim", 0) == 1
+    kernels = []
+    every: Any = values if several else (values,)
+    for value in sorted(every) if isinstance(every, set) else every:
+        # numpy scalars as Python numbers, which print and compare better
+        number = value.item() if isinstance(value, np.generic) else value
+        checked_number(number, what, whole=whole)
+        kernels.append(make(number, *others))
     if not kernels:
         raise ValueError("an empty sequence of parameters gives no kernel")
-    return Stack(kernels)
-
-
-def _ordered(values: Any) -> Iterable[Any]:
-    return sorted(values) if isinstance(values, set) else values
-
-
-def plain(value: Any) -> Any:
-    """Return numpy scalars as Python numbers, which print and compare better."""
-    return value.item() if isinstance(value, np.generic) else value
+    return Stack(tuple(kernels)) if several else kernels[0]
 
 
 def checked_number(
     value: Any, what: str, *, low: float = 0.0, strict: bool = True, whole: bool = False
 ) -> float:
     """Return a parameter as a float, or refuse it with a sentence that names it."""
-    # asked of every kernel of a large bank: plain numbers are known at a glance
+    # asked of every kernel of a large bank: plain numbers are recognised first
     right_kind = type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
-    if (
-        not right_kind
-        or not _finite(value)
-        or value < low
-        or (strict and value == low)
-        or (whole and value % 1)
-    ):
+    try:
+        finite = right_kind and math.isfinite(value)
+    except OverflowError:  # a whole number that no float can hold
+        finite = False
+    if not finite or value < low or (strict and value == low) or (whole and value % 1):
         kind = "whole number" if whole else "number"
         raise ValueError(f"{what} must be a finite {kind} {'>' if strict else '>='} {low:g}, got {value!r}")
     return float(value)
 
 
-def _finite(value: Any) -> bool:
-    try:
-        return math.isfinite(value)
-    except OverflowError:  # a whole number that no float can hold
-        return False
-
-
-def readable(value: Any) -> str:
-    """Return a number as short as a plot wants it."""
-    return f"{value:.6g}" if type(value) is float or isinstance(value, Real) else str(value)
-
-
-def subsample(A: Any, most: int = 1000) -> np.ndarray:
-    """Return at most ``most`` evenly spaced row numbers: deterministic, and fair to sorted data."""
+def subsample(A: Any, most: int = 1000) -> Any:
+    """Return at most ``most`` evenly spaced samples: deterministic, and fair to sorted data."""
     n = n_samples(A)
-    return np.arange(n) if n <= most else np.linspace(0, n - 1, most).astype(np.intp)
+    return A if n <= most else take(A, np.linspace(0, n - 1, most).astype(np.intp))

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from itertools import groupby
 from typing import Any, Self, overload
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import LinAlgError, cho_factor, cho_solve, cholesky, solve_triangular
+from sklearn.utils import check_random_state
 
 from .._components import check_switch
 from .._numerics.namespace import as_like, namespace
 from ..views import Views
 from ._algebra import Stack, as_spec
-from ._kernel import Kernel, KernelSpec, Schema, n_samples, refuse_non_finite, take
-from ._numeric import Number, Numbers, checked_number, family_of, readable
+from ._kernel import Kernel, KernelSpec, Schema, inside, n_samples, readable, refuse_non_finite, take
+from ._numeric import Number, Numbers, checked_number, family_of
 from .columns import Wrapper
 from .dotproduct import Linear
 from .stationary import Gaussian
-
-# ------------------------------------------------------------------------------------------------------------
-# Which training samples a Nystroem approximation stands on, and how many.
-
 
 SAMPLINGS = ("uniform", "leverage")
 #: with more samples than this, landmarks are chosen among a random part, and errors measured on it
@@ -128,64 +126,52 @@ def stack_features(kernels: Sequence[Kernel], A: Any) -> tuple[Any, np.ndarray]:
 
     The matrix is sparse where all parts are.
     """
-    if isinstance(A, np.ndarray | Views) and A.shape[0] > MANY:
-        few, starts = _side_by_side(kernels, A[:2])
-        if not sparse.issparse(few):
-            out, top = np.empty((A.shape[0], few.shape[1])), 0
-            for part, widths in _parts(kernels, A):
-                columns = slice(top, top := top + sum(widths))
-                out[:, columns] = part.toarray() if sparse.issparse(part) else part
-            return out, starts
-    return _side_by_side(kernels, A)
-
-
-def _side_by_side(kernels: Sequence[Kernel], A: Any) -> tuple[Any, np.ndarray]:
-    made = list(_parts(kernels, A))
+    many = isinstance(A, np.ndarray | Views) and A.shape[0] > MANY
+    made = list(_feature_parts(kernels, A[:2] if many else A))
+    starts = np.cumsum([0, *(width for _, widths in made for width in widths)]).astype(np.intp)
     parts = [part for part, _ in made]
-    starts = np.concatenate([[0], np.cumsum([width for _, widths in made for width in widths])]).astype(
-        np.intp
-    )
+    if all(sparse.issparse(part) for part in parts):
+        if many:
+            parts = [part for part, _ in _feature_parts(kernels, A)]
+        return parts[0] if len(parts) == 1 else sparse.hstack(parts, format="csr"), starts
+    if many:
+        out, top = np.empty((A.shape[0], starts[-1])), 0
+        for part, widths in _feature_parts(kernels, A):
+            columns = slice(top, top := top + sum(widths))
+            out[:, columns] = part.toarray() if sparse.issparse(part) else part
+        return out, starts
     if len(parts) == 1:
         return parts[0], starts
-    if all(sparse.issparse(part) for part in parts):
-        return sparse.hstack(parts, format="csr"), starts
     return np.hstack([part.toarray() if sparse.issparse(part) else part for part in parts]), starts
 
 
-def _parts(kernels: Sequence[Kernel], A: Any) -> Iterator[tuple[Any, list[int]]]:
+def _feature_parts(kernels: Sequence[Kernel], A: Any) -> Iterator[tuple[Any, list[int]]]:
     """Features of kernels one after the other, with the widths of those that a part holds.
 
     Runs of kernels whose features are columns of the samples, such as one linear kernel a term of a text, are cut out
     in one go: column by column that would take minutes for thousands of kernels.
     """
-    run: list[np.ndarray] = []
-    width = A.shape[1] if len(getattr(A, "shape", ())) == 2 else None
-    for kernel in kernels:
-        columns = None if width is None else kernel.feature_columns(int(width))
-        if columns is not None:
-            run.append(columns)
+    width = int(A.shape[1]) if len(getattr(A, "shape", ())) == 2 else None
+    chosen = [None if width is None else kernel.feature_columns(width) for kernel in kernels]
+    for plain, run in groupby(zip(kernels, chosen, strict=True), key=lambda pair: pair[1] is not None):
+        if not plain:
+            for kernel, _ in run:
+                features = kernel.features(A)
+                if features is None:
+                    raise ValueError(f"kernel {kernel.name!r} has no explicit features")
+                yield features, [features.shape[1]]
             continue
-        if run:
-            yield _columns(A, np.concatenate(run)), [columns.size for columns in run]
-            run = []
-        features = kernel.features(A)
-        if features is None:
-            raise ValueError(f"kernel {kernel.name!r} has no explicit features")
-        yield features, [features.shape[1]]
-    if run:
-        yield _columns(A, np.concatenate(run)), [columns.size for columns in run]
-
-
-def _columns(A: Any, columns: np.ndarray) -> Any:
-    if isinstance(A, Views):
-        A, columns = A.select_columns(columns), np.arange(columns.size)
-    if sparse.issparse(A):
-        part = sparse.csr_matrix(sparse.csc_matrix(A)[:, columns], dtype=np.float64)
-        refuse_non_finite(part.data, "features")
-        return part
-    dense = np.ascontiguousarray(np.asarray(A)[:, columns], dtype=np.float64)
-    refuse_non_finite(dense, "features")
-    return dense
+        found = [columns for _, columns in run if columns is not None]
+        columns, samples = np.concatenate(found), A
+        if isinstance(A, Views):
+            samples, columns = A.select_columns(columns), np.arange(columns.size)
+        if sparse.issparse(samples):
+            part = sparse.csr_matrix(sparse.csc_matrix(samples)[:, columns], dtype=np.float64)
+            refuse_non_finite(part.data, "features")
+        else:
+            part = np.ascontiguousarray(np.asarray(samples)[:, columns], dtype=np.float64)
+            refuse_non_finite(part, "features")
+        yield part, [columns.size for columns in found]
 
 
 class Explicit(Wrapper):
@@ -193,15 +179,7 @@ class Explicit(Wrapper):
 
     decay = False
     exponent = 1.0
-
-    @property
-    def family(self) -> str:  # type: ignore[override]
-        """The approximation's own family."""
-        return str(self.registered_as)
-
-    @property
-    def _picks_columns(self) -> bool:
-        return self.kernel._picks_columns
+    _picks_columns = inside("_picks_columns")
 
     def base(self, A: Any, B: Any) -> np.ndarray:
         """Return the inner products of the features."""
@@ -230,11 +208,9 @@ class _Ranked(KernelSpec):
         return [name for name in super()._get_param_names() if name != "rank"]
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
-        """Return the parameters."""
         return super().get_params(deep=deep) | {"rank": self.n_landmarks}
 
     def set_params(self, **params: Any) -> Self:
-        """Set parameters."""
         if "rank" in params:
             self.n_landmarks = params.pop("rank")
         return super().set_params(**params) if params else self
@@ -274,11 +250,6 @@ class Nystroem(_Ranked, Explicit, registered_as="nystroem"):
         self.sampling = sampling
         self.error = error
 
-    def _like(self, kernel: Kernel, landmarks: Any = None, root: np.ndarray | None = None) -> Nystroem:
-        return Nystroem(
-            kernel, self.n_landmarks, self.random_state, landmarks, root, self.sampling, self.error
-        )
-
     @property
     def name(self) -> str:
         """The name of the kernel inside, and the rank or the error asked for."""
@@ -291,13 +262,14 @@ class Nystroem(_Ranked, Explicit, registered_as="nystroem"):
             return self
         kernel = self.kernel.resolve(A, shared)
         most = _checked_size(self.n_landmarks, self.sampling, self.error)
-        drawn = choose_landmarks(kernel, A, most, self.sampling, self.error, generator(self.random_state))
+        drawn = choose_landmarks(
+            kernel, A, most, self.sampling, self.error, check_random_state(self.random_state)
+        )
         landmarks = take(A, drawn)
         values, vectors = np.linalg.eigh(kernel(landmarks))
         # directions at rounding level would only add noise
         kept = values > max(values[-1], 0.0) * len(values) * np.finfo(np.float64).eps
-        root = vectors[:, kept] / np.sqrt(values[kept])
-        return self._like(kernel, landmarks, root)
+        return self._with(kernel=kernel, landmarks=landmarks, root=vectors[:, kept] / np.sqrt(values[kept]))
 
     def features(self, A: Any) -> np.ndarray:
         """Return ``K(A, landmarks) W^(-1/2)``."""
@@ -308,11 +280,6 @@ class Nystroem(_Ranked, Explicit, registered_as="nystroem"):
     def rank(self, n_columns: int) -> int:
         """Return the number of features; before they are drawn, the number asked for."""
         return int(self.n_landmarks or 1) if self.root is None else self.root.shape[1]
-
-    def expand(self, schema: Schema) -> list[Kernel]:
-        """Return the approximation of the kernel with its columns as positions."""
-        (kernel,) = self.kernel.expand(schema)
-        return [self._like(kernel, self.landmarks, self.root)]
 
 
 class NystroemOf(_Ranked):
@@ -334,16 +301,10 @@ class NystroemOf(_Ranked):
 
     def expand(self, schema: Schema) -> list[Kernel]:
         """Return one approximation for each kernel."""
-        kernels = as_spec(self.kernels).expand(schema)
-        options: dict[str, Any] = {"sampling": self.sampling, "error": self.error}
-        return [Nystroem(kernel, self.n_landmarks, self.random_state, **options) for kernel in kernels]
-
-
-def generator(random_state: Any) -> np.random.RandomState:
-    """Return the generator that a ``random_state`` stands for."""
-    from sklearn.utils import check_random_state
-
-    return check_random_state(random_state)
+        return [
+            Nystroem(kernel, self.n_landmarks, self.random_state, sampling=self.sampling, error=self.error)
+            for kernel in as_spec(self.kernels).expand(schema)
+        ]
 
 
 def _checked_size(rank: Any, sampling: Any, error: Any) -> int | None:
@@ -425,10 +386,6 @@ def nystroem(
     return approximations[0] if isinstance(spec, Kernel) else Stack(approximations)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Random Fourier features: the Gaussian kernel at low rank.
-
-
 #: angles from which loading compiled code pays
 MANY_FREQUENCIES = 20_000
 
@@ -462,8 +419,8 @@ class RandomFourier(Explicit, registered_as="random_fourier"):
     @property
     def name(self) -> str:
         """Width and number of features."""
-        inside = self.kernel.name.removeprefix("gaussian(").removesuffix(")")
-        return f"random_fourier({inside}, n_features={readable(self.n_features)})"
+        width = self.kernel.name.removeprefix("gaussian(").removesuffix(")")
+        return f"random_fourier({width}, n_features={readable(self.n_features)})"
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> RandomFourier:
         """Draw the frequencies, whose number depends on the columns, and settle the width."""
@@ -471,8 +428,8 @@ class RandomFourier(Explicit, registered_as="random_fourier"):
             return self
         kernel = self.kernel.resolve(A, shared)
         shape = kernel._clean(A).shape[1], _checked_even(self.n_features) // 2
-        frequencies = generator(self.random_state).standard_normal(shape) / kernel.settled_width
-        return RandomFourier(kernel, self.n_features, self.random_state, frequencies)
+        frequencies = check_random_state(self.random_state).standard_normal(shape) / kernel.settled_width
+        return self._with(kernel=kernel, frequencies=frequencies)
 
     def features(self, A: Any) -> np.ndarray:
         """Return cosines and sines of the projections, scaled so that every sample has length one."""
@@ -483,29 +440,24 @@ class RandomFourier(Explicit, registered_as="random_fourier"):
             raise ValueError(
                 f"kernel {self.name!r} was settled on {len(self.frequencies)} features, got {A.shape[1]}"
             )
-        return _waves(A @ self.frequencies)
+        angles = A @ self.frequencies
+        scale = 1.0 / np.sqrt(angles.shape[1])
+        # compiled ones are reduced accurately up to 1e6
+        if angles.size < MANY_FREQUENCIES or np.max(np.abs(angles)) > 1e6:
+            return np.hstack([np.cos(angles), np.sin(angles)]) * scale
+        from .._numerics.exponentials import cos_sin
+
+        out = np.empty((angles.shape[0], 2 * angles.shape[1]))
+        cos_sin(angles, scale, out)
+        return out
 
     def portable_features(self, A: Any) -> Any:
-        """Return cosines and sines of the projections."""
         angles = A @ as_like(self.frequencies, A)
         return namespace(A).concat([angles.cos(), angles.sin()], axis=1) / angles.shape[1] ** 0.5
 
     def rank(self, n_columns: int) -> int:
         """Return the number of features."""
         return int(self.n_features)
-
-
-def _waves(angles: np.ndarray) -> np.ndarray:
-    """Cosines and sines side by side, every row of length one; compiled where there are many."""
-    scale = 1.0 / np.sqrt(angles.shape[1])
-    # compiled ones are reduced accurately up to 1e6
-    if angles.size < MANY_FREQUENCIES or np.max(np.abs(angles)) > 1e6:
-        return np.hstack([np.cos(angles), np.sin(angles)]) * scale
-    from .._numerics.exponentials import cos_sin
-
-    out = np.empty((angles.shape[0], 2 * angles.shape[1]))
-    cos_sin(angles, scale, out)
-    return out
 
 
 def _checked_even(n_features: Any) -> int:
@@ -550,14 +502,9 @@ def random_fourier(
     check_switch("relative", relative)
 
     def make(width: float) -> RandomFourier:
-        checked_number(width, "the width of a random_fourier kernel")
         return RandomFourier(Gaussian(width, relative), n_features, random_state)
 
-    return family_of(make, widths)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Leading principal components: the linear kernel on what the columns have in common.
+    return family_of(make, widths, "the width of a random_fourier kernel")
 
 
 class Principal(Explicit, registered_as="principal"):
@@ -591,15 +538,26 @@ class Principal(Explicit, registered_as="principal"):
         return f"principal({readable(self.n_components)})"
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Principal:
-        """Find the leading components of the training samples."""
+        """Find the directions of largest variance of the training samples, the largest first."""
         if self.axes is not None:
             return self
         wanted = int(checked_number(self.n_components, "n_components of principal", whole=True))
         kernel = self.kernel.resolve(A, shared)
         samples = kernel._clean(A)
         mean = np.asarray(samples.mean(axis=0), dtype=float).ravel()
-        axes = _leading(samples, mean, wanted)
-        return Principal(self.n_components, kernel, axes, mean @ axes)
+        n, columns = samples.shape
+        if columns <= n:
+            gram = samples.T @ samples
+            gram = np.asarray(gram.todense() if sparse.issparse(gram) else gram, dtype=float)
+            axes = np.linalg.eigh(gram - n * np.outer(mean, mean))[1][:, ::-1]
+        else:
+            dense = samples.todense() if sparse.issparse(samples) else samples
+            axes = np.linalg.svd(np.asarray(dense, dtype=float) - mean, full_matrices=False)[2].T
+        axes = axes[:, :wanted]
+        # each points to where its largest entry is positive
+        largest = axes[np.argmax(np.abs(axes), axis=0), np.arange(axes.shape[1])]
+        axes = np.ascontiguousarray(axes * np.where(largest < 0, -1.0, 1.0))
+        return self._with(kernel=kernel, axes=axes, middle=mean @ axes)
 
     def features(self, A: Any) -> np.ndarray:
         """Return the components of the samples."""
@@ -613,27 +571,11 @@ class Principal(Explicit, registered_as="principal"):
         return np.asarray(A @ self.axes - self.middle)
 
     def portable_features(self, A: Any) -> Any:
-        """Return the components of the samples."""
         return A @ as_like(self.axes, A) - as_like(self.middle, A)
 
     def rank(self, n_columns: int) -> int:
         """Return the number of components: at most that of the columns."""
         return min(int(self.n_components), n_columns) if self.axes is None else self.axes.shape[1]
-
-
-def _leading(samples: Any, mean: np.ndarray, wanted: int) -> np.ndarray:
-    """Directions of largest variance, the largest first; each points to where its largest entry is positive."""
-    n, columns = samples.shape
-    if columns <= n:
-        gram = samples.T @ samples
-        gram = np.asarray(gram.todense() if sparse.issparse(gram) else gram, dtype=float)
-        axes = np.linalg.eigh(gram - n * np.outer(mean, mean))[1][:, ::-1]
-    else:
-        centred = np.asarray(samples.todense() if sparse.issparse(samples) else samples, dtype=float) - mean
-        axes = np.linalg.svd(centred, full_matrices=False)[2].T
-    axes = axes[:, :wanted]
-    largest = axes[np.argmax(np.abs(axes), axis=0), np.arange(axes.shape[1])]
-    return np.ascontiguousarray(axes * np.where(largest < 0, -1.0, 1.0))
 
 
 def principal(n_components: int = 3) -> Principal:

@@ -11,10 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ..views import Views
-from ._kernel import Kernel, Schema
-
-# ------------------------------------------------------------------------------------------------------------
-# Choosing columns: what the user may write, which positions that means, and the samples cut to them.
+from ._kernel import Kernel, Schema, inside
 
 
 def plain_columns(columns: Any) -> Any:
@@ -44,14 +41,15 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     >>> pick(slice(0, 2), Schema(3))
     ((0, 1), False)
     """
-    n = schema.n_features
-    if n is not None and _are_positions(
-        columns, n
-    ):  # settled before: a view may have thousands, and be asked often
+    n, views = schema.n_features, schema.views or {}
+    # settled before: a view may have thousands, and be asked for often
+    positions = isinstance(columns, tuple) and columns and all(type(column) is int for column in columns)
+    different = n is not None and positions and len(set(columns)) == len(columns)
+    if different and min(columns) >= 0 and max(columns) < n:
         return columns, False
     columns = plain_columns(columns)
-    if schema.views is not None and isinstance(columns, str) and columns in schema.views:
-        return schema.views[columns], len(schema.views[columns]) == 1
+    if isinstance(columns, str) and columns in views:
+        return views[columns], len(views[columns]) == 1
     if n is None:
         raise ValueError(
             f"columns {columns!r} were asked for, but the samples are a list of objects without columns"
@@ -69,7 +67,12 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
             raise ValueError(f"a mask of {len(columns)} columns for samples with {n} features")
         positions = tuple(j for j in range(n) if columns[j])
     else:
-        columns = _without_views(columns, schema)
+        if views:
+            columns = tuple(
+                position
+                for column in columns
+                for position in (views[column] if isinstance(column, str) and column in views else (column,))
+            )
         _check_known(columns, schema)
         positions = tuple(_position(column, schema) for column in columns)
     if not positions:
@@ -77,25 +80,6 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     if len(set(positions)) < len(positions):
         raise ValueError(f"columns {columns!r} name a column twice")
     return positions, False
-
-
-def _are_positions(columns: Any, n: int) -> bool:
-    """Whether columns are a tuple of different positions from 0 to n - 1, which says all there is to say."""
-    if not (isinstance(columns, tuple) and columns and all(type(column) is int for column in columns)):
-        return False
-    return min(columns) >= 0 and max(columns) < n and len(set(columns)) == len(columns)
-
-
-def _without_views(columns: tuple[Any, ...], schema: Schema) -> tuple[Any, ...]:
-    """Put the columns of a view in the place of its name."""
-    if schema.views is None:
-        return columns
-    known = schema.views
-    return tuple(
-        position
-        for column in columns
-        for position in (known[column] if isinstance(column, str) and column in known else (column,))
-    )
 
 
 def _check_known(columns: tuple[Any, ...], schema: Schema) -> None:
@@ -198,19 +182,18 @@ def view_of(kernel: Kernel) -> str:
     """
     if kernel.family == "held":
         return str(kernel.name)
-    labels = set(_labels(kernel))
-    return ALL if not labels else labels.pop() if len(labels) == 1 else SEVERAL
-
-
-def _labels(kernel: Kernel) -> list[str]:
-    """Labels of the columns that a kernel, or a kernel inside it, is on."""
-    if isinstance(kernel, OnColumns):
-        return [str(kernel.label or describe(kernel.columns))]
-    inside = list(getattr(kernel, "kernels", ()) or ())
-    if hasattr(kernel, "kernel"):
-        inside.append(kernel.kernel)
-    found = [labels for one in inside for labels in (_labels(one) or [ALL])]
-    return found if set(found) != {ALL} else []
+    labels: set[str] = set()
+    remaining: list[Any] = [kernel]
+    while remaining:
+        one = remaining.pop()
+        if isinstance(one, OnColumns):
+            labels.add(str(one.label or describe(one.columns)))
+            continue
+        parts = [*(getattr(one, "kernels", None) or ()), *([one.kernel] if hasattr(one, "kernel") else ())]
+        remaining += parts
+        if not parts:
+            labels.add(ALL)
+    return labels.pop() if len(labels) == 1 else SEVERAL
 
 
 def column_groups(
@@ -248,59 +231,37 @@ class Wrapper(Kernel):
     """A kernel that passes everything on to the one inside; subclasses change a part."""
 
     kernel: Kernel
+    family = inside("family")
+    decay = inside("decay")
+    accepts_sparse = inside("accepts_sparse")
+    sure = inside("sure")
+    quick = inside("quick")
+    takes_objects = inside("takes_objects")
+    takes_indices = inside("takes_indices")
+    always = inside("always")
+    exponent = inside("exponent")
+    looks_at = inside("looks_at")
 
-    @property
-    def family(self) -> str:  # type: ignore[override]
-        """The family of the kernel inside."""
-        return self.kernel.family
-
-    @property
-    def decay(self) -> bool:  # type: ignore[override]
-        """Whether the kernel inside decays."""
-        return self.kernel.decay
-
-    @property
-    def accepts_sparse(self) -> bool:  # type: ignore[override]
-        """Whether the kernel inside takes sparse samples."""
-        return self.kernel.accepts_sparse
-
-    @property
-    def sure(self) -> bool:  # type: ignore[override]
-        """Whether the kernel inside is one by construction."""
-        return self.kernel.sure
-
-    @property
-    def quick(self) -> bool:  # type: ignore[override]
-        """Whether the base of the kernel inside costs next to nothing."""
-        return self.kernel.quick
-
-    @property
-    def takes_objects(self) -> bool:  # type: ignore[override]
-        """Whether the kernel inside takes objects."""
-        return self.kernel.takes_objects
-
-    @property
-    def takes_indices(self) -> bool:  # type: ignore[override]
-        """Whether the kernel inside takes sample indices."""
-        return self.kernel.takes_indices
-
-    @property
-    def always(self) -> float | None:  # type: ignore[override]
-        """The given weight of the kernel inside, if it has one."""
-        return self.kernel.always
-
-    @property
-    def exponent(self) -> float:
-        """The exponent of the kernel inside."""
-        return self.kernel.exponent
-
-    def looks_at(self, n_columns: int) -> frozenset[int]:
-        """Return the columns of the kernel inside."""
-        return self.kernel.looks_at(n_columns)
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return the same around the kernel inside, with its columns as positions."""
+        return [self._with(kernel=kernel) for kernel in self.kernel.expand(schema)]
 
 
 class Named(Wrapper):
     """A kernel under a display name of its own: what ``kernel.named("...")`` gives."""
+
+    columns = inside("columns")
+    _picks_columns = inside("_picks_columns")
+    is_settled = inside("is_settled")
+    base_key = inside("base_key")
+    base = inside("base")
+    base_diag = inside("base_diag")
+    points = inside("points")
+    features = inside("features")
+    portable_features = inside("portable_features")
+    feature_columns = inside("feature_columns")
+    linear_columns = inside("linear_columns")
+    rank = inside("rank")
 
     def __init__(self, kernel: Kernel, label: str) -> None:
         self.kernel = kernel
@@ -311,68 +272,13 @@ class Named(Wrapper):
         """The given name."""
         return str(self.label)
 
-    @property
-    def columns(self) -> Any:
-        """The columns of the kernel inside."""
-        return self.kernel.columns
-
-    @property
-    def _picks_columns(self) -> bool:
-        return self.kernel._picks_columns
-
-    @property
-    def is_settled(self) -> bool:  # type: ignore[override]
-        """Whether the kernel inside has learnt all there is to learn."""
-        return self.kernel.is_settled
-
-    @property
-    def base_key(self) -> Hashable:
-        """A name does not change the base matrix."""
-        return self.kernel.base_key
-
-    def base(self, A: Any, B: Any) -> np.ndarray:
-        """Return the base matrix of the kernel inside."""
-        return self.kernel.base(A, B)
-
-    def base_diag(self, A: Any) -> np.ndarray:
-        """Return the diagonal of the base matrix of the kernel inside."""
-        return self.kernel.base_diag(A)
-
-    def points(self, A: Any) -> np.ndarray | None:
-        """Return the rows of the kernel inside."""
-        return self.kernel.points(A)
-
-    def features(self, A: Any) -> Any:
-        """Return the features of the kernel inside."""
-        return self.kernel.features(A)
-
-    def portable_features(self, A: Any) -> Any:
-        """Return the features of the kernel inside."""
-        return self.kernel.portable_features(A)
-
-    def feature_columns(self, n_columns: int) -> np.ndarray | None:
-        """Return the columns of the kernel inside."""
-        return self.kernel.feature_columns(n_columns)
-
-    def linear_columns(self, n_columns: int) -> np.ndarray | None:
-        """Return the columns of the kernel inside."""
-        return self.kernel.linear_columns(n_columns)
-
-    def rank(self, n_columns: int) -> int | None:
-        """Return the rank of the kernel inside."""
-        return self.kernel.rank(n_columns)
-
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Named:
         """Settle the kernel inside."""
-        return Named(self.kernel.resolve(A, shared), self.label)
+        return self._with(kernel=self.kernel.resolve(A, shared))
 
     def recentred(self, A: Any) -> Named:
         """Settle the kernel inside around the mean of the samples."""
-        return Named(self.kernel.recentred(A), self.label)
-
-    def expand(self, schema: Schema) -> list[Kernel]:
-        """Return the named kernel with its columns as positions."""
-        return [Named(kernel, self.label) for kernel in self.kernel.expand(schema)]
+        return self._with(kernel=self.kernel.recentred(A))
 
 
 class OnColumns(Wrapper):
@@ -391,6 +297,8 @@ class OnColumns(Wrapper):
         rather than rows of length one.
     """
 
+    is_settled = inside("is_settled")
+
     def __init__(self, kernel: Kernel, columns: Any, label: str | None = None, single: bool = False) -> None:
         self.kernel = kernel
         self.columns = columns
@@ -403,50 +311,39 @@ class OnColumns(Wrapper):
         return f"{self.kernel.name} on {self.label or describe(self.columns)}"
 
     @property
-    def is_settled(self) -> bool:  # type: ignore[override]
-        """Whether the kernel inside has learnt all there is to learn."""
-        return self.kernel.is_settled
-
-    @property
     def base_key(self) -> Hashable:
         """The key of the kernel inside with these columns in the place of its None."""
-        inside = self.kernel.base_key
+        key = self.kernel.base_key
         columns: Hashable = (
             self.columns if isinstance(self.columns, (tuple, int, str)) else repr(self.columns)
         )
         if self.takes_objects and self.single:
             columns = ("entries of", columns)
-        if isinstance(inside, tuple) and len(inside) == 2 and inside[1] is None:
-            return inside[0], columns
-        return inside, columns
+        if isinstance(key, tuple) and len(key) == 2 and key[1] is None:
+            return key[0], columns
+        return key, columns
 
     def _picked(self, A: Any) -> Any:
         positions, single = pick(self.columns, Schema.of(A))
         return select(A, positions, as_objects=self.takes_objects, single=single or self.single)
 
     def base(self, A: Any, B: Any) -> np.ndarray:
-        """Return the base matrix of the chosen columns."""
         left = self._picked(A)
         return self.kernel.base(left, left if A is B else self._picked(B))
 
     def base_diag(self, A: Any) -> np.ndarray:
-        """Return the diagonal of the base matrix of the chosen columns."""
         return self.kernel.base_diag(self._picked(A))
 
     def points(self, A: Any) -> np.ndarray | None:
-        """Return the chosen columns, where the kernel inside compares them by their squared distances."""
         return self.kernel.points(self._picked(A))
 
     def features(self, A: Any) -> Any:
-        """Return the features of the chosen columns."""
         return self.kernel.features(self._picked(A))
 
     def portable_features(self, A: Any) -> Any:
-        """Return the features of the chosen columns."""
         return self.kernel.portable_features(A[:, list(pick(self.columns, Schema(A.shape[1]))[0])])
 
     def looks_at(self, n_columns: int) -> frozenset[int]:
-        """Return the chosen columns."""
         return frozenset(pick(self.columns, Schema(n_columns))[0])
 
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
@@ -461,8 +358,8 @@ class OnColumns(Wrapper):
         positions = isinstance(self.columns, tuple) and all(type(column) is int for column in self.columns)
         if not positions:
             return None
-        inside = of(len(self.columns))
-        return None if inside is None else np.asarray(self.columns, dtype=np.intp)[inside]
+        used = of(len(self.columns))
+        return None if used is None else np.asarray(self.columns, dtype=np.intp)[used]
 
     def rank(self, n_columns: int) -> int | None:
         """Return the rank on the chosen columns."""
@@ -474,31 +371,28 @@ class OnColumns(Wrapper):
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OnColumns:
         """Settle the kernel inside on the chosen columns; what it shares is kept apart from other columns."""
-        if self.is_settled:
-            return self
-        if type(self.kernel).resolve is Kernel.resolve:  # nothing to settle: no columns are cut out
+        # nothing to settle: no columns are cut out
+        if self.kernel.is_settled or type(self.kernel).resolve is Kernel.resolve:
             return self
         aside = None if shared is None else shared.setdefault(("columns", repr(self.columns)), {})
-        inside = self.kernel.resolve(self._picked(A), aside)
-        return self if inside is self.kernel else OnColumns(inside, self.columns, self.label, self.single)
+        settled = self.kernel.resolve(self._picked(A), aside)
+        return self if settled is self.kernel else self._with(kernel=settled)
 
     def recentred(self, A: Any) -> OnColumns:
         """Settle the kernel inside around the mean of the chosen columns."""
-        inside = self.kernel.recentred(self._picked(A))
-        return self if inside is self.kernel else OnColumns(inside, self.columns, self.label, self.single)
+        settled = self.kernel.recentred(self._picked(A))
+        return self if settled is self.kernel else self._with(kernel=settled)
 
     def expand(self, schema: Schema) -> list[Kernel]:
         """Return the kernel with its columns as positions; columns that are not there are named."""
         positions, single = pick(self.columns, schema)
-        label = self.label or self._view_names(schema) or describe(positions, schema.feature_names)
         names = schema.feature_names
+        label = self.label
+        if not label:
+            wanted = self.columns if isinstance(self.columns, tuple) else (self.columns,)
+            only_views = all(isinstance(c, str) and c in (schema.views or {}) for c in wanted)
+            label = (", ".join(wanted) if only_views else "") or describe(positions, names)
         inner = Schema(len(positions), None if names is None else tuple(names[j] for j in positions))
         return [
             OnColumns(kernel, positions, label, self.single or single) for kernel in self.kernel.expand(inner)
         ]
-
-    def _view_names(self, schema: Schema) -> str | None:
-        """Return the names of the views that were asked for, where nothing but views was."""
-        wanted = self.columns if isinstance(self.columns, tuple) else (self.columns,)
-        known = schema.views or {}
-        return ", ".join(wanted) if all(isinstance(c, str) and c in known for c in wanted) else None

@@ -2,66 +2,62 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable, Sequence
+from collections.abc import Callable, Hashable, Iterable, Sequence
 from math import prod, sqrt
-from typing import Any, overload
+from operator import attrgetter
+from typing import Any, ClassVar, Self, overload
 
 import numpy as np
 from scipy import sparse
 
 from ._algebra import Stack, as_spec
-from ._kernel import Kernel, KernelSpec, Schema, n_samples
-from ._numeric import checked_number, readable
+from ._kernel import Kernel, KernelSpec, Schema, inside, n_samples, readable
+from ._numeric import checked_number
 from .columns import Named
+
+
+def _of_parts(name: str, combine: Callable[[Iterable[bool]], bool]) -> Any:
+    """Return a property: whether all parts, or any of them, have an attribute."""
+    return property(lambda self: combine(getattr(kernel, name) for kernel in self.kernels))
 
 
 class _Combined(Kernel):
     """Base of products and sums: parts, and the answers that need all of them."""
 
     kernels: Any
+    accepts_sparse = _of_parts("accepts_sparse", all)
+    sure = _of_parts("sure", all)
+    # one part is enough: then the samples cannot be asked to be numbers
+    takes_objects = _of_parts("takes_objects", any)
+    takes_indices = _of_parts("takes_indices", any)
+    _picks_columns = _of_parts("_picks_columns", any)
+    #: of the ranks of the parts
+    _total_rank: ClassVar[Any]
 
-    @property
-    def accepts_sparse(self) -> bool:  # type: ignore[override]
-        """Whether all parts take sparse samples."""
-        return all(kernel.accepts_sparse for kernel in self.kernels)
-
-    @property
-    def sure(self) -> bool:  # type: ignore[override]
-        """Whether all parts are kernels by construction."""
-        return all(kernel.sure for kernel in self.kernels)
-
-    @property
-    def takes_objects(self) -> bool:  # type: ignore[override]
-        """Whether some part takes objects: then the samples cannot be asked to be numbers."""
-        return any(kernel.takes_objects for kernel in self.kernels)
-
-    @property
-    def takes_indices(self) -> bool:  # type: ignore[override]
-        """Whether some part takes sample indices."""
-        return any(kernel.takes_indices for kernel in self.kernels)
-
-    @property
-    def _picks_columns(self) -> bool:
-        return any(kernel._picks_columns for kernel in self.kernels)
-
-    def _with(self, kernels: Sequence[Kernel]) -> _Combined:
-        raise NotImplementedError
-
-    def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> _Combined:
+    def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Self:
         """Settle all parts."""
-        return self._with(tuple(kernel.resolve(A, shared) for kernel in self.kernels))
+        return self._with(kernels=tuple(kernel.resolve(A, shared) for kernel in self.kernels))
+
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return the same with all columns as positions."""
+        return [self._with(kernels=tuple(kernel.expand(schema)[0] for kernel in self.kernels))]
 
     def looks_at(self, n_columns: int) -> frozenset[int]:
         """Return the columns of all parts together."""
         return frozenset().union(*(kernel.looks_at(n_columns) for kernel in self.kernels))
 
-    def _ranks(self, n_columns: int) -> list[int] | None:
+    def rank(self, n_columns: int) -> int | None:
+        """Return the product or the sum of the parts' ranks."""
         ranks = [kernel.rank(n_columns) for kernel in self.kernels]
-        return None if None in ranks else ranks
+        return None if None in ranks else self._total_rank(ranks)
 
-    def _features(self, A: Any) -> list[Any] | None:
+    def features(self, A: Any) -> Any:
+        """Return the features of the parts in one matrix, where all have some."""
         parts = [kernel.features(A) for kernel in self.kernels]
-        return None if any(part is None for part in parts) else parts
+        return None if any(part is None for part in parts) else self._joined(parts)
+
+    def _joined(self, parts: list[Any]) -> Any:
+        raise NotImplementedError
 
 
 class Product(_Combined, registered_as="product"):
@@ -78,11 +74,10 @@ class Product(_Combined, registered_as="product"):
     array([[36.]])
     """
 
+    _total_rank = staticmethod(prod)
+
     def __init__(self, kernels: Any) -> None:
         self.kernels = kernels
-
-    def _with(self, kernels: Sequence[Kernel]) -> Product:
-        return Product(tuple(kernels))
 
     @property
     def name(self) -> str:
@@ -103,36 +98,23 @@ class Product(_Combined, registered_as="product"):
         """Return the product of the parts' diagonals."""
         return np.prod([kernel.diag(A) for kernel in self.kernels], axis=0)
 
-    def features(self, A: Any) -> Any:
+    def _joined(self, parts: list[Any]) -> Any:
         """Return all products of a feature of each part."""
-        parts = self._features(A)
-        if parts is None:
-            return None
         dense = [part.toarray() if sparse.issparse(part) else part for part in parts]
         result = dense[0]
         for part in dense[1:]:
             result = (result[:, :, None] * part[:, None, :]).reshape(len(result), -1)
         return result
 
-    def rank(self, n_columns: int) -> int | None:
-        """Return the product of the parts' ranks."""
-        ranks = self._ranks(n_columns)
-        return None if ranks is None else prod(ranks)
-
-    def expand(self, schema: Schema) -> list[Kernel]:
-        """Return the product with all columns as positions."""
-        return [self._with([kernel.expand(schema)[0] for kernel in self.kernels])]
-
 
 class Summed(_Combined, registered_as="summed"):
     """A fixed non-negative combination of kernels as one kernel; see :func:`summed`."""
 
+    _total_rank = staticmethod(sum)
+
     def __init__(self, kernels: Any, weights: Any = None) -> None:
         self.kernels = kernels
         self.weights = weights
-
-    def _with(self, kernels: Sequence[Kernel]) -> Summed:
-        return Summed(tuple(kernels), self.weights)
 
     def _checked_weights(self) -> list[float]:
         if self.weights is None:
@@ -167,24 +149,12 @@ class Summed(_Combined, registered_as="summed"):
         parts = zip(self.kernels, self._checked_weights(), strict=True)
         return np.sum([weight * kernel.diag(A) for kernel, weight in parts], axis=0)
 
-    def features(self, A: Any) -> Any:
+    def _joined(self, parts: list[Any]) -> Any:
         """Return the features of the parts side by side."""
-        parts = self._features(A)
-        if parts is None:
-            return None
         scaled = [part * sqrt(weight) for part, weight in zip(parts, self._checked_weights(), strict=True)]
         if any(sparse.issparse(part) for part in scaled):
             return sparse.hstack([sparse.csr_matrix(part) for part in scaled], format="csr")
         return np.hstack(scaled)
-
-    def rank(self, n_columns: int) -> int | None:
-        """Return the sum of the parts' ranks."""
-        ranks = self._ranks(n_columns)
-        return None if ranks is None else sum(ranks)
-
-    def expand(self, schema: Schema) -> list[Kernel]:
-        """Return the sum with all columns as positions."""
-        return [self._with([kernel.expand(schema)[0] for kernel in self.kernels])]
 
 
 class SumOf(KernelSpec):
@@ -217,13 +187,8 @@ def _refuse_always(kernels: Sequence[Kernel]) -> None:
 def product(left: Kernel, right: Kernel) -> Product:
     """Return the product of two kernels, flat where they are products themselves."""
     _refuse_always((left, right))
-    return Product(
-        tuple(
-            part
-            for side in (left, right)
-            for part in (side.kernels if isinstance(side, Product) else (side,))
-        )
-    )
+    sides = [side.kernels if isinstance(side, Product) else (side,) for side in (left, right)]
+    return Product((*sides[0], *sides[1]))
 
 
 @overload
@@ -253,26 +218,15 @@ def summed(*kernels: Any, weights: Any = None) -> KernelSpec:
     return _checked_sum(parts, weights)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Kernels that always count: a given weight, outside the norm and its choice.
-
-
 class Always(Named):
     """A kernel with a given weight; see :func:`always`."""
+
+    name = inside("name")
+    always: Any = property(attrgetter("weight"))
 
     def __init__(self, kernel: Kernel, weight: float = 1.0) -> None:
         self.kernel = kernel
         self.weight = weight
-
-    @property
-    def name(self) -> str:
-        """The name of the kernel inside."""
-        return self.kernel.name
-
-    @property
-    def always(self) -> float | None:  # type: ignore[override]
-        """The given weight."""
-        return self.weight
 
     def on(self, columns: Any) -> Kernel:
         """Return the kernel inside on some columns, with the same weight."""
@@ -281,18 +235,6 @@ class Always(Named):
     def named(self, name: str) -> Kernel:
         """Return the kernel inside under a name of its own, with the same weight."""
         return Always(self.kernel.named(name), self.weight)
-
-    def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Always:
-        """Settle the kernel inside."""
-        return Always(self.kernel.resolve(A, shared), self.weight)
-
-    def recentred(self, A: Any) -> Always:
-        """Settle the kernel inside around the mean of the samples."""
-        return Always(self.kernel.recentred(A), self.weight)
-
-    def expand(self, schema: Schema) -> list[Kernel]:
-        """Return the kernel with its columns as positions."""
-        return [Always(kernel, self.weight) for kernel in self.kernel.expand(schema)]
 
 
 class AlwaysAll(KernelSpec):

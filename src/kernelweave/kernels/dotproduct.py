@@ -12,11 +12,27 @@ from scipy import sparse
 
 from .._numerics.namespace import as_like
 from ._algebra import Stack
-from ._kernel import LITTLE, Kernel, n_samples
-from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, inner, readable, row_norms
+from ._kernel import LITTLE, Kernel, n_samples, readable
+from ._numeric import Number, Numbers, NumericKernel, checked_number, family_of, inner, row_norms
 
 
-class Linear(NumericKernel, registered_as="linear"):
+class _OfProducts(NumericKernel):
+    """A function of the inner products of the samples."""
+
+    accepts_sparse = True
+
+    def _base(self, A: Any, B: Any) -> np.ndarray:
+        return self._of_products(inner(A, B))
+
+    def _base_diag(self, A: Any) -> np.ndarray:
+        return self._of_products(row_norms(A))
+
+    def _of_products(self, products: np.ndarray) -> np.ndarray:
+        """Return the base from the inner products, which may be overwritten."""
+        return products
+
+
+class Linear(_OfProducts, registered_as="linear"):
     """``x.x'``; see :func:`linear`.
 
     Parameters
@@ -25,7 +41,6 @@ class Linear(NumericKernel, registered_as="linear"):
         Where the samples are counted from; None is zero.
     """
 
-    accepts_sparse = True
     for_tables = True
 
     def __init__(self, origin: Any = None) -> None:
@@ -46,12 +61,6 @@ class Linear(NumericKernel, registered_as="linear"):
             return self
         return Linear(super()._clean(A).mean(axis=0))
 
-    def _base(self, A: Any, B: Any) -> np.ndarray:
-        return inner(A, B)
-
-    def _base_diag(self, A: Any) -> np.ndarray:
-        return row_norms(A)
-
     def features(self, A: Any) -> Any:
         """Return the samples themselves."""
         return self._clean(A)
@@ -62,7 +71,7 @@ class Linear(NumericKernel, registered_as="linear"):
 
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
         """Return all columns, unless they are counted from elsewhere."""
-        return self.linear_columns(n_columns) if self.origin is None else None
+        return np.arange(n_columns) if self.origin is None else None
 
     def linear_columns(self, n_columns: int) -> np.ndarray:
         """Return all columns, wherever they are counted from."""
@@ -78,11 +87,7 @@ class Cosine(NumericKernel, registered_as="cosine"):
 
     accepts_sparse = True
     for_tables = True
-
-    @property
-    def base_key(self) -> Hashable:
-        """The cosines."""
-        return "cosine", None
+    base_key = ("cosine", None)
 
     def _base(self, A: Any, B: Any) -> np.ndarray:
         left = self.features(A)
@@ -112,7 +117,7 @@ def _scaled(A: Any, factors: np.ndarray) -> Any:
     return sparse.csr_matrix(A.multiply(factors[:, None])) if sparse.issparse(A) else A * factors[:, None]
 
 
-class Polynomial(NumericKernel, registered_as="polynomial"):
+class Polynomial(_OfProducts, registered_as="polynomial"):
     """``(gamma x.x' + coef0) ** degree``; see :func:`polynomial`.
 
     Parameters
@@ -122,7 +127,6 @@ class Polynomial(NumericKernel, registered_as="polynomial"):
     gamma : float
     """
 
-    accepts_sparse = True
     for_tables = True
 
     def __init__(self, degree: int = 2, coef0: float = 1.0, gamma: float = 1.0) -> None:
@@ -131,7 +135,7 @@ class Polynomial(NumericKernel, registered_as="polynomial"):
         self.gamma = gamma
 
     @property
-    def exponent(self) -> float:
+    def exponent(self) -> float:  # type: ignore[override]
         """The degree."""
         return checked_number(self.degree, "the degree of a polynomial kernel", whole=True)
 
@@ -160,13 +164,7 @@ class Polynomial(NumericKernel, registered_as="polynomial"):
             left, whole = (float(np.mean(kernel.diag(A))) for kernel in (around, self))
         return around if left < LITTLE * whole else self
 
-    def _base(self, A: Any, B: Any) -> np.ndarray:
-        return self._shifted(inner(A, B))
-
-    def _base_diag(self, A: Any) -> np.ndarray:
-        return self._shifted(row_norms(A))
-
-    def _shifted(self, products: np.ndarray) -> np.ndarray:
+    def _of_products(self, products: np.ndarray) -> np.ndarray:
         gamma, coef0 = self._checked()
         products *= gamma
         products += coef0
@@ -277,28 +275,17 @@ class PolynomialAround(NumericKernel):
         return Polynomial(self.degree, self.coef0, self.gamma).rank(n_columns)
 
 
-class Sigmoid(NumericKernel, registered_as="sigmoid"):
+class Sigmoid(_OfProducts, registered_as="sigmoid"):
     """``tanh(gamma x.x' + coef0)``; see :func:`sigmoid`."""
 
-    accepts_sparse = True
     sure = False
+    _shown = ("gamma", "coef0")
 
     def __init__(self, gamma: float = 1.0, coef0: float = 0.0) -> None:
         self.gamma = gamma
         self.coef0 = coef0
 
-    @property
-    def name(self) -> str:
-        """Slope and offset."""
-        return f"sigmoid(gamma={readable(self.gamma)}, coef0={readable(self.coef0)})"
-
-    def _base(self, A: Any, B: Any) -> np.ndarray:
-        return self._squashed(inner(A, B))
-
-    def _base_diag(self, A: Any) -> np.ndarray:
-        return self._squashed(row_norms(A))
-
-    def _squashed(self, products: np.ndarray) -> np.ndarray:
+    def _of_products(self, products: np.ndarray) -> np.ndarray:
         products *= checked_number(self.gamma, "gamma of a sigmoid kernel")
         products += checked_number(self.coef0, "coef0 of a sigmoid kernel", low=-np.inf)
         return np.tanh(products, out=products)
@@ -349,12 +336,7 @@ def polynomial(
     """
     checked_number(coef0, "coef0 of a polynomial kernel", strict=False)
     checked_number(gamma, "gamma of a polynomial kernel")
-
-    def make(degree: int) -> Polynomial:
-        checked_number(degree, "the degree of a polynomial kernel", whole=True)
-        return Polynomial(degree, coef0, gamma)
-
-    return family_of(make, degrees)
+    return family_of(Polynomial, degrees, "the degree of a polynomial kernel", coef0, gamma, whole=True)
 
 
 @overload
@@ -381,16 +363,7 @@ def sigmoid(gammas: Number | Numbers = 1.0, coef0: float = 0.0) -> Sigmoid | Sta
     array([[0.762]])
     """
     checked_number(coef0, "coef0 of a sigmoid kernel", low=-np.inf)
-
-    def make(gamma: float) -> Sigmoid:
-        checked_number(gamma, "gamma of a sigmoid kernel")
-        return Sigmoid(gamma, coef0)
-
-    return family_of(make, gammas)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# The constant kernel.
+    return family_of(Sigmoid, gammas, "gamma of a sigmoid kernel", coef0)
 
 
 class Constant(Kernel, registered_as="constant"):

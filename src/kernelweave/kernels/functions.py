@@ -150,10 +150,6 @@ def function(f: Callable[..., Any], name: str | None = None, pairwise: bool = Tr
     return Function(f, name, pairwise)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Kernels from any distance: a metric's name, a function, or a matrix.
-
-
 # these take parameters from whichever samples they are shown: new samples would get another metric
 DATA_DEPENDENT = ("mahalanobis", "seuclidean")
 
@@ -217,7 +213,7 @@ class FromDistance(NumericKernel, registered_as="from_distance"):
         return f"from_distance({'matrix' if isinstance(self.distance, Held) else name_of(self.distance)})"
 
     @property
-    def exponent(self) -> float:
+    def exponent(self) -> float:  # type: ignore[override]
         """``1 / mean d``."""
         if self.scale is None:
             raise ValueError(
@@ -240,11 +236,11 @@ class FromDistance(NumericKernel, registered_as="from_distance"):
         key = ("mean", self.base_key)
         if key not in shared:
             # a matrix is there already; anything else may be slow
-            chosen = A if isinstance(self.distance, Held) else take(A, subsample(A))
+            chosen = A if isinstance(self.distance, Held) else subsample(A)
             distances = self.base(chosen, chosen)
             n = len(distances)
             shared[key] = float(distances.sum() / (n * (n - 1))) if n > 1 else 0.0
-        return FromDistance(self.distance, self.label, self.pairwise, shared[key] or 1.0)
+        return self._with(scale=shared[key] or 1.0)
 
     def base(self, A: Any, B: Any) -> np.ndarray:
         """Return the distances, checked: finite, not negative, and on one set symmetric, zero to itself."""
@@ -296,26 +292,6 @@ def as_distances(values: Any, shape: tuple[int, int], same: bool, who: str) -> n
     return distances
 
 
-def _checked_metric(metric: str) -> str:
-    from sklearn.metrics.pairwise import distance_metrics, pairwise_distances
-
-    if metric == "precomputed":
-        raise ValueError("give the matrix itself: from_distance(matrix), with sample indices as X")
-    if metric in DATA_DEPENDENT:
-        raise ValueError(
-            f"the metric {metric!r} depends on the samples it is shown: scale the features first and use "
-            "'euclidean'"
-        )
-    try:
-        pairwise_distances(np.eye(2), metric=metric)
-    except ValueError as error:
-        raise ValueError(
-            f"unknown metric {metric!r}.{nearest(metric, list(distance_metrics()))} Known are those of "
-            "sklearn.metrics.pairwise_distances."
-        ) from error
-    return metric
-
-
 def from_distance(distance: Any, name: str | None = None, pairwise: bool | None = None) -> FromDistance:
     """Return the kernel ``exp(-d / mean d)`` of a distance; the mean is over the training pairs.
 
@@ -343,7 +319,23 @@ def from_distance(distance: Any, name: str | None = None, pairwise: bool | None 
            [0.223, 0.368, 1.   ]])
     """
     if isinstance(distance, str):
-        return FromDistance(_checked_metric(distance), name)
+        from sklearn.metrics.pairwise import distance_metrics, pairwise_distances
+
+        if distance == "precomputed":
+            raise ValueError("give the matrix itself: from_distance(matrix), with sample indices as X")
+        if distance in DATA_DEPENDENT:
+            raise ValueError(
+                f"the metric {distance!r} depends on the samples it is shown: scale the features first and use "
+                "'euclidean'"
+            )
+        try:
+            pairwise_distances(np.eye(2), metric=distance)
+        except ValueError as error:
+            raise ValueError(
+                f"unknown metric {distance!r}.{nearest(distance, list(distance_metrics()))} Known are those of "
+                "sklearn.metrics.pairwise_distances."
+            ) from error
+        return FromDistance(distance, name)
     if callable(distance):
         return FromDistance(distance, name, pairwise)
     matrix = np.asarray(distance)

@@ -15,9 +15,6 @@ from ._algebra import as_spec, kernels_without_columns
 from ._kernel import Kernel, KernelSpec, Schema
 from .columns import OnColumns, plain_columns
 
-# ------------------------------------------------------------------------------------------------------------
-# Files of groups: gene sets in GMT, and tables of columns and groups.
-
 
 def read_gmt(path: str | Path) -> dict[str, tuple[str, ...]]:
     """Read gene sets from a GMT file, plain or compressed (``.gz``).
@@ -158,6 +155,8 @@ class Groups(KernelSpec):
     columns : sequence of str or None
     """
 
+    _no_columns = "from_groups places its kernels itself: choose columns in its groups"
+
     def __init__(
         self,
         groups: Any,
@@ -190,14 +189,21 @@ class Groups(KernelSpec):
         missing: dict[str, tuple[str, ...]] = {}
         small: dict[str, int] = {}
         for group, members in self.groups.items():
-            found, lost = _located(members, place, schema.n_features)
+            found: dict[int, None] = {}
+            lost: list[str] = []
+            for member in members:
+                at = place.get(member) if isinstance(member, str) else member
+                if at is None or not 0 <= at < schema.n_features:
+                    lost.append(str(member))
+                else:
+                    found[int(at)] = None
             if lost:
-                missing[group] = lost
+                missing[group] = tuple(lost)
             if len(found) < self.min_size:
                 small[group] = len(found)
             else:
-                positions[group] = found
-        used = {j for found in positions.values() for j in found}
+                positions[group] = tuple(found)
+        used = {j for chosen in positions.values() for j in chosen}
         residual = tuple(j for j in range(schema.n_features) if j not in used)
         return Coverage(positions, missing, small, residual)
 
@@ -210,37 +216,6 @@ class Groups(KernelSpec):
         """
         schema = table if isinstance(table, Schema) else Schema.of(table)
         found = self.coverage(schema)
-        self._check(found, schema)
-        return found
-
-    def expand(self, schema: Schema) -> list[Kernel]:
-        """Return all kernels of the first group, then of the second, and so on; say what was left out."""
-        found = self.checked(schema)
-        chosen = dict(found.positions)
-        if self.residual and found.residual:
-            chosen[RESIDUAL if self.residual is True else str(self.residual)] = found.residual
-        if said := str(found):
-            warn_at_caller(f"{said}. groups.coverage(X) has the lists.", KernelWeaveWarning)
-        kernels: list[Kernel] = []
-        for group, positions in chosen.items():
-            inside = kernels_without_columns(self.families, Schema(len(positions), None), "from_groups")
-            kernels += [OnColumns(kernel, positions, group) for kernel in inside]
-        return kernels
-
-    def on(self, columns: Any) -> KernelSpec:
-        """Refuse: the groups are the columns here."""
-        raise ValueError("from_groups places its kernels itself: choose columns in its groups")
-
-    def _names(self, schema: Schema) -> Sequence[str] | None:
-        if self.columns is None:
-            return schema.feature_names
-        if len(self.columns) != schema.n_features:
-            raise ValueError(
-                f"columns has {len(self.columns)} names for a table of {schema.n_features} columns"
-            )
-        return list(self.columns)
-
-    def _check(self, found: Coverage, schema: Schema) -> None:
         by_name = any(isinstance(member, str) for members in self.groups.values() for member in members)
         names = self._names(schema)
         if by_name and names is None:
@@ -261,21 +236,30 @@ class Groups(KernelSpec):
                 f"none of the {len(self.groups)} groups has {self.min_size} columns in the table{columns}: check that "
                 "both use the same identifiers (symbols, Ensembl), or lower min_size"
             )
+        return found
 
+    def expand(self, schema: Schema) -> list[Kernel]:
+        """Return all kernels of the first group, then of the second, and so on; say what was left out."""
+        found = self.checked(schema)
+        chosen = dict(found.positions)
+        if self.residual and found.residual:
+            chosen[RESIDUAL if self.residual is True else str(self.residual)] = found.residual
+        if said := str(found):
+            warn_at_caller(f"{said}. groups.coverage(X) has the lists.", KernelWeaveWarning)
+        kernels: list[Kernel] = []
+        for group, positions in chosen.items():
+            inside = kernels_without_columns(self.families, Schema(len(positions), None), "from_groups")
+            kernels += [OnColumns(kernel, positions, group) for kernel in inside]
+        return kernels
 
-def _located(
-    members: Sequence[Any], place: Mapping[str, int], n_columns: int
-) -> tuple[tuple[int, ...], tuple[str, ...]]:
-    """Positions of those members that are columns, and what the others are called."""
-    found: dict[int, None] = {}
-    lost: list[str] = []
-    for member in members:
-        at = place.get(member) if isinstance(member, str) else member
-        if at is None or not 0 <= at < n_columns:
-            lost.append(str(member))
-        else:
-            found[int(at)] = None
-    return tuple(found), tuple(lost)
+    def _names(self, schema: Schema) -> Sequence[str] | None:
+        if self.columns is None:
+            return schema.feature_names
+        if len(self.columns) != schema.n_features:
+            raise ValueError(
+                f"columns has {len(self.columns)} names for a table of {schema.n_features} columns"
+            )
+        return list(self.columns)
 
 
 def _listed(names: list[str]) -> str:
@@ -328,21 +312,18 @@ def from_groups(
         raise ValueError(f"missing_columns must be 'drop' or 'error', got {missing_columns!r}")
     if isinstance(min_size, bool) or not isinstance(min_size, int) or min_size < 1:
         raise ValueError(f"min_size must be a whole number >= 1, got {min_size!r}")
-    members = {str(group): _members(str(group), names) for group, names in made.items()}
+    members: dict[str, tuple[Any, ...]] = {}
+    for group, names in made.items():
+        plain = plain_columns(names)
+        members[str(group)] = plain if isinstance(plain, tuple) else (plain,)
+        if not members[str(group)] or not all(type(member) in (int, str) for member in members[str(group)]):
+            raise ValueError(
+                f"group {str(group)!r}: a group is a list of names or positions of columns, got {names!r}"
+            )
     if len(members) < len(made):
         raise ValueError("groups of the same name: their names must differ as text")
     called = None if columns is None else tuple(map(str, columns))
     return Groups(members, tuple(map(as_spec, families)), missing_columns, min_size, residual, called)
-
-
-def _members(group: str, names: Any) -> tuple[Any, ...]:
-    plain = plain_columns(names)
-    members = plain if isinstance(plain, tuple) else (plain,)
-    if not members or not all(type(member) in (int, str) for member in members):
-        raise ValueError(
-            f"group {group!r}: a group is a list of names or positions of columns, got {names!r}"
-        )
-    return members
 
 
 def from_gmt(

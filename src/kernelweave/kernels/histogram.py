@@ -2,65 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Hashable
-from typing import overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 
 from ._algebra import Stack
-from ._numeric import Number, Numbers, NumericKernel, checked_number, cityblock, family_of, readable
-
-
-class Chi2(NumericKernel, registered_as="chi2"):
-    """``exp(-gamma sum_j (x_j - x'_j)^2 / (x_j + x'_j))``; see :func:`chi2`."""
-
-    decay = True
-    needs_nonnegative = True
-
-    def __init__(self, gamma: float = 1.0) -> None:
-        self.gamma = gamma
-
-    @property
-    def exponent(self) -> float:
-        """The factor gamma."""
-        return checked_number(self.gamma, "gamma of a chi2 kernel")
-
-    @property
-    def base_key(self) -> Hashable:
-        """All gammas share the chi-squared distances."""
-        return "chi2", None
-
-    @property
-    def name(self) -> str:
-        """Family and gamma."""
-        return f"chi2(gamma={readable(self.gamma)})"
-
-    def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        return _chi2_distances(A, B)
-
-    def _base_diag(self, A: np.ndarray) -> np.ndarray:
-        return np.zeros(len(A))
-
-
-class AdditiveChi2(NumericKernel, registered_as="additive_chi2"):
-    """``sum_j 2 x_j x'_j / (x_j + x'_j)``; see :func:`additive_chi2`."""
-
-    needs_nonnegative = True
-
-    @property
-    def base_key(self) -> Hashable:
-        """The sums of harmonic means."""
-        return "additive_chi2", None
-
-    def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        # 2 x y / (x + y) = (x + y - (x - y)^2 / (x + y)) / 2
-        sums = np.add.outer(A.sum(axis=1), B.sum(axis=1))
-        sums -= _chi2_distances(A, B)
-        sums *= 0.5
-        return np.maximum(sums, 0.0, out=sums)  # rounding can leave -1e-17
-
-    def _base_diag(self, A: np.ndarray) -> np.ndarray:
-        return A.sum(axis=1)
+from ._numeric import Number, Numbers, NumericKernel, checked_number, cityblock, family_of
 
 
 def _chi2_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
@@ -72,27 +19,34 @@ def _chi2_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.negative(distances, out=distances)
 
 
-class _OfMinima(NumericKernel):
-    """Sums of minima and maxima from sums and distances: ``min(a, b) = (a + b - |a - b|) / 2``."""
+class Chi2(NumericKernel, registered_as="chi2"):
+    """``exp(-gamma sum_j (x_j - x'_j)^2 / (x_j + x'_j))``; see :func:`chi2`."""
 
+    decay = True
     needs_nonnegative = True
+    base_key = ("chi2", None)  # of all gammas
+    _base = staticmethod(_chi2_distances)
+    _diagonal = 0.0
+    _shown = ("gamma",)
 
-    @staticmethod
-    def _sums_and_distances(A: np.ndarray, B: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        return np.add.outer(A.sum(axis=1), B.sum(axis=1)), cityblock(A, B)
-
-
-class Intersection(_OfMinima, registered_as="intersection"):
-    """``sum_j min(x_j, x'_j)``; see :func:`intersection`."""
+    def __init__(self, gamma: float = 1.0) -> None:
+        self.gamma = gamma
 
     @property
-    def base_key(self) -> Hashable:
-        """The sums of minima."""
-        return "intersection", None
+    def exponent(self) -> float:  # type: ignore[override]
+        """The factor gamma."""
+        return checked_number(self.gamma, "gamma of a chi2 kernel")
+
+
+class _OfSums(NumericKernel):
+    """``(sum_j x_j + sum_j x'_j - d(x, x')) / 2`` of a distance d between non-negative rows."""
+
+    needs_nonnegative = True
+    _distances: ClassVar[Any]
 
     def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        sums, distances = self._sums_and_distances(A, B)
-        sums -= distances
+        sums = np.add.outer(A.sum(axis=1), B.sum(axis=1))
+        sums -= self._distances(A, B)
         sums *= 0.5
         return np.maximum(sums, 0.0, out=sums)  # rounding can leave -1e-17
 
@@ -100,23 +54,35 @@ class Intersection(_OfMinima, registered_as="intersection"):
         return A.sum(axis=1)
 
 
-class Tanimoto(_OfMinima, registered_as="tanimoto"):
+class AdditiveChi2(_OfSums, registered_as="additive_chi2"):
+    """``sum_j 2 x_j x'_j / (x_j + x'_j)``; see :func:`additive_chi2`."""
+
+    # 2 x y / (x + y) = (x + y - (x - y)^2 / (x + y)) / 2
+    base_key = ("additive_chi2", None)
+    _distances = staticmethod(_chi2_distances)
+
+
+class Intersection(_OfSums, registered_as="intersection"):
+    """``sum_j min(x_j, x'_j)``; see :func:`intersection`."""
+
+    # min(x, y) = (x + y - |x - y|) / 2
+    base_key = ("intersection", None)
+    _distances = staticmethod(cityblock)
+
+
+class Tanimoto(NumericKernel, registered_as="tanimoto"):
     """``sum_j min(x_j, x'_j) / sum_j max(x_j, x'_j)``; see :func:`tanimoto`."""
 
-    @property
-    def base_key(self) -> Hashable:
-        """The similarities."""
-        return "tanimoto", None
+    needs_nonnegative = True
+    base_key = ("tanimoto", None)
+    _diagonal = 1.0
 
     def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        sums, distances = self._sums_and_distances(A, B)
+        sums, distances = np.add.outer(A.sum(axis=1), B.sum(axis=1)), cityblock(A, B)
         common = np.maximum(sums - distances, 0.0)
         sums += distances
         # two empty fingerprints are equal
         return np.divide(common, sums, out=np.ones_like(sums), where=sums > 0)
-
-    def _base_diag(self, A: np.ndarray) -> np.ndarray:
-        return np.ones(len(A))
 
 
 @overload
@@ -139,12 +105,7 @@ def chi2(gammas: Number | Numbers = 1.0) -> Chi2 | Stack:
     >>> kw.chi2()([[1.0, 0.0]], [[0.0, 1.0]]).round(3)
     array([[0.135]])
     """
-
-    def make(gamma: float) -> Chi2:
-        checked_number(gamma, "gamma of a chi2 kernel")
-        return Chi2(gamma)
-
-    return family_of(make, gammas)
+    return family_of(Chi2, gammas, "gamma of a chi2 kernel")
 
 
 def additive_chi2() -> AdditiveChi2:

@@ -26,9 +26,6 @@ class Held(KernelSpec):
             stack = [stack]
         self.stack = _frozen(stack) if isinstance(stack, np.ndarray) else tuple(map(_frozen, stack))
         self.names = None if names is None else tuple(map(str, names))
-        self._check()
-
-    def _check(self) -> None:
         if not len(self.stack):
             raise ValueError("the bank is empty: held got no matrix")
         n = self.n_samples
@@ -73,8 +70,7 @@ class Held(KernelSpec):
     @overload
     def __getitem__(self, index: slice) -> Stack: ...
     def __getitem__(self, index: Any) -> Kernel | Stack:
-        chosen = self._plain()[index]
-        return Stack(tuple(chosen)) if isinstance(index, slice) else chosen
+        return Stack(tuple(self._plain()))[index]
 
     def expand(self, schema: Schema) -> list[Kernel]:
         """Return one kernel for each matrix."""

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-
 from .._components import nearest
 from ._algebra import Stack, per_feature, per_view
 from ._kernel import Kernel, KernelSpec, Schema
@@ -28,22 +26,6 @@ def default_bank() -> Stack:
     return gaussian((0.25, 0.5, 1.0, 2.0, 4.0), relative=True) + linear()
 
 
-def _smkl() -> KernelSpec:
-    """Gaussians 2^-3..2^6 and polynomials 1..3 on every single feature: 13 d kernels [XJL10, Table 2]."""
-    return per_feature(gaussian(POWERS_OF_TWO), polynomial((1, 2, 3)))
-
-
-def _stpmkl() -> KernelSpec:
-    """Gaussians 2^-3..2^6 on all features and on every single one: 10 (d + 1) kernels [YMJZY12, 5]."""
-    return gaussian(POWERS_OF_TWO) + per_feature(gaussian(POWERS_OF_TWO))
-
-
-def _simplemkl() -> KernelSpec:
-    """Ten Gaussians, polynomials 1..3 on all features and on every single one: 13 (d + 1) [RBCG08]."""
-    families = gaussian(SIMPLEMKL_WIDTHS) + polynomial((1, 2, 3))
-    return families + per_feature(families)
-
-
 class _ImageBlocks(KernelSpec):
     """The bank of OBSCURE on MNIST, which makes sense for 28 x 28 images only."""
 
@@ -64,16 +46,11 @@ class _ImageBlocks(KernelSpec):
         return per_view(blocks, linear(), polynomial(3), gaussian(1.0, relative=True)).expand(schema)
 
 
-def _obscure_mnist() -> KernelSpec:
-    """Linear, polynomial and Gaussian on the four 14 x 14 blocks of a 28 x 28 image: 12 [OJC10, 4.3]."""
-    return _ImageBlocks()
-
-
-PRESETS: dict[str, Callable[[], KernelSpec]] = {
-    "smkl": _smkl,
-    "stpmkl": _stpmkl,
-    "simplemkl": _simplemkl,
-    "obscure_mnist": _obscure_mnist,
+PRESETS = {
+    "smkl": "Gaussians 2^-3..2^6 and polynomials 1..3 on every single feature: 13 d kernels [XJL10, Table 2].",
+    "stpmkl": "Gaussians 2^-3..2^6 on all features and on every single one: 10 (d + 1) kernels [YMJZY12, 5].",
+    "simplemkl": "Ten Gaussians, polynomials 1..3 on all features and on every single one: 13 (d + 1) [RBCG08].",
+    "obscure_mnist": "Linear, polynomial and Gaussian on the four 14 x 14 blocks of a 28 x 28 image: 12 [OJC10, 4.3].",
 }
 
 
@@ -83,7 +60,7 @@ def presets() -> dict[str, str]:
     >>> sorted(presets())
     ['obscure_mnist', 'simplemkl', 'smkl', 'stpmkl']
     """
-    return {name: str(make.__doc__) for name, make in PRESETS.items()}
+    return dict(PRESETS)
 
 
 def preset(name: str) -> KernelSpec:
@@ -98,4 +75,11 @@ def preset(name: str) -> KernelSpec:
             f"unknown preset {name!r}.{nearest(name, list(PRESETS))} Known presets: {', '.join(PRESETS)}. "
             "A single family is an object: kernels.gaussian(1.0), kernels.linear(), ..."
         )
-    return PRESETS[name]()
+    if name == "smkl":
+        return per_feature(gaussian(POWERS_OF_TWO), polynomial((1, 2, 3)))
+    if name == "stpmkl":
+        return gaussian(POWERS_OF_TWO) + per_feature(gaussian(POWERS_OF_TWO))
+    if name == "simplemkl":
+        families = gaussian(SIMPLEMKL_WIDTHS) + polynomial((1, 2, 3))
+        return families + per_feature(families)
+    return _ImageBlocks()

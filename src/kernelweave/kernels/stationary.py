@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from .._components import check_switch
 from ._algebra import Stack
-from ._kernel import LITTLE, take
+from ._kernel import LITTLE, inside, readable
 from ._numeric import (
     Number,
     Numbers,
@@ -19,7 +19,6 @@ from ._numeric import (
     checked_number,
     cityblock,
     family_of,
-    readable,
     sqeuclidean,
     subsample,
 )
@@ -39,8 +38,10 @@ class OfDistance(NumericKernel):
 
     decay = True
     for_tables = True
-
     settled = ("scale",)
+    _diagonal = 0.0
+    #: key under which the median distance is shared
+    _distance_key: Hashable = ("sqeuclidean", None)
 
     def __init__(self, width: float = 1.0, relative: bool = False, scale: float | None = None) -> None:
         self.width = width
@@ -54,19 +55,15 @@ class OfDistance(NumericKernel):
 
     @property
     def settled_width(self) -> float:
-        """The width in the units of the features."""
+        """The width in the units of the features, a number whose square and one over it are numbers."""
         width = checked_number(self.width, f"the width of a {self.family} kernel")
-        if not self.relative:
-            return self._representable(width)
-        if self.scale is None:
-            raise ValueError(
-                f"kernel {self.name!r} has a width relative to the training samples: settle it with "
-                "kernel.resolve(X_train) first"
-            )
-        return self._representable(width * self.scale)
-
-    def _representable(self, width: float) -> float:
-        """Return a width whose square, and one over it, are numbers."""
+        if self.relative:
+            if self.scale is None:
+                raise ValueError(
+                    f"kernel {self.name!r} has a width relative to the training samples: settle it with "
+                    "kernel.resolve(X_train) first"
+                )
+            width *= self.scale
         if not 1e-150 < width < 1e150:
             raise ValueError(
                 f"kernel {self.name!r} has a width of {width:g}, whose square is not representable: scale the features "
@@ -76,8 +73,10 @@ class OfDistance(NumericKernel):
 
     @property
     def name(self) -> str:
-        """Family and width, the latter as the user gave it."""
-        return f"{self.family}(width={readable(self.width)}{' x median' if self.relative else ''})"
+        """Family, width as the user gave it, and further parameters."""
+        width = readable(self.width) + (" x median" if self.relative else "")
+        others = "".join(f", {name}={readable(getattr(self, name))}" for name in self._shown)
+        return f"{self.family}(width={width}{others})"
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> OfDistance:
         """Return the kernel with the median distance of (at most 1000 of) the samples filled in."""
@@ -87,27 +86,19 @@ class OfDistance(NumericKernel):
         shared = {} if shared is None else shared
         key = ("median", self._distance_key)
         if key not in shared:
-            shared[key] = typical(self._distance(self._clean(take(A, subsample(A)))))
-        return type(self)(**{**self.get_params(deep=False), "scale": shared[key]})
+            shared[key] = typical(self._distance(self._clean(subsample(A))))
+        return self._with(scale=shared[key])
 
     def recentred(self, A: Any) -> OfDistance | Lowered:
         """Return the kernel less one where the samples are so near that it is hardly less than one anywhere."""
         if not self.decay:
             return self
-        some = self._clean(take(A, subsample(A)))
+        some = self._clean(subsample(A))
         left = -np.mean(np.expm1(-self.exponent * self._base(some, some))) if some.shape[0] else 1.0
         return Lowered(self) if left < LITTLE else self
 
-    @property
-    def _distance_key(self) -> Hashable:
-        """A key under which the median distance may be shared."""
-        return self.base_key
-
     def _distance(self, A: Any) -> np.ndarray:
-        return self._base(A, A)
-
-    def _base_diag(self, A: Any) -> np.ndarray:
-        return np.zeros(A.shape[0])
+        return np.sqrt(sqeuclidean(A, A))
 
 
 class Lowered(NumericKernel):
@@ -122,32 +113,18 @@ class Lowered(NumericKernel):
     """
 
     is_settled = True
+    family = inside("family")
+    name = inside("name")
+    accepts_sparse = inside("accepts_sparse")
+    _diagonal = 0.0
 
     def __init__(self, kernel: OfDistance) -> None:
         self.kernel = kernel
-
-    @property
-    def family(self) -> str:  # type: ignore[override]
-        """The family of the kernel."""
-        return self.kernel.family
-
-    @property
-    def name(self) -> str:
-        """The name of the kernel."""
-        return self.kernel.name
-
-    @property
-    def accepts_sparse(self) -> bool:  # type: ignore[override]
-        """Whether the kernel takes sparse samples."""
-        return self.kernel.accepts_sparse
 
     def _base(self, A: Any, B: Any) -> np.ndarray:
         base = self.kernel._base(A, B)
         base *= -self.kernel.exponent
         return np.expm1(base, out=base)
-
-    def _base_diag(self, A: Any) -> np.ndarray:
-        return np.zeros(A.shape[0])
 
 
 class Gaussian(OfDistance, registered_as="gaussian"):
@@ -155,43 +132,32 @@ class Gaussian(OfDistance, registered_as="gaussian"):
 
     accepts_sparse = True
     quick = True
+    base_key = ("sqeuclidean", None)  # of all widths
+    _base = staticmethod(sqeuclidean)
 
     @property
-    def exponent(self) -> float:
+    def exponent(self) -> float:  # type: ignore[override]
         """``1 / (2 width^2)``."""
         return 0.5 / self.settled_width**2
-
-    @property
-    def base_key(self) -> Hashable:
-        """All widths share the squared distances."""
-        return "sqeuclidean", None
 
     def points(self, A: Any) -> np.ndarray | None:
         """Return the samples themselves, unless they are sparse."""
         return None if issparse(A) else self._clean(A)
 
-    def _base(self, A: Any, B: Any) -> np.ndarray:
-        return sqeuclidean(A, B)
-
-    def _distance(self, A: Any) -> np.ndarray:
-        return np.sqrt(sqeuclidean(A, A))
-
 
 class Laplacian(OfDistance, registered_as="laplacian"):
     """``exp(-|x - x'|_1 / width)``; see :func:`laplacian`."""
 
+    base_key = _distance_key = ("cityblock", None)  # of all widths
+    _base = staticmethod(cityblock)
+
     @property
-    def exponent(self) -> float:
+    def exponent(self) -> float:  # type: ignore[override]
         """``1 / width``."""
         return 1.0 / self.settled_width
 
-    @property
-    def base_key(self) -> Hashable:
-        """All widths share the distances."""
-        return "cityblock", None
-
-    def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
-        return cityblock(A, B)
+    def _distance(self, A: Any) -> np.ndarray:
+        return cityblock(A, A)
 
 
 def typical(distances: np.ndarray) -> float:
@@ -231,14 +197,8 @@ def gaussian(widths: Number | Numbers = 1.0, relative: bool = False) -> Gaussian
     >>> kw.gaussian([0.5, 1, 2], relative=True)[0].name
     'gaussian(width=0.5 x median)'
     """
-
     check_switch("relative", relative)
-
-    def make(width: float) -> Gaussian:
-        checked_number(width, "the width of a gaussian kernel")
-        return Gaussian(width, relative)
-
-    return family_of(make, widths)
+    return family_of(Gaussian, widths, "the width of a gaussian kernel", relative)
 
 
 @overload
@@ -255,18 +215,8 @@ def laplacian(widths: Number | Numbers = 1.0, relative: bool = False) -> Laplaci
     >>> kw.laplacian(2.0)(np.array([[0.0, 0.0]]), np.array([[1.0, 1.0]])).round(3)
     array([[0.368]])
     """
-
     check_switch("relative", relative)
-
-    def make(width: float) -> Laplacian:
-        checked_number(width, "the width of a laplacian kernel")
-        return Laplacian(width, relative)
-
-    return family_of(make, widths)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Kernels known from Gaussian processes: Matern, rational quadratic and periodic.
+    return family_of(Laplacian, widths, "the width of a laplacian kernel", relative)
 
 
 #: smoothness of a Matern kernel: the polynomial that stands before its exponential, lowest power first
@@ -278,32 +228,20 @@ class _OfEuclidean(OfDistance):
 
     decay = False
     accepts_sparse = True
-    for_tables = False  # the command line's few words leave no room for nu and alpha
-
-    @property
-    def _distance_key(self) -> Hashable:
-        return "sqeuclidean", None
-
-    def _distance(self, A: Any) -> np.ndarray:
-        return np.sqrt(sqeuclidean(A, A))
-
-    def _base_diag(self, A: Any) -> np.ndarray:
-        return np.ones(A.shape[0])
+    for_tables = False  # the command line's few words have no place for nu and alpha
+    _diagonal = 1.0
 
 
 class Matern(_OfEuclidean, registered_as="matern"):
     """A function that can be differentiated ``nu - 1/2`` times; see :func:`matern`."""
+
+    _shown = ("nu",)
 
     def __init__(
         self, width: float = 1.0, nu: float = 1.5, relative: bool = False, scale: float | None = None
     ) -> None:
         super().__init__(width, relative, scale)
         self.nu = nu
-
-    @property
-    def name(self) -> str:
-        """Width and smoothness."""
-        return f"{super().name[:-1]}, nu={readable(self.nu)})"
 
     def _base(self, A: Any, B: Any) -> np.ndarray:
         factors = _polynomial(self.nu)
@@ -319,16 +257,13 @@ class Matern(_OfEuclidean, registered_as="matern"):
 class RationalQuadratic(_OfEuclidean, registered_as="rational_quadratic"):
     """A mixture of Gaussians of all widths around one; see :func:`rational_quadratic`."""
 
+    _shown = ("alpha",)
+
     def __init__(
         self, width: float = 1.0, alpha: float = 1.0, relative: bool = False, scale: float | None = None
     ) -> None:
         super().__init__(width, relative, scale)
         self.alpha = alpha
-
-    @property
-    def name(self) -> str:
-        """Width and the exponent alpha."""
-        return f"{super().name[:-1]}, alpha={readable(self.alpha)})"
 
     def _base(self, A: Any, B: Any) -> np.ndarray:
         alpha = checked_number(self.alpha, "alpha of a rational quadratic kernel")
@@ -342,13 +277,15 @@ class Periodic(NumericKernel, registered_as="periodic"):
     """``exp(-2 sum_j sin^2(pi (x_j - x'_j) / period) / width^2)``; see :func:`periodic`."""
 
     decay = True
+    _diagonal = 0.0
+    _shown = ("period", "width")
 
     def __init__(self, period: float = 1.0, width: float = 1.0) -> None:
         self.period = period
         self.width = width
 
     @property
-    def exponent(self) -> float:
+    def exponent(self) -> float:  # type: ignore[override]
         """``2 / width^2``."""
         return 2.0 / checked_number(self.width, "the width of a periodic kernel") ** 2
 
@@ -357,24 +294,14 @@ class Periodic(NumericKernel, registered_as="periodic"):
         """All widths of one period share the sums of squared sines."""
         return ("periodic", float(self.period)), None
 
-    @property
-    def name(self) -> str:
-        """Period and width."""
-        return f"periodic(period={readable(self.period)}, width={readable(self.width)})"
-
     def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         # sin^2(t / 2) is a quarter of the squared distance between two points of the circle at the angle t
-        left = self._on_circles(A)
-        squared = sqeuclidean(left, left if A is B else self._on_circles(B))
+        turn = 2.0 * pi / checked_number(self.period, "the period of a periodic kernel")
+        angles = [A * turn] if A is B else [A * turn, B * turn]
+        circles = [np.hstack([np.cos(each), np.sin(each)]) for each in angles]
+        squared = sqeuclidean(circles[0], circles[-1])
         squared *= 0.25
         return squared
-
-    def _on_circles(self, A: np.ndarray) -> np.ndarray:
-        angles = A * (2.0 * pi / checked_number(self.period, "the period of a periodic kernel"))
-        return np.hstack([np.cos(angles), np.sin(angles)])
-
-    def _base_diag(self, A: np.ndarray) -> np.ndarray:
-        return np.zeros(len(A))
 
 
 def _polynomial(nu: float) -> tuple[float, ...]:
@@ -410,12 +337,7 @@ def matern(widths: Number | Numbers = 1.0, nu: float = 1.5, relative: bool = Fal
            [0.483, 1.   ]])
     """
     _polynomial(nu)
-
-    def make(width: float) -> Matern:
-        checked_number(width, "the width of a matern kernel")
-        return Matern(width, nu, relative)
-
-    return family_of(make, widths)
+    return family_of(Matern, widths, "the width of a matern kernel", nu, relative)
 
 
 @overload
@@ -446,12 +368,7 @@ def rational_quadratic(
            [0.333, 1.   ]])
     """
     checked_number(alpha, "alpha of a rational quadratic kernel")
-
-    def make(width: float) -> RationalQuadratic:
-        checked_number(width, "the width of a rational quadratic kernel")
-        return RationalQuadratic(width, alpha, relative)
-
-    return family_of(make, widths)
+    return family_of(RationalQuadratic, widths, "the width of a rational quadratic kernel", alpha, relative)
 
 
 @overload
@@ -480,9 +397,4 @@ def periodic(periods: Number | Numbers = 1.0, width: float = 1.0) -> Periodic | 
     array([[1.   , 0.135]])
     """
     checked_number(width, "the width of a periodic kernel")
-
-    def make(period: float) -> Periodic:
-        checked_number(period, "the period of a periodic kernel")
-        return Periodic(period, width)
-
-    return family_of(make, periods)
+    return family_of(Periodic, periods, "the period of a periodic kernel", width)
