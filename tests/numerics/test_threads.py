@@ -6,7 +6,7 @@ import pytest
 from threadpoolctl import threadpool_info, threadpool_limits
 
 from faults import children
-from kernelweave._numerics.resources import LARGE, few_blas_threads
+from kernelweave._numerics.resources import LARGE, one_blas_thread
 
 
 def blas_threads():
@@ -24,25 +24,25 @@ def two():
 
 @pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 0, 2), (1, 2, 0)])
 def test_whoever_leaves_last_the_number_is_what_it_was(two, order):
-    fits = [few_blas_threads(10) for _ in range(3)]
+    fits = [one_blas_thread(10) for _ in range(3)]
     for fit in fits:
         fit.__enter__()
         assert set(blas_threads()) == {1}
     for k in order:
         fits[k].__exit__(None, None, None)
     assert set(blas_threads()) == {2}
-    with few_blas_threads(10):
+    with one_blas_thread(10):
         assert set(blas_threads()) == {1}
     assert set(blas_threads()) == {2}
 
 
 def test_large_matrices_are_not_limited(two):
-    with few_blas_threads(LARGE):
+    with one_blas_thread(LARGE):
         assert set(blas_threads()) == {2}
 
 
 def test_an_error_restores(two):
-    with pytest.raises(ZeroDivisionError), few_blas_threads(10):
+    with pytest.raises(ZeroDivisionError), one_blas_thread(10):
         raise ZeroDivisionError
     assert set(blas_threads()) == {2}
 

@@ -65,20 +65,15 @@ def _net_price(t, blocks, mix):
 
 
 @inner()
-def _net_pulled(t, blocks, mix):
-    price, top, rise = _net_price(t, blocks, mix)
-    d = _cubic(math.exp(price) * (t / top) ** 2, mix)
-    pay = mix + 2.0 * (1.0 - mix) * d
-    follows = 1.0 / (2.0 + 2.0 * (1.0 - mix) * d / pay)  # d log(d) / d log(price)
-    share = pay * d * follows / rise
-    return t / d, (1.0 - 2.0 * follows * (1.0 - share)) / d
-
-
-@inner()
 def _pulled(t, kind, others, r, within, exponent, blocks):
     """Derivative of the charge in the length t of one block, and its own derivative."""
     if kind == NET:
-        return _net_pulled(t, blocks, r)
+        price, top, rise = _net_price(t, blocks, r)
+        d = _cubic(math.exp(price) * (t / top) ** 2, r)
+        pay = r + 2.0 * (1.0 - r) * d
+        follows = 1.0 / (2.0 + 2.0 * (1.0 - r) * d / pay)  # d log(d) / d log(price)
+        share = pay * d * follows / rise
+        return t / d, (1.0 - 2.0 * follows * (1.0 - share)) / d
     if within > 0.0:
         whole = within + t**exponent
         size = whole ** (1.0 / exponent)
@@ -97,9 +92,9 @@ def _pulled(t, kind, others, r, within, exponent, blocks):
     return pull * inner_slope, slope * inner_slope * inner_slope + pull * inner_bend
 
 
-@inner()
-def _held(kind, others, r, within, exponent, blocks):
-    """Derivative of the charge at a block of length zero: what a pull has to exceed to move it."""
+@njit(cache=True)
+def block_held(kind, others, r, within, exponent, blocks):
+    """Return the derivative of the charge at a block of length zero: what a pull has to exceed to move it."""
     if kind == NET:
         if blocks.size == 0:
             return 0.0
@@ -110,12 +105,6 @@ def _held(kind, others, r, within, exponent, blocks):
             return 0.0
         return others + within if r == 1.0 else (others + within**r) ** (2.0 / r - 1.0) * within ** (r - 1.0)
     return others if r == 1.0 else 0.0
-
-
-@njit(cache=True)
-def block_held(kind, others, r, within, exponent, blocks):
-    """Return the derivative of the charge at a block of length zero."""
-    return _held(kind, others, r, within, exponent, blocks)
 
 
 @njit(cache=True)
@@ -131,22 +120,13 @@ def charged_length(squares, bend, extra, kind, others, r, within, exponent, bloc
     It solves ``sum_i q_i^2 / (bend_i t + pull(t) + extra)^2 = 1`` with pull the derivative of the charge; the left side
     falls in t, so the root is unique.  Newton's method on logarithms, within a bracket.
 
-    Parameters
-    ----------
-    squares : array of shape (k,)
-        ``q_i^2``.
-    bend : array of shape (k,)
-        Diagonal of B, non-negative.
-    extra : float
-        Factor of the length itself, where that is charged beside the square.
-    kind : int
-        POWERS: the charge is ``1/2 (others + (within + t^exponent)^(r / exponent))^(2/r)``.  NET: an elastic net
-        on the weights with the share r of its l1 part, ``blocks`` the lengths of the other blocks.
-    others, r, within, exponent : float
-    blocks : array
+    ``squares`` are ``q_i^2``, ``bend`` is the diagonal of B, non-negative, ``extra`` the factor of the length itself,
+    where that is charged beside the square.  Of the kind POWERS the charge is
+    ``1/2 (others + (within + t^exponent)^(r / exponent))^(2/r)``; NET is an elastic net on the weights with the share r
+    of its l1 part, ``blocks`` the lengths of the other blocks.
     """
     length = math.sqrt(np.sum(squares))
-    held = _held(kind, others, r, within, exponent, blocks) + extra
+    held = block_held(kind, others, r, within, exponent, blocks) + extra
     if length <= held:
         return 0.0
     high = length / (1.0 + np.min(bend))  # pull(t) is at least t

@@ -130,25 +130,6 @@ def _next_link(distances, rate, squarings, least, power):
             power[j] = power[j] * power[j]
 
 
-@inner(nogil=True, inline="always")
-def _add_links(distances, rates, squarings, weights, first, end, least, power, target):
-    """Add the weighted kernels of the links ``first .. end - 1`` to ``target``, for one piece of a row.
-
-    Of smaller entries than ``least`` the fourth power of ``least`` is taken, which is next to zero.
-    """
-    k = first
-    while k < end:
-        if _three_fourths(rates, squarings, k, end):
-            mix_three(power, weights[k], weights[k + 1], weights[k + 2], target)
-            k += 3
-            continue
-        _next_link(distances, rates[k], squarings[k], least, power)
-        w = weights[k]
-        for j in range(power.size):
-            target[j] += w * power[j]
-        k += 1
-
-
 @njit(makes_arrays=False, nogil=True, fastmath={"contract", "reassoc", "nsz"})
 def mix_decays(
     new, table, columns, given, rates, squarings, weights, links, least, coef, work, powers, out, mixed
@@ -159,7 +140,8 @@ def mix_decays(
     .. columns[f + 1] - 1`` of the rows of ``new`` with the same rows of ``table``, which has a column per training
     sample; a family without columns takes its distances from ``given``.  ``coef`` has a row per column of ``out``;
     where it has none, the mixture goes to ``mixed``, ``(rows, n)``.  ``weights``, ``least``, ``coef``, ``powers`` and
-    ``mixed`` have the precision of the exponentials; distances are always in double precision.
+    ``mixed`` have the precision of the exponentials; distances are always in double precision.  Of entries smaller than
+    ``least`` the fourth power of ``least`` is taken, which is next to zero.
     """
     n = table.shape[1]
     kept = coef.shape[0] == 0
@@ -176,12 +158,22 @@ def mix_decays(
                     copy_vector(given[i, start:stop], distances)
                 for c in range(columns[f], columns[f + 1]):
                     _add_squares(new[i, c], table[c, start:stop], c > columns[f], distances)
-                _add_links(distances, rates, squarings, weights, links[f], links[f + 1], least, power, target)
-            for k in range(coef.shape[0]):
-                total, factors = 0.0, coef[k, start:stop]
+                k, end = links[f], links[f + 1]
+                while k < end:
+                    if _three_fourths(rates, squarings, k, end):
+                        mix_three(power, weights[k], weights[k + 1], weights[k + 2], target)
+                        k += 3
+                        continue
+                    _next_link(distances, rates[k], squarings[k], least, power)
+                    w = weights[k]
+                    for j in range(power.size):
+                        target[j] += w * power[j]
+                    k += 1
+            for r in range(coef.shape[0]):
+                total, factors = 0.0, coef[r, start:stop]
                 for j in range(target.size):
                     total += target[j] * factors[j]
-                out[i, k] += total
+                out[i, r] += total
 
 
 @inner(nogil=True, fastmath={"contract", "reassoc", "nsz"})

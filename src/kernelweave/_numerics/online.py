@@ -30,26 +30,14 @@ FAST = {"contract", "reassoc", "nsz"}
 
 
 class Steps(NamedTuple):
-    """How steps are taken; the letters are those of [OJC10].
+    """How steps are taken; the letters are those of [OJC10]."""
 
-    Attributes
-    ----------
-    rule : int
-        ``FIXED_STEP``, ``STRONGLY_CONVEX`` or ``UFO``.
-    q : float
-        Dual exponent of the block norm.
-    lam : float
-        Weight of the regulariser beside the mean loss.
-    eta, radius, cut : float
-        Length of fixed steps; radius of the ball of strongly convex ones; what UFO's threshold grows by in a step.
-    """
-
-    rule: int
-    q: float
-    lam: float
-    eta: float
-    radius: float
-    cut: float
+    rule: int  # ``FIXED_STEP``, ``STRONGLY_CONVEX`` or ``UFO``
+    q: float  # dual exponent of the block norm
+    lam: float  # weight of the regulariser beside the mean loss
+    eta: float  # length of fixed steps
+    radius: float  # of the ball of strongly convex ones
+    cut: float  # what UFO's threshold grows by in a step
 
 
 class Work(NamedTuple):
@@ -74,37 +62,19 @@ class Features(NamedTuple):
 
 
 class Coefficients(NamedTuple):
-    """Stored coefficients, and the sums that averages and dual points are made of; steps change them in place.
+    """Stored coefficients and the sums that averages and dual points are made of, all ``(n, k)``, changed in place."""
 
-    Attributes
-    ----------
-    A : array of shape (n, k)
-        Stored coefficients.
-    H : array of shape (n, k)
-        What ``scalars[SUM_SIG] A`` is more than the sum of the true coefficients after all steps.
-    window : array of shape (n, k)
-        Sums of the negative gradients of the samples' losses, of which dual points are made.
-    """
-
-    A: Array
-    H: Array
-    window: Array
+    A: Array  # stored coefficients
+    H: Array  # what ``scalars[SUM_SIG] A`` is more than the sum of the true coefficients after all steps
+    window: Array  # sums of the negative gradients of the samples' losses, of which dual points are made
 
 
 class Norms(NamedTuple):
-    """Norms of the blocks, and what follows from them; steps change them in place.
+    """Norms of the blocks, and what follows from them; steps change them in place."""
 
-    Attributes
-    ----------
-    sq, factors : arrays of shape (m,)
-        ``|theta_j|^2``, and the factors c_j of the function.
-    scalars : array of shape (6,)
-        Scale, norm, number of steps and the like, at the places ``SIG`` to ``UPDATES``.
-    """
-
-    sq: Array
-    factors: Array
-    scalars: Array
+    sq: Array  # ``|theta_j|^2``
+    factors: Array  # the factors c_j of the function
+    scalars: Array  # scale, norm, number of steps and the like, at the places ``SIG`` to ``UPDATES``
 
 
 @njit(cache=True)
@@ -161,51 +131,12 @@ def _coefficient_row(loss, i, scores, z):
 
 
 @njit(cache=True, inline="always")
-def _strongly_convex_length(kii, size, scalars, steps):
-    """Return the length of one more step and what the function shrinks by before it; ``size`` is |gradient|^2."""
-    q, lam = steps.q, steps.lam
-    scalars[TIME] += 1.0
-    zq = 0.0
-    if size > 0.0:
-        top = 0.0
-        for j in range(kii.size):
-            top = max(top, kii[j])
-        if top > 0.0:
-            total = 0.0
-            for j in range(kii.size):
-                total += (kii[j] / top) ** (0.5 * q)
-            zq = np.sqrt(size * top) * total ** (1.0 / q)
-    d = lam * scalars[TIME] + scalars[EXTRA]
-    pull = (lam * scalars[NORM] / q + zq) / steps.radius
-    scalars[EXTRA] += 0.5 * (np.sqrt(d * d + q * pull * pull) - d)
-    d = lam * scalars[TIME] + scalars[EXTRA]
-    return q / d, 1.0 - lam / d
-
-
-@njit(cache=True, inline="always")
 def _shrink(sq, scalars, factor):
     """Multiply the function by ``factor``."""
     scalars[SIG] *= factor
     scalars[NORM] *= factor
     for j in range(sq.size):
         sq[j] *= factor * factor
-
-
-@njit(cache=True, inline="always")
-def _score(p, sq, c, scalars, steps, scores):
-    """Compute a sample's scores from its products."""
-    scale, over = scalars[SIG], steps.q
-    if steps.rule == UFO:
-        scalars[TIME] += 1.0
-        # theta / (lam t), soft-thresholded: the factors are those of the last update but for the threshold, which grows
-        if steps.cut > 0.0:
-            scalars[NORM] = block_factors(sq, steps.q, steps.cut * (scalars[TIME] - 1.0), c)
-        scale, over = 1.0 / (steps.lam * max(scalars[TIME] - 1.0, 1.0)), 1.0
-    for y in range(scores.size):
-        total = 0.0
-        for j in range(c.size):
-            total += c[j] * p[j, y]
-        scores[y] = total * scale / over
 
 
 @njit(cache=True)
@@ -216,8 +147,20 @@ def _decide(i, share, p, scores, unit, z, kii, norms, steps, loss):
     coefficients gain) are overwritten.
     """
     sq, c, scalars = norms.sq, norms.factors, norms.scalars
+    q, lam = steps.q, steps.lam
     m, k = p.shape
-    _score(p, sq, c, scalars, steps, scores)
+    scale, over = scalars[SIG], q
+    if steps.rule == UFO:
+        scalars[TIME] += 1.0
+        # theta / (lam t), soft-thresholded: the factors are those of the last update but for the threshold, which grows
+        if steps.cut > 0.0:
+            scalars[NORM] = block_factors(sq, q, steps.cut * (scalars[TIME] - 1.0), c)
+        scale, over = 1.0 / (lam * max(scalars[TIME] - 1.0, 1.0)), 1.0
+    for y in range(k):
+        total = 0.0
+        for j in range(m):
+            total += c[j] * p[j, y]
+        scores[y] = total * scale / over
     size = _coefficient_row(loss, i, scores, unit) * share * share
     for y in range(k):
         z[y] = unit[y] * share
@@ -226,8 +169,23 @@ def _decide(i, share, p, scores, unit, z, kii, norms, steps, loss):
     elif steps.rule == UFO:
         step = 1.0
     else:
-        step, rho = _strongly_convex_length(kii, size, scalars, steps)
-        _shrink(sq, scalars, rho)
+        scalars[TIME] += 1.0
+        length = 0.0  # of the gradient, in the dual norm
+        if size > 0.0:
+            top = 0.0
+            for j in range(m):
+                top = max(top, kii[j])
+            if top > 0.0:
+                total = 0.0
+                for j in range(m):
+                    total += (kii[j] / top) ** (0.5 * q)
+                length = np.sqrt(size * top) * total ** (1.0 / q)
+        d = lam * scalars[TIME] + scalars[EXTRA]
+        pull = (lam * scalars[NORM] / q + length) / steps.radius
+        scalars[EXTRA] += 0.5 * (np.sqrt(d * d + q * pull * pull) - d)
+        d = lam * scalars[TIME] + scalars[EXTRA]
+        step = q / d
+        _shrink(sq, scalars, 1.0 - lam / d)
     sig = scalars[SIG]
     moved = size > 0.0
     if moved:
@@ -236,12 +194,12 @@ def _decide(i, share, p, scores, unit, z, kii, norms, steps, loss):
             for y in range(k):
                 along += z[y] * p[j, y]
             sq[j] = max(sq[j] + 2.0 * step * sig * along + step * step * size * kii[j], 0.0)
-        scalars[NORM] = block_factors(sq, steps.q, steps.cut * scalars[TIME] if steps.rule == UFO else 0.0, c)
+        scalars[NORM] = block_factors(sq, q, steps.cut * scalars[TIME] if steps.rule == UFO else 0.0, c)
         scalars[UPDATES] += 1.0
-    if steps.rule == STRONGLY_CONVEX and scalars[NORM] > steps.q * steps.radius:
-        factor = steps.q * steps.radius / scalars[NORM]
+    if steps.rule == STRONGLY_CONVEX and scalars[NORM] > q * steps.radius:
+        factor = q * steps.radius / scalars[NORM]
         _shrink(sq, scalars, factor)
-        scalars[NORM] = steps.q * steps.radius
+        scalars[NORM] = q * steps.radius
         # the coefficients that this step adds are shrunk with the rest
         sig *= factor
         step *= factor
@@ -334,33 +292,18 @@ def read_features(x, starts, scale, W, p):
             p[j, y] = scale[j] * total
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Exact ascent, row by row, on the dual that the online steps of ``_numerics.online`` are for.
+# Exact ascent, row by row, on the same dual.
 
 
 class OnlineRows(NamedTuple):
-    """The dual variables and what they may do.
+    """The dual variables and what they may do."""
 
-    Attributes
-    ----------
-    beta : array of shape (n, k)
-        Coefficients; every row sums to zero.
-    s : array of shape (m,)
-        ``beta' K_j beta``.
-    own, bound : arrays of shape (n,)
-        Every row's own class, and the upper bound of its coefficient there; the others are at most 0.
-    q : float
-        Dual exponent of the block norm.
-    share : float
-        Gap of a row at which it is left alone.
-    """
-
-    beta: Array
-    s: Array
-    own: np.ndarray[Any, np.dtype[np.intp]]
-    bound: Array
-    q: float
-    share: float
+    beta: Array  # coefficients ``(n, k)``; every row sums to zero
+    s: Array  # ``beta' K_j beta``
+    own: np.ndarray[Any, np.dtype[np.intp]]  # class of every row
+    bound: Array  # upper bounds of the coefficients there; the others are at most 0
+    q: float  # dual exponent of the block norm
+    share: float  # gap of a row at which it is left alone
 
 
 class _Room(NamedTuple):

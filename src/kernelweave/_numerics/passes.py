@@ -20,28 +20,6 @@ import numpy as np
 
 from .compiled import inner, njit
 
-# ------------------------------------------------------------------------------------------------------------
-# Copies between arrays inside compiled code.
-#
-# ``out[:] = values`` takes numba five seconds to compile, in every process that does, all for the message of
-# its error.
-
-
-@inner(nogil=True)
-def copy_vector(values, out):
-    """Fill ``out`` with the numbers of ``values``, of the same length."""
-    for i in range(out.size):
-        out[i] = values[i]
-
-
-@njit(cache=True, nogil=True)
-def copy_table(values, out):
-    """Fill ``out`` with the numbers of ``values``, of the same shape."""
-    for i in range(out.shape[0]):
-        for j in range(out.shape[1]):
-            out[i, j] = values[i, j]
-
-
 PIECE = 1024  # entries: buffer, base copy, vector and one output row stay in a 32 KiB cache
 #: numbers that a turn of a compiled loop takes; ``a`` and ``out`` of a sweep are padded with zeros to a multiple of it
 LANES = 16
@@ -50,6 +28,13 @@ LANES = 16
 LEAST = 1e-70
 #: the same for the power 64, where the diagonal is one: what is taken for zero adds 1e-18 to the first power at most
 LEAST_OF_THREE = 3e-5
+
+
+@inner(nogil=True)
+def copy_vector(values, out):
+    """Fill ``out`` with the numbers of ``values``; ``out[:] = values`` takes numba five seconds to compile."""
+    for i in range(out.size):
+        out[i] = values[i]
 
 
 @inner(nogil=True, inline="always")
@@ -193,16 +178,6 @@ def mix_three(x, w1, w2, w3, out):
         x[j] = e
 
 
-@inner(nogil=True, inline="always")
-def _enter(out, p, q, whole, s, t, of_x, of_z, own_x, own_z):
-    """Add the dot products of the rows p and q of one kernel to its results, without the entries on the diagonal."""
-    if whole:
-        out[p] += of_x - own_x
-        out[q] += of_z - own_z
-    else:
-        out[0] += 2.0 * (s * (of_x - 0.5 * own_x) + t * (of_z - 0.5 * own_z))
-
-
 def workspace():
     """Return what sweeps work on."""
     return np.empty((5, PIECE))
@@ -259,8 +234,13 @@ def sweep(
                     for link in range(links):
                         if links == 3:
                             e, f = e * e * e * e, f * f * f * f
-                        of_x, of_z = sums[link], sums[3 + link]
-                        _enter(out[k + link], p, q, whole, s, t, of_x, of_z, own_x * e, own_z * f)
+                        # the dot products of both rows, without the entries on the diagonal
+                        of_x, of_z, one_x, one_z = sums[link], sums[3 + link], own_x * e, own_z * f
+                        if whole:
+                            out[k + link, p] += of_x - one_x
+                            out[k + link, q] += of_z - one_z
+                        else:
+                            out[k + link, 0] += 2.0 * (s * (of_x - 0.5 * one_x) + t * (of_z - 0.5 * one_z))
                     k += links
 
 
@@ -365,15 +345,12 @@ def pack_rows(entries, top, offsets, store):
             target[j] = source[j]
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Sweeps over rows of symmetric kernels that are stored one after the other, each part of a cluster with some
-# rows.
+# Sweeps over rows of symmetric kernels that are stored one after the other, each part of a cluster with some rows.
 #
-# Products take the rows of samples that have coefficients, and no other: kernels are symmetric, so that a row
-# is a column as well.  Of the mixed kernel one of two samples alone reads what the kernels say of both:
-# sample i reads the columns up to ``reach(n)`` before it, and goes round the end where there are fewer.  So
-# every part reads half of its rows.
-
+# Products take the rows of samples that have coefficients, and no other: kernels are symmetric, so that a row is a
+# column as well.  Of the mixed kernel one of two samples alone reads what the kernels say of both: sample i reads the
+# columns up to ``reach(n)`` before it, and goes round the end where there are fewer.  So every part reads half of its
+# rows.
 
 FAST = {"contract", "reassoc", "nsz"}
 

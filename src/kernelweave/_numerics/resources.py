@@ -7,7 +7,7 @@ import os
 import threading
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from functools import cache
 from pathlib import Path, PurePosixPath
@@ -27,18 +27,14 @@ def _physical() -> int | None:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):  # Windows has no sysconf
-        return _physical_of_windows()
+        import ctypes
 
-
-def _physical_of_windows() -> int | None:
-    import ctypes
-
-    kernel32 = getattr(getattr(ctypes, "windll", None), "kernel32", None)
-    if kernel32 is None:
-        return None
-    kilobytes = ctypes.c_ulonglong(0)
-    known = kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
-    return kilobytes.value * 1024 if known else None
+        kernel32 = getattr(getattr(ctypes, "windll", None), "kernel32", None)
+        if kernel32 is None:
+            return None
+        kilobytes = ctypes.c_ulonglong(0)
+        known = kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
+        return kilobytes.value * 1024 if known else None
 
 
 def _of_this_process() -> Iterator[int]:
@@ -47,25 +43,17 @@ def _of_this_process() -> Iterator[int]:
         import resource
     except ImportError:  # not a POSIX system
         return
-    addresses, data = _in_use()
-    for name, used in (("RLIMIT_AS", addresses), ("RLIMIT_DATA", data)):
-        limit = (
-            resource.getrlimit(getattr(resource, name))[0]
-            if hasattr(resource, name)
-            else resource.RLIM_INFINITY
-        )
-        if limit != resource.RLIM_INFINITY:
-            yield max(limit - used, 0)
-
-
-def _in_use() -> tuple[int, int]:
-    """Bytes of addresses and of data that the process has, zero where the system does not say."""
     try:
         pages = Path("/proc/self/statm").read_text().split()
         size = os.sysconf("SC_PAGE_SIZE")
-        return int(pages[0]) * size, int(pages[5]) * size
+        addresses, data = int(pages[0]) * size, int(pages[5]) * size
     except (OSError, ValueError, IndexError):
-        return 0, 0
+        addresses = data = 0  # the system does not say
+    for name, used in (("RLIMIT_AS", addresses), ("RLIMIT_DATA", data)):
+        if hasattr(resource, name):
+            limit = resource.getrlimit(getattr(resource, name))[0]
+            if limit != resource.RLIM_INFINITY:
+                yield max(limit - used, 0)
 
 
 @cache
@@ -74,11 +62,14 @@ def _of_control_groups(root: str = "/") -> int | None:
     limits = []
     for kind, folder, top in _control_groups(Path(root)):
         while True:
-            limits += [size for name in _CGROUP_FILES[kind] if (size := _number(folder / name)) is not None]
+            for name in _CGROUP_FILES[kind]:
+                with suppress(OSError, ValueError):  # there is no such file, or it says "max"
+                    limits.append(int((folder / name).read_text()))
             if folder == top or folder == folder.parent:
                 break
             folder = folder.parent
-    return min(limits, default=None)
+    # the first version writes its largest number for none
+    return min((size for size in limits if 0 < size < 2**60), default=None)
 
 
 def _control_groups(root: Path) -> Iterator[tuple[str, Path, Path]]:
@@ -106,30 +97,15 @@ def _control_groups(root: Path) -> Iterator[tuple[str, Path, Path]]:
             yield kind, own if ".." not in shown.parts and own.is_dir() else top, top
 
 
-def _number(path: Path) -> int | None:
-    """The limit in a file; None where there is no file or no limit."""
-    try:
-        size = int(path.read_text())
-    except (OSError, ValueError):  # "max"
-        return None
-    return size if 0 < size < 2**60 else None  # the first version writes its largest number for none
-
-
 def default_budget() -> int:
     """Half of what the process may use, containers and limits counted; 4 GB where the system does not say."""
     usable = usable_memory()
     return 4 * 10**9 if usable is None else usable // 2
 
 
-# ------------------------------------------------------------------------------------------------------------
-# How many threads the work may use: those of the caller's ``n_jobs`` for our own loops, few for the linear
-# algebra.
-#
-# The number is looked up and not handed down, like time limits: ``with allowed_threads(n_jobs):`` around a
-# fit or a prediction, ``in_threads(run, parts)`` wherever there are parts of work.  Parts never depend on the
-# number of threads, and neither does the order in which their results are put together: answers are the same
-# to the last bit.
-
+# The number of threads is looked up and not handed down, like time limits: ``with allowed_threads(n_jobs):`` around a
+# fit or a prediction, ``in_threads(run, parts)`` wherever there are parts of work.  Parts never depend on the number of
+# threads, and neither does the order in which their results are put together: answers are the same to the last bit.
 
 Part = TypeVar("Part")
 Result = TypeVar("Result")
@@ -155,21 +131,18 @@ def thread_count(n_jobs: int | None) -> int:
     >>> thread_count(None), thread_count(3)
     (1, 3)
     """
+    import multiprocessing
+
     from joblib import effective_n_jobs
     from joblib.parallel import get_active_backend
 
     wanted = int(effective_n_jobs(n_jobs))
     backend, _ = get_active_backend()
     if getattr(backend, "nesting_level", 0):
-        share = os.environ.get("OMP_NUM_THREADS", "1") if _in_worker_process() else "1"
+        in_process = multiprocessing.parent_process() is not None
+        share = os.environ.get("OMP_NUM_THREADS", "1") if in_process else "1"
         wanted = min(wanted, int(share) if share.isdigit() else 1)
     return max(1, wanted)
-
-
-def _in_worker_process() -> bool:
-    import multiprocessing
-
-    return multiprocessing.parent_process() is not None
 
 
 @contextmanager
@@ -182,20 +155,15 @@ def allowed_threads(n_jobs: int | None) -> Iterator[int]:
         _allowed.reset(token)
 
 
-def threads() -> int:
-    """Return how many threads may be used here: 1 unless ``allowed_threads`` says more."""
-    return max(1, _allowed.get())
-
-
 def in_threads(
     run: Callable[[Part], Result], parts: Sequence[Part], limit: int | None = None
 ) -> list[Result]:
-    """Return ``run`` of every part, in the order of the parts; up to ``threads()`` of them at a time, or ``limit``.
+    """Return ``run`` of every part, in the order of the parts.
 
-    Threads take the next part when they are done with one, so long parts should come first.  Inside ``run`` nothing is
-    divided again.
+    As many run at a time as ``allowed_threads`` says, or ``limit``.  Threads take the next part when they are done with
+    one, so long parts should come first.  Inside ``run`` nothing is divided again.
     """
-    count = min(threads() if limit is None else limit, len(parts))
+    count = min(_allowed.get() if limit is None else limit, len(parts))
     if count <= 1 or _allowed.get() == DIVIDED:
         return [run(part) for part in parts]
     results: list[Any] = [None] * len(parts)
@@ -251,22 +219,13 @@ def _controller() -> Any:
 
 
 @contextmanager
-def few_blas_threads(n: int) -> Iterator[None]:
-    """One BLAS thread for small matrices: more gain nothing there, and wait for each other on a busy machine.
+def one_blas_thread(rows: int = 0) -> Iterator[None]:
+    """One BLAS thread, unless matrices have so many rows that more of them gain something.
 
-    Within the limit of another fit nothing is set, and nothing is put back.
+    More would wait for each other on a busy machine, and compete for the same cores with threads of our own.  Within
+    the limit of another fit nothing is set, and nothing is put back.
     """
-    if n >= LARGE:
-        yield
-        return
-    with one_blas_thread():
-        yield
-
-
-@contextmanager
-def one_blas_thread() -> Iterator[None]:
-    """One BLAS thread, where there are threads of our own: two kinds of them would compete for the same cores."""
-    if not _setting.acquire(blocking=False):
+    if rows >= LARGE or not _setting.acquire(blocking=False):
         yield
         return
     try:

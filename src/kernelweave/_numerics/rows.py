@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 
 from .compiled import njit
-from .passes import copy_table, copy_vector
+from .passes import copy_vector
 
 #: rows beyond which every eighth row is settled first: from the shift found there few rows have to move
 MANY, EVERY = 1000, 8
@@ -26,17 +26,8 @@ def best_shift(
 ) -> np.ndarray:
     """Return the b (summing to zero) that minimises ``sum_i c_i (max_y (scores_iy + b_y) - scores_i,own - b_own)``.
 
-    Where many b do, it is a point in the middle of them, whatever ``start`` is.
-
-    Parameters
-    ----------
-    scores : array of shape (n, k)
-    own : array of shape (n,)
-        Class of every row.
-    c : array of shape (n,)
-        Weights of the rows, not negative.
-    start : array of shape (k,), optional
-        A shift expected to be near: the nearer, the fewer rows have to move.
+    Where many b do, it is a point in the middle of them, whatever ``start`` is: the nearer that is, the fewer rows have
+    to move.  ``scores (n, k)``; ``own`` and ``c``, not negative, are the classes and the weights of the rows.
     """
     if not np.any(c > 0):
         return np.zeros(scores.shape[1])
@@ -79,12 +70,21 @@ def settle(scores, own, c, b):
     excess = np.empty(k)
     distance, hops = np.empty(k), np.empty(k, dtype=np.int64)
     before, done = np.empty(k, dtype=np.int64), np.empty(k, dtype=np.bool_)
-    chains, most = (
-        0,
-        1000 + 50 * n * k,
-    )  # never seen to be needed: a bound on the time, whatever rounding does
-    for _ in range(50):  # what the classes hold is added up again until it is right: once or twice
-        dust = _add_up(amount, own, c, excess)
+    # never seen to be needed: a bound on the time, whatever rounding does
+    chains, most = 0, 1000 + 50 * n * k
+    for _ in range(
+        50
+    ):  # what the classes hold beyond their due is added up again until it is right: once or twice
+        excess[:] = 0.0
+        gross = 0.0
+        for i in range(n):
+            # rows that are with their own class add nothing, however large their weight
+            if amount[own[i], i] != c[i]:
+                for y in range(k):
+                    off = amount[y, i] - (c[i] if y == own[i] else 0.0)
+                    excess[y] += off
+                    gross += abs(off)
+        dust = 4e-15 * gross  # so much of it is rounding
         moved = False
         while chains <= most:
             end = _nearest(cheapest, b, excess, dust, distance, hops, before, done)
@@ -108,15 +108,6 @@ def _enter(member, place, count, y, i):
 
 
 @njit(cache=True)
-def _leave(member, place, count, y, i):
-    count[y] -= 1
-    last = member[y, count[y]]
-    member[y, place[y, i]] = last
-    place[y, last] = place[y, i]
-    place[y, i] = -1
-
-
-@njit(cache=True)
 def _find_mover(scores, member, count, cheapest, mover, r, s):
     """Row of class r that loses least by going to s, and what it loses before b."""
     low, at = np.inf, -1
@@ -127,22 +118,6 @@ def _find_mover(scores, member, count, cheapest, mover, r, s):
             if loss < low:
                 low, at = loss, i
     cheapest[r, s], mover[r, s] = low, at
-
-
-@njit(cache=True)
-def _add_up(amount, own, c, excess):
-    """Add up what every class holds beyond its due; return how much of it is rounding."""
-    k, n = amount.shape
-    excess[:] = 0.0
-    gross = 0.0
-    for i in range(n):
-        # rows that are with their own class add nothing, however large their weight
-        if amount[own[i], i] != c[i]:
-            for y in range(k):
-                off = amount[y, i] - (c[i] if y == own[i] else 0.0)
-                excess[y] += off
-                gross += abs(off)
-    return 4e-15 * gross
 
 
 @njit(cache=True)
@@ -181,9 +156,8 @@ def _hand_on(scores, c, amount, member, place, count, cheapest, mover, excess, b
     """Move as much as fits along the chain that ends at ``end``."""
     k = excess.size
     size, s = -excess[end], end
-    chosen = np.empty(
-        k, dtype=np.int64
-    )  # of every hop: a row that arrives may become the cheapest of the next
+    # of every hop: a row that arrives may become the cheapest of the next
+    chosen = np.empty(k, dtype=np.int64)
     while before[s] >= 0:
         chosen[s] = mover[before[s], s]
         # one row that goes on at once goes there directly: what it holds in between does not limit it
@@ -212,7 +186,11 @@ def _hand_on(scores, c, amount, member, place, count, cheapest, mover, excess, b
     while before[s] >= 0:
         r, i = before[s], chosen[s]
         if amount[r, i] == 0.0 and place[r, i] >= 0:
-            _leave(member, place, count, r, i)
+            count[r] -= 1
+            last = member[r, count[r]]
+            member[r, place[r, i]] = last
+            place[r, last] = place[r, i]
+            place[r, i] = -1
             for y in range(k):
                 if mover[r, y] == i:
                     _find_mover(scores, member, count, cheapest, mover, r, y)
@@ -256,11 +234,7 @@ def _centre(cheapest, count, b):
     b += move
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Compiled steps between the rows of a multiclass dual and its set: exact sums, products with K, bounds.
-#
-# A row of coefficients is ``beta_i <= c_i e_own, sum_y beta_iy = 0``; with an intercept columns sum to zero
-# as well.
+# A row of coefficients is ``beta_i <= c_i e_own, sum_y beta_iy = 0``; with an intercept columns sum to zero as well.
 
 
 @njit(cache=True)
@@ -297,11 +271,7 @@ def row_shift(target, own, c, order):
 
 @njit(cache=True)
 def make_rows_feasible(beta, own, c, balanced):
-    """Make rows sum to zero under their bounds and, where asked, columns to zero; in place, exact to rounding.
-
-    What a column has too little goes to it from those that have too much, through rows that are free in both first
-    (entries at their bounds stay), then through any row: coefficients can always be made more negative elsewhere.
-    """
+    """Make rows sum to zero under their bounds and, where asked, columns to zero; in place, exact to rounding."""
     n, k = beta.shape
     for i in range(n):
         total = 0.0
@@ -315,10 +285,20 @@ def make_rows_feasible(beta, own, c, balanced):
                 for y in range(k):
                     beta[i, y] *= c[i] / total
             beta[i, own[i]] = c[i]
-    if not balanced:
-        return
+    if balanced:
+        _balance_columns(beta, own, c)
+
+
+@njit(cache=True)
+def _balance_columns(beta, own, c):
+    """Make columns sum to zero, while rows keep their sums and bounds.
+
+    What a column has too little goes to it from those that have too much, through rows that are free in both first
+    (entries at their bounds stay), then through any row: coefficients can always be made more negative elsewhere.
+    """
+    n, k = beta.shape
     lack = np.zeros(k)  # by what a column is negative: rows may lower others and raise it
-    for _ in range(4):  # a second look finds what the first has rounded
+    for _ in range(4):  # a second round finds what the first has rounded
         gross = 0.0
         lack[:] = 0.0
         for i in range(n):
@@ -403,19 +383,14 @@ def bounds_at(own, c, intercept, beta, product, b):
     return half + loss, gain - half
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Compiled parts of Newton's method on rows that sum to zero under bounds: responses, slopes, free directions.
+# Newton's method on the rows.  Decision values ``product (k, n)`` and the shift b make the scores
+# ``s_iy = product_yi + b_y + [y != own_i]``.  The response of a row is the best coefficients for its scores, held back
+# by a proximal term around ``centre``:
 #
-# A row of coefficients is ``beta_i <= c_i e_own, sum_y beta_iy = 0``, the dual set of a multiclass hinge;
-# decision values ``product (k, n)`` and the shift b make the scores ``s_iy = product_yi + b_y + [y !=
-# own_i]``.  The response of a row is the best coefficients for its scores, held back by a proximal term
-# around ``centre``:
+#     beta_i = argmin over beta of beta's_i + hold_i / 2 |beta - centre_i|^2 = projection of centre_i - s_i / hold_i
 #
-#     beta_i = argmin over beta of beta's_i + hold_i / 2 |beta - centre_i|^2  =  projection of  centre_i - s_i
-# / hold_i
-#
-# Everything is computed from the coefficients of the other classes; that of the own class is minus their sum,
-# so that nothing is lost where they are small beside the bound.
+# Everything is computed from the coefficients of the other classes; that of the own class is minus their sum, so that
+# nothing is lost where they are small beside the bound.
 
 
 #: steps in a row after which what is left, a share of all coefficients no larger than that, is rounding
@@ -453,18 +428,6 @@ def _respond(product, i, own, c, b, centre, hold, t, order, out):
 
 
 @njit(cache=True)
-def _respond_all(product, own, c, b, centre, hold, beta):
-    """Fill ``beta`` with the responses of all rows."""
-    k, n = product.shape
-    t, order = np.empty(k), np.empty(k, dtype=np.int64)
-    for i in range(n):
-        if c[i] > 0.0:
-            _respond(product, i, own[i], c[i], b, centre[i], hold[i], t, order, beta[i])
-        else:
-            beta[i] = 0.0
-
-
-@njit(cache=True)
 def _slope(product, change, own, c, b, shift, centre, hold, U, moves, alpha):
     """Derivative of the smoothed primal objective at ``(U, b) + alpha (moves, shift)``; ``change = (K moves)'``."""
     k, n = product.shape
@@ -486,13 +449,9 @@ def _slope(product, change, own, c, b, shift, centre, hold, U, moves, alpha):
 
 @njit(cache=True)
 def free_directions(beta, own, c):
-    """Orthonormal directions in which rows can move: entries at their bound are held, the others keep their sum.
+    """Orthonormal directions ``Q (f, k)`` in which rows can move, and the row of each.
 
-    Returns
-    -------
-    where : array of shape (f,)
-        Row of every direction.
-    Q : array of shape (f, k)
+    Entries at their bound are held, the others keep their sum.
     """
     n, k = beta.shape
     loose = np.zeros(n, dtype=np.int64)
@@ -520,19 +479,6 @@ def free_directions(beta, own, c):
             where[f] = i
             f += 1
     return where, Q
-
-
-@njit(cache=True)
-def _factor(K, where, Q, hold):
-    """Cholesky factor of K on the free directions, the proximal term on its diagonal."""
-    f = where.size
-    block = np.dot(Q, Q.T)
-    for p in range(f):
-        row = K[where[p]]
-        for q in range(f):
-            block[p, q] *= row[where[q]]
-        block[p, p] += hold[where[p]]
-    return np.linalg.cholesky(block)
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
@@ -574,7 +520,13 @@ def _direction(K, where, Q, rest, off, hold, stay, intercept, shift):
             for y in range(k):
                 shift[y] = -off[y] / stay
         return moves
-    L = _factor(K, where, Q, hold)
+    block = np.dot(Q, Q.T)
+    for p in range(f):
+        row = K[where[p]]
+        for q in range(f):
+            block[p, q] *= row[where[q]]
+        block[p, p] += hold[where[p]]
+    L = np.linalg.cholesky(block)
     right = np.zeros((1, f))
     pull = np.zeros(k)
     rows, classes = np.nonzero(rest)  # few, once steps are full
@@ -638,34 +590,24 @@ def _length(product, change, own, c, b, shift, centre, hold, U, moves):
 
 @njit(cache=True)
 def newton_round(K, own, c, centre, product, b, hold, stay, intercept, most, enough):
-    """Minimise the smoothed problem around ``centre`` by Newton's method; ``product`` and b move along, in place.
+    """Minimise the smoothed problem around ``centre (n, k)`` by Newton's method.
 
-    Parameters
-    ----------
-    centre, product : arrays of shape (n, k) and (k, n)
-        Coefficients and ``(K centre)'``; at the end ``product`` is that of the coefficients returned.
-    b : array of shape (k,)
-        Intercepts.
-    hold, stay : array of shape (n,), float
-        Proximal terms of the rows; damping of the intercepts.
-    most : int
-        Steps at most.
-    enough : float
-        Sum of what is left of rows and columns that may stay.
+    ``product``, at first ``(K centre)'``, and the intercepts b move along, in place.  ``hold`` are the rows' proximal
+    terms, ``stay`` damps the intercepts, ``most`` limits the steps, and ``enough`` is the sum of what may be left of
+    rows and columns.
 
-    Returns
-    -------
-    beta : array of shape (n, k)
-        Responses: rows of the dual set, whose columns sum to zero once the steps have converged.
-    steps : int
-        Steps taken; ``most`` where they did not converge.
+    Returns the responses, rows of the dual set whose columns sum to zero once the steps have converged, and the steps
+    taken, which are ``most`` where they did not.
     """
     n, k = centre.shape
     U, beta = centre.copy(), np.zeros((n, k))
     off, shift = np.zeros(k), np.zeros(k)
+    t, order = np.empty(k), np.empty(k, dtype=np.int64)
     steps, stuck, least = 0, 0, np.inf
     while True:
-        _respond_all(product, own, c, b, centre, hold, beta)
+        for i in range(n):
+            if c[i] > 0.0:
+                _respond(product, i, own[i], c[i], b, centre[i], hold[i], t, order, beta[i])
         rest = U - beta
         left, size = 0.0, 0.0
         off[:] = 0.0
@@ -700,15 +642,12 @@ def newton_round(K, own, c, centre, product, b, hold, stay, intercept, most, eno
     return beta, steps
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Exact ascent on the dual of a multiclass SVM, one sample's row of coefficients at a time.
+# Exact ascent on the dual, one sample's row of coefficients at a time.
 #
-#     maximise  sum_i beta_i,own - tr(beta' K beta) / 2 - b'(1'beta) - rho |1'beta|^2 / 2     subject to
-# beta_i <= c_i e_own,  sum_k beta_ik = 0  for every row i
+#     maximise  sum_i beta_i,own - tr(beta' K beta) / 2 - b'(1'beta) - rho |1'beta|^2 / 2     over the rows' dual set
 #
-# With the others held, a row's best value is a projection: the quadratic is ``(K_ii + rho)`` times the
-# identity.  b and rho hold the column sums at zero (an augmented Lagrangian, ``ascend_to``); both are zero
-# without an intercept.
+# With the others held, a row's best value is a projection: the quadratic is ``(K_ii + rho)`` times the identity.  b and
+# rho hold the column sums at zero (an augmented Lagrangian, ``ascend_to``); both are zero without an intercept.
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
@@ -723,26 +662,6 @@ def _row_gap(scores, beta, own, c):
     return c * (top - scores[own]) + along
 
 
-@njit(cache=True)
-def _best_row(target, own, c, order, out):
-    """Project ``target`` on rows that sum to zero, at most c at ``own`` and zero elsewhere."""
-    h, _ = row_shift(target, own, c, order)
-    for j in range(target.size):
-        out[j] = min(c if j == own else 0.0, target[j] - h)
-
-
-@njit(cache=True)
-def _shuffle(rows, state):
-    """Put the rows into another order, in place; return the next state of the generator (xorshift)."""
-    for a in range(rows.size - 1, 0, -1):
-        state ^= state << np.uint64(13)
-        state ^= state >> np.uint64(7)
-        state ^= state << np.uint64(17)
-        b = np.int64(state % np.uint64(a + 1))
-        rows[a], rows[b] = rows[b], rows[a]
-    return state
-
-
 @njit(cache=True, fastmath={"contract", "reassoc"})
 def _add_row(product, column, change):
     # a step changes few classes: measured, two or three of ten
@@ -754,61 +673,39 @@ def _add_row(product, column, change):
 
 
 @njit(cache=True)
-def gap_of_rows(product, beta, own, c, shift, out):
-    """Every row's part of the gap, ``shift`` added to its scores, ``product (k, n)``; return their sum."""
-    k = beta.shape[1]
-    scores = np.empty(k)
-    total = 0.0
-    for i in range(beta.shape[0]):
-        for j in range(k):
-            scores[j] = product[j, i] + shift[j] + (0.0 if j == own[i] else 1.0)
-        out[i] = _row_gap(scores, beta[i], own[i], c[i])
-        total += out[i]
-    return total
-
-
-@njit(cache=True)
 def ascend(K, own, c, beta, product, b, rho, goal, max_epochs, seed):
     """Run epochs over the rows, in place, until the rows' gaps sum to no more than ``goal``.
 
-    Rows whose own gap is below their share are passed over, at the cost of k operations instead of n k.
-
-    Parameters
-    ----------
-    K : array of shape (n, n), float32 or float64
-        Symmetric.
-    product : array of shape (k, n)
-        ``(K beta)'`` throughout, one row per class: a step changes a few classes of all samples.
-    own, c : arrays of shape (n,)
-        Class and upper bound of every row.
-    b, rho : array of shape (k,), float
-        Multipliers and weight of the column sums.
-
-    Returns
-    -------
-    gap : float
-        Sum of the rows' gaps at the end.
-    updates : int
-        Rows moved.
+    Rows whose own gap is below their share are passed over, at the cost of k operations instead of n k.  ``product`` is
+    ``(K beta)'`` throughout, one row per class: a step changes a few classes of all samples.  b and rho are the
+    multipliers and the weight of the column sums.  Returns how many rows were moved.
     """
     n, k = beta.shape
-    scores, target, new, change = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
+    scores, target, change = np.empty(k), np.empty(k), np.empty(k)
     order = np.empty(k, dtype=np.int64)
     sums = np.zeros(k)
     for i in range(n):
         for j in range(k):
             sums[j] += beta[i, j]
-    gaps = np.empty(n)
-    shift = b + rho * sums
-    gap = gap_of_rows(product, beta, own, c, shift, gaps)
     updates = 0
     rows = np.arange(n)
     state = np.uint64(2 * seed + 1)
-    for _ in range(max_epochs):
-        if gap <= goal:
+    for epoch in range(max_epochs + 1):
+        shift = b + rho * sums
+        gap = 0.0
+        for i in range(n):
+            for j in range(k):
+                scores[j] = product[j, i] + shift[j] + (0.0 if j == own[i] else 1.0)
+            gap += _row_gap(scores, beta[i], own[i], c[i])
+        if gap <= goal or epoch == max_epochs:
             break
         share = max(0.1 * gap, 0.3 * goal) / n
-        state = _shuffle(rows, state)
+        for a in range(n - 1, 0, -1):  # another order of the rows, by a generator of its own (xorshift)
+            state ^= state << np.uint64(13)
+            state ^= state >> np.uint64(7)
+            state ^= state << np.uint64(17)
+            other = np.int64(state % np.uint64(a + 1))
+            rows[a], rows[other] = rows[other], rows[a]
         for i in rows:
             if c[i] <= 0.0:
                 continue
@@ -819,28 +716,20 @@ def ascend(K, own, c, beta, product, b, rho, goal, max_epochs, seed):
             curvature = max(K[i, i] + rho, 1e-300)
             for j in range(k):
                 target[j] = beta[i, j] - scores[j] / curvature
-            _best_row(target, own[i], c[i], order, new)
+            h, _ = row_shift(target, own[i], c[i], order)
             moved = 0.0
             for j in range(k):
-                change[j] = new[j] - beta[i, j]
+                target[j] = min(c[i] if j == own[i] else 0.0, target[j] - h)
+                change[j] = target[j] - beta[i, j]
                 moved += abs(change[j])
             if moved == 0.0:
                 continue
             updates += 1
             for j in range(k):
-                beta[i, j] = new[j]
+                beta[i, j] = target[j]
                 sums[j] += change[j]
             _add_row(product, K[i], change)
-        shift = b + rho * sums
-        gap = gap_of_rows(product, beta, own, c, shift, gaps)
-    return gap, updates
-
-
-@njit(cache=True)
-def _newton_work(beta, own, c):
-    """Operations in which a round of Newton steps is expected to leave 1/e of the gap."""
-    free = float(free_directions(beta, own, c)[0].size)
-    return 2.0 * free**3 + 100.0 * free**2 + 500.0 * own.size
+    return updates
 
 
 @njit(cache=True)
@@ -848,16 +737,8 @@ def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, a
     """Run epochs over the rows until the relative gap is ``target`` or Newton's method is expected to be quicker.
 
     After every few epochs the multipliers b move by the column sums, and a copy of the rows that is moved into the dual
-    set is judged with the best intercepts for it; the best of these is returned in place of ``beta, product, b``.
-
-    Returns
-    -------
-    primal, dual : float
-        Bounds at the point returned.
-    updates : int
-        Rows moved.
-    done : bool
-        Whether there is no point in more attempts.
+    set is evaluated with the best intercepts for it; the best of these is returned in place of ``beta, product, b``.
+    Returns the primal and dual bounds there, the rows moved, and whether there is no point in more attempts.
     """
     done = False
     primal, dual = bounds_at(own, c, intercept, beta, product, b)
@@ -867,7 +748,7 @@ def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, a
     updates, work = 0, 0.0
     for attempt in range(attempts):
         goal = 0.3 * target * max(abs(primal), abs(dual))
-        _, moved = ascend(K, own, c, rows, scores, multipliers, penalty, goal, epochs, attempt)
+        moved = ascend(K, own, c, rows, scores, multipliers, penalty, goal, epochs, attempt)
         updates += moved
         inside, its_scores, its_b = rows.copy(), scores.copy(), multipliers.copy()
         if intercept:
@@ -878,8 +759,10 @@ def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, a
         upper, lower = bounds_at(own, c, intercept, inside, its_scores, its_b)
         gap = (upper - lower) / max(abs(upper), abs(lower), 1e-300)
         if gap < gaps[attempt]:
-            copy_table(inside, beta)
-            copy_table(its_scores, product)
+            for i in range(own.size):
+                copy_vector(inside[i], beta[i])
+            for y in range(b.size):
+                copy_vector(its_scores[y], product[y])
             copy_vector(its_b, b)
             primal, dual = upper, lower
         gaps[attempt + 1] = min(gap, gaps[attempt])
@@ -887,8 +770,11 @@ def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, a
             done = True
             break
         work += 6.0 * moved * own.size
-        # progress is not even: what is looked at are as many attempts as cost half of what Newton's method would
-        each, other = work / (attempt + 1), _newton_work(beta, own, c)
+        # operations in which a round of Newton steps is expected to leave 1/e of the gap
+        free = float(free_directions(beta, own, c)[0].size)
+        other = 2.0 * free**3 + 100.0 * free**2 + 500.0 * own.size
+        # progress is not even: what counts are as many attempts as cost half of what Newton's method would
+        each = work / (attempt + 1)
         window = max(look, int(0.5 * other / each) + 1)
         if attempt + 1 >= window:
             gained = np.log(gaps[attempt + 1 - window] / gaps[attempt + 1])

@@ -163,31 +163,6 @@ def _pair_partner(slope, down, curvature, gram, i, reference):
     return untag(tagged)
 
 
-@inner(nogil=True, inline="always")
-def _exact(slope, up, i, high):
-    """The index behind ``high``: nearly always ``i``, but a tag cannot tell two slopes 2e-10 apart."""
-    if slope[i] + up[i] != high:
-        for k in range(slope.size):
-            if slope[k] + up[k] == high:
-                return k
-    return i
-
-
-@inner(nogil=True, inline="always")
-def _pair_step(a, gram, i, j):
-    """Move ``i`` up and ``j`` down by the same amount; returns both moves and the gain."""
-    old_i, old_j = a[BETA, i], a[BETA, j]
-    end_i, end_j = end_of(a, i, 1.0), end_of(a, j, -1.0)
-    gap = a[SLOPE, i] + a[UP, i] - a[SLOPE, j] - a[DOWN, j]
-    bend = max(a[CURVATURE, i] + a[CURVATURE, j] - 2.0 * gram[i, j], FLOOR)
-    room_i, room_j = end_i - old_i, old_j - end_j
-    step = min(max(gap, 0.0) / bend, room_i, room_j)
-    # An end is set, not added up to: a variable at a bound is at it exactly.
-    a[BETA, i] = end_i if step == room_i else min(old_i + step, end_i)
-    a[BETA, j] = end_j if step == room_j else max(old_j - step, end_j)
-    return a[BETA, i] - old_i, a[BETA, j] - old_j, step * (gap - 0.5 * step * bend)
-
-
 @njit(makes_arrays=False, nogil=True)
 def run_pairs(gram, a, tol, budget, patience):
     """Take up to ``budget`` steps that keep the sum of the coefficients.
@@ -196,7 +171,7 @@ def run_pairs(gram, a, tol, budget, patience):
     The status is SHRINKABLE once the sweeps over variables that could have left have cost as much as
     copying the others would: ``patience`` is that copy's price per entry (0: never).
     """
-    slope, up, down, curvature = a[SLOPE], a[UP], a[DOWN], a[CURVATURE]
+    beta, slope, up, down, curvature = a[BETA], a[SLOPE], a[UP], a[DOWN], a[CURVATURE]
     gain, wasted, step_i, step_j = 0.0, 0.0, 0.0, 0.0
     i = j = np.int64(0)
     high, low = np.inf, -np.inf
@@ -211,12 +186,26 @@ def run_pairs(gram, a, tol, budget, patience):
             wasted += CHECK * float(slope.size - kept)
             if wasted > patience * kept * kept:
                 return done, SHRINKABLE, high, low, gain
-        i = _exact(slope, up, i, high)
+        if slope[i] + up[i] != high:  # rare: a tag cannot tell two slopes 2e-10 apart
+            for k in range(slope.size):
+                if slope[k] + up[k] == high:
+                    i = np.int64(k)
+                    break
         j = _pair_partner(slope, down, curvature, gram, i, slope[i] + up[i])
-        step_i, step_j, won = _pair_step(a, gram, i, j)
+        # i moves up and j down, by the same amount
+        old_i, old_j = beta[i], beta[j]
+        end_i, end_j = end_of(a, i, 1.0), end_of(a, j, -1.0)
+        gap = slope[i] + up[i] - slope[j] - down[j]
+        bend = max(curvature[i] + curvature[j] - 2.0 * gram[i, j], FLOOR)
+        room_i, room_j = end_i - old_i, old_j - end_j
+        step = min(max(gap, 0.0) / bend, room_i, room_j)
+        # An end is set, not added up to: a variable at a bound is at it exactly.
+        beta[i] = end_i if step == room_i else min(old_i + step, end_i)
+        beta[j] = end_j if step == room_j else max(old_j - step, end_j)
+        step_i, step_j = beta[i] - old_i, beta[j] - old_j
         if step_i == 0.0 and step_j == 0.0:
             return done, STALLED, high, low, gain
-        gain += won
+        gain += step * (gap - 0.5 * step * bend)
         settle(a, i, step_i)
         settle(a, j, step_j)
     return budget, RUNNING, high, low, gain
@@ -313,27 +302,11 @@ def _move(a, k, step, low, high):
     return new - old
 
 
-@inner(nogil=True)
-def _free_step(a, gram, i, j, paired, slope_i):
-    """Move ``i``, and ``j`` when it is a partner; returns both moves and the gain."""
-    low_i, high_i, smooth_i = _piece(a, i, slope_i > 0.0)
-    if paired:
-        # In double precision even on a float32 matrix: the determinant is a small difference.
-        q_ii, q_jj, q_ij = a[CURVATURE, i], a[CURVATURE, j], np.float64(gram[i, j])
-        rising = q_ii * (a[SLOPE, j] + a[UP, j]) - q_ij * slope_i > 0.0
-        low_j, high_j, smooth_j = _piece(a, j, rising)
-        x, y, gain = _rectangle(smooth_i, smooth_j, q_ii, q_jj, q_ij, low_i, high_i, low_j, high_j)
-        return _move(a, i, x, low_i, high_i), _move(a, j, y, low_j, high_j), gain
-    bend = max(a[CURVATURE, i], FLOOR)
-    x = _clip(smooth_i / bend, low_i, high_i)
-    return _move(a, i, x, low_i, high_i), 0.0, x * (smooth_i - 0.5 * bend * x)
-
-
 @njit(makes_arrays=False, nogil=True)
 def run_free(gram, a, tol, budget, patience):
     """Take up to ``budget`` steps, each on two variables that need not balance.
 
-    As ``_smo_pairs.run_pairs``, with the largest violation in place of the largest up-slope and its
+    As ``run_pairs``, with the largest violation in place of the largest up-slope and its
     negative in place of the smallest down-slope.
     """
     slope, up, down, curvature = a[SLOPE], a[UP], a[DOWN], a[CURVATURE]
@@ -354,7 +327,18 @@ def run_free(gram, a, tol, budget, patience):
         up[i], down[i] = -CLOSED, CLOSED
         j, paired = _free_partner(slope, up, down, curvature, gram, i, slope_i)
         up[i], down[i] = keep_up, keep_down
-        step_i, step_j, won = _free_step(a, gram, i, j, paired, slope_i)
+        low_i, high_i, smooth_i = _piece(a, i, slope_i > 0.0)
+        if paired:
+            # In double precision even on a float32 matrix: the determinant is a small difference.
+            q_ii, q_jj, q_ij = curvature[i], curvature[j], np.float64(gram[i, j])
+            rising = q_ii * (slope[j] + up[j]) - q_ij * slope_i > 0.0
+            low_j, high_j, smooth_j = _piece(a, j, rising)
+            x, y, won = _rectangle(smooth_i, smooth_j, q_ii, q_jj, q_ij, low_i, high_i, low_j, high_j)
+            step_i, step_j = _move(a, i, x, low_i, high_i), _move(a, j, y, low_j, high_j)
+        else:
+            bend = max(curvature[i], FLOOR)
+            x = _clip(smooth_i / bend, low_i, high_i)
+            step_i, step_j, won = _move(a, i, x, low_i, high_i), 0.0, x * (smooth_i - 0.5 * bend * x)
         if step_i == 0.0 and step_j == 0.0:
             return done, STALLED, worst, -worst, gain
         gain += won
@@ -365,67 +349,12 @@ def run_free(gram, a, tol, budget, patience):
     return budget, RUNNING if worst > tol else CONVERGED, worst, -worst, gain
 
 
-# ------------------------------------------------------------------------------------------------------------
 # Conjugate gradients on the free variables: the way out of SMO's slow end game.
 #
-# On an ill-conditioned Gram matrix two-variable steps zigzag for millions of iterations once the right
-# variables are free. There the problem is a linear system, which conjugate gradients solve in about as many
-# steps as the matrix has distinct eigenvalues. A step that meets a bound ends there, and the search starts
-# again without the variable that met it; the objective never falls.
-
-
-def free_variables(a):
-    """Indices strictly between their bounds and off their kink."""
-    b = a[BETA]
-    return ((a[LOWER] < b) & (b < a[UPPER]) & ((b != 0.0) | (a[KINK] == 0.0))).nonzero()[0]
-
-
-# What is used in one place is inlined before it is compiled, which takes half as long as compiling it twice.
-
-
-@inner(nogil=True, inline="always")
-def _list_free(a, free):
-    """Put those indices at the beginning of ``free``; return how many there are."""
-    count = 0
-    for k in range(a.shape[1]):
-        b = a[BETA, k]
-        if a[LOWER, k] < b < a[UPPER, k] and (b != 0.0 or a[KINK, k] == 0.0):
-            free[count] = k
-            count += 1
-    return count
-
-
-@inner(nogil=True, inline="always")
-def _residual(a, free, equality, out):
-    """Slopes of the free variables, projected on the equality; returns the largest and the squared norm."""
-    mean = 0.0
-    for f in range(free.size):
-        out[f] = a[SLOPE, free[f]] + a[UP, free[f]]
-        mean += out[f]
-    mean = mean / free.size if equality else 0.0
-    largest, norm = 0.0, 0.0
-    for f in range(free.size):
-        out[f] -= mean
-        largest = max(largest, abs(out[f]))
-        norm += out[f] * out[f]
-    return largest, norm
-
-
-@inner(nogil=True, inline="always")
-def _turn(direction, residual, momentum, equality):
-    """The next conjugate direction, centred once more.
-
-    The residuals are small differences of slopes, so their sum vanishes in units of the slopes' rounding
-    only; over a long step that would show in the sum of the coefficients.
-    """
-    total = 0.0
-    for f in range(direction.size):
-        direction[f] = direction[f] * momentum + residual[f]
-        total += direction[f]
-    if equality:
-        mean = total / direction.size
-        for f in range(direction.size):
-            direction[f] -= mean
+# On an ill-conditioned Gram matrix two-variable steps zigzag for millions of iterations once the right variables are
+# free. There the problem is a linear system, which conjugate gradients solve in about as many steps as the matrix has
+# distinct eigenvalues. A step that meets a bound ends there, and the search starts again without the variable that met
+# it; the objective never falls.
 
 
 @inner(nogil=True, fastmath={"reassoc", "contract"})
@@ -436,38 +365,31 @@ def _dot(x, y):
     return total
 
 
-@inner(nogil=True, inline="always")
-def _room(a, free, direction):
-    """How far the direction can be followed, and which free variable ends it."""
-    room, first = np.inf, -1
-    for f in range(free.size):
-        if direction[f] != 0.0:
-            k = free[f]
-            reach = (end_of(a, k, direction[f]) - a[BETA, k]) / direction[f]
-            if reach < room:
-                room, first = reach, f
-    return room, first
-
-
-@inner(nogil=True, inline="always")
-def _curvature(a, free, direction, product):
-    bend = 0.0
-    for f in range(free.size):
-        k = free[f]
-        bend += direction[f] * (product[k] + a[RIDGE, k] * direction[f])
-    return bend
-
-
 @inner(nogil=True, fastmath=FAST)
-def _advance(slope, product, step):
+def _subtract(slope, product, step):
     for k in range(slope.size):
         slope[k] -= step * product[k]
 
 
+# What is used in one place is inlined before it is compiled, which takes half as long as compiling it twice.
+
+
 @inner(nogil=True, inline="always")
-def _follow(a, free, direction, product, step, ended):
+def _list_free(a, free):
+    """Put the indices strictly between bounds and off their kink at the beginning of ``free``; return how many."""
+    count = 0
+    for k in range(a.shape[1]):
+        b = a[BETA, k]
+        if a[LOWER, k] < b < a[UPPER, k] and (b != 0.0 or a[KINK, k] == 0.0):
+            free[count] = k
+            count += 1
+    return count
+
+
+@inner(nogil=True, inline="always")
+def _move_along(a, free, direction, product, step, ended):
     """Move along ``direction``; the free variable ``ended`` (or -1) lands on its end exactly."""
-    _advance(a[SLOPE], product, step)
+    _subtract(a[SLOPE], product, step)
     for f in range(free.size):
         k, d = free[f], direction[f]
         end = end_of(a, k, d)
@@ -477,19 +399,14 @@ def _follow(a, free, direction, product, step, ended):
         set_offset(a, k)
 
 
-def ascend_free(gram, a, equality, tol, budget):
+@njit(makes_arrays=False, nogil=True)
+def ascend_free(gram, a, equality, tol, budget, indices, vectors):
     """Ascend over the free variables until their slopes agree within ``tol`` or ``budget`` is spent.
 
-    Returns the gain and the work in multiply-adds, the unit of ``budget``.
+    Returns the gain and the work in multiply-adds, the unit of ``budget``. ``indices`` and the three ``vectors``, of
+    which the second is zero, are overwritten.
     """
-    size = a.shape[1]
-    return _ascend(gram, a, equality, tol, budget, np.empty(size, dtype=np.int64), np.zeros((3, size)))
-
-
-@njit(makes_arrays=False, nogil=True)
-def _ascend(gram, a, equality, tol, budget, indices, room_for):
-    """Ascend in the room that is given: for indices, and for three vectors, of which the second is zero."""
-    product = room_for[0]
+    product = vectors[0]
     gain, work, before, ended = 0.0, 0.0, 0.0, 0
     free = indices
     while True:
@@ -497,25 +414,52 @@ def _ascend(gram, a, equality, tol, budget, indices, room_for):
             free, before = indices[: _list_free(a, indices)], 0.0
             if free.size < 2:
                 break
-        direction, residual = room_for[1, : free.size], room_for[2, : free.size]
-        largest, norm = _residual(a, free, equality, residual)
+        # slopes of the free variables, projected on the equality
+        direction, residual = vectors[1, : free.size], vectors[2, : free.size]
+        mean = 0.0
+        for f in range(free.size):
+            residual[f] = a[SLOPE, free[f]] + a[UP, free[f]]
+            mean += residual[f]
+        mean = mean / free.size if equality else 0.0
+        largest, norm = 0.0, 0.0
+        for f in range(free.size):
+            residual[f] -= mean
+            largest = max(largest, abs(residual[f]))
+            norm += residual[f] * residual[f]
         if not (largest > tol and work < budget):
             break
-        _turn(direction, residual, norm / before if before > 0.0 else 0.0, equality)
+        # The next conjugate direction, centred once more: residuals are small differences of slopes, so their sum
+        # vanishes in units of the slopes' rounding only; over a long step that would show in the coefficients' sum.
+        momentum, total = norm / before if before > 0.0 else 0.0, 0.0
+        for f in range(free.size):
+            direction[f] = direction[f] * momentum + residual[f]
+            total += direction[f]
+        if equality:
+            mean = total / free.size
+            for f in range(free.size):
+                direction[f] -= mean
         for k in range(product.size):
             product[k] = 0.0
         add_rows(gram, free, direction, np.int64(0), product.size, product)
         work += float(free.size) * a.shape[1]
-        bend, along = _curvature(a, free, direction, product), _dot(residual, direction)
-        room, first = _room(a, free, direction)
+        along = _dot(residual, direction)
         if not along > 0.0:
             break
+        # its curvature, how far it can be followed, and which free variable ends it
+        bend, room, first = 0.0, np.inf, -1
+        for f in range(free.size):
+            k = free[f]
+            bend += direction[f] * (product[k] + a[RIDGE, k] * direction[f])
+            if direction[f] != 0.0:
+                reach = (end_of(a, k, direction[f]) - a[BETA, k]) / direction[f]
+                if reach < room:
+                    room, first = reach, f
         step = along / bend if bend > 0.0 else np.inf
         ended = first if step >= room else -1
         step = min(step, room)
         if not step < np.inf:
             break
         gain += step * (along - 0.5 * step * bend)
-        _follow(a, free, direction, product, step, ended)
+        _move_along(a, free, direction, product, step, ended)
         before = norm
     return gain, work

@@ -36,36 +36,34 @@ class Deadline:
         Moment in seconds of ``time.perf_counter``; infinite without a limit.
     reserved : float
         Seconds before that which are kept for what comes after the solver.
+    outermost : Deadline
+        The limit around all others: that of the whole fit, or of the command that it is part of.
+    in_whole_fit : bool
+        Whether a whole fit is around it, which has work to do after the limit.
     has_point : bool
         Whether the fit can return something by now: only then may a step be left in the middle.
     winding_up : bool
         Whether what was found is being put in order: an interrupt need not, and must not, stop that.
     keeps_best : bool
-        Whether an interrupted fit returns its best point; see ``interrupts.one_interrupt``.
+        Whether an interrupted fit returns its best point; see ``one_interrupt``.
     """
 
     def __init__(
         self, seconds: float | None = None, outer: Deadline | None = None, whole_fit: bool = False
     ) -> None:
-        self.outer = outer
-        self.whole_fit = whole_fit
+        self.outer, self.whole_fit = outer, whole_fit
+        self.outermost: Deadline = self if outer is None else outer.outermost
+        self.in_whole_fit: bool = whole_fit or (outer is not None and outer.in_whole_fit)
+        self.keeps_best: bool = outer is None or outer.keeps_best
         self.began = time.perf_counter()
         self.ends = math.inf if seconds is None else self.began + seconds
         self.reserved = 0.0
-        self.has_point = False
-        self.winding_up = False
-        self.keeps_best: bool = outer is None or outer.keeps_best
-        self._interrupted = False
-
-    @property
-    def outermost(self) -> Deadline:
-        """The limit around all others: that of the whole fit, or of the command that it is part of."""
-        return self if self.outer is None else self.outer.outermost
+        self.has_point = self.winding_up = self._interrupted = False
 
     @property
     def interrupted(self) -> bool:
         """Whether the fit was interrupted from the keyboard."""
-        return self._interrupted or (self.outer is not None and self.outer.interrupted)
+        return self.outermost._interrupted
 
     def interrupt(self) -> None:
         """Let no time be left to the whole fit, from now on."""
@@ -77,15 +75,14 @@ class Deadline:
         self.has_point = False
 
     @property
-    def in_whole_fit(self) -> bool:
-        """Whether a whole fit is around it, which has work to do after the limit."""
-        return self.whole_fit or (self.outer is not None and self.outer.in_whole_fit)
-
-    @property
     def left(self) -> float:
         """Seconds left; negative when there are none, infinite without a limit."""
-        own = -math.inf if self._interrupted else self.ends - self.reserved - time.perf_counter()
-        return own if self.outer is None else min(own, self.outer.left)
+        if self.outermost._interrupted:
+            return -math.inf
+        ends, around = self.ends - self.reserved, self.outer
+        while around is not None:
+            ends, around = min(ends, around.ends - around.reserved), around.outer
+        return ends - time.perf_counter()
 
 
 _current: ContextVar[Deadline | None] = ContextVar("kernelweave_deadline", default=None)
@@ -133,7 +130,8 @@ def given_up() -> bool:
 
 def out_of_time() -> bool:
     """Return whether to stop here, with the best that was found so far."""
-    return time_left() <= 0.0
+    deadline = _current.get()
+    return deadline is not None and deadline.left <= 0.0
 
 
 def check_time(needed: float = 0.0, preparing: bool = False) -> None:
@@ -166,9 +164,8 @@ class Pieces:
     Long pieces as long as there is time, short ones towards the end; without a limit there is one piece.
     """
 
-    def __init__(self) -> None:
-        self._speed = SLOW
-        self._began = 0.0
+    _speed = SLOW
+    _began = 0.0
 
     def next(self) -> float:
         """Return the operations that may be done in the next piece, and start its clock."""
@@ -185,30 +182,20 @@ class Pieces:
             self._speed = max(operations / seconds, SLOW * 1e-3)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Ctrl-C: work that must not be cut in two, fits that return the best they have, and series of fits that end
-# at once.
-#
-# One fit keeps its best point, with the status ``interrupted``.  Whoever makes several fits to compare them
+# Ctrl-C.  One fit keeps its best point, with the status ``interrupted``.  Whoever makes several fits to compare them
 # needs all of them complete: inside ``one_interrupt(keeps_best=False)`` an interrupted fit raises
-# ``KeyboardInterrupt`` instead.
-#
-# Signals reach the main thread alone; elsewhere, and where a program has a handler of its own, nothing is
-# changed.
-
+# ``KeyboardInterrupt`` instead.  Signals reach the main thread alone; elsewhere, and where a program has a handler of
+# its own, nothing is changed.
 
 #: seconds after the first Ctrl-C in which further ones are taken for the same wish
 SAME_WISH = 5.0
 
 
-def _in_main_thread() -> bool:
-    return threading.current_thread() is threading.main_thread()
-
-
 @contextmanager
 def uninterrupted() -> Iterator[None]:
     """Hold Ctrl-C back until the work inside is complete: an import or a compilation cut in two stays broken."""
-    before = signal.getsignal(signal.SIGINT) if _in_main_thread() else None
+    main = threading.current_thread() is threading.main_thread()
+    before = signal.getsignal(signal.SIGINT) if main else None
     if before is None:
         yield
         return
@@ -220,22 +207,6 @@ def uninterrupted() -> Iterator[None]:
         signal.signal(signal.SIGINT, before)
         if waiting:
             signal.raise_signal(signal.SIGINT)
-
-
-class _FirstRaises:
-    """Handler of Ctrl-C during a fit: the first ends the fit's time and raises, its echoes do nothing."""
-
-    def __init__(self, fit: Deadline) -> None:
-        self.fit = fit.outermost
-        self.first: float | None = None
-
-    def __call__(self, number: int, frame: Any) -> None:
-        now = time.monotonic()
-        self.first = now if self.first is None else self.first
-        held_back = (self.fit.interrupted or self.fit.winding_up) and now - self.first < SAME_WISH
-        self.fit.interrupt()
-        if not held_back:
-            raise KeyboardInterrupt
 
 
 @contextmanager
@@ -256,15 +227,28 @@ def one_interrupt(whole_fit: bool = False, keeps_best: bool = True) -> Iterator[
     """
     with time_limit(None, whole_fit) as fit:
         fit.keeps_best = fit.keeps_best and keeps_best
-        ours = _in_main_thread() and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-        if ours:  # not in a part of a fit, in a thread, or in a program that deals with signals itself
-            signal.signal(signal.SIGINT, _FirstRaises(fit))
+        whole, first = fit.outermost, math.inf
+
+        def end_fit(number: int, frame: Any) -> None:
+            nonlocal first
+            now = time.monotonic()
+            first = min(first, now)
+            held_back = (whole.interrupted or whole.winding_up) and now - first < SAME_WISH
+            whole.interrupt()
+            if not held_back:
+                raise KeyboardInterrupt
+
+        main = threading.current_thread() is threading.main_thread()
+        # not in a part of a fit, in a thread, or in a program that deals with signals itself
+        ours = main and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+        if ours:
+            signal.signal(signal.SIGINT, end_fit)
         try:
             yield fit
         finally:
             if whole_fit or not keeps_best:
-                fit.outermost.winding_up = False
+                whole.winding_up = False
             if ours:
                 signal.signal(signal.SIGINT, signal.default_int_handler)
-        if given_up():
+        if fit.interrupted and not fit.keeps_best:
             raise KeyboardInterrupt

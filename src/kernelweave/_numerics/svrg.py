@@ -32,51 +32,32 @@ FAST = {"reassoc", "contract"}
 
 
 class Walk(NamedTuple):
-    """Arrays that steps change in place.
+    """Arrays that steps change in place."""
 
-    Attributes
-    ----------
-    u : array of shape (R, k)
-        Image of the coefficients in feature space.
-    a : array of shape (n, k)
-        Coefficients; lazy: row i is what it was at step ``last[i]``.
-    b : array of shape (k,)
-        Intercepts.
-    last : array of shape (n,)
-    touched : array of shape (R,)
-        The step at which a row of u was brought up to date; only for sparse rows.
-    """
-
-    u: Array
-    a: Array
-    b: Array
+    u: Array  # image of the coefficients in feature space, ``(R, k)``
+    a: Array  # coefficients ``(n, k)``; lazy: row i is what it was at step ``last[i]``
+    b: Array  # intercepts ``(k,)``
     last: Index
-    touched: Index
+    touched: Index  # the steps ``(R,)`` at which rows of u were brought up to date; only for sparse rows
 
 
 class Snapshot(NamedTuple):
-    """Arrays fixed during an epoch: weights ``e (R,)`` of the features, the table and ``G = Z'table``, costs c.
+    """Arrays fixed during an epoch."""
 
-    ``pull (k,)`` is the negative gradient of the loss in the intercepts at the snapshot.
-    """
-
-    e: Array
+    e: Array  # weights ``(R,)`` of the features
     table: Array
-    G: Array
-    c: Array
-    pull: Array
+    G: Array  # ``Z'table``
+    c: Array  # costs
+    pull: Array  # negative gradient of the loss in the intercepts ``(k,)``
 
 
 class Pace(NamedTuple):
-    """Lengths of the steps: ``eta``, ``free`` for the intercepts (0: there are none), probabilities of the samples.
-
-    ``powers[s]`` is ``(1 - eta)^s``.
-    """
+    """Lengths of the steps, and how samples are drawn."""
 
     eta: float
-    free: float
-    share: Array
-    powers: Array
+    free: float  # for the intercepts (0: there are none)
+    share: Array  # probabilities of the samples
+    powers: Array  # ``powers[s]`` is ``(1 - eta)^s``
 
 
 class SparseRows(NamedTuple):
@@ -191,28 +172,17 @@ def row_lengths(Z, e):
     return out
 
 
-# ------------------------------------------------------------------------------------------------------------
 # Algorithm 1 of [APO17] as printed: every block with its own step, length of epoch and stopping time.
 
 
 class PaperBlocks(NamedTuple):
-    """Numbers that differ between the blocks.
+    """Numbers that differ between the blocks."""
 
-    Attributes
-    ----------
-    starts : array of shape (m + 1,)
-        Columns of Z at which the blocks begin.
-    scale : array of shape (m,)
-        Features of block k are those of Z times ``scale[k]``.
-    strength, step, stop : arrays of shape (m,)
-        Pull of the regulariser, step length, and the time at which a block stops.
-    """
-
-    starts: Index
-    scale: Array
-    strength: Array
+    starts: Index  # columns of Z at which the blocks begin, ``(m + 1,)``
+    scale: Array  # features of block k are those of Z times ``scale[k]``
+    strength: Array  # pull of the regulariser
     step: Array
-    stop: Index
+    stop: Index  # the time at which a block stops
 
 
 @njit(cache=True, fastmath=FAST, nogil=True)

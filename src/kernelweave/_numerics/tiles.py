@@ -152,9 +152,7 @@ def principal_part(matrix: Array, at: NDArray[np.intp]) -> Array:
         return matrix.take(at, axis=0).take(at, axis=1)
     from .smo import gather
 
-    out = np.empty((at.size, at.size), dtype=matrix.dtype)
-    gather(matrix, at, out)
-    return out
+    return gather(matrix, at)
 
 
 def _runs(tiles: list[slice]) -> list[slice]:

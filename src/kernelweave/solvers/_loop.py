@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .._numerics.resources import few_blas_threads
+from .._numerics.resources import one_blas_thread
 from .._numerics.stopping import Deadline, OutOfTime, one_interrupt, time_limit
 from ..exceptions import NotFiniteError
 from ..problems import Certificate, MKLProblem, Point
@@ -330,7 +330,7 @@ def solve(
         NPZ file that is rewritten as the fit goes on and resumed from where it exists and fits the problem.
     """
     stop = stop or Stop()
-    with one_interrupt(), few_blas_threads(problem.n), time_limit(stop.max_seconds) as deadline:
+    with one_interrupt(), one_blas_thread(problem.n), time_limit(stop.max_seconds) as deadline:
         run = Run(problem, solver, stop, deadline, start, checkpoint)
         status = _complete(run, callback, Progress(verbose, stop.tol, str(solver.registered_as)))
         return _solution(run, status)
