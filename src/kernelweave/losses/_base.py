@@ -42,10 +42,10 @@ class Loss(Component):
     """A convex loss ``l(y, f)``.
 
     Subclasses give ``value``, ``gradient``, ``conjugate`` and ``bounds``; and ``smoothness`` where the gradient is
-    Lipschitz, ``curvature`` where the second derivative is positive everywhere, ``quadratic_dual`` where the
-    conjugate is piecewise quadratic.
+    Lipschitz, ``curvature`` where the second derivative is positive everywhere, ``ridge`` where the conjugate is
+    piecewise quadratic.
 
-    A loss of several classes that judges them together is ``joint``, and gives ``total``, ``gain``, ``project`` and
+    A loss of several classes that evaluates them together is ``joint``, and gives ``total``, ``gain``, ``project`` and
     ``best_intercept`` for whole rows.
 
     The objective has ``total``, nearly always the weighted sum of the values.  A loss that weighs the samples against
@@ -59,13 +59,18 @@ class Loss(Component):
     smoothness: float | None = None
     #: whether ``curvature`` is positive everywhere, so that Newton's method applies
     has_curvature: ClassVar[bool] = False
+    #: ``ridge`` and ``kink`` of ``QuadraticDual``; a ridge of None where the dual is not quadratic
+    ridge: float | None = None
+    kink: float = 0.0
     #: whether ``-gradient`` is a sigmoid between the bounds, ``lower + 1 / (1 + exp(f))``, for compiled steps
     sigmoid: ClassVar[bool] = False
     #: whether decision values are log-odds, so that there are probabilities
     has_probabilities: ClassVar[bool] = False
-    #: whether a row ``(k,)`` of f is judged as a whole: ``value`` and ``conjugate`` are then one number per row, and
-    #: the dual set ties the row's coefficients together
+    #: whether ``value`` and ``conjugate`` are one number per row ``(k,)`` of f, and the dual set ties the row's
+    #: coefficients together
     joint: ClassVar[bool] = False
+    #: name of the loss that evaluates several classes together; without one, the columns' losses are added up
+    joint_form: ClassVar[str | None] = None
     #: whether this is the squared loss: columns of targets then share one factorisation, and can be rotated together
     least_squares: ClassVar[bool] = False
     #: whether ``value`` and ``gradient`` take arrays of any library, and so can be computed where features lie
@@ -109,21 +114,21 @@ class Loss(Component):
         """Smallest and largest unit coefficient ``b`` for which ``l*(-b)`` is finite."""
         raise NotImplementedError
 
+    def quadratic_dual(self, y: Array) -> QuadraticDual | None:
+        """Return the dual as a box QP, or None where it is not one."""
+        return None if self.ridge is None else QuadraticDual(y, self.kink, self.ridge, *self.bounds(y))
+
     def dual_curvature(self, y: Array, b: Array) -> Array:
-        """Second derivative of ``l*(-b)`` in b, inside the bounds; the default reads it off ``quadratic_dual``."""
-        quadratic = self.quadratic_dual(y)
-        if quadratic is None:
+        """Second derivative of ``l*(-b)`` in b, inside the bounds."""
+        if self.ridge is None:
             raise NotImplementedError
-        return np.full(b.shape, quadratic.ridge)
+        return np.full(b.shape, self.ridge)
 
     def interior(self, y: Array, b: Array, margin: float = 1e-9) -> NDArray[np.bool_]:
         """Where ``l*(-b)`` is twice differentiable: strictly inside the bounds and off any kink."""
         low, high = self.bounds(y)
-        return np.asarray((b > low + margin) & (b < high - margin))
-
-    def quadratic_dual(self, y: Array) -> QuadraticDual | None:
-        """Return the dual as a box QP, or None where it is not one."""
-        return None
+        inside = np.asarray((b > low + margin) & (b < high - margin))
+        return np.asarray(inside & (np.abs(b) > margin)) if self.kink > 0 else inside
 
     def probabilities(self, f: Array) -> Array:
         """Return the probabilities of the classes, ``(n, k)``, that decision values stand for."""
@@ -133,8 +138,8 @@ class Loss(Component):
         """Raise ValueError where a parameter is out of range."""
 
     def of_several_classes(self) -> Loss:
-        """Return the loss that judges several classes together; without one, the columns' losses are added up."""
-        return self
+        """Return the loss that evaluates several classes together, where there is one, or else this one."""
+        return self if self.joint_form is None else registry[self.joint_form]()
 
     def box(self, y: Array, c: Array) -> tuple[Array, Array]:
         """Bounds of the coefficients ``beta = c b``; a sample of weight zero is held at zero."""
@@ -142,20 +147,14 @@ class Loss(Component):
         with np.errstate(invalid="ignore"):  # 0 * inf
             return np.where(c > 0, low * c, 0.0), np.where(c > 0, high * c, 0.0)
 
-    def dual(self, y: Array, b: Array) -> Array:
-        """Return the loss's term in the dual objective, ``-l*(-b)``."""
-        return -self.conjugate(y, -b)
-
-    # ---- all samples together --------------------------------------------------------------------------------
-
     def total(self, y: Array, f: Array, c: Array) -> float:
         """Return what the objective charges: ``sum_i c_i l(y_i, f_i)``."""
         return float(np.sum(c * self.value(y, f)))
 
     def gain(self, y: Array, beta: Array, c: Array) -> float:
-        """Return the loss's part of the dual objective, ``-total*(-beta)``: ``sum_i c_i dual(y_i, beta_i / c_i)``."""
+        """Return the loss's part of the dual objective, ``-total*(-beta)``: ``-sum_i c_i l*(-beta_i / c_i)``."""
         used = c > 0
-        return float(np.sum(c[used] * self.dual(y[used], beta[used] / c[used])))
+        return float(np.sum(c[used] * -self.conjugate(y[used], -(beta[used] / c[used]))))
 
     def margin(self, y: Array, f: Array, c: Array) -> float:
         """Size of the decision values that matter, relative to 1: relative gaps are divided by it."""
@@ -167,6 +166,11 @@ class Loss(Component):
 
     def normals(self, y: Array, beta: Array, c: Array) -> Array:
         """Normals ``(k, n)`` of the constraints beyond the box (and the zero sum) that hold with equality at beta."""
+        budget = self.dual_budget(y, c)
+        if budget is not None:
+            beyond = y * beta - budget.free
+            if float(np.sum(np.maximum(beyond, 0.0))) >= budget.limit * (1.0 - 1e-7):
+                return np.where(beyond > 0, y, 0.0)[None, :]
         return np.zeros((0, beta.size))
 
     def project(self, y: Array, beta: Array, c: Array, zero_sum: bool) -> Array:

@@ -3,6 +3,9 @@ label noise."""
 
 from __future__ import annotations
 
+from operator import attrgetter
+from typing import ClassVar
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import xlog1py, xlogy
@@ -11,16 +14,27 @@ from .._numerics.intercepts import minimise_piecewise_linear
 from .._numerics.namespace import between, expit, namespace, softplus
 from .._numerics.projections import project_box_budget
 from .._typing import Array
-from ._base import DualBudget, Loss, QuadraticDual
+from ._base import DualBudget, Loss
 from .regression import Squared
 
 
-def margin_bounds(y: Array, most: float = 1.0) -> tuple[Array, Array]:
-    """Bounds ``0 <= y b <= most`` of a loss of the margin, on the signed coefficient."""
-    return np.where(y < 0, -most, 0.0), np.where(y > 0, most, 0.0)
+class MarginLoss(Loss):
+    """A loss of ``y f``, ``y`` in {-1, 1}; dual term ``a - ridge a^2 / 2`` of ``a = y b``, ``0 <= a <= most``."""
+
+    tasks = frozenset({"classification"})
+    ridge: float | None = 0.0
+    most: float = 1.0
+
+    def conjugate(self, y: Array, u: Array) -> Array:
+        a = -y * u
+        charge = -a + 0.5 * self.ridge * a**2 if self.ridge else -a
+        return np.where((a >= 0) & (a <= self.most), charge, np.inf)
+
+    def bounds(self, y: Array) -> tuple[Array, Array]:
+        return np.where(y < 0, -self.most, 0.0), np.where(y > 0, self.most, 0.0)
 
 
-class Hinge(Loss, registered_as="hinge"):
+class Hinge(MarginLoss, registered_as="hinge"):
     """``max(0, 1 - y f)``, ``y`` in {-1, 1}; dual ``0 <= a <= C``, ``a = y beta``.
 
     Examples
@@ -30,7 +44,7 @@ class Hinge(Loss, registered_as="hinge"):
     array([0.75, 1.5 ])
     """
 
-    tasks = frozenset({"classification"})
+    joint_form: ClassVar[str | None] = "multiclass_hinge"
 
     def value(self, y: Array, f: Array) -> Array:
         return np.maximum(0.0, 1.0 - y * f)
@@ -38,31 +52,17 @@ class Hinge(Loss, registered_as="hinge"):
     def gradient(self, y: Array, f: Array) -> Array:
         return np.where(y * f < 1.0, -y, 0.0)
 
-    def conjugate(self, y: Array, u: Array) -> Array:
-        a = -y * u
-        return np.where((a >= 0) & (a <= 1), -a, np.inf)
-
-    def bounds(self, y: Array) -> tuple[Array, Array]:
-        return margin_bounds(y)
-
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        return QuadraticDual(y, 0.0, 0.0, *self.bounds(y))
-
-    def of_several_classes(self) -> Loss:
-        from .multiclass import MulticlassHinge
-
-        return MulticlassHinge()
-
     def _intercept(self, y: Array, f: Array, c: Array) -> float:
         # 1 - y (f + b) changes sign at b = y - f, where the slope gains c
         return minimise_piecewise_linear(y - f, c, -float(np.sum(c[y > 0])))
 
 
-class SquaredHinge(Loss, registered_as="squared_hinge"):
+class SquaredHinge(MarginLoss, registered_as="squared_hinge"):
     """``max(0, 1 - y f)^2``; dual term ``a - a^2 / 4``, ``a >= 0``."""
 
-    tasks = frozenset({"classification"})
     smoothness = 2.0
+    ridge = 0.5
+    most = np.inf
     portable = True
 
     def value(self, y: Array, f: Array) -> Array:
@@ -71,18 +71,8 @@ class SquaredHinge(Loss, registered_as="squared_hinge"):
     def gradient(self, y: Array, f: Array) -> Array:
         return -2.0 * y * between(1.0 - y * f, 0.0)
 
-    def conjugate(self, y: Array, u: Array) -> Array:
-        a = -y * u
-        return np.where(a >= 0, -a + 0.25 * a**2, np.inf)
 
-    def bounds(self, y: Array) -> tuple[Array, Array]:
-        return margin_bounds(y, np.inf)
-
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        return QuadraticDual(y, 0.0, 0.5, *self.bounds(y))
-
-
-class HuberHinge(Loss, registered_as="huber_hinge"):
+class HuberHinge(MarginLoss, registered_as="huber_hinge"):
     """Hinge whose corner is a parabola on ``1 - width < y f < 1``; dual term ``a - width a^2 / 2``, ``0 <= a <= 1``.
 
     Parameters
@@ -91,8 +81,8 @@ class HuberHinge(Loss, registered_as="huber_hinge"):
         Full length of the quadratic zone; width -> 0 is the hinge.
     """
 
-    tasks = frozenset({"classification"})
     portable = True
+    ridge = property(attrgetter("width"))  # type: ignore[assignment]
 
     def __init__(self, width: float = 1.0) -> None:
         self.width = width
@@ -115,25 +105,15 @@ class HuberHinge(Loss, registered_as="huber_hinge"):
     def gradient(self, y: Array, f: Array) -> Array:
         return -y * between((1.0 - y * f) / self.width, 0.0, 1.0)
 
-    def conjugate(self, y: Array, u: Array) -> Array:
-        a = -y * u
-        return np.where((a >= 0) & (a <= 1), -a + 0.5 * self.width * a**2, np.inf)
 
-    def bounds(self, y: Array) -> tuple[Array, Array]:
-        return margin_bounds(y)
-
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        return QuadraticDual(y, 0.0, self.width, *self.bounds(y))
-
-
-class Logistic(Loss, registered_as="logistic"):
+class Logistic(MarginLoss, registered_as="logistic"):
     """``log(1 + exp(-y f))``; dual term the entropy ``-a ln a - (1-a) ln(1-a)``, ``0 <= a <= 1``.
 
     It has probabilities: ``P(y = 1 | f) = 1 / (1 + exp(-f))``; so has ``multinomial``, what it becomes with several
     classes together.
     """
 
-    tasks = frozenset({"classification"})
+    ridge = None
     smoothness = 0.25
     has_curvature = True
     has_probabilities = True
@@ -167,18 +147,11 @@ class Logistic(Loss, registered_as="logistic"):
         a = np.clip(y * b, 1e-300, 1.0)
         return 1.0 / np.maximum(a * (1.0 - a), 1e-300)
 
-    def bounds(self, y: Array) -> tuple[Array, Array]:
-        return margin_bounds(y)
-
     def of_several_classes(self) -> Loss:
         from .multiclass import Multinomial
 
         # a loss derived from this one is not made of probabilities of one class against the rest
         return Multinomial() if type(self) is Logistic else self
-
-
-# ------------------------------------------------------------------------------------------------------------
-# The hinge loss of the worst samples: what stochastic programming makes of noisy labels [YMJZY12].
 
 
 #: smallest margin that relative gaps are divided by: below it the classifier is zero for all that doubles can tell
@@ -251,6 +224,8 @@ class BudgetedHinge(Hinge, registered_as="budgeted_hinge"):
     (3.0, 3.5)
     """
 
+    joint_form = None  # every class against the rest has a budget of its own
+
     def __init__(self, budget: float = 1.0, base: float = 0.0) -> None:
         self.budget = budget
         self.base = base
@@ -273,10 +248,6 @@ class BudgetedHinge(Hinge, registered_as="budgeted_hinge"):
             )
         if not 0.0 <= self.base < self.budget:
             raise ValueError(f"BudgetedHinge needs 0 <= base < budget, got base={self.base!r}")
-
-    def of_several_classes(self) -> Loss:
-        """Return the loss itself: every class against the rest has a budget of its own."""
-        return self
 
     def worst(self, y: Array, f: Array, c: Array) -> Array:
         """Weights a that attain ``total``: the largest losses are filled first; arrays of one column."""
@@ -327,16 +298,6 @@ class BudgetedHinge(Hinge, registered_as="budgeted_hinge"):
         if self.budget >= 1.0:
             return None
         return DualBudget(self.base * c, (self.budget - self.base) * float(np.sum(c)))
-
-    def normals(self, y: Array, beta: Array, c: Array) -> Array:
-        budget = self.dual_budget(y, c)
-        if budget is None:
-            return super().normals(y, beta, c)
-        beyond = y * beta - budget.free
-        spent = float(np.sum(np.maximum(beyond, 0.0)))
-        if spent < budget.limit * (1.0 - 1e-7):
-            return super().normals(y, beta, c)
-        return np.where(beyond > 0, y, 0.0)[None, :]
 
     def interior(self, y: Array, b: Array, margin: float = 1e-9) -> NDArray[np.bool_]:
         inside = super().interior(y, b, margin)
@@ -407,20 +368,17 @@ class BudgetedHinge(Hinge, registered_as="budgeted_hinge"):
         return best[1]
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Losses whose expectation under label noise is the loss of the clean label (Natarajan et al. 2013).
-#
-# With ``rho_y`` the share of class y that is labelled otherwise and ``kappa = 1 - rho_+ - rho_-``, the
-# estimator ``((1 - rho_{-y}) l(f, y) - rho_y l(f, -y)) / kappa`` of the clean loss is unbiased.  It is convex
-# for losses with ``l(f, y) - l(f, -y)`` linear in f: the logistic loss gets a linear term, the squared loss
-# other targets.
+class _CorrectedForNoise:
+    """A loss whose expectation under label noise is that of the clean label (Natarajan et al. 2013).
 
+    With ``rho_y`` the share of class y that is labelled otherwise and ``kappa = 1 - rho_+ - rho_-``, the estimator
+    ``((1 - rho_{-y}) l(f, y) - rho_y l(f, -y)) / kappa`` of the clean loss is unbiased.  It is convex for losses with
+    ``l(f, y) - l(f, -y)`` linear in f: the logistic loss gets a linear term, the squared loss other targets.
+    """
 
-class _Rates:
-    """Checks and the factors both losses need."""
-
-    positive_rate: float
-    negative_rate: float
+    def __init__(self, positive_rate: float = 0.0, negative_rate: float = 0.0) -> None:
+        self.positive_rate = positive_rate
+        self.negative_rate = negative_rate
 
     def check(self) -> None:
         """Raise where the rates do not leave the labels with information."""
@@ -434,14 +392,8 @@ class _Rates:
                 "labels that noisy say nothing, or the opposite"
             )
 
-    def _of(self, y: Array) -> tuple[Array, Array, float]:
-        """Rate of the label's own class, rate of the other one, and kappa."""
-        own = np.where(y > 0, self.positive_rate, self.negative_rate)
-        other = np.where(y > 0, self.negative_rate, self.positive_rate)
-        return own, other, 1.0 - self.positive_rate - self.negative_rate
 
-
-class CorrectedLogistic(_Rates, Logistic):
+class CorrectedLogistic(_CorrectedForNoise, Logistic):
     """Logistic loss minus ``(rho_y / kappa) y f``.
 
     Not bounded below in f, unlike the clean one: the norm keeps the problem bounded.
@@ -452,13 +404,9 @@ class CorrectedLogistic(_Rates, Logistic):
         Share of the positive (negative) samples that are labelled otherwise.
     """
 
-    def __init__(self, positive_rate: float = 0.0, negative_rate: float = 0.0) -> None:
-        self.positive_rate = positive_rate
-        self.negative_rate = negative_rate
-
     def _tilt(self, y: Array) -> Array:
-        own, _, kappa = self._of(y)
-        return y * own / kappa
+        own = np.where(y > 0, self.positive_rate, self.negative_rate)
+        return y * own / (1.0 - self.positive_rate - self.negative_rate)
 
     def value(self, y: Array, f: Array) -> Array:
         return super().value(y, f) - self._tilt(y) * f
@@ -477,7 +425,7 @@ class CorrectedLogistic(_Rates, Logistic):
         return low + self._tilt(y), high + self._tilt(y)
 
 
-class CorrectedSquared(_Rates, Squared):
+class CorrectedSquared(_CorrectedForNoise, Squared):
     """Squared loss with the targets ``y (1 - rho_{-y} + rho_y) / kappa``: the clean squared loss but for a constant.
 
     Parameters
@@ -489,25 +437,7 @@ class CorrectedSquared(_Rates, Squared):
     tasks = frozenset({"classification"})
     least_squares = False  # its targets are not y
 
-    def __init__(self, positive_rate: float = 0.0, negative_rate: float = 0.0) -> None:
-        self.positive_rate = positive_rate
-        self.negative_rate = negative_rate
-
     def _target(self, y: Array) -> Array:
-        own, other, kappa = self._of(y)
-        return y * (1.0 - other + own) / kappa
-
-    def value(self, y: Array, f: Array) -> Array:
-        return super().value(self._target(y), f)
-
-    def gradient(self, y: Array, f: Array) -> Array:
-        return super().gradient(self._target(y), f)
-
-    def conjugate(self, y: Array, u: Array) -> Array:
-        return super().conjugate(self._target(y), u)
-
-    def quadratic_dual(self, y: Array):  # type: ignore[no-untyped-def]
-        return super().quadratic_dual(self._target(y))
-
-    def best_intercept(self, y: Array, f: Array, c: Array) -> float | Array:
-        return super().best_intercept(self._target(y), f, c)
+        own = np.where(y > 0, self.positive_rate, self.negative_rate)
+        other = np.where(y > 0, self.negative_rate, self.positive_rate)
+        return y * (1.0 - other + own) / (1.0 - self.positive_rate - self.negative_rate)

@@ -71,9 +71,10 @@ class MulticlassHinge(Loss, registered_as="multiclass_hinge"):
         return float(np.sum(beta[y > 0]))
 
     def project(self, y: Array, beta: Array, c: Array, zero_sum: bool) -> Array:
-        upper = np.where(y > 0, c, 0.0)
-        if _inside(beta, upper, zero_sum):
-            return np.asarray(beta)
+        upper, size = np.where(y > 0, c, 0.0), np.sum(np.abs(beta), axis=1)
+        rows_in = not (np.any(beta > upper) or np.any(np.abs(np.sum(beta, axis=1)) > 4e-15 * size))
+        if rows_in and (not zero_sum or np.max(np.abs(beta.sum(axis=0))) <= 4e-15 * np.sum(size)):
+            return np.asarray(beta)  # in the set up to the rounding of its sums
         projected = (project_rows_balanced if zero_sum else project_rows)(beta, upper)
         from .._numerics.rows import make_rows_feasible
 
@@ -85,14 +86,6 @@ class MulticlassHinge(Loss, registered_as="multiclass_hinge"):
         from .._numerics.rows import best_shift
 
         return best_shift(self.scores(y, f), own_class(y), c[:, 0])
-
-
-def _inside(beta: Array, upper: Array, zero_sum: bool) -> bool:
-    """Whether beta is in the dual set up to the rounding of its sums."""
-    size = np.sum(np.abs(beta), axis=1)
-    if np.any(beta > upper) or np.any(np.abs(np.sum(beta, axis=1)) > 4e-15 * size):
-        return False
-    return not zero_sum or float(np.max(np.abs(np.sum(beta, axis=0)))) <= 4e-15 * float(np.sum(size))
 
 
 class Multinomial(MulticlassHinge, registered_as="multinomial"):

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
-from numpy.typing import NDArray
 
 from .._numerics.intercepts import minimise_piecewise_linear
 from .._typing import Array
@@ -15,30 +16,35 @@ class Squared(Loss, registered_as="squared"):
 
     tasks = frozenset({"classification", "regression"})
     smoothness = 2.0
+    ridge = 0.5
     has_curvature = True
     least_squares = True
     portable = True
 
+    def _target(self, y: Array) -> Array:
+        """Targets that the residuals are of: y, but for a correction."""
+        return y
+
     def value(self, y: Array, f: Array) -> Array:
-        return (y - f) ** 2
+        return (self._target(y) - f) ** 2
 
     def gradient(self, y: Array, f: Array) -> Array:
-        return 2.0 * (f - y)
+        return 2.0 * (f - self._target(y))
 
     def curvature(self, y: Array, f: Array) -> Array:
         return np.full_like(f, 2.0)
 
     def conjugate(self, y: Array, u: Array) -> Array:
-        return u * y + 0.25 * u**2
+        return u * self._target(y) + 0.25 * u**2
 
     def bounds(self, y: Array) -> tuple[Array, Array]:
         return np.full_like(y, -np.inf), np.full_like(y, np.inf)
 
     def quadratic_dual(self, y: Array) -> QuadraticDual:
-        return QuadraticDual(y, 0.0, 0.5, *self.bounds(y))
+        return QuadraticDual(self._target(y), 0.0, 0.5, *self.bounds(y))
 
     def project(self, y: Array, beta: Array, c: Array, zero_sum: bool) -> Array:
-        """Coefficients are free: what has no weight is zero, and the mean of the rest is taken off."""
+        # coefficients are free: what has no weight is zero, and the mean of the rest is taken off
         used = c > 0
         inside = np.where(used, beta, 0.0)
         if not zero_sum:
@@ -46,9 +52,9 @@ class Squared(Loss, registered_as="squared"):
         return np.asarray(inside - used * (inside.sum(axis=0) / np.maximum(used.sum(axis=0), 1)))
 
     def best_intercept(self, y: Array, f: Array, c: Array) -> float | Array:
-        """Return the weighted mean of the residuals, of every column."""
+        # the weighted mean of the residuals, of every column
         total = c.sum(axis=0)
-        mean = np.sum(c * (y - f), axis=0) / np.where(total > 0, total, 1.0)
+        mean = np.sum(c * (self._target(y) - f), axis=0) / np.where(total > 0, total, 1.0)
         return float(mean) if f.ndim == 1 else np.asarray(mean)
 
 
@@ -62,6 +68,8 @@ class EpsilonInsensitive(Loss, registered_as="epsilon_insensitive"):
     """
 
     tasks = frozenset({"regression"})
+    ridge = 0.0
+    kink = property(attrgetter("epsilon"))  # type: ignore[assignment]
 
     def __init__(self, epsilon: float = 0.1) -> None:
         self.epsilon = epsilon
@@ -81,13 +89,6 @@ class EpsilonInsensitive(Loss, registered_as="epsilon_insensitive"):
 
     def bounds(self, y: Array) -> tuple[Array, Array]:
         return np.full_like(y, -1.0), np.full_like(y, 1.0)
-
-    def quadratic_dual(self, y: Array) -> QuadraticDual:
-        return QuadraticDual(y, self.epsilon, 0.0, *self.bounds(y))
-
-    def interior(self, y: Array, b: Array, margin: float = 1e-9) -> NDArray[np.bool_]:
-        inside = super().interior(y, b, margin)
-        return np.asarray(inside & (np.abs(b) > margin)) if self.epsilon > 0 else inside
 
     def _intercept(self, y: Array, f: Array, c: Array) -> float:
         residual = y - f
