@@ -64,10 +64,8 @@ class Norm(Component):
     #: the weights are described by ``boundary``, nothing else is charged, and the maximiser in the conjugate may
     #: be one of many: models of J are minimised on the set itself
     constrained: ClassVar[bool] = False
-
     #: the weights are a choice among subsets: only many cuts together prove a point best (``lowest_of_cuts``)
     combinatorial: ClassVar[bool] = False
-
     #: ``conjugate`` has a Lipschitz gradient in the coefficients, so gradient methods on the dual apply
     smooth_conjugate: ClassVar[bool] = False
     #: ``half_square`` has a gradient away from zero blocks and a finite one there
@@ -76,16 +74,24 @@ class Norm(Component):
     r: float | None = None
     #: factor of the sum of the block norms, where that is charged beside the square
     l1_term: float | None = None
+    #: whether ``prox``, ``project`` and ``boundary`` are defined
+    has_prox: ClassVar[bool] = False
+    has_projection: ClassVar[bool] = False
+    has_boundary: ClassVar[bool] = False
+    #: number that was settled on the data and that the objective cannot be recomputed without; mostly none
+    strength: float | None = None
+    #: names of groups of kernels, where the norm has them
+    group_names: tuple[str, ...] = ()
 
-    @property
-    def strength(self) -> float | None:
-        """Number that was settled on the data and that the objective cannot be recomputed without; mostly none."""
-        return None
+    #: texts of ``label``, ``allowed_weights`` and ``weights_rule``; ``{0.mix}`` is the norm's parameter mix
+    label_text: ClassVar[str] = "{0.registered_as}"
+    allowed_text: ClassVar[str] = "weights that the norm {0.label} allows"
+    rule_text: ClassVar[str] = "they were given"
 
     @property
     def label(self) -> str:
         """Short name for tables and messages."""
-        return str(self.registered_as)
+        return self.label_text.format(self)
 
     @property
     def allowed_weights(self) -> str:
@@ -94,27 +100,12 @@ class Norm(Component):
         Empty where the weights are not minimised over: they are given (``fixed``), or follow from the function.  This
         is what a certificate speaks of, so it must not describe more weights than the lower bound holds for.
         """
-        return f"weights that the norm {self.label} allows"
+        return self.allowed_text.format(self)
 
     @property
     def weights_rule(self) -> str:
         """Say where the weights come from if they are not minimised over (no ``allowed_weights``)."""
-        return "" if self.allowed_weights else "they were given"
-
-    @property
-    def has_prox(self) -> bool:
-        """Whether ``prox`` is defined."""
-        return type(self).prox is not Norm.prox
-
-    @property
-    def has_projection(self) -> bool:
-        """Whether ``project`` is defined."""
-        return type(self).project is not Norm.project
-
-    @property
-    def has_boundary(self) -> bool:
-        """Whether ``boundary`` is defined."""
-        return type(self).boundary is not Norm.boundary
+        return "" if self.allowed_weights else self.rule_text
 
     @property
     def learnt_norm(self) -> Norm:
@@ -127,9 +118,6 @@ class Norm(Component):
 
     def check(self, m: int) -> None:
         """Raise ValueError where a parameter is out of range for m kernels."""
-
-    #: names of groups of kernels, where the norm has them
-    group_names: tuple[str, ...] = ()
 
     def group_weights(self, weights: Array) -> Array:
         """Weights of the groups, in the order of ``group_names``."""
@@ -214,8 +202,9 @@ class Norm(Component):
         return 0.0
 
     def conjugate(self, s: Array) -> float:
-        """``max over t of sum_j t_j sqrt(s_j) - half_square(t)``: what the dual pays."""
-        raise NotImplementedError
+        """``max over d of d's/2 - penalty(d)``: what the dual pays."""
+        best = self.weights(s)
+        return 0.5 * float(best @ s) - self.penalty(best)
 
     def weights(self, s: Array) -> Array:
         """Weights that attain the conjugate (for l1 one vertex of many)."""
@@ -227,7 +216,7 @@ class Norm(Component):
 
     def start(self, m: int) -> Array:
         """Equal weights in the set."""
-        raise NotImplementedError
+        return self.scaled(np.ones(m))
 
     def scaled(self, weights: Array) -> Array:
         """Weights in the set with the same proportions, for a start that was found under another norm."""

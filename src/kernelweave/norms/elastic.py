@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from operator import attrgetter
+
 import numpy as np
 
 from .._numerics.intercepts import monotone_root
@@ -17,11 +19,17 @@ class MixedNorm(Norm):
     analytic = True
     smooth_conjugate = True
     constrained = True
+    has_prox = has_projection = has_boundary = has_block_step = True
     #: how to ask for the norm at ``mix = 0``
     at_zero: str
 
     def __init__(self, mix: float = 0.5) -> None:
         self.mix = mix
+
+    @property
+    def rest(self) -> float:
+        """Share of the squared part."""
+        return 1.0 - self.mix
 
     def check(self, m: int) -> None:
         if not (is_number(self.mix) and 0.0 < self.mix < 1.0):
@@ -50,22 +58,11 @@ class ElasticNet(MixedNorm, registered_as="elastic_net"):
     """
 
     at_zero = "norm=2"
-
-    @property
-    def label(self) -> str:
-        return f"elastic net({self.mix:g})"
-
-    @property
-    def allowed_weights(self) -> str:
-        return f"non-negative weights d with {self.mix:g} sum d + {1.0 - self.mix:g} sum d^2 at most one"
+    label_text = "elastic net({0.mix:g})"
+    allowed_text = "non-negative weights d with {0.mix:g} sum d + {0.rest:g} sum d^2 at most one"
 
     def _charge(self, weights: Array) -> float:
-        return self.mix * float(np.sum(weights)) + (1.0 - self.mix) * float(np.sum(weights**2))
-
-    # ---- the dual -------------------------------------------------------------------------------------------
-
-    def conjugate(self, s: Array) -> float:
-        return 0.5 * float(self.weights(s) @ s)
+        return self.mix * float(np.sum(weights)) + self.rest * float(np.sum(weights**2))
 
     def weights(self, s: Array) -> Array:
         # d = (theta s - mix)_+ / (2 (1 - mix)); with k positive weights the constraint is
@@ -76,11 +73,9 @@ class ElasticNet(MixedNorm, registered_as="elastic_net"):
         share = np.maximum(s, 0.0) / top
         ordered = np.sort(share)[::-1]
         k = np.arange(1, s.size + 1)
-        theta = np.sqrt((4.0 * (1.0 - self.mix) + k * self.mix**2) / np.cumsum(ordered**2))
+        theta = np.sqrt((4.0 * self.rest + k * self.mix**2) / np.cumsum(ordered**2))
         positive = np.flatnonzero(theta * ordered > self.mix)
-        return np.maximum(theta[positive[-1]] * share - self.mix, 0.0) / (2.0 * (1.0 - self.mix))
-
-    # ---- on the blocks --------------------------------------------------------------------------------------
+        return np.maximum(theta[positive[-1]] * share - self.mix, 0.0) / (2.0 * self.rest)
 
     def half_square(self, t: Array) -> float:
         top = float(np.max(t, initial=0.0))
@@ -90,8 +85,6 @@ class ElasticNet(MixedNorm, registered_as="elastic_net"):
         used = u > 0
         return 0.5 * top**2 * float(np.sum(u[used] ** 2 / self._best(u, 0.0)[used]))
 
-    has_block_step = True
-
     def along(self, t: Array, j: int) -> Along:
         others = t.copy()
         others[j] = 0.0
@@ -100,8 +93,8 @@ class ElasticNet(MixedNorm, registered_as="elastic_net"):
     def block_hessian(self, t: Array) -> Array:
         # the gradient is t / d; log d follows log(price t^2) at these rates, and the price keeps the charge at one
         d = self.weights_of_blocks(t)
-        pay = self.mix + 2.0 * (1.0 - self.mix) * d
-        rate = 1.0 / (2.0 + 2.0 * (1.0 - self.mix) * d / pay)
+        pay = self.mix + 2.0 * self.rest * d
+        rate = 1.0 / (2.0 + 2.0 * self.rest * d / pay)
         moved = rate * t / d
         square = float(np.sum(rate * t**2 / d))
         return np.diag((1.0 - 2.0 * rate) / d) + 2.0 / square * np.outer(moved, moved)
@@ -128,7 +121,7 @@ class ElasticNet(MixedNorm, registered_as="elastic_net"):
 
     def _at_price(self, t: Array, mu: float, log_price: float) -> Array:
         """Solve ``(d + mu)^2 (mix + 2 (1 - mix) d) = price t^2`` for d >= 0: convex and increasing in d."""
-        bend = 2.0 * (1.0 - self.mix)
+        bend = 2.0 * self.rest
         goal = np.exp(log_price) * t**2
         enters = goal > self.mix * mu**2
         d = np.cbrt(goal / bend)  # right of the root, from where Newton's steps are monotone
@@ -142,10 +135,8 @@ class ElasticNet(MixedNorm, registered_as="elastic_net"):
                 break
         return np.where(enters, d, 0.0)
 
-    # ---- on the weights -------------------------------------------------------------------------------------
-
     def boundary(self, place: Array) -> Boundary:
-        bend = 2.0 * (1.0 - self.mix)
+        bend = 2.0 * self.rest
         values, slopes = np.array([self._charge(place) - 1.0]), (self.mix + bend * place)[None, :]
         return Boundary(values, slopes, lambda price: price[0] * bend * np.eye(place.size))
 
@@ -155,17 +146,14 @@ class ElasticNet(MixedNorm, registered_as="elastic_net"):
             return v
 
         def at(price: float) -> Array:
-            return np.maximum(v - price * self.mix, 0.0) / (1.0 + 2.0 * price * (1.0 - self.mix))
+            return np.maximum(v - price * self.mix, 0.0) / (1.0 + 2.0 * price * self.rest)
 
         return self.scaled(at(np.exp(monotone_root(lambda log: 1.0 - self._charge(at(np.exp(log)))))))
 
     def scaled(self, weights: Array) -> Array:
         # the positive root c of (1 - mix) |d|^2 c^2 + mix (sum d) c = 1
-        total, square = self.mix * float(np.sum(weights)), (1.0 - self.mix) * float(weights @ weights)
+        total, square = self.mix * float(np.sum(weights)), self.rest * float(weights @ weights)
         return weights * (2.0 / (total + np.sqrt(total**2 + 4.0 * square)))
-
-    def start(self, m: int) -> Array:
-        return self.scaled(np.ones(m))
 
 
 class Elastic(Norm, registered_as="elastic"):
@@ -194,22 +182,14 @@ class Elastic(Norm, registered_as="elastic"):
     smooth_conjugate = True
     #: where most blocks are well above the threshold, which is worth a try: a first step without a Hessian is cheap
     update_rate = 0.5
+    has_prox = True
+    l1_term = property(attrgetter("alpha"))  # type: ignore[assignment]
+    label_text = "elastic({0.alpha})"
+    allowed_text = "non-negative weights, at what the norm {0.label} charges for them,"
 
     def __init__(self, alpha: float = 1.0, r: float | None = None) -> None:
         self.alpha = alpha
         self.r = r
-
-    @property
-    def l1_term(self) -> float:  # type: ignore[override]
-        return self.alpha
-
-    @property
-    def label(self) -> str:
-        return f"elastic({self.alpha})"
-
-    @property
-    def allowed_weights(self) -> str:
-        return f"non-negative weights, at what the norm {self.label} charges for them,"
 
     def check(self, m: int) -> None:
         if not (is_number(self.alpha) and 0.0 <= self.alpha < np.inf):
@@ -218,28 +198,23 @@ class Elastic(Norm, registered_as="elastic"):
             raise ValueError(f"r of Elastic must be in (1, 2] or None, got {self.r!r}")
 
     def for_kernels(self, m: int) -> Norm:
-        return self if self.r is not None else Elastic(self.alpha, self._exponent(m))
+        return self if self.r is not None else Elastic(self.alpha, self._exponents(m)[0])
 
-    def _exponent(self, m: int) -> float:
+    def _exponents(self, m: int) -> tuple[float, float]:
+        """The block exponent r and its dual, ``r / (r - 1)``."""
         if self.r is not None:
-            return float(self.r)
-        q = max(2.0, 2.0 * float(np.log(max(m, 1))))
-        return q / (q - 1.0)
-
-    def _block(self, m: int) -> Norm:
-        """The (2, r) norm without the l1 term."""
-        return Block(self._exponent(m))
-
-    # ---- on the blocks --------------------------------------------------------------------------------------
+            r = float(self.r)
+        else:
+            q = max(2.0, 2.0 * float(np.log(max(m, 1))))
+            r = q / (q - 1.0)
+        return r, r / (r - 1.0)
 
     def half_square(self, t: Array) -> float:
-        return self._block(t.size).half_square(t) + self.alpha * float(np.sum(t))
+        return Block(self._exponents(t.size)[0]).half_square(t) + self.alpha * float(np.sum(t))
 
     def prox(self, t: Array, mu: float) -> Array:
         # on x >= 0 the l1 term is linear: it moves the point, and the block norm does the rest
-        return self._block(t.size).prox(np.maximum(t - mu * self.alpha, 0.0), mu)
-
-    # ---- the dual -------------------------------------------------------------------------------------------
+        return Block(self._exponents(t.size)[0]).prox(np.maximum(t - mu * self.alpha, 0.0), mu)
 
     def _thresholded(self, s: Array) -> Array:
         return np.maximum(np.sqrt(np.maximum(s, 0.0)) - self.alpha, 0.0)
@@ -249,7 +224,7 @@ class Elastic(Norm, registered_as="elastic"):
         top = float(np.max(v, initial=0.0))
         if top <= 0:
             return 0.0
-        q = _dual_exponent(self._exponent(s.size))
+        q = self._exponents(s.size)[1]
         return 0.5 * (top * float(np.sum((v / top) ** q)) ** (1.0 / q)) ** 2
 
     def weights(self, s: Array) -> Array:
@@ -257,12 +232,10 @@ class Elastic(Norm, registered_as="elastic"):
         top = float(np.max(v, initial=0.0))
         if top <= 0:
             return np.zeros_like(s)
-        q = _dual_exponent(self._exponent(s.size))
+        q = self._exponents(s.size)[1]
         size = float(np.sum((v / top) ** q)) ** (1.0 / q)
         root = np.sqrt(np.maximum(s, np.finfo(float).tiny))
         return (v / root) * (v / (top * size)) ** (q - 2.0)
-
-    # ---- on the weights -------------------------------------------------------------------------------------
 
     def penalty(self, weights: Array) -> float:
         """``max over s of d's/2 - conjugate(s)``: convex, because parallel sums of weights are concave.
@@ -276,40 +249,35 @@ class Elastic(Norm, registered_as="elastic"):
             return 0.0 if inside else float(np.inf)
         if self._size(weights) >= 1.0:
             return float(np.inf)
-        v = self._attaining(w, weights.size)
-        q = _dual_exponent(self._exponent(weights.size))
+        # v = sqrt(s) - alpha for the s whose weights are w: w = v / (v + alpha) (v / N)^(q-2) at the size N of v
+        r, q = self._exponents(weights.size)
+        if r == 2.0:
+            v = self.alpha * w / (1.0 - w)
+        else:
+
+            def at(log_size: float) -> Array:
+                return _solve_share(w, self.alpha * np.exp(-log_size), q) * np.exp(log_size)
+
+            def excess(log_size: float) -> float:
+                share = at(log_size) / np.exp(log_size)
+                return 1.0 - float(np.sum(share**q)) ** (1.0 / q)
+
+            v = at(monotone_root(excess, np.log(self.alpha)))
         size = float(np.sum(v**q)) ** (2.0 / q)
         return 0.5 * float(w @ (v + self.alpha) ** 2) - 0.5 * size
 
     def _size(self, weights: Array) -> float:
         """``|d|_p``: below one the penalty is finite."""
-        r = self._exponent(weights.size)
+        r, _ = self._exponents(weights.size)
         top = float(np.max(weights))
         if r == 2.0 or top <= 0.0:
             return top
         p = r / (2.0 - r)
         return top * float(np.sum((weights / top) ** p)) ** (1.0 / p)
 
-    def _attaining(self, w: Array, m: int) -> Array:
-        """``sqrt(s) - alpha`` for the s whose weights are w > 0."""
-        r = self._exponent(m)
-        if r == 2.0:
-            return self.alpha * w / (1.0 - w)
-        q = _dual_exponent(r)
-
-        def at(log_size: float) -> Array:
-            # w = v / (v + alpha) (v / N)^(q-2) at the size N of v: increasing in v
-            return _solve_share(w, self.alpha * np.exp(-log_size), q) * np.exp(log_size)
-
-        def excess(log_size: float) -> float:
-            v = at(log_size) / np.exp(log_size)
-            return 1.0 - float(np.sum(v**q)) ** (1.0 / q)
-
-        return at(monotone_root(excess, np.log(self.alpha)))
-
     def weights_of_blocks(self, t: Array) -> Array:
         # d_j = t_j / (derivative of the charge in t_j)
-        pull = self.alpha + self._block(t.size).block_gradient(t)
+        pull = self.alpha + Block(self._exponents(t.size)[0]).block_gradient(t)
         return np.divide(t, pull, out=np.zeros_like(t), where=pull > 0)
 
     def scaled(self, weights: Array) -> Array:
@@ -318,10 +286,6 @@ class Elastic(Norm, registered_as="elastic"):
 
     def start(self, m: int) -> Array:
         return np.full(m, 1.0 / m)
-
-
-def _dual_exponent(r: float) -> float:
-    return r / (r - 1.0)
 
 
 def _solve_share(w: Array, alpha: float, q: float) -> Array:
@@ -359,35 +323,21 @@ class ElasticBlocks(MixedNorm, registered_as="elastic_blocks"):
     """
 
     at_zero = "norm=np.inf"
-
-    @property
-    def label(self) -> str:
-        return f"elastic blocks({self.mix:g})"
-
-    @property
-    def allowed_weights(self) -> str:
-        return f"non-negative weights d with {self.mix:g} sum d / (1 - {self._rest:g} d) at most one"
-
-    @property
-    def _rest(self) -> float:
-        return 1.0 - self.mix
-
-    # ---- on the blocks --------------------------------------------------------------------------------------
+    label_text = "elastic blocks({0.mix:g})"
+    allowed_text = "non-negative weights d with {0.mix:g} sum d / (1 - {0.rest:g} d) at most one"
 
     def half_square(self, t: Array) -> float:
-        return 0.5 * (self.mix * float(np.sum(t)) ** 2 + self._rest * float(t @ t))
+        return 0.5 * (self.mix * float(np.sum(t)) ** 2 + self.rest * float(t @ t))
 
     def block_gradient(self, t: Array) -> Array:
-        return self.mix * float(np.sum(t)) + self._rest * t
-
-    has_block_step = True
+        return self.mix * float(np.sum(t)) + self.rest * t
 
     def along(self, t: Array, j: int) -> Along:
         # mix (rest + x) + (1 - mix) x = mix rest + x: the pull of the l1 norm with less of the others
         return Along(False, self.mix * float(np.sum(t) - t[j]), 1.0)
 
     def block_hessian(self, t: Array) -> Array:
-        return self.mix + self._rest * np.eye(t.size)
+        return self.mix + self.rest * np.eye(t.size)
 
     def weights_of_blocks(self, t: Array) -> Array:
         top = float(np.max(t, initial=0.0))
@@ -398,18 +348,13 @@ class ElasticBlocks(MixedNorm, registered_as="elastic_blocks"):
 
     def prox(self, t: Array, mu: float) -> Array:
         # (1 + mu (1 - mix)) x_j = t_j - mu mix sum(x) on the k entries that stay, which gives the sum
-        bend = 1.0 + mu * self._rest
+        bend = 1.0 + mu * self.rest
         ordered = np.sort(t)[::-1]
         total = np.cumsum(ordered) / (bend + np.arange(1, t.size + 1) * mu * self.mix)
         stays = np.flatnonzero(ordered > mu * self.mix * total)
         if stays.size == 0:
             return np.zeros_like(t)
         return np.maximum(t - mu * self.mix * total[stays[-1]], 0.0) / bend
-
-    # ---- the dual -------------------------------------------------------------------------------------------
-
-    def conjugate(self, s: Array) -> float:
-        return 0.5 * float(self.weights(s) @ s)
 
     def weights(self, s: Array) -> Array:
         # with d = e / (1 + (1 - mix) e) and sum(e) = 1 / mix: e = (root / theta - 1)_+ / (1 - mix), root = sqrt(s)
@@ -419,25 +364,19 @@ class ElasticBlocks(MixedNorm, registered_as="elastic_blocks"):
             return self.start(s.size)
         root = root / top
         ordered = np.sort(root)[::-1]
-        theta = np.cumsum(ordered) / (np.arange(1, s.size + 1) + self._rest / self.mix)
+        theta = np.cumsum(ordered) / (np.arange(1, s.size + 1) + self.rest / self.mix)
         last = theta[np.flatnonzero(ordered > theta)[-1]]
-        return np.where(root > last, (1.0 - last / np.where(root > last, root, 1.0)) / self._rest, 0.0)
-
-    # ---- on the weights -------------------------------------------------------------------------------------
-
-    def _left(self, weights: Array) -> Array:
-        """``1 - (1 - mix) d``, positive inside the set."""
-        return 1.0 - self._rest * weights
+        return np.where(root > last, (1.0 - last / np.where(root > last, root, 1.0)) / self.rest, 0.0)
 
     def _charge(self, weights: Array) -> float:
-        left = self._left(weights)
+        left = 1.0 - self.rest * weights  # positive inside the set
         return self.mix * float(np.sum(weights / left)) if np.all(left > 0.0) else float(np.inf)
 
     def boundary(self, place: Array) -> Boundary:
-        left = self._left(place)
+        left = 1.0 - self.rest * place
         inside = np.where(left > 0.0, left, np.inf)
         values, slopes = np.array([self._charge(place) - 1.0]), (self.mix / inside**2)[None, :]
-        bend = 2.0 * self._rest * self.mix / inside**3
+        bend = 2.0 * self.rest * self.mix / inside**3
         return Boundary(values, slopes, lambda price: price[0] * np.diag(bend))
 
     def project(self, weights: Array) -> Array:
@@ -449,10 +388,10 @@ class ElasticBlocks(MixedNorm, registered_as="elastic_blocks"):
 
     def _at_price(self, v: Array, price: float) -> Array:
         """Solve ``(v - d) (1 - (1 - mix) d)^2 = price mix`` for d in the set, by bisection; zero for a small v."""
-        low, high = np.zeros_like(v), np.minimum(v, 1.0 / self._rest)
+        low, high = np.zeros_like(v), np.minimum(v, 1.0 / self.rest)
         for _ in range(100):
             d = 0.5 * (low + high)
-            above = (v - d) * self._left(d) ** 2 > price * self.mix
+            above = (v - d) * (1.0 - self.rest * d) ** 2 > price * self.mix
             low, high = np.where(above, d, low), np.where(above, high, d)
         return np.where(v > price * self.mix, low, 0.0)
 
@@ -460,7 +399,7 @@ class ElasticBlocks(MixedNorm, registered_as="elastic_blocks"):
         top = float(np.max(weights))
         share = weights / top
         # the charge grows from zero to infinity as the largest weight goes from 0 to 1 / (1 - mix)
-        most = -np.log(self._rest)
+        most = -np.log(self.rest)
 
         def excess(x: float) -> float:  # x -> the largest weight, on all of the real line
             return self._charge(share * np.exp(most - np.logaddexp(0.0, -x))) - 1.0
@@ -469,4 +408,4 @@ class ElasticBlocks(MixedNorm, registered_as="elastic_blocks"):
         return share * float(found)
 
     def start(self, m: int) -> Array:
-        return np.full(m, 1.0 / (self.mix * m + self._rest))
+        return np.full(m, 1.0 / (self.mix * m + self.rest))

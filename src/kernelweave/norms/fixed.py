@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from operator import attrgetter
 from typing import Any
 
 import numpy as np
@@ -25,17 +26,12 @@ class Fixed(Norm):
     convex_in_weights = False
     smooth_conjugate = True
     smooth_on_blocks = True
+    has_prox = has_projection = True
+    label_text = "fixed"
+    allowed_text = ""
 
     def __init__(self, given: Any) -> None:
         self.given = given
-
-    @property
-    def label(self) -> str:
-        return "fixed"
-
-    @property
-    def allowed_weights(self) -> str:
-        return ""
 
     def check(self, m: int) -> None:
         d = np.asarray(self.given, dtype=float)
@@ -58,23 +54,10 @@ class Fixed(Norm):
         d = self._weights(t.size)
         return np.divide(t, d, out=np.zeros_like(t), where=d > 0)
 
-    def conjugate(self, s: Array) -> float:
-        return 0.5 * float(self._weights(s.size) @ s)
-
     def weights(self, s: Array) -> Array:
         return self._weights(s.size).copy()
 
-    def weights_of_blocks(self, t: Array) -> Array:
-        return self._weights(t.size).copy()
-
-    def start(self, m: int) -> Array:
-        return self._weights(m).copy()
-
-    def scaled(self, weights: Array) -> Array:
-        return self._weights(weights.size).copy()
-
-    def project(self, weights: Array) -> Array:
-        return self._weights(weights.size).copy()
+    weights_of_blocks = scaled = project = weights  # type: ignore[assignment]
 
     def prox(self, t: Array, mu: float) -> Array:
         d = self._weights(t.size)
@@ -87,22 +70,16 @@ class Fixed(Norm):
 class Uniform(Fixed, registered_as="uniform"):
     """The mean kernel: weights 1/m, nothing learnt."""
 
+    label_text = "uniform"
+    rule_text = "all kernels have the same one"
+
     def __init__(self) -> None:
         pass
-
-    @property
-    def label(self) -> str:
-        return "uniform"
-
-    @property
-    def weights_rule(self) -> str:
-        return "all kernels have the same one"
 
     def check(self, m: int) -> None:
         """Any number of kernels has a mean."""
 
     def restricted(self, kernels: NDArray[np.intp]) -> Norm:
-        """Return the mean of those kernels."""
         return self
 
     def _weights(self, m: int) -> Array:
@@ -132,69 +109,32 @@ class FixedParts(Norm):
     array([5., 0., 1.])
     """
 
+    # what it can do is what the norm can
+    convex_in_weights = property(attrgetter("norm.convex_in_weights"))  # type: ignore[assignment]
+    fixed = property(attrgetter("norm.fixed"))  # type: ignore[assignment]
+    analytic = property(attrgetter("norm.analytic"))  # type: ignore[assignment]
+    update_rate = property(attrgetter("norm.update_rate"))  # type: ignore[assignment]
+    smooth_conjugate = property(attrgetter("norm.smooth_conjugate"))  # type: ignore[assignment]
+    smooth_on_blocks = property(attrgetter("norm.smooth_on_blocks"))  # type: ignore[assignment]
+    has_prox = property(attrgetter("norm.has_prox"))  # type: ignore[assignment]
+    has_projection = property(attrgetter("norm.has_projection"))  # type: ignore[assignment]
+    combinatorial = property(attrgetter("norm.combinatorial"))  # type: ignore[assignment]
+    strength = property(attrgetter("norm.strength"))  # type: ignore[assignment]
+    allowed_weights = property(attrgetter("norm.allowed_weights"))  # type: ignore[assignment]
+    group_names = property(attrgetter("norm.group_names"))  # type: ignore[assignment]
+    learnt_norm = property(attrgetter("norm.learnt_norm"))  # type: ignore[assignment]
+
     def __init__(self, norm: Norm, given: Mapping[int, float]) -> None:
         self.norm = norm
         self.given = given
-
-    # ---- what it can do is what the norm can ----------------------------------------------------------------
-
-    @property
-    def convex_in_weights(self) -> bool:  # type: ignore[override]
-        return self.norm.convex_in_weights
-
-    @property
-    def fixed(self) -> bool:  # type: ignore[override]
-        return self.norm.fixed
-
-    @property
-    def analytic(self) -> bool:  # type: ignore[override]
-        return self.norm.analytic
-
-    @property
-    def update_rate(self) -> float:  # type: ignore[override]
-        return self.norm.update_rate
-
-    @property
-    def smooth_conjugate(self) -> bool:  # type: ignore[override]
-        return self.norm.smooth_conjugate
-
-    @property
-    def smooth_on_blocks(self) -> bool:  # type: ignore[override]
-        return self.norm.smooth_on_blocks
-
-    @property
-    def has_prox(self) -> bool:
-        return self.norm.has_prox
-
-    @property
-    def has_projection(self) -> bool:
-        return self.norm.has_projection
-
-    @property
-    def combinatorial(self) -> bool:  # type: ignore[override]
-        return self.norm.combinatorial
-
-    @property
-    def learnt_norm(self) -> Norm:
-        return self.norm.learnt_norm
-
-    @property
-    def strength(self) -> float | None:
-        return self.norm.strength
 
     @property
     def label(self) -> str:
         return f"{self.norm.label} + {len(self.given)} fixed"
 
     @property
-    def allowed_weights(self) -> str:
-        return self.norm.allowed_weights
-
-    @property
     def weights_rule(self) -> str:
         return "they were given" if self.norm.fixed else self.norm.weights_rule
-
-    # ---- binding --------------------------------------------------------------------------------------------
 
     def check(self, m: int) -> None:
         for j, weight in self.given.items():
@@ -213,10 +153,6 @@ class FixedParts(Norm):
         self, names: Sequence[str], views: Sequence[str] | None, held: Collection[int] = ()
     ) -> Norm:
         return FixedParts(self.norm.with_names(names, views, tuple(self.given)), self.given)
-
-    @property
-    def group_names(self) -> tuple[str, ...]:  # type: ignore[override]
-        return self.norm.group_names
 
     def group_weights(self, weights: Array) -> Array:
         return self.norm.group_weights(weights[self.learnt(weights.size)])
@@ -245,22 +181,16 @@ class FixedParts(Norm):
     def learnt(self, m: int) -> NDArray[np.intp]:
         return np.array([j for j in range(m) if j not in self.given], dtype=np.intp)
 
-    def _given(self) -> tuple[list[int], Array]:
-        return list(self.given), np.array(list(self.given.values()), dtype=float)
-
     def _joined(self, learnt: Array, held: Any) -> Array:
-        numbers, _ = self._given()
-        out = np.empty(learnt.size + len(numbers))
+        out = np.empty(learnt.size + len(self.given))
         out[self.learnt(out.size)] = learnt
-        out[numbers] = held
+        out[list(self.given)] = held
         return out
 
     def _parts(self, values: Array) -> tuple[Array, Array, Array]:
         """Values of the kernels that are learnt, of the others, and the weights of those."""
-        numbers, weights = self._given()
-        return values[self.learnt(values.size)], values[numbers], weights
-
-    # ---- a norm and a square, side by side ------------------------------------------------------------------
+        weights = np.array(list(self.given.values()), dtype=float)
+        return values[..., self.learnt(values.shape[-1])], values[..., list(self.given)], weights
 
     def half_square(self, t: Array) -> float:
         learnt, held, weights = self._parts(t)
@@ -293,14 +223,12 @@ class FixedParts(Norm):
     def lowest_of_cuts(
         self, gains: Array, quads: Array, whole: bool = True, gap: float = 1e-6, seconds: float = np.inf
     ) -> Lowest:
-        numbers, weights = self._given()
-        left = gains - 0.5 * quads[:, numbers] @ weights
-        learnt = quads[:, self.learnt(quads.shape[1])]
-        bound, best = self.norm.lowest_of_cuts(left, learnt, whole, gap, seconds)
+        learnt, held, weights = self._parts(quads)
+        bound, best = self.norm.lowest_of_cuts(gains - 0.5 * held @ weights, learnt, whole, gap, seconds)
         return Lowest(bound, None if best is None else self._joined(best, weights))
 
     def start(self, m: int) -> Array:
-        return self._joined(self.norm.start(m - len(self.given)), self._given()[1])
+        return self._joined(self.norm.start(m - len(self.given)), list(self.given.values()))
 
     def scaled(self, weights: Array) -> Array:
         learnt, _, given = self._parts(weights)

@@ -65,8 +65,28 @@ def _of_mapping(groups: Mapping[Any, Any], names: Sequence[str], held: Collectio
         raise ValueError("groups names no group: without groups take norm='l1', or a number p")
     labels: list[str | None] = [None] * len(names)
     for group, members in groups.items():
-        for member in _members(members, group):
-            j = _number(member, names, group)
+        several = isinstance(members, Iterable) and not isinstance(members, str)
+        made = list(members) if several else [members]
+        if not made:
+            raise ValueError(f"group {group!r} has no kernels: leave it out")
+        for member in made:
+            if isinstance(member, str):
+                if member not in names:
+                    raise ValueError(
+                        f"group {group!r} names a kernel {member!r} that there is not.{nearest(member, list(names))} "
+                        f"Kernels: {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
+                    )
+                j = list(names).index(member)
+            else:
+                try:
+                    j = operator.index(member)
+                except TypeError:
+                    message = f"group {group!r} has {member!r}, which is no kernel's name or number"
+                    raise ValueError(message) from None
+                if not 0 <= j < len(names):
+                    raise ValueError(
+                        f"group {group!r} has kernel {j}, but there are {len(names)}, counted from 0"
+                    )
             if j in held:
                 raise ValueError(
                     f"kernel {names[j]!r} always counts (kernels.always), so that it is in no group: leave it out of "
@@ -79,32 +99,6 @@ def _of_mapping(groups: Mapping[Any, Any], names: Sequence[str], held: Collectio
                 )
             labels[j] = str(group)
     return [names[j] if label is None else label for j, label in enumerate(labels)]
-
-
-def _members(members: Any, group: Any) -> list[Any]:
-    """Kernels of a group, of which there is at least one."""
-    several = isinstance(members, Iterable) and not isinstance(members, str)
-    made = list(members) if several else [members]
-    if not made:
-        raise ValueError(f"group {group!r} has no kernels: leave it out")
-    return made
-
-
-def _number(member: Any, names: Sequence[str], group: Any) -> int:
-    if isinstance(member, str):
-        if member not in names:
-            raise ValueError(
-                f"group {group!r} names a kernel {member!r} that there is not.{nearest(member, list(names))} "
-                f"Kernels: {', '.join(names[:10])}{', ...' if len(names) > 10 else ''}"
-            )
-        return list(names).index(member)
-    try:
-        j = operator.index(member)
-    except TypeError:
-        raise ValueError(f"group {group!r} has {member!r}, which is no kernel's name or number") from None
-    if not 0 <= j < len(names):
-        raise ValueError(f"group {group!r} has kernel {j}, but there are {len(names)}, counted from 0")
-    return j
 
 
 class Grouped(Norm, registered_as="grouped"):
@@ -130,14 +124,18 @@ class Grouped(Norm, registered_as="grouped"):
     array([0.6, 0.8, 0. ])
     """
 
+    has_prox = has_projection = has_boundary = True
+    label_text = "grouped({0._p:.3g}, {0._q:.3g})"
+    allowed_text = (
+        "non-negative weights whose {0._q:g}-norms within the groups have a {0._p:g}-norm of at most one"
+    )
+
     def __init__(self, outer: Any = "l1", inner: Any = 2, groups: Any = "views") -> None:
         self.outer = outer
         self.inner = inner
         self.groups = groups
-        self.labels: NDArray[np.intp] | None = None
+        self.labels: Any = None  # number of every kernel's group, once bound to kernels
         self.group_names: tuple[str, ...] = ()
-
-    # ---- what it can do depends on the exponents ------------------------------------------------------------
 
     @property
     def analytic(self) -> bool:  # type: ignore[override]
@@ -152,14 +150,6 @@ class Grouped(Norm, registered_as="grouped"):
     @property
     def update_rate(self) -> float:  # type: ignore[override]
         return max(1.0 if norm.simplex else norm.update_rate for norm in (self._outer, self._inner))
-
-    @property
-    def label(self) -> str:
-        return f"grouped({self._p:.3g}, {self._q:.3g})"
-
-    @property
-    def allowed_weights(self) -> str:
-        return f"non-negative weights whose {self._q:g}-norms within the groups have a {self._p:g}-norm of at most one"
 
     @property
     def _p(self) -> float:
@@ -177,8 +167,6 @@ class Grouped(Norm, registered_as="grouped"):
     def _inner(self) -> Norm:
         return _of_exponent(self._q)
 
-    # ---- binding --------------------------------------------------------------------------------------------
-
     def check(self, m: int) -> None:
         for name, value in (("outer", self.outer), ("inner", self.inner)):
             if not 1.0 <= _exponent(value) < np.inf:
@@ -194,7 +182,7 @@ class Grouped(Norm, registered_as="grouped"):
         labels = group_labels(self.groups, names, views, held)
         return self._bound([label for j, label in enumerate(labels) if j not in held])
 
-    def for_kernels(self, m: int) -> Norm:
+    def for_kernels(self, m: int) -> Grouped:
         if self.labels is None:
             return self._bound(group_labels(self.groups, [f"kernel {j}" for j in range(m)], None))
         if self.labels.size != m:
@@ -203,8 +191,6 @@ class Grouped(Norm, registered_as="grouped"):
 
     def kernel_groups(self, m: int) -> list[str | None]:
         settled = self.for_kernels(m)
-        assert isinstance(settled, Grouped)
-        assert settled.labels is not None
         return [settled.group_names[g] for g in settled.labels]
 
     def restricted(self, kernels: NDArray[np.intp]) -> Norm:
@@ -221,17 +207,13 @@ class Grouped(Norm, registered_as="grouped"):
 
     def _members(self, m: int) -> list[NDArray[np.intp]]:
         settled = self.for_kernels(m)
-        assert isinstance(settled, Grouped)
-        assert settled.labels is not None
         return [np.flatnonzero(settled.labels == g) for g in range(len(settled.group_names))]
 
-    # ---- values: the inner norm's value in a group is what the outer norm charges ---------------------------
-
-    def _sizes(self, values: Array) -> Array:
-        """``|d_g|_q`` by group."""
-        q, top = self._q, float(np.max(values, initial=0.0)) or 1.0
+    def group_weights(self, weights: Array) -> Array:
+        """Weight of every group, ``|d_g|_q``, in the order of ``group_names``."""
+        q, top = self._q, float(np.max(weights, initial=0.0)) or 1.0
         return np.array(
-            [top * float(np.sum((values[at] / top) ** q)) ** (1.0 / q) for at in self._members(values.size)]
+            [top * float(np.sum((weights[at] / top) ** q)) ** (1.0 / q) for at in self._members(weights.size)]
         )
 
     def _blocks(self, t: Array) -> Array:
@@ -256,7 +238,7 @@ class Grouped(Norm, registered_as="grouped"):
 
     def along(self, t: Array, j: int) -> Along:
         outer, inner = float(self._outer.r or 1.0), float(self._inner.r or 1.0)
-        labels = self.for_kernels(t.size).labels  # type: ignore[attr-defined]
+        labels = self.for_kernels(t.size).labels
         others = t.copy()
         others[j] = 0.0
         mine = labels == labels[j]
@@ -300,24 +282,18 @@ class Grouped(Norm, registered_as="grouped"):
             d[at] = share * self._inner.weights_of_blocks(t[at])
         return d
 
-    # ---- the set --------------------------------------------------------------------------------------------
-
     def inside(self, weights: Array) -> Array:
         inner = 0.8 * self.scaled(weights)
-        return np.concatenate([inner, 1.1 * self._sizes(inner)])
+        return np.concatenate([inner, 1.1 * self.group_weights(inner)])
 
     def boundary(self, place: Array) -> Boundary:
         # with the sizes of the groups as numbers of their own a group may vanish without a corner
-        assert self.labels is not None
         return grouped_boundary(place, self.labels, self._p, self._q)
 
     def scaled(self, weights: Array) -> Array:
-        sizes = self._sizes(weights)
+        sizes = self.group_weights(weights)
         top = float(np.max(sizes))
         return weights / (top * float(np.sum((sizes / top) ** self._p)) ** (1.0 / self._p))
-
-    def start(self, m: int) -> Array:
-        return self.scaled(np.ones(m))
 
     def project(self, weights: Array) -> Array:
         nearest = project_grouped(weights, self._members(weights.size), self._p, self._q)
@@ -327,10 +303,6 @@ class Grouped(Norm, registered_as="grouped"):
     def prox(self, t: Array, mu: float) -> Array:
         p, q = (2.0 * exponent / (exponent + 1.0) for exponent in (self._p, self._q))
         return prox_grouped(t, mu, self._members(t.size), p, q)
-
-    def group_weights(self, weights: Array) -> Array:
-        """Weight of every group, ``|d_g|_q``, in the order of ``group_names``."""
-        return self._sizes(weights)
 
 
 def _exponent(value: Any) -> float:

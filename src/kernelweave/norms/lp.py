@@ -33,13 +33,11 @@ class Lp(Norm, registered_as="lp"):
     analytic = True
     smooth_conjugate = True
     smooth_on_blocks = True
+    has_prox = has_projection = has_boundary = True
+    label_text = "l{0.p:g}"
 
     def __init__(self, p: float = 2.0) -> None:
         self.p = p
-
-    @property
-    def label(self) -> str:
-        return f"l{self.p:g}"
 
     @property
     def allowed_weights(self) -> str:
@@ -168,16 +166,11 @@ class Maximum(Norm, registered_as="max"):
 
     analytic = True
     convex_in_weights = False
+    has_prox = True
     r = np.inf
-
-    @property
-    def allowed_weights(self) -> str:
-        # the objective charges the largest block norm, which is a maximum over weights: there is no minimum over them
-        return ""
-
-    @property
-    def weights_rule(self) -> str:
-        return "under the norm max a kernel has the more weight the less it does"
+    # the objective charges the largest block norm, which is a maximum over weights: there is no minimum over them
+    allowed_text = ""
+    rule_text = "under the norm max a kernel has the more weight the less it does"
 
     def half_square(self, t: Array) -> float:
         return 0.5 * float(np.max(t, initial=0.0)) ** 2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from operator import attrgetter
 
 import numpy as np
 from scipy.optimize import brentq
@@ -25,11 +26,9 @@ class L1(Norm, registered_as="l1"):
     """
 
     simplex = True
+    has_prox = has_projection = True
     r = 1.0
-
-    @property
-    def allowed_weights(self) -> str:
-        return "non-negative weights that sum to one"
+    allowed_text = "non-negative weights that sum to one"
 
     def half_square(self, t: Array) -> float:
         return 0.5 * float(np.sum(t)) ** 2
@@ -48,9 +47,6 @@ class L1(Norm, registered_as="l1"):
 
     def scaled(self, weights: Array) -> Array:
         return weights / np.sum(weights)
-
-    def start(self, m: int) -> Array:
-        return np.full(m, 1.0 / m)
 
     def project(self, weights: Array) -> Array:
         return project_simplex(weights)
@@ -82,24 +78,15 @@ class Entropy(Norm, registered_as="entropy"):
     """
 
     smooth_conjugate = True
+    strength = property(attrgetter("lam"))  # type: ignore[assignment]
+    label_text = "entropy({0.smoothing:g})"
+    allowed_text = (
+        "non-negative weights that sum to one, at what the norm {0.label} charges for unequal ones,"
+    )
 
     def __init__(self, smoothing: float = 0.1) -> None:
         self.smoothing = smoothing
         self.lam: float | None = None
-
-    @property
-    def strength(self) -> float | None:
-        return self.lam
-
-    @property
-    def label(self) -> str:
-        return f"entropy({self.smoothing:g})"
-
-    @property
-    def allowed_weights(self) -> str:
-        return (
-            f"non-negative weights that sum to one, at what the norm {self.label} charges for unequal ones,"
-        )
 
     def check(self, m: int) -> None:
         if not 0 < self.smoothing < np.inf:
@@ -122,8 +109,7 @@ class Entropy(Norm, registered_as="entropy"):
         return 0.5 * self._lam() * float(np.sum(xlogy(weights, weights * weights.size)))
 
     def half_square(self, t: Array) -> float:
-        d = self.weights_of_blocks(t)
-        return self._joint(t, d)
+        return self._joint(t, self.weights_of_blocks(t))
 
     def regulariser(self, t: Array, weights: Array) -> float:
         # the value at the weights in hand bounds the minimum over weights, and is tight at the optimum
@@ -161,9 +147,6 @@ class Entropy(Norm, registered_as="entropy"):
 
     def scaled(self, weights: Array) -> Array:
         return weights / np.sum(weights)
-
-    def start(self, m: int) -> Array:
-        return np.full(m, 1.0 / m)
 
 
 def _solve_log(a: Array, nu: float) -> Array:
@@ -205,13 +188,10 @@ class AtMost(Norm, registered_as="at_most"):
 
     convex_in_weights = False
     combinatorial = True
+    label_text = "at most {0.k}"
 
     def __init__(self, k: int = 3) -> None:
         self.k = k
-
-    @property
-    def label(self) -> str:
-        return f"at most {self.k}"
 
     @property
     def allowed_weights(self) -> str:
@@ -231,22 +211,12 @@ class AtMost(Norm, registered_as="at_most"):
             float(np.inf) if np.count_nonzero(used) > self.k else 0.5 * self.k * float(np.sum(t[used] ** 2))
         )
 
-    def conjugate(self, s: Array) -> float:
-        return 0.5 * float(self.weights(s) @ s)
-
     def weights(self, s: Array) -> Array:
         d = np.zeros_like(s)
         d[np.argsort(-s, kind="stable")[: self.k]] = 1.0 / self.k
         return d
 
-    def weights_of_blocks(self, t: Array) -> Array:
-        return self.weights(t)
-
-    def scaled(self, weights: Array) -> Array:
-        return self.weights(weights)
-
-    def start(self, m: int) -> Array:
-        return self.weights(np.ones(m))
+    weights_of_blocks = scaled = weights  # type: ignore[assignment]
 
     def lowest_of_cuts(
         self, gains: Array, quads: Array, whole: bool = True, gap: float = 1e-6, seconds: float = np.inf
