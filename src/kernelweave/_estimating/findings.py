@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 import numpy as np
@@ -34,18 +35,9 @@ def constant_prediction(
     That is so where at least nine in ten of the samples of all other classes are predicted as this one.  A rare class
     that is found makes no finding, however rare it is.
 
-    Parameters
-    ----------
-    predicted, codes : arrays of shape (n,)
-        Predicted and true classes as positions in ``classes``.
-    classes : array of shape (k,)
-    counted : array of shape (n,), bool
-        Samples that count.
-    where : str
-        Which samples these are, for the sentence.
+    Predicted and true classes are positions in ``classes``; ``counted`` says which samples count, ``where`` which
+    samples these are, for the sentence.
 
-    Examples
-    --------
     >>> codes = np.repeat([0, 1], [30, 10])
     >>> everything = np.ones(40, dtype=bool)
     >>> said = constant_prediction(np.zeros(40, dtype=int), codes, np.array(["benign", "malignant"]), everything)
@@ -92,21 +84,9 @@ def end_of_grid(
     standard error of the difference over the folds, or by no more than a thousandth of the mean score there and of the
     range of the mean scores.
 
-    Parameters
-    ----------
-    C : float
-        The chosen one.
-    Cs : array of shape (c,)
-        Values tried, increasing.
-    scores : array of shape (folds, c)
-        Larger is better.
-    of : str
-        Of which targets this is said, for the sentence.
-    errors : bool
-        Whether the scores are errors with a minus before them.
+    ``Cs`` increase; ``scores`` are ``(folds, c)``, larger is better, and with ``errors`` they are errors with a minus
+    before them; ``of`` says of which targets this is, for the sentence.
 
-    Examples
-    --------
     >>> rising, level = np.array([[0.5, 0.7, 0.9], [0.4, 0.6, 0.8]]), np.array([[0.5, 0.9, 0.9], [0.4, 0.8, 0.8]])
     >>> print(end_of_grid(100.0, np.array([1.0, 10.0, 100.0]), rising)[0])
     C = 100 was chosen at the upper end of the values tried (1 to 100): a larger one may be better; widen Cs.
@@ -145,21 +125,9 @@ def undecided(
 ) -> str | None:  # fmt: skip
     """Return a sentence where the weights of views change over choices of C and norm that the scores do not tell apart.
 
-    Parameters
-    ----------
-    Cs, norms : of length r
-        The pairs that the scores do not tell apart, the chosen one among them.
-    tried : int
-        How many pairs there were.
-    scores : array of shape (r,)
-        Their mean scores, or squared errors.
-    chosen : int
-        Place of the chosen one.
-    shares : array of shape (r, v)
-        Weights of the views at each of them, as shares of their sum.
-    views : sequence of v str
-    errors : bool
-        Whether the scores are squared errors.
+    ``Cs``, ``norms`` and ``scores`` (means; squared errors with ``errors``) are those of the r pairs that the scores do
+    not tell apart, the one at ``chosen`` among them, of ``tried``; ``shares`` are the weights of the views at each of
+    them, ``(r, v)``, as shares of their sum.
     """
     change = np.ptp(shares, axis=0)
     if len(views) < 2 or not np.any(change > MOVES):
@@ -194,10 +162,6 @@ def warn_of_findings(
         warn_at_caller(sentence, category)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Data frames of a fitted estimator as plain arrays: what files can hold.
-
-
 def is_frame(what: Any) -> bool:
     """Whether something is a data frame of pandas."""
     return hasattr(what, "iloc") and getattr(what, "ndim", 0) == 2
@@ -222,13 +186,14 @@ class SavedTable:
     @classmethod
     def of(cls, frame: Any) -> SavedTable:
         """Take a data frame apart."""
-        kinds, values = [], []
-        for position, label in enumerate(frame.columns):
-            kind, value = _take_apart(frame.iloc[:, position], label)
-            kinds.append(kind)
-            values.append(value)
+        parts = [_take_apart(frame.iloc[:, position], label) for position, label in enumerate(frame.columns)]
         labels = [label.item() if isinstance(label, np.generic) else label for label in frame.columns]
-        return cls(labels, kinds, values, len(frame), _names_apart(frame.index))
+        rows, index = frame.index, None
+        numbered = type(rows).__name__ == "RangeIndex" and rows.start == 0 and rows.step == 1
+        if not numbered and rows.nlevels == 1:
+            name = rows.name if isinstance(rows.name, str) else None
+            index = [*_take_apart(rows.to_series(), "index"), name]
+        return cls(labels, [kind for kind, _ in parts], [value for _, value in parts], len(frame), index)
 
     def frame(self) -> Any:
         """Put the data frame together again."""
@@ -245,14 +210,6 @@ class SavedTable:
             kind, value, name = self.index
             frame.index = pd.Index(_put_together(kind, value), name=name)
         return frame
-
-
-def _names_apart(index: Any) -> list[Any] | None:
-    """Kind, values and name of an index; None where it is rows that are numbered, or of several levels."""
-    if _is_counted(index) or index.nlevels > 1:
-        return None
-    name = index.name if isinstance(index.name, str) else None
-    return [*_take_apart(index.to_series(), "index"), name]
 
 
 def _take_apart(column: Any, label: Any) -> tuple[str, Any]:
@@ -290,25 +247,17 @@ class PlainState:
     """Gives an estimator a state without data frames, which ``skops.io.dumps`` takes; ``__setstate__`` undoes it."""
 
     def __getstate__(self) -> dict[str, Any]:
-        state: dict[str, Any] = super().__getstate__()  # type: ignore[assignment]
-        return {name: _plain(value) for name, value in state.items()}
+        state: dict[str, Any] = dict(super().__getstate__())  # type: ignore[call-overload]
+        for name, value in list(state.items()):
+            if is_frame(value) and value.index.nlevels == 1:
+                with suppress(
+                    TypeError
+                ):  # it holds something else than numbers and words, and stays as it is
+                    state[name] = SavedTable.of(value)
+        return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
         whole = {
             name: value.frame() if isinstance(value, SavedTable) else value for name, value in state.items()
         }
         super().__setstate__(whole)  # type: ignore[misc]
-
-
-def _plain(value: Any) -> Any:
-    """A data frame taken apart, where its rows and columns are numbers or words; else as it is."""
-    if not is_frame(value) or value.index.nlevels > 1:
-        return value
-    try:
-        return SavedTable.of(value)
-    except TypeError:
-        return value
-
-
-def _is_counted(index: Any) -> bool:
-    return type(index).__name__ == "RangeIndex" and index.start == 0 and index.step == 1

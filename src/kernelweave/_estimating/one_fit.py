@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from dataclasses import replace
 from functools import wraps
 from typing import Any, TypeVar
@@ -13,28 +14,30 @@ from .._numerics.resources import allowed_threads
 from .._numerics.stopping import interrupted, one_interrupt, time_spent
 from ..solvers import Stop
 
+Method = TypeVar("Method", bound=Callable)  # type: ignore[type-arg]
+
+
+@contextmanager
+def _all_or_nothing(estimator: Any) -> Iterator[None]:
+    """Put back every attribute where something raises: fitted ones are replaced by a fit, never changed in place."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
 
 def restore_on_error(fit: Method) -> Method:
-    """Make a method that fits put back every attribute of the estimator where it raises.
-
-    Fitted attributes are replaced by a fit and never changed in place, so that the old ones are still whole: a model
-    that was good before a refused input, a failing callback or a lost worker is the same model after it.
-    """
+    """Decorate a method that fits: where it raises, the model is the same as before."""
 
     @wraps(fit)
     def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
-        before = dict(vars(self))
-        try:
+        with _all_or_nothing(self):
             return fit(self, *args, **kwargs)
-        except BaseException:
-            vars(self).clear()
-            vars(self).update(before)
-            raise
 
     return guarded  # type: ignore[return-value]
-
-
-Method = TypeVar("Method", bound=Callable)  # type: ignore[type-arg]
 
 
 def one_call(function: Method) -> Method:
@@ -42,7 +45,7 @@ def one_call(function: Method) -> Method:
 
     @wraps(function)
     def call(*arguments, **named):  # type: ignore[no-untyped-def]
-        # numbers that are not finite are looked for where they matter, and told in a sentence
+        # numbers that are not finite are looked for where they matter, and reported in a sentence
         with one_interrupt(whole_fit=True), np.errstate(over="ignore", invalid="ignore"):
             return function(*arguments, **named)
 
@@ -61,29 +64,23 @@ def several_fits(function: Method) -> Method:
 
 
 def one_fit(method: Method) -> Method:
-    """Decorate a ``fit``: one call on the threads of ``n_jobs``, and one that raises leaves the old model as it was."""
-    whole = one_call(restore_on_error(method))
+    """Decorate a ``fit``: one call, as ``one_call``, on the threads of ``n_jobs``; the old model stays if it raises."""
 
     @wraps(method)
     def fit(self, *arguments, **named):  # type: ignore[no-untyped-def]
-        with allowed_threads(getattr(self, "n_jobs", None)):
-            return whole(self, *arguments, **named)
+        with (
+            allowed_threads(getattr(self, "n_jobs", None)),
+            one_interrupt(whole_fit=True),
+            np.errstate(over="ignore", invalid="ignore"),
+            _all_or_nothing(self),
+        ):
+            return method(self, *arguments, **named)
 
     return fit  # type: ignore[return-value]
 
 
 class TimeShares:
-    """Deals out the seconds of a fit to its problems: each gets an equal part of what is left.
-
-    Parameters
-    ----------
-    stop : Stop
-        With the seconds of the whole fit.
-    problems : int
-        How many there are.
-    share : float, default=1.0
-        Of the seconds, for all these problems together.
-    """
+    """Deals out the seconds of a fit to its problems: each gets an equal part of what is left of their ``share``."""
 
     def __init__(self, stop: Stop, problems: int, share: float = 1.0) -> None:
         self.stop, self.problems, self.share = stop, problems, share
@@ -99,11 +96,6 @@ class TimeShares:
     def _left(self) -> float:
         assert self.stop.max_seconds is not None
         return max(self.share * self.stop.max_seconds - time_spent(), 0.0)
-
-    @property
-    def interrupted(self) -> bool:
-        """Whether the fit was interrupted from the keyboard."""
-        return interrupted()
 
     @property
     def used_up(self) -> bool:

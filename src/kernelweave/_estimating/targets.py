@@ -37,17 +37,9 @@ def weigh_classes(
 ) -> np.ndarray:
     """Multiply the weight of every sample with the factor of its class.
 
-    Parameters
-    ----------
-    class_weight : dict, "balanced" or None
-        ``balanced`` gives all classes the same total weight, the weights of their samples included; a class without
-        weight is not there.
-    classes, codes : arrays
-        As :func:`encode_classes` returns them.
-    weight : array of shape (n,)
+    ``class_weight="balanced"`` gives all classes the same total weight, the weights of their samples included; a class
+    without weight is not there.
 
-    Examples
-    --------
     >>> weigh_classes("balanced", np.array([0, 1]), np.array([0, 1, 1]), np.array([1.0, 1.0, 3.0]))
     array([2.5  , 0.625, 1.875])
     """
@@ -94,14 +86,8 @@ def checked_targets(y: Any, missing: bool = False) -> np.ndarray:
     """
     if y is None:
         raise ValueError("requires y to be passed, but the target y is None")
-    targets = check_array(
-        y,
-        ensure_2d=False,
-        dtype=np.float64,
-        input_name="y",
-        ensure_min_features=0,
-        ensure_all_finite="allow-nan",
-    )
+    allowed = {"ensure_2d": False, "ensure_min_features": 0, "ensure_all_finite": "allow-nan"}
+    targets = check_array(y, dtype=np.float64, input_name="y", **allowed)
     if targets.ndim == 2 and targets.shape[1] == 0:
         raise ValueError(f"y has no targets: its shape is {targets.shape}")
     several = targets.ndim == 2 and targets.shape[1] > 1

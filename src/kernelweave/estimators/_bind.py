@@ -1,10 +1,11 @@
-"""From checked training input and a plan to a bank, on the host or on a device."""
+"""From checked training input and a plan to a bank: in memory, on a device or on a cluster."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,6 +30,7 @@ from ..banks import (
 )
 from ..banks.normalise import Normaliser
 from ..banks.streaming import spread_rows
+from ..cluster import cluster_feature_bank, cluster_kernel_bank
 from ..exceptions import ScaleWarning, warn_at_caller
 from ..kernels import Kernel, resolve_kernels, take, view_of
 from ._inputs import Training, wants_features
@@ -36,8 +38,94 @@ from ._parameters import Codes
 from ._plan import BankPlan, dtype_name
 
 
-def bind_on_device(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
-    """Build the bank of the training samples on ``training.device``, and what prediction needs of it.
+@dataclass(frozen=True)
+class Bound:
+    """Training samples on a bank: what solvers read, and what prediction will need."""
+
+    bank: Bank
+    kernels: PredictingKernels
+    training: Training
+    #: where kernels do not suit the scales of the samples, in sentences; for ``findings_``
+    findings: tuple[str, ...] = ()
+
+
+def bind(training: Training, plan: BankPlan, warn: bool = True) -> Bound:
+    """Build the bank of the training samples, and warn where its kernels do not suit their scales."""
+    bank, kernels = _built(training, plan)
+    return Bound(bank, kernels, training, scale_findings(training, kernels, plan, warn))
+
+
+def scale_findings(
+    training: Training, kernels: PredictingKernels, plan: BankPlan, warn: bool = True
+) -> tuple[str, ...]:
+    """Return where kernels do not suit the scales of the training samples; with a warning of each, at the caller."""
+    from ..banks import scales  # not needed to import the estimators
+
+    if training.kernels is None:
+        findings = scales.findings_of_matrices(training.samples, plan.center)
+    else:
+        settled = kernels.kernels or training.kernels
+        findings = scales.findings_of_kernels(settled, training.samples, plan.center, training.columns)
+    if warn:
+        for sentence in findings:
+            warn_at_caller(sentence, ScaleWarning)
+    return findings
+
+
+def _built(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
+    """Build the bank of the training samples where they are to be, and what prediction needs of it."""
+    if training.client is not None:
+        return _on_cluster(training, plan)
+    if training.device is not None:
+        return _on_device(training, plan)
+    if plan.missing != "error":
+        return completed(training, plan)
+    options: dict[str, Any] = {
+        "normalize": plan.normalize, "center": plan.center, "memory_budget": plan.memory_budget,
+        "threads": plan.threads,
+    }  # fmt: skip
+    if training.kernels is None:
+        given, normaliser = precomputed_bank(training.samples, **options)
+        return given, PrecomputedKernels(given.n, given.m, normaliser)
+    samples, storage = training.samples, plan.storage
+    if training.kind == "rows":
+        if storage not in ("auto", "stream"):
+            raise ValueError(f"rows that are read as needed go with storage='stream', not {storage!r}")
+        storage = "stream"
+        samples = samples[spread_rows(training.n)]  # widths and landmarks are settled on a part that fits
+    resolved = resolve_kernels(training.kernels, samples)
+    if plan.center:
+        resolved = [kernel.recentred(samples) for kernel in resolved]
+    bank, normaliser = build_bank(
+        resolved, training.samples, storage=storage, dtype=plan.dtype, mixing=plan.mixing,
+        blocks=plan.blocks_suffice, subsets=plan.subsets_suffice, **options,
+    )  # fmt: skip
+    if isinstance(bank, StreamingBank):
+        return bank, StreamedKernels(resolved, training.samples, normaliser, bank)
+    return bank, BoundKernels(resolved, training.samples, normaliser)
+
+
+def _on_cluster(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
+    """Build the bank on the workers of ``training.client``."""
+    options: dict[str, Any] = {
+        "storage": plan.storage, "dtype": plan.dtype, "memory_budget": plan.memory_budget,
+    }  # fmt: skip
+    n, m = training.n, len(training.names)
+    normaliser = Normaliser.empty(plan.normalize, plan.center, m, n, training.names)
+    assert training.kernels is not None  # matrices are refused where samples are on a cluster
+    if training.kind == "rows":
+        kernels = resolve_kernels(training.kernels, training.samples[spread_rows(n)])
+        rows = cluster_feature_bank(training.client, kernels, training.samples, normaliser, **options)
+        return rows, StreamedKernels(kernels, training.samples, normaliser, rows)
+    check_storage(plan.storage, "cluster")
+    kernels = resolve_kernels(training.kernels, training.samples)
+    check_kernels(kernels, training.samples)
+    bank = cluster_kernel_bank(training.client, kernels, training.samples, n, normaliser, **options)
+    return bank, BoundKernels(kernels, training.samples, normaliser)
+
+
+def _on_device(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
+    """Build the bank on ``training.device``.
 
     Entries are computed in single precision, in double where the bank is to be stored so.  Explicit features are put
     there instead where they are all that a solver needs.
@@ -55,7 +143,13 @@ def bind_on_device(training: Training, plan: BankPlan) -> tuple[Bank, Predicting
     source: DeviceKernels
     bound: PredictingKernels
     if training.kernels is None:
-        _learn_given(training, normaliser)
+        if normaliser.mode == "cosine":
+            raise ValueError(
+                "normalize='cosine' needs k(x, x) of new samples, which precomputed rows do not hold"
+            )
+        for j, matrix in enumerate(training.samples):
+            means = matrix.mean(axis=1) if normaliser.center else None
+            normaliser.learn(j, np.diagonal(matrix).astype(float), means)
         source = GivenMatrices(training.samples, normaliser, training.device, dtype)
         bound = PrecomputedKernels(n, m, normaliser)
     else:
@@ -80,17 +174,6 @@ def bind_on_device(training: Training, plan: BankPlan) -> tuple[Bank, Predicting
     return bank, bound
 
 
-def _learn_given(training: Training, normaliser: Normaliser) -> None:
-    """Learn the normalisation of matrices that were given."""
-    if normaliser.mode == "cosine":
-        raise ValueError(
-            "normalize='cosine' needs k(x, x) of new samples, which precomputed rows do not hold"
-        )
-    for j, matrix in enumerate(training.samples):
-        means = matrix.mean(axis=1) if normaliser.center else None
-        normaliser.learn(j, np.diagonal(matrix).astype(float), means)
-
-
 def _features_asked_for(
     plan: BankPlan, kernels: list[Kernel], training: Training, normaliser: Normaliser
 ) -> bool:
@@ -112,6 +195,43 @@ def _features_asked_for(
         return True
     plain = plan.storage == "auto" and normaliser.keeps_powers()
     return plain and wants_features(plan, kernels, training.n, training.width)
+
+
+def completed(
+    training: Training, plan: BankPlan, train: Codes | None = None
+) -> tuple[Bank, PredictingKernels]:
+    """Build a bank of kernels that samples may lack, everything learnt on the samples ``train``."""
+    complete = (
+        partial(completed_matrices, training.samples)
+        if training.kernels is None
+        else partial(completed_bank, training.kernels, training.samples)
+    )
+    return complete(
+        how=plan.missing, normalize=plan.normalize, center=plan.center, memory_budget=plan.memory_budget,
+        threads=plan.threads, train=train,
+    )  # fmt: skip
+
+
+def fold_bank(bound: Bound, plan: BankPlan, train: Codes) -> Bank:
+    """Return a bank of all samples of which everything that was learnt was learnt on the samples of a fold."""
+    bank, training = bound.bank, bound.training
+    if plan.missing != "error":
+        return completed(training, plan, train)[0]
+    if training.kernels is not None:
+        resolved = resolve_kernels(training.kernels, take(training.samples, train))
+        settled = bound.kernels.kernels or training.kernels
+        if any(
+            new is not given and not same_component(new, old)
+            for new, given, old in zip(resolved, training.kernels, settled, strict=True)
+        ):
+            bank, _ = _built(replace(training, kernels=resolved), plan)
+    if plan.center:
+        bank = Recentred(bank, train)
+    if plan.normalize != "trace":
+        return bank
+    means = bank.diag()[:, train].mean(axis=1)
+    # a kernel that vanishes on the fold stays at zero, as it does where it vanishes on all samples
+    return Rescaled(bank, np.divide(1.0, means, out=np.zeros_like(means), where=means > 0))
 
 
 def nuisance_kernels(
@@ -139,128 +259,3 @@ def nuisance_kernels(
     if np.all(out):
         raise ValueError("all kernels are nuisance, and nothing is left to predict with: name fewer")
     return out
-
-
-@dataclass(frozen=True)
-class Bound:
-    """Training samples on a bank: what solvers read, and what prediction will need."""
-
-    bank: Bank
-    kernels: PredictingKernels
-    training: Training
-    #: where kernels do not suit the scales of the samples, in sentences; for ``findings_``
-    findings: tuple[str, ...] = ()
-
-
-def bind(training: Training, plan: BankPlan, warn: bool = True) -> Bound:
-    """Build the bank of the training samples, and warn where its kernels do not suit their scales."""
-    bound = _bound(training, plan)
-    return replace(bound, findings=scale_findings(training, bound.kernels, plan, warn))
-
-
-def scale_findings(
-    training: Training, kernels: PredictingKernels, plan: BankPlan, warn: bool = True
-) -> tuple[str, ...]:
-    """Return where kernels do not suit the scales of the training samples; with a warning of each, at the caller."""
-    from ..banks import scales  # not needed to import the estimators
-
-    if training.kernels is None:
-        findings = scales.findings_of_matrices(training.samples, plan.center)
-    else:
-        settled = kernels.kernels or training.kernels
-        findings = scales.findings_of_kernels(settled, training.samples, plan.center, training.columns)
-    if warn:
-        for sentence in findings:
-            warn_at_caller(sentence, ScaleWarning)
-    return findings
-
-
-def _bound(training: Training, plan: BankPlan) -> Bound:
-    """Build the bank of the training samples where they are to be: in memory, on a device, on a cluster."""
-    if training.client is not None:
-        from ._inputs import bind_on_cluster
-
-        return Bound(*bind_on_cluster(training, plan), training)
-    if training.device is not None:
-        return Bound(*bind_on_device(training, plan), training)
-    return Bound(*_bind_here(training, plan), training)
-
-
-def completed(
-    training: Training, plan: BankPlan, train: Codes | None = None
-) -> tuple[Bank, PredictingKernels]:
-    """Build a bank of kernels that samples may lack, everything learnt on the samples ``train``."""
-    complete = (
-        partial(completed_matrices, training.samples)
-        if training.kernels is None
-        else partial(completed_bank, training.kernels, training.samples)
-    )
-    return complete(
-        how=plan.missing,
-        normalize=plan.normalize,
-        center=plan.center,
-        memory_budget=plan.memory_budget,
-        threads=plan.threads,
-        train=train,
-    )
-
-
-def fold_bank(bound: Bound, plan: BankPlan, train: Codes) -> Bank:
-    """Return a bank of all samples of which everything that was learnt was learnt on the samples of a fold."""
-    bank, training = bound.bank, bound.training
-    if plan.missing != "error":
-        return completed(training, plan, train)[0]
-    if training.kernels is not None:
-        resolved = resolve_kernels(training.kernels, take(training.samples, train))
-        settled = bound.kernels.kernels or training.kernels
-        if any(
-            new is not given and not same_component(new, old)
-            for new, given, old in zip(resolved, training.kernels, settled, strict=True)
-        ):
-            bank = _bound(replace(training, kernels=resolved), plan).bank
-    if plan.center:
-        bank = Recentred(bank, train)
-    if plan.normalize != "trace":
-        return bank
-    means = bank.diag()[:, train].mean(axis=1)
-    # a kernel that vanishes on the fold stays at zero, as it does where it vanishes on all samples
-    return Rescaled(bank, np.divide(1.0, means, out=np.zeros_like(means), where=means > 0))
-
-
-def _bind_here(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
-    if plan.missing != "error":
-        return completed(training, plan)
-    if training.kernels is None:
-        given, normaliser = precomputed_bank(
-            training.samples,
-            normalize=plan.normalize,
-            center=plan.center,
-            memory_budget=plan.memory_budget,
-            threads=plan.threads,
-        )
-        return given, PrecomputedKernels(given.n, given.m, normaliser)
-    samples, storage = training.samples, plan.storage
-    if training.kind == "rows":
-        if storage not in ("auto", "stream"):
-            raise ValueError(f"rows that are read as needed go with storage='stream', not {storage!r}")
-        storage = "stream"
-        samples = samples[spread_rows(training.n)]  # widths and landmarks are settled on a part that fits
-    resolved = resolve_kernels(training.kernels, samples)
-    if plan.center:
-        resolved = [kernel.recentred(samples) for kernel in resolved]
-    bank, normaliser = build_bank(
-        resolved,
-        training.samples,
-        normalize=plan.normalize,
-        center=plan.center,
-        storage=storage,
-        dtype=plan.dtype,
-        memory_budget=plan.memory_budget,
-        threads=plan.threads,
-        mixing=plan.mixing,
-        blocks=plan.blocks_suffice,
-        subsets=plan.subsets_suffice,
-    )
-    if isinstance(bank, StreamingBank):
-        return bank, StreamedKernels(resolved, training.samples, normaliser, bank)
-    return bank, BoundKernels(resolved, training.samples, normaliser)

@@ -2,28 +2,6 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
-
-from ..banks import (
-    Bank,
-    BoundKernels,
-    Normaliser,
-    PredictingKernels,
-    Rows,
-    StreamedKernels,
-    as_rows,
-    check_kernels,
-    check_storage,
-)
-from ..banks.memory import STORAGES
-from ..banks.streaming import spread_rows
-from ..cluster import ClusterSamples, DaskRows, cluster_feature_bank, cluster_kernel_bank, is_dask
-from ..kernels import Kernel, KernelSpec, Schema, expand_kernels, resolve_kernels
-from ._parameters import Samples
-from ._plan import BankPlan
-
-if TYPE_CHECKING:
-    pass
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from numbers import Number
@@ -34,150 +12,23 @@ from sklearn.base import BaseEstimator
 from sklearn.utils.validation import validate_data
 
 from .._numerics.matrices import check_sparse, without_duplicates
-from ..banks import as_stack, check_training_stack
+from ..banks import Rows, as_rows, as_stack, check_training_stack
 from ..banks.devices import device_of, on_host
-from ..cluster import cluster_samples
-from ..kernels import as_spec, column_groups, default_bank, n_samples
+from ..banks.memory import STORAGES
+from ..cluster import ClusterSamples, DaskRows, cluster_samples, is_dask
+from ..kernels import (
+    Kernel,
+    KernelSpec,
+    Schema,
+    as_spec,
+    column_groups,
+    default_bank,
+    expand_kernels,
+    n_samples,
+)
 from ..views import KnownViews, MissingRates, Presence, Views, as_frame, as_views, is_views, refuse_missing
-from ._parameters import Device, KernelsLike
-
-
-def wants_features(plan: BankPlan, kernels: list[Kernel], n: int, width: int) -> bool:
-    """Whether features are all that the fit needs, and every kernel has some, fewer in all than samples."""
-    ranks = [kernel.rank(width) for kernel in kernels]
-    return plan.features_suffice and None not in ranks and sum(rank or 0 for rank in ranks) <= n
-
-
-# ------------------------------------------------------------------------------------------------------------
-# From samples on a cluster to a bank there.
-
-
-def features_suffice(plan: BankPlan, given: ClusterSamples, spec: KernelSpec) -> Rows | None:
-    """Rows that are to stay where they are, because explicit features of them are all that will be needed.
-
-    None where kernels have none, or the solver asks for kernel matrices: then samples come to the client, and kernel
-    values stay on the workers.
-    """
-    if "features on a cluster" not in STORAGES.get(plan.storage, ()):
-        return None
-    rows = _as_rows(given)
-    if rows is None:
-        return None
-    insists = plan.storage != "auto" or isinstance(given.samples, Rows)
-    if not insists and (plan.center or plan.normalize == "cosine"):
-        return None
-    kernels = expand_kernels(spec, Schema.of(rows))
-    without = [kernel.name for kernel in kernels if kernel.rank(rows.shape[1]) is None]
-    if without:
-        if insists:
-            raise ValueError(
-                f"features on a cluster are asked for, which {without[0]!r} does not have ({len(without)} such "
-                "kernels): wrap them in kernels.nystroem(...), use kernels.random_fourier, or storage='dense'"
-            )
-        return None
-    return rows if insists or wants_features(plan, kernels, *rows.shape) else None
-
-
-def _as_rows(given: ClusterSamples) -> Rows | None:
-    """Samples as rows of numbers that stay where they are, or None where they are something else."""
-    samples = given.samples
-    kinds = getattr(samples, "dtypes", None)  # of a table
-    if kinds is not None and any(kind.kind not in "fiub" for kind in kinds):
-        return None
-    if is_dask(samples):
-        return DaskRows(samples, given.client)
-    if hasattr(samples, "iloc"):
-        made = as_rows(samples.to_numpy(dtype=float))
-        made.names, made.table = tuple(map(str, samples.columns)), True
-        return made
-    if isinstance(samples, Rows) or (getattr(samples, "ndim", 0) == 2 and samples.dtype.kind in "fiub"):
-        return as_rows(samples)
-    return None
-
-
-def gathered(given: ClusterSamples) -> Samples:
-    """Samples in the client's memory, as numbers or as a table."""
-    samples = given.samples
-    if isinstance(samples, DaskRows):
-        return samples[:]
-    if not is_dask(samples):
-        return samples
-    if not hasattr(samples, "columns"):
-        samples = DaskRows(samples, given.client).array
-    return given.client.compute(samples).result()
-
-
-def bind_on_cluster(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKernels]:
-    """Build the bank of the training samples on the workers, and what prediction needs of it."""
-    options: dict[str, Any] = {
-        "storage": plan.storage,
-        "dtype": plan.dtype,
-        "memory_budget": plan.memory_budget,
-    }
-    n, m = training.n, len(training.names)
-    normaliser = Normaliser.empty(plan.normalize, plan.center, m, n, training.names)
-    assert training.kernels is not None  # matrices are refused where samples are on a cluster
-    if training.kind == "rows":
-        kernels = resolve_kernels(training.kernels, training.samples[spread_rows(n)])
-        rows = cluster_feature_bank(training.client, kernels, training.samples, normaliser, **options)
-        return rows, StreamedKernels(kernels, training.samples, normaliser, rows)
-    check_storage(plan.storage, "cluster")
-    kernels = resolve_kernels(training.kernels, training.samples)
-    check_kernels(kernels, training.samples)
-    bank = cluster_kernel_bank(training.client, kernels, training.samples, n, normaliser, **options)
-    return bank, BoundKernels(kernels, training.samples, normaliser)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Training input that consists of views: a dict of tables, or one table whose rows may lack a view's columns.
-
-
-def expand_on_views(
-    estimator: BaseEstimator, X: Samples, spec: KernelSpec, missing: str
-) -> tuple[list[Kernel], Samples]:
-    """Return kernels on views and the samples; the estimator remembers what the views were."""
-    views = as_views(X)
-    if len(views) < 2:
-        raise ValueError(f"Found views with {len(views)} sample(s) while a minimum of 2 is required.")
-    kernels = expand_kernels(spec, Schema.of(views))
-    looked_at = frozenset().union(*(kernel.looks_at(views.shape[1]) for kernel in kernels))
-    used = [views.names[k] for k in np.unique(views.view_of(sorted(looked_at)))]
-    views.only(used).check_values()
-    if missing == "error":
-        refuse_missing(views.only(used), completes=hasattr(estimator, "missing"))
-    estimator.n_features_in_ = views.shape[1]
-    vars(estimator).pop("feature_names_in_", None)
-    if views.feature_names is not None:
-        estimator.feature_names_in_ = np.array(views.feature_names, dtype=object)
-    estimator._views = KnownViews.of(views, missing, used)
-    return kernels, views.table() if missing == "error" else views.bare()
-
-
-def cut_into_views(estimator: BaseEstimator, X: Samples, kernels: Sequence[Kernel], missing: str) -> Views:
-    """Return one table as the views that its kernels look at, so that rows may lack some of them."""
-    names = getattr(estimator, "feature_names_in_", None)
-    groups = column_groups(kernels, X.shape[1], None if names is None else list(names))
-    views = Views.of_table(X, groups)
-    views.check_values()
-    estimator._views = KnownViews.of(views, missing, views.names, groups)
-    return views.bare()
-
-
-def matrices_with_gaps(matrices: Samples, what: str) -> Presence:
-    """Return who has which matrix; raise where one has NaN for some entries of a sample only."""
-    for j, matrix in enumerate(matrices):
-        gaps = np.isnan(matrix)
-        rows, columns = ~gaps.all(axis=1), ~gaps.all(axis=0)
-        if gaps[np.ix_(rows, columns)].any():
-            raise ValueError(
-                f"{what}: matrix {j} has single entries of NaN; a sample that lacks a kernel has NaN in its whole row "
-                "(and column)"
-            )
-    present = np.stack([~np.isnan(matrix).all(axis=1) for matrix in matrices], axis=1)
-    return Presence([f"kernel {j}" for j in range(len(matrices))], present)
-
-
-PRECOMPUTED = "precomputed"
+from ._parameters import Device, KernelsLike, Samples
+from ._plan import BankPlan
 
 
 @dataclass(frozen=True)
@@ -200,11 +51,8 @@ class Training:
 
     def presence(self) -> Presence | Views:
         """Return who has which view, or which matrix; for samples that may lack some."""
-        return (
-            matrices_with_gaps(self.samples, "precomputed kernels")
-            if self.kind == "matrices"
-            else self.samples
-        )
+        given = self.kind == "matrices"
+        return matrices_with_gaps(self.samples, "precomputed kernels") if given else self.samples
 
     @property
     def width(self) -> int:
@@ -213,39 +61,44 @@ class Training:
         return int(shape[1]) if len(shape) == 2 else 1
 
 
+def is_precomputed(kernels: KernelsLike) -> bool:
+    """Whether X is to be kernel matrices."""
+    return isinstance(kernels, str) and kernels == "precomputed"
+
+
 def training_inputs(
-    estimator: BaseEstimator,
-    X: Samples,
-    kernels: KernelsLike,
-    plan: BankPlan,
-    n_targets: int | None = None,
-    device: Device = None,
+    estimator: BaseEstimator, X: Samples, plan: BankPlan, n_targets: int | None = None
 ) -> Training:
-    """Check X against the kernels and return both, ready to be bound."""
+    """Check X against the kernels of an estimator and the number of targets; return both, ready to be bound."""
     for name in ("_views", "_matrix_rates"):
         vars(estimator).pop(name, None)
-    given = cluster_samples(X)
+    given, device = cluster_samples(X), getattr(estimator, "device", None)
     if given is not None:
-        return _cluster_inputs(estimator, given, kernels, plan, n_targets, device)
-    place = device_of(device, X)
-    if place is not None and plan.missing != "error":
-        raise ValueError(f"missing={plan.missing!r} completes kernels in memory: pass X as an array of NumPy")
-    training = _host_inputs(estimator, on_host(X), kernels, n_targets, plan.missing)
-    return replace(training, device=place, columns=vars(estimator).get("feature_names_in_"))
+        if device is not None:
+            raise ValueError("a device and a cluster do not go together: use device=None, or X in memory")
+        training = _cluster_inputs(estimator, given, plan, n_targets)
+    else:
+        place = device_of(device, X)
+        if place is not None and plan.missing != "error":
+            raise ValueError(
+                f"missing={plan.missing!r} completes kernels in memory: pass X as an array of NumPy"
+            )
+        training = _host_inputs(estimator, on_host(X), n_targets, plan.missing)
+        training = replace(training, device=place, columns=vars(estimator).get("feature_names_in_"))
+    if n_targets is not None and n_targets != training.n:
+        what = "precomputed kernels have" if training.kernels is None else "X has"
+        raise ValueError(
+            f"Found input variables with inconsistent numbers of samples: {what} {training.n} samples, "
+            f"y has {n_targets}"
+        )
+    return training
 
 
 def _cluster_inputs(
-    estimator: BaseEstimator,
-    given: ClusterSamples,
-    kernels: KernelsLike,
-    plan: BankPlan,
-    n_targets: int | None,
-    device: Device,
+    estimator: BaseEstimator, given: ClusterSamples, plan: BankPlan, n_targets: int | None
 ) -> Training:
     """Rows that stay on the cluster where their features are enough, or samples in memory, and the client."""
-    if device is not None:
-        raise ValueError("a device and a cluster do not go together: use device=None, or X in memory")
-    if is_precomputed(kernels):
+    if is_precomputed(estimator.kernels):
         raise ValueError(
             "kernels='precomputed' takes matrices in memory, not on a cluster: there kernels are computed from samples"
         )
@@ -253,20 +106,67 @@ def _cluster_inputs(
         raise ValueError(
             f"missing={plan.missing!r} completes kernels in memory, not on a cluster: gather X first"
         )
-    rows = features_suffice(plan, given, default_bank() if kernels is None else as_spec(kernels))
-    training = _host_inputs(estimator, gathered(given) if rows is None else rows, kernels, n_targets)
-    return replace(training, client=given.client)
+    samples = _rows_for_features(plan, given, _spec_of(estimator))
+    if samples is None:
+        samples = given.samples
+        if isinstance(samples, DaskRows):
+            samples = samples[:]
+        elif is_dask(samples):
+            table = hasattr(samples, "columns")
+            whole = samples if table else DaskRows(samples, given.client).array
+            samples = given.client.compute(whole).result()
+    return replace(_host_inputs(estimator, samples, n_targets), client=given.client)
 
 
-def is_precomputed(kernels: KernelsLike) -> bool:
-    """Whether X is to be kernel matrices."""
-    return isinstance(kernels, str) and kernels == PRECOMPUTED
+def _spec_of(estimator: BaseEstimator) -> KernelSpec:
+    return default_bank() if estimator.kernels is None else as_spec(estimator.kernels)
+
+
+def _rows_for_features(plan: BankPlan, given: ClusterSamples, spec: KernelSpec) -> Rows | None:
+    """Rows of numbers that are to stay on a cluster, because explicit features of them are all that will be needed.
+
+    None where samples are something else, kernels have no features, or the solver asks for kernel matrices: then
+    samples come to the client, and kernel values stay on the workers.
+    """
+    samples = given.samples
+    kinds = getattr(samples, "dtypes", None)  # of a table
+    others = kinds is not None and any(kind.kind not in "fiub" for kind in kinds)
+    if "features on a cluster" not in STORAGES.get(plan.storage, ()) or others:
+        return None
+    rows: Rows
+    if is_dask(samples):
+        rows = DaskRows(samples, given.client)
+    elif hasattr(samples, "iloc"):
+        rows = as_rows(samples.to_numpy(dtype=float))
+        rows.names, rows.table = tuple(map(str, samples.columns)), True
+    elif isinstance(samples, Rows) or (getattr(samples, "ndim", 0) == 2 and samples.dtype.kind in "fiub"):
+        rows = as_rows(samples)
+    else:
+        return None
+    insists = plan.storage != "auto" or isinstance(samples, Rows)
+    if not insists and (plan.center or plan.normalize == "cosine"):
+        return None
+    kernels = expand_kernels(spec, Schema.of(rows))
+    without = [kernel.name for kernel in kernels if kernel.rank(rows.shape[1]) is None]
+    if without and insists:
+        raise ValueError(
+            f"features on a cluster are asked for, which {without[0]!r} does not have ({len(without)} such "
+            "kernels): wrap them in kernels.nystroem(...), use kernels.random_fourier, or storage='dense'"
+        )
+    return rows if not without and (insists or wants_features(plan, kernels, *rows.shape)) else None
+
+
+def wants_features(plan: BankPlan, kernels: list[Kernel], n: int, width: int) -> bool:
+    """Whether features are all that the fit needs, and every kernel has some, fewer in all than samples."""
+    ranks = [kernel.rank(width) for kernel in kernels]
+    return plan.features_suffice and None not in ranks and sum(rank or 0 for rank in ranks) <= n
 
 
 def _host_inputs(
-    estimator: BaseEstimator, X: Samples, kernels: KernelsLike, n_targets: int | None, missing: str = "error"
+    estimator: BaseEstimator, X: Samples, n_targets: int | None, missing: str = "error"
 ) -> Training:
-    if is_precomputed(kernels):
+    """Check X in memory, or rows that are read as needed."""
+    if is_precomputed(estimator.kernels):
         matrices = as_stack(X, gaps=missing != "error")
         names = [f"kernel {j}" for j in range(len(matrices))]
         if missing != "error":
@@ -274,14 +174,15 @@ def _host_inputs(
         check_training_stack(matrices, n_targets, names=names)
         _forget_features(estimator)
         return Training(None, matrices, matrices[0].shape[0], names, "matrices")
-    spec, X = default_bank() if kernels is None else as_spec(kernels), as_frame(X)
+    spec, X = _spec_of(estimator), as_frame(X)
     kind = "numbers"
     if is_views(X, n_targets):
-        expanded, X = expand_on_views(estimator, X, spec, missing)
-        return Training(expanded, X, n_samples(X), [kernel.name for kernel in expanded], "views")
-    if missing != "error":
-        return _table_with_gaps(estimator, X, spec, missing)
-    if isinstance(X, Rows):
+        kind = "views"
+        expanded, X = _expand_on_views(estimator, X, spec, missing)
+    elif missing != "error":
+        kind = "views"
+        expanded, X = _table_with_gaps(estimator, X, spec, missing)
+    elif isinstance(X, Rows):
         kind = "rows"
         _forget_features(estimator)
         estimator.n_features_in_ = X.shape[1]
@@ -290,8 +191,11 @@ def _host_inputs(
         expanded = expand_kernels(spec, Schema.of(X))
     elif _is_table(X):
         expanded = expand_kernels(spec, Schema.of(X))
-        kind = "table" if _mixed(expanded) else "numbers"
-        X = _columns(estimator, X, reset=True) if kind == "table" else _numeric(estimator, X, reset=True)
+        if any(kernel.takes_objects for kernel in expanded):
+            kind = "table"  # what is in the columns is the kernels' business
+            validate_data(estimator, X, reset=True, skip_check_array=True)
+        else:
+            X = _numeric(estimator, X, reset=True)
     elif _is_object_list(X):
         kind = "objects"
         expanded = _expand_for_objects(spec, X)
@@ -299,20 +203,66 @@ def _host_inputs(
     else:
         X = _numeric(estimator, X, reset=True)
         expanded = expand_kernels(spec, Schema.of(X))
-    if sp.issparse(X):
-        _refuse_sparse(expanded)
+    sparse = sp.issparse(X) and kind != "views"
+    unfit = [k.name for k in expanded if sparse and not (k.accepts_sparse or k.takes_objects)]
+    if unfit:
+        raise ValueError(
+            f"kernel {unfit[0]!r} does not take sparse input ({len(unfit)} of {len(expanded)} kernels do not): densify "
+            "with X.toarray(), or use gaussian, linear, polynomial or cosine"
+        )
     return Training(expanded, X, n_samples(X), [kernel.name for kernel in expanded], kind)
 
 
-def _table_with_gaps(estimator: BaseEstimator, X: Samples, spec: KernelSpec, missing: str) -> Training:
-    """One table of numbers, cut into the views that the kernels look at."""
+def _expand_on_views(
+    estimator: BaseEstimator, X: Samples, spec: KernelSpec, missing: str
+) -> tuple[list[Kernel], Samples]:
+    """Return kernels on views and the samples; the estimator remembers what the views were."""
+    views = as_views(X)
+    if len(views) < 2:
+        raise ValueError(f"Found views with {len(views)} sample(s) while a minimum of 2 is required.")
+    kernels = expand_kernels(spec, Schema.of(views))
+    looked_at = frozenset().union(*(kernel.looks_at(views.shape[1]) for kernel in kernels))
+    used = [views.names[k] for k in np.unique(views.view_of(sorted(looked_at)))]
+    views.only(used).check_values()
+    if missing == "error":
+        refuse_missing(views.only(used), completes=hasattr(estimator, "missing"))
+    _forget_features(estimator)
+    estimator.n_features_in_ = views.shape[1]
+    if views.feature_names is not None:
+        estimator.feature_names_in_ = np.array(views.feature_names, dtype=object)
+    estimator._views = KnownViews.of(views, missing, used)
+    return kernels, views.table() if missing == "error" else views.bare()
+
+
+def _table_with_gaps(
+    estimator: BaseEstimator, X: Samples, spec: KernelSpec, missing: str
+) -> tuple[list[Kernel], Samples]:
+    """Return kernels and one table of numbers, cut into the views that they are on: rows may lack some of them."""
     if isinstance(X, Rows) or _is_object_list(X):
         raise ValueError(f"missing={missing!r} needs views: a dict of tables, or one table in memory")
     schema = Schema.of(X)
     X = _numeric(estimator, X, reset=True, gaps=True)
-    expanded = expand_kernels(spec, schema if schema.n_features is not None else Schema.of(X))
-    views = cut_into_views(estimator, X, expanded, missing)
-    return Training(expanded, views, len(views), [kernel.name for kernel in expanded], "views")
+    kernels = expand_kernels(spec, schema if schema.n_features is not None else Schema.of(X))
+    names = getattr(estimator, "feature_names_in_", None)
+    groups = column_groups(kernels, X.shape[1], None if names is None else list(names))
+    views = Views.of_table(X, groups)
+    views.check_values()
+    estimator._views = KnownViews.of(views, missing, views.names, groups)
+    return kernels, views.bare()
+
+
+def matrices_with_gaps(matrices: Samples, what: str) -> Presence:
+    """Return who has which matrix; raise where one has NaN for some entries of a sample only."""
+    for j, matrix in enumerate(matrices):
+        gaps = np.isnan(matrix)
+        rows, columns = ~gaps.all(axis=1), ~gaps.all(axis=0)
+        if gaps[np.ix_(rows, columns)].any():
+            raise ValueError(
+                f"{what}: matrix {j} has single entries of NaN; a sample that lacks a kernel has NaN in its whole row "
+                "(and column)"
+            )
+    present = np.stack([~np.isnan(matrix).all(axis=1) for matrix in matrices], axis=1)
+    return Presence([f"kernel {j}" for j in range(len(matrices))], present)
 
 
 def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
@@ -343,7 +293,7 @@ def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
             )
         return X
     if kind == "table":
-        return _columns(estimator, X, reset=False)
+        return validate_data(estimator, X, reset=False, skip_check_array=True)
     return X if kind == "objects" else _numeric(estimator, X, reset=False)
 
 
@@ -372,11 +322,6 @@ def _is_row(x: object) -> bool:
     return isinstance(x, list | tuple) and all(isinstance(value, Number) for value in x)
 
 
-def _mixed(kernels: list[Kernel]) -> bool:
-    """Whether some kernel looks at things that are not numbers."""
-    return any(kernel.takes_objects for kernel in kernels)
-
-
 RESHAPE = (
     "Reshape your data either using array.reshape(-1, 1) if it has a single feature or array.reshape(1, -1) if it is a "
     "single sample; kernel matrices need kernels='precomputed'"
@@ -400,25 +345,10 @@ def _expand_for_objects(spec: KernelSpec, X: Samples) -> list[Kernel]:
     return kernels
 
 
-def _refuse_sparse(kernels: list[Kernel]) -> None:
-    unfit = [k.name for k in kernels if not (k.accepts_sparse or k.takes_objects)]
-    if unfit:
-        raise ValueError(
-            f"kernel {unfit[0]!r} does not take sparse input ({len(unfit)} of {len(kernels)} kernels do not): densify "
-            "with X.toarray(), or use gaussian, linear, polynomial or cosine"
-        )
-
-
 def _forget_features(estimator: BaseEstimator) -> None:
     """Drop what an earlier fit on rows of numbers said about the columns."""
     for name in ("n_features_in_", "feature_names_in_"):
         vars(estimator).pop(name, None)
-
-
-def _columns(estimator: BaseEstimator, X: Samples, reset: bool) -> Samples:
-    """Check number and names of the columns alone; what is in them is the kernels' business."""
-    validate_data(estimator, X, reset=reset, skip_check_array=True)
-    return X
 
 
 def _numeric(estimator: BaseEstimator, X: Samples, reset: bool, gaps: bool = False) -> Samples:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -16,11 +16,6 @@ from ..losses import Loss
 from ..norms import Norm
 from ..solvers import Solver
 
-# ------------------------------------------------------------------------------------------------------------
-# What the parameters of estimators and their methods may be.
-
-
-Array: TypeAlias = NDArray[np.float64]
 Codes: TypeAlias = NDArray[np.intp]
 #: arrays, sparse matrices, tables, lists of objects, kernel matrices, rows of files, tensors, collections of Dask
 Samples: TypeAlias = Any
@@ -48,14 +43,48 @@ Label: TypeAlias = Any
 Estimator = TypeVar("Estimator", bound=type)
 
 
-def keep_parameters(estimator: object, given: dict[str, object]) -> None:
-    """Keep what a constructor was given, each under its own name: scikit-learn's rule, in one line.
-
-    ``given`` are the ``locals()`` of the constructor.
-    """
+def keep_parameters(estimator: object, given: Mapping[str, object]) -> None:
+    """Keep the ``locals()`` of a constructor, each under its own name: scikit-learn's rule, in one line."""
     for name, value in given.items():
         if name not in ("self", "__class__"):
             setattr(estimator, name, value)
+
+
+def takes_parameters_of(
+    parent: type, without: Sequence[str] = (), **defaults: object
+) -> Callable[[Estimator], Estimator]:
+    """Decorate an estimator whose constructor ends in ``**others``: the parameters of a parent, but ``without``.
+
+    All of them are in the signature, as scikit-learn wants it; ``defaults`` are those that differ from the parent's.
+
+    Examples
+    --------
+    >>> from kernelweave import MKLClassifierCV
+    >>> MKLClassifierCV(tol=1e-4)
+    MKLClassifierCV(tol=0.0001)
+    """
+
+    def decorate(cls: Estimator) -> Estimator:
+        shown = signature(cls.__init__)  # type: ignore[misc]
+        own = [part for name, part in shown.parameters.items() if name != "others"]
+        others = [
+            part.replace(default=defaults.get(name, part.default))
+            for name, part in signature(parent.__init__).parameters.items()  # type: ignore[misc]
+            if name not in shown.parameters and name not in without
+        ]
+        whole = shown.replace(parameters=[*own, *others])
+
+        @wraps(cls.__init__)  # type: ignore[misc]
+        def __init__(self, *arguments, **named):  # type: ignore[no-untyped-def]
+            given = whole.bind(self, *arguments, **named)
+            given.apply_defaults()
+            keep_parameters(self, given.arguments)
+
+        __init__.__signature__ = whole  # type: ignore[attr-defined]
+        cls.__init__ = __init__  # type: ignore[misc]
+        return cls
+
+    return decorate
 
 
 def settled(**values: object) -> Callable[[Estimator], Estimator]:

@@ -1,55 +1,46 @@
-"""Decisions of a fit before it looks at samples, the norm as the kernels make it, and the convex problems to solve."""
+"""Decisions of a fit before it reads samples, the norm as the kernels make it, and the convex problems to solve."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
-from .._typing import Array
-from ..kernels import view_of
-from ..norms import FixedParts, Norm
-
-if TYPE_CHECKING:
-    from ._inputs import Training
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from numbers import Integral
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import DTypeLike
 from sklearn.base import clone
 
 from .._components import check_switch
+from .._estimating import TimeShares, class_columns
 from .._numerics.resources import thread_count
+from .._typing import Array
 from ..banks import Bank, check_missing, check_storage
 from ..banks.devices import DTYPES, device_of
 from ..banks.memory import parse_bytes
 from ..banks.normalise import check_normalise
+from ..kernels import view_of
 from ..losses import Loss
 from ..losses import registry as losses
-from ..norms import make_norm
+from ..norms import FixedParts, Norm, make_norm
+from ..problems import MKLProblem, Point
 from ..solvers import (
     ON_SUMS,
+    Solution,
     Solver,
     Stop,
     check_place,
     choose_solver,
     fitting_solvers,
+    follow_path,
     make_solver,
     registry,
 )
-from ._parameters import Bytes, Device, FileName, NormLike, RandomSeed
+from ._parameters import Bytes, Codes, FileName, Label, NormLike, RandomSeed
 
 if TYPE_CHECKING:
     from ._base import BaseMKL
-from collections.abc import Iterator, Mapping
-
-from .._estimating import TimeShares, class_columns
-from ..problems import MKLProblem, Point
-from ..solvers import Solution, follow_path
-from ._parameters import Codes, Label
-
-# ------------------------------------------------------------------------------------------------------------
-# The norm as the kernels of a fit make it: groups by name or view, and kernels whose weight is given.
+    from ._inputs import Training
 
 
 def norm_of_kernels(norm: Norm, training: Training) -> Norm:
@@ -60,12 +51,6 @@ def norm_of_kernels(norm: Norm, training: Training) -> Norm:
     bound = (FixedParts(norm, given) if given else norm).with_names(training.names, views)
     bound.check(len(training.names))
     return bound
-
-
-def plan_for_kernels(plan: Plan, training: Training) -> Plan:
-    """Return the plan with its norm bound to the kernels, checked to fit the solver."""
-    norm = norm_of_kernels(plan.norm, training)
-    return plan if norm is plan.norm else plan.with_norm(norm)
 
 
 def refuse_fixed_parts(norm: Norm, m: int, who: str) -> None:
@@ -100,19 +85,11 @@ class BankPlan:
     subsets_suffice: bool = False
 
     @classmethod
-    def checked(
-        cls,
-        normalize: str | None,
-        center: bool,
-        storage: str,
-        dtype: DTypeLike,
-        memory_budget: Bytes,
-        n_jobs: int | None = None,
-        device: Device = None,
-        missing: str = "error",
-    ) -> BankPlan:
-        """Return the plan, or raise where an option is not one, before anything is computed."""
-        check_switch("center", center)
+    def of(cls, estimator: BaseMKL) -> BankPlan:
+        """Read and check the parameters of an estimator, before anything is computed."""
+        storage, dtype = estimator.storage, estimator.dtype
+        device, missing = estimator.device, estimator.missing
+        check_switch("center", estimator.center)
         if device is not None:
             device_of(device)
         check_storage(storage, "host" if device is None else "device")
@@ -120,29 +97,22 @@ class BankPlan:
             raise ValueError(f"dtype must be float64 or float32, got {dtype!r}")
         if dtype_name(dtype) not in DTYPES:
             raise ValueError(f"dtype must be one of {', '.join(DTYPES)} with a device, got {dtype!r}")
-        parse_bytes(memory_budget)
-        if check_missing(missing) != "error":
-            _check_completion(missing, storage, dtype, device)
+        parse_bytes(estimator.memory_budget)
+        if check_missing(missing) != "error":  # completed kernels are matrices in memory, in double precision
+            if device is not None:
+                raise ValueError(f"missing={missing!r} completes kernels in memory: use device=None")
+            if storage not in ("auto", "dense"):
+                raise ValueError(
+                    f"missing={missing!r} keeps completed matrices: use storage='auto', not {storage!r}"
+                )
+            if dtype_name(dtype) != "float64":
+                raise ValueError(
+                    f"missing={missing!r} keeps completed kernels in double precision: use dtype='float64'"
+                )
         return cls(
-            check_normalise(normalize),
-            bool(center),
-            storage,
-            dtype,
-            memory_budget,
-            thread_count(n_jobs),
-            missing=missing,
-        )
-
-    def served_by(self, solver: Solver | None, loss: Loss, norm: Norm) -> BankPlan:
-        """Return the plan of a bank for a solver; one that is left open works on sums where features suffice."""
-        if solver is not None:
-            return replace(self, mixing=solver.mixes, features_suffice=not solver.mixes)
-        return replace(
-            self,
-            features_suffice=any(registry[name].serves(loss, norm) for name in ON_SUMS),
-            blocks_suffice=registry["block_descent"].serves(loss, norm),
-            subsets_suffice=registry["working_set"].serves(loss, norm),
-        )
+            check_normalise(estimator.normalize), bool(estimator.center), storage, dtype, estimator.memory_budget,
+            thread_count(estimator.n_jobs), missing=missing,
+        )  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -191,22 +161,25 @@ class Plan:
         solver = _solver(estimator.solver, loss, made, bool(estimator.fit_intercept))
         if isinstance(estimator.solver, str | type):
             solver = _seeded(solver, seed)
+        bank = BankPlan.of(estimator)
+        if solver is not None:
+            bank = replace(bank, mixing=solver.mixes, features_suffice=not solver.mixes)
+        else:  # one that is left open works on sums where features suffice
+            bank = replace(
+                bank,
+                features_suffice=any(registry[name].serves(loss, made) for name in ON_SUMS),
+                blocks_suffice=registry["block_descent"].serves(loss, made),
+                subsets_suffice=registry["working_set"].serves(loss, made),
+            )
         return cls(
-            loss,
-            made,
-            solver,
-            float(C),
-            Stop(float(estimator.tol), estimator.max_iter, estimator.max_seconds),
-            bool(estimator.fit_intercept),
-            estimator._bank_plan().served_by(solver, loss, made),
-            estimator.callback,
-            estimator.verbose,
-            estimator.checkpoint,
-            seed,
-        )
+            loss, made, solver, float(C), Stop(float(estimator.tol), estimator.max_iter, estimator.max_seconds),
+            bool(estimator.fit_intercept), bank, estimator.callback, estimator.verbose, estimator.checkpoint, seed,
+        )  # fmt: skip
 
     def with_norm(self, norm: Norm) -> Plan:
         """Return the same plan with another norm, checked to fit the loss and the solver."""
+        if norm is self.norm:
+            return self
         solver = "auto" if self.solver is None else self.solver
         return replace(self, norm=norm, solver=_solver(solver, self.loss, norm, self.fit_intercept))
 
@@ -220,27 +193,6 @@ class Plan:
         chosen = _seeded(choose_solver(loss, norm, bank), self.seed)
         assert chosen is not None
         return chosen
-
-    def checkpoint_of(self, problem: int, problems: int) -> FileName | None:
-        """Return the file of one problem: numbered where there are several."""
-        from pathlib import Path
-
-        if self.checkpoint is None or problems == 1:
-            return self.checkpoint
-        path = Path(self.checkpoint)
-        return path.with_name(f"{path.stem}-{problem}{path.suffix}")
-
-
-def _check_completion(missing: str, storage: str, dtype: DTypeLike, device: Device) -> None:
-    """Raise where completed kernels cannot be kept as asked: they are matrices in memory, in double precision."""
-    if device is not None:
-        raise ValueError(f"missing={missing!r} completes kernels in memory: use device=None")
-    if storage not in ("auto", "dense"):
-        raise ValueError(f"missing={missing!r} keeps completed matrices: use storage='auto', not {storage!r}")
-    if dtype_name(dtype) != "float64":
-        raise ValueError(
-            f"missing={missing!r} keeps completed kernels in double precision: use dtype='float64'"
-        )
 
 
 def _solver(solver: object, loss: Loss, norm: Norm, fit_intercept: bool) -> Solver | None:
@@ -293,40 +245,21 @@ def check_positive(name: str, value: object) -> None:
         raise ValueError(f"{name} must be a finite number > 0, got {value!r}")
 
 
-# ------------------------------------------------------------------------------------------------------------
-# The convex problems that a fit consists of.
-
-
 @dataclass(frozen=True)
 class Task:
-    """One convex problem, before it meets a bank.
-
-    Attributes
-    ----------
-    y : array of shape (n,) or (n, k)
-        Targets.
-    weight : array of shape (n,)
-        Factors of C by sample.
-    label : object
-        What the problem is called in messages and tables.
-    loss, norm, C :
-        What is minimised.
-    start : Point or None
-        Where to begin.
-    of : str
-        What the label is the name of.
-    given : tuple of str
-        What was chosen before the problem was posed, in words: its certificate says so.
-    """
+    """One convex problem, before it meets a bank: what is minimised for targets ``(n,)`` or ``(n, k)``."""
 
     y: Array
+    #: factors of C by sample
     weight: Array
+    #: what the problem is called in messages and tables, and what that is the name of (``of``)
     label: Label
     loss: Loss
     norm: Norm
     C: float
     start: Point | None = None
     of: str = "class"
+    #: what was chosen before the problem was posed, in words: its certificate says so
     given: tuple[str, ...] = ()
 
     def problem(self, bank: Bank, fit_intercept: bool) -> MKLProblem:
@@ -336,16 +269,12 @@ class Task:
 
 def class_tasks(codes: Codes, weight: Array, classes: Array, each: bool, plan: Plan) -> list[Task]:
     """Tasks of a classification: one where there are two classes or all are learnt together, else one per class."""
-
-    def task(y: Array, label: Label) -> Task:
-        return Task(y, weight, label, plan.loss, plan.norm, plan.C)
-
     if classes.size == 2 and not plan.loss.joint:
-        return [task(np.where(codes == 1, 1.0, -1.0), classes[1])]
-    columns = class_columns(codes, classes.size)
-    if not each:
-        return [task(columns, "all")]
-    return [task(column, label) for column, label in zip(columns.T.copy(), classes, strict=True)]
+        targets: list[tuple[Array, Label]] = [(np.where(codes == 1, 1.0, -1.0), classes[1])]
+    else:
+        columns = class_columns(codes, classes.size)
+        targets = list(zip(columns.T.copy(), classes, strict=True)) if each else [(columns, "all")]
+    return [Task(y, weight, label, plan.loss, plan.norm, plan.C) for y, label in targets]
 
 
 def path_of(
@@ -358,16 +287,7 @@ def path_of(
 ) -> Iterator[tuple[float, MKLProblem, Solution]]:
     """Follow a task over values of C, smallest first; ``known``: weights to begin with, by C."""
     return follow_path(
-        bank,
-        task.loss,
-        task.norm,
-        plan.solver_for(task.loss, task.norm, bank),
-        task.y,
-        list(Cs),
-        stops,
-        sample_weight=task.weight,
-        fit_intercept=plan.fit_intercept,
-        callback=plan.callback,
-        verbose=plan.verbose,
+        bank, task.loss, task.norm, plan.solver_for(task.loss, task.norm, bank), task.y, list(Cs), stops,
+        sample_weight=task.weight, fit_intercept=plan.fit_intercept, callback=plan.callback, verbose=plan.verbose,
         known=known,
-    )
+    )  # fmt: skip

@@ -9,9 +9,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral
+from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike
+from numpy.typing import ArrayLike
 from sklearn.model_selection import BaseCrossValidator
 
 from .._typing import Array
@@ -19,30 +20,12 @@ from ..banks import Bank
 from ..norms import Fixed, Uniform
 from ..problems import solve_fixed
 from ._base import BaseMKL
-from ._parameters import (
-    Bytes,
-    Callback,
-    ClassWeights,
-    Codes,
-    Device,
-    FileName,
-    KernelsLike,
-    LossLike,
-    NormLike,
-    RandomSeed,
-    SolverLike,
-    keep_parameters,
-    settled,
-)
+from ._parameters import Codes, KernelsLike, NormLike, settled, takes_parameters_of
 from ._plan import Plan, Task
 from ._search import folds_of
 from .classifier import MKLClassifier
 from .cv import checked_Cs
 from .regressor import MKLRegressor
-
-# ------------------------------------------------------------------------------------------------------------
-# Kernel ridge with closed-form leave-one-out: every C from one eigendecomposition.
-
 
 #: values of C that ridge chooses among
 RIDGE_CS = np.logspace(-4, 6, 41)
@@ -117,10 +100,6 @@ def leave_one_out(
     if not used.all():
         predictions[~used] = K[np.ix_(~used, used)] @ alpha + b
     return RidgeErrors(np.asarray(Cs), errors, best, predictions.reshape(targets.shape))
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Rules that take weights, or C, from the data instead of learning them: the task as it is to be solved.
 
 
 #: relative gap of the fits that only rank kernels: a hundredth moves one or two samples of a thousand across the border
@@ -254,6 +233,7 @@ class MeanKernelClassifier(MKLClassifier):
 
 
 @settled(norm="uniform")
+@takes_parameters_of(MKLClassifier)
 class BestKernelClassifier(MKLClassifier):
     """SVM (or another loss) on the one kernel that does best in cross-validation, by accuracy.
 
@@ -284,31 +264,9 @@ class BestKernelClassifier(MKLClassifier):
         *,
         Cs: ArrayLike | None = None,
         cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None = None,
-        loss: LossLike = "hinge",
         norm: NormLike = "uniform",
-        C: float = 1.0,
-        solver: SolverLike = "auto",
-        tol: float = 1e-3,
-        fit_intercept: bool = True,
-        normalize: str | None = "trace",
-        center: bool = False,
-        multi_class: str = "joint",
-        class_weight: ClassWeights = None,
-        max_iter: int | None = None,
-        max_seconds: float | None = None,
-        storage: str = "auto",
-        dtype: DTypeLike = "float64",
-        memory_budget: Bytes = None,
-        warm_start: bool = False,
-        checkpoint: FileName | None = None,
-        callback: Callback | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        device: Device = None,
-        missing: str = "error",
-        random_state: RandomSeed = None,
-    ) -> None:
-        keep_parameters(self, locals())
+        **others: Any,
+    ) -> None: ...
 
     def _by_rule(self, tasks: list[Task], bank: Bank, plan: Plan) -> list[Task]:
         Cs = None if self.Cs is None else checked_Cs(self.Cs)

@@ -9,21 +9,28 @@ import numpy as np
 from numpy.typing import DTypeLike, NDArray
 from sklearn.base import ClassifierMixin
 from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_array, column_or_1d
 
 from .._estimating import (
     check_two_classes,
     constant_prediction,
     encode_classes,
     one_fit,
+    restore_on_error,
     weigh_classes,
     weigh_samples,
 )
 from .._typing import Array
+from ..banks import KernelFunction
 from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
+from ..kernels import n_samples
 from ..losses import Loss, make_loss
+from ..solvers.online import Obscure, Stream
 from ..views import warn_of_classes
-from ._inputs import Training
+from ._base import BaseMKL
+from ._bind import scale_findings
+from ._inputs import Training, new_samples, training_inputs
 from ._parameters import (
     Bytes,
     Callback,
@@ -40,8 +47,7 @@ from ._parameters import (
     SolverLike,
     keep_parameters,
 )
-from ._partial import LearnsOnline
-from ._plan import Plan, Task, class_tasks, plan_for_kernels
+from ._plan import Plan, Task, class_tasks, norm_of_kernels
 
 MULTI_CLASS = ("joint", "shared", "ovr")
 
@@ -55,6 +61,12 @@ def _has_probabilities(estimator: MKLClassifier) -> bool:
         "predict_proba needs loss='logistic'; for other losses wrap the classifier in "
         "sklearn.calibration.CalibratedClassifierCV"
     )
+
+
+def _learns_online(estimator: MKLClassifier) -> bool:
+    if estimator.solver == "obscure" or isinstance(estimator.solver, Obscure):
+        return True
+    raise AttributeError("partial_fit needs solver='obscure', whose first stage learns from a stream")
 
 
 @dataclass(frozen=True)
@@ -78,12 +90,7 @@ def codes_of(values: Array) -> Codes:
     return (values > 0).astype(np.intp) if values.ndim == 1 else np.argmax(values, axis=1)
 
 
-def labels_of(values: Array, classes: NDArray[Any]) -> NDArray[Any]:
-    """Return the labels that decision values mean."""
-    return classes[codes_of(values)]
-
-
-class MKLClassifier(ClassifierMixin, LearnsOnline):
+class MKLClassifier(ClassifierMixin, BaseMKL):
     """Learn a classifier and the combination of kernels it stands on, with a certificate of optimality.
 
     Minimises ``1/2 Omega(|f_1|, ..., |f_m|)^2 + C sum_i loss(y_i, f(x_i))`` over ``f = sum_j f_j + b``.
@@ -214,6 +221,7 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
 
     multi_class: str
     class_weight: ClassWeights
+    classes_: NDArray[Any]
 
     def __init__(
         self,
@@ -276,7 +284,106 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         self._fit(*self._prepared(X, y, sample_weight))
         return self
 
-    def _look_at(self, tasks: list[Task], values: list[Array]) -> None:
+    @available_if(_learns_online)
+    @restore_on_error
+    def partial_fit(
+        self, X: Samples, y: Column, classes: Column = None, sample_weight: Column = None
+    ) -> Self:
+        """Learn from one more batch by OBSCURE's online stage (``solver="obscure"`` only).
+
+        Every sample is visited once, in its order, and only those that changed the function are kept.  Widths that
+        depend on the samples and the normalisation are settled on the first batch.  There is no certificate: samples
+        that were not kept cannot be counted.  ``fit`` begins afresh.
+
+        Parameters
+        ----------
+        X, y : samples and labels of the batch
+        classes : array-like, optional
+            All labels that will ever come; needed at the first call.
+        sample_weight : array of shape (n,), optional
+            Factors of the steps by sample.
+
+        Returns
+        -------
+        self
+
+        Examples
+        --------
+        >>> from sklearn.datasets import load_digits
+        >>> from kernelweave import MKLClassifier, kernels as kw, norms
+        >>> X, y = load_digits(return_X_y=True)
+        >>> bank, norm = kw.gaussian([10.0, 20.0]), norms.Block(1.25)
+        >>> clf = MKLClassifier(bank, norm=norm, solver="obscure", fit_intercept=False)
+        >>> for first in range(0, 1500, 300):
+        ...     clf = clf.partial_fit(X[first : first + 300], y[first : first + 300], classes=range(10))
+        >>> clf.score(X[1500:], y[1500:]) > 0.9
+        True
+        """
+        X, y = self._joined(X, y)
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+        stream: Stream | None = vars(self).get("_stream")
+        if stream is None:
+            if classes is None:
+                raise ValueError("classes must be given at the first call of partial_fit: all labels to come")
+            self.classes_ = np.unique(np.asarray(classes))
+            if self.classes_.size < 2:
+                raise ValueError(f"classification needs at least two classes, got {self.classes_}")
+        elif classes is not None and not np.array_equal(np.unique(np.asarray(classes)), self.classes_):
+            raise ValueError(f"classes differ from those of the first call of partial_fit, {self.classes_}")
+        unseen = np.setdiff1d(y, self.classes_)
+        if unseen.size:
+            raise ValueError(
+                f"y has labels {unseen.tolist()} that were not among the classes of the first call of partial_fit, "
+                f"{self.classes_.tolist()}"
+            )
+        codes: Codes = np.searchsorted(self.classes_, y)  # type: ignore[assignment]
+        plan = self._plan(self.classes_.size)
+        if plan.bank.missing != "error":
+            raise ValueError(
+                "partial_fit completes no views: use missing='error', or fit all samples at once"
+            )
+        if self.center or self.normalize == "cosine" or self.kernels == "precomputed":
+            raise ValueError(
+                "partial_fit needs kernels it can evaluate, center=False and normalize='trace' or None"
+            )
+        weight = self._sample_weights(sample_weight, codes)
+        tasks = class_tasks(codes, weight, self.classes_, self.multi_class == "ovr", plan)
+        if len(tasks) > 1:
+            raise ValueError("partial_fit learns all classes together: use multi_class='joint' or 'shared'")
+        task = tasks[0]
+        if stream is None:  # kernels and their normalisation are settled on the first batch
+            training = training_inputs(self, X, plan.bank, len(y))
+            batch, m = training.samples, len(training.names)
+            # raises where a kernel has a given weight, which online steps do not know
+            plan.with_norm(norm_of_kernels(plan.norm, training))
+            task.norm.check(m)
+            assert isinstance(plan.solver, Obscure)
+            assert training.kernels is not None
+            self._kind, self.kernel_names_ = training.kind, np.array(training.names, dtype=object)
+            stream = Stream.begin(
+                training.kernels, batch, self.normalize, task.norm.for_kernels(m), plan.solver.eta,
+                1 if task.y.ndim == 1 else task.y.shape[1],
+            )  # fmt: skip
+            self.kernels_ = stream.bound.kernels
+            self._keep_norms([task.norm], m)
+            self.solver_: str | None = plan.solver.registered_as
+            self.status_, self.intercept_ = "streaming", 0.0
+            self.findings_ = scale_findings(training, stream.bound, plan.bank)
+        else:
+            batch = new_samples(self, X, self._kind)
+            if n_samples(batch) != len(y):
+                raise ValueError(
+                    f"Found input variables with inconsistent numbers of samples: {n_samples(batch)} and {len(y)}"
+                )
+        self.n_updates_ = stream.learn(batch, task.y, task.weight, task.loss)
+        self._stream, self.weights_ = stream, stream.weights
+        coef = stream.coef / stream.q
+        self.dual_coef_ = coef if task.y.ndim == 2 else coef[:, 0]
+        self.support_ = np.arange(stream.coef.shape[0])
+        self._function = KernelFunction.mixture(stream.bound, self.weights_, self.dual_coef_, self.intercept_)
+        return self
+
+    def _set_findings(self, tasks: list[Task], values: list[Array]) -> None:
         targets = [task.y for task in tasks]
         codes, predicted = (
             codes_of(one[0] if len(tasks) == 1 else np.stack(one, axis=1)) for one in (targets, values)
@@ -298,12 +405,12 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
         X, y = self._joined(X, y)
         self.classes_, codes = encode_classes(on_host(in_memory(y)))
         plan = self._plan(self.classes_.size)
-        training = self._training(X, plan.bank, len(codes))
+        training = training_inputs(self, X, plan.bank, len(codes))
         if plan.bank.missing != "error":
             warn_of_classes(training.presence(), codes, self.classes_)
         weight = self._sample_weights(sample_weight, codes)
         check_two_classes(self.classes_, codes, weight)
-        plan = plan_for_kernels(plan, training)
+        plan = plan.with_norm(norm_of_kernels(plan.norm, training))
         return Labelled(training, plan, codes, weight, self.classes_, self.multi_class == "ovr")
 
     def _sample_weights(self, sample_weight: Column, codes: Codes) -> Array:
@@ -324,7 +431,7 @@ class MKLClassifier(ClassifierMixin, LearnsOnline):
     @lazily
     def predict(self, X: Samples) -> NDArray[Any]:
         """Return the predicted labels."""
-        return labels_of(self._margins(X), self.classes_)
+        return self.classes_[codes_of(self._margins(X))]
 
     def score(self, X: Samples, y: Column, sample_weight: Column = None) -> float:
         """Return the mean accuracy.

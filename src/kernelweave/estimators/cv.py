@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 from sklearn.model_selection import BaseCrossValidator
@@ -19,26 +19,11 @@ from ..exceptions import GridEndWarning, KernelWeaveConvergenceWarning, warn_at_
 from ..norms import make_norm
 from ..problems import Certificate
 from ._bind import bind
-from ._parameters import (
-    Bytes,
-    Callback,
-    ClassWeights,
-    Codes,
-    Column,
-    FileName,
-    KernelsLike,
-    LossLike,
-    NormLike,
-    RandomSeed,
-    Samples,
-    SolverLike,
-    keep_parameters,
-)
+from ._parameters import Codes, Column, KernelsLike, NormLike, Samples, takes_parameters_of
 from ._plan import path_of
 from ._search import (
     SEARCH,
     Search,
-    SearchResult,
     default_place,
     folds_of,
     norm_plans,
@@ -46,10 +31,7 @@ from ._search import (
     refuse_undefined_scores,
     scaled_log_loss,
 )
-from .classifier import Labelled, MKLClassifier, codes_of, labels_of
-
-# ------------------------------------------------------------------------------------------------------------
-# Paths over C on one bank, each fit started from the last.
+from .classifier import MKLClassifier, codes_of
 
 
 @dataclass(frozen=True)
@@ -161,6 +143,7 @@ def checked_Cs(Cs: ArrayLike) -> Array:
     return values
 
 
+@takes_parameters_of(MKLClassifier, without=("device",))
 class MKLClassifierCV(MKLClassifier):
     """MKL with C, and if wanted the norm, chosen by cross-validation along warm-started paths on one bank.
 
@@ -243,30 +226,8 @@ class MKLClassifierCV(MKLClassifier):
         norms: Sequence[NormLike] | None = None,
         cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None = None,
         scoring: str | Callable[..., float] | None = None,
-        loss: LossLike = "hinge",
-        norm: NormLike = "l1",
-        C: float = 1.0,
-        solver: SolverLike = "auto",
-        tol: float = 1e-3,
-        fit_intercept: bool = True,
-        normalize: str | None = "trace",
-        center: bool = False,
-        multi_class: str = "joint",
-        class_weight: ClassWeights = None,
-        max_iter: int | None = None,
-        max_seconds: float | None = None,
-        storage: str = "auto",
-        dtype: DTypeLike = "float64",
-        memory_budget: Bytes = None,
-        warm_start: bool = False,
-        checkpoint: FileName | None = None,
-        callback: Callback | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        missing: str = "error",
-        random_state: RandomSeed = None,
-    ) -> None:
-        keep_parameters(self, locals())
+        **others: Any,
+    ) -> None: ...
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None, groups: Column = None) -> Self:
@@ -288,10 +249,22 @@ class MKLClassifierCV(MKLClassifier):
         plan, tasks = labelled.plan, labelled.tasks()
         refuse_centred_cosine(plan, "MKLClassifier")
         plans = norm_plans(plan, self.norms, labelled.training)
-        splits = self._splits(labelled, groups)
+        codes = labelled.codes
+        splits = folds_of(self.cv, codes, True, plan.seed, groups)
+        for fold, (train, _) in enumerate(splits):
+            gone = np.setdiff1d(codes, codes[train])
+            if gone.size:
+                count = int(np.sum(codes == gone[0]))
+                raise ValueError(
+                    f"fold {fold} has no training sample of class {labelled.classes[gone[0]]!r}, which has {count}: "
+                    "leave out or merge classes of so few samples, or use other folds (stratified, or fewer)"
+                )
 
         def score(values: Array, held_out: Codes) -> dict[str, float]:
-            return {"score": self._score_of(values, labelled.codes[held_out])}
+            known, y = _KnownDecisions(values, self.classes_), self.classes_[codes[held_out]]
+            if self.scoring is None:
+                return {"score": float(np.mean(known.predict(values) == y))}
+            return {"score": float(check_scoring(known, self.scoring)(known, np.zeros((y.size, 1)), y))}
 
         if self.scoring is not None:  # every sample has its share of the accuracy
             refuse_undefined_scores(score, tasks, splits, f"scoring={self.scoring!r}", "accuracy")
@@ -302,7 +275,7 @@ class MKLClassifierCV(MKLClassifier):
             Cs,
             splits,
             score,
-            lambda folds: scaled_log_loss([(labelled.codes[held_out], values) for held_out, values in folds]),
+            lambda folds: scaled_log_loss([(codes[held_out], values) for held_out, values in folds]),
             TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH),
             default_place(self.norm, plans),
         )
@@ -312,7 +285,13 @@ class MKLClassifierCV(MKLClassifier):
         began = time.perf_counter()
         self._solve(search.bound, chosen.plan, chosen.tasks)
         self.refit_time_ = time.perf_counter() - began
-        self._look_at_held_out(chosen, labelled)
+        # what held-out samples say takes the place of what training samples say: a fit may know these by heart
+        where = np.concatenate([held_out for held_out, _ in chosen.held_out])
+        predicted = codes_of(np.concatenate([values for _, values in chosen.held_out]))
+        counted = labelled.weight[where] > 0
+        sentence = constant_prediction(predicted, codes[where], self.classes_, counted, "held-out")
+        if sentence is not None:
+            self.findings_ = (sentence,)
         weights = search.weights_of_ties(chosen, self.weights_)
         self.ties_ = chosen.ties.drop(columns="choice")
         self._set_optional("tied_weights_", weights)
@@ -321,37 +300,6 @@ class MKLClassifierCV(MKLClassifier):
         warn_of_findings(warned_of, GridEndWarning)
         self.findings_ = (*search.bound.findings, *self.findings_, *said)
         return self
-
-    def _look_at_held_out(self, chosen: SearchResult, labelled: Labelled) -> None:
-        """Put what held-out samples say in the place of what training samples say: a fit may know these by heart."""
-        where = np.concatenate([held_out for held_out, _ in chosen.held_out])
-        predicted = codes_of(np.concatenate([values for _, values in chosen.held_out]))
-        counted = labelled.weight[where] > 0
-        sentence = constant_prediction(predicted, labelled.codes[where], self.classes_, counted, "held-out")
-        if sentence is not None:
-            self.findings_ = (sentence,)
-
-    def _splits(self, labelled: Labelled, groups: Column) -> list[tuple[Codes, Codes]]:
-        """Return the folds; each must have training samples of every class."""
-        codes = labelled.codes
-        splits = folds_of(self.cv, codes, True, labelled.plan.seed, groups)
-        for fold, (train, _) in enumerate(splits):
-            gone = np.setdiff1d(codes, codes[train])
-            if gone.size:
-                count = int(np.sum(codes == gone[0]))
-                raise ValueError(
-                    f"fold {fold} has no training sample of class {labelled.classes[gone[0]]!r}, which has {count}: "
-                    "leave out or merge classes of so few samples, or use other folds (stratified, or fewer)"
-                )
-        return splits
-
-    def _score_of(self, values: Array, codes: Codes) -> float:
-        known = _KnownDecisions(values, self.classes_)
-        if self.scoring is None:
-            return float(np.mean(known.predict(values) == self.classes_[codes]))
-        return float(
-            check_scoring(known, self.scoring)(known, np.zeros((codes.size, 1)), self.classes_[codes])
-        )
 
 
 class _KnownDecisions(ClassifierMixin, BaseEstimator):
@@ -363,15 +311,12 @@ class _KnownDecisions(ClassifierMixin, BaseEstimator):
         self.classes_ = classes
 
     def fit(self, X: Samples, y: Column) -> Self:
-        """Nothing to learn."""
         return self
 
     def decision_function(self, X: Samples) -> Array | None:
-        """Return the known values."""
         return self.values
 
     def predict(self, X: Samples) -> NDArray[Any]:
-        """Return the labels that the known values mean."""
         assert self.values is not None
         assert self.classes_ is not None
-        return labels_of(self.values, self.classes_)
+        return self.classes_[codes_of(self.values)]

@@ -17,7 +17,7 @@ from ..banks.normalise import check_normalise
 from ..kernels import Kernel, resolve_kernels, stack_features
 from ..kernels.approximate import Nystroem
 from ._inputs import new_samples, training_inputs
-from ._parameters import Column, KernelsLike, Samples
+from ._parameters import Column, KernelsLike, Samples, keep_parameters
 from ._plan import BankPlan
 
 
@@ -75,12 +75,7 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         normalize: str | None = "trace",
         random_state: int = 0,
     ) -> None:
-        self.kernels = kernels
-        self.rank = rank
-        self.error = error
-        self.sampling = sampling
-        self.normalize = normalize
-        self.random_state = random_state
+        keep_parameters(self, locals())
 
     @restore_on_error
     def fit(self, X: Samples, y: Column = None) -> KernelFeatures:
@@ -124,8 +119,8 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
     def _fit_transform(self, X: Samples) -> Samples:
         if check_normalise(self.normalize) == "cosine":
             raise ValueError("normalize of KernelFeatures must be 'trace' or None, got 'cosine'")
-        plan = BankPlan.checked(self.normalize, False, "auto", "float64", None)
-        training = training_inputs(self, X, self.kernels, plan)
+        plan = BankPlan(self.normalize, False, "auto", "float64", None)
+        training = training_inputs(self, X, plan)
         if training.kernels is None:
             raise ValueError("KernelFeatures needs kernels of samples, not precomputed matrices")
         kernels = [

@@ -21,14 +21,9 @@ from ..solvers import Stop
 from ._bind import Bound, fold_bank
 from ._fitting import plain
 from ._parameters import Bytes, ClassWeights, Codes, Column, KernelsLike, RandomSeed, Samples, keep_parameters
-from ._plan import Plan, Task, check_positive, refuse_fixed_parts, seed_of
+from ._plan import BankPlan, Plan, Task, check_positive, refuse_fixed_parts, seed_of
 from .baselines import only
 from .classifier import Labelled, MKLClassifier
-
-# ------------------------------------------------------------------------------------------------------------
-# The linear program of LP-beta: weights on the simplex that give the outputs of several classifiers a large
-# margin.
-
 
 #: times that rows are added; a handful is what it takes
 MOST_ROUNDS = 100
@@ -192,14 +187,12 @@ class LPBetaClassifier(MKLClassifier):
     ) -> None:
         keep_parameters(self, locals())
 
-    # ---- checks ---------------------------------------------------------------------------------------------
-
     def _plan(self, n_classes: int = 0) -> Plan:
         check_positive("tol", self.tol)
         check_switch("fit_intercept", self.fit_intercept)
         C = float(_several("C", self.C)[0])  # each kernel gets its own later
         return Plan(
-            Hinge(), Uniform(), None, C, Stop(float(self.tol)), bool(self.fit_intercept), self._bank_plan()
+            Hinge(), Uniform(), None, C, Stop(float(self.tol)), bool(self.fit_intercept), BankPlan.of(self)
         )
 
     def _checked(self, X: Samples, y: Column, sample_weight: Column) -> Labelled:
@@ -221,8 +214,6 @@ class LPBetaClassifier(MKLClassifier):
             )
         return labelled
 
-    # ---- the work -------------------------------------------------------------------------------------------
-
     def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> None:
         bank, y, weight = bound.bank, tasks[0].y, tasks[0].weight
         refuse_fixed_parts(tasks[0].norm, bank.m, type(self).__name__)
@@ -233,7 +224,7 @@ class LPBetaClassifier(MKLClassifier):
         self.nu_ = self._best_nu(leads, weight, fold_of)
         self.weights_, self.rho_, _ = largest_margin(leads, self.nu_, weight)
         values = self._train_all(bound, y, np.outer(chosen, weight))
-        self._look_at(tasks, [values])
+        self._set_findings(tasks, [values])
         self.loss_, self.norm_name_ = tasks[0].loss, "none (weights by linear programming)"
         self.learnt_kernels_, self.weights_rule_ = np.ones(bank.m, dtype=bool), ""
         self._keep_bound(bound)

@@ -5,8 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Self
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -26,7 +27,7 @@ from ._base import BaseMKL
 from ._bind import Bound, bind, nuisance_kernels
 from ._evidence import EVIDENCE, Evidence, Spread, by_evidence, criterion_of, deviations, refuse_too_many
 from ._fitting import conclude
-from ._inputs import Training, new_samples
+from ._inputs import Training, new_samples, training_inputs
 from ._parameters import (
     Bytes,
     Callback,
@@ -41,12 +42,12 @@ from ._parameters import (
     Samples,
     SolverLike,
     keep_parameters,
+    takes_parameters_of,
 )
-from ._plan import Plan, Task, plan_for_kernels, refuse_fixed_parts
+from ._plan import Plan, Task, norm_of_kernels, refuse_fixed_parts
 from ._search import (
     AUTO_NORMS,
     SEARCH,
-    Measures,
     Search,
     SearchResult,
     folds_of,
@@ -57,7 +58,7 @@ from ._search import (
 from .cv import checked_Cs
 
 if TYPE_CHECKING:
-    import pandas as pd
+    pass
 
 
 MULTI_OUTPUT = ("shared", "each")
@@ -155,16 +156,25 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         return self
 
     def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
-        """Check parameters and input; return samples, plan and what there is to solve."""
         plan = self._plan()
+        training, plan, y, weight = self._checked(X, y, sample_weight, plan)
+        return training, plan, self._tasks(y, weight, plan)
+
+    def _checked(
+        self, X: Samples, y: Column, sample_weight: Column, plan: Plan
+    ) -> tuple[Training, Plan, Array, Array]:
+        """Check the input; return samples, the plan for their kernels, targets ``(n,)`` or ``(n, t)`` and weights."""
         X, y = self._joined(X, y)
-        y = self._targets(y)
-        training = self._training(X, plan.bank, len(y))
+        if self.multi_output not in MULTI_OUTPUT:
+            raise ValueError(
+                f"multi_output must be one of {', '.join(MULTI_OUTPUT)}, got {self.multi_output!r}"
+            )
+        y = checked_targets(on_host(in_memory(y)), missing=self.multi_output == "each")
+        training = training_inputs(self, X, plan.bank, len(y))
         weight = weigh_samples(in_memory(sample_weight), training.n)
         if not np.any(weight > 0):
             raise ValueError("all sample weights are zero")
-        plan = plan_for_kernels(plan, training)
-        return training, plan, self._tasks(y, weight, plan)
+        return training, plan.with_norm(norm_of_kernels(plan.norm, training)), y, weight
 
     def _keep_spread(self, tasks: list[Task], plan: Plan) -> None:
         """Keep what standard deviations of predictions need, where the loss has a Gaussian noise to it."""
@@ -176,30 +186,15 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
             spread = Spread.of(table, beta, C, weight, plan.fit_intercept)
         self._set_optional("_spread", spread)
 
-    def _targets(self, y: Column) -> Array:
-        """Return checked targets, ``(n,)`` or ``(n, t)``; a single column is one target, with a warning."""
-        if self.multi_output not in MULTI_OUTPUT:
-            raise ValueError(
-                f"multi_output must be one of {', '.join(MULTI_OUTPUT)}, got {self.multi_output!r}"
-            )
-        return checked_targets(on_host(in_memory(y)), missing=self.multi_output == "each")
-
     def _tasks(self, y: Array, weight: Array, plan: Plan) -> list[Task]:
         """Return one task for targets that share their weights, else one per target."""
         if y.ndim == 1 or self.multi_output == "shared":
             return [Task(y, weight, "y", plan.loss, plan.norm, plan.C)]
         known = np.isfinite(y)
+        columns = [np.where(known[:, k], y[:, k], 0.0) for k in range(y.shape[1])]
         return [
-            Task(
-                np.where(known[:, k], y[:, k], 0.0),
-                weight * known[:, k],
-                k,
-                plan.loss,
-                plan.norm,
-                plan.C,
-                of="target",
-            )
-            for k in range(y.shape[1])
+            Task(column, weight * known[:, k], k, plan.loss, plan.norm, plan.C, of="target")
+            for k, column in enumerate(columns)
         ]
 
     def __sklearn_tags__(self) -> Tags:
@@ -258,6 +253,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
 CRITERIA = ("convex", *EVIDENCE)
 
 
+@takes_parameters_of(MKLRegressor, center=True, multi_output="each")
 class MKLRegressorCV(MKLRegressor):
     """Multiple kernel regression with the strength of regularisation chosen from the data, for every target by itself.
 
@@ -364,30 +360,9 @@ class MKLRegressorCV(MKLRegressor):
         scoring: str | Callable[..., float] | None = None,
         targets_in_batch: int | None = None,
         nuisance: Sequence[str | int] | str | int | None = None,
-        loss: LossLike = "squared",
         norm: NormLike = "auto",
-        C: float = 1.0,
-        solver: SolverLike = "auto",
-        tol: float = 1e-3,
-        fit_intercept: bool = True,
-        normalize: str | None = "trace",
-        center: bool = True,
-        max_iter: int | None = None,
-        max_seconds: float | None = None,
-        storage: str = "auto",
-        dtype: DTypeLike = "float64",
-        memory_budget: Bytes = None,
-        warm_start: bool = False,
-        checkpoint: FileName | None = None,
-        callback: Callback | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        device: Device = None,
-        missing: str = "error",
-        multi_output: str = "each",
-        random_state: RandomSeed = None,
-    ) -> None:
-        keep_parameters(self, locals())
+        **others: Any,
+    ) -> None: ...
 
     @property
     def fits_subsets(self) -> bool:  # type: ignore[override]
@@ -412,13 +387,7 @@ class MKLRegressorCV(MKLRegressor):
         """
         plan = self._plan()
         self._check_options(plan, groups)
-        X, y = self._joined(X, y)
-        Y = self._targets(y)
-        training = self._training(X, plan.bank, len(Y))
-        weight = weigh_samples(in_memory(sample_weight), training.n)
-        if not np.any(weight > 0):
-            raise ValueError("all sample weights are zero")
-        plan = plan_for_kernels(plan, training)
+        training, plan, Y, weight = self._checked(X, y, sample_weight, plan)
         self.criterion_ = self.criterion
 
         def splits() -> list[tuple[Codes, Codes]]:
@@ -442,11 +411,8 @@ class MKLRegressorCV(MKLRegressor):
         return self
 
     def _plan(self, n_classes: int = 0) -> Plan:
-        return Plan.of(self, self._loss(n_classes), self.C, "l1" if self._leaves_norm_open else None)
-
-    @property
-    def _leaves_norm_open(self) -> bool:
-        return isinstance(self.norm, str) and self.norm == "auto"
+        open_norm = isinstance(self.norm, str) and self.norm == "auto"
+        return Plan.of(self, self._loss(n_classes), self.C, "l1" if open_norm else None)
 
     def _check_options(self, plan: Plan, groups: Column) -> None:
         if self.criterion not in CRITERIA:
@@ -486,42 +452,19 @@ class MKLRegressorCV(MKLRegressor):
         if groups is not None and self.criterion != "folds":
             raise ValueError(f"groups are for criterion='folds' or 'convex', {self.criterion!r} has no folds")
 
-    # ---- certified fits, C and norm by cross-validation --------------------------------------------------------
-
     def _fit_convex(
         self, training: Training, plan: Plan, Y: Array, weight: Array, splits: list[tuple[Codes, Codes]]
     ) -> tuple[str, ...]:
         """Choose and fit; return what is to be warned of."""
         import pandas as pd
 
-        Cs, open_norm = checked_Cs(self.Cs), self.norms is None and self._leaves_norm_open
+        Cs = checked_Cs(self.Cs)
+        open_norm = self.norms is None and isinstance(self.norm, str) and self.norm == "auto"
         plans = norm_plans(plan, AUTO_NORMS if open_norm else self.norms, training, fitting=open_norm)
         tasks = self._tasks(Y, weight, plan)
         stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
 
-        def measures(task: Task) -> tuple[Measures, Callable[[list[tuple[Codes, Array]]], float]]:
-            """Return the scores of held-out values, and the loss of all folds that decides between equal scores."""
-            known = task.weight > 0
-
-            def squared_error(values: Array, held_out: Codes) -> float:
-                there = known[held_out]
-                return (
-                    float(np.mean((values[there] - task.y[held_out][there]) ** 2)) if there.any() else np.nan
-                )
-
-            def score(values: Array, held_out: Codes) -> dict[str, float]:
-                there = known[held_out]
-                found = {"score": self._score_of(values[there], task.y[held_out][there])}
-                return found | (
-                    {"squared_error": squared_error(values, held_out)} if self.scoring is None else {}
-                )
-
-            def loss(folds: list[tuple[Codes, Array]]) -> float:
-                return float(np.nanmean([squared_error(values, held_out) for held_out, values in folds]))
-
-            return score, loss
-
-        measured = [measures(task) for task in tasks]
+        measured = [(partial(self._scores_of, task), partial(_mean_squared_error, task)) for task in tasks]
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
             for task, (score, _) in zip(tasks, measured, strict=True):
                 refuse_undefined_scores(
@@ -574,20 +517,20 @@ class MKLRegressorCV(MKLRegressor):
         self.alpha_ = 0.5 / self.C_
         gaps = np.array([one.relative_gap for one in self.certificates_])
         status = np.where(gaps <= plan.stop.tol, "certified", "not certified").astype(object)
-        self.targets_ = self._table(
-            scores, scores, 0.5 / C, np.atleast_2d(self.weights_), np.nan, gaps, status
-        )
+        self._keep_table(scores, scores, 0.5 / C, np.atleast_2d(self.weights_), np.nan, gaps, status)
         return warned_of
 
-    def _score_of(self, values: Array, y: Array) -> float:
-        if len(y) == 0:  # no sample of the fold has weight and a target
-            return float("nan")
+    def _scores_of(self, task: Task, values: Array, held_out: Codes) -> dict[str, float]:
+        """Score held-out values of a task, those of samples that have a target and weight."""
+        there = task.weight[held_out] > 0
+        y, known = task.y[held_out][there], values[there]
         if self.scoring is None:
-            return float(r2_score(y, values)) if len(y) > 1 else np.nan
-        known = _KnownPredictions(values)
-        return float(check_scoring(known, self.scoring)(known, np.zeros((len(y), 1)), y))
-
-    # ---- weights by evidence -----------------------------------------------------------------------------------
+            score = float(r2_score(y, known)) if len(y) > 1 else np.nan
+            return {"score": score, "squared_error": _mean_squared_error(task, [(held_out, values)])}
+        if len(y) == 0:
+            return {"score": np.nan}
+        model = _KnownPredictions(known)
+        return {"score": float(check_scoring(model, self.scoring)(model, np.zeros((len(y), 1)), y))}
 
     def _keep_evidence(
         self, bound: Bound, plan: Plan, evidence: Evidence, several: bool, left_out: NDArray[np.bool_]
@@ -605,16 +548,19 @@ class MKLRegressorCV(MKLRegressor):
         self.certificate_, self.loss_ = evidence.certificate, plan.loss
         self.norm_name_ = f"none (weights by {self.criterion})"
         self.learnt_kernels_, self.weights_rule_ = np.ones(bound.bank.m, dtype=bool), ""
-        self.targets_ = self._table(
-            choice.value,
-            choice.score,
-            evidence.alpha,
-            evidence.weights,
-            choice.slope,
-            evidence.gaps,
-            status,
+        self._keep_table(
+            choice.value, choice.score, evidence.alpha, evidence.weights, choice.slope, evidence.gaps, status
         )
-        self.status_ = self._concluded(evidence, plan, status)
+        # of all targets that of the worst is said, of which a warning tells
+        order = ("constant", "stationary", "max_steps", "stopped", "max_seconds", "interrupted", "imprecise")
+        worst = max(status, key=order.index)
+        at = np.flatnonzero(status == worst)
+        label = "" if status.size == 1 else f"{at.size} of {status.size} targets: "
+        said = choice.status[at[0]]
+        self.status_ = conclude(
+            "stationary" if said == "constant" else said, float(np.max(evidence.gaps[at])), plan.stop.tol, label,
+            f"after {evidence.steps} steps of {self.criterion!r}", chosen=True,
+        )  # fmt: skip
         self.solver_, self.n_iter_ = self.criterion, int(choice.factorisations[0])
         self.n_passes_ = bound.bank.passes
         self.support_ = support(self.dual_coef_)
@@ -623,60 +569,31 @@ class MKLRegressorCV(MKLRegressor):
             bound.kernels, np.where(left_out, 0.0, self.weights_), self.dual_coef_, self.intercept_
         )
         self.findings_ = bound.findings
-        for stale in (
-            "cv_results_",
-            "norm_",
-            "ties_",
-            "tied_weights_",
-            "refit_time_",
-            "trace_",
-            "certificates_",
-        ):
-            self._set_optional(stale, None)
-        self._set_optional("variance_components_", self._components(evidence))
+        stale = ("cv_results_", "norm_", "ties_", "tied_weights_", "refit_time_", "trace_", "certificates_")
+        for name in stale:
+            self._set_optional(name, None)
+        table, components = None, evidence.components
+        if components is not None:
+            import pandas as pd
 
-    def _concluded(self, evidence: Evidence, plan: Plan, status: NDArray[np.object_]) -> str:
-        """Return what may be said of all targets: that of the worst, of which a warning tells."""
-        order = ("constant", "stationary", "max_steps", "stopped", "max_seconds", "interrupted", "imprecise")
-        worst = max(status, key=order.index)
-        at = np.flatnonzero(status == worst)
-        label = "" if status.size == 1 else f"{at.size} of {status.size} targets: "
-        said = evidence.choice.status[at[0]]
-        return conclude(
-            "stationary" if said == "constant" else said,
-            float(np.max(evidence.gaps[at])), plan.stop.tol, label,
-            f"after {evidence.steps} steps of {self.criterion!r}", chosen=True,
-        )  # fmt: skip
+            table = pd.DataFrame(
+                {
+                    "variance": components.variance,
+                    "standard_error": components.error,
+                    "share": components.share,
+                    "share_standard_error": components.share_error,
+                },
+                index=pd.Index([*self.kernel_names_, "noise"], name="component"),
+            )
+        self._set_optional("variance_components_", table)
 
-    def _components(self, evidence: Evidence) -> pd.DataFrame | None:
-        import pandas as pd
-
-        components = evidence.components
-        if components is None:
-            return None
-        return pd.DataFrame(
-            {
-                "variance": components.variance,
-                "standard_error": components.error,
-                "share": components.share,
-                "share_standard_error": components.share_error,
-            },
-            index=pd.Index([*self.kernel_names_, "noise"], name="component"),
-        )
-
-    def _table(
-        self,
-        value: Array,
-        score: Array,
-        alpha: Array,
-        weights: Array,
-        slope: Array | float,
-        gap: Array,
+    def _keep_table(
+        self, value: Array, score: Array, alpha: Array, weights: Array, slope: Array | float, gap: Array,
         status: NDArray[np.object_],
-    ) -> pd.DataFrame:
+    ) -> None:  # fmt: skip
         import pandas as pd
 
-        return pd.DataFrame(
+        self.targets_ = pd.DataFrame(
             {
                 self.criterion: value,
                 "score": score,
@@ -687,6 +604,16 @@ class MKLRegressorCV(MKLRegressor):
                 "status": status,
             }
         )
+
+
+def _mean_squared_error(task: Task, folds: list[tuple[Codes, Array]]) -> float:
+    """Mean over folds of the squared error of held-out values; NaN of a fold without a known target."""
+    errors = []
+    for held_out, values in folds:
+        there = task.weight[held_out] > 0
+        missed = values[there] - task.y[held_out][there]
+        errors.append(float(np.mean(missed**2)) if there.any() else np.nan)
+    return float(np.nanmean(errors)) if len(errors) > 1 else errors[0]
 
 
 def _pooled_r2(chosen: SearchResult, task: Task) -> float:
@@ -719,9 +646,7 @@ class _KnownPredictions(RegressorMixin, BaseEstimator):
         self.values = values
 
     def fit(self, X: Samples, y: Column) -> Self:
-        """Nothing to learn."""
         return self
 
     def predict(self, X: Samples) -> Array | None:
-        """Return the known values."""
         return self.values

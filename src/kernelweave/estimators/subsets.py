@@ -24,7 +24,7 @@ from ._inputs import Training
 from ._parameters import Codes, Column, Samples
 from ._plan import Plan, Task, norm_of_kernels
 from ._search import AUTO_NORMS, refuse_undefined_scores
-from .classifier import labels_of
+from .classifier import codes_of
 
 if TYPE_CHECKING:
     from ._base import BaseMKL
@@ -157,7 +157,7 @@ class SubsetFits:
     def _score(self, values: Array, y: Column) -> float:
         if not is_classifier(self.estimator):
             return float(r2_score(y, values))
-        return float(np.mean(labels_of(values, self.estimator.classes_) == y))
+        return float(np.mean(self.estimator.classes_[codes_of(values)] == y))
 
     @several_fits
     @one_call
