@@ -431,7 +431,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     @lazily
     def predict(self, X: Samples) -> NDArray[Any]:
         """Return the predicted labels."""
-        return self.classes_[codes_of(self._margins(X))]
+        codes = codes_of(self._margins(X))
+        return self.classes_[codes]
 
     def score(self, X: Samples, y: Column, sample_weight: Column = None) -> float:
         """Return the mean accuracy.
