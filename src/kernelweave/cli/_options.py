@@ -3,26 +3,20 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
+from .._components import nearest
 from ._tables import Format
-
-if TYPE_CHECKING:
-    from ._views import View
-
+from ._views import kernel_names, views_of_options
 
 #: words of other libraries for kernels
 OTHER_WORDS = {
-    "rbf": "gaussian",
-    "poly": "polynomial",
-    "squared_exponential": "gaussian",
-    "exponential": "laplacian",
-}
+    "rbf": "gaussian", "poly": "polynomial", "squared_exponential": "gaussian", "exponential": "laplacian"
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -80,7 +74,18 @@ def check_options(options: Options) -> None:
     if options.norm is not None and options.norms:
         raise click.UsageError("--norm fixes the norm and --norms chooses it: give one of them")
     if options.scoring is not None:
-        _check_scoring(options)
+        from sklearn.metrics import get_scorer_names
+
+        names = get_scorer_names()
+        if options.scoring not in names:
+            raise click.UsageError(
+                "--scoring takes a name of scikit-learn (balanced_accuracy, roc_auc, r2, ...), got "
+                f"{options.scoring!r}.{nearest(options.scoring, names)}"
+            )
+        if not options.chooses:
+            raise click.UsageError(
+                "--scoring says how C is chosen, but --C fixes it: leave --C away, or choose a norm with --norms"
+            )
     if options.C not in (None, "cv") and not number_of("--C", str(options.C)) > 0:
         raise click.UsageError(f"--C takes a number > 0, or 'cv', got {options.C!r}")
     if not 0 < options.tol < math.inf:
@@ -89,7 +94,12 @@ def check_options(options: Options) -> None:
         norm_of(options.norm, "--norm")
     _ = options.tried_norms
     if options.loss is not None:
-        _check_name("--loss", options.loss)
+        from ..losses import registry
+
+        try:
+            registry[options.loss]
+        except ValueError as error:
+            raise click.UsageError(f"--loss: {error}") from None
     if options.class_weight is not None:
         class_weights(options.class_weight)
 
@@ -112,7 +122,7 @@ def _check_columns(options: Options) -> None:
                 "away"
             )
     roles |= {options.target: "--target"} | dict.fromkeys(options.drop, "--drop")
-    for view in views_given(options.views):
+    for view in views_of_options(options.views):
         for column in view.columns:
             if column in roles:
                 raise click.UsageError(
@@ -121,47 +131,28 @@ def _check_columns(options: Options) -> None:
                 )
 
 
-def views_given(options: Sequence[str], files: bool = False) -> list[View]:
-    """Return the views of ``--view``, or refuse the command; ``files`` says that only files will do."""
-    from ._views import views_of_options
-
-    try:
-        views = views_of_options(options)
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    for view in views:
-        if files and view.file is None:
-            raise click.UsageError(
-                f"--view {view.name} takes a file here, NAME=FILE: which columns a view has, the model knows"
-            )
-    return views
-
-
 def _check_kernels(options: Options) -> None:
-    given = [
-        name
-        for name, value in (
-            ("--views", options.views_file), ("--view", options.views),
-            ("--kernels", options.kernels), ("--gram", options.gram),
-            ("--gmt", options.gmt), ("--groups", options.groups),
-        ) if value
-    ]  # fmt: skip
-    if given == ["--view", "--kernels"]:
-        # kernels by name go on every view; a preset, or the default, is for all columns
+    """Refuse two options that say what the kernels are; kernels by name go on every view."""
+    given = {
+        "--views": options.views_file, "--view": options.views, "--kernels": options.kernels,
+        "--gram": options.gram, "--gmt": options.gmt, "--groups": options.groups,
+    }  # fmt: skip
+    names = [name for name, value in given.items() if value]
+    if names == ["--view", "--kernels"]:
+        # a preset, or the default, is for all columns
         if not named_kernels(str(options.kernels)):
             raise click.UsageError(
                 f"--view and --kernels {options.kernels} both say what the kernels are: give one of them, or kernels "
                 "by name (--kernels linear,gaussian), which every view then gets"
             )
-        return
-    if len(given) > 1:
-        raise click.UsageError(f"{given[0]} and {given[1]} both say what the kernels are: give one of them")
-    if options.kernels is not None:
+    elif len(names) > 1:
+        raise click.UsageError(f"{names[0]} and {names[1]} both say what the kernels are: give one of them")
+    elif options.kernels is not None:
         named_kernels(options.kernels)
 
 
 def _check_noise(options: Options) -> None:
-    """Refuse what NoisyLabelMKLClassifier would not look at."""
+    """Refuse what NoisyLabelMKLClassifier would ignore."""
     ignored = {
         "--C": options.C, "--norm": options.norm, "--norms": options.norms, "--loss": options.loss,
         "--scoring": options.scoring,
@@ -182,32 +173,6 @@ def _check_noise(options: Options) -> None:
             raise click.UsageError(f"--noise-rate is a share in [0, 0.5), or 'estimate', got {rate:g}")
 
 
-def _check_scoring(options: Options) -> None:
-    from sklearn.metrics import get_scorer_names
-
-    from .._components import nearest
-
-    names = get_scorer_names()
-    if options.scoring not in names:
-        raise click.UsageError(
-            f"--scoring takes a name of scikit-learn (balanced_accuracy, roc_auc, r2, ...), got {options.scoring!r}."
-            f"{nearest(str(options.scoring), names)}"
-        )
-    if not options.chooses:
-        raise click.UsageError(
-            "--scoring says how C is chosen, but --C fixes it: leave --C away, or choose a norm with --norms"
-        )
-
-
-def _check_name(option: str, text: str) -> None:
-    from ..losses import registry
-
-    try:
-        registry[text]
-    except ValueError as error:
-        raise click.UsageError(f"{option}: {error}") from None
-
-
 def named_kernels(text: str) -> tuple[str, ...]:
     """Return the kernels that are given by name, separated by commas; nothing for a preset.
 
@@ -215,8 +180,6 @@ def named_kernels(text: str) -> tuple[str, ...]:
     (('linear', 'gaussian'), ())
     """
     from .. import kernels as kw
-    from .._components import nearest
-    from ._views import kernel_names
 
     words = [word.strip().lower() for word in text.split(",") if word.strip()]
     known = kernel_names()
@@ -284,59 +247,43 @@ def class_weights(text: str) -> Any:
 
 def estimator_for(kernels: Any, task: str, options: Options, y: Any, groups: Any) -> Any:
     """Return the estimator that the options ask for; what does not go with the targets is a ValueError."""
-    if options.noise_rate is not None:
-        return _for_noise(kernels, task, options, y)
-    settings: dict[str, Any] = {"tol": options.tol, "verbose": options.verbose, "missing": options.missing}
+    import kernelweave as kw
+
+    classify = task == "classification"
+    settings: dict[str, Any] = {"tol": options.tol, "verbose": options.verbose}
+    if options.noise_rate is not None and not classify:
+        raise ValueError("--noise-rate is about wrong labels: the target here is a number")
     if options.norm is not None:
         settings["norm"] = norm_of(options.norm, "--norm")
     if options.loss is not None:
         settings["loss"] = options.loss
     if options.class_weight is not None:
-        settings["class_weight"] = _class_weight(options.class_weight, task, y)
-    if options.chooses:
-        if options.scoring is not None:
-            _check_scorer(options.scoring, task, y)
-        settings |= {
-            "cv": _splitter(y, task, options, groups),
-            "scoring": options.scoring,
-            "norms": options.tried_norms or None,
-        }
-        if options.C not in (None, "cv"):
-            settings["Cs"] = [number_of("--C", str(options.C))]
-        return _with_folds(kernels, task, settings)
-    from .. import MKLClassifier, MKLRegressor
-
-    settings["C"] = number_of("--C", str(options.C))
-    return (MKLRegressor if task == "regression" else MKLClassifier)(kernels, **settings)
-
-
-def _with_folds(kernels: Any, task: str, settings: dict[str, Any]) -> Any:
-    from .. import MKLClassifierCV, MKLRegressorCV
-
-    if task == "classification":
-        return MKLClassifierCV(kernels, **settings)
-    return MKLRegressorCV(kernels, center=False, **settings)
+        settings["class_weight"] = _class_weight(options.class_weight, classify, y)
+    if options.noise_rate is not None:
+        rate: Any = options.noise_rate
+        rate = rate if rate == "estimate" else number_of("--noise-rate", rate)
+        return kw.NoisyLabelMKLClassifier(kernels, noise_rate=rate, **settings)
+    settings["missing"] = options.missing
+    fixed = None if options.C in (None, "cv") else number_of("--C", str(options.C))
+    if not options.chooses:
+        settings["C"] = fixed
+        return (kw.MKLClassifier if classify else kw.MKLRegressor)(kernels, **settings)
+    if options.scoring is not None:
+        _check_scorer(options.scoring, task, y)
+    settings |= {"cv": _splitter(y, classify, options.folds, groups), "scoring": options.scoring}
+    settings["norms"] = options.tried_norms or None
+    if fixed is not None:
+        settings["Cs"] = [fixed]
+    if classify:
+        return kw.MKLClassifierCV(kernels, **settings)
+    return kw.MKLRegressorCV(kernels, center=False, **settings)
 
 
-def _for_noise(kernels: Any, task: str, options: Options, y: Any) -> Any:
-    from .. import NoisyLabelMKLClassifier
-
-    if task == "regression":
-        raise ValueError("--noise-rate is about wrong labels: the target here is a number")
-    rate: Any = options.noise_rate
-    settings: dict[str, Any] = {"tol": options.tol, "verbose": options.verbose}
-    if options.class_weight is not None:
-        settings["class_weight"] = _class_weight(options.class_weight, task, y)
-    return NoisyLabelMKLClassifier(
-        kernels, noise_rate=rate if rate == "estimate" else number_of("--noise-rate", rate), **settings
-    )
-
-
-def _class_weight(text: str, task: str, y: Any) -> Any:
+def _class_weight(text: str, classify: bool, y: Any) -> Any:
     """Return class weights with the labels as the targets have them."""
     import numpy as np
 
-    if task == "regression":
+    if not classify:
         raise ValueError("--class-weight is about classes: the target here is a number")
     weights = class_weights(text)
     if isinstance(weights, str):
@@ -368,22 +315,19 @@ def _check_scorer(name: str, task: str, y: Any) -> None:
         raise ValueError(f"--scoring {name} does not go with this target ({task}): {error}") from None
 
 
-def _splitter(y: Any, task: str, options: Options, groups: Any) -> Any:
+def _splitter(y: Any, classify: bool, folds: int, groups: Any) -> Any:
     """Return the folds of the search: whole groups where there are any, classes in equal shares."""
     import numpy as np
 
-    classify = task == "classification"
     if groups is not None:
         from ..report.folds import group_folds, most_folds
 
-        return group_folds(most_folds(y, groups, options.folds, classify), classify)
-    if not classify:
-        if len(y) < 2:
-            raise ValueError("--C cv needs at least two rows: give a number")
-        return min(options.folds, len(y))
-    rarest = int(np.unique(y, return_counts=True)[1].min())
-    if rarest < 2:
+        return group_folds(most_folds(y, groups, folds, classify), classify)
+    fewest = int(np.unique(y, return_counts=True)[1].min()) if classify else len(y)
+    if fewest < 2 and classify:
         raise ValueError(
             "--C cv needs at least two rows of every class: leave the rare class out, or give a number"
         )
-    return min(options.folds, rarest)
+    if fewest < 2:
+        raise ValueError("--C cv needs at least two rows: give a number")
+    return min(folds, fewest)

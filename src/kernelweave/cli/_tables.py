@@ -571,11 +571,6 @@ def suffix_of(path: Path) -> str:
     return Path(path.stem).suffix.lower() + last if last == ".gz" else last
 
 
-def is_table(name: str) -> bool:
-    """Whether a name is that of a file that can be read as a table."""
-    return suffix_of(Path(name)) in READABLE
-
-
 def read_table(
     path: Path,
     form: Format | None = None,

@@ -14,7 +14,7 @@ import click
 from .._components import nearest
 from ..exceptions import DegenerateModelWarning, GridEndWarning
 from ._note import Note
-from ._options import Options, estimator_for, named_kernels, views_given
+from ._options import Options, estimator_for, named_kernels
 from ._tables import Format, Remarks, matrix_names, numbers_and_texts, read_matrices, read_table
 from ._views import (
     MISSING,
@@ -31,6 +31,7 @@ from ._views import (
     view_steps,
     views_and_kernels,
     views_of_groups,
+    views_of_options,
 )
 
 if TYPE_CHECKING:
@@ -154,7 +155,7 @@ def _last(model: Any) -> Any:
 def _views(options: Options) -> tuple[list[View], str | None]:
     if options.views_file is not None:
         return read_views(options.views_file)
-    views = views_given(options.views)
+    views = views_of_options(options.views)
     if views and options.kernels is not None:
         for view in views:
             view.kernels = named_kernels(options.kernels)
@@ -315,16 +316,33 @@ def gram_matrices(paths: Sequence[Path], n: int, data: Path) -> tuple[Any, list[
     return stack, names
 
 
-def cut_into_folds(model: Any, X: Any, note: Note) -> tuple[Any, Any]:
-    """Return model and samples in a form that folds can be cut from: matrices go into a holder."""
+def write_report(
+    path: Path, trained: Trained, title: str, folds: int, quiet: bool, somebody_elses: bool = False
+) -> None:
+    """Refit on folds and write the page.
+
+    The matrices of a model on kernel matrices go into a holder, from which folds can be cut.  What the file of
+    ``somebody_elses`` model says about files, processes and memory is not for this machine.
+    """
     import numpy as np
     from sklearn.base import clone
 
-    if not note.gram:
-        return model, X
     from .. import kernels as kw
+    from ..persistence import cleared
+    from ..report import make_report
+    from ._terminal import progress_line, write_page
 
-    return clone(model).set_params(kernels=kw.held(X, note.gram)), np.arange(len(X[0]))
+    model, samples, note = trained.model, trained.X, trained.note
+    if note.gram:
+        model = clone(model).set_params(kernels=kw.held(samples, note.gram))
+        samples = np.arange(len(samples[0]))
+    if somebody_elses:
+        model = cleared(model, machine=True)
+    page = make_report(
+        trained.model, trained.X, trained.y, refit=(model, samples), n_folds=folds, groups=trained.groups,
+        note=note.as_dict(), row_names=trained.ids, title=title, progress=progress_line("report", quiet),
+    )  # fmt: skip
+    write_page(path, page)
 
 
 def new_samples_for(
@@ -340,7 +358,7 @@ def new_samples_for(
     texts = [column for column, kind in note.columns.items() if kind == "categories"]
     form = replace(form or Format(), missing=tuple(note.na), strip=note.strip)
     read = partial(read_table, form=form, remarks=remarks, texts=texts)
-    views, identity = views_given(view_files, files=True), note.id
+    views, identity = views_of_options(view_files, files=True), note.id
     for view in views:
         if note.views and view.name not in note.views:
             raise click.UsageError(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -9,14 +10,13 @@ from inspect import signature
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from .._components import nearest
-from ._tables import looks
+from ._tables import READABLE, TOO_LARGE, Remarks, looks, numbers_and_texts, suffix_of, text_of
 
 if TYPE_CHECKING:
     from ..kernels.groups import Groups
-import re
-
-from ._tables import TOO_LARGE, Remarks, numbers_and_texts, text_of
 
 EXAMPLE = """\
 id = "patient"                  # only where views come from files of their own: the column that joins them
@@ -126,25 +126,28 @@ def _view(name: str, table: Any, path: Path) -> View:
     return view
 
 
-def views_of_options(options: Sequence[str]) -> list[View]:
-    """Read ``--view NAME=PATTERN,PATTERN`` and ``--view NAME=FILE``.
+def views_of_options(options: Sequence[str], files: bool = False) -> list[View]:
+    """Read ``--view NAME=PATTERN,PATTERN`` and ``--view NAME=FILE``; ``files`` says that only files will do.
 
     >>> [(view.name, view.columns, view.file) for view in views_of_options(["clinical=age,stage_*", "rna=rna.csv"])]
     [('clinical', ('age', 'stage_*'), None), ('rna', ('*',), 'rna.csv')]
     """
-    from ._tables import is_table
-
     views = []
     for option in options:
         name, equals, patterns = option.partition("=")
         columns = tuple(pattern.strip() for pattern in patterns.split(",") if pattern.strip())
         if not (equals and name.strip() and columns):
-            raise ValueError(f"--view takes NAME=COLUMN,COLUMN,... or NAME=FILE, got {option!r}")
-        from_file = len(columns) == 1 and is_table(columns[0])
+            raise click.UsageError(f"--view takes NAME=COLUMN,COLUMN,... or NAME=FILE, got {option!r}")
+        from_file = len(columns) == 1 and suffix_of(Path(columns[0])) in READABLE
         views.append(View(name.strip(), file=columns[0]) if from_file else View(name.strip(), columns))
     names = [view.name for view in views]
     if len(set(names)) < len(names):
-        raise ValueError(f"two views are called {max(names, key=names.count)!r}")
+        raise click.UsageError(f"two views are called {max(names, key=names.count)!r}")
+    for view in views:
+        if files and view.file is None:
+            raise click.UsageError(
+                f"--view {view.name} takes a file here, NAME=FILE: which columns a view has, the model knows"
+            )
     return views
 
 

@@ -12,13 +12,19 @@ from typing import Any
 import click
 
 from ._note import Note, checked_note, open_model
-from ._terminal import say
-from .fit import FILE, ListOptions, format_of, table_options
+from ._terminal import check_outputs, has_written, input_files, say, say_json
+from .fit import FILE, JSON, TABLE_OPTIONS, ListOptions, format_of, with_options
+
+# fmt: off
+VIEWS = click.option("--views", "views_file", type=FILE,
+        help="TOML file, where views come from files of their own.")
+OVERWRITE = click.option("--force", is_flag=True, help="Write over an existing --output.")
+# fmt: on
 
 
 @click.command()
 @click.argument("model", type=FILE)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@JSON
 def inspect(model: Path, as_json: bool) -> None:
     """Say what a saved MODEL is, which views and kernels it uses, and how close to optimal it is.
 
@@ -32,9 +38,8 @@ def inspect(model: Path, as_json: bool) -> None:
 
     with plain_errors():
         from ..persistence import about
-        from ._note import describe, noted, open_model, tell
+        from ._note import describe, noted, tell
         from ._tables import Remarks
-        from ._terminal import say, say_json
 
         label = about(model)
         facts = noted(label)
@@ -42,53 +47,43 @@ def inspect(model: Path, as_json: bool) -> None:
             fitted, label = open_model(model)
             facts = describe(fitted, label)
         text = tell(facts)
-        findings = [f"finding: {sentence}" for sentence in facts.get("findings", ())]
-        notes = [f"note: {line}" for line in Remarks.of(facts.get("reading", {})).lines()]
+        notes = Remarks.of(facts.get("reading", {})).lines()
     if as_json:
         say_json(facts)
-    else:
-        for finding in findings:  # before any figure
-            say(finding)
-        say(text)
-        for note in notes:
-            say(note)
-        say(f"saved by kernelweave {label['kernelweave']}, scikit-learn {label['scikit-learn']}")
+        return
+    for sentence in facts.get("findings", ()):  # before any figure
+        say(f"finding: {sentence}")
+    say(text)
+    for note in notes:
+        say(f"note: {note}")
+    say(f"saved by kernelweave {label['kernelweave']}, scikit-learn {label['scikit-learn']}")
+
+
+# fmt: off
+PREDICT_OPTIONS = (
+    click.argument("model", type=FILE),
+    click.argument("data", type=FILE, required=False),
+    click.option("--output", "-o", type=FILE, required=True,
+        help="Where predictions go: CSV, TSV, Parquet, NPZ; - is CSV on the standard output."),
+    VIEWS,
+    click.option("--view", "views", multiple=True, metavar="NAME=FILE",
+        help="File of a view, joined by the column that the model was fitted with as --id."),
+    click.option("--gram", multiple=True, type=FILE,
+        help="For a model on kernel matrices: new rows against the training samples, in the order of the fit."),
+    *TABLE_OPTIONS,
+    OVERWRITE,
+    click.option("--spreadsheet", is_flag=True,
+        help="In CSV and TSV, an apostrophe before texts that look like formulas."),
+    JSON,
+)
+# fmt: on
 
 
 @click.command(cls=ListOptions)
-@click.argument("model", type=FILE)
-@click.argument("data", type=FILE, required=False)
-@click.option(
-    "--output",
-    "-o",
-    type=FILE,
-    required=True,
-    help="Where predictions go: CSV, TSV, Parquet, NPZ; - is CSV on the standard output.",
-)
-@click.option("--views", "views_file", type=FILE, help="TOML file, where views come from files of their own.")
-@click.option(
-    "--view",
-    "views",
-    multiple=True,
-    metavar="NAME=FILE",
-    help="File of a view, joined by the column that the model was fitted with as --id.",
-)
-@click.option(
-    "--gram",
-    multiple=True,
-    type=FILE,
-    help="For a model on kernel matrices: new rows against the training samples, in the order of the fit.",
-)
-@table_options
-@click.option("--force", is_flag=True, help="Write over an existing --output.")
-@click.option(
-    "--spreadsheet", is_flag=True, help="In CSV and TSV, an apostrophe before texts that look like formulas."
-)
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@with_options(PREDICT_OPTIONS)
 def predict(
     model: Path, data: Path | None, output: Path, views_file: Path | None, views: tuple[str, ...],
-    gram: tuple[Path, ...], separator: str | None, encoding: str | None, decimal: str | None,
-    comment: str | None, force: bool, spreadsheet: bool, as_json: bool,
+    gram: tuple[Path, ...], force: bool, spreadsheet: bool, as_json: bool, **written: Any,
 ) -> None:  # fmt: skip
     """Predict the rows of DATA with a saved MODEL.
 
@@ -103,18 +98,18 @@ def predict(
     with --id), the prediction, the decision values, and probabilities where the loss has them (logistic).  Names and
     classes are written as they are: give --spreadsheet where the file will be opened in one.
     """
-    from ._tables import check_writable, plain_errors, write_table
-    from ._terminal import check_outputs, has_written, input_files, say, say_json
+    from ._tables import STANDARD, WRITABLE, plain_errors, write_table
 
     check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
-    check_writable(output)
-    if str(output) == "-" and as_json:
+    if output != STANDARD and output.suffix.lower() not in WRITABLE:
+        raise click.UsageError(f"cannot write {output}: the suffix is none of {', '.join(WRITABLE)}")
+    if output == STANDARD and as_json:
         raise click.UsageError("-o - and --json both write to the standard output: give -o a file")
-    from ._options import views_given
     from ._training import new_samples_for
+    from ._views import views_of_options
 
-    form = format_of(separator, encoding, decimal, comment)
-    views_given(views, files=True)
+    form = format_of(**written)
+    views_of_options(views, files=True)
     with plain_errors():
         fitted, label = open_model(model)
         note = checked_note(label, model)
@@ -137,7 +132,7 @@ def predict(
     if as_json:
         facts = {"rows": len(table), "columns": list(table.columns), "written": str(output)}
         say_json(facts | {"reading": remarks.as_dict()}, indent=None)
-    elif str(output) != "-":
+    elif output != STANDARD:
         say(f"{len(table)} predictions written to {output}")
 
 
@@ -160,23 +155,27 @@ def _predictions(model: Any, X: Any, frame: Any, note: Note) -> Any:
     return pd.DataFrame(columns)
 
 
-@click.command(cls=ListOptions)
-@click.argument("model", type=FILE)
-@click.argument("data", type=FILE)
-@click.option(
-    "--output", "-o", type=FILE, required=True, help="Where the report goes, e.g. report.html, or -."
+# fmt: off
+REPORT_OPTIONS = (
+    click.argument("model", type=FILE),
+    click.argument("data", type=FILE),
+    click.option("--output", "-o", type=FILE, required=True, help="Where the report goes, e.g. report.html, or -."),
+    VIEWS,
+    click.option("--gram", multiple=True, type=FILE, help="For a model on kernel matrices: those of the fit."),
+    click.option("--view", "views", multiple=True, metavar="NAME=FILE", help="File of a view, joined by --id."),
+    click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds to refit on."),
+    *TABLE_OPTIONS,
+    OVERWRITE,
+    click.option("--quiet", is_flag=True, help="No progress bar."),
 )
-@click.option("--views", "views_file", type=FILE, help="TOML file, where views come from files of their own.")
-@click.option("--gram", multiple=True, type=FILE, help="For a model on kernel matrices: those of the fit.")
-@click.option("--view", "views", multiple=True, metavar="NAME=FILE", help="File of a view, joined by --id.")
-@click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True, help="Folds to refit on.")
-@table_options
-@click.option("--force", is_flag=True, help="Write over an existing --output.")
-@click.option("--quiet", is_flag=True, help="No progress bar.")
+# fmt: on
+
+
+@click.command(cls=ListOptions)
+@with_options(REPORT_OPTIONS)
 def report(
     model: Path, data: Path, output: Path, views_file: Path | None, views: tuple[str, ...], gram: tuple[Path, ...],
-    folds: int, separator: str | None, encoding: str | None, decimal: str | None, comment: str | None,
-    force: bool, quiet: bool,
+    folds: int, force: bool, quiet: bool, **written: Any,
 ) -> None:  # fmt: skip
     """Write a self-contained HTML report of a saved MODEL and the table DATA that it was fitted on.
 
@@ -185,57 +184,42 @@ def report(
 
     The model is refitted on folds of DATA, for its accuracy beside simpler methods and the stability of its weights.
     """
-    from ._note import checked_note, open_model
     from ._tables import plain_errors
-    from ._terminal import check_outputs, input_files, say, write_page
 
     check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
     if str(data) == "-":
         raise click.UsageError("the table is read twice here: give a file, not the standard input")
-    from ..persistence import cleared
-    from ..report import make_report
-    from ._options import views_given
-    from ._terminal import progress_line
-    from ._training import cut_into_folds, gram_matrices, new_samples_for, targets_of
+    from ._training import Trained, gram_matrices, new_samples_for, targets_of, write_report
+    from ._views import views_of_options
 
-    form = format_of(separator, encoding, decimal, comment)
-    views_given(views, files=True)
+    form = format_of(**written)
+    views_of_options(views, files=True)
     with plain_errors():
         fitted, label = open_model(model)
         note = checked_note(label, model)
         y, ids, groups = targets_of(data, note, form)
-        rows = len(y)
-        if rows != note.rows:
-            raise ValueError(f"{data} has {rows} rows, but the model was fitted on {note.rows}")
-        classes = getattr(fitted, "classes_", None)
-        if classes is not None and not set(y.tolist()) <= set(classes.tolist()):
-            new = next(label for label in y.tolist() if label not in set(classes.tolist()))
+        if len(y) != note.rows:
+            raise ValueError(f"{data} has {len(y)} rows, but the model was fitted on {note.rows}")
+        classes = getattr(fitted, "classes_", y).tolist()
+        new = [label for label in y.tolist() if label not in set(classes)]
+        if new:
             raise ValueError(
-                f"{data} has a label {new!r}, but the model was fitted on {', '.join(map(str, classes.tolist()))}: "
+                f"{data} has a label {new[0]!r}, but the model was fitted on {', '.join(map(str, classes))}: "
                 "give the table that it was fitted on"
             )
         if note.gram:
-            X, _ = gram_matrices(gram, rows, data)
+            X, _ = gram_matrices(gram, len(y), data)
         else:
             X, _, _ = new_samples_for(note, data, views_file, view_files=views, form=form)
-        # what the file says about files, processes and memory is not for this machine
-        again, samples = cut_into_folds(fitted, X, note)
-        page = make_report(
-            fitted, X, y, refit=(cleared(again, machine=True), samples), n_folds=folds, note=note.as_dict(),
-            row_names=ids, groups=groups,
-            title=f"{note.target} from {data.name}", progress=progress_line("report", quiet),
-        )  # fmt: skip
-        write_page(output, page)
+        trained = Trained(fitted, X, y, note, ids, groups)
+        title = f"{note.target} from {data.name}"
+        write_report(output, trained, title, folds, quiet, somebody_elses=True)
     if str(output) != "-":
         say(f"report written to {output}")
 
 
-# ------------------------------------------------------------------------------------------------------------
-# ``kernelweave methods``: what the registries hold.
-
-
 @click.command()
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+@JSON
 def methods(as_json: bool) -> None:
     """List the solvers, losses and norms, and what they need.
 
@@ -248,19 +232,19 @@ def methods(as_json: bool) -> None:
     from ..norms import registry as norms
     from ..solvers import REQUIREMENTS
     from ..solvers import registry as solvers
-    from ._terminal import listing, say, say_json
+    from ._terminal import listing, say_json
 
     needs = {name: [str(REQUIREMENTS[need]) for need in solvers[name].needs] for name in solvers}
     tasks = {name: f"for {' and '.join(sorted(losses[name].tasks))}" for name in losses}
     if as_json:
-        rooms = {
+        components = {
             "solvers": {name: {"about": summary(solvers[name]), "needs": needs[name]} for name in solvers},
             "losses": {
                 name: {"about": summary(losses[name]), "tasks": sorted(losses[name].tasks)} for name in losses
             },
             "norms": {name: {"about": summary(norms[name])} for name in norms},
         }
-        say_json(rooms)
+        say_json(components)
         return
     say('Solvers (solver="..."; "auto" picks one by loss and norm)\n')
     notes = {name: f"needs {' and '.join(what)}" if what else "" for name, what in needs.items()}
@@ -282,32 +266,28 @@ RESULTS_FOLDER = Path("kernelweave_results")
 QUICK_SECONDS = 60.0
 
 
-@click.command()
-@click.argument("study", required=False)
-@click.option("--only", default=None, help="Some parts only, separated by commas; --list names them.")
-@click.option(
-    "--quick",
-    is_flag=True,
-    help="The first runs of every part, in one to two minutes; a whole run goes on from there.",
+# fmt: off
+REPRODUCE_OPTIONS = (
+    click.argument("study", required=False),
+    click.option("--only", help="Some parts only, separated by commas; --list names them."),
+    click.option("--quick", is_flag=True,
+        help="The first runs of every part, in one to two minutes; a whole run goes on from there."),
+    click.option("--repeats", type=click.IntRange(min=1), help="So many repeats of every part."),
+    click.option("--jobs", type=int, default=1, show_default=True, help="Processes; -1 is one per core."),
+    click.option("--output", "-o", type=click.Path(file_okay=False, path_type=Path), default=RESULTS_FOLDER,
+        show_default=True, help="Folder for tables (CSV, Markdown), pictures and the rows of every run."),
+    click.option("--restart", is_flag=True, help="Forget the runs that are in the folder already."),
+    click.option("--list", "listed", is_flag=True, help="List the studies and their parts, and run nothing."),
 )
-@click.option("--repeats", type=click.IntRange(min=1), default=None, help="So many repeats of every part.")
-@click.option("--jobs", type=int, default=1, show_default=True, help="Processes; -1 is one per core.")
-@click.option(
-    "--output", "-o", type=click.Path(file_okay=False, path_type=Path), default=RESULTS_FOLDER, show_default=True,
-    help="Folder for tables (CSV, Markdown), pictures and the rows of every run.",
-)  # fmt: skip
-@click.option("--restart", is_flag=True, help="Forget the runs that are in the folder already.")
-@click.option("--list", "listed", is_flag=True, help="List the studies and their parts, and run nothing.")
+# fmt: on
+
+
+@click.command()
+@with_options(REPRODUCE_OPTIONS)
 def reproduce(
-    study: str | None,
-    only: str | None,
-    quick: bool,
-    repeats: int | None,
-    jobs: int,
-    output: Path,
-    restart: bool,
+    study: str | None, only: str | None, quick: bool, repeats: int | None, jobs: int, output: Path, restart: bool,
     listed: bool,
-) -> None:
+) -> None:  # fmt: skip
     """Run a paper's tables and figures again, the printed numbers beside ours.
 
     \b
@@ -318,12 +298,25 @@ def reproduce(
     Every run is kept when it is done: an interrupted study goes on where it stopped.  Data come from the folder named
     by the environment variable KERNELWEAVE_DATA; UCI sets also from OpenML.
     """
+    studies = _studies()
     if listed or study is None:
-        _list_studies()
+        for name, about in studies.STUDIES.items():
+            say(f"{name}  {about}")
+            for part in studies.load_study(name).parts:
+                counts = f"{part.repeats} repeats, {part.quick_repeats} with --quick"
+                say(f"    {part.name:<12} {part.title} ({counts})")
         return
-    parts = _parts(study, only)
+    try:
+        known = {part.name: part for part in studies.load_study(study).parts}
+    except ValueError as error:
+        raise click.UsageError(str(error)) from None
+    wanted = list(known) if only is None else [name.strip() for name in only.split(",")]
+    unknown = [name for name in wanted if name not in known]
+    if unknown:
+        raise click.UsageError(f"{study} has no part {unknown[0]!r}: it has {', '.join(known)}")
     if jobs == 0:
         raise click.UsageError("--jobs takes a number of processes, or -1 for one per core, got 0")
+    parts = [known[name] for name in wanted]
 
     from ._tables import plain_errors
 
@@ -366,43 +359,22 @@ def _studies() -> Any:
         ) from None
 
 
-def _list_studies() -> None:
-    """Print the studies and their parts."""
-    studies = _studies()
-    for name, about in studies.STUDIES.items():
-        say(f"{name}  {about}")
-        for part in studies.load_study(name).parts:
-            repeats = f"{part.repeats} repeats, {part.quick_repeats} with --quick"
-            say(f"    {part.name:<12} {part.title} ({repeats})")
-
-
-def _parts(study: str, only: str | None) -> list[Any]:
-    """Return the parts of a study that were asked for."""
-    studies = _studies()
-    try:
-        parts = {part.name: part for part in studies.load_study(study).parts}
-    except ValueError as error:
-        raise click.UsageError(str(error)) from None
-    wanted = list(parts) if only is None else [name.strip() for name in only.split(",")]
-    unknown = [name for name in wanted if name not in parts]
-    if unknown:
-        raise click.UsageError(f"{study} has no part {unknown[0]!r}: it has {', '.join(parts)}")
-    return [parts[name] for name in wanted]
-
-
 PICTURE = "kernelweave_demo.png"
 
 
-@click.command()
-@click.option(
-    "--output", type=click.Path(dir_okay=False, path_type=Path), default=None,
-    help=f"Where the picture goes; the suffix says the format.  [default: {PICTURE}]",
-)  # fmt: skip
-@click.option("--force", is_flag=True, help="Write over an existing --output.")
-@click.option(
-    "--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the train/test split."
+# fmt: off
+DEMO_OPTIONS = (
+    click.option("--output", type=click.Path(dir_okay=False, path_type=Path),
+        help=f"Where the picture goes; the suffix says the format.  [default: {PICTURE}]"),
+    OVERWRITE,
+    click.option("--seed", type=click.IntRange(min=0), default=0, show_default=True, help="Of the train/test split."),
+    click.option("--quick", is_flag=True, help="A fraction of the kernels, for trying the command out."),
 )
-@click.option("--quick", is_flag=True, help="A fraction of the kernels, for trying the command out.")
+# fmt: on
+
+
+@click.command()
+@with_options(DEMO_OPTIONS)
 def demo(output: Path | None, force: bool, seed: int, quick: bool) -> None:
     """Learn a mixture of 400 kernels on scikit-learn's breast cancer data, in well under a minute.
 
@@ -410,8 +382,6 @@ def demo(output: Path | None, force: bool, seed: int, quick: bool) -> None:
     the certificate; draws weights and convergence.
     """
     # everything that can be refused is refused before any work; the picture under its own name is ours to renew
-    from ._terminal import check_outputs
-
     target = output or Path(PICTURE)
     check_outputs({"--output": target}, force=force or output is None)
 

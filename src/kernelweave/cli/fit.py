@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -31,34 +32,27 @@ class ListOptions(click.Command):
         return super().parse_args(ctx, spread)
 
 
-def table_options(command: Any) -> Any:
-    """Add the options about how text tables are written."""
-    for option in reversed(
-        [
-            click.option(
-                "--separator",
-                default=None,
-                help="Of columns in text tables, e.g. ';', tab or space.  [default: found out]",
-            ),
-            click.option(
-                "--encoding", default=None, help="Of text tables, e.g. latin-1.  [default: found out]"
-            ),
-            click.option(
-                "--decimal",
-                type=click.Choice([".", ","]),
-                default=None,
-                help="Decimal point or comma in text tables.  [default: found out, column by column]",
-            ),
-            click.option(
-                "--comment",
-                default=None,
-                metavar="TEXT",
-                help="Leave out lines of text tables that begin so, e.g. '#'.",
-            ),
-        ]
-    ):
-        command = option(command)
-    return command
+# fmt: off
+JSON = click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
+TABLE_OPTIONS = (
+    click.option("--separator", help="Of columns in text tables, e.g. ';', tab or space.  [default: found out]"),
+    click.option("--encoding", help="Of text tables, e.g. latin-1.  [default: found out]"),
+    click.option("--decimal", type=click.Choice([".", ","]),
+        help="Decimal point or comma in text tables.  [default: found out, column by column]"),
+    click.option("--comment", metavar="TEXT", help="Leave out lines of text tables that begin so, e.g. '#'."),
+)
+# fmt: on
+
+
+def with_options(options: Sequence[Any]) -> Any:
+    """Return a decorator that gives a command these options and arguments."""
+
+    def add(command: Any) -> Any:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return add
 
 
 def format_of(
@@ -89,122 +83,64 @@ def format_of(
     return Format(separator, encoding, decimal, na, comment, strip)
 
 
+# fmt: off
+FIT_OPTIONS = (
+    click.argument("data", type=FILE),
+    click.option("--target", required=True, help="Column with the labels, or the numbers to predict."),
+    click.option("--views", "views_file", type=FILE, help="TOML file that names views and their kernels."),
+    click.option("--view", "views", multiple=True, metavar="NAME=COLUMNS|FILE",
+        help="A view: names and patterns of columns, separated by commas, or a file of its own, joined by --id."),
+    click.option("--missing", type=click.Choice(["error", "mean", "predict"]), default="error", show_default=True,
+        help="Rows that lack a whole view: refused, or completed by its mean or by what the other views predict."),
+    click.option("--gmt", type=FILE, help="Gene sets in GMT: a linear kernel for every set of columns."),
+    click.option("--groups", type=FILE,
+        help="CSV with the columns 'column' and 'group': a linear kernel for every group."),
+    click.option("--min-size", type=click.IntRange(min=1), default=1, show_default=True,
+        help="Columns that a group of --gmt or --groups must have in the table."),
+    click.option("--kernels",
+        help="Kernels by name, separated by commas (linear, gaussian or rbf, laplacian, polynomial or poly, "
+        "cosine), for all columns or every --view; or 'default', or a paper's preset: smkl, stpmkl, simplemkl, "
+        "obscure_mnist."),
+    click.option("--gram", multiple=True, type=FILE, help="Kernel matrices of the rows: NumPy, NPZ or CSV files."),
+    click.option("--C", "C", help="Weight of the loss; 'cv' picks it by cross-validation.  [default: cv]"),
+    click.option("--norm",
+        help="l1 (sparse), a number p, or a name of `kernelweave methods`, with parameters as in "
+        "elastic_net:0.3, at_most:5 or grouped:l1,2 (groups are the views).  [default: l1; for numbers the "
+        "best of l1, 4/3, 2 and uniform]"),
+    click.option("--norms", multiple=True, metavar="NORM ...",
+        help="Norms to choose among, e.g. --norms l1 1.5 uniform."),
+    click.option("--scoring", help="What C and norm are chosen by, a name of scikit-learn.  [default: accuracy, or the "
+        "squared error]"),
+    click.option("--class-weight", metavar="balanced|CLASS=WEIGHT,...", help="Weights of the classes in the loss."),
+    click.option("--loss", help="As 'kernelweave methods' lists them.  [default: hinge, or squared for numbers]"),
+    click.option("--noise-rate",
+        help="Share of wrong labels, or 'estimate'; uses NoisyLabelMKLClassifier, which picks its own C."),
+    click.option("--task", type=click.Choice(["auto", "classification", "regression"]), default="auto",
+        show_default=True),
+    click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated."),
+    click.option("--na", multiple=True, metavar="TEXT", help="A text for a missing cell, e.g. '?'; may be repeated."),
+    click.option("--strip", is_flag=True, help="Remove spaces around texts: 'yes ' is then 'yes'."),
+    click.option("--id", "identity", metavar="COLUMN", help="Column that names the rows; not learnt from."),
+    click.option("--fold-groups", metavar="COLUMN",
+        help="Rows with the same value here (those of one patient) are held out together; not learnt from."),
+    click.option("--tol", type=float, default=1e-3, show_default=True, help="Relative duality gap at which to stop."),
+    click.option("--model", type=FILE, help="Where the model goes, e.g. model.skops."),
+    click.option("--report", "report_to", type=FILE, help="Where a report goes, e.g. report.html."),
+    click.option("--folds", type=click.IntRange(min=2), default=5, show_default=True,
+        help="Folds of the cross-validation and of the report."),
+    *TABLE_OPTIONS,
+    click.option("--force", is_flag=True, help="Write over existing files."),
+    JSON,
+    click.option("--quiet", is_flag=True, help="No progress bars."),
+)
+# fmt: on
+
+
 @click.command(cls=ListOptions)
-@click.argument("data", type=FILE)
-@click.option("--target", required=True, help="Column with the labels, or the numbers to predict.")
-@click.option("--views", "views_file", type=FILE, help="TOML file that names views and their kernels.")
-@click.option(
-    "--view",
-    "views",
-    multiple=True,
-    metavar="NAME=COLUMNS|FILE",
-    help="A view: names and patterns of columns, separated by commas, or a file of its own, joined by --id.",
-)
-@click.option(
-    "--missing",
-    type=click.Choice(["error", "mean", "predict"]),
-    default="error",
-    show_default=True,
-    help="Rows that lack a whole view: refused, or completed by its mean or by what the other views predict.",
-)
-@click.option("--gmt", type=FILE, help="Gene sets in GMT: a linear kernel for every set of columns.")
-@click.option(
-    "--groups", type=FILE, help="CSV with the columns 'column' and 'group': a linear kernel for every group."
-)
-@click.option(
-    "--min-size",
-    type=click.IntRange(min=1),
-    default=1,
-    show_default=True,
-    help="Columns that a group of --gmt or --groups must have in the table.",
-)
-@click.option(
-    "--kernels",
-    default=None,
-    help="Kernels by name, separated by commas (linear, gaussian or rbf, laplacian, polynomial or poly, cosine), for "
-    "all columns or every --view; or 'default', or a paper's preset: smkl, stpmkl, simplemkl, obscure_mnist.",
-)
-@click.option(
-    "--gram", multiple=True, type=FILE, help="Kernel matrices of the rows: NumPy, NPZ or CSV files."
-)
-@click.option(
-    "--C", "C", default=None, help="Weight of the loss; 'cv' picks it by cross-validation.  [default: cv]"
-)
-@click.option(
-    "--norm",
-    default=None,
-    help="l1 (sparse), a number p, or a name of `kernelweave methods`, with parameters as in elastic_net:0.3, "
-    "at_most:5 or grouped:l1,2 (groups are the views).  [default: l1; for numbers the best of l1, 4/3, 2 and "
-    "uniform]",
-)
-@click.option(
-    "--norms",
-    multiple=True,
-    metavar="NORM ...",
-    help="Norms to choose among, e.g. --norms l1 1.5 uniform.",
-)
-@click.option(
-    "--scoring",
-    default=None,
-    help="What C and norm are chosen by, a name of scikit-learn.  [default: accuracy, or the squared error]",
-)
-@click.option(
-    "--class-weight",
-    default=None,
-    metavar="balanced|CLASS=WEIGHT,...",
-    help="Weights of the classes in the loss.",
-)
-@click.option(
-    "--loss",
-    default=None,
-    help="As 'kernelweave methods' lists them.  [default: hinge, or squared for numbers]",
-)
-@click.option(
-    "--noise-rate",
-    default=None,
-    help="Share of wrong labels, or 'estimate'; uses NoisyLabelMKLClassifier, which picks its own C.",
-)
-@click.option(
-    "--task", type=click.Choice(["auto", "classification", "regression"]), default="auto", show_default=True
-)
-@click.option("--drop", multiple=True, metavar="COLUMN", help="Leave a column out; may be repeated.")
-@click.option(
-    "--na", multiple=True, metavar="TEXT", help="A text for a missing cell, e.g. '?'; may be repeated."
-)
-@click.option("--strip", is_flag=True, help="Remove spaces around texts: 'yes ' is then 'yes'.")
-@click.option(
-    "--id", "identity", default=None, metavar="COLUMN", help="Column that names the rows; not learnt from."
-)
-@click.option(
-    "--fold-groups",
-    default=None,
-    metavar="COLUMN",
-    help="Rows with the same value here (those of one patient) are held out together; not learnt from.",
-)
-@click.option(
-    "--tol", type=float, default=1e-3, show_default=True, help="Relative duality gap at which to stop."
-)
-@click.option("--model", type=FILE, default=None, help="Where the model goes, e.g. model.skops.")
-@click.option("--report", "report_to", type=FILE, default=None, help="Where a report goes, e.g. report.html.")
-@click.option(
-    "--folds",
-    type=click.IntRange(min=2),
-    default=5,
-    show_default=True,
-    help="Folds of the cross-validation and of the report.",
-)
-@table_options
-@click.option("--force", is_flag=True, help="Write over existing files.")
-@click.option("--json", "as_json", is_flag=True, help="Print one JSON object instead of text.")
-@click.option("--quiet", is_flag=True, help="No progress bars.")
+@with_options(FIT_OPTIONS)
 def fit(
-    data: Path, target: str, views_file: Path | None, views: tuple[str, ...], missing: str,
-    gmt: Path | None, groups: Path | None, min_size: int, kernels: str | None,
-    gram: tuple[Path, ...], C: str | None, norm: str | None, norms: tuple[str, ...], scoring: str | None,
-    class_weight: str | None, loss: str | None, noise_rate: str | None, task: str, drop: tuple[str, ...],
-    na: tuple[str, ...], strip: bool, identity: str | None, fold_groups: str | None, tol: float, model: Path | None,
-    report_to: Path | None, folds: int, separator: str | None, encoding: str | None, decimal: str | None,
-    comment: str | None, force: bool, as_json: bool, quiet: bool,
+    model: Path | None, report_to: Path | None, separator: str | None, encoding: str | None, decimal: str | None,
+    comment: str | None, na: tuple[str, ...], strip: bool, force: bool, as_json: bool, quiet: bool, **given: Any,
 ) -> None:  # fmt: skip
     """Learn kernel weights and a classifier (or a regression function) from the table DATA.
 
@@ -231,26 +167,27 @@ def fit(
     130 interrupted: the best model found so far, if there is one, is written and says how good it is; no report is.
     """
     from ._tables import plain_errors
-    from ._terminal import check_outputs, input_files
+    from ._terminal import check_outputs, has_written, input_files
 
-    _check_destinations(model, report_to, as_json)
-    read = (*gram, *(path for path in (gmt, groups) if path is not None))
-    inputs = input_files(data, views_file, read, views=views)
+    if model is None and report_to is None and not as_json:
+        raise click.UsageError("nothing to do: give --model, --report or --json")
+    if model is not None and str(model) == "-":
+        raise click.UsageError("--model is a file: a model cannot be written to the standard output")
+    if str(report_to) == "-" and as_json:
+        raise click.UsageError("--report - and --json both write to the standard output: give one a file")
+    read = [*given["gram"], *(path for path in (given["gmt"], given["groups"]) if path is not None)]
+    inputs = input_files(given["data"], given["views_file"], read, views=given["views"])
     check_outputs({"--model": model, "--report": report_to}, inputs, force)
     from .. import __version__
     from .._numerics.stopping import one_interrupt
     from ..persistence import save
     from ._note import FACTS, describe
     from ._options import Options, check_options
-    from ._terminal import has_written
-    from ._training import train
+    from ._training import train, write_report
 
     quiet = quiet or as_json
-    options = Options(
-        data, target, views_file, views, kernels, gram, C, norm, norms, loss, scoring, class_weight, noise_rate, task,
-        drop, identity, fold_groups, folds, tol, verbose=int(not quiet and sys.stderr.isatty()), missing=missing,
-        gmt=gmt, groups=groups, min_size=min_size, form=format_of(separator, encoding, decimal, comment, na, strip),
-    )  # fmt: skip
+    form = format_of(separator, encoding, decimal, comment, na, strip)
+    options = Options(**given, verbose=int(not quiet and sys.stderr.isatty()), form=form)
     check_options(options)
     with plain_errors(), one_interrupt() as work:
         trained = train(options)
@@ -270,7 +207,8 @@ def fit(
     elif report_to is not None:
         try:
             with plain_errors():
-                _write_report(trained, report_to, folds, f"{target} from {data.name}", quiet)
+                title = f"{options.target} from {options.data.name}"
+                write_report(report_to, trained, title, options.folds, quiet)
                 facts["written"]["report"] = str(report_to)
         except KeyboardInterrupt:
             interrupted = True
@@ -283,30 +221,6 @@ def fit(
         raise click.ClickException(f"there is no report ({kept}): {failed}")
     if trained.warnings:
         raise SystemExit(130 if interrupted else 3)
-
-
-def _check_destinations(model: Path | None, report_to: Path | None, as_json: bool) -> None:
-    """Refuse a fit that would leave nothing behind, and two things on the standard output."""
-    if model is None and report_to is None and not as_json:
-        raise click.UsageError("nothing to do: give --model, --report or --json")
-    if model is not None and str(model) == "-":
-        raise click.UsageError("--model is a file: a model cannot be written to the standard output")
-    if str(report_to) == "-" and as_json:
-        raise click.UsageError("--report - and --json both write to the standard output: give one a file")
-
-
-def _write_report(trained: Any, path: Path, folds: int, title: str, quiet: bool) -> None:
-    """Refit on folds and write the page."""
-    from ..report import make_report
-    from ._terminal import progress_line, write_page
-    from ._training import cut_into_folds
-
-    page = make_report(
-        trained.model, trained.X, trained.y, refit=cut_into_folds(trained.model, trained.X, trained.note),
-        n_folds=folds, groups=trained.groups, note=trained.note.as_dict(), row_names=trained.ids, title=title,
-        progress=progress_line("report", quiet),
-    )  # fmt: skip
-    write_page(path, page)
 
 
 def _say(facts: dict[str, Any], warnings: list[str], as_json: bool, to_stderr: bool) -> None:
