@@ -4,10 +4,9 @@ from __future__ import annotations
 
 import sys
 import time
-from dataclasses import dataclass
 from pathlib import Path
 from textwrap import fill
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from sklearn.datasets import load_breast_cancer
@@ -30,8 +29,7 @@ SUFFIXES = (".png", ".pdf", ".svg")
 TOP = 10
 
 
-@dataclass(frozen=True)
-class Split:
+class Split(NamedTuple):
     """Training and test part, standardised by the training part; data frames, so that kernels have readable names."""
 
     X: Any
@@ -40,8 +38,7 @@ class Split:
     y_test: Any
 
 
-@dataclass(frozen=True)
-class Outcome:
+class Outcome(NamedTuple):
     """A fitted classifier and what it took."""
 
     name: str
@@ -53,10 +50,25 @@ class Outcome:
 @several_fits
 def run(output: Path, seed: int, quick: bool) -> None:
     """Fit, compare, explain, draw."""
-    split = load(seed)
-    bank = kernels(quick)
+    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
+    y = y.map({0: "malignant", 1: "benign"})
+    X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed)
+    scaler = StandardScaler().set_output(transform="pandas").fit(X)
+    split = Split(scaler.transform(X), y, scaler.transform(X_test), y_test)
+    # Gaussians on all features; Gaussians and polynomials on every single one
+    widths = 2.0 ** (np.array([-1, 1, 3]) if quick else np.arange(-3, 7))
+    degrees = (1,) if quick else (1, 2, 3)
+    columns = ["mean radius", "mean texture", "worst area", "worst concave points"] if quick else None
+    families = kw.gaussian(widths), kw.polynomial(degrees)
+    bank = kw.gaussian(widths) + kw.per_feature(*families, columns=columns)
     introduce(split, seed, quick)
-    compile_first(split, bank)
+    # everything once on a few samples, so that compiling is not counted as fitting
+    began = time.perf_counter()
+    say("Compiling the inner loops (several seconds on the first run, then kept) ... ", nl=False)
+    few = np.arange(0, len(split.y), 5)
+    for classifier in (MKLClassifier(bank), MeanKernelRidgeClassifier(bank)):
+        classifier.fit(split.X.iloc[few], split.y.iloc[few]).predict(split.X.iloc[few])
+    say(f"{time.perf_counter() - began:.1f} s\n")
     say("Learning the weights of the kernels and the classifier together")
     mkl = fit("MKL, l1 norm", MKLClassifier(bank, verbose=verbosity()), split)
     others = [
@@ -69,24 +81,6 @@ def run(output: Path, seed: int, quick: bool) -> None:
     draw(mkl.classifier, output)
     has_written(output)
     say(f"\nPicture of weights and convergence: {output}")
-
-
-def load(seed: int) -> Split:
-    """Seven tenths to train on, three to test on, the classes in equal shares."""
-    X, y = load_breast_cancer(return_X_y=True, as_frame=True)
-    y = y.map({0: "malignant", 1: "benign"})
-    X, X_test, y, y_test = train_test_split(X, y, test_size=0.3, stratify=y, random_state=seed)
-    scaler = StandardScaler().set_output(transform="pandas").fit(X)
-    return Split(scaler.transform(X), y, scaler.transform(X_test), y_test)
-
-
-def kernels(quick: bool) -> Any:
-    """Gaussians on all features; Gaussians and polynomials on every single one."""
-    widths = 2.0 ** (np.array([-1, 1, 3]) if quick else np.arange(-3, 7))
-    degrees = (1,) if quick else (1, 2, 3)
-    columns = ["mean radius", "mean texture", "worst area", "worst concave points"] if quick else None
-    families = kw.gaussian(widths), kw.polynomial(degrees)
-    return kw.gaussian(widths) + kw.per_feature(*families, columns=columns)
 
 
 def introduce(split: Split, seed: int, quick: bool) -> None:
@@ -102,17 +96,6 @@ def introduce(split: Split, seed: int, quick: bool) -> None:
     say("            scaled to a mean diagonal of 1 on the training samples")
     say("  settings  hinge loss, intercept, C = 1 for all, not tuned (ridge picks its own);")
     say("            stop at a relative gap of 0.001\n")
-
-
-def compile_first(split: Split, bank: Any) -> None:
-    """Run everything once on a few samples, so that compiling is not counted as fitting."""
-    began = time.perf_counter()
-    say("Compiling the inner loops (several seconds on the first run, then kept) ... ", nl=False)
-    few = np.arange(0, len(split.y), 5)
-    X, y = split.X.iloc[few], split.y.iloc[few]
-    for classifier in (MKLClassifier(bank), MeanKernelRidgeClassifier(bank)):
-        classifier.fit(X, y).predict(X)
-    say(f"{time.perf_counter() - began:.1f} s\n")
 
 
 def verbosity() -> int:

@@ -15,61 +15,25 @@ TASKS = ("classification", "regression")
 
 @dataclass
 class Note:
-    """Note of ``fit`` beside a model, so that ``predict`` and ``report`` know what to do with a table.
+    """Note of ``fit`` beside a model, so that ``predict`` and ``report`` know what to do with a table."""
 
-    Attributes
-    ----------
-    data : str
-        Name of the file that the model was fitted on.
-    target, task : str
-        Column of the labels, and whether they are classes or numbers.
-    id : str or None
-        Column that names the rows.
-    rows : int
-        Number of training samples.
-    views : dict
-        Columns of every view; empty where none was named.
-    columns : dict
-        What every column holds, numbers or categories; empty for matrices.
-    gram : list of str
-        Names of the kernel matrices; empty for columns.
-    missing : str
-        What became of rows that lack a view.
-    fold_groups : str or None
-        Column whose rows of the same value were held out together.
-    folds : int
-        Of the cross-validation that chose C.
-    na : list of str
-        Texts that were read as missing cells.
-    strip : bool
-        Whether white space around texts was removed.
-    categories : dict
-        Of every column of categories, those of the training table.
-    reading : dict
-        What was done to the table: ``Remarks.as_dict()``.
-    command : str or None
-        The command that was typed.
-    C : float or None
-        What cross-validation chose, for a regression.
-    """
-
-    data: str
-    target: str
-    task: str
-    id: str | None
-    rows: int
-    views: dict[str, list[str]] = field(default_factory=dict)
-    columns: dict[str, str] = field(default_factory=dict)
-    gram: list[str] = field(default_factory=list)
-    missing: str = "error"
-    fold_groups: str | None = None
-    folds: int = 5
-    na: list[str] = field(default_factory=list)
-    strip: bool = False
-    categories: dict[str, list[str]] = field(default_factory=dict)
-    reading: dict[str, Any] = field(default_factory=dict)
-    command: str | None = None
-    C: float | None = None
+    data: str  # name of the file that the model was fitted on
+    target: str  # column of the labels
+    task: str  # whether they are classes or numbers
+    id: str | None  # column that names the rows
+    rows: int  # number of training samples
+    views: dict[str, list[str]] = field(default_factory=dict)  # columns of each; empty where none was named
+    columns: dict[str, str] = field(default_factory=dict)  # numbers or categories; empty for matrices
+    gram: list[str] = field(default_factory=list)  # names of the kernel matrices; empty for columns
+    missing: str = "error"  # what became of rows that lack a view
+    fold_groups: str | None = None  # column whose rows of the same value were held out together
+    folds: int = 5  # of the cross-validation that chose C
+    na: list[str] = field(default_factory=list)  # texts that were read as missing cells
+    strip: bool = False  # whether white space around texts was removed
+    categories: dict[str, list[str]] = field(default_factory=dict)  # those of the training table, by column
+    reading: dict[str, Any] = field(default_factory=dict)  # what was done to the table: ``Remarks.as_dict()``
+    command: str | None = None  # the command that was typed
+    C: float | None = None  # what cross-validation chose, for a regression
 
     def as_dict(self) -> dict[str, Any]:
         """Return the note as model files hold it."""
@@ -103,15 +67,7 @@ def open_model(path: Path) -> tuple[Any, dict[str, Any]]:
 
 
 def checked_note(label: dict[str, Any], path: Path) -> Note:
-    """Return the note of a model file, or say that ``fit`` of this version did not write it.
-
-    Parameters
-    ----------
-    label : dict
-        What ``persistence.about`` returns.
-    path : Path
-        Of the file, for the message.
-    """
+    """Return the note in the label of a model file, or say that ``fit`` of this version did not write it."""
     note = label["note"]
     if "columns" not in note:
         raise ValueError(
@@ -127,7 +83,15 @@ def checked_note(label: dict[str, Any], path: Path) -> Note:
         "na": lambda value: (
             value is None or (isinstance(value, list) and all(isinstance(t, str) for t in value))
         ),
-        "reading": lambda value: value is None or _is_reading(value),
+        # remarks, of which only the new names of columns are used again
+        "reading": lambda value: (
+            value is None
+            or (
+                isinstance(value, dict)
+                and isinstance(value.get("renamed", {}), dict)
+                and all(isinstance(old, str) for old in value.get("renamed", {}).values())
+            )
+        ),
         "rows": lambda value: type(value) is int and value > 0,
         "strip": lambda value: value is None or isinstance(value, bool),
         "target": lambda value: isinstance(value, str),
@@ -146,33 +110,17 @@ def checked_note(label: dict[str, Any], path: Path) -> Note:
     return Note(**{"data": "", **known, "C": note.get("C by cross-validation")})
 
 
-def _is_reading(value: Any) -> bool:
-    """Whether these can be remarks; of them only the new names of columns are used again."""
-    renamed = value.get("renamed", {}) if isinstance(value, dict) else None
-    return isinstance(renamed, dict) and all(isinstance(old, str) for old in renamed.values())
-
-
-# ------------------------------------------------------------------------------------------------------------
-# A model in words and in numbers: what ``inspect`` prints and ``--json`` gives to machines.
-
-
 TOP = 12
 #: where ``fit`` leaves the facts in the note of a model file
 FACTS = "facts"
 #: what a fact has to be; everything else is only passed on
 KINDS: dict[str, Any] = {
-    "model": str,
-    "training_rows": int,
-    "kernels": int,
-    "kernels_used": int,
+    **dict.fromkeys(("model", "status", "certificate_in_words"), str),
+    **dict.fromkeys(("training_rows", "kernels", "kernels_used"), int),
+    **dict.fromkeys(("norm", "loss"), (str, int, float)),
+    **dict.fromkeys(("certificate", "views"), dict),
     "C": (int, float, list),
-    "norm": (str, int, float),
-    "loss": (str, int, float),
     "solver": (str, type(None)),
-    "status": str,
-    "certificate": dict,
-    "certificate_in_words": str,
-    "views": dict,
     "weights": list,
 }
 
@@ -192,6 +140,11 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
     shares, views = learnt_weights(model), kernel_views(model)
     order = np.argsort(-shares, kind="stable")
     certificate, note = estimator.certificate_, label["note"]
+    loss = "hinge"  # an SVM on learned kernels
+    if hasattr(estimator, "loss_"):
+        # its name where its parameters are the defaults
+        plain, loss = type(estimator.loss_).registered_as, repr(estimator.loss_)
+        loss = str(plain) if plain and loss == repr(type(estimator.loss_)()) else loss
     facts = {
         "model": type(estimator).__name__,
         "kernelweave": label.get("kernelweave"),
@@ -203,9 +156,7 @@ def describe(model: Any, label: dict[str, Any]) -> dict[str, Any]:
         "kernels_used": int(np.count_nonzero(shares)),
         "C": np.asarray(getattr(estimator, "C_", estimator.C)).tolist(),
         "norm": _norm(estimator),
-        "loss": _name(estimator.loss_)
-        if hasattr(estimator, "loss_")
-        else "hinge",  # an SVM on learned kernels
+        "loss": loss,
         "solver": estimator.solver_,
         "status": estimator.status_,
         "certificate": {
@@ -263,20 +214,14 @@ def _norm(estimator: Any) -> str | float:
     """Return the norm that was fitted: as it was asked for, or by its label where another one was fitted."""
     from ..norms import make_norm
 
-    asked = getattr(estimator, "norm", None)
+    asked, fitted = getattr(estimator, "norm", None), str(estimator.norm_name_)
     if asked is None or (isinstance(asked, str) and asked == "auto"):  # chosen, or by a rule
-        return str(estimator.norm_name_)
-    if make_norm(asked).label != estimator.norm_name_:
-        return str(estimator.norm_name_)
+        return fitted
+    if make_norm(asked).label != fitted:
+        return fitted
     if isinstance(asked, str | int | float):
         return asked
-    return repr(asked) if asked.registered_as else str(estimator.norm_name_)
-
-
-def _name(component: Any) -> str:
-    """Return the name that a component is registered under, with its parameters where they are not the defaults."""
-    plain = type(component).registered_as
-    return str(plain) if plain and repr(component) == repr(type(component)()) else repr(component)
+    return repr(asked) if asked.registered_as else fitted
 
 
 def tell(facts: dict[str, Any]) -> str:
@@ -284,13 +229,14 @@ def tell(facts: dict[str, Any]) -> str:
     from ._terminal import on_one_line, table
 
     facts = on_one_line(facts)
+    C = ", ".join(f"{c:g}" for c in (facts["C"] if isinstance(facts["C"], list) else [facts["C"]]))
     what = "classes " + ", ".join(facts["classes"]) if facts["classes"] else "a number"
     # models that were saved from Python have no table behind them
     target = "" if facts["target"] is None else f" for {facts['target']!r}"
     fitted = "" if facts["training_rows"] is None else f", fitted on {facts['training_rows']} rows"
     lines = [
         f"{facts['model']}{target} ({what}){fitted}",
-        f"norm {facts['norm']}, loss {facts['loss']}, C = {_numbers(facts['C'])}, solver {facts['solver']}",
+        f"norm {facts['norm']}, loss {facts['loss']}, C = {C}, solver {facts['solver']}",
         f"{facts['kernels_used']} of {facts['kernels']} kernels have weight",
     ]
     if facts.get("weights_in_words"):  # files of earlier versions say nothing of it
@@ -322,7 +268,3 @@ def tell(facts: dict[str, Any]) -> str:
     if rest:
         lines.append(f"  and {len(rest)} others with {sum(w['weight'] for w in rest):.3f} together")
     return "\n".join([*lines, "", facts["certificate_in_words"]])
-
-
-def _numbers(C: Any) -> str:
-    return ", ".join(f"{c:g}" for c in C) if isinstance(C, list) else f"{C:g}"

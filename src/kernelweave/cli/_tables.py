@@ -29,43 +29,25 @@ MOST_NAMED = 12
 
 @dataclass
 class Remarks:
-    """Changes that reading and treating a table made to it.
+    """Changes that reading and treating a table made to it."""
 
-    Attributes
-    ----------
-    files : dict
-        Of every file, how it was read where that was not as its suffix says: encoding and separator.
-    renamed : dict
-        New names of columns whose names were there twice, or not there at all, with the old ones.
-    decimal_commas : list of str
-        Columns of numbers that were written with decimal commas.
-    numbers_as_categories : dict
-        Columns that look like numbers and hold texts as well, with these texts and how often they are there.
-    alike : dict
-        Of columns of texts, the groups of texts that differ only by spaces around them, letter case and the like.
-    imputed : dict
-        Columns of numbers with missing cells, and how many; they become the median of the training table.
-    missing_as_category : dict
-        Columns of categories with missing cells, and how many; they are a category of their own.
-    completed : dict
-        Views that rows lack altogether, and how many do.
-    completed_by : str
-        What becomes of such rows: ``predict`` or ``mean``.
-    unknown_categories : dict
-        In a new table: cells that hold a category which the training table did not have.
-    rows : int
-        Of the table.
-    """
-
+    #: of every file, how it was read where that was not as its suffix says: encoding and separator
     files: dict[str, str] = field(default_factory=dict)
+    #: new names of columns whose names were there twice, or not there at all, with the old ones
     renamed: dict[str, str] = field(default_factory=dict)
     decimal_commas: list[str] = field(default_factory=list)
+    #: columns that look like numbers and hold texts as well, with these texts and how often they are there
     numbers_as_categories: dict[str, dict[str, int]] = field(default_factory=dict)
+    #: of columns of texts, the groups of texts that differ only by spaces around them, letter case and the like
     alike: dict[str, list[list[str]]] = field(default_factory=dict)
+    #: missing cells of columns of numbers: they become the median of the training table
     imputed: dict[str, int] = field(default_factory=dict)
+    #: missing cells of columns of categories: they are a category of their own
     missing_as_category: dict[str, int] = field(default_factory=dict)
+    #: rows that lack a view altogether, and what becomes of them: ``predict`` or ``mean``
     completed: dict[str, int] = field(default_factory=dict)
     completed_by: str = ""
+    #: in a new table: cells with a category that the training table did not have
     unknown_categories: dict[str, int] = field(default_factory=dict)
     rows: int = 0
 
@@ -98,49 +80,65 @@ class Remarks:
     def lines(self) -> list[str]:
         """Return a sentence for everything that happened, with the columns it happened to."""
         lines = [f"{name} was read as {how}" for name, how in self.files.items()]
-        lines += [
-            f"the header has {old!r} more than once: one of these columns is called {new!r} here"
-            if old
-            else f"a column without a name is called {new!r} here: --drop it if it numbers the rows"
-            for new, old in self.renamed.items()
-        ]
+        for new, old in self.renamed.items():
+            if old:
+                lines.append(
+                    f"the header has {old!r} more than once: one of these columns is called {new!r} here"
+                )
+            else:
+                lines.append(
+                    f"a column without a name is called {new!r} here: --drop it if it numbers the rows"
+                )
         if self.decimal_commas:
-            lines.append(f"decimal commas were read as decimal points in {_columns(self.decimal_commas)}")
+            named, more = self.decimal_commas[:MOST_NAMED], len(self.decimal_commas) - MOST_NAMED
+            columns = ", ".join(map(repr, named)) + (f" and {more} further columns" if more > 0 else "")
+            lines.append(f"decimal commas were read as decimal points in {columns}")
         for column, texts in self.numbers_as_categories.items():
+            first = next(iter(texts))
             if all("," in text for text in texts):
                 lines.append(
-                    f"column {column!r} holds numbers with commas, such as {next(iter(texts))!r}: it is treated as "
-                    "categories; --decimal , makes decimals of the commas, thousands are to be written without"
+                    f"column {column!r} holds numbers with commas, such as {first!r}: it is treated as categories; "
+                    "--decimal , makes decimals of the commas, thousands are to be written without"
                 )
                 continue
+            counted = [
+                f"{text!r}" + (f" ({count} times)" if count > 1 else "") for text, count in texts.items()
+            ]
+            shown = ", ".join(counted[:3]) + (f" and {len(texts) - 3} other texts" if len(texts) > 3 else "")
             lines.append(
-                f"column {column!r} holds numbers and also {_texts(texts)}: it is treated as categories; "
-                f"--na {next(iter(texts))!r} makes such cells missing ones"
+                f"column {column!r} holds numbers and also {shown}: it is treated as categories; --na {first!r} makes "
+                "such cells missing ones"
             )
         for column, groups in self.alike.items():
-            lines += [_of_alike(column, group) for group in groups]
-        if self.imputed:
-            lines.append(
-                f"missing numbers became the median of the training table: {self._counts(self.imputed)}"
-            )
-        if self.completed:
-            ways = {"predict": "predicted from the other views", "mean": "the mean of the training samples"}
-            way = ways.get(self.completed_by, "completed")
-            lines.append(f"views that rows lack altogether are {way} there: {self._counts(self.completed)}")
-        if self.missing_as_category:
-            counts = self._counts(self.missing_as_category)
-            lines.append(f"missing texts are a category of their own: {counts}")
-        if self.unknown_categories:
-            counts = self._counts(self.unknown_categories)
-            lines.append(f"categories that the training table did not have count as none: {counts}")
+            lines += [self._of_alike(column, group) for group in groups]
+        ways = {"predict": "predicted from the other views", "mean": "the mean of the training samples"}
+        way = ways.get(self.completed_by, "completed")
+        of = f" of {self.rows} rows" if self.rows else ""
+        for sentence, cells in (
+            ("missing numbers became the median of the training table", self.imputed),
+            (f"views that rows lack altogether are {way} there", self.completed),
+            ("missing texts are a category of their own", self.missing_as_category),
+            ("categories that the training table did not have count as none", self.unknown_categories),
+        ):
+            if cells:
+                counts = [f"{column!r} {count}" for column, count in list(cells.items())[:MOST_NAMED]]
+                rest = list(cells.values())[MOST_NAMED:]
+                others = f", and {sum(rest)} cells of {len(rest)} further columns" if rest else ""
+                lines.append(f"{sentence}: {', '.join(counts)}{of}{others}")
         return lines
 
-    def _counts(self, cells: dict[str, int]) -> str:
-        of = f" of {self.rows} rows" if self.rows else ""
-        named = [f"{column!r} {count}" for column, count in list(cells.items())[:MOST_NAMED]]
-        rest = list(cells.values())[MOST_NAMED:]
-        more = f", and {sum(rest)} cells of {len(rest)} further columns" if rest else ""
-        return ", ".join(named) + of + more
+    @staticmethod
+    def _of_alike(column: str, texts: list[str]) -> str:
+        """Say what the difference between texts is, and what to do."""
+        remedy = "write them alike if they mean the same"
+        if len({text.strip() for text in texts}) == 1:
+            why, remedy = "by spaces around them", "--strip removes these"
+        elif len({text.casefold() for text in texts}) == 1:
+            why = "by upper and lower case"
+        else:
+            why = "by spaces, letter case or the encoding of letters"
+        shown = ", ".join(map(repr, texts[:-1])) + f" and {texts[-1]!r}"
+        return f"column {column!r} has {shown}, which differ only {why} and count as different: {remedy}"
 
 
 def looks(text: str) -> str:
@@ -152,39 +150,8 @@ def looks(text: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).split()).casefold()
 
 
-def _of_alike(column: str, texts: list[str]) -> str:
-    """Say what the difference between texts is, and what to do."""
-    shown = ", ".join(repr(text) for text in texts[:-1]) + f" and {texts[-1]!r}"
-    if len({text.strip() for text in texts}) == 1:
-        why, remedy = "by spaces around them", "--strip removes these"
-    elif len({text.casefold() for text in texts}) == 1:
-        why, remedy = "by upper and lower case", "write them alike if they mean the same"
-    else:
-        why, remedy = (
-            "by spaces, letter case or the encoding of letters",
-            "write them alike if they mean the same",
-        )
-    return f"column {column!r} has {shown}, which differ only {why} and count as different: {remedy}"
-
-
-def _columns(names: list[str]) -> str:
-    shown = ", ".join(repr(name) for name in names[:MOST_NAMED])
-    return shown + (f" and {len(names) - MOST_NAMED} further columns" if len(names) > MOST_NAMED else "")
-
-
-def _texts(texts: dict[str, int]) -> str:
-    shown = ", ".join(
-        f"{text!r}" + (f" ({count} times)" if count > 1 else "") for text, count in list(texts.items())[:3]
-    )
-    return shown + (f" and {len(texts) - 3} other texts" if len(texts) > 3 else "")
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Tables as text: which encoding, which separator, which decimals; found out, or as said.
-
-
 SEPARATORS = {",": "comma", ";": "semicolon", "\t": "tab", "|": "vertical bar"}
-#: separators that stand in texts as often: not taken without being said, but pointed to
+#: separators that stand in texts as often: taken only where they are given, and suggested
 OTHERS = {" ": "spaces", "^": "carets", "~": "tildes", ":": "colons"}
 #: what files begin with that are no text tables, and what they are
 OTHER_FILES = {
@@ -198,7 +165,7 @@ OTHER_FILES = {
     b'{"': "JSON, no table",
     b"[{": "JSON, no table",
 }
-#: a first line by which spreadsheets are told the separator
+#: a first line that gives spreadsheets the separator
 SEP_LINE = re.compile(r'"?sep=([^"\r\n])"?[ ,;\t]*\r?\n', re.IGNORECASE)
 #: 007: a code, of which a number would lose the zeros
 CODE = re.compile(r"\s*0\d+\s*")
@@ -216,26 +183,18 @@ THOUSANDS = re.compile(r"[+-]?[1-9]\d{0,2}(,\d{3})+")
 
 @dataclass(frozen=True)
 class Format:
-    """How text tables are written; None is found out.
+    """How text tables are written; None is found out."""
 
-    Attributes
-    ----------
-    separator, encoding, decimal : str or None
-        A space stands for any number of them, and for tabs.
-    missing : tuple of str
-        Texts that mean a missing cell, beside the usual ones (empty, NA, NaN, null, ...).
-    comment : str or None
-        Lines that begin so are left out.
-    strip : bool
-        Whether white space around texts and names of columns is removed, in tables of every kind.
-    """
-
-    separator: str | None = None
+    separator: str | None = None  # a space stands for any number of them, and for tabs
     encoding: str | None = None
     decimal: str | None = None
-    missing: tuple[str, ...] = ()
-    comment: str | None = None
-    strip: bool = False
+    missing: tuple[
+        str, ...
+    ] = ()  # texts that mean a missing cell, beside the usual ones (empty, NA, NaN, null, ...)
+    comment: str | None = None  # lines that begin so are left out
+    strip: bool = (
+        False  # whether white space around texts and names of columns is removed, in tables of every kind
+    )
 
 
 def read_delimited(
@@ -249,43 +208,18 @@ def read_delimited(
     single: Sequence[str] = (),
     codes: Sequence[str] = (),
 ) -> Any:
-    """Return a data frame from the bytes of a text table; what was found out is remarked.
+    """Return a data frame from the bytes of a text table, perhaps compressed; what was found out is remarked.
 
-    Parameters
-    ----------
-    content : bytes
-        Perhaps compressed by gzip.
-    name : str
-        Of the file, for messages.
-    expected : str
-        The separator that the suffix promises.
-    form : Format
-    remarks : Remarks
-        Grows.
-    texts : sequence of str
-        Columns that are not to be made numbers of.
-    ids : sequence of str
-        Columns that name rows: texts as they are written, "NA" too.
-    single : sequence of str
-        Columns that the table is read for, of which there must not be two.
-    codes : sequence of str
-        Columns that are texts where a number in them begins with zeros: '01' is not '1'.
+    ``name`` is that of the file, for messages, and ``expected`` the separator that its suffix promises; the other
+    parameters are those of :func:`read_table`.
     """
     import pandas as pd
 
-    content = _unpacked(content, name)
-    beginning = content[:100].lstrip(codecs.BOM_UTF8 + b" \r\n\t").lower()
-    for mark, what in OTHER_FILES.items():
-        if beginning.startswith(mark.lower()):
-            raise ValueError(f"{name} is {what}")
-    text, encoding = decode(content, name, form.encoding)
-    if form.comment is not None:
-        text = re.sub(rf"(?m)^{re.escape(form.comment)}.*(\n|\Z)", "", text)
-    if not text.strip():
-        raise ValueError(f"{name} is empty")
-    if (said := SEP_LINE.match(text)) is not None:
-        text = text[said.end() :]
-    separator = form.separator or (separator_of(text, expected) if said is None else said[1])
+    text, encoding = _text_of_file(content, name, form)
+    sep_line = SEP_LINE.match(text)
+    if sep_line is not None:
+        text = text[sep_line.end() :]
+    separator = form.separator or (separator_of(text, expected) if sep_line is None else sep_line[1])
     if form.comment is None:
         _refuse_comments(text, separator, name, single)
     header = _checked_header(text, separator, name, single, form.strip)
@@ -305,9 +239,8 @@ def read_delimited(
         opens = re.search(r"EOF inside string starting at row (\d+)", str(error))
         why = f"a quotation mark in row {int(opens[1]) - 1} is never closed" if opens else str(error).strip()
         raise ValueError(f"cannot read {name}: {why}") from None
-    for column in (written[column] for column in codes if column in written and column not in texts):
-        if not frame[column].dropna().map(CODE.fullmatch).any():
-            frame[column] = _as_numbers(frame[column])
+    perhaps_codes = [written[column] for column in codes if column in written and column not in texts]
+    _make_numbers(frame, perhaps_codes, form.decimal, {*texts, *ids}, remarks)
     unusual = [encoding] if encoding not in ("utf-8", "utf-8-sig") else []
     unusual += [f"columns separated by {_called(separator)}"] if separator != expected else []
     if unusual:
@@ -315,28 +248,30 @@ def read_delimited(
     for old, new in zip(header, frame.columns, strict=False):
         if str(new) != old:
             remarks.renamed[str(new)] = old
-    return _with_decimal_points(frame, separator, form.decimal, {*texts, *ids}, remarks)
+    return frame
 
 
-def _as_numbers(texts: Any) -> Any:
-    """Return a column of texts as numbers, or as it is where one of them is none."""
-    import pandas as pd
-
-    numbers = pd.to_numeric(texts, errors="coerce")
-    return texts if (numbers.isna() & texts.notna()).any() else numbers
-
-
-def _unpacked(content: bytes, name: str) -> bytes:
-    if not content.startswith(GZIP):
-        return content
-    try:
-        return gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
-        raise ValueError(f"cannot unpack {name}: {error}") from None
+def _text_of_file(content: bytes, name: str, form: Format) -> tuple[str, str]:
+    """Return the text of a file without comments, and its encoding; what is no text table is refused."""
+    if content.startswith(GZIP):
+        try:
+            content = gzip.decompress(content)
+        except (OSError, EOFError, zlib.error) as error:
+            raise ValueError(f"cannot unpack {name}: {error}") from None
+    beginning = content[:100].lstrip(codecs.BOM_UTF8 + b" \r\n\t").lower()
+    for mark, what in OTHER_FILES.items():
+        if beginning.startswith(mark.lower()):
+            raise ValueError(f"{name} is {what}")
+    text, encoding = decode(content, name, form.encoding)
+    if form.comment is not None:
+        text = re.sub(rf"(?m)^{re.escape(form.comment)}.*(\n|\Z)", "", text)
+    if not text.strip():
+        raise ValueError(f"{name} is empty")
+    return text, encoding
 
 
 def decode(content: bytes, name: str, encoding: str | None = None) -> tuple[str, str]:
-    """Return text and encoding: as said, by its mark, UTF-16 by its zeros, UTF-8, else Windows-1252 or Latin-1."""
+    """Return text and encoding: as given, by its mark, UTF-16 by its zeros, UTF-8, else Windows-1252 or Latin-1."""
     if encoding is not None:
         try:
             return content.decode(encoding).removeprefix("\ufeff"), encoding
@@ -405,12 +340,14 @@ def _refuse_comments(text: str, separator: str, name: str, single: Sequence[str]
     if above and single:
         mark = next(mark for mark in COMMENTS if above[0].startswith(mark))
         wanted = {column.removeprefix(mark).strip() for column in single}
-        separators = {separator, *SEPARATORS}
-        parts = [
-            {part.strip() for sep in separators for part in line.lstrip(mark).split(sep)} for line in above
-        ]
-        header = next((place for place, names in enumerate(parts) if names & wanted), None)
-        if header is None or header > 0:
+        header = None
+        for place, line in enumerate(above):
+            parts = (
+                part.strip() for sep in {separator, *SEPARATORS} for part in line.lstrip(mark).split(sep)
+            )
+            if header is None and not wanted.isdisjoint(parts):
+                header = place
+        if header != 0:
             count = len(above) if header is None else header
             mark = mark if header is None else 2 * mark
             lines = "a line that begins" if count == 1 else f"{count} lines that begin"
@@ -430,7 +367,7 @@ def _refuse_comments(text: str, separator: str, name: str, single: Sequence[str]
                 )
 
 
-def _pointed_to(text: str) -> str:
+def _suggested_separator(text: str) -> str:
     """Return what to give as --separator where another one splits all lines alike, or nothing."""
     for separator, called in (SEPARATORS | OTHERS).items():
         rows = _first_rows(text, separator, SAMPLE)
@@ -456,9 +393,9 @@ def _checked_header(text: str, separator: str, name: str, single: Sequence[str],
         raise ValueError(
             f"{name}: the header has {len(header)} names and the next line {len(rows[1])} fields, separated by "
             f"{_called(separator)}: "
-            + (_pointed_to(text) or "name every column, or say what separates them with --separator")
+            + (_suggested_separator(text) or "name every column, or say what separates them with --separator")
         )
-    if len(names) == 1 and single and names[0] not in single and (hint := _pointed_to(text)):
+    if len(names) == 1 and single and names[0] not in single and (hint := _suggested_separator(text)):
         raise ValueError(f"{name} has a single column, {header[0]!r}; {hint}")
     for label in single:
         if names.count(label) > 1:
@@ -486,14 +423,19 @@ def _called(separator: str) -> str:
     return SEPARATORS.get(separator) or OTHERS.get(separator) or repr(separator)
 
 
-def _with_decimal_points(
-    frame: Any, separator: str, decimal: str | None, texts: set[str], remarks: Remarks
-) -> Any:
-    """Make numbers of columns that are written with decimal commas."""
+def _make_numbers(
+    frame: Any, codes: list[str], decimal: str | None, texts: set[str], remarks: Remarks
+) -> None:
+    """Make numbers of columns of codes without leading zeros, and of those that are written with decimal commas."""
     import pandas as pd
 
+    for column in codes:
+        values = frame[column]
+        if not values.dropna().map(CODE.fullmatch).any():
+            numbers = pd.to_numeric(values, errors="coerce")
+            frame[column] = values if (numbers.isna() & values.notna()).any() else numbers
     if decimal == ".":
-        return frame
+        return
     for column in frame.columns:
         values = frame[column]
         if str(column) in texts or not pd.api.types.is_string_dtype(values.dtype) or values.isna().all():
@@ -503,10 +445,9 @@ def _with_decimal_points(
         if not commas or not all(COMMA_NUMBER.fullmatch(text) for text in distinct):
             continue
         if decimal is None and all(THOUSANDS.fullmatch(text) for text in commas):
-            continue  # 1,234 may be either: it stays a text until somebody says
+            continue  # 1,234 may be either: it stays a text until --decimal is given
         frame[column] = pd.to_numeric(values.str.strip().str.replace(",", ".", regex=False))
         remarks.decimal_commas.append(str(column))
-    return frame
 
 
 def numbers_and_texts(values: Any) -> dict[str, int]:
@@ -525,10 +466,6 @@ def numbers_and_texts(values: Any) -> dict[str, int]:
         return {}
     others = there[~is_number] if not is_number.all() else there[there.str.contains(",")]
     return dict(Counter(others.tolist()).most_common())
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Tables in and out: CSV, Parquet, NPZ and NumPy files, and what is said where one does not fit.
 
 
 #: standard input or output
@@ -587,22 +524,15 @@ def read_table(
 
     Parameters
     ----------
-    path : Path
-    form : Format, optional
-        How text tables are written, as far as it is said.
-    remarks : Remarks, optional
-        Grows by what was found out.
-    texts : sequence of str
-        Columns of text tables that are not to be made numbers of.
+    path, form, remarks
+        The file, how text tables are written, as far as that is given, and where to keep what was found out.
+    texts, codes : sequence of str
+        Columns of text tables that stay texts, and those that do where a number in them begins with zeros.
     ids : sequence of str
         Columns that name rows, in tables of every kind: texts, an empty one where there is none.
     single : sequence of str
         Columns that the table is read for, of which there must not be two.
-    codes : sequence of str
-        Columns of text tables that are texts where a number in them begins with zeros.
     """
-    import pandas as pd
-
     form, remarks = form or Format(), Remarks() if remarks is None else remarks
     suffix = suffix_of(path)
     name = "the standard input" if path == STANDARD else str(path)
@@ -611,48 +541,49 @@ def read_table(
             f"cannot read {path}: the suffix {suffix or 'is missing, it'} is none of {', '.join(READABLE)}"
         )
     try:
-        if path == STANDARD:
-            content = sys.stdin.buffer.read()
-            frame = read_delimited(
-                content, name, separator_in(content), form, remarks, texts, ids, single, codes
-            )
-        elif suffix in DELIMITED:
-            content = path.read_bytes()
-            frame = read_delimited(content, name, DELIMITED[suffix], form, remarks, texts, ids, single, codes)
-        elif suffix == ".parquet":
-            frame = _parquet(path)
+        if path == STANDARD or suffix in DELIMITED:
+            content = sys.stdin.buffer.read() if path == STANDARD else path.read_bytes()
+            # without a suffix: tabs, where the first line has any
+            guess = "\t" if b"\t" in content.split(b"\n", 1)[0] else ","
+            expected = DELIMITED.get(suffix, guess)
+            frame = read_delimited(content, name, expected, form, remarks, texts, ids, single, codes)
         else:
-            frame = _arrays(path)
+            frame = _parquet(path) if suffix == ".parquet" else _arrays(path)
     except FileNotFoundError:
         raise FileNotFoundError(f"there is no file {path}") from None
+    return _tidied(frame, name, form, remarks, ids)
+
+
+def _tidied(frame: Any, name: str, form: Format, remarks: Remarks, ids: Sequence[str]) -> Any:
+    """Return a table whose names are single texts, with ids as texts and, if wanted, no white space around texts."""
+    import pandas as pd
+
     frame.columns = [str(label).strip() if form.strip else str(label) for label in frame.columns]
-    frame = _checked(frame, name, remarks)
-    for column in [column for column in frame.columns if frame[column].dtype.kind == "O"]:
+    if broken := [label for label in frame.columns if "\0" in label]:
+        raise ValueError(f"{name} has a column {broken[0]!r}, with a NUL in its name: rename it")
+    if len(twice := frame.columns[frame.columns.duplicated()]):
+        raise ValueError(f"{name} has two columns called {twice[0]!r}")
+    if not len(frame):
+        raise ValueError(f"{name} has no rows")
+    remarks.rows = remarks.rows or len(frame)
+    for column in frame.columns:
         # whole numbers beyond 64 bits, and decimals of Parquet
-        if pd.api.types.infer_dtype(frame[column], skipna=True) in (
-            "integer",
-            "decimal",
-            "mixed-integer-float",
-        ):
-            frame[column] = (
-                frame[column].map(lambda value: float(str(value)), na_action="ignore").astype(float)
-            )
+        large = ("integer", "decimal", "mixed-integer-float")
+        values = frame[column]
+        if values.dtype.kind == "O" and pd.api.types.infer_dtype(values, skipna=True) in large:
+            frame[column] = values.map(lambda value: float(str(value)), na_action="ignore").astype(float)
     for column in (column for column in ids if column in frame):
         values = frame[column].astype(object)
         frame[column] = values.map(text_of).where(values.notna(), "")
-    return _stripped(frame, ids) if form.strip else frame
-
-
-def _stripped(frame: Any, ids: Sequence[str]) -> Any:
-    """Return a table without white space around its texts; what is nothing else is a missing cell."""
-    import pandas as pd
-
+    if not form.strip:
+        return frame
     frame = frame.copy()
     for column in frame.columns:
         values = frame[column]
         if pd.api.types.is_numeric_dtype(values) or pd.api.types.is_datetime64_any_dtype(values):
             continue
         texts = values.astype(object).map(lambda value: value.strip() if isinstance(value, str) else value)
+        # what is nothing but white space is a missing cell
         frame[column] = texts if column in ids else texts.where(texts != "", None)
     return frame
 
@@ -660,24 +591,6 @@ def _stripped(frame: Any, ids: Sequence[str]) -> Any:
 def text_of(value: Any) -> str:
     """Write a value as text: a whole number without decimals, since missing ones make fractions of whole columns."""
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
-
-
-def separator_in(content: bytes) -> str:
-    """Return the separator to expect where no suffix says one: tabs, where the first line has any."""
-    return "\t" if b"\t" in content.split(b"\n", 1)[0] else ","
-
-
-def _checked(frame: Any, path: str, remarks: Remarks) -> Any:
-    broken = [label for label in frame.columns if "\0" in label]
-    if broken:
-        raise ValueError(f"{path} has a column {broken[0]!r}, with a NUL in its name: rename it")
-    twice = frame.columns[frame.columns.duplicated()]
-    if len(twice):
-        raise ValueError(f"{path} has two columns called {twice[0]!r}")
-    if not len(frame):
-        raise ValueError(f"{path} has no rows")
-    remarks.rows = remarks.rows or len(frame)
-    return frame
 
 
 def _parquet(path: Path) -> Any:
@@ -736,9 +649,7 @@ def _load_arrays(path: Path) -> Any:
             return {name: loaded[name] for name in loaded.files}
     except (FileNotFoundError, MemoryError):
         raise
-    except (
-        Exception
-    ) as error:  # of NumPy, zipfile and zlib; objects, which would be a pickle, are one of them
+    except Exception as error:  # of NumPy, zipfile and zlib; objects, a pickle, too
         raise ValueError(f"cannot read {path}: {error or type(error).__name__}") from None
 
 
@@ -775,55 +686,38 @@ def read_matrices(paths: Sequence[Path]) -> list[Any]:
     return matrices
 
 
-def matrix_names(paths: Sequence[Path], matrices: int) -> list[str]:
-    """Name matrices after their files, as far as there is a file for each."""
-    names = [path.stem for path in paths]
-    if len(set(names)) == matrices == len(names):
-        return names
-    return [f"kernel {j}" for j in range(matrices)]
-
-
-def check_writable(path: Path) -> None:
-    """Refuse a format that is not written; the standard output gets CSV."""
-    if path != STANDARD and path.suffix.lower() not in WRITABLE:
-        raise click.UsageError(f"cannot write {path}: the suffix is none of {', '.join(WRITABLE)}")
-
-
 def write_table(frame: Any, path: Path, spreadsheet: bool = False) -> None:
     """Write a data frame whole, in the format that the suffix says; CSV and TSV without formulas where asked for."""
-    from .._output import whole_file
-
-    suffix = path.suffix.lower()
-    if path == STANDARD:
-        frame = without_formulas(frame) if spreadsheet else frame
-        write_out(frame.to_csv(index=False))
-        return
-    with whole_file(path) as part:
-        if suffix in (".csv", ".tsv"):
-            frame = without_formulas(frame) if spreadsheet else frame
-            frame.to_csv(part, index=False, sep="," if suffix == ".csv" else "\t")
-        elif suffix == ".parquet":
-            frame.to_parquet(part, index=False)
-        else:
-            arrays = {name: frame[name].to_numpy() for name in frame}
-            texts = {n: a.astype(str) if a.dtype.kind not in "fiub" else a for n, a in arrays.items()}
-            _write_npz(part, texts)
-
-
-def _write_npz(path: Path, arrays: dict[str, Any]) -> None:
-    """Write an NPZ file; unlike NumPy's own function this one takes any name, ``file`` for example."""
     import zipfile
 
     import numpy as np
 
-    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
-        for name, array in arrays.items():
-            if "\0" in name:
-                raise ValueError(
-                    f"an NPZ file cannot have a column {name!r}, with a NUL in its name: write CSV"
-                )
-            with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
-                np.lib.format.write_array(file, array, allow_pickle=False)
+    from .._output import whole_file
+
+    suffix = ".csv" if path == STANDARD else path.suffix.lower()
+    if spreadsheet and suffix in (".csv", ".tsv"):
+        frame = without_formulas(frame)
+    if path == STANDARD:
+        write_out(frame.to_csv(index=False))
+        return
+    with whole_file(path) as part:
+        if suffix in (".csv", ".tsv"):
+            frame.to_csv(part, index=False, sep="," if suffix == ".csv" else "\t")
+            return
+        if suffix == ".parquet":
+            frame.to_parquet(part, index=False)
+            return
+        # unlike NumPy's own function this takes any name, ``file`` for example
+        with zipfile.ZipFile(part, "w", zipfile.ZIP_DEFLATED) as archive:
+            for name in frame:
+                if "\0" in name:
+                    raise ValueError(
+                        f"an NPZ file cannot have a column {name!r}, with a NUL in its name: write CSV"
+                    )
+                array = frame[name].to_numpy()
+                array = array if array.dtype.kind in "fiub" else array.astype(str)
+                with archive.open(f"{name}.npy", "w", force_zip64=True) as file:
+                    np.lib.format.write_array(file, array, allow_pickle=False)
 
 
 def without_formulas(frame: Any) -> Any:

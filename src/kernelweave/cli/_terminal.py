@@ -26,7 +26,7 @@ import click
 
 from .._output import check_target
 
-#: where a context keeps what has_written was told
+#: where a context keeps the path of has_written
 WRITTEN = "kernelweave.written"
 
 
@@ -84,20 +84,17 @@ class Commands(click.Group):
         """Run a command."""
         unraisable = sys.unraisablehook
         with warnings.catch_warnings():
-            warnings.showwarning = _show_warning
+            warnings.showwarning = lambda message, *_, **__: say(f"warning: {message}", err=True)
             sys.unraisablehook = _interrupt_again
             try:
                 return super().invoke(ctx)
             except KeyboardInterrupt:
                 done = ctx.meta.get(WRITTEN)
-                say(
-                    f"interrupted; {done} is written" if done else "interrupted; nothing was written",
-                    err=True,
-                )
+                say(f"interrupted; {f'{done} is' if done else 'nothing was'} written", err=True)
                 raise SystemExit(130) from None
             except click.ClickException as error:
-                told = error.format_message
-                error.format_message = lambda: visible(told())  # type: ignore[method-assign]
+                message = visible(error.format_message())
+                error.format_message = lambda: message  # type: ignore[method-assign]
                 raise
             finally:
                 sys.unraisablehook = unraisable
@@ -115,19 +112,6 @@ def _interrupt_again(unraisable: Any) -> None:
         sys.__unraisablehook__(unraisable)
 
 
-def _show_warning(message: Any, category: Any, *_: Any, **__: Any) -> None:
-    say(f"warning: {message}", err=True)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Plain-text tables and lists that fit the terminal.
-
-
-def width(most: int = 110) -> int:
-    """Columns to write in: the terminal's, 80 where the output is a file or a pipe, never absurdly many."""
-    return max(60, min(most, shutil.get_terminal_size((80, 24)).columns))
-
-
 def listing(entries: Sequence[tuple[str, str, str]], columns: int | None = None) -> str:
     """Write names with a text and a note each, wrapped beside the names.
 
@@ -139,10 +123,11 @@ def listing(entries: Sequence[tuple[str, str, str]], columns: int | None = None)
       l1     the sum
     """
     size = max(len(name) for name, _, _ in entries)
-    room = (columns or width()) - size - 4
+    # the terminal's columns, 80 where the output is a file or a pipe, never absurdly many
+    columns = columns or max(60, min(110, shutil.get_terminal_size((80, 24)).columns))
     lines = []
     for name, *texts in entries:
-        wrapped = [line for text in texts for line in textwrap.wrap(text, room)]
+        wrapped = [line for text in texts for line in textwrap.wrap(text, columns - size - 4)]
         lines += [f"  {(name if k == 0 else '').ljust(size)}  {line}" for k, line in enumerate(wrapped)]
     return "\n".join(lines)
 
@@ -183,10 +168,6 @@ def progress_line(what: str, quiet: bool) -> Callable[[int, int], None]:
     return step
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Where results may go: checked before any work, so that nothing is lost at the end.
-
-
 def input_files(
     data: Path | None = None,
     views_file: Path | None = None,
@@ -210,14 +191,8 @@ def check_outputs(
 ) -> None:
     """Refuse outputs that are inputs, each other or no regular files; existing ones unless ``force``.
 
-    Parameters
-    ----------
-    outputs : mapping
-        Path of every option that names an output, or None.
-    inputs : paths
-        What the command reads.
-    force : bool
-        Whether other existing files may be replaced.
+    ``outputs`` are the paths of options, or None; ``inputs`` is what the command reads.  All of that is checked before
+    any work, so that nothing is lost at the end.
     """
     # "-" is the standard output, which cannot be destroyed
     chosen = {option: path for option, path in outputs.items() if path is not None and str(path) != "-"}

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -15,7 +15,7 @@ from .._components import nearest
 from ..exceptions import DegenerateModelWarning, GridEndWarning
 from ._note import Note
 from ._options import Options, estimator_for, named_kernels
-from ._tables import Format, Remarks, matrix_names, numbers_and_texts, read_matrices, read_table
+from ._tables import Format, Remarks, numbers_and_texts, read_matrices, read_table
 from ._views import (
     MISSING,
     View,
@@ -25,18 +25,13 @@ from ._views import (
     column_transformer,
     date_in,
     join_files,
+    kernels_of,
     read_views,
     refuse_absent,
     refuse_beyond,
     view_steps,
-    views_and_kernels,
-    views_of_groups,
     views_of_options,
 )
-
-if TYPE_CHECKING:
-    from ..kernels.groups import Groups
-
 
 #: whole numbers with at most so many different values are classes
 MOST_CLASSES = 20
@@ -58,14 +53,10 @@ class Trained:
 
 def train(options: Options) -> Trained:
     """Read, check, build and fit."""
+    from sklearn.pipeline import Pipeline
+
     remarks = Remarks()
-    views, joined_by = _views(options)
-    identity = options.identity or joined_by
-    if joined_by not in (None, identity):
-        raise ValueError(
-            f"--id is {identity!r} and {options.views_file} says id = {joined_by!r}: give one of them"
-        )
-    _refuse_roles_in_views(views, options, identity)
+    views, identity = _views(options)
     # a group names the rows that are held out together: a text as well
     grouping = [options.fold_groups] if options.fold_groups else []
     ids = [identity] if identity else []
@@ -105,9 +96,12 @@ def train(options: Options) -> Trained:
     last = estimator_for(kernels, task, options, y, groups)
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always")
-        model = _fitted(steps, last, X, y, groups)
+        model = Pipeline([*steps, ("model", last)]) if steps else last
+        # groups reach the folds of the estimator, where it has any
+        own = {} if groups is None or not hasattr(last, "cv") else {"groups": groups}
+        model.fit(X, y, **{f"model__{name}" if steps else name: value for name, value in own.items()})
     if options.gram:
-        _last(model).kernel_names_[:] = note.gram
+        last.kernel_names_[:] = note.gram
     # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
     said = [
         str(warning.message)
@@ -120,12 +114,31 @@ def train(options: Options) -> Trained:
     return Trained(model, X, y, note, names, groups, list(dict.fromkeys(said)), notes)
 
 
-def _fitted(steps: list[Any], last: Any, X: Any, y: Any, groups: Any) -> Any:
-    """Fit the estimator behind its steps; groups reach its own folds, where it has any."""
-    model = _joined(steps, last)
-    if groups is None or not hasattr(last, "cv"):
-        return model.fit(X, y)
-    return model.fit(X, y, **{"model__groups" if steps else "groups": groups})
+def _views(options: Options) -> tuple[list[View], str | None]:
+    """Return the views, and the column that names the rows; no view names a column that is not learnt from."""
+    joined_by: str | None = None
+    if options.views_file is not None:
+        views, joined_by = read_views(options.views_file)
+    else:
+        views = views_of_options(options.views)
+        for view in views if options.kernels is not None else ():
+            view.kernels = named_kernels(options.kernels or "")
+    identity = options.identity or joined_by
+    if joined_by not in (None, identity):
+        raise ValueError(
+            f"--id is {identity!r} and {options.views_file} says id = {joined_by!r}: give one of them"
+        )
+    # ``check_options`` has checked those of ``--view``
+    roles = {options.target: "target", identity: "id", options.fold_groups: "column of --fold-groups"}
+    roles |= dict.fromkeys(options.drop, "column of --drop")
+    for view in views:
+        for column in view.columns:
+            if column in roles:
+                raise ValueError(
+                    f"view {view.name!r} names {column!r}, the {roles[column]}, which is not learnt from: leave it "
+                    "out of the view"
+                )
+    return views, identity
 
 
 def groups_of(frame: Any, note: Note) -> Any:
@@ -140,39 +153,6 @@ def groups_of(frame: Any, note: Note) -> Any:
             "group"
         )
     return values.map(str).to_numpy(dtype=object)
-
-
-def _joined(steps: list[Any], last: Any) -> Any:
-    from sklearn.pipeline import Pipeline
-
-    return Pipeline([*steps, ("model", last)]) if steps else last
-
-
-def _last(model: Any) -> Any:
-    return getattr(model, "steps", [(None, model)])[-1][1]
-
-
-def _views(options: Options) -> tuple[list[View], str | None]:
-    if options.views_file is not None:
-        return read_views(options.views_file)
-    views = views_of_options(options.views)
-    if views and options.kernels is not None:
-        for view in views:
-            view.kernels = named_kernels(options.kernels)
-    return views, None
-
-
-def _refuse_roles_in_views(views: Sequence[View], options: Options, identity: str | None) -> None:
-    """Refuse a view that names a column which is not learnt from; ``check_options`` has looked at ``--view``."""
-    roles = {options.target: "target", identity: "id", options.fold_groups: "column of --fold-groups"}
-    roles |= dict.fromkeys(options.drop, "column of --drop")
-    for view in views:
-        for column in view.columns:
-            if column in roles:
-                raise ValueError(
-                    f"view {view.name!r} names {column!r}, the {roles[column]}, which is not learnt from: leave it "
-                    "out of the view"
-                )
 
 
 def _target(frame: Any, options: Options) -> tuple[Any, str]:
@@ -248,9 +228,17 @@ def _columns(
     columns = [column for column in frame.columns if column not in left_out]
     if not columns:
         raise ValueError(f"{options.data} has no column beside the target to learn from")
-    if (spec := _groups(options)) is not None:
-        views, left_out_of_groups = views_of_groups(spec, columns)
-        notes += [left_out_of_groups] if left_out_of_groups else []
+    if options.gmt is not None or options.groups is not None:
+        from .. import kernels as kw
+
+        by_file: Any = kw.from_groups if options.gmt is None else kw.from_gmt
+        spec = by_file(options.gmt or options.groups, kw.linear(), min_size=options.min_size)
+        found = spec.checked(kw.Schema(len(columns), tuple(columns)))
+        views = [
+            View(group, tuple(columns[j] for j in positions), ("linear",))
+            for group, positions in found.positions.items()
+        ]
+        notes += [str(found)] if str(found) else []
     named = bool(views)
     views = views or [View("all features")]
     for view in views:
@@ -267,11 +255,8 @@ def _columns(
         table = blank_absent(frame, table, note.views, options.missing, remarks)
         return table, [("columns", transformer)], kernels
     refuse_absent(frame, note.views)
-    transformer, starts = column_transformer(table, kinds, views)
-    if named:
-        kernels = views_and_kernels(views, starts)
-    else:
-        kernels = _bank(options.kernels)
+    transformer, places = column_transformer(table, kinds, views)
+    kernels = kernels_of(views, places) if named else _bank(options.kernels)
     return table, [("columns", transformer)], kernels
 
 
@@ -285,17 +270,6 @@ def _bank(text: str | None) -> Any:
     return View("all features", kernels=names).spec() if names else kw.preset(str(text))
 
 
-def _groups(options: Options) -> Groups | None:
-    """Return the groups of columns that a file names, None where there is none."""
-    from .. import kernels as kw
-
-    if options.gmt is not None:
-        return kw.from_gmt(options.gmt, kw.linear(), min_size=options.min_size)
-    if options.groups is not None:
-        return kw.from_groups(options.groups, kw.linear(), min_size=options.min_size)
-    return None
-
-
 def gram_matrices(paths: Sequence[Path], n: int, data: Path) -> tuple[Any, list[str]]:
     """Return kernel matrices of the training samples as one array, and their names."""
     import numpy as np
@@ -303,7 +277,9 @@ def gram_matrices(paths: Sequence[Path], n: int, data: Path) -> tuple[Any, list[
     from ..banks import check_training_stack
 
     matrices = read_matrices(paths)
-    names = matrix_names(paths, len(matrices))
+    names = [path.stem for path in paths]
+    if not len(set(names)) == len(matrices) == len(names):  # not a file for each
+        names = [f"kernel {j}" for j in range(len(matrices))]
     for name, matrix in zip(names, matrices, strict=True):
         if matrix.shape != (n, n):
             raise ValueError(
@@ -389,21 +365,27 @@ def new_samples_for(
     if frame is None:
         raise click.UsageError("give a table of new samples")
     frame = join_files(frame, views, identity, note.missing, read)
-    if note.missing == "error":
-        table = check_columns(frame, note.columns, remarks, note.views, fitting=False)
-        refuse_absent(frame, note.views, fitting=False)
-    else:
+    return _new_columns(note, frame, remarks), frame, remarks
+
+
+def _new_columns(note: Note, frame: Any, remarks: Remarks) -> Any:
+    """Return the columns of a new table that the model wants, as far as its note says that they may be missing."""
+    completes = note.missing != "error"
+    if completes:
         for columns in note.views.values():  # a view of which there is no column is missing for everybody
             if not any(column in frame for column in columns):
                 frame = frame.reindex(columns=[*frame.columns, *columns])
-        table = check_columns(frame, note.columns, remarks, note.views, fitting=False)
+    table = check_columns(frame, note.columns, remarks, note.views, fitting=False)
+    if completes:
         table = blank_absent(frame, table, note.views, note.missing, remarks)
+    else:
+        refuse_absent(frame, note.views, fitting=False)
     remarks.only(note.columns)
     for column, known in note.categories.items():
         unknown = int((~table[column].isin([*known, MISSING]) & table[column].notna()).sum())
         if unknown:
             remarks.unknown_categories[column] = unknown
-    return table, frame, remarks
+    return table
 
 
 def targets_of(data: Path, note: Note, form: Format | None = None) -> tuple[Any, list[str], Any]:

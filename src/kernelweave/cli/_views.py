@@ -8,15 +8,12 @@ from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from inspect import signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
 from .._components import nearest
 from ._tables import READABLE, TOO_LARGE, Remarks, looks, numbers_and_texts, suffix_of, text_of
-
-if TYPE_CHECKING:
-    from ..kernels.groups import Groups
 
 EXAMPLE = """\
 id = "patient"                  # only where views come from files of their own: the column that joins them
@@ -151,18 +148,6 @@ def views_of_options(options: Sequence[str], files: bool = False) -> list[View]:
     return views
 
 
-def views_of_groups(spec: Groups, columns: Sequence[str]) -> tuple[list[View], str]:
-    """Return a view with a linear kernel for every group that the table has columns of, and what was left out."""
-    from ..kernels import Schema
-
-    found = spec.checked(Schema(len(columns), tuple(columns)))
-    views = [
-        View(group, tuple(columns[j] for j in positions), ("linear",))
-        for group, positions in found.positions.items()
-    ]
-    return views, str(found)
-
-
 def join_files(
     frame: Any,
     views: Sequence[View],
@@ -255,10 +240,6 @@ def _nearly(absent: Any, there: Any) -> str:
     return ""
 
 
-# ------------------------------------------------------------------------------------------------------------
-# The default treatment of columns: numbers standardised, categories as columns of zeros and ones.
-
-
 #: more distinct texts than this in a column are names or notes, not categories
 MOST_CATEGORIES = 30
 MISSING = "missing"
@@ -340,26 +321,27 @@ def date_in(values: Any) -> str | None:
 
 def _too_many_texts(column: str, values: Any, distinct: int, others: dict[str, int]) -> str:
     """Say why a column cannot be categories; where most of its texts are numbers, which ones are not."""
-    if not others and (texts := values.dropna().astype(str)).map(DRESSED.fullmatch).astype(bool).mean() > 0.5:
-        return (
-            f"column {column!r} holds numbers that are written with other characters, such as {texts.iloc[0]!r}: write "
-            f"plain ones, or leave the column out with --drop {column!r}"
-        )
-    if not others:
-        return (
-            f"column {column!r} has {distinct} different texts, more than {MOST_CATEGORIES}: leave it out "
-            f"with --drop {column!r}, or make numbers of it first"
-        )
-    first = next(iter(others))
-    count = f"{sum(others.values())} of its cells are not"
-    if "," in first and all("," in text for text in others):
+    drop = f"--drop {column!r}"
+    first = next(iter(others), "")
+    if others and all("," in text for text in others):
         return (
             f"column {column!r} holds numbers with commas, such as {first!r}: say with --decimal , that these are "
             "decimals, or write thousands without commas"
         )
+    if others:
+        return (
+            f"column {column!r} holds numbers, but {sum(others.values())} of its cells are not, such as {first!r}: "
+            f"--na {first!r} makes these missing, {drop} leaves the column out"
+        )
+    texts = values.dropna().astype(str)
+    if texts.map(DRESSED.fullmatch).astype(bool).mean() > 0.5:
+        return (
+            f"column {column!r} holds numbers that are written with other characters, such as {texts.iloc[0]!r}: write "
+            f"plain ones, or leave the column out with {drop}"
+        )
     return (
-        f"column {column!r} holds numbers, but {count}, such as {first!r}: --na {first!r} makes these missing, "
-        f"--drop {column!r} leaves the column out"
+        f"column {column!r} has {distinct} different texts, more than {MOST_CATEGORIES}: leave it out with {drop}, or "
+        "make numbers of it first"
     )
 
 
@@ -377,20 +359,25 @@ def check_columns(
     _refuse_missing_columns(frame, kinds, views or {})
     table = {}
     for column, kind in kinds.items():
-        values = frame[column]
+        values, absent = frame[column], frame[column].isna().to_numpy()
         if kind == "numbers":
             try:
                 numbers = pd.to_numeric(values).to_numpy(dtype=float, na_value=np.nan)
             except (ValueError, TypeError):
-                raise ValueError(_not_numbers(column, values)) from None
+                wrong = values[pd.to_numeric(values, errors="coerce").isna() & values.notna()]
+                row = f"; row {int(wrong.index[0])} has {str(wrong.iloc[0])!r}" if len(wrong) else ""
+                raise ValueError(
+                    f"column {column!r} should hold numbers, as in the training table{row}"
+                ) from None
             leave = f"the column out with --drop {column!r}" if fitting else "the row out"
             refuse_beyond(f"column {column!r}", numbers, leave)
-            table[column] = numbers
-            _count(remarks.imputed, column, np.isnan(numbers))
+            table[column], absent, counts = numbers, np.isnan(numbers), remarks.imputed
         else:
             texts = values.astype(object).map(text_of)
             table[column] = texts.where(values.notna(), MISSING).to_numpy(dtype=object)
-            _count(remarks.missing_as_category, column, values.isna().to_numpy())
+            counts = remarks.missing_as_category
+        if absent.any():
+            counts[column] = int(absent.sum())
     return pd.DataFrame(table)
 
 
@@ -430,25 +417,8 @@ def _refuse_missing_columns(frame: Any, kinds: dict[str, str], views: dict[str, 
     raise ValueError(f"the table has no column {missing[0]!r}, which the model needs{rest}")
 
 
-def _not_numbers(column: str, values: Any) -> str:
-    import pandas as pd
-
-    wrong = values[pd.to_numeric(values, errors="coerce").isna() & values.notna()]
-    if not len(wrong):
-        return f"column {column!r} should hold numbers, as in the training table"
-    return (
-        f"column {column!r} should hold numbers, as in the training table; row {int(wrong.index[0])} has "
-        f"{str(wrong.iloc[0])!r}"
-    )
-
-
-def _count(counts: dict[str, int], column: str, missing: Any) -> None:
-    if missing.any():
-        counts[column] = int(missing.sum())
-
-
-def column_transformer(table: Any, kinds: dict[str, str], views: Sequence[View]) -> tuple[Any, list[int]]:
-    """Return a transformer that puts the views side by side, and where each begins.
+def column_transformer(table: Any, kinds: dict[str, str], views: Sequence[View]) -> tuple[Any, list[range]]:
+    """Return a transformer that puts the views side by side, and the columns of each.
 
     The categories are those of the whole table, so that every fold of a cross-validation has the same columns.
     """
@@ -457,7 +427,7 @@ def column_transformer(table: Any, kinds: dict[str, str], views: Sequence[View])
     from sklearn.pipeline import make_pipeline
     from sklearn.preprocessing import OneHotEncoder, StandardScaler
 
-    parts, starts = [], [0]
+    parts, places, start = [], [], 0
     for view in views:
         numbers = [column for column in view.picked if kinds[column] == "numbers"]
         texts = [column for column in view.picked if kinds[column] == "categories"]
@@ -470,8 +440,9 @@ def column_transformer(table: Any, kinds: dict[str, str], views: Sequence[View])
             coder = OneHotEncoder(categories=categories, handle_unknown="ignore", sparse_output=False)
             parts.append((f"{view.name}: categories", coder, texts))
             size += sum(map(len, categories))
-        starts.append(starts[-1] + size)
-    return ColumnTransformer(parts, sparse_threshold=0.0, verbose_feature_names_out=False), starts
+        places.append(range(start, start + size))
+        start += size
+    return ColumnTransformer(parts, sparse_threshold=0.0, verbose_feature_names_out=False), places
 
 
 def refuse_absent(frame: Any, views: dict[str, list[str]], fitting: bool = True) -> None:
@@ -518,20 +489,15 @@ def blank_absent(frame: Any, table: Any, views: dict[str, list[str]], how: str, 
 
 def view_steps(table: Any, kinds: dict[str, str], views: Sequence[View]) -> tuple[Any, Any]:
     """Return a transformer that makes views of the table, some of which rows may lack, and the kernels on them."""
-    from .. import kernels as kw
     from ..views import ViewColumns
 
     parts = [(view.name, column_transformer(table, kinds, [view])[0], list(view.picked)) for view in views]
-    specs = [kw.per_view({view.name: view.name}, view.spec()) for view in views]
-    return ViewColumns(parts), sum(specs[1:], start=specs[0])
+    return ViewColumns(parts), kernels_of(views, [view.name for view in views])
 
 
-def views_and_kernels(views: Sequence[View], starts: list[int]) -> Any:
+def kernels_of(views: Sequence[View], columns: Sequence[Any]) -> Any:
     """Return the kernels of all views, each on its columns of what the transformer makes."""
     from .. import kernels as kw
 
-    specs = [
-        kw.per_view({view.name: range(first, last)}, view.spec())
-        for view, first, last in zip(views, starts[:-1], starts[1:], strict=True)
-    ]
+    specs = [kw.per_view({view.name: where}, view.spec()) for view, where in zip(views, columns, strict=True)]
     return sum(specs[1:], start=specs[0])
