@@ -41,12 +41,7 @@ class ConvergenceDisplay:
     """
 
     def __init__(
-        self,
-        trace: Any,
-        *,
-        tol: float | None = None,
-        solver: str | None = None,
-        several: str = "problem",
+        self, trace: Any, *, tol: float | None = None, solver: str | None = None, several: str = "problem"
     ) -> None:
         self.trace = {str(name): np.asarray(trace[name]) for name in trace}
         missing = [name for name in ("primal", "dual", "relative_gap") if name not in self.trace]

@@ -11,11 +11,11 @@ from sklearn.pipeline import Pipeline
 
 from .._typing import Array
 from ..estimators.fitted import function_of, samples_for, weights_of_columns
-from .views import final_estimator, kernel_views, transformed
+from .views import ViewsOfKernels, final_estimator, kernel_views, transformed
 
 
 @dataclass(frozen=True)
-class Contributions:
+class Contributions(ViewsOfKernels):
     """Parts that the kernels add to the decision values of some samples.
 
     Attributes
@@ -46,11 +46,6 @@ class Contributions:
         """Decision values, the sum of everything."""
         return np.asarray(self.values.sum(axis=1) + self.intercept)
 
-    @property
-    def view_names(self) -> list[str]:
-        """Views, in the order of their kernels."""
-        return list(dict.fromkeys(self.views.tolist()))
-
     def by_view(self) -> Array:
         """Return the contributions summed over the kernels of each view, ``(n_new, views[, k])``."""
         return np.stack([self.values[:, self.views == name].sum(axis=1) for name in self.view_names], axis=1)
@@ -74,13 +69,8 @@ class Contributions:
         two = values.ndim == 1 and self.classes is not None and len(self.classes) == 2
         label = np.where(values >= 0, self.classes[1], self.classes[0]) if two else None
         if values.ndim == 2:
-            column = int(np.argmax(self.decision[sample]))
-            if class_ is not None:
-                if class_ not in list(self.classes):
-                    raise ValueError(f"unknown class {class_!r}: there are {list(self.classes)}")
-                column = list(self.classes).index(class_)
-            values = values[:, column]
-            label = None if self.classes is None else self.classes[column]
+            column, name = _class_column(self, sample, class_)
+            values, label = values[:, column], None if self.classes is None else name
         table = pd.DataFrame({"kernel": self.kernel_names, "view": self.views, "contribution": values})
         if label is not None:
             table["class"] = label
@@ -208,8 +198,13 @@ def feature_names(model: Any, estimator: Any) -> list[str]:
     return [f"feature {j}" for j in range(estimator.n_features_in_)]
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Shapley values of views: how much each moves a decision away from the average one.
+def _class_column(found: Contributions | ShapleyValues, sample: int, class_: Any) -> tuple[int, Any]:
+    """Return the column of a class among several decision values, by default of the largest, and what it is called."""
+    known = list(range(found.values.shape[-1])) if found.classes is None else list(found.classes)
+    if class_ is not None and class_ not in known:
+        raise ValueError(f"unknown class {class_!r}: there are {known}")
+    column = int(np.argmax(found.decision[sample])) if class_ is None else known.index(class_)
+    return column, known[column]
 
 
 @dataclass(frozen=True)
@@ -244,23 +239,13 @@ class ShapleyValues:
             if class_ is not None:
                 raise ValueError("there is one decision value for all classes: leave class_ out")
             return values, float(base), None if self.classes is None else self.classes[1]
-        known = list(range(values.shape[1])) if self.classes is None else list(self.classes)
-        column = int(np.argmax(self.decision[sample]))
-        if class_ is not None:
-            if class_ not in known:
-                raise ValueError(f"unknown class {class_!r}: there are {known}")
-            column = known.index(class_)
-        return values[:, column], float(np.asarray(base)[column]), known[column]
+        column, label = _class_column(self, sample, class_)
+        return values[:, column], float(np.asarray(base)[column]), label
 
     def table(self, sample: int, *, class_: Any = None) -> Any:
         """Return the views of one sample, the largest value first, with the class that each speaks for or against.
 
-        Parameters
-        ----------
-        sample : int
-            Row of the samples that were explained.
-        class_ : label, optional
-            Whose decision value, where every class has one; by default that of the predicted class.
+        The parameters are those of :meth:`Contributions.table`.
         """
         import pandas as pd
 
@@ -312,11 +297,7 @@ def shapley_values(model: Any, X: Any, background: Any = None, *, views: Any = N
     """
     parts = contributions(model, X, views=views)
     against = parts if background is None else contributions(model, background, views=views)
-    return _of(parts, against)
-
-
-def _of(parts: Contributions, background: Contributions) -> ShapleyValues:
-    mean = background.by_view().mean(axis=0)
+    mean = against.by_view().mean(axis=0)
     return ShapleyValues(
         parts.by_view() - mean, mean.sum(axis=0) + parts.intercept, parts.view_names, parts.classes
     )

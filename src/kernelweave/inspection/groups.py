@@ -1,4 +1,4 @@
-"""One row per group of columns: what it weighs, what it explains, how sure that is, and who is in it."""
+"""One row per group of columns: its weight, its share of the variance, how sure these are, and its columns."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Array
 from ..views import Views, as_views, is_views, samples_and_targets
-from .explain import Contributions, contributions, feature_names
+from .explain import contributions, feature_names
 from .importance import view_p_values
 from .stability import weight_stability
 from .views import final_estimator, kernel_views, learnt_weights, transformed
@@ -72,23 +72,32 @@ def group_table(
 
     estimator = final_estimator(model)
     check_is_fitted(estimator, "kernel_names_")
-    _check(y, n_refits, n_permutations, top)
+    for name, number in (("n_refits", n_refits), ("n_permutations", n_permutations), ("top", top)):
+        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
+            raise ValueError(f"{name} must be a whole number >= 0, got {number!r}")
+    if y is None and (n_refits or n_permutations):
+        raise ValueError("refits and permutations need y: group_table(model, X, y, ...)")
     X, y = samples_and_targets(X, y)
     X = as_views(X) if is_views(X) else X
     parts = contributions(model, X, views=views)
     of_kernel = kernel_views(model, views)
     names = parts.view_names
     weights = learnt_weights(model)
+    by_view = parts.by_view()
+    total = by_view.sum(axis=1)
+    centred = total - total.mean(axis=0)
+    whole = float(np.sum(centred**2))
+    each = (by_view - by_view.mean(axis=0)).reshape(*by_view.shape[:2], -1)
+    along = np.einsum("igk,ik->g", each, centred.reshape(len(centred), -1))
     columns = [_columns(estimator, np.flatnonzero(of_kernel == name)) for name in names]
-    members = _members(model, estimator, transformed(model, X), parts, columns, top)
     table = pd.DataFrame(
         {
             "group": names,
             "weight": [float(weights[of_kernel == name].sum()) for name in names],
-            "variance": _variance_shares(parts),
+            "variance": np.zeros(len(names)) if whole == 0.0 else along / whole,
             "kernels": [int(np.sum(of_kernel == name)) for name in names],
             "size": [len(found) for found in columns],
-            "top_members": members,
+            "top_members": _members(model, transformed(model, X), each, columns, top),
         }
     )
     if n_refits:
@@ -105,28 +114,6 @@ def group_table(
     return table.sort_values("weight", ascending=False, kind="stable").reset_index(drop=True)
 
 
-def _check(y: Any, n_refits: int, n_permutations: int, top: int) -> None:
-    for name, number in (("n_refits", n_refits), ("n_permutations", n_permutations), ("top", top)):
-        if isinstance(number, bool) or not isinstance(number, int | np.integer) or number < 0:
-            raise ValueError(f"{name} must be a whole number >= 0, got {number!r}")
-    if y is None and (n_refits or n_permutations):
-        raise ValueError("refits and permutations need y: group_table(model, X, y, ...)")
-
-
-def _variance_shares(parts: Contributions) -> Array:
-    """``cov(f_g, f) / var(f)`` by group, variances of several functions added up."""
-    by_view = parts.by_view()
-    total = by_view.sum(axis=1)
-    centred = total - total.mean(axis=0)
-    whole = float(np.sum(centred**2))
-    if whole == 0.0:
-        return np.zeros(by_view.shape[1])
-    each = by_view - by_view.mean(axis=0)
-    n, groups = by_view.shape[:2]
-    along = np.einsum("igk,ik->g", each.reshape(n, groups, -1), centred.reshape(n, -1))
-    return np.asarray(along / whole)
-
-
 def _columns(estimator: Any, kernels: NDArray[np.intp]) -> list[int]:
     """Columns that some kernels look at, in order; all of them where a kernel is on none."""
     everyone = range(int(getattr(estimator, "n_features_in_", 0)))
@@ -140,20 +127,24 @@ def _columns(estimator: Any, kernels: NDArray[np.intp]) -> list[int]:
     return sorted(found)
 
 
-def _members(
-    model: Any, estimator: Any, samples: Any, parts: Contributions, columns: list[list[int]], top: int
-) -> list[str]:
-    """Names of the columns that go most with what their group adds."""
-    names = _column_names(model, estimator)
-    by_view = parts.by_view()
+def _members(model: Any, samples: Any, parts: Array, columns: list[list[int]], top: int) -> list[str]:
+    """Names of the columns that go most with what their group adds, ``(n, groups, functions)`` without its mean."""
+    estimator = final_estimator(model)
+    # the names that the groups came with, else those of the table
+    names: Any = getattr(getattr(estimator, "kernels", None), "columns", None)
+    if not (isinstance(names, tuple) and all(isinstance(name, str) for name in names)):
+        names = feature_names(model, estimator)
     said = []
     for g, mine in enumerate(columns):
-        f = by_view[:, g].reshape(by_view.shape[0], -1)
-        f = f - f.mean(axis=0)
+        f = parts[:, g]
         if not mine or not np.any(f) or len(getattr(samples, "shape", ())) != 2:
             said.append("")
             continue
-        values = _table(samples, mine)
+        if hasattr(samples, "iloc"):
+            values = samples.iloc[:, mine].to_numpy(dtype=float)
+        else:
+            part = samples.select_columns(mine) if isinstance(samples, Views) else samples[:, mine]
+            values = np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float)
         values = values - values.mean(axis=0)
         length = np.sqrt(np.sum(values**2, axis=0))
         # the squared multiple of one column: over several functions, their explained squares added up
@@ -162,21 +153,3 @@ def _members(
         order = np.argsort(-explained, kind="stable")[:top]
         said.append(", ".join(names[mine[k]] for k in order if explained[k] > 0))
     return said
-
-
-def _table(samples: Any, columns: list[int]) -> Array:
-    if isinstance(samples, Views):
-        part = samples.select_columns(columns)
-        return np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float)
-    if hasattr(samples, "iloc"):
-        return np.asarray(samples.iloc[:, columns].to_numpy(dtype=float))
-    part = samples[:, columns]
-    return np.asarray(part.toarray() if hasattr(part, "toarray") else part, dtype=float)
-
-
-def _column_names(model: Any, estimator: Any) -> list[str]:
-    """Names that the groups came with, else those of the table."""
-    called = getattr(getattr(estimator, "kernels", None), "columns", None)
-    if isinstance(called, tuple) and all(isinstance(name, str) for name in called):
-        return list(called)
-    return feature_names(model, estimator)

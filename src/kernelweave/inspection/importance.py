@@ -13,13 +13,13 @@ from sklearn.model_selection import check_cv
 from sklearn.utils import check_random_state
 
 from .._estimating import several_fits
-from .._numerics.significance import corrected_t_test, holm
+from .._numerics.significance import holm
 from .._typing import Array
 from ..estimators.subsets import SubsetFits
 from ..kernels import take
 from .explain import Contributions, contributions
 from .stability import refuse_matrices
-from .subsets import folds_for, views_of_kernels
+from .subsets import compare_subsets, folds_for, views_of_kernels
 from .views import final_estimator, paired, transformed
 
 #: kinds of kernels of which each is left out once
@@ -51,15 +51,10 @@ class ViewImportance:
     def __str__(self) -> str:
         lines = []
         for row in self.table.to_dict("records"):
-            line = (
-                f"{row['view']}: weight {row['weight']:.2f} ({row['low_C']:.2f} to {row['high_C']:.2f} along C"
-                + (
-                    f", {row['low_bank']:.2f} to {row['high_bank']:.2f} with other kernels"
-                    if len(self.banks)
-                    else ""
-                )
-                + ")"
-            )
+            line = f"{row['view']}: weight {row['weight']:.2f} ({row['low_C']:.2f} to {row['high_C']:.2f} along C"
+            if len(self.banks):
+                line += f", {row['low_bank']:.2f} to {row['high_bank']:.2f} with other kernels"
+            line += ")"
             if np.isfinite(row["without"]):
                 line += (
                     f"; score {row['score']:.3f}, without it {row['without']:.3f} (p = {row['p_drop']:.2g})"
@@ -119,6 +114,8 @@ def view_importance(
     >>> answer.banks["left_out"].tolist()
     ['linear', 'gaussian(width=1)']
     """
+    import pandas as pd
+
     if not (len(factors) and all(np.isfinite(factor) and factor > 0 for factor in factors)):
         raise ValueError(f"factors must be finite numbers > 0, got {factors!r}")
     refuse_matrices(model)
@@ -126,71 +123,44 @@ def view_importance(
     estimator = final_estimator(model)
     X, y = paired(model, X, y)
     fits = SubsetFits(estimator, transformed(model, X), y)
-    kinds = _kinds(estimator.kernel_names_, of_kernel)
-    steps = _PipelineSteps(progress, len(factors) + len(kinds) + 2)
+    # kernels of every kind (name without the view) that can be left out while every view keeps a kernel
+    kind_of = np.array([str(name).rsplit(" on ", 1)[0] for name in estimator.kernel_names_], dtype=object)
+    kinds = {
+        kind: np.flatnonzero(kind_of != kind)
+        for kind in list(dict.fromkeys(kind_of.tolist()))[:MOST_KINDS]
+        if set(of_kernel[kind_of != kind].tolist()) == set(names)
+    }
+    ordered = sorted(set(factors) | {1.0})
+    steps, done = len(ordered) + len(kinds) + 2, 0
 
     def shares(kernels: NDArray[np.intp], factor: float) -> Array:
+        nonlocal done
         weights = np.zeros(of_kernel.size)
         weights[kernels] = fits.weights(kernels, factor)
-        steps.done()
+        done += 1
+        if progress is not None:
+            progress(done, steps)
         total = max(float(weights.sum()), np.finfo(float).tiny)
         return np.array([weights[of_kernel == name].sum() for name in names]) / total
 
     everything = np.arange(of_kernel.size)
-    ordered = sorted(set(factors) | {1.0})
     along_C = np.array([shares(everything, factor) for factor in ordered])
-    banks = np.array([shares(np.flatnonzero(~left_out), 1.0) for left_out in kinds.values()])
+    banks = np.array([shares(kept, 1.0) for kept in kinds.values()]).reshape(-1, len(names))
     weight = along_C[ordered.index(1.0)]
-    scores = _scores(fits, of_kernel, names, folds_for(estimator, y, n_folds, random_state))
-    steps.done()
+    folds = folds_for(estimator, y, n_folds, random_state)
+    if len(names) == 1:  # nothing is left without the only view
+        scores = [(float(fits.scores([everything], folds)[0].mean()), np.nan, np.nan)]
+    else:
+        without = [np.flatnonzero(of_kernel != name) for name in names]
+        scores = compare_subsets(fits, everything, without, folds)
+    if progress is not None:
+        progress(steps - 1, steps)
     tested = view_p_values(
-        model, X, y, cv=folds_for(estimator, y, n_folds, random_state), n_permutations=n_permutations,
-        random_state=random_state,
-    ).set_index("view")  # fmt: skip
-    steps.done()
-    return _answer(names, weight, ordered, along_C, list(kinds), banks, scores, tested, estimator.C_)
-
-
-def _kinds(kernel_names: NDArray[Any], of_kernel: NDArray[Any]) -> dict[str, NDArray[np.bool_]]:
-    """Return the kernels of every kind (name without the view) that no view needs to have any kernel at all."""
-    kinds = np.array([str(name).rsplit(" on ", 1)[0] for name in kernel_names], dtype=object)
-    out = {kind: kinds == kind for kind in dict.fromkeys(kinds.tolist())}
-    views = set(of_kernel.tolist())
-    return {
-        kind: left_out
-        for kind, left_out in list(out.items())[:MOST_KINDS]
-        if set(of_kernel[~left_out].tolist()) == views
-    }
-
-
-def _scores(fits: SubsetFits, of_kernel: NDArray[Any], names: list[str], splits: list[Any]) -> Any:
-    """Held-out scores with all views, and without each: mean, mean without, p-value; NaN for an only view."""
-    if len(names) == 1:
-        whole, _ = fits.scores([np.arange(of_kernel.size)], splits)
-        return [(float(whole.mean()), np.nan, np.nan)]
-    subsets = [np.arange(of_kernel.size), *(np.flatnonzero(of_kernel != name) for name in names)]
-    scores, _ = fits.scores(subsets, splits)
-    ratio = len(splits[0][1]) / len(splits[0][0])
-    return [
-        (float(scores[0].mean()), float(without.mean()), corrected_t_test(scores[0], without, ratio))
-        for without in scores[1:]
-    ]
-
-
-def _answer(
-    names: list[str],
-    weight: Array,
-    factors: list[float],
-    along_C: Array,
-    kinds: list[str],
-    banks: Array,
-    scores: Any,
-    tested: Any,
-    C: Any,
-) -> ViewImportance:
-    import pandas as pd
-
-    other = np.vstack([banks.reshape(-1, len(names)), weight])
+        model, X, y, cv=folds, n_permutations=n_permutations, random_state=random_state
+    ).set_index("view")
+    if progress is not None:
+        progress(steps, steps)
+    other = np.vstack([banks, weight])
     table = pd.DataFrame(
         {
             "view": names,
@@ -207,27 +177,10 @@ def _answer(
         }
     )
     at_C = pd.DataFrame(along_C, columns=names)
-    at_C.insert(0, "C", np.array(factors) * float(np.mean(C)))
-    without_kind = pd.DataFrame(banks.reshape(-1, len(names)), columns=names)
-    without_kind.insert(0, "left_out", kinds)
+    at_C.insert(0, "C", np.array(ordered) * float(np.mean(estimator.C_)))
+    without_kind = pd.DataFrame(banks, columns=names)
+    without_kind.insert(0, "left_out", list(kinds))
     return ViewImportance(table, at_C, without_kind)
-
-
-class _PipelineSteps:
-    """Counts what is done, for a progress line."""
-
-    def __init__(self, progress: Callable[[int, int], None] | None, total: int) -> None:
-        self.progress, self.total, self.count = progress, total, 0
-
-    def done(self) -> None:
-        """Say that one more is done."""
-        self.count += 1
-        if self.progress is not None:
-            self.progress(min(self.count, self.total), self.total)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Is a view needed?  Held-out decisions with its rows shuffled.
 
 
 #: decisions that are shuffled at once
@@ -311,20 +264,27 @@ def test_views(
 
     n = sum(len(labels) for _, labels in parts)
     names = parts[0][0].view_names
-    folds = [(part.decision, part.by_view(), _judge(part, labels, classify)) for part, labels in parts]
-    true = sum(float(judge(decision)) for decision, _, judge in folds) / n
+    folds = []
+    for part, labels in parts:
+        own = labels
+        if classify:
+            codes = np.searchsorted(part.classes, labels)
+            own = np.where(codes == 1, 1.0, -1.0)
+            if part.decision.ndim > 1:
+                own = codes[:, None] == np.arange(part.decision.shape[1])
+        folds.append((part.decision, part.by_view(), own))
+    true = sum(float(_quality(decision, own, classify)) for decision, _, own in folds) / n
     shuffled = np.zeros((len(names), permutations))
     batch = max(1, AT_ONCE // max(decision.size for decision, _, _ in folds))
     for first in range(0, permutations, batch):
         some = slice(first, min(first + batch, permutations))
-        for decision, views, judge in folds:
+        for decision, views, own in folds:
             orders = np.array([random.permutation(len(decision)) for _ in range(some.start, some.stop)])
             for v in range(len(names)):
                 contribution = views[:, v]
                 used = np.any(contribution)
-                shuffled[v, some] += judge(
-                    decision - contribution + contribution[orders] if used else decision
-                )
+                moved = decision - contribution + contribution[orders] if used else decision
+                shuffled[v, some] += _quality(moved, own, classify)
     shuffled /= n
     beaten = np.sum(shuffled >= true - 1e-12, axis=1)
     table = pd.DataFrame(
@@ -339,20 +299,14 @@ def test_views(
     return table
 
 
-def _judge(part: Contributions, labels: NDArray[Any], classify: bool) -> Callable[[Array], Any]:
-    """Return the sum of cut-off margins, or minus the sum of squared errors, of decisions ``(..., n[, classes])``."""
+def _quality(decision: Array, own: Array, classify: bool) -> Any:
+    """Sum of margins cut off at -1 and 1, or minus the sum of squared errors, of decisions ``(..., n[, classes])``.
+
+    ``own`` is the targets of a regression, the signs of two classes, or where the own class of every sample is.
+    """
     if not classify:
-        axes = tuple(range(-labels.ndim, 0))
-        return lambda decision: -np.sum((decision - labels) ** 2, axis=axes)
-    codes = np.searchsorted(part.classes, labels)
-    if part.decision.ndim == 1:
-        signs = np.where(codes == 1, 1.0, -1.0)
-        return lambda decision: np.sum(np.clip(signs * decision, -1.0, 1.0), axis=-1)
-    own = np.zeros(part.decision.shape, dtype=bool)
-    own[np.arange(len(codes)), codes] = True
-
-    def margins(decision: Array) -> Any:
-        others = np.where(own, -np.inf, decision).max(axis=-1)
-        return np.sum(np.clip(np.where(own, decision, 0.0).sum(axis=-1) - others, -1.0, 1.0), axis=-1)
-
-    return margins
+        return -np.sum((decision - own) ** 2, axis=tuple(range(-own.ndim, 0)))
+    if own.ndim == 1:
+        return np.sum(np.clip(own * decision, -1.0, 1.0), axis=-1)
+    others = np.where(own, -np.inf, decision).max(axis=-1)
+    return np.sum(np.clip(np.where(own, decision, 0.0).sum(axis=-1) - others, -1.0, 1.0), axis=-1)

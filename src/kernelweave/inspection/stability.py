@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,20 @@ from .._typing import Array
 from ..estimators.fitted import weight_origin
 from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ..kernels import take
-from .views import final_estimator, group_shares, kernel_families, kernel_groups, learnt_weights, paired
+from .views import (
+    ViewsOfKernels,
+    as_shares,
+    final_estimator,
+    group_shares,
+    kernel_families,
+    kernel_groups,
+    learnt_weights,
+    paired,
+)
 
 
 @dataclass(frozen=True)
-class WeightStability:
+class WeightStability(ViewsOfKernels):
     """Weights of the same kernels in many fits.
 
     Attributes
@@ -56,11 +66,6 @@ class WeightStability:
     view_weights: Array | None = None
     view_reference: Array | None = None
 
-    @property
-    def view_names(self) -> list[str]:
-        """Views, in the order of their kernels."""
-        return list(dict.fromkeys(self.views.tolist()))
-
     def among(self, kernels: NDArray[np.bool_]) -> WeightStability:
         """Return the same of some kernels, their weights as shares of their own sum; of all of them itself."""
         if kernels.all() or not kernels.any():
@@ -69,19 +74,15 @@ class WeightStability:
         inside = np.array([kernels[self.views == name].all() for name in self.view_names])
         own = None if mixed or self.view_weights is None or self.view_reference is None else inside
 
-        def shares(weights: Array) -> Array:
-            total = weights.sum(axis=-1, keepdims=True)
-            return np.divide(weights, total, out=np.zeros_like(weights), where=total > 0)
-
         return replace(
             self,
-            weights=shares(self.weights[:, kernels]),
-            reference=shares(self.reference[kernels]),
+            weights=as_shares(self.weights[:, kernels]),
+            reference=as_shares(self.reference[kernels]),
             kernel_names=self.kernel_names[kernels],
             views=self.views[kernels],
             families=self.families[kernels],
-            view_weights=None if own is None else shares(self.view_weights[:, own]),  # type: ignore[index]
-            view_reference=None if own is None else shares(self.view_reference[own]),  # type: ignore[index]
+            view_weights=None if own is None else as_shares(self.view_weights[:, own]),  # type: ignore[index]
+            view_reference=None if own is None else as_shares(self.view_reference[own]),  # type: ignore[index]
         )
 
     def kernels(self) -> Any:
@@ -247,10 +248,7 @@ def _splits(
         kind = RepeatedStratifiedKFold if stratify else RepeatedKFold
         repeats = -(-n_refits // n_folds)
         made = kind(n_splits=n_folds, n_repeats=repeats, random_state=random_state)
-        for number, split in enumerate(made.split(np.zeros((n, 1)), y)):
-            if number == n_refits:
-                return
-            yield split
+        yield from islice(made.split(np.zeros((n, 1)), y), n_refits)
         return
     random = check_random_state(random_state)
     groups = [np.flatnonzero(y == label) for label in np.unique(y)] if stratify else [np.arange(n)]

@@ -1,4 +1,4 @@
-"""Models on subsets of views: which are worth measuring, and views that come late or go."""
+"""Models on subsets of views, with one view more, and with one less."""
 
 from __future__ import annotations
 
@@ -87,9 +87,16 @@ def folds_for(estimator: Any, y: Any, n_folds: int, seed: int) -> list[Any]:
     return list(folds.split(np.zeros((labels.size, 1)), labels))
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Views that come late or go: a fitted model with one more, or with one less, and what that does to its
-# accuracy.
+def compare_subsets(
+    fits: SubsetFits, whole: Any, subsets: list[Any], splits: list[Any]
+) -> list[tuple[float, float, float]]:
+    """Return for every subset the mean score of all kernels, its own, and the p-value of the difference."""
+    scores, _ = fits.scores([whole, *subsets], splits)
+    ratio = len(splits[0][1]) / len(splits[0][0])
+    return [
+        (float(scores[0].mean()), float(some.mean()), corrected_t_test(scores[0], some, ratio))
+        for some in scores[1:]
+    ]
 
 
 #: by how much prepared views may differ, relative to their largest entry, and count as the same
@@ -98,8 +105,6 @@ ROUNDING = 1e-9
 
 @dataclass(frozen=True)
 class _Compared:
-    """A refitted model, and the accuracy with and without a view on the same held-out folds."""
-
     model: Any
     view: str
     score_with: float
@@ -113,14 +118,13 @@ class _Compared:
         )
 
 
-@dataclass(frozen=True)
 class WithoutView(_Compared):
     """A model refitted without a view, and the accuracy of both on held-out folds.
 
     Attributes
     ----------
     model : estimator or pipeline
-        Fitted on all samples without the view.
+        Fitted on all samples without the view; with it, in ``WithView``.
     view : str
     score_with, score_without : float
         Mean accuracy (R2 of a regression) on held-out folds.
@@ -129,20 +133,8 @@ class WithoutView(_Compared):
     """
 
 
-@dataclass(frozen=True)
 class WithView(_Compared):
-    """A model refitted with one more view, and the accuracy of both on held-out folds.
-
-    Attributes
-    ----------
-    model : estimator or pipeline
-        Fitted on all samples with the view.
-    view : str
-    score_with, score_without : float
-        Mean accuracy (R2 of a regression) on held-out folds.
-    p_value : float
-        Of the difference between the two, corrected for the overlap of the folds.
-    """
+    """A model refitted with one more view, and the accuracy of both; the attributes are those of ``WithoutView``."""
 
 
 @several_fits
@@ -188,7 +180,8 @@ def drop_view(
     estimator = final_estimator(model)
     X, y = paired(model, X, y)
     fits = SubsetFits(estimator, transformed(model, X), y)
-    scores = _scores(fits, [np.arange(of_kernel.size), keep], folds_for(estimator, y, n_folds, random_state))
+    folds = folds_for(estimator, y, n_folds, random_state)
+    (scores,) = compare_subsets(fits, np.arange(of_kernel.size), [keep], folds)
     reduced: Any = fits.model(keep, [name for name in names if name != view])
     if isinstance(model, Pipeline):
         reduced = Pipeline([*model.steps[:-1], (model.steps[-1][0], reduced)])
@@ -254,24 +247,36 @@ def add_view(
     X, y = paired(model, X, y)
     before = transformed(model, X)
     extended, steps = _prepared(model, before, y, X.with_view(view, table))
-    larger = clone(estimator).set_params(kernels=_spec(estimator.kernels, kernels, before, view))
+    bank = estimator.kernels
+    if kernels is not None:  # those of the model, and those of the new view
+        own = default_bank() if bank is None else bank
+        known = tuple(kernel.name for kernel in expand_kernels(own, Schema.of(before)))
+        bank = Stack((Chosen(own, known), as_spec(kernels).on(view)))
+    larger = clone(estimator).set_params(kernels=bank)
     if missing is not None:
         larger.set_params(missing=missing)
     fits = SubsetFits(estimator, extended, y, larger)
-    old = _without(fits, extended, view, [str(name) for name in estimator.kernel_names_])
+    settled = fits.training.kernels
+    assert settled is not None
+    columns, width = set(extended.groups[view]), extended.shape[1]
+    old = [j for j, kernel in enumerate(settled) if not columns & kernel.looks_at(width)]
+    if len(old) == len(settled):
+        raise ValueError(
+            f"no kernel of the model looks at view {view!r}, because they name their columns: give its own, such as "
+            "kernels=kw.gaussian([0.5, 1.0, 2.0], relative=True)"
+        )
+    if [fits.training.names[j] for j in old] != [str(name) for name in estimator.kernel_names_]:
+        raise ValueError(
+            f"the kernels on the other views change when {view!r} is added: give its kernels with kernels=..., which "
+            "leaves the others as they are"
+        )
     everything = np.arange(len(fits.training.names))
-    scores = _scores(fits, [everything, old], folds_for(estimator, y, n_folds, random_state))
+    folds = folds_for(estimator, y, n_folds, random_state)
+    (scores,) = compare_subsets(fits, everything, [np.array(old, dtype=np.intp)], folds)
     fitted: Any = fits.model(everything, extended.names)
     if steps:
         fitted = Pipeline([*steps, (model.steps[-1][0], fitted)])
     return WithView(fitted, view, *scores)
-
-
-def _scores(fits: SubsetFits, subsets: list[Any], splits: list[Any]) -> tuple[float, float, float]:
-    """Mean score of two subsets of kernels, and the p-value of their difference."""
-    scores, _ = fits.scores(subsets, splits)
-    p_value = corrected_t_test(scores[0], scores[1], len(splits[0][1]) / len(splits[0][0]))
-    return float(scores[0].mean()), float(scores[1].mean()), p_value
 
 
 def _prepared(model: Any, before: Views, y: Any, extended: Views) -> tuple[Views, list[Any]]:
@@ -298,34 +303,3 @@ def _same(left: Any, right: Any) -> bool:
     if left.dtype == object:
         return bool(np.all(left == right))
     return bool(np.max(np.abs(left - right), initial=0.0) <= ROUNDING * np.max(np.abs(right), initial=0.0))
-
-
-def _spec(own: Any, kernels: Any, before: Views, view: str) -> Any:
-    """Return the kernels of the model with those of the new view."""
-    if kernels is None:
-        return own
-    bank = default_bank() if own is None else own
-    known = tuple(kernel.name for kernel in expand_kernels(bank, Schema.of(before)))
-    return Stack((Chosen(bank, known), as_spec(kernels).on(view)))
-
-
-def _without(fits: SubsetFits, extended: Views, view: str, known: list[str]) -> Any:
-    """Return the kernels that do not look at a view; they must be those that the model knows."""
-    columns = set(extended.groups[view])
-    assert fits.training.kernels is not None
-    old = [
-        j
-        for j, kernel in enumerate(fits.training.kernels)
-        if not columns & kernel.looks_at(extended.shape[1])
-    ]
-    if len(old) == len(fits.training.kernels):
-        raise ValueError(
-            f"no kernel of the model looks at view {view!r}, because they name their columns: give its own, such as "
-            "kernels=kw.gaussian([0.5, 1.0, 2.0], relative=True)"
-        )
-    if [fits.training.names[j] for j in old] != known:
-        raise ValueError(
-            f"the kernels on the other views change when {view!r} is added: give its kernels with kernels=..., which "
-            "leaves the others as they are"
-        )
-    return np.array(old, dtype=np.intp)

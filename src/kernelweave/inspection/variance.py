@@ -10,11 +10,11 @@ from numpy.typing import NDArray
 
 from .._typing import Array
 from ..estimators.fitted import function_of, samples_for
-from .views import final_estimator, kernel_views, paired, transformed
+from .views import ViewsOfKernels, final_estimator, kernel_views, paired, transformed
 
 
 @dataclass(frozen=True)
-class VarianceSplit:
+class VarianceSplit(ViewsOfKernels):
     """Parts of one for every kernel, and what is left.
 
     Attributes
@@ -43,11 +43,6 @@ class VarianceSplit:
         """Sum of the parts; of a split of R2, with the rest: R2."""
         total = self.parts.sum(axis=0)
         return total + self.rest if self.what == "R2" else total
-
-    @property
-    def view_names(self) -> list[str]:
-        """Views, in the order of their kernels."""
-        return list(dict.fromkeys(self.views.tolist()))
 
     def by_view(self) -> Array:
         """Return the parts summed over the kernels of each view, ``(views,)`` or ``(views, t)``."""
@@ -105,9 +100,7 @@ def variance_shares(model: Any, *, views: Any = None) -> VarianceSplit:
             "shares of variance need kernels of one scale: fit with normalize='trace' and center=True"
         )
     C, weights = 2.0 * np.asarray(estimator.C_), np.asarray(estimator.weights_)
-    scaled = (
-        (weights.T * C) if weights.ndim == 2 else weights * C
-    )  # d over alpha; nothing where alpha is infinite
+    scaled = weights.T * C  # d over alpha; nothing where alpha is infinite
     total = 1.0 + scaled.sum(axis=0)
     return VarianceSplit(scaled / total, 1.0 / total, names, kernel_views(model, views), "share of variance")
 

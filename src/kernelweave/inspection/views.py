@@ -1,4 +1,4 @@
-"""Which columns a kernel looks at, and what that group of columns is called."""
+"""Views of the kernels of a fitted model, and their weights."""
 
 from __future__ import annotations
 
@@ -35,8 +35,7 @@ def final_estimator(model: Any) -> Any:
 
 def paired(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
     """Return samples that can be cut, in the order of their targets, and the targets: tables of views become views."""
-    matrices = is_precomputed(final_estimator(model).kernels)
-    if matrices:
+    if is_precomputed(final_estimator(model).kernels):
         return X, np.asarray(y)
     X, y = samples_and_targets(X, y)
     return (as_views(X) if is_views(X, len(y)) else X), np.asarray(y)
@@ -106,9 +105,24 @@ def group_shares(model: Any, of_kernel: np.ndarray) -> np.ndarray:
         np.broadcast_to(own[name], len(weights)) if name in own else weights[:, of_kernel == name].sum(axis=1)
         for name in dict.fromkeys(of_kernel.tolist())
     ]
-    sizes = np.stack(columns, axis=1)
-    totals = sizes.sum(axis=1, keepdims=True)
-    return np.divide(sizes, totals, out=np.zeros_like(sizes), where=totals > 0).mean(axis=0)
+    return as_shares(np.stack(columns, axis=1)).mean(axis=0)
+
+
+def as_shares(weights: np.ndarray) -> np.ndarray:
+    """Return weights as shares of their sum over the last axis; zeros remain zeros."""
+    totals = weights.sum(axis=-1, keepdims=True)
+    return np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0)
+
+
+class ViewsOfKernels:
+    """A table over kernels, whose ``views`` are those of the kernels."""
+
+    views: np.ndarray
+
+    @property
+    def view_names(self) -> list[str]:
+        """Views, in the order of their kernels."""
+        return list(dict.fromkeys(self.views.tolist()))
 
 
 def kernel_families(model: Any) -> np.ndarray:
@@ -122,10 +136,7 @@ def kernel_families(model: Any) -> np.ndarray:
 
 def learnt_weights(model: Any) -> np.ndarray:
     """Return the weights as shares of their sum, ``(m,)``; the mean over classes where each has its own."""
-    weights = np.atleast_2d(final_estimator(model).weights_)
-    totals = weights.sum(axis=1, keepdims=True)
-    shares = np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0)
-    return shares.mean(axis=0)
+    return as_shares(np.atleast_2d(final_estimator(model).weights_)).mean(axis=0)
 
 
 @dataclass(frozen=True)
