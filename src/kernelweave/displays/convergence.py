@@ -133,10 +133,32 @@ class ConvergenceDisplay:
             raise ValueError(f"kind='bounds' shows one problem: choose one of {wanted} with problem=...")
         ax = axes_to_draw_on(ax, (6.0, 3.6))
         self.lines_: list[Any] = []
-        if kind == "bounds":
-            self._bounds(ax, self._rows(wanted[0]), x, kwargs)
-        else:
+        if kind == "gap":
             self._gaps(ax, wanted, x, kwargs)
+        else:
+            rows = self._rows(wanted[0])
+            at, primal, dual = rows[x], rows["primal"], rows["dual"]
+            style = {"marker": "o", "markersize": 4, "linewidth": 1.6, **kwargs}
+            ax.fill_between(at, dual, primal, color=FAINT, linewidth=0.0)
+            self.lines_ += ax.plot(at, primal, color=INK, label="primal: best fit so far", **style)
+            style = {
+                "linestyle": "--",
+                "color": ACCENT,
+                "label": "dual: proved lower bound",
+                **style,
+                "marker": "s",
+            }
+            self.lines_ += ax.plot(at, dual, **style)
+            # early dual bounds can be far below anything of interest
+            low, high, last = float(np.min(dual)), float(np.max(primal)), float(primal[-1])
+            floor = max(low, last - (high - last) - 0.35 * abs(last))
+            margin = 0.05 * (high - floor) or 1.0
+            ax.set_ylim(floor - margin, high + margin)
+            ax.set_ylabel("objective")
+            ax.legend(frameon=False, loc="upper right")  # above the primal value, where it has fallen
+        tidy(ax, "y")
+        title = "bounds of the optimum" if kind == "bounds" else "relative gap"
+        ax.set_title(f"{self.solver}: {title}" if self.solver else title.capitalize())
         ax.set_xlabel(_X_LABELS[x])
         if x == "iteration":
             from matplotlib.ticker import MaxNLocator
@@ -151,39 +173,16 @@ class ConvergenceDisplay:
         chosen = self.trace["problem"] == problem
         return {name: values[chosen] for name, values in self.trace.items()}
 
-    def _bounds(self, ax: Any, rows: dict[str, np.ndarray], x: str, kwargs: dict[str, Any]) -> None:
-        at, primal, dual = rows[x], rows["primal"], rows["dual"]
-        looks = {"marker": "o", "markersize": 4, "linewidth": 1.6, **kwargs}
-        ax.fill_between(at, dual, primal, color=FAINT, linewidth=0.0)
-        self.lines_ += ax.plot(at, primal, color=INK, label="primal: best fit so far", **looks)
-        self.lines_ += ax.plot(
-            at,
-            dual,
-            linestyle="--",
-            color=ACCENT,
-            label="dual: proved lower bound",
-            **{**looks, "marker": "s"},
-        )
-        # early dual bounds can be far below anything of interest
-        low, high = float(np.min(dual)), float(np.max(primal))
-        floor = float(primal[-1]) - (high - float(primal[-1])) - 0.35 * abs(float(primal[-1]))
-        margin = 0.05 * (high - max(low, floor)) or 1.0
-        ax.set_ylim(max(low, floor) - margin, high + margin)
-        ax.set_ylabel("objective")
-        ax.legend(frameon=False, loc="upper right")  # above the primal value, where it has fallen
-        tidy(ax, "y")
-        ax.set_title(self._title("bounds of the optimum"))
-
     def _gaps(self, ax: Any, problems: list[Any], x: str, kwargs: dict[str, Any]) -> None:
         shades = np.linspace(0.0, 0.65, len(problems))
         for number, problem in enumerate(problems):
             rows = self._rows(problem)
-            looks = {"marker": "o", "markersize": 4, "linewidth": 1.6, "color": INK}
+            style = {"marker": "o", "markersize": 4, "linewidth": 1.6, "color": INK}
             if len(problems) > 1:
-                looks |= {"marker": "", "color": str(shades[number]), "linestyle": LINES[number % len(LINES)]}
+                style |= {"marker": "", "color": str(shades[number]), "linestyle": LINES[number % len(LINES)]}
             gap = np.maximum(rows["relative_gap"], np.finfo(float).tiny)
             label = None if problem is None else str(problem)
-            self.lines_ += ax.plot(rows[x], gap, label=label, **{**looks, **kwargs})
+            self.lines_ += ax.plot(rows[x], gap, label=label, **{**style, **kwargs})
         ax.set_yscale("log")
         if self.tol is not None:
             ax.axhline(self.tol, color=ACCENT, linestyle="--", linewidth=1.2)
@@ -194,8 +193,3 @@ class ConvergenceDisplay:
         ax.set_ylabel("relative gap")
         if len(problems) > 1:
             ax.legend(title=self.several, frameon=False, ncols=1 + (len(problems) - 1) // 6, fontsize="small")
-        tidy(ax, "y")
-        ax.set_title(self._title("relative gap"))
-
-    def _title(self, what: str) -> str:
-        return f"{self.solver}: {what}" if self.solver else what[0].upper() + what[1:]

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
 from typing import Any
 
 import numpy as np
 from sklearn.utils.validation import check_is_fitted
 
-from ..banks import PredictingKernels
+from .._components import nearest
 from .colours import ACCENT, INK, axes_to_draw_on, tidy
 
 
@@ -88,14 +87,30 @@ class KernelMatrixDisplay:
         if last.weights_.ndim != 1:
             raise ValueError("every class has a mixture of its own: draw one kernel, with kernel=...")
         names = [str(name) for name in last.kernel_names_]
-        chosen = list(terms) if kernel is None else [_position(kernel, names, terms)]
+        if isinstance(kernel, str):
+            if kernel not in names:
+                raise ValueError(f"there is no kernel {kernel!r}.{nearest(kernel, names)}")
+            kernel = names.index(kernel)
+        if kernel is not None and kernel not in terms:
+            raise ValueError(f"kernel {names[kernel]!r} has no weight: its normalisation was not kept")
         samples = samples_for(last, transformed(estimator, X if y is None else paired(estimator, X, y)[0]))
-        matrix = sum(
-            (1.0 if kernel is not None else float(last.weights_[j])) * normalised(terms[j].kernels, samples)
-            for j in chosen
-        )
-        name = "learnt mixture" if kernel is None else names[chosen[0]]
-        return cls(matrix, y, name=name).plot(ax=ax, **kwargs)
+        mixture: Any = 0
+        for j in terms if kernel is None else [int(kernel)]:
+            bound = terms[j].kernels
+            function, learnt = bound.kernels[0], bound.normaliser
+            matrix = function(samples)  # normalised as was learnt on the training samples
+            if learnt.center:
+                assert learnt.grand_means is not None
+                means = function(samples, bound.samples).mean(axis=1)
+                matrix = matrix - means[:, None] - means[None, :] + learnt.grand_means[0]
+            if learnt.mode == "cosine":
+                root = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
+                matrix = matrix / np.outer(root, root)
+            else:
+                matrix = matrix * learnt.scale[0]
+            mixture = mixture + (1.0 if kernel is not None else float(last.weights_[j])) * matrix
+        name = "learnt mixture" if kernel is None else names[int(kernel)]
+        return cls(mixture, y, name=name).plot(ax=ax, **kwargs)
 
     def plot(self, *, ax: Any = None, colorbar: bool = True, **kwargs: Any) -> KernelMatrixDisplay:
         """Draw the matrix, dark where samples are alike.
@@ -134,32 +149,6 @@ class KernelMatrixDisplay:
         ax.set_title(self.name or "Kernel matrix")
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-
-def _position(kernel: int | str, names: list[str], active: Container[int]) -> int:
-    if isinstance(kernel, str):
-        if kernel not in names:
-            from .._components import nearest
-
-            raise ValueError(f"there is no kernel {kernel!r}.{nearest(kernel, names)}")
-        kernel = names.index(kernel)
-    if kernel not in active:
-        raise ValueError(f"kernel {names[kernel]!r} has no weight: its normalisation was not kept")
-    return int(kernel)
-
-
-def normalised(bound: PredictingKernels, samples: Any) -> Any:
-    """Return a kernel among some samples, normalised as the training samples taught."""
-    kernel, learnt = bound.kernels[0], bound.normaliser
-    matrix = kernel(samples)
-    if learnt.center:
-        assert learnt.grand_means is not None
-        means = kernel(samples, bound.samples).mean(axis=1)
-        matrix = matrix - means[:, None] - means[None, :] + learnt.grand_means[0]
-    if learnt.mode == "cosine":
-        root = np.sqrt(np.maximum(np.diagonal(matrix), 1e-300))
-        return matrix / np.outer(root, root)
-    return matrix * learnt.scale[0]
 
 
 class SpectrumDisplay:

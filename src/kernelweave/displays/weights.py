@@ -95,7 +95,14 @@ class WeightsDisplay:
         """
         check_is_fitted(estimator, "weights_")
         classes = getattr(estimator, "classes_", None) if estimator.weights_.ndim == 2 else None
-        groups = None if group_by is None else _groups(estimator, group_by)
+        groups = None
+        if group_by is not None:
+            from ..inspection import kernel_families
+            from ..inspection.views import kernel_groups
+
+            if group_by not in ("view", "family"):
+                raise ValueError(f"group_by must be 'view', 'family' or None, got {group_by!r}")
+            groups = list((kernel_groups if group_by == "view" else kernel_families)(estimator))
         learnt = getattr(estimator, "learnt_kernels_", None)
         made = cls(
             estimator.weights_, estimator.kernel_names_, problem_names=classes, groups=groups, learnt=learnt
@@ -151,115 +158,77 @@ class WeightsDisplay:
         self
         """
         shown, rest = self.rows(top)
-        names = [shorten(self.kernel_names[j]) for j in shown]
         heads = len({self.groups[j] for j in shown}) if self.groups is not None else 0
         height = 0.9 + 0.28 * (len(shown) + bool(rest) + heads)
         ax = axes_to_draw_on(ax, (7.0, max(2.0, height)))
-        if self.groups is not None:
-            self._grouped_bars(ax, shown, rest, kwargs)
-        elif self.weights.ndim == 1:
-            self._bars(ax, shown, names, rest, kwargs)
-        else:
-            self._image(ax, shown, names, rest, kwargs)
+        (self._bars if self.weights.ndim == 1 else self._image)(ax, shown, rest, kwargs)
+        used = int(np.count_nonzero(self.weights if self.weights.ndim == 1 else self.weights.max(axis=0)))
+        m, given = len(self.kernel_names), int(np.count_nonzero(~self.learnt))
+        title = f"{used} of {m} kernels have weight" if used < m else f"{m} kernels, all with weight"
+        if given:
+            title += " (given, not learnt)" if given == m else f" ({given} given, not learnt)"
+        ax.set_title(title)
         self.ax_, self.figure_ = ax, ax.figure
         return self
 
-    def _title(self, ax: Any) -> None:
-        used = int(np.count_nonzero(self.weights if self.weights.ndim == 1 else self.weights.max(axis=0)))
-        m = len(self.kernel_names)
-        given = int(np.count_nonzero(~self.learnt))
-        how = "" if not given else " (given, not learnt)" if given == m else f" ({given} given, not learnt)"
-        ax.set_title(
-            (f"{used} of {m} kernels have weight" if used < m else f"{m} kernels, all with weight") + how
-        )
-
-    def _bars(self, ax: Any, shown: list[int], names: list[str], rest: str, kwargs: dict[str, Any]) -> None:
-        lengths = [float(self.weights[j]) for j in shown]
-        largest = max(lengths, default=1.0)
-        said = [f"{length:.{_decimals(largest)}f}" for length in lengths]
-        if rest:  # a sum over many small weights may dwarf them all: a bar would be read as one kernel
-            others = float(self.weights.sum()) - sum(lengths)
-            names, lengths, said = [*names, rest], [*lengths, 0.0], [*said, self._together(others, largest)]
-        at = np.arange(len(lengths))
-        limit = 1.2 * largest
-        if self.intervals is not None and shown:
-            limit = max(limit, 1.12 * float(self.intervals[1, shown].max()))
-        self.bars_ = ax.barh(at, lengths, **{"color": INK, "height": 0.72, **kwargs})
-        ends = self._error_bars(ax, at[: len(shown)], shown)
-        for y, length, text in zip(at, lengths, said, strict=True):
-            ax.text(
-                max(length, ends.get(y, 0.0)) + 0.01 * limit,
-                y,
-                text,
-                va="center",
-                ha="left",
-                fontsize="small",
-            )
-        ax.set_yticks(at, names)
-        ax.tick_params(axis="y", length=0)
-        ax.set_ylim(max(len(lengths), 3) - 0.4, -0.6)
-        _weight_axis(ax, limit, max([*lengths, *ends.values(), 0.0]))
-        tidy(ax, "x")
-        self._title(ax)
-
-    def _together(self, others: float, largest: float) -> str:
-        """Write the sum of the weights that have no row of their own."""
-        return f"{others:.{_decimals(largest)}f} together"
-
-    def _error_bars(self, ax: Any, at: Any, shown: list[int]) -> dict[Any, float]:
-        """Draw the lines, if there are any; return where the upper ends are, by row."""
-        if self.intervals is None or not shown:
-            return {}
-        low, high = self.intervals[:, shown]
-        self.error_bars_ = ax.hlines(at, low, high, color=ACCENT, linewidth=2.2, zorder=3)
-        return dict(zip(at, high.tolist(), strict=True))
-
-    def _grouped_bars(self, ax: Any, shown: list[int], rest: str, kwargs: dict[str, Any]) -> None:
-        """Rows under the names of their groups, each with the sum of its weights, those not shown included."""
-        assert self.groups is not None
-        groups = np.array(self.groups, dtype=object)
-        totals = {name: float(self.weights[groups == name].sum()) for name in dict.fromkeys(self.groups)}
-        order = sorted({self.groups[j] for j in shown}, key=lambda name: -totals[name])
-        labels: list[str] = []
-        lengths: list[float] = []
-        rows: list[tuple[int, int]] = []
-        heads: list[int] = []
+    def _bars(self, ax: Any, shown: list[int], rest: str, kwargs: dict[str, Any]) -> None:
+        """Rows of kernels, under the names of their groups where there are any, with the sums over whole groups."""
         largest = max((float(self.weights[j]) for j in shown), default=1.0)
-        decimals, said = _decimals(largest), ""
-        for name in order:
-            heads.append(len(labels))
-            labels.append(f"{shorten(name)}: {totals[name]:.{decimals}f}")
-            lengths.append(0.0)
+        decimals = max(0, 2 - int(np.floor(np.log10(largest or 1.0))))  # three digits of the largest weight
+        groups: list[Any] = [None]
+        if self.groups is not None:
+            of_kernel = np.array(self.groups, dtype=object)
+            totals = {
+                name: float(self.weights[of_kernel == name].sum()) for name in dict.fromkeys(self.groups)
+            }
+            groups = sorted({self.groups[j] for j in shown}, key=lambda name: -totals[name])
+        rows: list[tuple[str, float, str]] = []  # label, length of the bar, number beside it
+        heads: list[int] = []
+        places: dict[int, int] = {}  # rows of the kernels
+        for name in groups:
+            if name is not None:
+                heads.append(len(rows))
+                rows.append((f"{shorten(name)}: {totals[name]:.{decimals}f}", 0.0, ""))
             for j in shown:
-                if self.groups[j] == name:
-                    rows.append((len(labels), j))
-                    labels.append(shorten(self.kernel_names[j]).removesuffix(f" on {name}"))
-                    lengths.append(float(self.weights[j]))
-        if rest:
-            said = self._together(float(self.weights.sum()) - sum(lengths), largest)
-            labels.append(rest)
-            lengths.append(0.0)
-        at = np.arange(len(labels))
+                if name is None or self.groups[j] == name:  # type: ignore[index]
+                    label, weight = shorten(self.kernel_names[j]), float(self.weights[j])
+                    places[j] = len(rows)
+                    label = label if name is None else label.removesuffix(f" on {name}")
+                    rows.append((label, weight, f"{weight:.{decimals}f}"))
+        if rest:  # a sum over many small weights may dwarf them all: a bar would be read as one kernel
+            others = float(self.weights.sum()) - sum(length for _, length, _ in rows)
+            rows.append((rest, 0.0, f"{others:.{decimals}f} together"))
+        at, lengths = np.arange(len(rows)), [length for _, length, _ in rows]
         self.bars_ = ax.barh(at, lengths, **{"color": INK, "height": 0.72, **kwargs})
-        ends = self._error_bars(ax, np.array([row for row, _ in rows]), [j for _, j in rows])
-        limit = 1.2 * max([*lengths, *ends.values(), 1e-300])
-        for row in range(len(labels)):
-            if row not in heads:
-                far = max(lengths[row], ends.get(row, 0.0))
-                text = said if said and row == len(labels) - 1 else f"{lengths[row]:.{decimals}f}"
-                ax.text(far + 0.01 * limit, row, text, va="center", fontsize="small")
-        ax.set_yticks(at, labels)
+        ends: dict[int, float] = {}
+        if self.intervals is not None and shown:
+            low, high = self.intervals[:, list(places)]
+            self.error_bars_ = ax.hlines(
+                list(places.values()), low, high, color=ACCENT, linewidth=2.2, zorder=3
+            )
+            ends = dict(zip(places.values(), high.tolist(), strict=True))
+        beyond = 1.12 if self.groups is None else 1.2
+        limit = max([1.2 * largest, *(beyond * end for end in ends.values())])
+        for row, (_, length, text) in enumerate(rows):
+            if text:
+                far = max(length, ends.get(row, 0.0)) + 0.01 * limit
+                ax.text(far, row, text, va="center", fontsize="small")
+        ax.set_yticks(at, [label for label, _, _ in rows])
         for row in heads:
             ax.get_yticklabels()[row].set_fontweight("bold")
         ax.tick_params(axis="y", length=0)
-        ax.set_ylim(max(len(labels), 3) - 0.4, -0.6)
-        _weight_axis(ax, limit, max([*lengths, *ends.values(), 0.0]))
+        ax.set_ylim(max(len(rows), 3) - 0.4, -0.6)
+        # space for the numbers behind the bars, and no tick there that no weight can have
+        ax.set_xlim(0.0, limit)
+        ax.set_xlabel("weight")
+        if max([*lengths, *ends.values(), 0.0]) <= 1.0:
+            ax.set_xticks([tick for tick in ax.get_xticks() if 0.0 <= tick <= min(limit, 1.0 + 1e-9)])
         tidy(ax, "x")
-        self._title(ax)
 
-    def _image(self, ax: Any, shown: list[int], names: list[str], rest: str, kwargs: dict[str, Any]) -> None:
+    def _image(self, ax: Any, shown: list[int], rest: str, kwargs: dict[str, Any]) -> None:
         from matplotlib.colors import PowerNorm
 
+        names = [shorten(self.kernel_names[j]) for j in shown]
         table = self.weights[:, shown].T
         if rest:
             names, table = [*names, rest], np.vstack([table, self.weights.sum(axis=1) - table.sum(axis=0)])
@@ -283,29 +252,6 @@ class WeightsDisplay:
         if rest:
             ax.axhline(len(names) - 1.5, color=INK, linewidth=1.2)
         ax.figure.colorbar(self.image_, ax=ax, label="weight")
-        self._title(ax)
-
-
-def _weight_axis(ax: Any, limit: float, longest: float) -> None:
-    """Leave room for the numbers behind the bars, and no tick there that no weight can have."""
-    ax.set_xlim(0.0, limit)
-    ax.set_xlabel("weight")
-    if longest <= 1.0:
-        ax.set_xticks([tick for tick in ax.get_xticks() if 0.0 <= tick <= min(limit, 1.0 + 1e-9)])
-
-
-def _decimals(largest: float) -> int:
-    """Decimals that show three digits of the largest weight."""
-    return max(0, 2 - int(np.floor(np.log10(largest or 1.0))))
-
-
-def _groups(estimator: Any, group_by: str) -> list[str]:
-    from ..inspection import kernel_families
-    from ..inspection.views import kernel_groups
-
-    if group_by not in ("view", "family"):
-        raise ValueError(f"group_by must be 'view', 'family' or None, got {group_by!r}")
-    return list((kernel_groups if group_by == "view" else kernel_families)(estimator))
 
 
 class GroupsDisplay:
@@ -534,14 +480,8 @@ class PathDisplay:
             self.lines_ += ax.plot(self.Cs, self.weights[:, j], label=name, **{**looks, **kwargs})
         ax.set_ylim(bottom=0.0)
         ax.set_ylabel("weight")
-        rest = (
-            ""
-            if not others
-            else ", one other in grey"
-            if len(others) == 1
-            else f", {len(others)} others in grey"
-        )
-        ax.set_title(f"Weights along the path{rest}")
+        rest = ", one other in grey" if len(others) == 1 else f", {len(others)} others in grey"
+        ax.set_title(f"Weights along the path{rest if others else ''}")
 
     def _scores(self, ax: Any, top: int, kwargs: dict[str, Any]) -> None:
         table = self.scores
