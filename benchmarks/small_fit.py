@@ -20,7 +20,7 @@ from kernelweave.banks import build as stored
 from kernelweave.banks import power
 from kernelweave.estimators import _base, _fitting
 from kernelweave.problems import curvature, mkl
-from kernelweave.solvers import newton_model as _model
+from kernelweave.solvers import newton as _model
 
 #: a phase, and the functions whose own time belongs to it: without that of the others that they call
 PHASES: dict[str, list[tuple[Any, str]]] = {

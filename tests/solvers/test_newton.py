@@ -15,7 +15,7 @@ from kernelweave import MKLClassifier
 from kernelweave.norms import Lp
 from kernelweave.problems import curvature, mkl
 from kernelweave.solvers import newton
-from kernelweave.solvers.newton_model import Cut, SimplexModel, minimise_smooth_model
+from kernelweave.solvers.newton import Cut, SimplexModel, minimise_smooth_model
 from problems.making import make_case
 
 
@@ -34,6 +34,7 @@ class Contradicting(SimplexModel):
 
     def __init__(self) -> None:
         self.solved: list[list[int]] = []
+        self.working = np.array([0])
 
     def _solve(self, rows, gains, working):
         self.solved.append(working.tolist())
@@ -46,10 +47,10 @@ class Contradicting(SimplexModel):
 
 def test_kernels_that_rounding_sends_in_and_out_stay_when_they_come_back():
     model = Contradicting()
-    z, _, working = model._on_working_sets(np.zeros((1, 3)), np.zeros(1), np.array([0]))
+    z, _ = model._minimise_with(np.zeros((1, 3)), np.zeros(1))
     np.testing.assert_array_equal(z, model.d)
     assert model.solved == [[0], [0, 1], [0, 2], [0, 1], [0, 1, 2]]
-    assert working.tolist() == [0, 1, 2]
+    assert model.working.tolist() == [0, 1, 2]
 
 
 @pytest.fixture
@@ -136,14 +137,14 @@ def test_the_bank_is_read_for_several_cuts_only_where_that_says_much_more():
     beta = np.ones(3)
     state = state_with(upper=1.0, own=0.5)
     state.bounded_together(beta, 0.6)
-    state.look()
+    state.read_if_worthwhile()
     assert state.dual_beta is None  # a gap of .4 instead of .5
     state.centre.inner.primal = 0.6 / (1.0 - 5e-4)  # J fell: what was promised before ends the fit now
-    state.look()
+    state.read_if_worthwhile()
     assert state.dual_beta is beta
     state = state_with(upper=1.0, own=0.5)
     state.bounded_together(beta, 0.96)
-    state.look()
+    state.read_if_worthwhile()
     assert state.dual_beta is beta  # a tenth of the gap
     assert state.known == 0.96
 
@@ -151,10 +152,10 @@ def test_the_bank_is_read_for_several_cuts_only_where_that_says_much_more():
 def test_the_bank_is_not_read_for_several_cuts_where_one_is_enough_unless_that_was_doubted():
     state = state_with(upper=1.0, own=0.9995)
     state.bounded_together(np.ones(3), 0.9999)
-    state.look()
+    state.read_if_worthwhile()
     assert state.dual_beta is None
     state.doubted = True
-    state.look()
+    state.read_if_worthwhile()
     assert state.dual_beta is not None
 
 
