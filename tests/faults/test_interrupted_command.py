@@ -19,7 +19,7 @@ pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="signals are POS
 COMMAND = """
 import sys
 from pathlib import Path
-from kernelweave.solvers._checkpoint import Best
+from kernelweave.solvers._loop import Best
 from kernelweave.cli import main
 take, started, after = Best.take, Path(sys.argv.pop(1)), int(sys.argv.pop(1))
 taken = []

@@ -177,7 +177,7 @@ def test_a_path_says_which_fits_are_not_done():
 COMMAND = """
 import os, signal, sys
 signal.signal(signal.SIGINT, signal.default_int_handler)
-from kernelweave.solvers._checkpoint import Best
+from kernelweave.solvers._loop import Best
 from kernelweave.cli import main
 take, number, seen = Best.take, int(sys.argv.pop(1)), []
 def watched(self, *arguments):

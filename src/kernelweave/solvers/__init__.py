@@ -2,8 +2,8 @@
 
 from ._auto import ON_SUMS, choose_solver
 from ._base import REQUIREMENTS, Solver, begin, fitting_solvers, inner_target, make_solver, registry
-from ._checkpoint import TRACE_COLUMNS, check_place, without_caches
-from ._loop import MESSAGES, Solution, Stop, final_status, solve
+from ._checkpoint import TRACE_COLUMNS, check_place
+from ._loop import MESSAGES, Solution, Stop, final_status, solve, without_caches
 from ._path import follow_path
 
 __all__ = [

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +16,7 @@ from .._numerics.stopping import Deadline, OutOfTime, one_interrupt, time_limit
 from ..exceptions import NotFiniteError
 from ..problems import Certificate, MKLProblem, Point
 from ._base import Solver
-from ._checkpoint import Best, Checkpoint
+from ._checkpoint import TRACE_COLUMNS, Checkpoint
 
 MESSAGES = {
     "converged": "the relative gap reached the tolerance",
@@ -52,8 +52,70 @@ def final_status(status: str, gap: float, tol: float, chosen: bool = False) -> s
     return "imprecise" if status in ("converged", "stationary", "constant", "max_steps") else status
 
 
+#: share of the objective by which the function that is zero has to be better
+NOTICEABLE = 1e-6
+#: share of the gap that an iteration has to close, not to be idle
+PROGRESS = 1e-2
+#: share of ``max_seconds`` that a solver may take on top of it for its last word, and that is kept of it, at most, for
+#: the certificate of what a fit returns
+FINISHING = 0.1
+#: inner problems in a row that could not be solved, and iterations without progress, after which no digits are left
+UNSOLVED, IDLE = 4, 2
+
+Callback = Callable[[dict[str, float]], Any]
+
+
+def without_caches(point: Point) -> Point:
+    """Return the bare point, so that a certificate of it is computed from the bank alone."""
+    return replace(
+        point, quad=None, decision=None, dual_beta=None, dual_quad=None, blocks=None, cuts_bound=None
+    )
+
+
+@dataclass(eq=False)
+class Best:
+    """Best primal and best dual so far, each from its own point, and a table with one row per iteration."""
+
+    keeps_last: bool = False
+    point: Point | None = None
+    certificate: Certificate | None = None
+    trace: list[tuple[float, ...]] = field(default_factory=list)
+    #: iterations since the bounds came noticeably closer
+    idle: int = 0
+
+    @property
+    def row(self) -> dict[str, float]:
+        """Last row of the table, by the names of its columns."""
+        return dict(zip(TRACE_COLUMNS, self.trace[-1], strict=True))
+
+    def improve(self, point: Point, certificate: Certificate) -> None:
+        """Take a point without a row of its own."""
+        if self.certificate is None:
+            self.point, self.certificate = point, certificate
+            return
+        # coefficients shared by all kernels are what predicts: blocks with their own give way to them
+        wanted = self.point is not None and self.point.blocks is not None and point.blocks is None
+        if certificate.primal < self.certificate.primal or wanted or self.keeps_last:
+            self.point, self.certificate = point, certificate.with_dual_of(self.certificate)
+        else:
+            self.certificate = self.certificate.with_dual_of(certificate)
+
+    def take(
+        self, point: Point, certificate: Certificate, iteration: int, seconds: float, passes: float
+    ) -> None:
+        """Take the point of an iteration, and add its row to the table."""
+        self.improve(point, certificate)
+        now = self.certificate
+        assert now is not None
+        left = self.trace[-1][3] - self.trace[-1][4] if self.trace else np.inf
+        # bounds that cross are rounding, and closer ones no progress
+        self.idle = 0 if 0.0 <= now.gap < (1.0 - PROGRESS) * left else self.idle + 1
+        active = int(np.count_nonzero(point.weights))
+        self.trace.append((iteration, seconds, passes, now.primal, now.dual, now.relative_gap, active))
+
+
 class Progress:
-    """Shows how far the relative gap has come on its way to the tolerance.
+    """Show how far the relative gap has come on its way to the tolerance.
 
     Parameters
     ----------
@@ -87,24 +149,6 @@ class Progress:
                 f"{row['active_kernels']:.0f} kernels"
             )
 
-    def close(self) -> None:
-        """Leave the bar as it is."""
-        if self.bar is not None:
-            self.bar.close()
-
-
-# ------------------------------------------------------------------------------------------------------------
-# One run of a solver: its clock, its checkpoint, the best point so far, and the reasons to stop.
-
-
-#: share of ``max_seconds`` that a solver may take on top of it for its last word, and that is kept of it, at most, for
-#: the certificate of what a fit returns
-FINISHING = 0.1
-#: inner problems in a row that could not be solved, and iterations without progress, after which no digits are left
-UNSOLVED, IDLE = 4, 2
-
-Callback = Callable[[dict[str, float]], Any]
-
 
 @dataclass(frozen=True)
 class Stop:
@@ -126,6 +170,8 @@ class Run:
         What the solver returned last; None before its first step.
     iterations : range
         Numbers of the iterations that may be made; they go on from those of a checkpoint.
+    ended : float or None
+        Moment at which the clock was stopped.
     """
 
     def __init__(
@@ -143,51 +189,46 @@ class Run:
         self.checkpoint = Checkpoint(checkpoint, problem) if checkpoint is not None else None
         self.best = Best(solver.keeps_last)
         self.state: Any = None
-        self._passes_before = problem.passes
-        spent = self._resume()
+        self.ended: float | None = None
+        self._passes_before, spent = problem.passes, 0.0
+        saved = self.checkpoint.load() if self.checkpoint is not None else None
+        if saved is not None and self.checkpoint is not None:
+            try:
+                with np.errstate(all="ignore"):
+                    certificate = problem.certificate(saved.point)
+            except ArithmeticError as error:
+                raise self.checkpoint.damaged(f"its point cannot be evaluated: {error}") from error
+            if not certificate.finite:
+                raise self.checkpoint.damaged("the objective or the bound of its point is not finite")
+            self.start, spent = saved.point, saved.seconds
+            self.best = Best(solver.keeps_last, saved.point, certificate, saved.trace)
+            self._passes_before -= saved.trace[-1][2] if saved.trace else 0.0
+            deadline.ends -= spent  # what went before the resumption counts
         self._began = time.perf_counter() - spent
-        self._ended: float | None = None
         first = int(self.best.trace[-1][0]) + 1 if self.best.trace else 1
         max_iter = solver.default_max_iter if stop.max_iter is None else stop.max_iter
         self.iterations = range(first, first + max_iter)
-        self._solved = self._solved_already()
-
-    # ---- the clock -------------------------------------------------------------------------------------------
+        # a start that is a solution, where all it takes is known, so that no pass is spent
+        self._solved: Certificate | None = None
+        start = self.start
+        if (
+            start is not None
+            and start.quad is not None
+            and start.decision is not None
+            and start.blocks is None
+        ):
+            certificate = problem.certificate(start)
+            self._solved = certificate if certificate.relative_gap <= stop.tol else None
 
     @property
     def seconds(self) -> float:
         """Seconds of the run so far, those before a resumption included."""
-        return (time.perf_counter() if self._ended is None else self._ended) - self._began
+        return (time.perf_counter() if self.ended is None else self.ended) - self._began
 
     @property
     def passes(self) -> float:
         """Passes over the bank so far, likewise."""
         return self.problem.passes - self._passes_before
-
-    # ---- the checkpoint --------------------------------------------------------------------------------------
-
-    def _resume(self) -> float:
-        """Go on from the checkpoint where there is one, and return the seconds that had been spent."""
-        saved = self.checkpoint.load() if self.checkpoint is not None else None
-        if saved is None or self.checkpoint is None:
-            return 0.0
-        try:
-            with np.errstate(all="ignore"):
-                certificate = self.problem.certificate(saved.point)
-        except ArithmeticError as error:
-            raise self.checkpoint.damaged(f"its point cannot be evaluated: {error}") from error
-        if not certificate.finite:
-            raise self.checkpoint.damaged("the objective or the bound of its point is not finite")
-        self.start = self.best.point = saved.point
-        self.best.certificate, self.best.trace = certificate, saved.trace
-        self._passes_before -= saved.trace[-1][2] if saved.trace else 0.0
-        self.deadline.ends -= saved.seconds  # what went before the resumption counts
-        return saved.seconds
-
-    def end(self) -> None:
-        """Stop the clock and save: what a file says of the time is what the solution says of it."""
-        self._ended = time.perf_counter()
-        self.save(force=True)
 
     def save(self, force: bool = False) -> None:
         """Write the best point to the checkpoint, if there are both; not more often than it allows unless forced."""
@@ -195,73 +236,64 @@ class Run:
         if self.checkpoint is not None and point is not None and certificate is not None:
             self.checkpoint.save(point, certificate.dual_point, self.best.trace, self.seconds, force=force)
 
-    # ---- iterations ------------------------------------------------------------------------------------------
+    def iterate(self, callback: Callback | None, progress: Progress) -> str:
+        """Let the solver take steps until there is a reason to stop; return it, as a key of ``MESSAGES``."""
+        problem, solver, deadline, best = self.problem, self.solver, self.deadline, self.best
+        for iteration in self.iterations:
+            try:
+                if self._solved is not None and self.start is not None:
+                    point, certificate = self.start, self._solved
+                else:
+                    if self.state is None:
+                        self.state = solver.init(problem, self.start, self.stop.tol)
+                    else:
+                        self.state = solver.step(problem, self.state)
+                    point = solver.point(self.state)
+                    certificate = problem.certificate(point)
+            except OutOfTime:
+                if (
+                    best.point is None
+                ):  # no time was left for a first point: the start, or the function that is zero
+                    point = self.start or Point(np.zeros(problem.y.shape), problem.norm.start(problem.m))
+                    seconds, passes = self.seconds, self.passes
+                    certificate = problem.certificate(point)
+                    if certificate.finite:
+                        best.take(point, certificate, iteration, seconds, passes)
+                return "interrupted" if deadline.interrupted else "max_seconds"
+            if not certificate.finite:
+                return "non_finite"
+            best.take(point, certificate, iteration, self.seconds, self.passes)
+            deadline.has_point = True
+            if self.stop.max_seconds is not None and deadline.in_whole_fit:
+                # two passes over the bank are kept for certifying what the fit returns, by the iteration that took the
+                # least for its passes
+                steps = np.diff(np.array(best.trace)[:, 1:3], axis=0, prepend=0.0)
+                steps = steps[steps[:, 1] > 0]
+                two_passes = 2.0 * float(np.min(steps[:, 0] / steps[:, 1])) if steps.size else 0.0
+                deadline.reserved = min(two_passes, FINISHING * self.stop.max_seconds)
+            progress.show(best.row)
+            self.save()
+            reason = self._reason_to_stop(callback)
+            if reason is not None:
+                return reason
+        return "max_iter"
 
-    def _solved_already(self) -> Certificate | None:
-        """Certificate of a start that is a solution; only where all it takes is known, so that no pass is spent."""
-        start = self.start
-        if start is None or start.quad is None or start.decision is None or start.blocks is not None:
-            return None
-        certificate = self.problem.certificate(start)
-        return certificate if certificate.relative_gap <= self.stop.tol else None
-
-    def advance(self) -> tuple[Point, Certificate]:
-        """Let the solver take its next step, and return its point with the problem's certificate."""
-        if self._solved is not None and self.start is not None:
-            return self.start, self._solved
-        if self.state is None:
-            self.state = self.solver.init(self.problem, self.start, self.stop.tol)
-        else:
-            self.state = self.solver.step(self.problem, self.state)
-        point = self.solver.point(self.state)
-        return point, self.problem.certificate(point)
-
-    def take(self, point: Point, certificate: Certificate, iteration: int) -> None:
-        """Keep what an iteration brought, and set time aside for certifying what the fit returns."""
-        self.best.take(point, certificate, iteration, self.seconds, self.passes)
-        self.deadline.has_point = True
-        if self.stop.max_seconds is not None and self.deadline.in_whole_fit:
-            self.deadline.reserved = min(self.best.two_passes, FINISHING * self.stop.max_seconds)
-
-    def take_start(self, iteration: int) -> None:
-        """Keep the start, or else the function that is zero, where no time was left for a first point."""
-        if self.best.point is None:
-            problem = self.problem
-            point = self.start or Point(np.zeros(problem.y.shape), problem.norm.start(problem.m))
-            seconds, passes = self.seconds, self.passes
-            certificate = problem.certificate(point)
-            if certificate.finite:
-                self.best.take(point, certificate, iteration, seconds, passes)
-
-    def finish(self) -> None:
-        """Let the solver improve the best point once more, in a little time of its own."""
-        if self.best.point is None or self.state is None:
-            return
-        self.deadline.extend(FINISHING * (self.stop.max_seconds or 0.0))
-        better = self.solver.finish(self.problem, self.best.point)
-        if better is not None:
-            self.best.improve(better, self.problem.certificate(better))
-
-    # ---- stopping --------------------------------------------------------------------------------------------
-
-    @property
-    def out_of_time(self) -> str:
-        """Why no time is left."""
-        return "interrupted" if self.deadline.interrupted else "max_seconds"
-
-    def reason_to_stop(self, callback: Callback | None) -> str | None:
-        """Return why to stop after the iteration just taken, as a key of ``MESSAGES``; None where to go on."""
-        if (
-            abs(self.best.gap) <= self.stop.tol
-        ):  # bounds that cross by more are rounding, and prove nothing yet
+    def _reason_to_stop(self, callback: Callback | None) -> str | None:
+        best = self.best
+        assert best.certificate is not None
+        # bounds that cross by more are rounding, and prove nothing yet
+        if abs(best.certificate.relative_gap) <= self.stop.tol:
             return "converged"
-        if callback is not None and callback(self.best.row):
+        if callback is not None and callback(best.row):
             return "stopped"
         if self.deadline.left <= 0.0:
-            return self.out_of_time
-        if getattr(self.state, "finished", False) or self.best.idle >= (self.solver.most_idle or np.inf):
-            return "stalled"
-        if getattr(self.problem, "unsolved", 0) >= UNSOLVED and self.best.idle >= IDLE:
+            return "interrupted" if self.deadline.interrupted else "max_seconds"
+        unsolved = getattr(self.problem, "unsolved", 0) >= UNSOLVED and best.idle >= IDLE
+        if (
+            getattr(self.state, "finished", False)
+            or best.idle >= (self.solver.most_idle or np.inf)
+            or unsolved
+        ):
             return "stalled"
         return None
 
@@ -317,7 +349,7 @@ def solve(
     Parameters
     ----------
     problem : MKLProblem
-        Or any other judge: a problem with ``n``, ``passes`` and ``certificate(point)``.
+        Or any other problem with ``n``, ``passes`` and ``certificate(point)``.
     solver : Solver
     stop : Stop
     start : Point, optional
@@ -332,66 +364,50 @@ def solve(
     stop = stop or Stop()
     with one_interrupt(), one_blas_thread(problem.n), time_limit(stop.max_seconds) as deadline:
         run = Run(problem, solver, stop, deadline, start, checkpoint)
-        status = _complete(run, callback, Progress(verbose, stop.tol, str(solver.registered_as)))
-        return _solution(run, status)
-
-
-def _complete(run: Run, callback: Callback | None, progress: Progress) -> str:
-    """Iterate and finish, whatever interrupts or breaks down; return why it ended, as a key of ``MESSAGES``."""
-    fit = run.deadline.outermost
-    fit.winding_up = False
-    try:
-        status = _iterate(run, callback, progress)
-        if status != "non_finite":
-            run.finish()
-        fit.winding_up = True
-    except KeyboardInterrupt:
-        fit.interrupt()  # a callback may have raised it
-        if run.best.point is None:
-            raise
-        status = "interrupted"
-    except (np.linalg.LinAlgError, FloatingPointError) as error:
-        if run.best.point is None:
-            raise NotFiniteError(f"{BROKEN.format(run.solver.registered_as)} ({error})") from error
-        status = "failed"
-    finally:
-        fit.winding_up = True
-        progress.close()
-        run.end()
-    return status
-
-
-def _iterate(run: Run, callback: Callback | None, progress: Progress) -> str:
-    """Let the solver take steps until there is a reason to stop, and return that reason."""
-    for iteration in run.iterations:
+        progress = Progress(verbose, stop.tol, str(solver.registered_as))
+        best, broken, fit = run.best, BROKEN.format(solver.registered_as), deadline.outermost
+        fit.winding_up = False
         try:
-            point, certificate = run.advance()
-        except OutOfTime:
-            run.take_start(iteration)
-            return run.out_of_time
-        if not certificate.finite:
-            return "non_finite"
-        run.take(point, certificate, iteration)
-        progress.show(run.best.row)
-        run.save()
-        reason = run.reason_to_stop(callback)
-        if reason is not None:
-            return reason
-    return "max_iter"
-
-
-def _solution(run: Run, status: str) -> Solution:
-    """Return the best point of a run with its certificate."""
-    best = run.best
-    best.share_coefficients(run.problem)
-    best.no_worse_than_zero(run.problem)
-    if best.point is None or best.certificate is None:
-        raise NotFiniteError(BROKEN.format(run.solver.registered_as))
-    # blocks may have had the gap that the coefficients that predict have not
-    status = final_status(status, best.gap, run.stop.tol)
-    point = best.point
-    if (
-        best.certificate.cuts is not None
-    ):  # what proves the bound goes with the point, so that it can be proved again
-        point = replace(point, cuts=best.certificate.cuts, cuts_bound=None)
-    return Solution(point, best.certificate, status, best.trace, len(best.trace), run.seconds, run.passes)
+            status = run.iterate(callback, progress)
+            if status != "non_finite" and best.point is not None and run.state is not None:
+                # the solver may improve the best point once more, in a little time of its own
+                deadline.extend(FINISHING * (stop.max_seconds or 0.0))
+                better = solver.finish(problem, best.point)
+                if better is not None:
+                    best.improve(better, problem.certificate(better))
+            fit.winding_up = True
+        except KeyboardInterrupt:
+            fit.interrupt()  # a callback may have raised it
+            if best.point is None:
+                raise
+            status = "interrupted"
+        except (np.linalg.LinAlgError, FloatingPointError) as error:
+            if best.point is None:
+                raise NotFiniteError(f"{broken} ({error})") from error
+            status = "failed"
+        finally:
+            fit.winding_up = True
+            if progress.bar is not None:
+                progress.bar.close()
+            run.ended = time.perf_counter()  # what a file says of the time is what the solution says of it
+            run.save(force=True)
+        if best.point is None or best.certificate is None:
+            raise NotFiniteError(broken)
+        point, certificate = best.point, best.certificate
+        if point.blocks is not None:
+            # a fit was cut short: blocks with coefficients of their own are exchanged for what can predict
+            point = without_caches(point)
+            certificate = problem.certificate(point).with_dual_of(certificate)
+        if hasattr(problem, "at_zero"):
+            # where the function that is zero is better than anything found, digits are gone; not for rounding alone:
+            # coefficients that cost as much may prove a better bound
+            zero, at_zero = problem.at_zero
+            if not certificate.primal - at_zero.primal <= NOTICEABLE * abs(at_zero.primal):
+                point, certificate = zero, at_zero.with_dual_of(certificate)
+        # blocks may have had the gap that the coefficients that predict have not
+        status = final_status(status, certificate.relative_gap, stop.tol)
+        if (
+            certificate.cuts is not None
+        ):  # what proves the bound goes with the point, so that it can be proved again
+            point = replace(point, cuts=certificate.cuts, cuts_bound=None)
+        return Solution(point, certificate, status, best.trace, len(best.trace), run.seconds, run.passes)
