@@ -15,12 +15,9 @@ from ..losses import Loss
 from ..norms import Norm
 from ..problems import FixedSolution, MKLProblem, Point
 
-# ------------------------------------------------------------------------------------------------------------
-# What compiled steps on single samples need of a loss: its derivative in a form they know.
-
 
 class Derivative(NamedTuple):
-    """``-l'(f)`` of every sample for compiled code; see ``_numerics.svrg`` for the kinds."""
+    """``-l'(f)`` of every sample for compiled code; see ``_numerics.svrg`` and ``_numerics.online`` for the kinds."""
 
     kind: int
     target: Array
@@ -28,48 +25,33 @@ class Derivative(NamedTuple):
     low: Array
     high: Array
 
-    @classmethod
-    def of(cls, loss: Loss, y: Array) -> Derivative:
-        """Read the derivative off the loss: maximising the dual of one sample over b gives ``b = -l'(f)``."""
-        from .._numerics.svrg import CLIPPED, SIGMOID
-
-        low, high = (columns_of(bound) for bound in loss.bounds(y))
-        if loss.sigmoid:
-            return cls(SIGMOID, np.zeros_like(low), 1.0, low, high)
-        quadratic = loss.quadratic_dual(y)
-        assert quadratic is not None
-        return cls(CLIPPED, columns_of(quadratic.linear), float(quadratic.ridge), low, high)
-
 
 def derivative_of(loss: Loss, y: Array) -> Derivative:
-    """``-gradient`` of a loss for compiled steps: also of losses with a corner, and of joint ones."""
-    from .._numerics.online import MULTICLASS
-    from .._numerics.svrg import CLIPPED
-
+    """Read the derivative off the loss: maximising the dual of one sample over b gives ``b = -l'(f)``."""
+    low, high = (columns_of(bound) for bound in loss.bounds(y))
     if loss.joint:
-        low, high = loss.bounds(y)
+        from .._numerics.online import MULTICLASS
+
         return Derivative(MULTICLASS, np.zeros_like(low), 1.0, low, high)
+    from .._numerics.svrg import CLIPPED, SIGMOID
+
+    if loss.sigmoid:
+        return Derivative(SIGMOID, np.zeros_like(low), 1.0, low, high)
     quadratic = loss.quadratic_dual(y)
-    if quadratic is not None and quadratic.kink == 0.0 and quadratic.ridge == 0.0:
-        # a corner is a line of next to no width
-        low, high = (columns_of(bound) for bound in loss.bounds(y))
-        return Derivative(CLIPPED, columns_of(quadratic.linear), 1e-12, low, high)
-    return Derivative.of(loss, y)
+    assert quadratic is not None
+    # a corner is a line of next to no width
+    width = 1e-12 if quadratic.kink == 0.0 and quadratic.ridge == 0.0 else float(quadratic.ridge)
+    return Derivative(CLIPPED, columns_of(quadratic.linear), width, low, high)
 
 
 def has_simple_derivative(loss: Loss) -> bool:
-    """Whether ``Derivative.of`` serves: a sigmoid, or the clipped line of a strongly concave quadratic dual."""
+    """Whether the loss is smooth with a sigmoid, or the clipped line of a strongly concave quadratic dual."""
     if loss.smoothness is None:
         return False
     if loss.sigmoid:
         return True
     quadratic = loss.quadratic_dual(np.ones(1))
     return quadratic is not None and quadratic.kink == 0.0 and quadratic.ridge > 0.0
-
-
-def has_block_steps(loss: Loss) -> bool:
-    """Whether steps on whole blocks serve: a compiled derivative, or a softmax."""
-    return has_simple_derivative(loss) or (loss.joint and loss.smoothness is not None)
 
 
 def has_bounded_steps(loss: Loss) -> bool:
@@ -87,16 +69,12 @@ def columns_of(values: Any) -> Array:
 
 
 class Requirement(NamedTuple):
-    """A property of the loss or of the norm; who has it is asked of the registry, not written down."""
+    """A property of the loss or of the norm; the names that have it come from the registry."""
 
     of: str  # "loss" or "norm"
     about: str
     test: Callable[[Any], bool]
     also: str = ""  # what has the property and no name
-
-    def met(self, loss: Loss, norm: Norm) -> bool:
-        """Return whether the combination has the property."""
-        return self.test(loss if self.of == "loss" else norm)
 
     def __str__(self) -> str:
         """Say what is needed, with the names that have it: ``a smooth loss (logistic, squared)``."""
@@ -149,7 +127,9 @@ REQUIREMENTS = {
         "loss", "a smooth loss whose derivative is compiled", has_simple_derivative
     ),
     "block loss": Requirement(
-        "loss", "a smooth loss whose derivative is compiled, or a softmax", has_block_steps
+        "loss",
+        "a smooth loss whose derivative is compiled, or a softmax",
+        lambda loss: has_simple_derivative(loss) or (loss.joint and loss.smoothness is not None),
     ),
     "block exponent": Requirement(
         "norm",
@@ -194,42 +174,34 @@ REQUIREMENTS = {
 }
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Where solvers that alternate weights and inner solves begin, and how precisely they solve.
-
-
 #: largest factor between the sizes of kernels that equal weights are fair to
 ALIKE = 1e3
 
 
 def begin(problem: MKLProblem, start: Point | None) -> tuple[NDArray[np.float64], FixedSolution | None]:
-    """First weights, and an inner solution to start from where a point is given."""
-    if start is None:
-        return balanced_start(problem), None
-    # the inner solver of a joint loss moves coefficients into the dual set itself, at less than a projection's cost
-    beta = start.beta if problem.loss.joint else problem.repair(start.beta)
-    return problem.norm.scaled(start.weights), FixedSolution(
-        beta, np.zeros_like(beta), 0.0, np.inf, -np.inf, 0
-    )
+    """First weights, and an inner solution to start from where a point is given.
 
-
-def balanced_start(problem: MKLProblem) -> NDArray[np.float64]:
-    """First weights: equal, but for kernels of very different sizes those of blocks that make equal decision values.
-
-    Kernels of raw data differ by powers of ten, and a mixture that is all but one kernel tells nothing of the others.
-    A function of norm t in the space of a kernel with mean diagonal s has values of the size ``t sqrt(s)``.
+    Without one the weights are equal, but for kernels of very different sizes those of blocks that make equal decision
+    values: kernels of raw data differ by powers of ten, and a mixture that is all but one kernel tells nothing of the
+    others.  A function of norm t in the space of a kernel with mean diagonal s has values of the size ``t sqrt(s)``.
     """
-    equal = problem.norm.start(problem.m)
-    if problem.norm.fixed or not (problem.norm.convex_in_weights or problem.norm.analytic):
-        return equal
+    norm = problem.norm
+    if start is not None:
+        # the inner solver of a joint loss moves coefficients into the dual set itself, at less than a projection's cost
+        beta = start.beta if problem.loss.joint else problem.repair(start.beta)
+        inner = FixedSolution(beta, np.zeros_like(beta), 0.0, np.inf, -np.inf, 0)
+        return norm.scaled(start.weights), inner
+    equal = norm.start(problem.m)
+    if norm.fixed or not (norm.convex_in_weights or norm.analytic):
+        return equal, None
     sizes = np.mean(problem.bank.diag(), axis=1)
     there = sizes > 0
     if not np.any(there) or np.max(sizes[there]) <= ALIKE * np.min(sizes[there]):
-        return equal
-    if not problem.norm.convex_in_weights:  # the maximum norm: weights follow the quadratic forms
-        return problem.norm.weights(sizes)
+        return equal, None
+    if not norm.convex_in_weights:  # the maximum norm: weights follow the quadratic forms
+        return norm.weights(sizes), None
     blocks = np.where(there, np.sqrt(np.min(sizes[there]) / np.where(there, sizes, 1.0)), 0.0)
-    return problem.norm.weights_of_blocks(blocks)
+    return norm.weights_of_blocks(blocks), None
 
 
 def inner_target(gap: float, tol: float, share: float = 0.1) -> float:
@@ -248,7 +220,7 @@ class Solver(Component):
     - ``init(problem, start, tol)``: return the state, a small dataclass of its own; ``start`` is a Point or None and
       ``tol`` the relative gap that will be asked for, by which inner precision can be chosen;
     - ``step(problem, state)``: return the next state;
-    - ``point(state)``: return the point to be judged.
+    - ``point(state)``: return the point to be evaluated; by default ``state.oracle.point``.
 
     A state with a true ``finished`` attribute tells the loop that nothing more can be gained.
     """
@@ -277,8 +249,9 @@ class Solver(Component):
         raise NotImplementedError
 
     def point(self, state: Any) -> Point:
-        """Return the point that the state stands for."""
-        raise NotImplementedError
+        """Return the point that the state stands for: by default that of its ``oracle``."""
+        point: Point = state.oracle.point
+        return point
 
     def finish(self, problem: MKLProblem, best: Point) -> Point | None:
         """Return a better point from the best one found, if there is a cheap way; asked once, after the loop."""
@@ -292,14 +265,11 @@ class Solver(Component):
                 "(solver='auto')"
             )
 
-    def unmet(self, loss: Loss, norm: Norm) -> list[str]:
-        """Return what this solver needs and the combination does not have."""
-        return [str(REQUIREMENTS[need]) for need in self.needs if not REQUIREMENTS[need].met(loss, norm)]
-
     @classmethod
     def serves(cls, loss: Loss, norm: Norm) -> bool:
         """Return whether the combination has all that this solver needs."""
-        return all(REQUIREMENTS[need].met(loss, norm) for need in cls.needs)
+        needs = (REQUIREMENTS[need] for need in cls.needs)
+        return all(need.test(loss if need.of == "loss" else norm) for need in needs)
 
 
 def fitting_solvers(loss: Loss, norm: Norm, fit_intercept: bool = False) -> list[str]:
@@ -311,25 +281,22 @@ def fitting_solvers(loss: Loss, norm: Norm, fit_intercept: bool = False) -> list
     ]
 
 
-def _other_reading(loss: Loss) -> str:
-    """Name the other loss for several classes, which more solvers serve."""
-    if loss.joint and loss.smoothness is not None:
-        return (
-            ". With multi_class='shared' logistic losses are added up, each class against the rest: more solvers "
-            "serve that"
-        )
-    return ""
-
-
 def make_solver(solver: Any, loss: Loss, norm: Norm, fit_intercept: bool = False) -> Solver:
     """Return a solver from a name or an instance, or say why it does not fit and which would."""
     made: Solver = registry.make(solver, Solver)  # type: ignore[type-abstract]
-    unmet = made.unmet(loss, norm)
+    needs = (REQUIREMENTS[need] for need in made.needs)
+    unmet = [str(need) for need in needs if not need.test(loss if need.of == "loss" else norm)]
     if unmet:
         fitting = ", ".join(repr(name) for name in fitting_solvers(loss, norm, fit_intercept))
-        raise ValueError(
+        message = (
             f"solver {made.registered_as!r} needs {' and '.join(unmet)}; it does not fit loss={loss!r} with "
-            f"norm={norm.label!r}. Solvers that fit: {fitting}{_other_reading(loss)}"
+            f"norm={norm.label!r}. Solvers that fit: {fitting}"
         )
+        if loss.joint and loss.smoothness is not None:  # the other loss for several classes
+            message += (
+                ". With multi_class='shared' logistic losses are added up, each class against the rest: more solvers "
+                "serve that"
+            )
+        raise ValueError(message)
     made.check_intercept(fit_intercept)
     return made

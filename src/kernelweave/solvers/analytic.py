@@ -80,8 +80,18 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
         # a combination that led away is given up with what led to it
         kept = state.history if gap <= 2.0 * state.gap else []
         history = [*kept, (np.log(oracle.weights), np.log(plain) - np.log(oracle.weights))][-MEMORY:]
-        weights = np.exp(_combined(history))
-        return _AnalyticState(problem.oracle(weights, oracle.inner, target), state.tol, gap, share, history)
+        x, change = history[-1]
+        combined = x + change
+        if (
+            len(history) > 1
+        ):  # Anderson: the combination of earlier points whose change would be smallest, moved by it
+            points = np.diff([point for point, _ in history], axis=0).T
+            changes = np.diff([moved for _, moved in history], axis=0).T
+            shares = np.linalg.lstsq(changes, change, rcond=1e-8)[0]
+            combined = x + change - (points + changes) @ shares
+            combined = np.clip(combined, x - 3.0, x + 3.0)  # nothing is known that far away
+        following = problem.oracle(np.exp(combined), oracle.inner, target)
+        return _AnalyticState(following, state.tol, gap, share, history)
 
     def _newton_step(
         self, problem: MKLProblem, state: _AnalyticState, gap: float, share: float
@@ -102,9 +112,6 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
         return _AnalyticState(
             following, state.tol, gap, share, origin=here, damping=max(0.1 * damping, 1e-10)
         )
-
-    def point(self, state: _AnalyticState) -> Point:
-        return state.oracle.point
 
 
 def _by_newton(problem: MKLProblem) -> bool:
@@ -141,18 +148,6 @@ def _newton_weights(oracle: Oracle, learnt: NDArray[np.intp], damping: float, le
     return np.asarray(np.sum(moved) / moved)
 
 
-def _combined(history: list[tuple[Array, Array]]) -> Array:
-    """Anderson's combination of earlier points: the one whose change would be smallest, moved by it."""
-    x, change = history[-1]
-    if len(history) == 1:
-        return x + change
-    points = np.diff([point for point, _ in history], axis=0).T
-    changes = np.diff([moved for _, moved in history], axis=0).T
-    share = np.linalg.lstsq(changes, change, rcond=1e-8)[0]
-    combined = x + change - (points + changes) @ share
-    return np.clip(combined, x - 3.0, x + 3.0)  # nothing is known that far away
-
-
 @dataclass
 class _FixedState:
     oracle: Oracle
@@ -173,6 +168,3 @@ class FixedWeights(Solver, registered_as="fixed_weights"):
     def step(self, problem: MKLProblem, state: _FixedState) -> _FixedState:
         target = 0.1 * state.target
         return _FixedState(problem.oracle(state.oracle.weights, state.oracle.inner, target), target)
-
-    def point(self, state: _FixedState) -> Point:
-        return state.oracle.point

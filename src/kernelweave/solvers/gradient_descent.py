@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._typing import Array
 from ..problems import MKLProblem, Oracle, Point, relative_gap
@@ -48,8 +47,12 @@ class SimpleMKL(Solver, registered_as="simplemkl"):
         target = min(state.target, inner_target(gap, state.tol, 0.02))
         if here.inner.relative_gap > target:
             here = problem.oracle(here.weights, here.inner, target)
-        direction = reduced_direction(here)
-        leader = int(np.argmax(here.weights))
+        # (12) of the paper: the reduced gradient, the largest weight as the reference
+        gradient, leader = -0.5 * here.quad, int(np.argmax(here.weights))
+        direction = -(gradient - gradient[leader])
+        direction[(here.weights <= 0) & (direction < 0)] = 0.0
+        direction[leader] = 0.0
+        direction[leader] = -np.sum(direction)
         rounding = 1e-13 * float(np.max(np.abs(direction)))
         current = here
         while True:
@@ -102,20 +105,6 @@ class SimpleMKL(Solver, registered_as="simplemkl"):
             else:
                 at_high, slope_high = at, slope
         return best
-
-    def point(self, state: _SimpleMKLState) -> Point:
-        return state.oracle.point
-
-
-def reduced_direction(oracle: Oracle) -> Array:
-    """Descent direction on the simplex: (12) of Rakotomamonjy et al., the largest weight as the reference."""
-    gradient, d = -0.5 * oracle.quad, oracle.weights
-    leader = int(np.argmax(d))
-    direction = -(gradient - gradient[leader])
-    direction[(d <= 0) & (direction < 0)] = 0.0
-    direction[leader] = 0.0
-    direction[leader] = -np.sum(direction)
-    return direction
 
 
 #: relative gap of an inner solve below which double precision has no more digits
@@ -179,9 +168,12 @@ class Subgradient(Solver, registered_as="subgradient"):
         else:
             return self._sharpen(problem, state, target)
         recent = (*state.recent, trial.inner.primal)[-self.memory :]
-        return _SubgradientState(
-            trial, state.tol, _spectral_step(here, trial, state.step), recent, state.target
-        )
+        # the step length that fits the last change of weights and gradient; doubled where the gradient did not change
+        moved, step = trial.weights - here.weights, 2.0 * state.step
+        change = float(moved @ (-0.5 * (trial.quad - here.quad)))
+        if change > 0:
+            step = float(np.clip(float(moved @ moved) / change, 1e-12 * state.step, 1e6 * state.step))
+        return _SubgradientState(trial, state.tol, step, recent, state.target)
 
     def _sharpen(self, problem: MKLProblem, state: _SubgradientState, target: float) -> _SubgradientState:
         """Stay, but solve more precisely: no step goes down along an inexact gradient, or none is needed."""
@@ -192,20 +184,8 @@ class Subgradient(Solver, registered_as="subgradient"):
             oracle, state.tol, _first_step(oracle), (oracle.inner.primal,), target, finished
         )
 
-    def point(self, state: _SubgradientState) -> Point:
-        return state.oracle.point
-
 
 def _first_step(oracle: Oracle) -> float:
     """Step length that would carry the weights across about half of their set."""
     spread = float(np.linalg.norm(oracle.quad - np.mean(oracle.quad)))
     return float(np.linalg.norm(oracle.weights)) / max(spread, 1e-300)
-
-
-def _spectral_step(old: Oracle, new: Oracle, fallback: float) -> float:
-    """Step length that fits the last change of weights and gradient; doubled where the gradient did not change."""
-    moved: NDArray[np.float64] = new.weights - old.weights
-    change = float(moved @ (-0.5 * (new.quad - old.quad)))
-    if change <= 0:
-        return 2.0 * fallback
-    return float(np.clip(float(moved @ moved) / change, 1e-12 * fallback, 1e6 * fallback))

@@ -76,22 +76,26 @@ class Nesterov(Solver, registered_as="nesterov"):
             weights = np.full(problem.m, 1.0 / problem.m)
         oracle = problem.oracle(weights, inner, 1e-4)
         scale = oracle.inner.dual if start is None else problem.mean_kernel_value()
-        stages = iter(
-            [self._paper_norm(problem, scale)] if self.variant == "paper" else _stages(problem.norm, scale)
-        )
+        stages = _stages(problem.norm, scale)
+        if self.variant == "paper":
+            norm = problem.norm
+            stages = iter([smoothed(self.smoothing * scale, norm) if norm.simplex else norm])
         dual = _SmoothedDual(problem, next(stages))
         image = problem.bank.image(oracle.inner.beta)
         x = dual.place(as_like(oracle.inner.beta, image), image)
         following = (_SmoothedDual(problem, norm) for norm in stages)
         return _NesterovState(dual, following, x, x, origin=x.beta, gathered=0.0 * x.beta)
 
-    def _paper_norm(self, problem: MKLProblem, scale: float) -> Norm:
-        return smoothed(self.smoothing * scale, problem.norm) if problem.norm.simplex else problem.norm
-
     def step(self, problem: MKLProblem, state: _NesterovState) -> _NesterovState:
         if self.variant == "paper":
             return self._paper_step(problem, state)
-        state = self._next_stage(state)
+        lam = state.dual.norm.strength
+        if lam is not None and state.dual.gap(state.x) <= 0.05 * lam:
+            # the smoothed gap is a twentieth of the smoothing: on to less of it
+            dual = next(state.stages, None)
+            if dual is not None:
+                x = dual.place(state.x.beta, state.x.image)
+                state = replace(state, dual=dual, x=x, z=x, momentum=1.0)
         z, L = state.z, 0.9 * state.lipschitz
         while True:
             beta = state.dual.project(z.beta - z.gradient / L)
@@ -113,17 +117,6 @@ class Nesterov(Solver, registered_as="nesterov"):
                 new.image + mu * (new.image - state.x.image),
             )
         return replace(state, x=new, z=ahead, momentum=t_next, lipschitz=L)
-
-    def _next_stage(self, state: _NesterovState) -> _NesterovState:
-        """Move on to less smoothing once the smoothed gap is a twentieth of it."""
-        lam = state.dual.norm.strength
-        if lam is None or state.dual.gap(state.x) > 0.05 * lam:
-            return state
-        dual = next(state.stages, None)
-        if dual is None:
-            return state
-        x = dual.place(state.x.beta, state.x.image)
-        return replace(state, dual=dual, x=x, z=x, momentum=1.0)
 
     def _paper_step(self, problem: MKLProblem, state: _NesterovState) -> _NesterovState:
         """Algorithm 2: (17) and (18) with the constant of Corollary 3 as corrected."""

@@ -66,7 +66,7 @@ class Average:
 
 
 class Saddle:
-    """``F`` of one problem: gradient steps in u, proximal steps in f, and points for the judge."""
+    """``F`` of one problem: gradient steps in u, proximal steps in f, and points to be evaluated."""
 
     def __init__(self, problem: MKLProblem) -> None:
         self.problem = problem
@@ -77,17 +77,13 @@ class Saddle:
         self.unit = max(float(np.mean(problem.c)), np.finfo(float).tiny)
         self.lam = 1.0 / (self.unit * self.size)
 
-    def image(self, u: Any) -> Any:
-        """Products ``K_j u``: one pass over the bank."""
-        return self.problem.bank.apply(to_numpy(u))
-
     def begin(self, start: Point | None) -> tuple[Blocks, Any, Any]:
         """First f, u and its image: zero, as in the paper, or what a point with shared coefficients stands for."""
         if start is None:  # the image of nothing reads nothing, and is an array of the bank's kind
             beta, weights = np.zeros(self.problem.y.shape), np.zeros(self.problem.m)
         else:
             beta, weights = self.problem.repair(start.beta), self.problem.norm.scaled(start.weights)
-        image = self.image(beta)
+        image = self.problem.bank.apply(beta)
         xp = namespace(image)
         scale = xp.reshape(as_like(weights, image), (-1,) + (1,) * beta.ndim)
         first = as_like(beta, image)
@@ -124,22 +120,6 @@ class Saddle:
         return Point(self.unit * u, weights, np.maximum(quad, 0.0), decision, blocks=blocks)
 
 
-def paper_step(problem: MKLProblem) -> float:
-    """Step length ``sqrt(n / (2m))``: what kernels of mean diagonal one call for at worst."""
-    return float(np.sqrt(problem.n / (2.0 * problem.m)))
-
-
-def share_coefficients(problem: MKLProblem, best: Point) -> Point:
-    """Solve on the kernel that the blocks of the best point mix: coefficients shared by all kernels.
-
-    With ``d`` the weights that attain ``Omega(blocks)``, f is one of the functions over which that SVM minimises
-    ``sum_j |f_j|^2 / (2 d_j) + loss``: the objective can only fall, but for what the inner solve leaves open.
-    """
-    gap = problem.certificate(best).relative_gap
-    _, inner = begin(problem, best)
-    return problem.oracle(best.weights, inner, float(np.clip(0.01 * gap, 1e-9, 1e-4))).point
-
-
 #: how much longer each step tries to be than the last
 GROWTH = 1.2
 #: steps before the averages begin again for the first time
@@ -147,18 +127,44 @@ FIRST = 10
 
 
 @dataclass
-class _MirrorProxState:
+class _SaddleState:
     saddle: Saddle
     f: Blocks
-    b: Any
+    u: Any
     step: float
     average: Average
     steps: int = 0
     until: int = FIRST
 
 
-class MirrorProx(Solver, registered_as="mirror_prox"):
-    """Algorithm 1 of [YMJZY12] on the saddle form, its averages judged; the last act is an SVM on the mixed kernel.
+class SaddleSolver(Solver):
+    """A method for the saddle form whose averages are evaluated; the last act is an SVM on the mixed kernel."""
+
+    default_max_iter = 10_000
+
+    def point(self, state: _SaddleState) -> Point:
+        return state.saddle.point(state.average)
+
+    def finish(self, problem: MKLProblem, best: Point) -> Point | None:
+        """Solve on the kernel that the blocks of the best point mix: coefficients shared by all kernels.
+
+        With ``d`` the weights that attain ``Omega(blocks)``, f is one of the functions over which that SVM minimises
+        ``sum_j |f_j|^2 / (2 d_j) + loss``: the objective can only fall, but for what the inner solve leaves open.
+        """
+        gap = problem.certificate(best).relative_gap
+        _, inner = begin(problem, best)
+        return problem.oracle(best.weights, inner, float(np.clip(0.01 * gap, 1e-9, 1e-4))).point
+
+    def _begin(self, problem: MKLProblem, start: Point | None) -> _SaddleState:
+        """Return the first state, with the step ``sqrt(n / (2m))``: what unit mean diagonals call for at worst."""
+        saddle = Saddle(problem)
+        f, u, image = saddle.begin(start)
+        step = float(np.sqrt(problem.n / (2.0 * problem.m)))
+        return _SaddleState(saddle, f, u, step, Average.empty(f, u, image))
+
+
+class MirrorProx(SaddleSolver, registered_as="mirror_prox"):
+    """Algorithm 1 of [YMJZY12] on the saddle form, its averages evaluated.
 
     Parameters
     ----------
@@ -173,7 +179,6 @@ class MirrorProx(Solver, registered_as="mirror_prox"):
     """
 
     needs = ("saddle form", "prox")
-    default_max_iter = 10_000
     summary = "accelerated mirror prox on the saddle form (StPMKL, Yang et al. 2012)"
 
     def __init__(self, variant: str = "adaptive", ratio: float = 1.0, restart: bool = True) -> None:
@@ -181,68 +186,45 @@ class MirrorProx(Solver, registered_as="mirror_prox"):
         self.ratio = ratio
         self.restart = restart
 
-    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _MirrorProxState:
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _SaddleState:
         if self.variant not in ("adaptive", "paper"):
             raise ValueError(f"MirrorProx's variant must be 'adaptive' or 'paper', got {self.variant!r}")
         if not self.ratio > 0:
             raise ValueError(f"MirrorProx needs ratio > 0, got {self.ratio!r}")
-        saddle = Saddle(problem)
-        f, b, image = saddle.begin(start)
-        # every step first tries to be longer than the last: this makes the first one the paper's
-        step = paper_step(problem) / (GROWTH if self.variant == "adaptive" else 1.0)
-        return self.step(problem, _MirrorProxState(saddle, f, b, step, Average.empty(f, b, image)))
+        state = self._begin(problem, start)
+        if (
+            self.variant == "adaptive"
+        ):  # a step first tries to be longer than the last: the first one is the paper's
+            state.step /= GROWTH
+        return self.step(problem, state)
 
-    def step(self, problem: MKLProblem, state: _MirrorProxState) -> _MirrorProxState:
-        if self.variant == "paper":
-            step = state.step
-            new, b, u, image = self._move(state, step)
-        else:
-            step = GROWTH * state.step
-            while True:
-                new, b, u, image = self._move(state, step)
-                if self._accepted(state, new, b, u, step):
-                    break
-                step *= 0.5
+    def step(self, problem: MKLProblem, state: _SaddleState) -> _SaddleState:
+        saddle, f, paper = state.saddle, state.f, self.variant == "paper"
+        step = state.step if paper else GROWTH * state.step
+        while True:
+            # steps 4 to 6 of the algorithm: the multipliers at f, the blocks, the multipliers at the new f
+            u = saddle.ascend(state.u, f.decision, step / self.ratio)
+            image = problem.bank.apply(to_numpy(u))
+            new = saddle.descend(f, u, image, step * self.ratio)
+            b = saddle.ascend(state.u, new.decision, step / self.ratio)
+            if paper:
+                break
+            # the step is accepted if what it adds to the bound of Theorem 2 is not positive
+            moved = new.plus(f, -1.0)
+            bilinear = step / saddle.size * float((moved.decision * (u - b)).sum())
+            multipliers = float(((u - b) ** 2).sum() + ((u - state.u) ** 2).sum())
+            if bilinear <= 0.5 * self.ratio * multipliers + 0.5 * float(np.sum(moved.squares)) / self.ratio:
+                break
+            step *= 0.5
         average, until = state.average, state.until
-        if self.variant == "adaptive" and self.restart and state.steps >= until:
+        if not paper and self.restart and state.steps >= until:
             average, until = Average.empty(new, u, image), 2 * state.steps
         average = average.add(step, new, u, image)
-        return _MirrorProxState(state.saddle, new, b, step, average, state.steps + 1, until)
-
-    def _move(self, state: _MirrorProxState, step: float) -> tuple[Blocks, Any, Any, Any]:
-        """One round of Algorithm 1, steps 4 to 6: the multipliers at f, the blocks, the multipliers at the new f."""
-        saddle, f = state.saddle, state.f
-        u = saddle.ascend(state.b, f.decision, step / self.ratio)
-        image = saddle.image(u)
-        new = saddle.descend(f, u, image, step * self.ratio)
-        return new, saddle.ascend(state.b, new.decision, step / self.ratio), u, image
-
-    def _accepted(self, state: _MirrorProxState, new: Blocks, b: Any, u: Any, step: float) -> bool:
-        """Whether what a step adds to the bound of Theorem 2 is not positive."""
-        moved = new.plus(state.f, -1.0)
-        bilinear = step / state.saddle.size * float((moved.decision * (u - b)).sum())
-        multipliers = float(((u - b) ** 2).sum() + ((u - state.b) ** 2).sum())
-        return bilinear <= 0.5 * self.ratio * multipliers + 0.5 * float(np.sum(moved.squares)) / self.ratio
-
-    def point(self, state: _MirrorProxState) -> Point:
-        return state.saddle.point(state.average)
-
-    def finish(self, problem: MKLProblem, best: Point) -> Point | None:
-        """SVM on the mixed kernel: coefficients that all kernels share."""
-        return share_coefficients(problem, best)
+        return _SaddleState(saddle, new, b, step, average, state.steps + 1, until)
 
 
-@dataclass
-class _VariationalState:
-    saddle: Saddle
-    f: Blocks
-    u: Any
-    average: Average
-    steps: int = 0
-
-
-class Variational(Solver, registered_as="variational"):
-    """The variational inequality method of [YMJZY12], section 5: simultaneous steps ``g / sqrt(t)``, averages judged.
+class Variational(SaddleSolver, registered_as="variational"):
+    """The variational inequality method of [YMJZY12], section 5: simultaneous steps ``g / sqrt(t)``, averaged.
 
     Parameters
     ----------
@@ -251,29 +233,21 @@ class Variational(Solver, registered_as="variational"):
     """
 
     needs = ("saddle form", "simplex")
-    default_max_iter = 10_000
     summary = "plain descent and ascent on the saddle form (VI in Yang et al. 2012)"
 
     def __init__(self, length: float = 10.0) -> None:
         self.length = length
 
-    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _VariationalState:
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _SaddleState:
         if not self.length > 0:
             raise ValueError(f"Variational needs length > 0, got {self.length!r}")
-        saddle = Saddle(problem)
-        f, u, image = saddle.begin(start)
-        return self.step(problem, _VariationalState(saddle, f, u, Average.empty(f, u, image)))
+        state = self._begin(problem, start)
+        state.step *= self.length
+        return self.step(problem, state)
 
-    def step(self, problem: MKLProblem, state: _VariationalState) -> _VariationalState:
+    def step(self, problem: MKLProblem, state: _SaddleState) -> _SaddleState:
         saddle, f, u, t = state.saddle, state.f, state.u, state.steps + 1
-        step = self.length * paper_step(problem) / float(np.sqrt(t))
-        image = saddle.image(u)
+        step = state.step / float(np.sqrt(t))
+        image = problem.bank.apply(to_numpy(u))
         new, risen = saddle.descend(f, u, image, step), saddle.ascend(u, f.decision, step)
-        return _VariationalState(saddle, new, risen, state.average.add(step, new, u, image), t)
-
-    def point(self, state: _VariationalState) -> Point:
-        return state.saddle.point(state.average)
-
-    def finish(self, problem: MKLProblem, best: Point) -> Point | None:
-        """SVM on the mixed kernel: coefficients that all kernels share."""
-        return share_coefficients(problem, best)
+        return _SaddleState(saddle, new, risen, state.step, state.average.add(step, new, u, image), t)

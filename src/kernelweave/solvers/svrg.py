@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from .._numerics.stopping import in_time
 from .._typing import Array
 from ..problems import MKLProblem, Point
-from ._base import Derivative, Solver, columns_of
+from ._base import Derivative, Solver, columns_of, derivative_of
 
 if TYPE_CHECKING:  # with numba, which is imported where something is compiled
     from .._numerics.svrg import Pace, Snapshot
@@ -185,7 +185,7 @@ class SVRGRun:
         self.block_of = np.repeat(np.arange(problem.m), self.factors.ranks)
         self.rng = np.random.default_rng(seed)
         self.c = columns_of(problem.c)
-        self.derivative = Derivative.of(problem.loss, problem.y)
+        self.derivative = derivative_of(problem.loss, problem.y)
         self.steps = max(1, round(epoch * problem.n))
         assert problem.loss.smoothness is not None
         zero = np.zeros(problem.y.shape)
@@ -431,7 +431,7 @@ class PaperRun:
         self.block_of = np.repeat(np.arange(problem.m), factors.ranks)
         self.total = float(np.sum(problem.c))
         self.lam = 1.0 / self.total  # the paper's objective is ours over the sum of c
-        loss = Derivative.of(problem.loss, problem.y)
+        loss = derivative_of(problem.loss, problem.y)
         self.loss = loss._replace(target=loss.target[:, 0], low=loss.low[:, 0], high=loss.high[:, 0])
         lengths = factors.diag().sum(axis=0)
         assert problem.loss.smoothness is not None

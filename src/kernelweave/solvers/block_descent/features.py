@@ -14,7 +14,7 @@ from ..._numerics.resources import default_budget
 from ..._numerics.stopping import check_time
 from ..._typing import Array, Index
 from ...problems import MKLProblem
-from .._base import Derivative, columns_of
+from .._base import columns_of, derivative_of
 
 #: rows whose weighted copy is multiplied at once: it stays in the cache
 ROWS = 1024
@@ -346,7 +346,7 @@ class LossModel:
         self.c = columns_of(problem.c)
         self.softmax = problem.loss.joint
         if not self.softmax:
-            made = Derivative.of(problem.loss, problem.y)
+            made = derivative_of(problem.loss, problem.y)
             self.derivative = (made.kind, made.target, made.width, made.low, made.high)
             assert problem.loss.smoothness is not None
             self.steepest = float(problem.loss.smoothness) * self.c
