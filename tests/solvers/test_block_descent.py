@@ -19,9 +19,9 @@ from kernelweave.losses import make_loss
 from kernelweave.norms import Elastic, ElasticBlocks, ElasticNet, Grouped, make_norm
 from kernelweave.problems import MKLProblem, Point
 from kernelweave.solvers import Stop, choose_solver, make_solver, solve, without_caches
-from kernelweave.solvers.block_descent import features as _copies
-from kernelweave.solvers.block_descent import features as _features
-from kernelweave.solvers.block_descent import iterate as _charge
+from kernelweave.solvers import block_descent as _charge
+from kernelweave.solvers import block_features as _copies
+from kernelweave.solvers import block_features as _features
 
 WIDTHS = [1, 3, 7, 20, 2]
 STARTS = np.concatenate([[0], np.cumsum(WIDTHS)])

@@ -444,7 +444,7 @@ class _Run:
         model = MKLProblem(bank, Squared(), problem.norm, self._like_y(target), C=0.5, fit_intercept=False)
         solver = BlockDescent()
         state = solver.init(model, None, self.inner, here if np.any(here) else None)
-        while state.bounds.gap > self.inner and not state.finished and state.looks < 200:
+        while state.gap > self.inner and not state.finished and state.evaluations < 200:
             state = solver.step(model, state)
         return state.at.w - here
 

@@ -10,20 +10,28 @@ import numpy as np
 import scipy.sparse as sp
 from numpy.typing import NDArray
 
-from ..._numerics.resources import default_budget
-from ..._numerics.stopping import check_time
-from ..._typing import Array, Index
-from ...problems import MKLProblem
-from .._base import columns_of, derivative_of
+from .._numerics.resources import default_budget
+from .._numerics.stopping import check_time
+from .._typing import Array, Index
+from ..problems import MKLProblem
+from ._base import columns_of, derivative_of
 
-#: rows whose weighted copy is multiplied at once: it stays in the cache
+#: rows that are copied, or whose weighted copy is multiplied, at once: they stay in the cache
 ROWS = 1024
 #: rows of a Gram matrix of many blocks that are multiplied at once
 TALL = 8192
 #: widths from which only the leading directions of a block are told apart
 WIDE = 400
-#: leading directions of a wide block, and how many more are looked for to find them
+#: leading directions of a wide block, and how many more are computed to find them
 LEADING, SPARE = 100, 10
+#: numbers that memory for copies is asked for at once: for pieces as large as this a system has large pages
+PIECE = 1 << 24
+#: share of the memory there is that copies may take
+SHARE = 0.25
+#: largest entries of a block whose squares single precision can add up
+SMALL, LARGE = 1e-12, 1e12
+#: share of the largest curvature that block steps count on everywhere
+LEAST = 1e-3
 
 
 @dataclass
@@ -79,18 +87,14 @@ class _Noted:
     single: bool  # whether single precision went into it
     model: BlockModel
 
-    def serves(self, h: Array, centred: bool, single: bool, likeness: float) -> bool:
-        """Whether the model is precise enough, and its weights were alike, factors aside (0 equal, 2 disjoint)."""
-        if centred != self.centred or (self.single and not single):
-            return False
-        return float(np.sum(np.abs(h / np.sum(h) - self.h / np.sum(self.h)))) <= likeness
-
 
 class BlockFeatures:
-    """Products with single blocks of the features.
+    """Products with the features, block by block.
 
-    ``adjoint`` and ``forward`` are as precise as the features; ``pull`` and ``push`` are for steps, which make up for
-    what they get wrong, and read copies in single precision where there are any.
+    ``adjoint_all`` and what is not ``quick`` are as precise as the features.  ``pull`` and ``push`` are for steps,
+    which make up for what they get wrong: they read copies in single precision of blocks that lie side by side, row
+    by row, in double precision.  A step reads its block twice; in a copy that is half of the bytes, one after the
+    other, and three times as quick.
 
     Attributes
     ----------
@@ -107,9 +111,15 @@ class BlockFeatures:
         self.root = np.sqrt(self.factors.scale) * (problem.norm.start(problem.m) > 0)
         self.block_of = np.repeat(np.arange(self.m), self.ranks)
         self.width = int(self.starts[-1])
-        self.copies = Copies(self.factors)
-        self.single = single and self.copies.possible
+        features = getattr(self.factors, "features", None)
+        self.single = (
+            single
+            and isinstance(features, np.ndarray)
+            and features.dtype == np.float64
+            and 4 * features.size <= SHARE * default_budget()
+        )
         self._kept: dict[int, Any] = {}
+        self._piece: NDArray[np.float32] = np.empty(0, dtype=np.float32)
 
     def place(self, j: int) -> slice:
         """Columns of block j."""
@@ -126,36 +136,40 @@ class BlockFeatures:
         return self._kept[j]
 
     def at_hand(self, j: int) -> Any:
-        """Features of block j as steps read them: a copy, once there is one."""
-        found = self.copies.found(j) if self.single else None
+        """Features of block j as steps read them: a copy, once there is one, also of an earlier fit."""
+        found = self.factors.notes.get(("copy", j)) if self.single else None
         return self.block(j) if found is None else found
 
     def bring(self, blocks: Index) -> None:
-        """Have blocks at hand that steps will read."""
-        if self.single:
-            self.copies.make([(int(j), self.block(int(j))) for j in blocks if 0 < self.ranks[j] <= WIDE])
+        """Copy blocks that steps will read, that have no copy yet and that single precision can hold.
 
-    def adjoint(self, j: int, a: Array) -> Array:
-        """``Z_j' a``."""
-        return self._adjoint(j, self.block(j), a)
-
-    def forward(self, j: int, v: Array) -> Array:
-        """``Z_j v``."""
-        return self._forward(j, self.block(j), v)
+        Their rows are next to one another, so that several are copied in little more time than one.
+        """
+        new = []
+        for j in (int(j) for j in blocks if self.single and 0 < self.ranks[j] <= WIDE):
+            if ("copy", j) not in self.factors.notes:
+                Z = self.block(j)
+                if self._piece.size < Z.size:
+                    self._piece = np.empty(max(PIECE, Z.size), dtype=np.float32)
+                new.append((j, Z, self._piece[: Z.size].reshape(Z.shape)))
+                self._piece = self._piece[Z.size :]
+        with np.errstate(over="ignore"):
+            for top in range(0, self.n if new else 0, ROWS):
+                for _, Z, copy in new:
+                    copy[top : top + ROWS] = Z[top : top + ROWS]
+        for j, _, copy in new:
+            if SMALL < max(float(np.max(copy)), -float(np.min(copy))) < LARGE:
+                self.factors.notes["copy", j] = copy
 
     def pull(self, j: int, a: Array) -> Array:
         """``Z_j' a``, for a step."""
-        return self._adjoint(j, self.at_hand(j), a)
-
-    def push(self, j: int, v: Array) -> Array:
-        """``Z_j v``, for a step."""
-        return self._forward(j, self.at_hand(j), v)
-
-    def _adjoint(self, j: int, Z: Any, a: Array) -> Array:
+        Z = self.at_hand(j)
         self.count(float(self.ranks[j]))
         return self.root[j] * np.asarray(Z.T @ a.astype(Z.dtype, copy=False), dtype=float)
 
-    def _forward(self, j: int, Z: Any, v: Array) -> Array:
+    def push(self, j: int, v: Array) -> Array:
+        """``Z_j v``, for a step."""
+        Z = self.at_hand(j)
         self.count(float(self.ranks[j]))
         return np.asarray(Z @ (self.root[j] * v).astype(Z.dtype, copy=False), dtype=float)
 
@@ -198,34 +212,33 @@ class BlockFeatures:
         squares = np.append(np.einsum("ik,ik->i", w, w), 0.0)
         return np.sqrt(np.add.reduceat(squares, self.starts[:-1]) * (self.ranks > 0))
 
-    def means(self, j: int, h: Array) -> Array:
-        """Means of the features of block j, weighted by h."""
-        total = float(np.sum(h))
-        return self.pull(j, h[:, None]).ravel() / (total if total > 0.0 else 1.0)
-
     def model(self, j: int, h: Array, means: Array, likeness: float) -> BlockModel:
         """Curvature ``Z_j' diag(h) Z_j`` of block j around given means.
 
-        One that was made in an earlier fit serves where its weights were as alike, but for a factor.
+        One that was made in an earlier fit serves where it is precise enough and its weights were as alike, but for a
+        factor (0 equal, 2 disjoint).
         """
-        noted, centred = self.factors.notes.get(j), bool(np.any(means))
-        if isinstance(noted, _Noted) and noted.serves(h, centred, self.single, likeness):
-            return noted.model.times(float(np.sum(h)))
-        model = self._made(j, h, means)
+        noted, centred, total = self.factors.notes.get(j), bool(np.any(means)), float(np.sum(h))
+        if (
+            isinstance(noted, _Noted)
+            and centred == noted.centred
+            and (self.single or not noted.single)
+            and float(np.sum(np.abs(h / np.sum(h) - noted.h / np.sum(noted.h)))) <= likeness
+        ):
+            return noted.model.times(total)
+        check_time()
+        if self.ranks[j] > WIDE:
+            model = _wide_model(self.block(j), float(self.root[j]), h, means, total)
+        else:
+            self.bring(np.array([j]))
+            weighted = _weighted_gram(self.at_hand(j), h)
+            gram = float(self.root[j]) ** 2 * weighted - total * np.outer(means, means)
+            # NumPy's asks LAPACK for room in a fraction of the time that SciPy takes to ask
+            bend, Q = np.linalg.eigh(gram)
+            model = BlockModel(Q, np.maximum(bend, 0.0), None, means, total)
         if model.total > 0.0:
             self.factors.notes[j] = _Noted(h, centred, self.single, model.times(1.0))
         return model
-
-    def _made(self, j: int, h: Array, means: Array) -> BlockModel:
-        check_time()
-        root, total = float(self.root[j]), float(np.sum(h))
-        if self.ranks[j] > WIDE:
-            return self._wide_model(self.block(j), root, h, means, total)
-        self.bring(np.array([j]))
-        gram = root**2 * _weighted_gram(self.at_hand(j), h) - total * np.outer(means, means)
-        # NumPy's asks LAPACK for room in a fraction of the time that SciPy takes to ask
-        bend, Q = np.linalg.eigh(gram)
-        return BlockModel(Q, np.maximum(bend, 0.0), None, means, total)
 
     def gram(self, h: Array, columns: Index, centred: bool) -> Array:
         """``Z' diag(h) Z`` of some columns of all blocks, centred by h where there is an intercept."""
@@ -240,26 +253,27 @@ class BlockFeatures:
         gram = root[:, None] * whole[:-1, :-1] * root
         return gram - np.outer(sums, sums) / total if centred and total > 0.0 else gram
 
-    def _wide_model(self, Z: Any, root: float, h: Array, means: Array, total: float) -> BlockModel:
-        """Leading directions by a randomised range finder; the next one bounds the rest."""
 
-        def curved(x: Array) -> Array:
-            along = h[:, None] * np.asarray(Z @ x, dtype=float)
-            return root**2 * np.asarray(Z.T @ along, dtype=float) - total * np.outer(means, means @ x)
+def _wide_model(Z: Any, root: float, h: Array, means: Array, total: float) -> BlockModel:
+    """Leading directions by a randomised range finder; the next one bounds the rest."""
 
-        basis = np.linalg.qr(np.random.default_rng(0).normal(size=(means.size, LEADING + SPARE)))[0]
-        for _ in range(3):
-            basis = np.linalg.qr(curved(basis))[0]
-        bend, turn = np.linalg.eigh(basis.T @ curved(basis))
-        # what is left is no longer than the shortest of the directions found, and a little
-        kept = slice(SPARE, None)
-        return BlockModel(
-            basis @ turn[:, kept],
-            np.maximum(bend[kept], 0.0),
-            max(1.2 * float(bend[SPARE]), 0.0),
-            means,
-            total,
-        )
+    def curved(x: Array) -> Array:
+        along = h[:, None] * np.asarray(Z @ x, dtype=float)
+        return root**2 * np.asarray(Z.T @ along, dtype=float) - total * np.outer(means, means @ x)
+
+    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(means.size, LEADING + SPARE)))[0]
+    for _ in range(3):
+        basis = np.linalg.qr(curved(basis))[0]
+    bend, turn = np.linalg.eigh(basis.T @ curved(basis))
+    # what is left is no longer than the shortest of the directions found, and a little
+    kept = slice(SPARE, None)
+    return BlockModel(
+        basis @ turn[:, kept],
+        np.maximum(bend[kept], 0.0),
+        max(1.2 * float(bend[SPARE]), 0.0),
+        means,
+        total,
+    )
 
 
 def _weighted_gram(Z: Any, h: Array) -> Array:
@@ -280,64 +294,6 @@ def _weighted_gram(Z: Any, h: Array) -> Array:
     return gram
 
 
-Single = NDArray[np.float32]
-
-
-#: numbers that memory is asked for at once: for pieces as large as this a system has large pages
-PIECE = 1 << 24
-#: share of the memory there is that copies may take
-SHARE = 0.25
-#: rows that are copied at once
-#: largest entries of a block whose squares single precision can add up
-SMALL, LARGE = 1e-12, 1e12
-
-
-class Copies:
-    """Blocks that lie side by side, row by row, in double precision: each is copied when it is first wanted.
-
-    A step reads its block twice.  In a copy that is half of the bytes, one after the other, instead of short stretches
-    far apart: three times as quick.
-    """
-
-    def __init__(self, bank: Any) -> None:
-        features = getattr(bank, "features", None)
-        self.possible = (
-            isinstance(features, np.ndarray)
-            and features.dtype == np.float64
-            and 4 * features.size <= SHARE * default_budget()
-        )
-        self._notes = bank.notes
-        self._piece: Single = np.empty(0, dtype=np.float32)
-
-    def found(self, j: int) -> Single | None:
-        """Return the copy of block j, if there is one: also one of an earlier fit."""
-        return self._notes.get(("copy", j))
-
-    def make(self, blocks: list[tuple[int, Any]]) -> None:
-        """Copy blocks, given with their features, that have no copy yet and that single precision can hold.
-
-        Their rows are next to one another, so that several are copied in little more time than one.
-        """
-        new = [(j, Z, self._room(Z)) for j, Z in blocks if self.found(j) is None]
-        with np.errstate(over="ignore"):
-            for top in range(0, new[0][1].shape[0] if new else 0, ROWS):
-                for _, Z, copy in new:
-                    copy[top : top + ROWS] = Z[top : top + ROWS]
-        for j, _, copy in new:
-            if SMALL < max(float(np.max(copy)), -float(np.min(copy))) < LARGE:
-                self._notes["copy", j] = copy
-
-    def _room(self, Z: Any) -> Single:
-        if self._piece.size < Z.size:
-            self._piece = np.empty(max(PIECE, Z.size), dtype=np.float32)
-        room, self._piece = self._piece[: Z.size].reshape(Z.shape), self._piece[Z.size :]
-        return room
-
-
-#: share of the largest curvature that block steps count on everywhere
-LEAST = 1e-3
-
-
 class LossModel:
     """Loss of decision values ``(n, k)``, its slopes and its curvature, every sample with its own C."""
 
@@ -345,24 +301,22 @@ class LossModel:
         self.problem = problem
         self.c = columns_of(problem.c)
         self.softmax = problem.loss.joint
+        quadratic = problem.loss.quadratic_dual(problem.y)
+        #: whether the curvature is the same everywhere, so that a quadratic model is exact
+        self.constant = quadratic is not None and bool(
+            np.all(np.isinf(quadratic.lower) & np.isinf(quadratic.upper))
+        )
         if not self.softmax:
-            made = derivative_of(problem.loss, problem.y)
-            self.derivative = (made.kind, made.target, made.width, made.low, made.high)
+            self.derivative: tuple[Any, ...] = tuple(derivative_of(problem.loss, problem.y))
             assert problem.loss.smoothness is not None
             self.steepest = float(problem.loss.smoothness) * self.c
-
-    @property
-    def constant(self) -> bool:
-        """Whether the curvature is the same everywhere, so that a quadratic model is exact."""
-        quadratic = self.problem.loss.quadratic_dual(self.problem.y)
-        return quadratic is not None and bool(np.all(np.isinf(quadratic.lower) & np.isinf(quadratic.upper)))
 
     def evaluate(self, f: Array) -> tuple[float, Array]:
         """Return the loss, and ``beta = -c l'(f)``."""
         if self.softmax:
             y, c = self.problem.y, self.problem.c
             return self.problem.loss.total(y, f, c), -c * self.problem.loss.gradient(y, f)
-        from ..._numerics.block_steps import loss_and_slopes
+        from .._numerics.block_steps import loss_and_slopes
 
         beta = np.empty_like(f)
         return float(loss_and_slopes(f, self.c, *self.derivative, beta)), beta
@@ -386,7 +340,7 @@ class LossModel:
 
     def curvature(self, f: Array, least: float = 0.0) -> Array:
         """``c l''(f)`` of every sample and column, at least a share of the largest, where there is no softmax."""
-        from ..._numerics.block_steps import loss_curvature
+        from .._numerics.block_steps import loss_curvature
 
         h = np.empty_like(f)
         loss_curvature(f, self.c, *self.derivative, h)
