@@ -1,6 +1,7 @@
 """Pictures of a fit, in scikit-learn's manner: arrays in, ``from_estimator``, ``plot``.
 
-matplotlib is imported when something is drawn, not before.
+Every method that draws does so on ``ax``, or in a new figure, and returns the display, which keeps ``ax_`` and
+``figure_``.  matplotlib is imported when something is drawn, not before.
 """
 
 from .convergence import ConvergenceDisplay

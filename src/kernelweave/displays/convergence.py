@@ -107,7 +107,6 @@ class ConvergenceDisplay:
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
         kind : {"bounds", "gap"}, default="bounds"
             The primal value and the dual bound with what is not known yet between them, or the relative gap on a
             logarithmic scale, one curve per problem.
@@ -116,10 +115,6 @@ class ConvergenceDisplay:
             One of several problems; needed for ``kind="bounds"`` where there are several.
         **kwargs
             For ``Axes.plot``.
-
-        Returns
-        -------
-        self
         """
         if kind not in ("bounds", "gap"):
             raise ValueError(f"kind must be 'bounds' or 'gap', got {kind!r}")
@@ -133,10 +128,12 @@ class ConvergenceDisplay:
             raise ValueError(f"kind='bounds' shows one problem: choose one of {wanted} with problem=...")
         ax = axes_to_draw_on(ax, (6.0, 3.6))
         self.lines_: list[Any] = []
-        if kind == "gap":
-            self._gaps(ax, wanted, x, kwargs)
-        else:
-            rows = self._rows(wanted[0])
+        traces = [self.trace]
+        if "problem" in self.trace:
+            chosen = [self.trace["problem"] == label for label in wanted]
+            traces = [{name: values[some] for name, values in self.trace.items()} for some in chosen]
+        if kind == "bounds":
+            (rows,) = traces
             at, primal, dual = rows[x], rows["primal"], rows["dual"]
             style = {"marker": "o", "markersize": 4, "linewidth": 1.6, **kwargs}
             ax.fill_between(at, dual, primal, color=FAINT, linewidth=0.0)
@@ -156,6 +153,31 @@ class ConvergenceDisplay:
             ax.set_ylim(floor - margin, high + margin)
             ax.set_ylabel("objective")
             ax.legend(frameon=False, loc="upper right")  # above the primal value, where it has fallen
+        else:
+            shades = np.linspace(0.0, 0.65, len(wanted))
+            for number, (rows, name) in enumerate(zip(traces, wanted, strict=True)):
+                style = {"marker": "o", "markersize": 4, "linewidth": 1.6, "color": INK}
+                if len(wanted) > 1:
+                    style |= {
+                        "marker": "",
+                        "color": str(shades[number]),
+                        "linestyle": LINES[number % len(LINES)],
+                    }
+                gap = np.maximum(rows["relative_gap"], np.finfo(float).tiny)
+                label = None if name is None else str(name)
+                self.lines_ += ax.plot(rows[x], gap, label=label, **{**style, **kwargs})
+            ax.set_yscale("log")
+            if self.tol is not None:
+                ax.axhline(self.tol, color=ACCENT, linestyle="--", linewidth=1.2)
+                ax.annotate(
+                    f"asked for: {self.tol:g}", (0.01, self.tol), xycoords=("axes fraction", "data"),
+                    xytext=(0, 3), textcoords="offset points", va="bottom", color=ACCENT, fontsize="small",
+                )  # fmt: skip
+            ax.set_ylabel("relative gap")
+            if len(wanted) > 1:
+                ax.legend(
+                    title=self.several, frameon=False, ncols=1 + (len(wanted) - 1) // 6, fontsize="small"
+                )
         tidy(ax, "y")
         title = "bounds of the optimum" if kind == "bounds" else "relative gap"
         ax.set_title(f"{self.solver}: {title}" if self.solver else title.capitalize())
@@ -166,30 +188,3 @@ class ConvergenceDisplay:
             ax.xaxis.set_major_locator(MaxNLocator(integer=True))
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-    def _rows(self, problem: Any) -> dict[str, np.ndarray]:
-        if "problem" not in self.trace:
-            return self.trace
-        chosen = self.trace["problem"] == problem
-        return {name: values[chosen] for name, values in self.trace.items()}
-
-    def _gaps(self, ax: Any, problems: list[Any], x: str, kwargs: dict[str, Any]) -> None:
-        shades = np.linspace(0.0, 0.65, len(problems))
-        for number, problem in enumerate(problems):
-            rows = self._rows(problem)
-            style = {"marker": "o", "markersize": 4, "linewidth": 1.6, "color": INK}
-            if len(problems) > 1:
-                style |= {"marker": "", "color": str(shades[number]), "linestyle": LINES[number % len(LINES)]}
-            gap = np.maximum(rows["relative_gap"], np.finfo(float).tiny)
-            label = None if problem is None else str(problem)
-            self.lines_ += ax.plot(rows[x], gap, label=label, **{**style, **kwargs})
-        ax.set_yscale("log")
-        if self.tol is not None:
-            ax.axhline(self.tol, color=ACCENT, linestyle="--", linewidth=1.2)
-            ax.annotate(
-                f"asked for: {self.tol:g}", (0.01, self.tol), xycoords=("axes fraction", "data"),
-                xytext=(0, 3), textcoords="offset points", va="bottom", color=ACCENT, fontsize="small",
-            )  # fmt: skip
-        ax.set_ylabel("relative gap")
-        if len(problems) > 1:
-            ax.legend(title=self.several, frameon=False, ncols=1 + (len(problems) - 1) // 6, fontsize="small")

@@ -61,21 +61,14 @@ class ShapleyDisplay:
 
         Parameters
         ----------
-        estimator : estimator or pipeline
-            Fitted.
-        X : samples
-            As for its ``predict``.
+        estimator, X, background, views
+            As for ``inspection.shapley_values``.
         sample : int, default=0
             Row of X that is explained.
-        background : samples, optional
-            What decisions are compared with, best the training samples; X itself by default.
         class_ : label, optional
             Whose decision value, where every class has one; by default that of the predicted class.
-        views : sequence or function, optional
-            As for ``inspection.kernel_views``.
-        ax : matplotlib axes, optional
-        top : int, default=12
-            Views with a bar of their own; the others share one.
+        ax, top
+            As for ``plot``.
         """
         from ..inspection import shapley_values
 
@@ -103,7 +96,6 @@ class ShapleyDisplay:
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
         top : int, default=12
             Views with a bar of their own.
         """
@@ -296,10 +288,6 @@ class NoiseDisplay:
             Samples to name.
         **kwargs
             For ``Axes.plot``.
-
-        Returns
-        -------
-        self
         """
         ax = axes_to_draw_on(ax, (6.4, 3.8))
         n = len(self.order)

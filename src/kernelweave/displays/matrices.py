@@ -121,10 +121,6 @@ class KernelMatrixDisplay:
         colorbar : bool, default=True
         **kwargs
             For ``Axes.imshow``.
-
-        Returns
-        -------
-        self
         """
         ax = axes_to_draw_on(ax, (5.2, 4.4))
         shown = self.matrix[np.ix_(self.order, self.order)]
@@ -229,13 +225,8 @@ class SpectrumDisplay:
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
         **kwargs
             For ``Axes.plot``.
-
-        Returns
-        -------
-        self
         """
         ax = axes_to_draw_on(ax, (7.0, 3.6))
         rank = np.arange(1, self.before.size + 1)

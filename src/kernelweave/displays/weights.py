@@ -147,15 +147,10 @@ class WeightsDisplay:
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
         top : int, default=15
             Kernels with a row of their own.
         **kwargs
             For ``Axes.barh`` or ``Axes.imshow``.
-
-        Returns
-        -------
-        self
         """
         shown, rest = self.rows(top)
         heads = len({self.groups[j] for j in shown}) if self.groups is not None else 0
@@ -175,13 +170,9 @@ class WeightsDisplay:
         """Rows of kernels, under the names of their groups where there are any, with the sums over whole groups."""
         largest = max((float(self.weights[j]) for j in shown), default=1.0)
         decimals = max(0, 2 - int(np.floor(np.log10(largest or 1.0))))  # three digits of the largest weight
-        groups: list[Any] = [None]
-        if self.groups is not None:
-            of_kernel = np.array(self.groups, dtype=object)
-            totals = {
-                name: float(self.weights[of_kernel == name].sum()) for name in dict.fromkeys(self.groups)
-            }
-            groups = sorted({self.groups[j] for j in shown}, key=lambda name: -totals[name])
+        of_kernel = np.array(self.groups or np.full(len(self.kernel_names), None), dtype=object)
+        totals = {name: float(self.weights[of_kernel == name].sum()) for name in dict.fromkeys(of_kernel)}
+        groups = sorted(dict.fromkeys(of_kernel[j] for j in shown), key=lambda name: -totals[name])
         rows: list[tuple[str, float, str]] = []  # label, length of the bar, number beside it
         heads: list[int] = []
         places: dict[int, int] = {}  # rows of the kernels
@@ -190,10 +181,11 @@ class WeightsDisplay:
                 heads.append(len(rows))
                 rows.append((f"{shorten(name)}: {totals[name]:.{decimals}f}", 0.0, ""))
             for j in shown:
-                if name is None or self.groups[j] == name:  # type: ignore[index]
-                    label, weight = shorten(self.kernel_names[j]), float(self.weights[j])
-                    places[j] = len(rows)
-                    label = label if name is None else label.removesuffix(f" on {name}")
+                if of_kernel[j] == name:
+                    places[j], weight = len(rows), float(self.weights[j])
+                    label = shorten(self.kernel_names[j])
+                    if name is not None:
+                        label = label.removesuffix(f" on {name}")
                     rows.append((label, weight, f"{weight:.{decimals}f}"))
         if rest:  # a sum over many small weights may dwarf them all: a bar would be read as one kernel
             others = float(self.weights.sum()) - sum(length for _, length, _ in rows)
@@ -333,7 +325,6 @@ class GroupsDisplay:
         Parameters
         ----------
         ax : matplotlib axes, optional
-            Where to draw; a new figure by default.
         top : int, default=20
             Groups with a row.
         """
@@ -438,10 +429,6 @@ class PathDisplay:
             Kernels with a name.
         **kwargs
             For ``Axes.plot``.
-
-        Returns
-        -------
-        self
         """
         if kind not in ("weights", "scores"):
             raise ValueError(f"kind must be 'weights' or 'scores', got {kind!r}")

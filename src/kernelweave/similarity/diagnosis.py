@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from .._typing import Array
-from .inputs import as_similarities, asymmetry
+from .inputs import as_similarities, asymmetry, similarity_names
 
 #: shares of the spectrum and of the matrix above which a sentence says so
 NEGLIGIBLE, LARGE, SKEWED = 0.01, 0.2, 0.05
@@ -167,9 +167,7 @@ def agreement(similarities: Any, y: Any = None, names: Sequence[str] | None = No
         raise ValueError(f"similarities must be square, got shape {stack.shape}")
     if m < 2:
         raise ValueError("agreement compares at least two similarities, got one")
-    labels = [f"similarity {j}" for j in range(m)] if names is None else [str(name) for name in names]
-    if len(labels) != m:
-        raise ValueError(f"{m} similarities but {len(labels)} names")
+    labels = similarity_names(names, m)
     centred = [_centred(0.5 * (S + S.T)) for S in stack]
     unit = np.stack([C / max(float(np.linalg.norm(C)), 1e-300) for C in centred])
     others = (unit.sum(axis=0) - unit) / (m - 1)

@@ -261,23 +261,8 @@ def choose_method(
 
     The candidates are solved in closed form but for one SVM each, so that comparing all of them costs a few
     eigendecompositions per fold.  Every fold does what a user would: it scales, decomposes and fits on the similarities
-    of its training samples alone, and predicts the others from their rows.
-
-    Parameters
-    ----------
-    stack : array of shape (m, n, n)
-        Symmetric similarities, as given.
-    names : list of m str
-    codes : array of shape (n,)
-        Classes as numbers.
-    task : SimilarityTask
-        Targets, weights and costs of all samples; classes together.
-    scale : bool
-        Whether similarities are scaled.
-    rules : tuple of str
-        To choose among.
-    random : RandomState
-        For the folds.
+    of its training samples alone, and predicts the others from their rows.  ``task`` has the targets of all classes
+    together; ``rules`` are those to choose among.
     """
     import pandas as pd
     from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split

@@ -77,6 +77,14 @@ def positive_scale(values: np.ndarray, name: str) -> float:
     return values.size / positive
 
 
+def similarity_names(names: Sequence[str] | None, m: int) -> list[str]:
+    """Return the given names of m similarities, or numbers where there are none."""
+    labels = [f"similarity {j}" for j in range(m)] if names is None else list(map(str, names))
+    if len(labels) != m:
+        raise ValueError(f"{m} similarities but {len(labels)} names")
+    return labels
+
+
 def held_similarities(stack: Any, names: Sequence[str] | None = None) -> Held:
     """Hold similarity matrices that ``clone`` does not copy; X is then the indices of the samples.
 
@@ -94,9 +102,7 @@ def held_similarities(stack: Any, names: Sequence[str] | None = None) -> Held:
     held(1 kernels of 2 samples)
     """
     matrices = as_similarities(stack)
-    labels = [f"similarity {j}" for j in range(len(matrices))] if names is None else list(map(str, names))
-    if len(labels) != len(matrices):
-        raise ValueError(f"{len(matrices)} similarities but {len(labels)} names")
+    labels = similarity_names(names, len(matrices))
     return Held(symmetrised(matrices, labels), labels)
 
 
@@ -107,14 +113,12 @@ class Source:
         """Return the stack of the training samples and the names."""
         if _is_one_matrix(X):
             X = validate_data(estimator, X, dtype=np.float64, ensure_min_samples=2)
-            if X.shape[0] != X.shape[1]:
-                raise ValueError(f"similarities of the training samples must be square, got {X.shape}")
         else:
             for name in ("n_features_in_", "feature_names_in_"):
                 vars(estimator).pop(name, None)
         stack = as_similarities(X)
         self.shape = stack.shape
-        names = [f"similarity {j}" for j in range(len(stack))]
+        names = similarity_names(None, len(stack))
         return symmetrised(stack, names), names
 
     def rows(self, estimator: Any, X: Any) -> np.ndarray:
@@ -139,10 +143,10 @@ class HeldSource(Source):
 
     def train(self, estimator: Any, X: Any) -> tuple[np.ndarray, list[str]]:
         self.samples = as_indices(X, self.holder.n_samples, "the holder of similarities")
-        names = self.holder.names or [f"similarity {j}" for j in range(len(self.holder))]
+        names = similarity_names(self.holder.names or None, len(self.holder))
         if np.ndim(X) == 2:
             estimator.n_features_in_ = 1
-        return self.rows(estimator, X), list(names)
+        return self.rows(estimator, X), names
 
     def rows(self, estimator: Any, X: Any) -> np.ndarray:
         where = np.ix_(as_indices(X, self.holder.n_samples, "the holder of similarities"), self.samples)

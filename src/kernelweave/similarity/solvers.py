@@ -331,24 +331,10 @@ class MirrorDescent(SimilaritySolver):
         state.spent += eta**2 * squares
         state.logs = state.logs - eta * G
         state.kernels = problem.from_logs(state.logs)
-        if state.iteration == 1 or state.iteration % self.check_every == 0:
-            self._check(problem, state, DualPoint(beta, shares, kernels=kernels))
-        return state
-
-    def point(self, state: MirrorState) -> SimilarityPoint:
-        """Return the kernels that an SVM was solved with; at a check the best of three."""
-        assert state.best is not None
-        return state.best
-
-    def rate(self, problem: SimilarityProblem, state: MirrorState) -> float:
-        """Bound on the best objective so far, above the optimum: the corrected Proposition 3.1."""
-        n = problem.n
-        start = problem.k * (np.log(n) if self.uniform_start else np.log(n / self.start_share))
-        return problem.trace * float(start + 0.5 * state.spent) / state.steps
-
-    def _check(self, problem: SimilarityProblem, state: MirrorState, own: DualPoint) -> None:
-        """Bounds at the averages and at the best kernels for them; the objective at those kernels, too."""
-        assert state.best is not None
+        if state.iteration > 1 and state.iteration % self.check_every:
+            return state
+        # bounds at the averages and at the best kernels for them; the objective at those kernels, too
+        own = DualPoint(beta, shares, kernels=kernels)
         beta, shares, Z, kernels = state.averages
         tight = state.partial.solve(problem, beta, shares, kernels, self.partial_steps)
         duals = (own, DualPoint(beta, shares, Z, kernels), *tight)
@@ -370,6 +356,18 @@ class MirrorDescent(SimilaritySolver):
                 best, value = SimilarityPoint(inner.beta, weights, kernels=candidate), reached
         state.champion, state.value = best, value
         state.best = replace(best, duals=duals)
+        return state
+
+    def point(self, state: MirrorState) -> SimilarityPoint:
+        """Return the kernels that an SVM was solved with; at a check the best of three."""
+        assert state.best is not None
+        return state.best
+
+    def rate(self, problem: SimilarityProblem, state: MirrorState) -> float:
+        """Bound on the best objective so far, above the optimum: the corrected Proposition 3.1."""
+        n = problem.n
+        start = problem.k * (np.log(n) if self.uniform_start else np.log(n / self.start_share))
+        return problem.trace * float(start + 0.5 * state.spent) / state.steps
 
 
 @dataclass
@@ -390,7 +388,7 @@ class ESKL(MirrorDescent, registered_as="eskl"):
     Parameters
     ----------
     variant : {"corrected", "paper"}
-        ``paper`` is Algorithm 1 as printed, which does not converge: there to be looked at.
+        ``paper`` is Algorithm 1 as printed, which does not converge.
     fast : bool
         Whether the squared loss takes its own way, tens of iterations instead of hundreds.
     check_every, partial_steps, uniform_start, step_size :

@@ -61,6 +61,11 @@ class _Pairwise(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         self.scale_ = scale if self.normalize else 1.0
         return self.scale_ * values, vectors
 
+    def transform(self, X: Any) -> np.ndarray:
+        """Return scaled rows of similarities, ``(n_new, n)``."""
+        check_is_fitted(self, "scale_")
+        return self.scale_ * validate_data(self, X, dtype=np.float64, reset=False)
+
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = True
@@ -116,9 +121,7 @@ class _Spectrum(_Pairwise):
 
     def transform(self, X: Any) -> np.ndarray:
         """Return rows of the kernel from rows of similarities, ``(n_new, n)``."""
-        check_is_fitted(self, "kernel_")
-        rows = validate_data(self, X, dtype=np.float64, reset=False)
-        return self.scale_ * rows @ self._rows
+        return super().transform(X) @ self._rows
 
 
 class Denoise(_Spectrum):
@@ -198,8 +201,3 @@ class SimilarityFeatures(_Pairwise):
         """Learn the scale from an ``(n, n)`` similarity."""
         self._decomposed(X)
         return self
-
-    def transform(self, X: Any) -> np.ndarray:
-        """Return scaled rows."""
-        check_is_fitted(self, "scale_")
-        return self.scale_ * validate_data(self, X, dtype=np.float64, reset=False)
