@@ -18,15 +18,11 @@ from .exceptions import KernelWeaveWarning, warn_at_caller
 __all__ = ["CrowdLabels", "CrowdRate", "aggregate", "as_long", "disagreement"]
 
 
-# ------------------------------------------------------------------------------------------------------------
-# How many labels of a crowd are wrong, from how often its annotators contradict each other.
-#
-# No sample and no kernel takes part: annotators who disagree cannot all be right.  Every annotator w is right
-# with a probability a_w of its own and otherwise names one of the other classes at random, independently of
-# the others (the one-coin model of Dawid and Skene); a few rounds of expectation and maximisation give the
-# a_w and the probability of every class for every sample.  Annotators who err on the same samples agree more
-# than they should: for the upper end of the interval each counts half.
-
+# How many labels of a crowd are wrong, from how often its annotators contradict each other: annotators who disagree
+# cannot all be right.  Every annotator w is right with a probability a_w of its own and otherwise names one of the other
+# classes at random, independently of the others (the one-coin model of Dawid and Skene); a few rounds of expectation and
+# maximisation give the a_w and the probability of every class for every sample.  Annotators who err on the same samples
+# agree more than they should: for the upper end of the interval each counts half.
 
 Codes = NDArray[np.intp]
 
@@ -98,7 +94,19 @@ def wrong_share(tasks: Codes, workers: Codes, votes: Codes, labels: Codes, k: in
         return None
     alike = np.sum(counts * (counts - 1.0), axis=1)[several] / (each * (each - 1.0))[several]
     single = single_error(1.0 - float(alike.mean()), k)
-    weight = _log_odds(tasks, workers, votes, counts, single)
+    # how reliable every annotator is, and from that how much a vote speaks for its class
+    right = np.full(int(workers.max()) + 1, 1.0 - single)
+    per_worker = np.bincount(workers, minlength=right.size)
+    posterior = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    for turn in range(ROUNDS):
+        if turn:
+            posterior = _posterior(tasks, votes, _log_odds(right, k)[workers], n, k)
+        hits = np.bincount(workers, weights=posterior[tasks, votes], minlength=right.size)
+        common = hits.sum() / per_worker.sum()
+        before, right = right, (hits + LENT * common) / (per_worker + LENT)
+        if turn and np.max(np.abs(right - before)) < 1e-6:
+            break
+    weight = _log_odds(right, k)[workers]
     own = np.arange(n), labels
     apart, together = (_posterior(tasks, votes, strength * weight, n, k) for strength in (1.0, TOGETHER))
     wrong, wrong_together = 1.0 - apart[own], 1.0 - together[own]
@@ -113,25 +121,7 @@ def wrong_share(tasks: Codes, workers: Codes, votes: Codes, labels: Codes, k: in
     return CrowdRate(rate, (low, high), np.clip(class_rates, 0.0, 1.0), single, pairs)
 
 
-def _log_odds(tasks: Codes, workers: Codes, votes: Codes, counts: Array, single: float) -> Array:
-    """Logarithm of how much a vote speaks for its class, by the reliability of its annotator."""
-    n, k = counts.shape
-    shares = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-    right = np.full(int(workers.max()) + 1, 1.0 - single)
-    per_worker = np.bincount(workers, minlength=right.size)
-    posterior = shares
-    for turn in range(ROUNDS):
-        if turn:
-            posterior = _posterior(tasks, votes, _odds(right, k)[workers], n, k)
-        hits = np.bincount(workers, weights=posterior[tasks, votes], minlength=right.size)
-        common = hits.sum() / per_worker.sum()
-        before, right = right, (hits + LENT * common) / (per_worker + LENT)
-        if turn and np.max(np.abs(right - before)) < 1e-6:
-            break
-    return _odds(right, k)[workers]
-
-
-def _odds(right: Array, k: int) -> Array:
+def _log_odds(right: Array, k: int) -> Array:
     kept = np.clip(right, 1e-3, 1.0 - 1e-3)
     return np.asarray(np.log(kept * (k - 1) / (1.0 - kept)))
 
@@ -205,17 +195,8 @@ def as_long(annotations: Any) -> Any:
     # numbers next to gaps come as floats: 1.0 is the class 1
     if pd.api.types.is_float_dtype(labels) and (labels == labels.round()).all():
         labels = labels.astype(int)
-    _hint_at_gaps(labels)
-    return table.assign(label=labels)
-
-
-def _hint_at_gaps(labels: Any) -> None:
-    """Warn where -1 stands beside classes 0, 1, ...: many programs write it for "no label"."""
-    import pandas as pd
-
-    if not pd.api.types.is_integer_dtype(labels):
-        return
-    known = np.unique(labels)
+    known = np.unique(labels) if pd.api.types.is_integer_dtype(labels) else np.array([])
+    # many programs write -1 for "no label"
     if known.size > 2 and known[0] == -1 and known[1] >= 0:
         share = float(np.mean(labels == -1))
         warn_at_caller(
@@ -223,6 +204,7 @@ def _hint_at_gaps(labels: Any) -> None:
             "np.where(annotations == -1, np.nan, annotations)",
             KernelWeaveWarning,
         )
+    return table.assign(label=labels)
 
 
 def disagreement(annotations: Any, labels: Any) -> CrowdRate | None:
@@ -296,7 +278,15 @@ def aggregate(annotations: Any, n_samples: int | None = None, method: str = "maj
         np.add.at(votes, (table["task"].to_numpy(), codes), 1.0)
         probabilities = votes / votes.sum(axis=1, keepdims=True)
     else:
-        probabilities = _dawid_skene(table.assign(label=codes), n, classes.size)
+        try:
+            from crowdkit.aggregation import DawidSkene
+        except ImportError as error:
+            raise ImportError(
+                "method='dawid_skene' needs crowd-kit: pip install 'kernelweave[crowd]', or use method='majority'"
+            ) from error
+        shares = DawidSkene(n_iter=100).fit_predict_proba(table.assign(label=codes))
+        shares = shares.reindex(index=range(n), columns=range(classes.size)).fillna(0.0)
+        probabilities = np.asarray(shares, dtype=float)
     best = np.argmax(probabilities, axis=1)
     return CrowdLabels(classes[best], probabilities[np.arange(n), best], classes, probabilities)
 
@@ -312,17 +302,6 @@ def _check_tasks(tasks: np.ndarray, n: int) -> None:
         raise ValueError(
             f"annotations give no label for {without.size} of {n} samples ({listed}): leave those samples out"
         )
-
-
-def _dawid_skene(table: Any, n: int, k: int) -> np.ndarray:
-    try:
-        from crowdkit.aggregation import DawidSkene
-    except ImportError as error:
-        raise ImportError(
-            "method='dawid_skene' needs crowd-kit: pip install 'kernelweave[crowd]', or use method='majority'"
-        ) from error
-    shares = DawidSkene(n_iter=100).fit_predict_proba(table)
-    return np.asarray(shares.reindex(index=range(n), columns=range(k)).fillna(0.0), dtype=float)
 
 
 def __dir__() -> list[str]:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from .inspection import Contributions, contributions, final_estimator, group_table
+from .inspection import contributions, final_estimator, group_table
 from .inspection.views import learnt_weights
 from .views import Views, is_annotated, layers_of
 
@@ -47,7 +47,8 @@ def cells(
     >>> cells(data, layer="log")
     Views of 2 samples: log (3 columns)
     """
-    _check(data)
+    if not is_annotated(data):
+        raise ValueError(f"AnnData or MuData is needed, got {type(data).__name__}")
     return Views(layers_of(data, layer, modalities), index=data.obs_names)
 
 
@@ -80,7 +81,8 @@ def annotate(
     table : DataFrame, optional
         From ``inspection.group_table``, with refits and p-values; by default one without.
     """
-    _check(data)
+    import pandas as pd
+
     X = cells(data, layer, modalities)
     estimator = final_estimator(model)
     rows = group_table(model, X) if table is None else table
@@ -88,14 +90,28 @@ def annotate(
     if predicted.ndim > 1:
         raise ValueError(f"obs has one column per result: the model predicts {predicted.shape[1]} targets")
     parts = contributions(model, X)
-    obs = _columns(model, X, predicted, parts.decision)
-    groups = _groups(parts, predicted, data.obs_names)
-    for name, values in obs.items():
-        data.obs[f"{key}_{name}"] = values
-    data.obsm[f"{key}_groups"] = groups
+    obs: dict[str, Any] = {"predicted": predicted}
+    if hasattr(model, "classes_"):
+        labels = [str(label) for label in predicted]
+        obs["predicted"] = pd.Categorical(labels, [str(label) for label in model.classes_])
+        if parts.decision.ndim == 1:
+            obs["decision"] = parts.decision
+        if hasattr(model, "predict_proba"):
+            obs["probability"] = np.max(model.predict_proba(X), axis=1)
+    values = parts.by_view()
+    if values.ndim == 3:
+        column = np.searchsorted(np.asarray(parts.classes), predicted)
+        values = values[np.arange(len(values)), :, column]
+    used = np.flatnonzero(np.any(values != 0.0, axis=0))
+    # a slash would be a folder in the file
+    groups = [str(parts.view_names[g]).replace("/", "_") for g in used]
+    names = [str(name) for name in estimator.kernel_names_]
+    for name, cell_values in obs.items():
+        data.obs[f"{key}_{name}"] = cell_values
+    data.obsm[f"{key}_groups"] = pd.DataFrame(values[:, used], index=data.obs_names, columns=groups)
     data.uns[key] = {
         "groups": _writable(rows),
-        "weights": _weights(model, estimator),
+        "weights": _writable(pd.DataFrame({"kernel": names, "weight": learnt_weights(model)})),
         "certificate": {
             name: float(getattr(estimator.certificate_, name))
             for name in ("primal", "dual", "gap", "relative_gap")
@@ -104,48 +120,6 @@ def annotate(
         "solver": str(estimator.solver_),
         "model": repr(estimator)[:2000],
     }
-
-
-def _check(data: Any) -> None:
-    if not is_annotated(data):
-        raise ValueError(f"AnnData or MuData is needed, got {type(data).__name__}")
-
-
-def _columns(model: Any, X: Views, predicted: Any, decision: Any) -> dict[str, Any]:
-    """Results with one number or label per cell."""
-    import pandas as pd
-
-    if not hasattr(model, "classes_"):
-        return {"predicted": predicted}
-    labels = [str(label) for label in predicted]
-    found: dict[str, Any] = {"predicted": pd.Categorical(labels, [str(label) for label in model.classes_])}
-    if decision.ndim == 1:
-        found["decision"] = decision
-    if hasattr(model, "predict_proba"):
-        found["probability"] = np.max(model.predict_proba(X), axis=1)
-    return found
-
-
-def _weights(model: Any, estimator: Any) -> Any:
-    import pandas as pd
-
-    names = [str(name) for name in estimator.kernel_names_]
-    rows = pd.DataFrame({"kernel": names, "weight": learnt_weights(model)})
-    return _writable(rows)
-
-
-def _groups(parts: Contributions, predicted: Any, names: Any) -> Any:
-    """Contributions of the groups that have any, ``(n, groups)``."""
-    import pandas as pd
-
-    values = parts.by_view()
-    if values.ndim == 3:
-        column = np.searchsorted(np.asarray(parts.classes), predicted)
-        values = values[np.arange(len(values)), :, column]
-    used = np.flatnonzero(np.any(values != 0.0, axis=0))
-    # a slash would be a folder in the file
-    columns = [str(parts.view_names[g]).replace("/", "_") for g in used]
-    return pd.DataFrame(values[:, used], index=names, columns=columns)
 
 
 def _writable(table: Any) -> Any:

@@ -27,21 +27,24 @@ def is_table(what: Any) -> bool:
     return len(getattr(what, "shape", ())) == 2 or _is_arrow(what)
 
 
-def _module(what: Any) -> str:
-    return type(what).__module__.partition(".")[0]
-
-
 def _is_arrow(what: Any) -> bool:
-    return _module(what) == "pyarrow" and hasattr(what, "num_rows") and hasattr(what, "column_names")
+    module = type(what).__module__.partition(".")[0]
+    return module == "pyarrow" and hasattr(what, "num_rows") and hasattr(what, "column_names")
+
+
+def _named_columns(what: Any) -> dict[str, np.ndarray] | None:
+    """Return the columns of a polars or Arrow table by their names; None for anything else."""
+    if _is_arrow(what):
+        return {name: what.column(name).to_numpy(zero_copy_only=False) for name in what.column_names}
+    if type(what).__module__.partition(".")[0] == "polars" and len(getattr(what, "shape", ())) == 2:
+        return {name: what[name].to_numpy() for name in what.columns}
+    return None
 
 
 def as_frame(what: Any) -> Any:
     """Return a polars or Arrow table as a data frame, so that its columns keep their names; anything else as it is."""
-    if _is_arrow(what):
-        columns = {name: what.column(name).to_numpy(zero_copy_only=False) for name in what.column_names}
-    elif _module(what) == "polars" and len(getattr(what, "shape", ())) == 2:
-        columns = {name: what[name].to_numpy() for name in what.columns}
-    else:
+    columns = _named_columns(what)
+    if columns is None:
         return what
     import pandas as pd
 
@@ -53,42 +56,45 @@ def read_block(table: Any, view: str, identity: str | None = None) -> Block:
     if is_modality(table):
         table = Layer(table)
     if isinstance(table, Layer):
-        values, genes, samples = table.read(view)
-        return Block(read_block(values, view).values, genes, samples)
+        values, genes, cells = table.read(view)
+        return Block(read_block(values, view).values, genes, cells)
     if sparse.issparse(table):
         check_sparse(table, f"view {view!r}")
         return Block(without_duplicates(sparse.csr_matrix(table, dtype=np.float64)), None, None)
-    if _is_arrow(table):
-        columns = {name: table.column(name).to_numpy(zero_copy_only=False) for name in table.column_names}
-        return _named_block(columns, None, view, identity)
-    if _module(table) == "polars":
-        if len(table.shape) == 1:
-            table = table.to_frame()
-        return _named_block({name: table[name].to_numpy() for name in table.columns}, None, view, identity)
+    module = type(table).__module__.partition(".")[0]
+    if module == "polars" and len(table.shape) == 1:
+        table = table.to_frame()
+    if (columns := _named_columns(table)) is not None:
+        samples = None
+        if identity is not None:
+            if identity not in columns:
+                raise ValueError(f"view {view!r} has no column {identity!r} with the names of its samples")
+            samples = np.asarray(columns.pop(identity))
+        if not columns:
+            raise ValueError(f"view {view!r} has no column")
+        kind = np.float64 if all(part.dtype.kind in "fiub" for part in columns.values()) else object
+        values = np.column_stack([np.asarray(part, dtype=kind) for part in columns.values()])
+        return Block(values, tuple(columns), samples)
     if hasattr(table, "iloc"):
-        return _pandas_block(table, view, identity)
-    if _module(table) in ("torch", "dask"):
+        import pandas as pd
+
+        if table.ndim == 1:
+            table = table.to_frame()
+        index = table.index
+        if identity is not None and identity in table.columns:
+            index, table = table[identity], table.drop(columns=identity)
+        elif identity is not None and index.name != identity:
+            raise ValueError(f"view {view!r} has no column {identity!r} with the names of its samples")
+        names = tuple(map(str, table.columns)) if all(isinstance(c, str) for c in table.columns) else None
+        numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes)
+        values = table.to_numpy(dtype=float, na_value=np.nan) if numeric else table.to_numpy(dtype=object)
+        return Block(values, names, row_names(index))
+    if module in ("torch", "dask"):
         raise ValueError(
-            f"view {view!r} is a {type(table).__name__} of {_module(table)}: views are tables in memory; pass a NumPy "
+            f"view {view!r} is a {type(table).__name__} of {module}: views are tables in memory; pass a NumPy "
             "array, or one table with columns by view"
         )
     return Block(_as_values(table, view), None, None)
-
-
-def _pandas_block(table: Any, view: str, identity: str | None) -> Block:
-    import pandas as pd
-
-    if table.ndim == 1:
-        table = table.to_frame()
-    index = table.index
-    if identity is not None and identity in table.columns:
-        index, table = table[identity], table.drop(columns=identity)
-    elif identity is not None and index.name != identity:
-        raise ValueError(f"view {view!r} has no column {identity!r} with the names of its samples")
-    names = tuple(map(str, table.columns)) if all(isinstance(c, str) for c in table.columns) else None
-    numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes)
-    values = table.to_numpy(dtype=float, na_value=np.nan) if numeric else table.to_numpy(dtype=object)
-    return Block(values, names, row_names(index))
 
 
 def row_names(index: Any) -> np.ndarray | None:
@@ -99,22 +105,6 @@ def row_names(index: Any) -> np.ndarray | None:
         return None
     counted = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
     return None if counted else np.asarray(index)
-
-
-def _named_block(
-    columns: dict[str, np.ndarray], index: np.ndarray | None, view: str, identity: str | None
-) -> Block:
-    """Put columns side by side, those with the names of the samples apart."""
-    if identity is not None:
-        if identity not in columns:
-            raise ValueError(f"view {view!r} has no column {identity!r} with the names of its samples")
-        index = np.asarray(columns.pop(identity))
-    if not columns:
-        raise ValueError(f"view {view!r} has no column")
-    numeric = all(values.dtype.kind in "fiub" for values in columns.values())
-    kind = np.float64 if numeric else object
-    values = np.column_stack([np.asarray(values, dtype=kind) for values in columns.values()])
-    return Block(values, tuple(columns), index)
 
 
 def _as_values(table: Any, view: str) -> np.ndarray:
@@ -172,12 +162,8 @@ def unlike(names: Sequence[Any] | np.ndarray, most: int = 3) -> str:
     return listed + (", ..." if len(names) > most else "")
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Annotated matrices as views: AnnData (one view) and MuData (one view per modality), told by what they offer.
-#
-# Neither package is imported: whatever has ``obs``, ``obs_names`` and ``X`` with ``var_names``, or ``mod``,
-# will do.
-
+# AnnData (one view) and MuData (one view per modality) are recognised by what they offer, and neither package is
+# imported: whatever has ``obs``, ``obs_names`` and ``X`` with ``var_names``, or ``mod``, will do.
 
 #: what a view of X itself is called; one of a layer has the layer's name
 MATRIX = "X"
@@ -226,11 +212,6 @@ class Layer:
             if not names.is_unique:
                 twice = names[names.duplicated()][0]
                 raise ValueError(f"view {view!r} has two {what} named {twice!r}: call .{repair}() first")
-        values = self._values(view)
-        _warn_of_counts(values, view)
-        return values, tuple(map(str, self.data.var_names)), np.asarray(self.data.obs_names)
-
-    def _values(self, view: str) -> Any:
         if self.name is None:
             values = self.data.X
             if values is None:
@@ -244,7 +225,10 @@ class Layer:
             values = self.data.layers[self.name]
         # matrices in a file that is open: all of it, rows as they are
         values = values.to_memory() if hasattr(values, "to_memory") else values
-        return sparse.csr_matrix(values) if sparse.issparse(values) else values
+        if sparse.issparse(values):
+            values = sparse.csr_matrix(values)
+        _warn_of_counts(values, view)
+        return values, tuple(map(str, self.data.var_names)), np.asarray(self.data.obs_names)
 
 
 def _listed(names: Any) -> str:
@@ -288,7 +272,7 @@ def layers_of(
 
 
 def annotated_target(data: Any, name: str) -> Any:
-    """Return a column of ``obs`` as a target, or say what is wrong with it; classes of one cell are told."""
+    """Return a column of ``obs`` as a target, or say what is wrong with it; warn of classes of one cell."""
     columns = [str(column) for column in data.obs.columns]
     if name not in columns:
         raise ValueError(

@@ -6,7 +6,6 @@ from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
 import numpy as np
-import scipy.sparse as sp
 from scipy import sparse
 
 from ._tables import (
@@ -37,9 +36,22 @@ def align(blocks: Mapping[str, Block], index: Any = None) -> tuple[list[Any], np
         samples = np.asarray(index)
         _refuse_twice("index", samples)
     elif names:
-        samples = _all_names(list(names.values()))
+        every = list(names.values())
+        samples = every[0]
+        if not all(np.array_equal(own, samples) for own in every):
+            together = list(dict.fromkeys(name for own in every for name in own.tolist()))
+            samples = np.empty(len(together), dtype=object)
+            samples[:] = together
     else:
-        return _by_position(blocks)
+        lengths = {view: block.values.shape[0] for view, block in blocks.items()}
+        if len(set(lengths.values())) > 1:
+            listed = ", ".join(f"{view!r} {length}" for view, length in lengths.items())
+            raise ValueError(
+                f"the views have different numbers of rows ({listed}) and no names to join them by: give all of them "
+                "an index (or a column named by id=), or NaN in the rows of samples that lack a view"
+            )
+        found = np.ones((next(iter(lengths.values())), len(blocks)), dtype=np.bool_)
+        return [block.values for block in blocks.values()], found, None
     values: list[Any] = []
     found = np.ones((samples.size, len(blocks)), dtype=np.bool_)
     place = {name: k for k, name in enumerate(samples.tolist())}
@@ -65,28 +77,6 @@ def align(blocks: Mapping[str, Block], index: Any = None) -> tuple[list[Any], np
     return values, found, samples
 
 
-def _by_position(blocks: Mapping[str, Block]) -> tuple[list[Any], np.ndarray, None]:
-    lengths = {view: block.values.shape[0] for view, block in blocks.items()}
-    if len(set(lengths.values())) > 1:
-        listed = ", ".join(f"{view!r} {length}" for view, length in lengths.items())
-        raise ValueError(
-            f"the views have different numbers of rows ({listed}) and no names to join them by: give all of them an "
-            "index (or a column named by id=), or NaN in the rows of samples that lack a view"
-        )
-    found = np.ones((next(iter(lengths.values())), len(blocks)), dtype=np.bool_)
-    return [block.values for block in blocks.values()], found, None
-
-
-def _all_names(names: list[np.ndarray]) -> np.ndarray:
-    """All names in the order in which they appear."""
-    if all(np.array_equal(own, names[0]) for own in names):
-        return names[0]
-    order = dict.fromkeys(name for own in names for name in own.tolist())
-    together = np.empty(len(order), dtype=object)
-    together[:] = list(order)
-    return together
-
-
 def _refuse_twice(what: str, names: np.ndarray) -> None:
     import pandas as pd
 
@@ -96,33 +86,34 @@ def _refuse_twice(what: str, names: np.ndarray) -> None:
 
 
 def samples_and_targets(X: Any, y: Any) -> tuple[Any, Any]:
-    """Return X and y joined by the names of their samples; y may be the name of a column of AnnData's ``obs``."""
+    """Return X and y joined by the names of their samples; y may be the name of a column of AnnData's ``obs``.
+
+    Several tables become views of the samples that y names, in its order.  Tables without names are taken by position.
+    Where tables have names and y has none, it is taken to be in the order of the first table, which must then have all
+    samples: any other order would be a guess.
+    """
+    annotated = is_annotated(X)
     if isinstance(y, str):
-        if not is_annotated(X):
+        if not annotated:
             raise ValueError(
                 f"y={y!r} names a column, but X is {type(X).__name__}: names go with AnnData and MuData, whose .obs "
                 f"has the column; pass the targets themselves, data.obs[{y!r}]"
             )
         y = annotated_target(X, y)
-    return _in_order_of(X, y), y
-
-
-def _in_order_of(X: Any, y: Any) -> Any:
-    """Return several tables as views of the samples that y names, in its order; anything else as it is.
-
-    Tables without names are taken by position.  Where tables have names and y has none, it is taken to be in the order
-    of the first table, which must then have all samples: any other order would be a guess.
-    """
     names = row_names(getattr(y, "index", None))
-    if is_annotated(X):
-        return X if names is None else Views(X, index=names)
+    if annotated:
+        return X if names is None else Views(X, index=names), y
     if isinstance(X, Views):
-        return X if names is None or X.index is None else _in_order(X, names)
-    tables = _tables(X, y)
+        return X if names is None else _in_order(X, names), y
+    tables: list[Any] = []
+    if isinstance(X, Mapping):
+        tables = list(X.values())
+    elif isinstance(X, list | tuple) and X and all(hasattr(table, "iloc") for table in X):
+        tables = list(X) if is_views(X, len(y)) else []
     if not any(row_names(getattr(table, "index", None)) is not None for table in tables):
-        return X
+        return X, y
     if names is not None:
-        return Views(X, index=names)
+        return Views(X, index=names), y
     views = Views(X)
     first = views.names[0]
     if views.matched[first] < len(views):
@@ -131,15 +122,7 @@ def _in_order_of(X: Any, y: Any) -> Any:
             "tables name: make y a pandas Series with the names of its samples as index, or give "
             "Views(tables, index=names)"
         )
-    return views
-
-
-def _tables(X: Any, y: Any) -> list[Any]:
-    """Tables of a mapping, or of a list that is one of tables."""
-    if isinstance(X, Mapping):
-        return list(X.values())
-    several = isinstance(X, list | tuple) and len(X) > 0 and all(hasattr(table, "iloc") for table in X)
-    return list(X) if several and is_views(X, len(y)) else []
+    return views, y
 
 
 def _in_order(X: Views, names: np.ndarray) -> Views:
@@ -214,13 +197,24 @@ class Views:
             return
         if index is None and is_annotated(views):
             index = views.obs_names
-        tables = _named(views)
+        if is_annotated(views):
+            views = layers_of(views)
+        if isinstance(views, Mapping):
+            tables = {str(name): table for name, table in views.items()}
+        elif isinstance(views, list | tuple):
+            tables = {f"view {k}": table for k, table in enumerate(views)}
+        else:
+            raise ValueError(f"views must be a dict or a list of tables, got {type(views).__name__}")
+        if not tables:
+            raise ValueError("there is no view: give at least one table")
+        if len(tables) < len(views):
+            raise ValueError("two views have the same name")
         blocks = {name: read_block(table, name, id) for name, table in tables.items()}
         values, found, samples = align(blocks, index)
         self.names = tuple(blocks)
         self.blocks = tuple(values)
         self.columns = tuple(block.columns for block in blocks.values())
-        self.present = found & ~np.stack([_absent(block) for block in values], axis=1)
+        self.present = found & ~np.stack([absent_rows(block) for block in values], axis=1)
         self.index = samples
         self.matched = dict(zip(self.names, found.sum(axis=0).tolist(), strict=True))
 
@@ -235,7 +229,7 @@ class Views:
             None if block.columns is None else tuple(block.columns[j] for j in columns)
             for columns in groups.values()
         )
-        made.present = ~np.stack([_absent(values) for values in made.blocks], axis=1)
+        made.present = ~np.stack([absent_rows(values) for values in made.blocks], axis=1)
         made.index = None
         made.matched = {name: len(made) for name in made.names}
         made.order = np.full(block.values.shape[1], -1, dtype=np.intp)
@@ -248,8 +242,6 @@ class Views:
         made = type(self).__new__(type(self))
         vars(made).update(vars(self) | changes)
         return made
-
-    # ---- like an array -----------------------------------------------------------------------------------------
 
     def __len__(self) -> int:
         return int(self.blocks[0].shape[0])
@@ -301,8 +293,6 @@ class Views:
             said.append(f"{name} ({width} column{'s' * (width != 1)}{absent})")
         return f"Views of {len(self)} sample{'s' * (len(self) != 1)}: {', '.join(said)}"
 
-    # ---- what kernels and estimators ask -----------------------------------------------------------------------
-
     @property
     def complete(self) -> bool:
         """Whether every sample has every view."""
@@ -321,15 +311,14 @@ class Views:
 
     def view_of(self, columns: Sequence[int] | np.ndarray) -> np.ndarray:
         """Return the number of the view of every column, -1 for columns in no view."""
-        return np.where(self._placed(columns) < 0, -1, self._at(self._placed(columns)))
+        placed, view = self._located(columns)
+        return np.where(placed < 0, -1, view)
 
-    def _placed(self, columns: Sequence[int] | np.ndarray) -> np.ndarray:
-        """Columns as they are numbered through the views."""
+    def _located(self, columns: Sequence[int] | np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """Return columns as they are numbered through the views, and the number of the view of each."""
         wanted = np.asarray(columns, dtype=np.intp)
-        return wanted if self.order is None else self.order[wanted]
-
-    def _at(self, placed: np.ndarray) -> np.ndarray:
-        return np.searchsorted(self.starts, placed, side="right") - 1
+        placed = wanted if self.order is None else self.order[wanted]
+        return placed, np.searchsorted(self.starts, placed, side="right") - 1
 
     @property
     def feature_names(self) -> tuple[str, ...] | None:
@@ -351,11 +340,11 @@ class Views:
 
     def select_columns(self, positions: Sequence[int] | np.ndarray) -> Any:
         """Return some columns as one plain table, from no other view than theirs."""
-        wanted = self._placed(positions)
-        view = self._at(wanted)
-        parts = []
-        for run in np.split(np.arange(wanted.size), np.flatnonzero(np.diff(view)) + 1):
-            parts.append(_cut(self.blocks[view[run[0]]], wanted[run] - self.starts[view[run[0]]]))
+        wanted, view = self._located(positions)
+        parts = [
+            _cut(self.blocks[view[run[0]]], wanted[run] - self.starts[view[run[0]]])
+            for run in np.split(np.arange(wanted.size), np.flatnonzero(np.diff(view)) + 1)
+        ]
         return parts[0] if len(parts) == 1 else _side_by_side(parts)
 
     def table(self) -> Any:
@@ -446,7 +435,7 @@ def is_views(X: Any, n_targets: int | None = None) -> bool:
     if is_annotated(X):
         return True
     if isinstance(X, Views | Mapping):
-        return not sp.issparse(X)  # scipy's matrices by keys are dictionaries, too
+        return not sparse.issparse(X)  # scipy's matrices by keys are dictionaries, too
     if n_targets is None or not isinstance(X, list | tuple) or not len(X):
         return False
     if not all(is_table(table) for table in X):
@@ -457,26 +446,6 @@ def is_views(X: Any, n_targets: int | None = None) -> bool:
 def as_views(X: Any, index: Any = None) -> Views:
     """Return X as a holder; ``index`` names the samples wanted where the tables have names of their own."""
     return X if isinstance(X, Views) else Views(X, index=index)
-
-
-def _named(views: Any) -> dict[str, Any]:
-    if is_annotated(views):
-        views = layers_of(views)
-    if isinstance(views, Mapping):
-        tables = {str(name): table for name, table in views.items()}
-    elif isinstance(views, list | tuple):
-        tables = {f"view {k}": table for k, table in enumerate(views)}
-    else:
-        raise ValueError(f"views must be a dict or a list of tables, got {type(views).__name__}")
-    if not tables:
-        raise ValueError("there is no view: give at least one table")
-    if len(tables) < len(views):
-        raise ValueError("two views have the same name")
-    return tables
-
-
-def _absent(values: Any) -> np.ndarray:
-    return np.asarray(absent_rows(values), dtype=bool)
 
 
 def _cut(values: Any, columns: np.ndarray) -> Any:

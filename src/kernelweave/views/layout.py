@@ -1,4 +1,4 @@
-"""Views as a fitted model knows them: how new samples are brought to it, and who lacks what."""
+"""Views as a fitted model knows them: how new samples are brought to it, and which samples lack which view."""
 
 from __future__ import annotations
 
@@ -48,7 +48,14 @@ class ViewLayout:
 
         Columns are found by their names where both sides have them, else by their places.
         """
-        new = self._by_place(X) if isinstance(X, list | tuple) else as_views(X)
+        if isinstance(X, list | tuple):
+            if len(X) != len(self.names):
+                raise ValueError(
+                    f"got a list of {len(X)} views for a model of {len(self.names)}: give a dict, so that it is "
+                    f"clear which are missing ({', '.join(self.names)})"
+                )
+            X = dict(zip(self.names, X, strict=True))
+        new = as_views(X)
         unknown = [name for name in new.names if name not in self.names]
         if unknown:
             from .._components import nearest
@@ -62,7 +69,12 @@ class ViewLayout:
         for k, name in enumerate(self.names):
             columns.append(None if self.columns[k] is None else tuple(self.columns[k] or ()))
             if name not in new:
-                blocks.append(self._nothing(k, len(new)))
+                shape = (len(new), self.widths[k])
+                # one NaN that stands for all of them
+                nothing = (
+                    sparse.csr_matrix(shape) if self.sparse[k] else np.broadcast_to(np.float64(np.nan), shape)
+                )
+                blocks.append(nothing)
                 continue
             present[:, k] = new.present[:, new.position(name)]
             blocks.append(self._block(k, new))
@@ -70,14 +82,6 @@ class ViewLayout:
             names=tuple(self.names), blocks=tuple(blocks), columns=tuple(columns), present=present,
             matched={name: new.matched.get(name, 0) for name in self.names},
         )  # fmt: skip
-
-    def _by_place(self, tables: list[Any] | tuple[Any, ...]) -> Views:
-        if len(tables) != len(self.names):
-            raise ValueError(
-                f"got a list of {len(tables)} views for a model of {len(self.names)}: give a dict, so that it is "
-                f"clear which are missing ({', '.join(self.names)})"
-            )
-        return Views(dict(zip(self.names, tables, strict=True)))
 
     def _block(self, k: int, new: Views) -> Any:
         name, known = self.names[k], self.columns[k]
@@ -98,11 +102,6 @@ class ViewLayout:
         if self.sparse[k] and not sparse.issparse(block):
             return sparse.csr_matrix(np.where(np.isnan(block), 0.0, block))
         return block
-
-    def _nothing(self, k: int, n: int) -> Any:
-        shape = (n, self.widths[k])
-        # one NaN that stands for all of them
-        return sparse.csr_matrix(shape) if self.sparse[k] else np.broadcast_to(np.float64(np.nan), shape)
 
 
 @dataclass
@@ -163,10 +162,6 @@ class KnownViews:
         made = Views.of_table(X, cut)
         made.order = None
         return self.layout.bring(made)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# What is worth saying about who lacks what: refusals, and warnings where missing views carry a risk.
 
 
 #: warnings need a difference of shares at least this large, with a p-value at most that small
@@ -232,10 +227,11 @@ def warn_of_classes(views: Views | Presence, codes: NDArray[np.intp], classes: A
     for k, p_value in enumerate(holm(np.array(p_values))):
         if p_value <= LARGEST_P and np.ptp(shares[k]) >= LEAST_DIFFERENCE:
             labels = np.asarray(classes)[there]
-            most, least = labels[np.argmax(shares[k])], labels[np.argmin(shares[k])]
+            extremes = labels[np.argmax(shares[k])], labels[np.argmin(shares[k])]
+            most, least = (label.item() if isinstance(label, np.generic) else label for label in extremes)
             warn_at_caller(
-                f"view {views.names[k]!r} is missing for {100 * shares[k].max():.0f} % of class {_plain(most)!r} and "
-                f"{100 * shares[k].min():.0f} % of class {_plain(least)!r}: if new samples are not missing in the same "
+                f"view {views.names[k]!r} is missing for {100 * shares[k].max():.0f} % of class {most!r} and "
+                f"{100 * shares[k].min():.0f} % of class {least!r}: if new samples are not missing in the same "
                 "way, accuracy on samples like these says little about them",
                 KernelWeaveWarning,
             )
@@ -312,7 +308,3 @@ def _p_value(missing: NDArray[Any], sizes: NDArray[Any]) -> float:
     if np.any(table.sum(axis=1) == 0) or table.shape[1] < 2:
         return 1.0
     return float(chi2_contingency(table).pvalue)
-
-
-def _plain(label: Any) -> Any:
-    return label.item() if isinstance(label, np.generic) else label

@@ -183,9 +183,6 @@ class ViewScaler(TransformerMixin, BaseEstimator):
                 blocks.append((block - self.means_[name]) / self.scales_[name])
         return views.with_blocks(blocks)
 
-    def __sklearn_is_fitted__(self) -> bool:
-        return hasattr(self, "means_")
-
 
 def _mean_and_spread(values: Any) -> tuple[np.ndarray, np.ndarray]:
     """Mean and standard deviation of every column; constant columns have a spread of one."""
