@@ -19,10 +19,10 @@ __all__ = ["CrowdLabels", "CrowdRate", "aggregate", "as_long", "disagreement"]
 
 
 # How many labels of a crowd are wrong, from how often its annotators contradict each other: annotators who disagree
-# cannot all be right.  Every annotator w is right with a probability a_w of its own and otherwise names one of the other
-# classes at random, independently of the others (the one-coin model of Dawid and Skene); a few rounds of expectation and
-# maximisation give the a_w and the probability of every class for every sample.  Annotators who err on the same samples
-# agree more than they should: for the upper end of the interval each counts half.
+# cannot all be right.  Every annotator w is right with a probability a_w of its own and otherwise names one of the
+# other classes at random, independently of the others (the one-coin model of Dawid and Skene); a few rounds of
+# expectation and maximisation give the a_w and the probability of every class for every sample.  Annotators who err on
+# the same samples agree more than they should: for the upper end of the interval each counts half.
 
 Codes = NDArray[np.intp]
 
