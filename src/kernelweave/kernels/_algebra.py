@@ -33,11 +33,9 @@ class Stack(NamedParts):
         self.parts = parts
 
     def expand(self, schema: Schema) -> list[Kernel]:
-        """Return the kernels of all parts, in order."""
         return [kernel for part in self.parts for kernel in as_spec(part).expand(schema)]
 
     def on(self, columns: Any) -> Stack:
-        """Return the stack of the same kernels, each on these columns."""
         return Stack(tuple(as_spec(part).on(columns) for part in self.parts))
 
     def _plain(self) -> list[Kernel] | None:
@@ -76,7 +74,6 @@ class AllProducts(KernelSpec):
         self.right = right
 
     def expand(self, schema: Schema) -> list[Kernel]:
-        """Return all products, those of the first kernel on the left first."""
         from .combined import product
 
         rights = as_spec(self.right).expand(schema)
@@ -232,7 +229,6 @@ class PerFeature(NamedParts):
         self.columns = columns
 
     def expand(self, schema: Schema) -> list[Kernel]:
-        """Return all kernels of the first feature, then of the second, and so on."""
         if schema.n_features is None:
             raise ValueError(
                 "per_feature needs samples with features: an array or a data frame, not a list of objects"
@@ -255,7 +251,6 @@ class PerView(NamedParts):
         self.families = families
 
     def expand(self, schema: Schema) -> list[Kernel]:
-        """Return all kernels of the first view, then of the second, and so on."""
         kernels: list[Kernel] = []
         for view, columns in self.views.items():
             try:

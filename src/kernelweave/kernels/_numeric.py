@@ -89,6 +89,12 @@ def _again(block: np.ndarray, rows: np.ndarray, columns: np.ndarray, A: Any, B: 
         block[i, j] = row_norms(left - right)
 
 
+def euclidean(A: Any, B: Any) -> np.ndarray:
+    """Return the Euclidean distances between the rows of A and of B."""
+    squared = sqeuclidean(A, B)
+    return np.sqrt(squared, out=squared)
+
+
 def cityblock(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     """Return the sums of absolute differences between the rows of A and of B."""
     if A.shape[1] == 1:

@@ -31,7 +31,7 @@ FIRST = 32
 def choose_landmarks(
     kernel: Kernel, A: Any, most: int | None, sampling: str, error: float | None, draw: np.random.RandomState
 ) -> np.ndarray:
-    """Row numbers of the landmarks, sorted.
+    """Return the row numbers of the landmarks, sorted.
 
     ``most`` is their number; where ``error`` is given, the fewest (up to ``most``) whose features leave no more than
     that share of the trace.
@@ -42,13 +42,17 @@ def choose_landmarks(
     pool = np.sort(draw.permutation(n)[: min(n, MOST)])
     samples = A if pool.size == n else take(A, pool)
     most = pool.size if most is None else min(most, pool.size)
+    if sampling == "uniform":
+        order = draw.permutation(pool.size)
+    else:
+        scores = leverage_scores(kernel, samples, most if error is None else min(most, 8 * FIRST), draw)
+        # sorting by log(u) / p draws without replacement with probabilities p (Efraimidis and Spirakis 2006)
+        order = np.argsort(-np.log(draw.uniform(size=pool.size)) / np.maximum(scores, 1e-300))
     if error is None:
-        return np.sort(pool[_order(kernel, samples, most, sampling, draw)[:most]])
+        return np.sort(pool[order[:most]])
     size = min(FIRST, most)
-    order = _order(kernel, samples, min(most, 8 * FIRST), sampling, draw)
     while True:
-        left = trace_errors(kernel, samples, order[:size])
-        reached = np.flatnonzero(left <= error)
+        reached = np.flatnonzero(trace_errors(kernel, samples, order[:size]) <= error)
         if reached.size:
             return np.sort(pool[order[: reached[0] + 1]])
         if size == most:
@@ -56,18 +60,8 @@ def choose_landmarks(
         size = min(2 * size, most)
 
 
-def _order(kernel: Kernel, samples: Any, rank: int, sampling: str, draw: np.random.RandomState) -> np.ndarray:
-    """All samples in the order in which they become landmarks."""
-    n = n_samples(samples)
-    if sampling == "uniform":
-        return draw.permutation(n)
-    scores = leverage_scores(kernel, samples, rank, draw)
-    # sorting by log(u) / p draws without replacement with probabilities p (Efraimidis and Spirakis 2006)
-    return np.argsort(-np.log(draw.uniform(size=n)) / np.maximum(scores, 1e-300))
-
-
 def leverage_scores(kernel: Kernel, samples: Any, rank: int, draw: np.random.RandomState) -> np.ndarray:
-    """Ridge leverage scores ``diag K (K + lam I)^-1``, from a uniform sample of twice the rank.
+    """Return ridge leverage scores ``diag K (K + lam I)^-1``, from a uniform sample of twice the rank.
 
     lam is the mean of what the best approximation of this rank leaves of the trace (Musco and Musco 2017): directions
     that rank cannot hold count for nothing.  What the sample itself leaves is a better guess where it missed something.
@@ -98,7 +92,7 @@ def leverage_scores(kernel: Kernel, samples: Any, rank: int, draw: np.random.Ran
 
 
 def trace_errors(kernel: Kernel, samples: Any, order: np.ndarray) -> np.ndarray:
-    """Share of the trace that the first 1, 2, ... of these landmarks leave unexplained."""
+    """Return the share of the trace that the first 1, 2, ... of these landmarks leave unexplained."""
     landmarks = take(samples, order)
     inside = kernel(landmarks)
     jitter = 1e-12 * float(np.mean(np.diagonal(inside)))
@@ -182,20 +176,24 @@ class Explicit(Wrapper):
     _picks_columns = inside("_picks_columns")
 
     def base(self, A: Any, B: Any) -> np.ndarray:
-        """Return the inner products of the features."""
         left = self.features(A)
         return left @ (left if A is B else self.features(B)).T
 
     def base_diag(self, A: Any) -> np.ndarray:
-        """Return the squared lengths of the features."""
         Z = self.features(A)
         return np.einsum("ij,ij->i", Z, Z)
 
-    def _unsettled(self) -> ValueError:
-        return ValueError(
-            f"kernel {self.name!r} draws from the training samples: settle it with "
-            "kernel.resolve(X_train) first"
-        )
+    def _check_settled(self, drawn: Any, rows: Any = None) -> None:
+        """Raise where nothing was drawn yet, or rows have other columns than what was drawn."""
+        if drawn is None:
+            raise ValueError(
+                f"kernel {self.name!r} draws from the training samples: settle it with "
+                "kernel.resolve(X_train) first"
+            )
+        if rows is not None and rows.shape[1] != len(drawn):
+            raise ValueError(
+                f"kernel {self.name!r} was settled on {len(drawn)} features, got {rows.shape[1]}"
+            )
 
 
 class _Ranked(KernelSpec):
@@ -252,7 +250,6 @@ class Nystroem(_Ranked, Explicit, registered_as="nystroem"):
 
     @property
     def name(self) -> str:
-        """The name of the kernel inside, and the rank or the error asked for."""
         size = f"rank={readable(self.n_landmarks)}" if self.error is None else f"error={readable(self.error)}"
         return f"nystroem({self.kernel.name}, {size})"
 
@@ -273,8 +270,7 @@ class Nystroem(_Ranked, Explicit, registered_as="nystroem"):
 
     def features(self, A: Any) -> np.ndarray:
         """Return ``K(A, landmarks) W^(-1/2)``."""
-        if self.root is None:
-            raise self._unsettled()
+        self._check_settled(self.root)
         return self.kernel(A, self.landmarks) @ self.root
 
     def rank(self, n_columns: int) -> int:
@@ -300,7 +296,6 @@ class NystroemOf(_Ranked):
         self.error = error
 
     def expand(self, schema: Schema) -> list[Kernel]:
-        """Return one approximation for each kernel."""
         return [
             Nystroem(kernel, self.n_landmarks, self.random_state, sampling=self.sampling, error=self.error)
             for kernel in as_spec(self.kernels).expand(schema)
@@ -418,7 +413,6 @@ class RandomFourier(Explicit, registered_as="random_fourier"):
 
     @property
     def name(self) -> str:
-        """Width and number of features."""
         width = self.kernel.name.removeprefix("gaussian(").removesuffix(")")
         return f"random_fourier({width}, n_features={readable(self.n_features)})"
 
@@ -433,13 +427,8 @@ class RandomFourier(Explicit, registered_as="random_fourier"):
 
     def features(self, A: Any) -> np.ndarray:
         """Return cosines and sines of the projections, scaled so that every sample has length one."""
-        if self.frequencies is None:
-            raise self._unsettled()
         A = self.kernel._clean(A)
-        if A.shape[1] != len(self.frequencies):
-            raise ValueError(
-                f"kernel {self.name!r} was settled on {len(self.frequencies)} features, got {A.shape[1]}"
-            )
+        self._check_settled(self.frequencies, A)
         angles = A @ self.frequencies
         scale = 1.0 / np.sqrt(angles.shape[1])
         # compiled ones are reduced accurately up to 1e6
@@ -456,7 +445,6 @@ class RandomFourier(Explicit, registered_as="random_fourier"):
         return namespace(A).concat([angles.cos(), angles.sin()], axis=1) / angles.shape[1] ** 0.5
 
     def rank(self, n_columns: int) -> int:
-        """Return the number of features."""
         return int(self.n_features)
 
 
@@ -534,7 +522,6 @@ class Principal(Explicit, registered_as="principal"):
 
     @property
     def name(self) -> str:
-        """The number of components."""
         return f"principal({readable(self.n_components)})"
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Principal:
@@ -560,14 +547,8 @@ class Principal(Explicit, registered_as="principal"):
         return self._with(kernel=kernel, axes=axes, middle=mean @ axes)
 
     def features(self, A: Any) -> np.ndarray:
-        """Return the components of the samples."""
-        if self.axes is None or self.middle is None:
-            raise self._unsettled()
         A = self.kernel._clean(A)
-        if A.shape[1] != len(self.axes):
-            raise ValueError(
-                f"kernel {self.name!r} was settled on {len(self.axes)} features, got {A.shape[1]}"
-            )
+        self._check_settled(self.axes, A)
         return np.asarray(A @ self.axes - self.middle)
 
     def portable_features(self, A: Any) -> Any:

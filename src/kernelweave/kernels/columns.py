@@ -41,15 +41,17 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
     >>> pick(slice(0, 2), Schema(3))
     ((0, 1), False)
     """
-    n, views = schema.n_features, schema.views or {}
+    n = schema.n_features
     # settled before: a view may have thousands, and be asked for often
-    positions = isinstance(columns, tuple) and columns and all(type(column) is int for column in columns)
-    different = n is not None and positions and len(set(columns)) == len(columns)
-    if different and min(columns) >= 0 and max(columns) < n:
+    settled = isinstance(columns, tuple) and columns and all(type(column) is int for column in columns)
+    if (
+        n is not None
+        and settled
+        and len(set(columns)) == len(columns)
+        and 0 <= min(columns) <= max(columns) < n
+    ):
         return columns, False
     columns = plain_columns(columns)
-    if isinstance(columns, str) and columns in views:
-        return views[columns], len(views[columns]) == 1
     if n is None:
         raise ValueError(
             f"columns {columns!r} were asked for, but the samples are a list of objects without columns"
@@ -61,20 +63,15 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
             )
         positions = tuple(range(n))[columns]
     elif not isinstance(columns, tuple):
-        return (_position(columns, schema),), True
+        positions = _positions(columns, schema)
+        return positions, len(positions) == 1
     elif columns and all(isinstance(column, bool) for column in columns):
         if len(columns) != n:
             raise ValueError(f"a mask of {len(columns)} columns for samples with {n} features")
         positions = tuple(j for j in range(n) if columns[j])
     else:
-        if views:
-            columns = tuple(
-                position
-                for column in columns
-                for position in (views[column] if isinstance(column, str) and column in views else (column,))
-            )
         _check_known(columns, schema)
-        positions = tuple(_position(column, schema) for column in columns)
+        positions = tuple(j for column in columns for j in _positions(column, schema))
     if not positions:
         raise ValueError(f"columns {columns!r} choose no column of the {n}")
     if len(set(positions)) < len(positions):
@@ -83,9 +80,9 @@ def pick(columns: Any, schema: Schema) -> tuple[tuple[int, ...], bool]:
 
 
 def _check_known(columns: tuple[Any, ...], schema: Schema) -> None:
-    """Refuse names that are no column, all at once, each with the nearest one that is."""
-    names = schema.feature_names
-    wanted = [column for column in columns if isinstance(column, str)]
+    """Refuse names that are no view and no column, all at once, each with the nearest one that is."""
+    names, views = schema.feature_names, schema.views or {}
+    wanted = [column for column in columns if isinstance(column, str) and column not in views]
     if not wanted:
         return
     if names is None and schema.views is not None:
@@ -104,16 +101,19 @@ def _check_known(columns: tuple[Any, ...], schema: Schema) -> None:
         raise ValueError(f"there is no column {', '.join(said)} among the {len(names)} of the samples")
 
 
-def _position(column: Any, schema: Schema) -> int:
-    n, names = schema.n_features, schema.feature_names
+def _positions(column: Any, schema: Schema) -> tuple[int, ...]:
+    """Return the position of one column, or those of the columns of a view."""
+    n = schema.n_features or 0
     if isinstance(column, str):
+        if schema.views is not None and column in schema.views:
+            return schema.views[column]
         _check_known((column,), schema)
-        return names.index(column)  # type: ignore[union-attr]
+        return ((schema.feature_names or ()).index(column),)
     if isinstance(column, bool) or not isinstance(column, int):
         raise ValueError(f"a column is a position or a name, got {column!r}")
-    if not -n <= column < n:  # type: ignore[operator]
-        raise ValueError(f"there is no column {column}: the samples have {n} features, 0 to {n - 1}")  # type: ignore[operator]
-    return column % n  # type: ignore[operator]
+    if not -n <= column < n:
+        raise ValueError(f"there is no column {column}: the samples have {n} features, 0 to {n - 1}")
+    return (column % n,)
 
 
 def select(A: Any, positions: tuple[int, ...], as_objects: bool, single: bool) -> Any:
@@ -269,15 +269,12 @@ class Named(Wrapper):
 
     @property
     def name(self) -> str:
-        """The given name."""
         return str(self.label)
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Named:
-        """Settle the kernel inside."""
         return self._with(kernel=self.kernel.resolve(A, shared))
 
     def recentred(self, A: Any) -> Named:
-        """Settle the kernel inside around the mean of the samples."""
         return self._with(kernel=self.kernel.recentred(A))
 
 
@@ -307,7 +304,6 @@ class OnColumns(Wrapper):
 
     @property
     def name(self) -> str:
-        """The name of the kernel inside, and where it looks."""
         return f"{self.kernel.name} on {self.label or describe(self.columns)}"
 
     @property
@@ -347,11 +343,9 @@ class OnColumns(Wrapper):
         return frozenset(pick(self.columns, Schema(n_columns))[0])
 
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
-        """Return those of the chosen columns that the kernel inside uses as they are."""
         return self._among_chosen(self.kernel.feature_columns)
 
     def linear_columns(self, n_columns: int) -> np.ndarray | None:
-        """Return those of the chosen columns that the kernel inside is an inner product of."""
         return self._among_chosen(self.kernel.linear_columns)
 
     def _among_chosen(self, of: Callable[[int], np.ndarray | None]) -> np.ndarray | None:
@@ -362,7 +356,6 @@ class OnColumns(Wrapper):
         return None if used is None else np.asarray(self.columns, dtype=np.intp)[used]
 
     def rank(self, n_columns: int) -> int | None:
-        """Return the rank on the chosen columns."""
         if isinstance(self.columns, str):
             return self.kernel.rank(1)
         if isinstance(self.columns, tuple) and not any(isinstance(column, bool) for column in self.columns):
@@ -379,7 +372,6 @@ class OnColumns(Wrapper):
         return self if settled is self.kernel else self._with(kernel=settled)
 
     def recentred(self, A: Any) -> OnColumns:
-        """Settle the kernel inside around the mean of the chosen columns."""
         settled = self.kernel.recentred(self._picked(A))
         return self if settled is self.kernel else self._with(kernel=settled)
 

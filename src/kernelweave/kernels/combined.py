@@ -35,29 +35,17 @@ class _Combined(Kernel):
     _total_rank: ClassVar[Any]
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Self:
-        """Settle all parts."""
         return self._with(kernels=tuple(kernel.resolve(A, shared) for kernel in self.kernels))
 
     def expand(self, schema: Schema) -> list[Kernel]:
-        """Return the same with all columns as positions."""
         return [self._with(kernels=tuple(kernel.expand(schema)[0] for kernel in self.kernels))]
 
     def looks_at(self, n_columns: int) -> frozenset[int]:
-        """Return the columns of all parts together."""
         return frozenset().union(*(kernel.looks_at(n_columns) for kernel in self.kernels))
 
     def rank(self, n_columns: int) -> int | None:
-        """Return the product or the sum of the parts' ranks."""
         ranks = [kernel.rank(n_columns) for kernel in self.kernels]
         return None if None in ranks else self._total_rank(ranks)
-
-    def features(self, A: Any) -> Any:
-        """Return the features of the parts in one matrix, where all have some."""
-        parts = [kernel.features(A) for kernel in self.kernels]
-        return None if any(part is None for part in parts) else self._joined(parts)
-
-    def _joined(self, parts: list[Any]) -> Any:
-        raise NotImplementedError
 
 
 class Product(_Combined, registered_as="product"):
@@ -81,13 +69,11 @@ class Product(_Combined, registered_as="product"):
 
     @property
     def name(self) -> str:
-        """The names of the parts with a times sign between."""
         return " x ".join(
             f"({kernel.name})" if " + " in kernel.name else kernel.name for kernel in self.kernels
         )
 
     def base(self, A: Any, B: Any) -> np.ndarray:
-        """Return the product of the parts' matrices."""
         first, *others = self.kernels
         result = first(A, B)
         for kernel in others:
@@ -95,11 +81,13 @@ class Product(_Combined, registered_as="product"):
         return result
 
     def base_diag(self, A: Any) -> np.ndarray:
-        """Return the product of the parts' diagonals."""
         return np.prod([kernel.diag(A) for kernel in self.kernels], axis=0)
 
-    def _joined(self, parts: list[Any]) -> Any:
+    def features(self, A: Any) -> Any:
         """Return all products of a feature of each part."""
+        parts = [kernel.features(A) for kernel in self.kernels]
+        if any(part is None for part in parts):
+            return None
         dense = [part.toarray() if sparse.issparse(part) else part for part in parts]
         result = dense[0]
         for part in dense[1:]:
@@ -136,7 +124,6 @@ class Summed(_Combined, registered_as="summed"):
         return " + ".join(parts)
 
     def base(self, A: Any, B: Any) -> np.ndarray:
-        """Return the weighted sum of the parts' matrices."""
         result = np.zeros((n_samples(A), n_samples(B)))
         for kernel, weight in zip(self.kernels, self._checked_weights(), strict=True):
             matrix = kernel(A, B)
@@ -145,12 +132,14 @@ class Summed(_Combined, registered_as="summed"):
         return result
 
     def base_diag(self, A: Any) -> np.ndarray:
-        """Return the weighted sum of the parts' diagonals."""
         parts = zip(self.kernels, self._checked_weights(), strict=True)
         return np.sum([weight * kernel.diag(A) for kernel, weight in parts], axis=0)
 
-    def _joined(self, parts: list[Any]) -> Any:
+    def features(self, A: Any) -> Any:
         """Return the features of the parts side by side."""
+        parts = [kernel.features(A) for kernel in self.kernels]
+        if any(part is None for part in parts):
+            return None
         scaled = [part * sqrt(weight) for part, weight in zip(parts, self._checked_weights(), strict=True)]
         if any(sparse.issparse(part) for part in scaled):
             return sparse.hstack([sparse.csr_matrix(part) for part in scaled], format="csr")
@@ -165,7 +154,6 @@ class SumOf(KernelSpec):
         self.weights = weights
 
     def expand(self, schema: Schema) -> list[Kernel]:
-        """Return one kernel, the sum of all kernels of the parts."""
         return [_checked_sum(Stack(self.parts).expand(schema), self.weights)]
 
 
@@ -229,11 +217,9 @@ class Always(Named):
         self.weight = weight
 
     def on(self, columns: Any) -> Kernel:
-        """Return the kernel inside on some columns, with the same weight."""
         return Always(self.kernel.on(columns), self.weight)
 
     def named(self, name: str) -> Kernel:
-        """Return the kernel inside under a name of its own, with the same weight."""
         return Always(self.kernel.named(name), self.weight)
 
 
@@ -245,7 +231,6 @@ class AlwaysAll(KernelSpec):
         self.weight = weight
 
     def expand(self, schema: Schema) -> list[Kernel]:
-        """Return the kernels, each with the weight."""
         return [Always(kernel, self.weight) for kernel in as_spec(self.part).expand(schema)]
 
 

@@ -48,7 +48,6 @@ class Linear(_OfProducts, registered_as="linear"):
 
     @property
     def base_key(self) -> Hashable:
-        """The inner products."""
         return ("inner" if self.origin is None else ("inner", tuple(self.origin))), None
 
     def _clean(self, A: Any) -> Any:
@@ -62,23 +61,18 @@ class Linear(_OfProducts, registered_as="linear"):
         return Linear(super()._clean(A).mean(axis=0))
 
     def features(self, A: Any) -> Any:
-        """Return the samples themselves."""
         return self._clean(A)
 
     def portable_features(self, A: Any) -> Any:
-        """Return the samples themselves."""
         return A if self.origin is None else A - as_like(self.origin, A)
 
     def feature_columns(self, n_columns: int) -> np.ndarray | None:
-        """Return all columns, unless they are counted from elsewhere."""
         return np.arange(n_columns) if self.origin is None else None
 
     def linear_columns(self, n_columns: int) -> np.ndarray:
-        """Return all columns, wherever they are counted from."""
         return np.arange(n_columns)
 
     def rank(self, n_columns: int) -> int:
-        """Return the number of columns."""
         return n_columns
 
 
@@ -109,7 +103,6 @@ class Cosine(NumericKernel, registered_as="cosine"):
         return _scaled(A, 1.0 / np.where(lengths > 0, lengths, 1.0))
 
     def rank(self, n_columns: int) -> int:
-        """Return the number of columns."""
         return n_columns
 
 
@@ -117,17 +110,10 @@ def _scaled(A: Any, factors: np.ndarray) -> Any:
     return sparse.csr_matrix(A.multiply(factors[:, None])) if sparse.issparse(A) else A * factors[:, None]
 
 
-class Polynomial(_OfProducts, registered_as="polynomial"):
-    """``(gamma x.x' + coef0) ** degree``; see :func:`polynomial`.
+class _OfDegree(_OfProducts):
+    """Base of a polynomial and of the same around an origin: parameters, and the monomials."""
 
-    Parameters
-    ----------
-    degree : int
-    coef0 : float
-    gamma : float
-    """
-
-    for_tables = True
+    family = "polynomial"
 
     def __init__(self, degree: int = 2, coef0: float = 1.0, gamma: float = 1.0) -> None:
         self.degree = degree
@@ -135,24 +121,55 @@ class Polynomial(_OfProducts, registered_as="polynomial"):
         self.gamma = gamma
 
     @property
+    def name(self) -> str:
+        """Degree, and the other parameters where they are not 1."""
+        others = {"coef0": self.coef0, "gamma": self.gamma}
+        extra = "".join(f", {name}={readable(value)}" for name, value in others.items() if value != 1)
+        return f"polynomial(degree={readable(self.degree)}{extra})"
+
+    def _checked(self) -> tuple[float, float]:
+        gamma = checked_number(self.gamma, "gamma of a polynomial kernel")
+        return gamma, checked_number(self.coef0, "coef0 of a polynomial kernel", strict=False)
+
+    def _checked_degree(self) -> int:
+        return int(checked_number(self.degree, "the degree of a polynomial kernel", whole=True))
+
+    def features(self, A: Any) -> Any:
+        """Return all monomials of the degree in the features and the constant, with multinomial weights."""
+        A = self._clean(A)
+        degree, (gamma, coef0) = self._checked_degree(), self._checked()
+        constant = np.full((A.shape[0], int(coef0 > 0)), sqrt(coef0))
+        if degree == 1 and sparse.issparse(A):
+            return sparse.hstack([A * sqrt(gamma), sparse.csr_matrix(constant)], format="csr")
+        A = A.toarray() if sparse.issparse(A) else A
+        variables = np.hstack([A * sqrt(gamma), constant])
+        if degree == 1:
+            return variables
+        columns = list(combinations_with_replacement(range(variables.shape[1]), degree))
+        monomials = np.empty((len(variables), len(columns)))
+        for j, chosen in enumerate(columns):
+            repeats = prod(factorial(chosen.count(i)) for i in set(chosen))
+            monomials[:, j] = variables[:, chosen].prod(axis=1) * sqrt(factorial(degree) / repeats)
+        return monomials
+
+    def rank(self, n_columns: int) -> int:
+        """Return the number of monomials: large for many columns, four for a cubic of one."""
+        degree = self._checked_degree()
+        return comb(n_columns + int(self.coef0 > 0) + degree - 1, degree)
+
+
+class Polynomial(_OfDegree, registered_as="polynomial"):
+    """``(gamma x.x' + coef0) ** degree``; see :func:`polynomial`."""
+
+    for_tables = True
+
+    @property
     def exponent(self) -> float:  # type: ignore[override]
-        """The degree."""
-        return checked_number(self.degree, "the degree of a polynomial kernel", whole=True)
+        return float(self._checked_degree())
 
     @property
     def base_key(self) -> Hashable:
-        """All degrees share the shifted inner products."""
         return ("polynomial", float(self.coef0), float(self.gamma)), None
-
-    @property
-    def name(self) -> str:
-        """Degree, and the other parameters where they are not 1."""
-        extra = "".join(
-            f", {name}={readable(value)}"
-            for name, value in (("coef0", self.coef0), ("gamma", self.gamma))
-            if value != 1
-        )
-        return f"polynomial(degree={readable(self.degree)}{extra})"
 
     def recentred(self, A: Any) -> Polynomial | PolynomialAround:
         """Return the polynomial around the mean of the samples, where centring leaves next to nothing of it."""
@@ -170,36 +187,8 @@ class Polynomial(_OfProducts, registered_as="polynomial"):
         products += coef0
         return products
 
-    def _checked(self) -> tuple[float, float]:
-        gamma = checked_number(self.gamma, "gamma of a polynomial kernel")
-        return gamma, checked_number(self.coef0, "coef0 of a polynomial kernel", strict=False)
 
-    def features(self, A: Any) -> Any:
-        """Return all monomials of the degree in the features and the constant, with multinomial weights."""
-        A = self._clean(A)
-        gamma, coef0 = self._checked()
-        degree = int(self.exponent)
-        constant = np.full((A.shape[0], int(coef0 > 0)), sqrt(coef0))
-        if degree == 1 and sparse.issparse(A):
-            return sparse.hstack([A * sqrt(gamma), sparse.csr_matrix(constant)], format="csr")
-        A = A.toarray() if sparse.issparse(A) else A
-        variables = np.hstack([A * sqrt(gamma), constant])
-        if degree == 1:
-            return variables
-        columns = list(combinations_with_replacement(range(variables.shape[1]), degree))
-        monomials = np.empty((len(variables), len(columns)))
-        for j, chosen in enumerate(columns):
-            repeats = prod(factorial(chosen.count(i)) for i in set(chosen))
-            monomials[:, j] = variables[:, chosen].prod(axis=1) * sqrt(factorial(degree) / repeats)
-        return monomials
-
-    def rank(self, n_columns: int) -> int:
-        """Return the number of monomials: large for many columns, four for a cubic of one."""
-        variables = n_columns + int(self.coef0 > 0)
-        return comb(variables + int(self.exponent) - 1, int(self.exponent))
-
-
-class PolynomialAround(NumericKernel):
+class PolynomialAround(_OfDegree):
     """``k(x, x') - k(x, o) - k(o, x') + k(o, o)`` of a polynomial k and an origin o: centred it is k itself.
 
     With ``p = k(x, o)^(1/degree)``, likewise ``p'`` and ``P`` of ``(o, x')`` and ``(o, o)``, ``z = x - o``, and
@@ -213,20 +202,11 @@ class PolynomialAround(NumericKernel):
     origin : array of shape (columns,)
     """
 
-    family = "polynomial"
-    accepts_sparse = True
     is_settled = True
 
     def __init__(self, degree: int = 2, coef0: float = 1.0, gamma: float = 1.0, origin: Any = None) -> None:
-        self.degree = degree
-        self.coef0 = coef0
-        self.gamma = gamma
+        super().__init__(degree, coef0, gamma)
         self.origin = origin
-
-    @property
-    def name(self) -> str:
-        """The name of the polynomial."""
-        return Polynomial(self.degree, self.coef0, self.gamma).name
 
     def _clean(self, A: Any) -> Any:
         A = super()._clean(A)
@@ -234,7 +214,7 @@ class PolynomialAround(NumericKernel):
 
     def _parts(self, A: Any) -> tuple[np.ndarray, np.ndarray, float]:
         """Return ``z``, ``p - P`` and ``P``."""
-        gamma, coef0 = Polynomial(self.degree, self.coef0, self.gamma)._checked()
+        gamma, coef0 = self._checked()
         origin = np.asarray(self.origin, dtype=float)
         z = A - origin
         return z, gamma * (z @ origin), gamma * float(origin @ origin) + coef0
@@ -251,7 +231,7 @@ class PolynomialAround(NumericKernel):
 
     def _difference(self, s: np.ndarray, left: np.ndarray, right: np.ndarray, whole: float) -> np.ndarray:
         """Return ``g^d - p^d - p'^d + P^d`` for ``g = P + left + right + s``."""
-        d = int(checked_number(self.degree, "the degree of a polynomial kernel", whole=True))
+        d = self._checked_degree()
 
         def powers(u: Any, v: Any, count: int) -> Any:
             return sum((u**i * v ** (count - 1 - i) for i in range(count)), start=0.0)
@@ -266,13 +246,7 @@ class PolynomialAround(NumericKernel):
         return np.asarray(s * powers(g, p, d) + right * rest)
 
     def features(self, A: Any) -> Any:
-        """Return the monomials less those of the origin."""
-        plain = Polynomial(self.degree, self.coef0, self.gamma)
-        return plain.features(A) - plain.features(np.asarray(self.origin, dtype=float)[None, :])
-
-    def rank(self, n_columns: int) -> int:
-        """Return the number of monomials."""
-        return Polynomial(self.degree, self.coef0, self.gamma).rank(n_columns)
+        return super().features(A) - super().features(np.asarray(self.origin, dtype=float)[None, :])
 
 
 class Sigmoid(_OfProducts, registered_as="sigmoid"):
@@ -376,26 +350,21 @@ class Constant(Kernel, registered_as="constant"):
 
     @property
     def name(self) -> str:
-        """The value, where it is not 1."""
         return "constant" if self.value == 1 else f"constant({readable(self.value)})"
 
     def _checked(self) -> float:
         return checked_number(self.value, "the value of a constant kernel", strict=False)
 
     def base(self, A: Any, B: Any) -> np.ndarray:
-        """Return a matrix of one value."""
         return np.full((n_samples(A), n_samples(B)), self._checked())
 
     def base_diag(self, A: Any) -> np.ndarray:
-        """Return a vector of one value."""
         return np.full(n_samples(A), self._checked())
 
     def features(self, A: Any) -> np.ndarray:
-        """Return one column."""
         return np.full((n_samples(A), 1), sqrt(self._checked()))
 
     def rank(self, n_columns: int) -> int:
-        """Return 1."""
         return 1
 
 

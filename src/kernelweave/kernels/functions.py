@@ -26,16 +26,13 @@ class Function(Kernel, registered_as="function"):
 
     @property
     def name(self) -> str:
-        """The given name, else that of the function."""
         return self.label or name_of(self.function)
 
     @property
     def base_key(self) -> Hashable:
-        """Shared by kernels of the very same function."""
         return ("function", Same(self.function), bool(self.pairwise)), None
 
     def base(self, A: Any, B: Any) -> np.ndarray:
-        """Return the matrix of the function's values."""
         if self.pairwise:
             return evaluate_pairs(self.function, A, B, f"kernel {self.name!r}")
         values = self.function(A, B)
@@ -43,7 +40,6 @@ class Function(Kernel, registered_as="function"):
         return check_returned(values, shape, f"kernel {self.name!r}", symmetric=A is B)
 
     def base_diag(self, A: Any) -> np.ndarray:
-        """Return the function of every sample with itself."""
         if self.pairwise:
             rows = rows_of(A)
             return np.array([_value(self.function, row, row, f"kernel {self.name!r}") for row in rows], float)
@@ -195,17 +191,14 @@ class FromDistance(NumericKernel, registered_as="from_distance"):
 
     @property
     def takes_objects(self) -> bool:  # type: ignore[override]
-        """Whether the distance is a function."""
         return not isinstance(self.distance, (str, Held))
 
     @property
     def takes_indices(self) -> bool:  # type: ignore[override]
-        """Whether the distance is a matrix."""
         return isinstance(self.distance, Held)
 
     @property
     def name(self) -> str:
-        """The given name, else that of the distance."""
         if self.label:
             return self.label
         if isinstance(self.distance, str):
@@ -214,7 +207,6 @@ class FromDistance(NumericKernel, registered_as="from_distance"):
 
     @property
     def exponent(self) -> float:  # type: ignore[override]
-        """``1 / mean d``."""
         if self.scale is None:
             raise ValueError(
                 f"kernel {self.name!r} divides by the mean distance of the training samples: settle it with "
@@ -224,7 +216,6 @@ class FromDistance(NumericKernel, registered_as="from_distance"):
 
     @property
     def base_key(self) -> Hashable:
-        """Shared by kernels of the very same distance."""
         distance = self.distance if isinstance(self.distance, str) else Same(self.distance)
         return ("distance", distance, self.pairwise), None
 
@@ -250,29 +241,27 @@ class FromDistance(NumericKernel, registered_as="from_distance"):
             rows = as_indices(A, self.distance.n_samples, f"kernel {self.name!r}")
             columns = as_indices(B, self.distance.n_samples, f"kernel {self.name!r}")
             distances = self.distance.stack[0][np.ix_(rows, columns)]
-        elif self.pairwise or (self.pairwise is None and not takes_sets(self.distance, A, B)):
-            distances = evaluate_pairs(self.distance, A, B, f"kernel {self.name!r}")
         else:
-            distances = self.distance(A, B)
+            pairwise = self.pairwise
+            if pairwise is None:  # a trial tells whether the function takes two sets and returns their matrix
+                try:
+                    left, right = take(A, [0, 0, n_samples(A) - 1]), take(B, [0, n_samples(B) - 1])
+                    pairwise = np.shape(self.distance(left, right)) != (3, 2)
+                except Exception:  # a function of two samples may fail on sets in any way it likes
+                    pairwise = True
+            if pairwise:
+                distances = evaluate_pairs(self.distance, A, B, f"kernel {self.name!r}")
+            else:
+                distances = self.distance(A, B)
         return as_distances(distances, (n_samples(A), n_samples(B)), A is B, f"kernel {self.name!r}")
 
     def base_diag(self, A: Any) -> np.ndarray:
-        """Return zeros."""
         return np.zeros(n_samples(A))
 
     def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:
         from sklearn.metrics import pairwise_distances  # slow to import, and rarely needed
 
         return pairwise_distances(A, None if A is B else B, metric=self.distance)
-
-
-def takes_sets(distance: Any, A: Any, B: Any) -> bool:
-    """Tell by a trial whether a function takes two sets of samples and returns their matrix."""
-    try:
-        left, right = take(A, [0, 0, n_samples(A) - 1]), take(B, [0, n_samples(B) - 1])
-        return np.shape(distance(left, right)) == (3, 2)
-    except Exception:  # a function of two samples may fail on sets in any way it likes
-        return False
 
 
 def as_distances(values: Any, shape: tuple[int, int], same: bool, who: str) -> np.ndarray:

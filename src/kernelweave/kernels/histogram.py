@@ -34,7 +34,6 @@ class Chi2(NumericKernel, registered_as="chi2"):
 
     @property
     def exponent(self) -> float:  # type: ignore[override]
-        """The factor gamma."""
         return checked_number(self.gamma, "gamma of a chi2 kernel")
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
-from typing import Any, overload
+from typing import Any
 
 import numpy as np
 
@@ -65,15 +65,10 @@ class Held(KernelSpec):
     def _plain(self) -> list[Kernel]:
         return [HeldKernel(self, j) for j in range(len(self))]
 
-    @overload
-    def __getitem__(self, index: int) -> Kernel: ...
-    @overload
-    def __getitem__(self, index: slice) -> Stack: ...
-    def __getitem__(self, index: Any) -> Kernel | Stack:
+    def __getitem__(self, index: Any) -> Any:
         return Stack(tuple(self._plain()))[index]
 
     def expand(self, schema: Schema) -> list[Kernel]:
-        """Return one kernel for each matrix."""
         return self._plain()
 
     def on(self, columns: Any) -> KernelSpec:
@@ -93,27 +88,21 @@ class HeldKernel(Kernel):
 
     @property
     def name(self) -> str:
-        """The name given to the holder, else the position in it."""
         names = self.holder.names
         return f"held {self.index}" if names is None else names[self.index]
 
     @property
     def base_key(self) -> Hashable:
-        """The holder itself and the position in it."""
         return ("held", Same(self.holder), self.index), None
 
-    def _rows(self, A: Any) -> np.ndarray:
-        return as_indices(A, self.holder.n_samples, f"kernel {self.name!r}")
-
     def base(self, A: Any, B: Any) -> np.ndarray:
-        """Return a block of the matrix."""
-        rows = self._rows(A)
-        columns = rows if A is B else self._rows(B)
+        who, n = f"kernel {self.name!r}", self.holder.n_samples
+        rows = as_indices(A, n, who)
+        columns = rows if A is B else as_indices(B, n, who)
         return self.holder.stack[self.index][np.ix_(rows, columns)].astype(np.float64)
 
     def base_diag(self, A: Any) -> np.ndarray:
-        """Return a part of the diagonal of the matrix."""
-        rows = self._rows(A)
+        rows = as_indices(A, self.holder.n_samples, f"kernel {self.name!r}")
         return self.holder.stack[self.index][rows, rows].astype(np.float64)
 
 

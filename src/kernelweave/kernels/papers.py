@@ -30,7 +30,6 @@ class _ImageBlocks(KernelSpec):
     """The bank of OBSCURE on MNIST, which makes sense for 28 x 28 images only."""
 
     def expand(self, schema: Schema) -> list[Kernel]:
-        """Return three kernels on each quarter of the image."""
         if schema.n_features != 784:
             raise ValueError(
                 "the preset 'obscure_mnist' is for images of 28 x 28 = 784 pixels, not "

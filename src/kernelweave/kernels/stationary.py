@@ -18,6 +18,7 @@ from ._numeric import (
     NumericKernel,
     checked_number,
     cityblock,
+    euclidean,
     family_of,
     sqeuclidean,
     subsample,
@@ -42,6 +43,7 @@ class OfDistance(NumericKernel):
     _diagonal = 0.0
     #: key under which the median distance is shared
     _distance_key: Hashable = ("sqeuclidean", None)
+    _distance = staticmethod(euclidean)
 
     def __init__(self, width: float = 1.0, relative: bool = False, scale: float | None = None) -> None:
         self.width = width
@@ -50,7 +52,6 @@ class OfDistance(NumericKernel):
 
     @property
     def is_settled(self) -> bool:  # type: ignore[override]
-        """Whether the width is known in the units of the features."""
         return not self.relative or self.scale is not None
 
     @property
@@ -73,7 +74,6 @@ class OfDistance(NumericKernel):
 
     @property
     def name(self) -> str:
-        """Family, width as the user gave it, and further parameters."""
         width = readable(self.width) + (" x median" if self.relative else "")
         others = "".join(f", {name}={readable(getattr(self, name))}" for name in self._shown)
         return f"{self.family}(width={width}{others})"
@@ -86,7 +86,8 @@ class OfDistance(NumericKernel):
         shared = {} if shared is None else shared
         key = ("median", self._distance_key)
         if key not in shared:
-            shared[key] = typical(self._distance(self._clean(subsample(A))))
+            rows = self._clean(subsample(A))
+            shared[key] = typical(self._distance(rows, rows))
         return self._with(scale=shared[key])
 
     def recentred(self, A: Any) -> OfDistance | Lowered:
@@ -96,9 +97,6 @@ class OfDistance(NumericKernel):
         some = self._clean(subsample(A))
         left = -np.mean(np.expm1(-self.exponent * self._base(some, some))) if some.shape[0] else 1.0
         return Lowered(self) if left < LITTLE else self
-
-    def _distance(self, A: Any) -> np.ndarray:
-        return np.sqrt(sqeuclidean(A, A))
 
 
 class Lowered(NumericKernel):
@@ -137,11 +135,9 @@ class Gaussian(OfDistance, registered_as="gaussian"):
 
     @property
     def exponent(self) -> float:  # type: ignore[override]
-        """``1 / (2 width^2)``."""
         return 0.5 / self.settled_width**2
 
     def points(self, A: Any) -> np.ndarray | None:
-        """Return the samples themselves, unless they are sparse."""
         return None if issparse(A) else self._clean(A)
 
 
@@ -149,15 +145,11 @@ class Laplacian(OfDistance, registered_as="laplacian"):
     """``exp(-|x - x'|_1 / width)``; see :func:`laplacian`."""
 
     base_key = _distance_key = ("cityblock", None)  # of all widths
-    _base = staticmethod(cityblock)
+    _base = _distance = staticmethod(cityblock)
 
     @property
     def exponent(self) -> float:  # type: ignore[override]
-        """``1 / width``."""
         return 1.0 / self.settled_width
-
-    def _distance(self, A: Any) -> np.ndarray:
-        return cityblock(A, A)
 
 
 def typical(distances: np.ndarray) -> float:
@@ -245,7 +237,7 @@ class Matern(_OfEuclidean, registered_as="matern"):
 
     def _base(self, A: Any, B: Any) -> np.ndarray:
         factors = _polynomial(self.nu)
-        distance = np.sqrt(sqeuclidean(A, B))
+        distance = euclidean(A, B)
         distance *= sqrt(2.0 * self.nu) / self.settled_width
         before = np.polynomial.polynomial.polyval(distance, factors)
         np.negative(distance, out=distance)
@@ -286,12 +278,10 @@ class Periodic(NumericKernel, registered_as="periodic"):
 
     @property
     def exponent(self) -> float:  # type: ignore[override]
-        """``2 / width^2``."""
         return 2.0 / checked_number(self.width, "the width of a periodic kernel") ** 2
 
     @property
     def base_key(self) -> Hashable:
-        """All widths of one period share the sums of squared sines."""
         return ("periodic", float(self.period)), None
 
     def _base(self, A: np.ndarray, B: np.ndarray) -> np.ndarray:

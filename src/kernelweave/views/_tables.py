@@ -24,19 +24,15 @@ class Block(NamedTuple):
 
 def is_table(what: Any) -> bool:
     """Whether something has rows and columns: an array, a sparse matrix, a pandas, polars or Arrow table."""
-    return len(getattr(what, "shape", ())) == 2 or _is_arrow(what)
-
-
-def _is_arrow(what: Any) -> bool:
-    module = type(what).__module__.partition(".")[0]
-    return module == "pyarrow" and hasattr(what, "num_rows") and hasattr(what, "column_names")
+    return len(getattr(what, "shape", ())) == 2
 
 
 def _named_columns(what: Any) -> dict[str, np.ndarray] | None:
     """Return the columns of a polars or Arrow table by their names; None for anything else."""
-    if _is_arrow(what):
+    module = type(what).__module__.partition(".")[0]
+    if module == "pyarrow" and hasattr(what, "num_rows") and hasattr(what, "column_names"):
         return {name: what.column(name).to_numpy(zero_copy_only=False) for name in what.column_names}
-    if type(what).__module__.partition(".")[0] == "polars" and len(getattr(what, "shape", ())) == 2:
+    if module == "polars" and is_table(what):
         return {name: what[name].to_numpy() for name in what.columns}
     return None
 
@@ -76,39 +72,12 @@ def read_block(table: Any, view: str, identity: str | None = None) -> Block:
         values = np.column_stack([np.asarray(part, dtype=kind) for part in columns.values()])
         return Block(values, tuple(columns), samples)
     if hasattr(table, "iloc"):
-        import pandas as pd
-
-        if table.ndim == 1:
-            table = table.to_frame()
-        index = table.index
-        if identity is not None and identity in table.columns:
-            index, table = table[identity], table.drop(columns=identity)
-        elif identity is not None and index.name != identity:
-            raise ValueError(f"view {view!r} has no column {identity!r} with the names of its samples")
-        names = tuple(map(str, table.columns)) if all(isinstance(c, str) for c in table.columns) else None
-        numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes)
-        values = table.to_numpy(dtype=float, na_value=np.nan) if numeric else table.to_numpy(dtype=object)
-        return Block(values, names, row_names(index))
+        return _pandas_block(table, view, identity)
     if module in ("torch", "dask"):
         raise ValueError(
             f"view {view!r} is a {type(table).__name__} of {module}: views are tables in memory; pass a NumPy "
             "array, or one table with columns by view"
         )
-    return Block(_as_values(table, view), None, None)
-
-
-def row_names(index: Any) -> np.ndarray | None:
-    """Return the names that an index of pandas (or a column) gives to rows; None where it only counts them."""
-    import pandas as pd
-
-    if not isinstance(index, pd.Index | pd.Series):
-        return None
-    counted = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
-    return None if counted else np.asarray(index)
-
-
-def _as_values(table: Any, view: str) -> np.ndarray:
-    """Return an array of numbers, or of objects where there are others; one dimension is one column."""
     values = np.asarray(table)
     if values.dtype.kind in "fiub":
         values = np.asarray(values, dtype=np.float64)
@@ -123,7 +92,33 @@ def _as_values(table: Any, view: str) -> np.ndarray:
         )
     if values.shape[1] == 0:
         raise ValueError(f"view {view!r} has no column")
-    return values
+    return Block(values, None, None)
+
+
+def _pandas_block(table: Any, view: str, identity: str | None) -> Block:
+    import pandas as pd
+
+    if table.ndim == 1:
+        table = table.to_frame()
+    index = table.index
+    if identity is not None and identity in table.columns:
+        index, table = table[identity], table.drop(columns=identity)
+    elif identity is not None and index.name != identity:
+        raise ValueError(f"view {view!r} has no column {identity!r} with the names of its samples")
+    names = tuple(map(str, table.columns)) if all(isinstance(c, str) for c in table.columns) else None
+    numeric = all(pd.api.types.is_numeric_dtype(kind) for kind in table.dtypes)
+    values = table.to_numpy(dtype=float, na_value=np.nan) if numeric else table.to_numpy(dtype=object)
+    return Block(values, names, row_names(index))
+
+
+def row_names(index: Any) -> np.ndarray | None:
+    """Return the names that an index of pandas (or a column) gives to rows; None where it only counts them."""
+    import pandas as pd
+
+    if not isinstance(index, pd.Index | pd.Series):
+        return None
+    counted = isinstance(index, pd.RangeIndex) and index.equals(pd.RangeIndex(len(index)))
+    return None if counted else np.asarray(index)
 
 
 def missing_entries(values: Any) -> np.ndarray:

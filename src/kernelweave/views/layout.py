@@ -76,32 +76,29 @@ class ViewLayout:
                 )
                 blocks.append(nothing)
                 continue
-            present[:, k] = new.present[:, new.position(name)]
-            blocks.append(self._block(k, new))
+            at = new.position(name)
+            present[:, k] = new.present[:, at]
+            block, known, theirs = new.blocks[at], self.columns[k], new.columns[at]
+            if known is not None and theirs is not None and list(theirs) != known:
+                place = {column: j for j, column in enumerate(theirs)}
+                gone = [column for column in known if column not in place]
+                if gone:
+                    raise ValueError(
+                        f"view {name!r} has no column {unlike(gone)}, which the model was fitted on "
+                        f"({len(gone)} of {len(known)} are missing)"
+                    )
+                block = block[:, [place[column] for column in known]]
+            elif block.shape[1] != self.widths[k]:
+                raise ValueError(
+                    f"view {name!r} has {block.shape[1]} columns, but the model was fitted on {self.widths[k]}"
+                )
+            elif self.sparse[k] and not sparse.issparse(block):
+                block = sparse.csr_matrix(np.where(np.isnan(block), 0.0, block))
+            blocks.append(block)
         return new._with(
             names=tuple(self.names), blocks=tuple(blocks), columns=tuple(columns), present=present,
             matched={name: new.matched.get(name, 0) for name in self.names},
         )  # fmt: skip
-
-    def _block(self, k: int, new: Views) -> Any:
-        name, known = self.names[k], self.columns[k]
-        block, theirs = new[name], new.columns[new.position(name)]
-        if known is not None and theirs is not None and list(theirs) != known:
-            place = {column: j for j, column in enumerate(theirs)}
-            gone = [column for column in known if column not in place]
-            if gone:
-                raise ValueError(
-                    f"view {name!r} has no column {unlike(gone)}, which the model was fitted on "
-                    f"({len(gone)} of {len(known)} are missing)"
-                )
-            return block[:, [place[column] for column in known]]
-        if block.shape[1] != self.widths[k]:
-            raise ValueError(
-                f"view {name!r} has {block.shape[1]} columns, but the model was fitted on {self.widths[k]}"
-            )
-        if self.sparse[k] and not sparse.issparse(block):
-            return sparse.csr_matrix(np.where(np.isnan(block), 0.0, block))
-        return block
 
 
 @dataclass
