@@ -41,7 +41,7 @@ def test_projections_are_those_of_a_conic_solver(seed):
     v, upper, _ = some_rows(seed)
     np.testing.assert_allclose(row_simplex.project_rows(v, upper), by_conic(v, upper, None), atol=1e-6)
     np.testing.assert_allclose(
-        row_simplex.project_rows_balanced(v, upper),
+        row_simplex.balance_rows(v, upper)[0],
         by_conic(v, upper, np.zeros(4)),
         atol=1e-5 * (1 + np.abs(v).max()),
     )
@@ -66,21 +66,21 @@ def test_projection_of_rows_by_its_inequality(seed):
 @given(seed=seeds)
 def test_balanced_projection_by_its_inequality(seed):
     v, upper, _ = some_rows(seed)
-    x = row_simplex.project_rows_balanced(v, upper)
+    x = row_simplex.balance_rows(v, upper)[0]
     size = 1.0 + np.abs(v).max() + upper.max()
     assert np.all(x <= upper)
     np.testing.assert_allclose(x.sum(axis=1), 0.0, atol=1e-12 * size)
     np.testing.assert_allclose(x.sum(axis=0), 0.0, atol=1e-11 * size * len(v))
     rng = np.random.default_rng(seed)
     for _ in range(5):
-        z = row_simplex.project_rows_balanced(size * rng.normal(size=v.shape), upper)
+        z = row_simplex.balance_rows(size * rng.normal(size=v.shape), upper)[0]
         assert np.sum((v - x) * (z - x)) <= 1e-8 * size**2 * len(v)
 
 
 def test_where_nothing_is_free_rows_stay_at_zero():
     v = np.random.default_rng(0).normal(size=(5, 3))
     np.testing.assert_allclose(row_simplex.project_rows(v, np.zeros((5, 3))), 0.0, atol=1e-15)
-    np.testing.assert_allclose(row_simplex.project_rows_balanced(v, np.zeros((5, 3))), 0.0, atol=1e-15)
+    np.testing.assert_allclose(row_simplex.balance_rows(v, np.zeros((5, 3)))[0], 0.0, atol=1e-15)
 
 
 def test_devices_compare_what_hosts_sort():

@@ -66,9 +66,8 @@ def inner(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 def _cached(function: Callable[..., Any], options: dict[str, Any]) -> Any:
     """Cache where numba would; in a private temporary folder where it finds no place; nowhere if that fails too."""
     if not _would_litter():
-        with suppress(
-            RuntimeError
-        ):  # "no locator available": neither the package nor a home can be written to
+        # "no locator available": neither the package nor a home can be written to
+        with suppress(RuntimeError):
             return numba.njit(**options)(function)
     folder = private_folder()
     if folder is not None:
@@ -99,18 +98,13 @@ def private_folder() -> Path | None:
     try:
         with suppress(FileExistsError):
             folder.mkdir(mode=0o700)
-        if _is_ours(folder):
+        status = os.lstat(folder)
+        private = not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o077)
+        if stat.S_ISDIR(status.st_mode) and private:
             return folder
         return Path(tempfile.mkdtemp(prefix="kernelweave-"))
     except OSError:
         return None
-
-
-def _is_ours(folder: Path) -> bool:
-    status = os.lstat(folder)
-    if not stat.S_ISDIR(status.st_mode):
-        return False
-    return not hasattr(os, "getuid") or (status.st_uid == os.getuid() and not status.st_mode & 0o077)
 
 
 def _in_one_piece(dispatcher: Any) -> Any:
@@ -132,33 +126,24 @@ def _in_one_piece(dispatcher: Any) -> Any:
     def load_overload(*arguments: Any, **named: Any) -> Any:
         try:
             return loading(*arguments, **named)
-        except (
-            Exception
-        ) as error:  # a pickle that was cut short or written over can make its reader raise anything
-            _warn_of_damage(kept.cache_path, str(error) or type(error).__name__)
+        except Exception as error:  # a pickle that was cut short can make its reader raise anything
+            folder = kept.cache_path
+            if folder not in _damaged:  # further files of a folder say nothing new
+                _damaged.add(folder)
+                warnings.warn(
+                    f"compiled code that is kept in {folder} cannot be read ({str(error) or type(error).__name__}): it "
+                    "is compiled again, which takes a while. If this warning comes back, delete that folder",
+                    KernelWeaveWarning,
+                    stacklevel=2,
+                )
             with suppress(OSError):
                 kept.flush()  # else the damaged index would be read again when the result is kept
             return None
 
     @wraps(keeping)
     def save_overload(*arguments: Any, **named: Any) -> None:
-        with suppress(
-            Exception
-        ):  # a full disk, a folder that may not be written to, an index that is still damaged
+        with suppress(Exception):  # a full disk, a folder that may not be written to, a damaged index
             keeping(*arguments, **named)
 
     kept.load_overload, kept.save_overload = load_overload, save_overload
     return dispatcher
-
-
-def _warn_of_damage(folder: str, why: str) -> None:
-    """Warn that a cache is damaged, once in a folder: further files of it say nothing new."""
-    if folder in _damaged:
-        return
-    _damaged.add(folder)
-    warnings.warn(
-        f"compiled code that is kept in {folder} cannot be read ({why}): it is compiled again, which takes a while. "
-        "If this warning comes back, delete that folder",
-        KernelWeaveWarning,
-        stacklevel=2,
-    )

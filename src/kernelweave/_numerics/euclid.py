@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import NamedTuple
 
 import numpy as np
 
-from .._typing import Array, Index
+from .._typing import Array
 
 #: below this share of the squared norms, the expanded square has lost too many digits and is computed again
 CANCELLED = 1e-6
@@ -27,12 +26,12 @@ def distances_to(points: Array) -> Callable[[Array], Array]:
     array([[ 0., 25.]])
     """
     centre = points.mean(axis=0)
-    known = _Centred.of(points - centre)
+    known, known_norms = _augmented(points - centre)
 
     def distances(new: Array) -> Array:
-        rows = _Centred.of(new - centre)
-        check_norms(rows.norms, known.norms)
-        return _squared(rows, known)
+        rows, norms = _augmented(new - centre)
+        check_norms(norms, known_norms)
+        return _squared(rows, norms, known, known_norms)
 
     return distances
 
@@ -43,56 +42,35 @@ def distances_among(points: Array) -> Callable[[int, int], Array]:
     >>> distances_among(np.array([[0.0, 0.0], [3.0, 4.0]]))(1, 2)
     array([[25.,  0.]])
     """
-    known = _Centred.of(points - points.mean(axis=0))
-    check_norms(known.norms, known.norms)
+    known, norms = _augmented(points - points.mean(axis=0))
+    check_norms(norms, norms)
 
     def distances(top: int, bottom: int) -> Array:
-        return _squared(known.part(top, bottom), known.part(0, bottom))
+        return _squared(known[top:bottom], norms[top:bottom], known[:bottom], norms[:bottom])
 
     return distances
 
 
-class _Centred(NamedTuple):
-    """Rows about their mean: distances do not change with the origin, but the digits lost do.
+def _augmented(rows: Array) -> tuple[Array, Array]:
+    """Rows about their mean with ones and their squared norms beside them, and the norms.
 
-    ``right`` has the rows, ones and their squared norms side by side: a matrix product with ``left`` of other rows is
-    all of ``|x|^2 + |z|^2 - 2 x.z``.
+    Distances do not change with the origin, but the digits lost do.
     """
-
-    right: Array
-    norms: Array
-
-    @classmethod
-    def of(cls, rows: Array) -> _Centred:
-        norms = np.einsum("ij,ij->i", rows, rows)
-        return cls(np.hstack([rows, np.ones((len(rows), 1)), norms[:, None]]), norms)
-
-    @property
-    def rows(self) -> Array:
-        return self.right[:, :-2]
-
-    @property
-    def left(self) -> Array:
-        return np.hstack([-2.0 * self.rows, self.norms[:, None], np.ones((len(self.norms), 1))])
-
-    def part(self, top: int, bottom: int) -> _Centred:
-        return _Centred(self.right[top:bottom], self.norms[top:bottom])
+    norms = np.einsum("ij,ij->i", rows, rows)
+    return np.hstack([rows, np.ones((len(rows), 1)), norms[:, None]]), norms
 
 
-def _squared(rows: _Centred, known: _Centred) -> Array:
-    """Squared distances from centred rows; close pairs from their differences."""
-    squared = rows.left @ known.right.T
-    i, j = _lost_digits(squared, rows.norms, known.norms)
+def _squared(new: Array, new_norms: Array, known: Array, known_norms: Array) -> Array:
+    """Squared distances ``|x|^2 + |z|^2 - 2 x.z`` by one matrix product; close pairs from their differences."""
+    rows = new[:, :-2]
+    squared = np.hstack([-2.0 * rows, new_norms[:, None], np.ones((len(rows), 1))]) @ known.T
+    # pairs so close beside their norms that the product has lost their digits; others too where norms differ much
+    most = CANCELLED * (new_norms.max(initial=0.0) + known_norms.max(initial=0.0))
+    i, j = np.nonzero(squared <= most)
+    lost = squared[i, j] <= CANCELLED * (new_norms[i] + known_norms[j])
+    i, j = i[lost], j[lost]
     for part in range(0, i.size, PAIRS_AT_ONCE):
         some = slice(part, part + PAIRS_AT_ONCE)
-        differences = rows.rows[i[some]] - known.rows[j[some]]
+        differences = rows[i[some]] - known[j[some], :-2]
         squared[i[some], j[some]] = np.einsum("ij,ij->i", differences, differences)
     return squared
-
-
-def _lost_digits(squared: Array, left: Array, right: Array) -> tuple[Index, Index]:
-    """Pairs that are so close beside their norms that the product has lost their digits."""
-    most = CANCELLED * (left.max(initial=0.0) + right.max(initial=0.0))
-    i, j = np.nonzero(squared <= most)  # all of them, and others where norms differ much
-    lost = squared[i, j] <= CANCELLED * (left[i] + right[j])
-    return i[lost], j[lost]

@@ -72,7 +72,7 @@ def shrink_grouped(v: Array, price: float, groups: Groups, p: float, q: float) -
     if np.any(there):
         kept = there[label]
         number = np.cumsum(there) - 1
-        x[kept] = _Sizes(v[kept], number[label[kept]], price, p, q).solve()
+        x[kept] = _shrink_all(v[kept], number[label[kept]], price, p, q)
     return x
 
 
@@ -86,60 +86,56 @@ def _stays(v: Array, price: float, p: float, q: float) -> bool:
     return top * float(np.sum((v / top) ** dual)) ** (1.0 / dual) > price * (1.0 + 1e-13)
 
 
-class _Sizes:
-    """The sizes N_g of groups that do not vanish: roots of a falling function of ``ln N_g``, one for each group."""
+def _shrink_all(v: Array, label: NDArray[np.intp], price: float, p: float, q: float) -> Array:
+    """``shrink_grouped`` where no group vanishes.
 
-    def __init__(self, v: Array, label: NDArray[np.intp], price: float, p: float, q: float) -> None:
-        self.v, self.label, self.price, self.p, self.q = v, label, price, p, q
-        self.top = np.zeros(int(np.max(label)) + 1)
-        np.maximum.at(self.top, label, v)
+    The sizes N are roots of a falling function of ``ln N``, one for each group: Newton's steps, kept inside a bracket.
+    """
+    top = np.zeros(int(np.max(label)) + 1)
+    np.maximum.at(top, label, v)
 
-    def _sum(self, values: Array) -> Array:
-        return np.bincount(self.label, weights=values, minlength=self.top.size).astype(float, copy=False)
-
-    def solve(self) -> Array:
-        """Newton's steps in ``ln N``, kept inside a bracket."""
-        high = np.log(self.top) + np.log(self._sum((self.v / self.top[self.label]) ** self.q)) / self.q
-        low, step = high - 1.0, 1.0
-        for _ in range(12):  # exp(-4096) is below every double
-            below = self._excess(low)[0] <= 0.0
-            if not np.any(below):
-                break
-            step *= 2.0
-            low = np.where(below, low - step, low)
-        at = 0.5 * (low + high)
-        for _ in range(200):
-            excess, slope = self._excess(at)
-            low, high = np.where(excess > 0.0, at, low), np.where(excess > 0.0, high, at)
-            with np.errstate(divide="ignore", invalid="ignore"):
-                newton = at - excess / slope
-            moved = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
-            done = np.all(np.abs(moved - at) <= 1e-15 * (1.0 + np.abs(at)))
-            at = moved
-            if done:
-                break
-        return self._entries(at)[0]
-
-    def _entries(self, log_size: Array) -> tuple[Array, Array]:
+    def entries(log_size: Array) -> tuple[Array, Array]:
         """x at sizes, and the slope of ``ln x`` in ``ln`` of what each power costs."""
         with np.errstate(over="ignore"):  # beyond the doubles x is as good as zero
-            cost = np.minimum(self.price * np.exp((self.p - self.q) * log_size)[self.label], 1e200)
-        if self.q == 1.0:
-            x = np.maximum(self.v - cost, 0.0)
+            cost = np.minimum(price * np.exp((p - q) * log_size)[label], 1e200)
+        if q == 1.0:
+            x = np.maximum(v - cost, 0.0)
             return x, -np.divide(cost, x, out=np.zeros_like(x), where=x > 0)
-        x = shrink_power(self.v, cost, self.q - 1.0)
-        pull = cost * x ** (self.q - 1.0)
-        return x, -pull / np.maximum(x + (self.q - 1.0) * pull, np.finfo(float).tiny)
+        x = shrink_power(v, cost, q - 1.0)
+        pull = cost * x ** (q - 1.0)
+        return x, -pull / np.maximum(x + (q - 1.0) * pull, np.finfo(float).tiny)
 
-    def _excess(self, log_size: Array) -> tuple[Array, Array]:
+    def excess(log_size: Array) -> tuple[Array, Array]:
         """``ln`` of what a size asks for over the size itself, and its slope."""
         # sizes and costs beyond the doubles are ends of a bracket: infinite values have the right sign there
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            x, bend = self._entries(log_size)
-            shares = np.exp(self.q * (np.log(x) - log_size[self.label]))
-            total = self._sum(shares)
-            slope = (self.p - self.q) * self._sum(shares * bend) / total - 1.0
-            return np.log(total) / self.q, slope
+            x, bend = entries(log_size)
+            shares = np.exp(q * (np.log(x) - log_size[label]))
+            total = np.bincount(label, weights=shares, minlength=top.size)
+            slope = (p - q) * np.bincount(label, weights=shares * bend, minlength=top.size) / total - 1.0
+            return np.log(total) / q, slope
+
+    sums = np.bincount(label, weights=(v / top[label]) ** q, minlength=top.size)
+    high = np.log(top) + np.log(sums) / q
+    low, step = high - 1.0, 1.0
+    for _ in range(12):  # exp(-4096) is below every double
+        below = excess(low)[0] <= 0.0
+        if not np.any(below):
+            break
+        step *= 2.0
+        low = np.where(below, low - step, low)
+    at = 0.5 * (low + high)
+    for _ in range(200):
+        value, slope = excess(at)
+        low, high = np.where(value > 0.0, at, low), np.where(value > 0.0, high, at)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            newton = at - value / slope
+        moved = np.where((newton > low) & (newton < high), newton, 0.5 * (low + high))
+        done = np.all(np.abs(moved - at) <= 1e-15 * (1.0 + np.abs(at)))
+        at = moved
+        if done:
+            break
+    return entries(at)[0]
 
 
 def project_grouped(v: Array, groups: Groups, p: float, q: float) -> Array:

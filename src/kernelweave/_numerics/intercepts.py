@@ -84,10 +84,6 @@ def minimise_piecewise_linear(breaks: np.ndarray, jumps: np.ndarray, first_slope
     return float(breaks[k])
 
 
-# ------------------------------------------------------------------------------------------------------------
-# The best intercepts under a softmax, by Newton's method in as many numbers as there are classes.
-
-
 #: a class without weight is shifted this far below all others: its probabilities are zero in double precision
 BELOW = 800.0
 
@@ -122,28 +118,18 @@ def best_softmax_shift(
     values, weight, dues = f[np.ix_(used, there)], c[used], dues[there]
     # without other information every class gets its share, whatever all its values have in common
     b = np.log(dues) - weight @ values / np.sum(weight) if start is None else np.array(start)[there]
-    b = _newton(values, weight, dues, b - np.mean(b))
-    out[there] = b
-    if there.size < k:
-        missing = np.setdiff1d(np.arange(k), there)
-        out[missing] = float(np.min(values + b)) - BELOW - np.max(f[np.ix_(used, missing)], axis=0)
-    return out
-
-
-def _newton(f: np.ndarray, c: np.ndarray, dues: np.ndarray, b: np.ndarray) -> np.ndarray:
-    total = float(np.sum(c))
+    b = b - np.mean(b)
 
     def height(b: np.ndarray) -> float:
-        return float(c @ log_sums(f + b) - dues @ b)
+        return float(weight @ log_sums(values + b) - dues @ b)
 
     # what rounding may make of a height: its terms are larger than their difference
-    noise = 1e-15 * float(c @ np.abs(log_sums(f + b)) + dues @ np.abs(b))
-
-    here = height(b)
+    noise = 1e-15 * float(weight @ np.abs(log_sums(values + b)) + dues @ np.abs(b))
+    total, here = float(np.sum(weight)), height(b)
     best, least, flat = b, np.inf, False
-    for _ in range(100):
-        p = probabilities(f + b)
-        held = c @ p
+    for _ in range(100):  # Newton's method
+        p = probabilities(values + b)
+        held = weight @ p
         gradient = held - dues
         size = float(np.max(np.abs(gradient)))
         stuck = size > 0.5 * least and flat
@@ -151,7 +137,7 @@ def _newton(f: np.ndarray, c: np.ndarray, dues: np.ndarray, b: np.ndarray) -> np
             best, least = b, size
         if size <= 1e-15 * total or stuck:  # rounding has taken over
             break
-        hessian = np.diag(held) - p.T @ (c[:, None] * p)
+        hessian = np.diag(held) - p.T @ (weight[:, None] * p)
         # constant along equal shifts; a bit more than rounding where all are sure of their class
         hessian += held.mean() / b.size + np.eye(b.size) * (1e-14 * held.max() + 1e-300)
         direction = -np.linalg.solve(hessian, gradient)
@@ -159,13 +145,17 @@ def _newton(f: np.ndarray, c: np.ndarray, dues: np.ndarray, b: np.ndarray) -> np
         length = min(1.0, 5.0 / max(float(np.max(np.abs(direction))), 1e-300))
         slope = float(gradient @ direction)
         while length > 1e-10:
-            there = height(b + length * direction)
-            if there <= here + 1e-4 * length * slope + noise:
+            ahead = height(b + length * direction)
+            if ahead <= here + 1e-4 * length * slope + noise:
                 break
             length *= 0.5
         else:
             break
-        flat = here - there <= noise
+        flat = here - ahead <= noise
         b = b + length * direction
-        b, here = b - np.mean(b), there
-    return best
+        b, here = b - np.mean(b), ahead
+    out[there] = best
+    if there.size < k:
+        missing = np.setdiff1d(np.arange(k), there)
+        out[missing] = float(np.min(values + best)) - BELOW - np.max(f[np.ix_(used, missing)], axis=0)
+    return out

@@ -82,9 +82,6 @@ def project_box_sum(v: np.ndarray, lower: np.ndarray, upper: np.ndarray, total: 
     if abs(float(np.sum(v)) - total) <= rounding and np.all(v >= lower) and np.all(v <= upper):
         return v  # it is there already
 
-    def clipped_sum(h: float) -> float:
-        return float(np.sum(np.clip(v - h, lower, upper)))
-
     breaks = np.concatenate([v - lower, v - upper])
     breaks = np.unique(breaks[np.isfinite(breaks)])
     if breaks.size == 0:
@@ -92,7 +89,7 @@ def project_box_sum(v: np.ndarray, lower: np.ndarray, upper: np.ndarray, total: 
     left, right = -1, breaks.size  # the sum is > total at breaks[left], <= total at breaks[right]
     while right - left > 1:
         middle = (left + right) // 2
-        if clipped_sum(breaks[middle]) > total:
+        if float(np.sum(np.clip(v - breaks[middle], lower, upper))) > total:
             left = middle
         else:
             right = middle
@@ -121,19 +118,15 @@ def project_box_budget(
 ) -> np.ndarray:
     """Project ``v`` on ``{0 <= x <= upper, sum [x - free]_+ <= limit}``, with ``balance`` also ``balance'x = 0``.
 
-    Parameters
-    ----------
-    v, upper : arrays of shape (n,)
-        Point, and the upper ends of the box.
-    limit : float
-        Budget, not negative.
-    free : array of shape (n,), optional
-        What each entry may have at no cost; zero by default.
-    balance : array of shape (n,) of -1 and 1, optional
-        Two groups whose sums must be equal.
+    ``limit`` is not negative; ``free`` is what each entry may have at no cost, zero by default; ``balance`` of -1 and 1
+    says which are the two groups whose sums must be equal.
     """
     free = np.zeros_like(upper) if free is None else free
-    plain = _projected_box(v, upper, balance)
+    if balance is None:
+        plain = np.clip(v, 0.0, upper)
+    else:
+        low, high = np.where(balance < 0, -upper, 0.0), np.where(balance > 0, upper, 0.0)
+        plain = balance * project_box_sum(balance * v, low, high)
     if np.sum(np.maximum(plain - free, 0.0)) <= limit:
         return plain
     if balance is None:
@@ -157,32 +150,17 @@ def project_box_budget(
     return at(monotone_root(lambda h: limit - float(np.sum(np.maximum(at(h) - free, 0.0)))))
 
 
-def _projected_box(v: np.ndarray, upper: np.ndarray, balance: np.ndarray | None) -> np.ndarray:
-    if balance is None:
-        return np.clip(v, 0.0, upper)
-    low, high = np.where(balance < 0, -upper, 0.0), np.where(balance > 0, upper, 0.0)
-    return balance * project_box_sum(balance * v, low, high)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Projections on boxes, all columns at once, for whatever array library the coefficients live in.
-#
-# ``projections.project_box_sum`` sorts the breakpoints of one column and is exact; here first-order methods
-# project ``(n, k)`` after every step, on a device.  Rows that are tied together are in ``row_simplex``.
-
+# All columns at once, for whatever array library the coefficients live in: ``project_box_sum`` sorts the breakpoints of
+# one column and is exact; here first-order methods project ``(n, k)`` after every step, on a device.
 
 #: Newton steps on the shift that balances the columns
 STEPS = 60
 
 
-def _clip(v: Any, low: Any, high: Any) -> Any:
-    xp = namespace(v)
-    return xp.minimum(xp.maximum(v, low), high)
-
-
 def project_box(v: Any, low: Any, high: Any) -> Any:
     """Nearest entries between ``low`` and ``high``."""
-    return _clip(v, low, high)
+    xp = namespace(v)
+    return xp.minimum(xp.maximum(v, low), high)
 
 
 def project_box_balanced(v: Any, low: Any, high: Any) -> Any:
@@ -192,10 +170,10 @@ def project_box_balanced(v: Any, low: Any, high: Any) -> Any:
     """
     xp = namespace(v)
     left, right = xp.min(v - high, axis=0), xp.max(v - low, axis=0)  # sums >= 0 and <= 0 there
-    h = _clip(0.0 * left, left, right)
+    h = project_box(0.0 * left, left, right)
     scale = float(xp.max(xp.abs(high - low))) * v.shape[0]
     for _ in range(STEPS):
-        x = _clip(v - h[None], low, high)
+        x = project_box(v - h[None], low, high)
         sums = x.sum(axis=0)
         if float(xp.max(xp.abs(sums))) <= 1e-15 * scale:
             break
@@ -205,17 +183,14 @@ def project_box_balanced(v: Any, low: Any, high: Any) -> Any:
         ahead = h + sums / xp.where(free > 0, free, 1)
         inside = (free > 0) & (ahead > left) & (ahead < right)
         h = xp.where(inside, ahead, 0.5 * (left + right))
-    return _clip(v - h[None], low, high)
+    return project_box(v - h[None], low, high)
 
 
-# ------------------------------------------------------------------------------------------------------------
 # Rows that sum to zero under upper bounds: the dual set of a multiclass loss, one row a sample.
 #
-# A row of the set is ``x <= upper, sum x = 0``; with one positive upper bound c (at the sample's own class)
-# and zeros elsewhere it is ``c (e - a)``, e the unit vector of that class and a on the simplex.  Projections
-# work in whatever array library the coefficients live in: moving them to the host after every step would cost
-# more than the step.
-
+# A row of the set is ``x <= upper, sum x = 0``; with one positive upper bound c (at the sample's own class) and zeros
+# elsewhere it is ``c (e - a)``, e the unit vector of that class and a on the simplex.  Projections work in whatever
+# array library the coefficients live in: moving them to the host after every step would cost more than the step.
 
 #: columns up to which devices compare all pairs instead of sorting
 FEW = 32
@@ -227,38 +202,25 @@ def project_rows(v: Any, upper: Any) -> Any:
     The answer is ``min(upper, v - h)`` with one h a row: what the entries sum to falls with h, and is linear between
     the breakpoints ``v - upper``.
     """
-    by = _shift_by_sorting if isinstance(v, np.ndarray) or v.shape[1] > FEW else _shift_by_comparing
-    return namespace(v).minimum(upper, v - by(v, upper))
-
-
-def _shift_by_comparing(v: Any, upper: Any) -> Any:
-    """The sums at all breakpoints of a row, k x k terms: devices are done before they would have sorted."""
-    xp = namespace(v)
-    breaks = v - upper
-    sums = xp.minimum(upper[:, None, :], v[:, None, :] - breaks[:, :, None]).sum(axis=2)
-    first = xp.min(breaks, axis=1, keepdims=True)
-    last = xp.max(xp.where(sums >= 0, breaks, first), axis=1, keepdims=True)
-    free = breaks <= last
-    return xp.where(free, v, upper).sum(axis=1)[:, None] / free.sum(axis=1)[:, None]
-
-
-def _shift_by_sorting(v: Any, upper: Any) -> Any:
     xp = namespace(v)
     distance = v - upper
-    order = xp.argsort(distance, axis=1)
-    breaks = xp.take_along_axis(distance, order, axis=1)
-    free = xp.take_along_axis(v, order, axis=1).cumsum(axis=1)
-    held = upper.sum(axis=1)[:, None] - xp.take_along_axis(upper, order, axis=1).cumsum(axis=1)
-    count = xp.ones_like(v[:1]).cumsum(axis=1)  # made where v is: nothing is copied there in between
-    # as many entries are free as there are breakpoints at which the sum is still not negative
-    most = (free - count * breaks + held >= 0).sum(axis=1)
-    most = xp.maximum(most, xp.ones_like(most))[:, None] - 1
-    return xp.take_along_axis(free + held, most, axis=1) / (most + 1)
-
-
-def project_rows_balanced(v: Any, upper: Any, totals: np.ndarray | float = 0.0) -> Any:
-    """Project on rows that sum to zero under their bounds *and* columns that sum to ``totals``."""
-    return balance_rows(v, upper, totals)[0]
+    if isinstance(v, np.ndarray) or v.shape[1] > FEW:
+        order = xp.argsort(distance, axis=1)
+        breaks = xp.take_along_axis(distance, order, axis=1)
+        free = xp.take_along_axis(v, order, axis=1).cumsum(axis=1)
+        held = upper.sum(axis=1)[:, None] - xp.take_along_axis(upper, order, axis=1).cumsum(axis=1)
+        count = xp.ones_like(v[:1]).cumsum(axis=1)  # made where v is: nothing is copied there in between
+        # as many entries are free as there are breakpoints at which the sum is still not negative
+        most = (free - count * breaks + held >= 0).sum(axis=1)
+        most = xp.maximum(most, xp.ones_like(most))[:, None] - 1
+        shift = xp.take_along_axis(free + held, most, axis=1) / (most + 1)
+    else:  # the sums at all breakpoints of a row, k x k terms: devices are done before they would have sorted
+        sums = xp.minimum(upper[:, None, :], v[:, None, :] - distance[:, :, None]).sum(axis=2)
+        first = xp.min(distance, axis=1, keepdims=True)
+        last = xp.max(xp.where(sums >= 0, distance, first), axis=1, keepdims=True)
+        free = distance <= last
+        shift = xp.where(free, v, upper).sum(axis=1)[:, None] / free.sum(axis=1)[:, None]
+    return xp.minimum(upper, v - shift)
 
 
 def balance_rows(

@@ -25,135 +25,62 @@ def solve_qp(
     tol: float = 1e-10,
     max_iter: int = 60,
 ) -> tuple[np.ndarray, np.ndarray]:
-    """Minimise ``x'Px/2 + q'x`` subject to ``G x <= h`` and ``A x = b``.
+    """Minimise ``x'Px/2 + q'x`` subject to ``G x <= h`` and ``A x = b``; return x and the multipliers of ``G x <= h``.
 
     Mehrotra's predictor and corrector with one factorisation per iteration.
-
-    Returns
-    -------
-    x : array
-        Solution.
-    z : array
-        Multipliers of the inequalities.
     """
     # multipliers start at one: the objective is put in units in which that is a fair guess
     unit = float(np.max(np.abs(q), initial=0.0)) or 1.0
-    problem = _Problem(P / unit, q / unit, G, h, A, b)
-    x = np.linalg.lstsq(A, b, rcond=None)[0]
-    here = _Iterate(x, np.zeros(b.size), np.maximum(h - G @ x, 1.0), np.ones(h.size))
-    scale = 1.0 + max(float(np.max(np.abs(problem.q), initial=0.0)), float(np.max(np.abs(h), initial=0.0)))
-    best, best_error, idle = here, np.inf, 0
+    P, q = P / unit, q / unit
+    x, y = np.linalg.lstsq(A, b, rcond=None)[0], np.zeros(b.size)
+    slack, z = np.maximum(h - G @ x, 1.0), np.ones(h.size)
+    scale = 1.0 + max(float(np.max(np.abs(q), initial=0.0)), float(np.max(np.abs(h), initial=0.0)))
+    best, best_error, idle = (x, z), np.inf, 0
     for _ in range(max_iter):
-        residuals = problem.residuals(here)
-        mu = float(here.slack @ here.z) / h.size
+        stationarity = P @ x + q + G.T @ z + A.T @ y
+        primal, equality = G @ x + slack - h, A @ x - b
+        mu = float(slack @ z) / h.size
+        residuals = (stationarity, primal, equality)
         error = max(*(float(np.max(np.abs(residual))) for residual in residuals if residual.size), mu)
         if not np.isfinite(error):
             break
         if error < 0.9 * best_error:
-            best, best_error, idle = here, error, 0
+            best, best_error, idle = (x, z), error, 0
         else:
             idle += 1
         rounding = idle >= 3 and best_error <= 1e-6 * scale  # has taken over
         if error <= tol * scale or rounding:
             break
-        newton = _Eliminated(problem.P + (G.T * (here.z / here.slack)) @ G, A)
-        if not newton.sound:
+        ratio = z / slack
+        factor = _factor(P + (G.T * ratio) @ G, 1e-13)
+        if factor is None:
             break
-        here = _step(problem, here, residuals, newton, mu)
-    return best.x, unit * best.z
+        lifted = _solved(factor, A.T)
+        small = A @ lifted
+        complementarity = slack * z
+        for correcting in (False, True):
+            rhs = -stationarity - G.T @ (ratio * primal - complementarity / slack)
+            first = _solved(factor, rhs)
+            left = A @ first + equality
+            dy = left / small[0] if left.size == 1 else np.linalg.solve(small, left)
+            dx = first - lifted @ dy
+            ds = -primal - G @ dx
+            dz = -complementarity / slack - ratio * ds
+            # the longest step, at most 1/0.995, that keeps slacks and multipliers non-negative
+            length = 1.0 / max(float(np.max(-ds / slack)), float(np.max(-dz / z)), 0.995)
+            if not correcting:
+                predicted = float((slack + length * ds) @ (z + length * dz)) / z.size
+                complementarity = slack * z + ds * dz - (predicted / mu) ** 3 * mu
+        length = min(0.995 * length, 1.0)
+        x, y, slack, z = x + length * dx, y + length * dy, slack + length * ds, z + length * dz
+    return best[0], unit * best[1]
 
 
-class _Iterate(NamedTuple):
-    """Variables, multipliers of the equalities, slacks of the inequalities and their multipliers."""
-
-    x: np.ndarray
-    y: np.ndarray
-    slack: np.ndarray
-    z: np.ndarray
-
-
-class _Residuals(NamedTuple):
-    """Residuals of the conditions: stationarity, inequalities with their slacks, equalities."""
-
-    dual: np.ndarray
-    primal: np.ndarray
-    equality: np.ndarray
-
-
-class _Problem(NamedTuple):
-    P: np.ndarray
-    q: np.ndarray
-    G: np.ndarray
-    h: np.ndarray
-    A: np.ndarray
-    b: np.ndarray
-
-    def residuals(self, at: _Iterate) -> _Residuals:
-        """Return what is left of the optimality conditions, complementarity aside."""
-        dual = self.P @ at.x + self.q + self.G.T @ at.z + self.A.T @ at.y
-        return _Residuals(dual, self.G @ at.x + at.slack - self.h, self.A @ at.x - self.b)
-
-
-def _step(problem: _Problem, at: _Iterate, left: _Residuals, newton: _Eliminated, mu: float) -> _Iterate:
-    """Predict, correct, and go almost as far as slacks and multipliers stay positive."""
-    G, ratio = problem.G, at.z / at.slack
-
-    def direction(complementarity: np.ndarray) -> _Iterate:
-        rhs = -left.dual - G.T @ (ratio * left.primal - complementarity / at.slack)
-        dx, dy = newton.solve(rhs, -left.equality)
-        ds = -left.primal - G @ dx
-        return _Iterate(dx, dy, ds, -complementarity / at.slack - ratio * ds)
-
-    def longest(move: _Iterate) -> float:
-        """Largest step <= 1/0.995 that keeps slacks and multipliers non-negative."""
-        fastest = max(float(np.max(-move.slack / at.slack)), float(np.max(-move.z / at.z)))
-        return 1.0 / max(fastest, 0.995)
-
-    move = direction(at.slack * at.z)
-    length = longest(move)
-    predicted = float((at.slack + length * move.slack) @ (at.z + length * move.z)) / at.z.size
-    centring = (predicted / mu) ** 3 * mu
-    move = direction(at.slack * at.z + move.slack * move.z - centring)
-    length = min(0.995 * longest(move), 1.0)
-    return _Iterate(*(value + length * change for value, change in zip(at, move, strict=True)))
-
-
-class _Eliminated:
-    """Solves ``[[M, A'], [A, 0]]``: a Cholesky factorisation of M scaled to unit diagonal, then the small rest.
-
-    Near the solution the diagonal of M spans twenty orders of magnitude; the scaling is what keeps digits.
-    """
-
-    def __init__(self, M: np.ndarray, A: np.ndarray) -> None:
-        self.A = A
-        self.scale = 1.0 / np.sqrt(np.maximum(np.diagonal(M), 1e-300))
-        scaled = M * np.multiply.outer(self.scale, self.scale)
-        scaled.flat[:: M.shape[0] + 1] += 1e-13
-        # LAPACK itself: what SciPy's functions check on the way takes longer than so small a matrix
-        self.factor, failed = dpotrf(scaled.T, lower=1, clean=0, overwrite_a=1)
-        self.sound = failed == 0
-        if self.sound:
-            self.lifted = self._inverse(A.T)
-            self.small = A @ self.lifted
-
-    def _inverse(self, rhs: np.ndarray) -> np.ndarray:
-        scale = self.scale if rhs.ndim == 1 else self.scale[:, None]
-        return scale * dpotrs(self.factor, scale * rhs, lower=1)[0]
-
-    def solve(self, top: np.ndarray, bottom: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
-        first = self._inverse(top)
-        left = self.A @ first - bottom
-        y = left / self.small[0] if left.size == 1 else np.linalg.solve(self.small, left)
-        return first - self.lifted @ y, y
-
-
-# ------------------------------------------------------------------------------------------------------------
 # A convex quadratic under cuts on a set with curved boundaries, minimised from the inside.
 #
-# Steps in which slacks and multipliers are numbers of their own take about ten factorisations.  Groups that
-# vanish sit at the tip of a cone, where such steps may go astray or end in rounding.  A barrier alone, with
-# its own Hessian, does not: its minimiser is followed inwards instead, which takes five times as many.
-
+# Steps in which slacks and multipliers are numbers of their own take about ten factorisations.  Groups that vanish sit
+# at the tip of a cone, where such steps may go astray or end in rounding.  A barrier alone, with its own Hessian, does
+# not: its minimiser is followed inwards instead, which takes five times as many.
 
 #: factors by which the barrier's strength falls: the boldest, and the one after which to give up
 FALL, SLOWEST = 0.03, 0.8
@@ -187,12 +114,7 @@ def minimise_on_set(
     """Minimise ``x'Px/2 + c'x + max_k (gains_k + rows_k'x)`` over ``x >= 0, boundary(x).values <= 0``.
 
     Numbers should be of the order of one.  ``start`` is strictly inside: its entries are positive, the values negative.
-
-    Returns
-    -------
-    x : array of shape (w,)
-    bounds, cuts : arrays of shape (w,) and (k,)
-        Multipliers of ``x >= 0`` and of the rows.
+    Returns x and the multipliers of ``x >= 0`` and of the rows.
     """
     task = _Task(P, c, rows, gains, boundary)
     place = _BarrierPoint(task, np.append(start, float(np.max(gains + rows @ start)) + 1.0))
@@ -213,7 +135,14 @@ def minimise_on_set(
         else:
             fall = fall**0.5
         strength = max(fall * reached, 0.9 * tol / place.slack.size)
-        place = _predicted(kept, step + (strength - reached) * tangent, strength / reached)
+        # where the minimiser is expected, or less far: slacks may shrink to about the share of the strength
+        place, move, length = kept, step + (strength - reached) * tangent, 1.0
+        for _ in range(20):
+            trial = _BarrierPoint(task, kept.v + length * move)
+            if trial.inside and np.all(trial.slack > 0.1 * (strength / reached) * kept.slack):
+                place = trial
+                break
+            length *= 0.7
     kept = place if kept is None else kept
     multipliers = reached / kept.slack
     return kept.v[:w], multipliers[:w], multipliers[w : w + gains.size]
@@ -245,48 +174,6 @@ class _BarrierPoint:
         charged = 0.5 * float(x @ self.task.P @ x) + float(self.task.c @ x) + float(self.v[-1])
         return charged / strength - float(np.sum(np.log(self.slack)))
 
-    def residual(self, prices: Array) -> Array:
-        """Gradient of the objective and of the slacks at their prices: zero at the solution."""
-        task, x = self.task, self.v[:-1]
-        w, k = x.size, task.gains.size
-        bounds, cuts, curved = prices[:w], prices[w : w + k], prices[w + k :]
-        inner = task.P @ x + task.c - bounds + task.rows.T @ cuts + self.curved.slopes.T @ curved
-        return np.append(inner, 1.0 - float(np.sum(cuts)))
-
-    def system(self, prices: Array, slack: Array) -> tuple[Array, Array]:
-        """Slopes of what must not be positive, and the matrix of a step with prices."""
-        task, w = self.task, self.v.size - 1
-        k = task.gains.size
-        jacobian = np.zeros((slack.size, w + 1))
-        jacobian[np.arange(w), np.arange(w)] = -1.0
-        jacobian[w : w + k, :w], jacobian[w : w + k, w] = task.rows, -1.0
-        jacobian[w + k :, :w] = self.curved.slopes
-        weighted = jacobian[w:] * np.sqrt(prices[w:] / slack[w:])[:, None]
-        system = weighted.T @ weighted
-        system[:w, :w] += task.P + self.curved.bend(prices[w + k :])
-        system[np.arange(w), np.arange(w)] += prices[:w] / slack[:w]
-        return jacobian, system
-
-    def derivatives(self) -> tuple[Array, Array, Array, Array]:
-        """Gradients of the objective and of the barrier, and their Hessians."""
-        task, x = self.task, self.v[:-1]
-        w, k = x.size, task.gains.size
-        inverse = 1.0 / self.slack
-        bounds, cuts, curved = inverse[:w], inverse[w : w + k], inverse[w + k :]
-        objective = np.append(task.P @ x + task.c, 1.0)
-        barrier = np.append(
-            -bounds + task.rows.T @ cuts + self.curved.slopes.T @ curved, -float(np.sum(cuts))
-        )
-        flat, bend = np.zeros((w + 1, w + 1)), np.zeros((w + 1, w + 1))
-        flat[:w, :w] = task.P
-        scaled = self.curved.slopes * curved[:, None]
-        weighted = task.rows * cuts[:, None]
-        bend[:w, :w] = self.curved.bend(curved) + scaled.T @ scaled + weighted.T @ weighted
-        bend[np.arange(w), np.arange(w)] += bounds**2
-        bend[:w, w] = bend[w, :w] = -weighted.T @ cuts
-        bend[w, w] = float(cuts @ cuts)
-        return objective, barrier, flat, bend
-
 
 def _primal_dual(place: _BarrierPoint, tol: float) -> _Pair | None:
     """Steps in which slacks and prices are numbers of their own: far fewer than a barrier's, or None."""
@@ -310,17 +197,31 @@ class _Pair:
     def __init__(self, place: _BarrierPoint, slack: Array, prices: Array) -> None:
         self.place, self.slack, self.prices = place, slack, prices
         self.gap = float(prices @ slack)
-        self.left, self.apart = place.residual(prices), slack - place.slack
+        # gradient of the objective and of the slacks at their prices: zero at the solution
+        task, x = place.task, place.v[:-1]
+        w, k = x.size, task.gains.size
+        bounds, cuts, curved = prices[:w], prices[w : w + k], prices[w + k :]
+        inner = task.P @ x + task.c - bounds + task.rows.T @ cuts + place.curved.slopes.T @ curved
+        self.left, self.apart = np.append(inner, 1.0 - float(np.sum(cuts))), slack - place.slack
         self.unbalanced = max(float(np.max(np.abs(self.left))), float(np.max(np.abs(self.apart))))
         self.merit = float(np.linalg.norm(self.left) + np.linalg.norm(self.apart)) + self.gap
 
     def following(self, tol: float) -> _Pair | None:
         """Mehrotra's two steps from one factorisation: one tells how much can be had, the other goes there."""
-        jacobian, system = self.place.system(self.prices, self.slack)
-        factor = _factor(system)
+        slack, prices, apart, task = self.slack, self.prices, self.apart, self.place.task
+        w, k = self.place.v.size - 1, task.gains.size
+        # slopes of what must not be positive, and the matrix of a step with prices
+        jacobian = np.zeros((slack.size, w + 1))
+        jacobian[np.arange(w), np.arange(w)] = -1.0
+        jacobian[w : w + k, :w], jacobian[w : w + k, w] = task.rows, -1.0
+        jacobian[w + k :, :w] = self.place.curved.slopes
+        weighted = jacobian[w:] * np.sqrt(prices[w:] / slack[w:])[:, None]
+        system = weighted.T @ weighted
+        system[:w, :w] += task.P + self.place.curved.bend(prices[w + k :])
+        system[np.arange(w), np.arange(w)] += prices[:w] / slack[:w]
+        factor = _factor(system, 1e-14)
         if factor is None:
             return None
-        slack, prices, apart = self.slack, self.prices, self.apart
         fixed = self.left + jacobian.T @ (prices / slack * apart - prices)
 
         def step(aimed: Array) -> tuple[Array, Array, Array]:
@@ -337,7 +238,7 @@ class _Pair:
         dv, ds, dp = step(max(share**3 * self.gap, 0.1 * tol) / prices.size - ds * dp)
         length = 0.99 * min(_room(slack, ds), _room(prices, dp))
         for _ in range(12):
-            trial = _BarrierPoint(self.place.task, self.place.v + length * dv)
+            trial = _BarrierPoint(task, self.place.v + length * dv)
             if trial.positive:
                 there = _Pair(trial, slack + length * ds, prices + length * dp)
                 if there.merit <= (1.0 - 0.01 * length) * self.merit:
@@ -358,50 +259,45 @@ def _centre(place: _BarrierPoint, strength: float) -> tuple[_BarrierPoint, Array
     Returns the place, the step that is left from there, and how the minimiser moves with the strength.
     """
     for _ in range(MOST_STEPS):
-        objective, barrier, flat, bend = place.derivatives()
-        gradient = objective / strength + barrier
-        solved = _solve(flat / strength + bend, -np.stack([gradient, barrier / strength], axis=1))
-        if solved is None:
+        task, x, slopes = place.task, place.v[:-1], place.curved.slopes
+        w, k = x.size, task.gains.size
+        inverse = 1.0 / place.slack
+        bounds, cuts, curved = inverse[:w], inverse[w : w + k], inverse[w + k :]
+        barrier = np.append(-bounds + task.rows.T @ cuts + slopes.T @ curved, -float(np.sum(cuts)))
+        gradient = np.append(task.P @ x + task.c, 1.0) / strength + barrier
+        flat, bend = np.zeros((w + 1, w + 1)), np.zeros((w + 1, w + 1))
+        flat[:w, :w] = task.P
+        scaled, weighted = slopes * curved[:, None], task.rows * cuts[:, None]
+        bend[:w, :w] = place.curved.bend(curved) + scaled.T @ scaled + weighted.T @ weighted
+        bend[np.arange(w), np.arange(w)] += bounds**2
+        bend[:w, w] = bend[w, :w] = -weighted.T @ cuts
+        bend[w, w] = float(cuts @ cuts)
+        factor = _factor(flat / strength + bend, 1e-14)
+        if factor is None:
             return None
-        step, tangent = solved.T
+        step, tangent = _solved(factor, -np.stack([gradient, barrier / strength], axis=1)).T
         square = -float(gradient @ step)
         if not np.isfinite(square) or square < -1e-6:
             return None
         if square <= CENTRED**2:
             return place, step, tangent
-        following = _searched(place, step, square, strength)
-        if following is None:
+        length, here = 1.0, place.value(strength)
+        for _ in range(60):
+            trial = _BarrierPoint(task, place.v + length * step)
+            if trial.inside and trial.value(strength) <= here - 0.1 * length * square + 1e-12 * abs(here):
+                break
+            length *= 0.5
+        else:
             return (place, step, tangent) if square < 1.0 else None
-        place = following
+        place = trial
     return None
 
 
-def _searched(place: _BarrierPoint, step: Array, square: float, strength: float) -> _BarrierPoint | None:
-    length, here = 1.0, place.value(strength)
-    for _ in range(60):
-        trial = _BarrierPoint(place.task, place.v + length * step)
-        if trial.inside and trial.value(strength) <= here - 0.1 * length * square + 1e-12 * abs(here):
-            return trial
-        length *= 0.5
-    return None
-
-
-def _predicted(place: _BarrierPoint, move: Array, share: float) -> _BarrierPoint:
-    """Where the minimiser is expected after ``move``, by which slacks may shrink to about a ``share``; or less far."""
-    length = 1.0
-    for _ in range(20):
-        trial = _BarrierPoint(place.task, place.v + length * move)
-        if trial.inside and np.all(trial.slack > 0.1 * share * place.slack):
-            return trial
-        length *= 0.7
-    return place
-
-
-def _factor(system: Array) -> tuple[Array, Array] | None:
-    """Cholesky in units in which the diagonal is one: near the solution it spans many powers of ten."""
+def _factor(system: Array, lift: float) -> tuple[Array, Array] | None:
+    """Cholesky in units in which the diagonal is one and ``lift``: near the solution it spans twenty powers of ten."""
     unit = 1.0 / np.sqrt(np.maximum(np.diagonal(system), 1e-300))
     scaled = system * np.multiply.outer(unit, unit)
-    scaled.flat[:: unit.size + 1] += 1e-14
+    scaled.flat[:: unit.size + 1] += lift
     # LAPACK itself: what SciPy's functions check on the way takes longer than so small a matrix
     lower, failed = dpotrf(scaled.T, lower=1, clean=0, overwrite_a=1)
     return (lower, unit) if failed == 0 else None
@@ -413,15 +309,7 @@ def _solved(factor: tuple[Array, Array], right: Array) -> Array:
     return np.asarray(units * dpotrs(lower, units * right, lower=1)[0])
 
 
-def _solve(system: Array, right: Array) -> Array | None:
-    factor = _factor(system)
-    return None if factor is None else _solved(factor, right)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# The lowest point of a model made of cuts over subsets: by trying all of few, else a mixed-integer program
-# (HiGHS).
-
+# The lowest point of a model made of cuts over subsets: by trying all of few, else a mixed-integer program (HiGHS).
 
 #: relative error of a constraint that HiGHS lets pass, by which the bound is lowered
 SLACK = 1e-6
@@ -442,20 +330,9 @@ class SubsetBound(NamedTuple):
 def lowest_subset(
     gains: Array, slopes: Array, k: int, whole: bool = True, gap: float = 1e-6, seconds: float = np.inf
 ) -> SubsetBound:
-    """Minimise ``max_i gains_i - slopes_i'z`` over ``0 <= z <= 1, sum z <= k``, z whole or not.
+    """Minimise ``max_i gains_i - slopes_i'z`` over ``0 <= z <= 1, sum z <= k``, z whole or not; slopes >= 0.
 
-    Parameters
-    ----------
-    gains : array of shape (c,)
-    slopes : array of shape (c, m)
-        Not negative.
-    k : int
-    whole : bool
-        Whether z is a subset; without that a linear program.
-    gap : float
-        Relative gap at which the program is left; the bound is valid at any.
-    seconds : float
-        Likewise.
+    The program is left at the relative ``gap`` or after so many ``seconds``; the bound is valid at any.
     """
     from scipy.optimize import Bounds, LinearConstraint, milp
 

@@ -27,9 +27,7 @@ class TiledFactor(NamedTuple):
 
     def solve(self, right: Array) -> Array:
         """Return ``L^-1 right``, of a vector or of columns."""
-        if not self.inverses:
-            return _solved(self.lower, right)
-        if right.ndim == 1:  # a single column is not worth the threads
+        if not self.inverses or right.ndim == 1:  # a single column is not worth the threads
             return _solved(self.lower, right)
         out = np.array(right, dtype=float)
         tiles = _tiles(out.shape[0])
@@ -87,7 +85,12 @@ def factorise(matrix: Array) -> TiledFactor:
                 return _settle(matrix, at[0]) if at == next_one else None
 
             in_threads(scale, below)
-            parts = [(i, j) for p, i in enumerate(below) for j in _runs(below[: p + 1])]
+            # neighbouring tiles are joined: each part of the work costs its thread a moment of waiting
+            parts = [
+                (i, slice(below[q].start, below[min(q + RUN - 1, p)].stop))
+                for p, i in enumerate(below)
+                for q in range(0, p + 1, RUN)
+            ]
             done = in_threads(take_off, parts)
             inverses.extend(inverse for inverse in done if inverse is not None)
     in_threads(clear, tiles)
@@ -153,13 +156,6 @@ def principal_part(matrix: Array, at: NDArray[np.intp]) -> Array:
     from .smo import gather
 
     return gather(matrix, at)
-
-
-def _runs(tiles: list[slice]) -> list[slice]:
-    """Join neighbouring tiles, ``RUN`` at a time: each part of the work costs its thread a moment of waiting."""
-    return [
-        slice(run[0].start, run[-1].stop) for run in (tiles[k : k + RUN] for k in range(0, len(tiles), RUN))
-    ]
 
 
 def _tiles(n: int) -> list[slice]:

@@ -68,13 +68,6 @@ class WeightChoice:
             np.full(t, "constant", dtype=object), np.zeros(1, dtype=np.int64),
         )  # fmt: skip
 
-    def batch(self, at: slice) -> WeightChoice:
-        """Return the part of some targets, which writes through."""
-        return WeightChoice(
-            self.weights[at], self.coef[:, at], self.value[at], self.score[at], self.slope[at], self.status[at],
-            self.factorisations,
-        )  # fmt: skip
-
     def put(self, at: NDArray[np.intp], other: WeightChoice) -> None:
         """Take over what was chosen for some targets, but for the coefficients."""
         self.weights[at], self.value[at], self.score[at] = other.weights, other.value, other.score
@@ -119,44 +112,36 @@ def choose_weights(
     size = batch_size(design) if targets_in_batch is None else targets_in_batch
     out, watch = WeightChoice.empty(design.m, design.n, t), watch or Watch(progress=progress)
     for first in range(0, t, size):
-        batch = slice(first, min(first + size, t))
-        _choose_batch(design, Y[:, batch], criterion, out.batch(batch), watch, exact)
+        centred = design.targets(Y[:, first : first + size])
+        total = np.sum(centred**2, axis=0)
+        varies = total > (CONSTANT * design.root @ np.abs(Y[:, first : first + size])) ** 2
+        out.coef[:, first + np.flatnonzero(~varies)] = centred[:, ~varies]
+        some = np.flatnonzero(varies)
+        watch.finished(varies.size - some.size)
+        if some.size == 0:
+            continue
+        # of one scale, so that sums of squares neither overflow nor vanish
+        sizes = np.sqrt(total[some] / design.freedom)
+        targets = design.store(np.ascontiguousarray(centred[:, some] / sizes))
+        count = int(np.clip(CHEAP / design.n**3, 1, STARTS)) if exact else 1
+        levels, column = starts(design, criterion, targets, count, watch)
+        state = descend(design, criterion, targets[:, column], levels, watch)
+        out.factorisations[0] += state.factorisations
+        best = _best_of(column, state.look.value, some.size, 1)
+        weights, look, stationary = state.weights[best], state.look.some(best), state.stationary[best]
+        if exact and not watch.ends():
+            followed = _best_of(column, state.look.value, some.size, FOLLOWED)
+            moved = refine(design, criterion, targets[:, column[followed]], state.weights[followed], watch)
+            best = _best_of(column[followed], moved[1].value, some.size, 1)
+            weights, look, stationary = moved[0][best], moved[1].some(best), moved[2][best]
+            out.factorisations[0] += moved[3]
+        at = first + some
+        out.weights[at], out.coef[:, at] = weights, finished(design, targets, weights, look.coef) * sizes
+        out.value[at] = look.value * sizes**2
+        out.score[at] = 1.0 - look.missed / design.freedom
+        out.slope[at] = np.max(np.abs(weights * look.gradient), axis=1)
+        out.status[at] = np.where(stationary, "stationary", watch.reason or "max_steps")
     return out
-
-
-def _choose_batch(
-    design: Design, Y: Array, criterion: Criterion, out: WeightChoice, watch: Watch, exact: bool
-) -> None:
-    """Choose for some targets, and write it where it belongs."""
-    centred = design.targets(Y)
-    total = np.sum(centred**2, axis=0)
-    varies = total > (CONSTANT * design.root @ np.abs(Y)) ** 2
-    out.status[:] = "constant"
-    out.coef[:, ~varies] = centred[:, ~varies]
-    at = np.flatnonzero(varies)
-    watch.finished(Y.shape[1] - at.size)
-    if at.size == 0:
-        return
-    # of one scale, so that sums of squares neither overflow nor vanish
-    sizes = np.sqrt(total[at] / design.freedom)
-    targets = design.store(np.ascontiguousarray(centred[:, at] / sizes))
-    count = int(np.clip(CHEAP / design.n**3, 1, STARTS)) if exact else 1
-    levels, column = starts(design, criterion, targets, count, watch)
-    state = descend(design, criterion, targets[:, column], levels, watch)
-    out.factorisations[0] += state.factorisations
-    best = _best_of(column, state.look.value, at.size, 1)
-    weights, look, stationary = state.weights[best], state.look.some(best), state.stationary[best]
-    if exact and not watch.ends():
-        followed = _best_of(column, state.look.value, at.size, FOLLOWED)
-        moved = refine(design, criterion, targets[:, column[followed]], state.weights[followed], watch)
-        best = _best_of(column[followed], moved[1].value, at.size, 1)
-        weights, look, stationary = moved[0][best], moved[1].some(best), moved[2][best]
-        out.factorisations[0] += moved[3]
-    out.weights[at], out.coef[:, at] = weights, finished(design, targets, weights, look.coef) * sizes
-    out.value[at] = look.value * sizes**2
-    out.score[at] = 1.0 - look.missed / design.freedom
-    out.slope[at] = np.max(np.abs(weights * look.gradient), axis=1)
-    out.status[at] = np.where(stationary, "stationary", watch.reason or "max_steps")
 
 
 def _best_of(column: NDArray[np.intp], value: Array, t: int, count: int) -> NDArray[np.intp]:
@@ -193,17 +178,10 @@ def finished(design: Design, Y: Stored, weights: Array, coef: Stored) -> Array:
             better = after < error
             if not np.any(better):
                 break
-            a, error = _where(better, trial, a), np.minimum(after, error)
+            places, error = np.flatnonzero(better), np.minimum(after, error)
+            a[:, places] = trial[:, places]
         out[:, at] = a
     return np.asarray(to_numpy(out))
-
-
-def _where(chosen: NDArray[np.bool_], A: Stored, B: Stored) -> Stored:
-    """Columns of A where they are chosen, of B elsewhere."""
-    out = B + 0.0
-    places = np.flatnonzero(chosen)
-    out[:, places] = A[:, places]
-    return out
 
 
 def starts(
@@ -235,10 +213,6 @@ def starts(
         places = np.unique(np.column_stack([column, chosen]), axis=0, return_index=True)[1]
         chosen, column = chosen[places], column[places]
     return chosen, column
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Variance components of a mixed model and their standard errors.
 
 
 @dataclass(frozen=True)

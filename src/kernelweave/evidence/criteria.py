@@ -28,26 +28,13 @@ TINY = float(np.finfo(float).tiny)
 
 @dataclass
 class Look:
-    """Values of a criterion for t targets, each at its own weights.
-
-    Attributes
-    ----------
-    value : array of shape (t,)
-    gradient : array of shape (t, m)
-        Of the logarithm of the value.
-    hessian : array of shape (t, m, m)
-        Positive semidefinite, relative to the value.
-    coef : array of shape (n, t), where the kernels of the design are
-        ``a = V y``.
-    missed : array of shape (t,)
-        Sum of the squared errors of held-out samples: each by itself, or by folds.
-    """
+    """Values of a criterion for t targets, each at its own weights."""
 
     value: Array
-    gradient: Array
-    hessian: Array
-    coef: Stored
-    missed: Array
+    gradient: Array  # of the logarithm of the value, ``(t, m)``
+    hessian: Array  # positive semidefinite, relative to the value, ``(t, m, m)``
+    coef: Stored  # ``a = V y``, ``(n, t)``, where the kernels of the design are
+    missed: Array  # sum of the squared errors of held-out samples: each by itself, or by folds
 
     @classmethod
     def empty(cls, design: Design, t: int) -> Look:
@@ -68,7 +55,7 @@ class Look:
 
 
 class Criterion(ABC):
-    """How kernel weights are judged; smaller is better."""
+    """How kernel weights are evaluated; smaller is better."""
 
     name: str
     #: whether inverses in single precision are too coarse for it
@@ -80,7 +67,7 @@ class Criterion(ABC):
 
     @abstractmethod
     def look(self, points: Points, Y: Stored) -> Look:
-        """Judge targets ``(n, t)``, in the order of their points."""
+        """Evaluate targets ``(n, t)``, in the order of their points."""
 
 
 class Reml(Criterion):
@@ -101,7 +88,9 @@ class Reml(Criterion):
         shares = to_numpy((products * coef).sum(1)).T / q[:, None]
         hessian = _gram(products, points.apply(products)) / q[:, None, None]
         hessian -= shares[:, :, None] * shares[:, None, :]
-        gradient = points.traces()[where] / design.freedom - shares
+        # tr(M K_j) of every point
+        traces = points.inverse.reshape(len(points.counts), -1) @ points.flat.T
+        gradient = np.asarray(to_numpy(traces), dtype=float)[where] / design.freedom - shares
         value = np.exp(points.log_det[where] / design.freedom + np.log(q / design.freedom))
         leverage = design.store(np.maximum(points.leverage(), TINY).T)[:, where]
         return Look(value, gradient, hessian, coef, to_numpy(((coef / leverage) ** 2).sum(0)))
@@ -176,7 +165,7 @@ class Folds(Criterion):
         out = Look.empty(design, Y.shape[1])
         folds = self._places(Y)
         for p in range(len(points.counts)):
-            at, M = points.members(p), points.matrix(p)
+            at, M = points.members(p), cast(points.inverse[p], design.kernels.dtype)
             a = M @ Y[:, at]
             errors, slopes = [], []
             for fold in folds:
@@ -258,17 +247,14 @@ class Spectrum:
             values, self.vectors = eigh(mixed[0])
         self.values = np.maximum(to_numpy(values), 0.0)
         self._rotated = self.vectors.T @ Y
-        self._squared: Stored = None
 
     def _shrunk(self, factor: float) -> Stored:
         return self.design.store(1.0 / (1.0 + factor * self.values))
 
     def forms(self, factors: Array) -> Array:
         """``y'M y`` of every target at several factors, ``(factors, t)``."""
-        if self._squared is None:
-            self._squared = self._rotated**2
         shrunk = self.design.store(1.0 / (1.0 + np.multiply.outer(factors, self.values)))
-        return to_numpy(shrunk @ self._squared)
+        return to_numpy(shrunk @ self._rotated**2)
 
     def solved(self, factor: float) -> Stored:
         """``M Y``."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import ClassVar
 
@@ -13,7 +13,7 @@ from .._numerics.stopping import OutOfTime, check_time, interrupted, out_of_time
 from .._typing import Array
 from .criteria import Criterion, Look
 from .design import Design, Stored
-from .points import Points
+from .points import WELL_CONDITIONED, Points
 
 #: steps at most, and the largest change of a logarithm in one
 MOST_STEPS, LONGEST = 6, 2.5
@@ -23,14 +23,6 @@ DAMPING, EASE, HARDEN = 0.01, 0.25, 10.0
 WORTH = 0.5
 #: kernels that afford a fine lattice
 FEW = 3
-
-
-def chance(m: int) -> float:
-    """Return what the best of m unneeded kernels gains by chance, relative to the criterion, is about this over n.
-
-    Twice the gain of one is about chi-squared, and the largest of m such numbers about ``2 log m``.
-    """
-    return 2.0 * float(np.log(max(m, 2)))
 
 
 @dataclass(frozen=True)
@@ -67,26 +59,13 @@ class Lattice:
 
 @dataclass
 class DescentState:
-    """Where every target stands.
+    """Where every target stands."""
 
-    Attributes
-    ----------
-    levels : array of shape (t, m)
-        On the lattice.
-    lattice : Lattice
-    look : Look
-        What the criterion says there.
-    stationary : bool array of shape (t,)
-        Whether no step on the lattice promises anything worth having.
-    factorisations : int
-        How many there were.
-    """
-
-    levels: NDArray[np.int64]
+    levels: NDArray[np.int64]  # on the lattice, ``(t, m)``
     lattice: Lattice
-    look: Look
-    stationary: NDArray[np.bool_]
-    factorisations: int = 0
+    look: Look  # values of the criterion there
+    stationary: NDArray[np.bool_]  # whether no step on the lattice promises anything worth having
+    factorisations: int = 0  # how many there were
 
     @property
     def weights(self) -> Array:
@@ -127,7 +106,7 @@ class Watch:
         return self.reason is not None
 
     def step(self, value: Array, active: NDArray[np.bool_], left: int) -> None:
-        """Tell the callback of a step; ``active`` are kernels with weight, ``(t, m)``."""
+        """Pass a step on to the callback; ``active`` are kernels with weight, ``(t, m)``."""
         self.iteration += 1
         if self.callback is None or self.reason is not None:
             return
@@ -143,15 +122,15 @@ class Watch:
 def look_at(
     design: Design, criterion: Criterion, Y: Stored, weights: Array, leave: bool = False
 ) -> tuple[Look, int]:
-    """Judge every target at its own weights ``(t, m)``; targets at the same point share one inverse.
+    """Evaluate every target at its own weights ``(t, m)``; targets at the same point share one inverse.
 
-    ``leave``: raise ``OutOfTime`` where the time is over before all of them are judged.
+    ``leave``: raise ``OutOfTime`` where the time is over before all of them are evaluated.
     """
     distinct, which, counts = np.unique(weights, axis=0, return_inverse=True, return_counts=True)
     which = which.ravel()
     single = np.zeros(len(distinct), dtype=bool)
     if design.single and not criterion.precise:
-        single = Points.well_conditioned(design, distinct)
+        single = 1.0 + distinct @ design.largest <= WELL_CONDITIONED
     # points of one precision together, and those with about as many targets
     points = np.lexsort([counts, single])
     rank = np.empty_like(points)
@@ -159,21 +138,16 @@ def look_at(
     order = np.argsort(rank[which], kind="stable")
     ends = np.concatenate([[0], np.cumsum(counts[points])])
     out = Look.empty(design, Y.shape[1])
-    for first, last in _chunks(single[points], design.chunk):
-        if leave:
-            check_time()
-        at, some = order[ends[first] : ends[last]], points[first:last]
-        judged = Points(design, distinct[some], counts[some], bool(single[some[0]]))
-        out.put(at, criterion.look(judged, Y[:, at]))
-    return out, len(distinct)
-
-
-def _chunks(single: NDArray[np.bool_], size: int) -> Iterator[tuple[int, int]]:
-    """Ranges of at most ``size`` points of one precision; those in double precision come first."""
     double = int(np.count_nonzero(~single))
     for begin, end in ((0, double), (double, single.size)):
-        for first in range(begin, end, size):
-            yield first, min(first + size, end)
+        for first in range(begin, end, design.chunk):
+            if leave:
+                check_time()
+            last = min(first + design.chunk, end)
+            at, some = order[ends[first] : ends[last]], points[first:last]
+            shared = Points(design, distinct[some], counts[some], begin > 0 or double == 0)
+            out.put(at, criterion.look(shared, Y[:, at]))
+    return out, len(distinct)
 
 
 def descend(
@@ -183,14 +157,37 @@ def descend(
     watch = watch or Watch()
     lattice = Lattice.of(design.m)
     look, factorisations = look_at(design, criterion, Y, lattice.weights(levels))
-    t, by_chance = Y.shape[1], chance(design.m) / design.n
+    # The best of m unneeded kernels gains about this by chance, relative to the criterion: twice the gain of one is
+    # about chi-squared, and the largest of m such numbers about 2 log m.
+    t, by_chance = Y.shape[1], 2.0 * float(np.log(max(design.m, 2))) / design.n
     state = DescentState(levels.copy(), lattice, look, np.zeros(t, dtype=bool), factorisations)
     damping, may_enter = np.full(t, DAMPING), np.ones((t, design.m), dtype=bool)
     for _ in range(MOST_STEPS):
         open_ = np.flatnonzero(~state.stationary)
         if open_.size == 0 or watch.ends():
             break
-        trial, entering, promised = _proposed(state, open_, damping[open_], may_enter[open_], by_chance)
+        # kernels with weight move in the logarithm, those without in the weight itself
+        gradient, hessian = state.look.gradient[open_], state.look.hessian[open_]
+        d = lattice.weights(state.levels[open_])
+        active = d > 0
+        curvature = np.maximum(np.diagonal(hessian, axis1=1, axis2=2), 1e-300)
+        alone = np.where(gradient < 0, gradient**2 / (2.0 * curvature), 0.0)
+        entering = ~active & may_enter[open_] & (alone > by_chance)
+        step = damped_step(gradient, hessian, np.where(active, d, 1.0 * entering), damping[open_])
+        entering &= step > Lattice.LEAST
+        d_new = np.where(active, d * np.exp(np.clip(step, -LONGEST, LONGEST)), 0.0)
+        d_new = np.where(entering, np.minimum(step, np.exp(LONGEST)), d_new)
+        trial = lattice.levels(d_new)
+        taken = lattice.weights(trial)
+        # the relative decrease that the model promises at the point of the lattice: logarithms for weights that stay,
+        # differences for those that come and go
+        change = np.where(
+            active & (taken > 0),
+            d * np.log(np.where(taken > 0, taken, 1.0) / np.where(active, d, 1.0)),
+            taken - d,
+        )
+        promised = -np.einsum("tj,tj->t", gradient, change)
+        promised -= 0.5 * np.einsum("tj,tjk,tk->t", change, hessian, change)
         moved = np.any(trial != state.levels[open_], axis=1) & (promised > WORTH / design.n)
         state.stationary[open_[~moved]] = True
         watch.finished(int(np.count_nonzero(~moved)))
@@ -215,41 +212,6 @@ def descend(
         watch.step(state.look.value, state.levels > Lattice.OFF, int(np.count_nonzero(~state.stationary)))
     watch.finished(int(np.count_nonzero(~state.stationary)))
     return state
-
-
-def _proposed(
-    state: DescentState,
-    at: NDArray[np.intp],
-    damping: Array,
-    may_enter: NDArray[np.bool_],
-    by_chance: float,
-) -> tuple[NDArray[np.int64], NDArray[np.bool_], Array]:
-    """Next levels of some targets, which kernels enter there, and the relative decrease that the model promises.
-
-    Kernels with weight move in the logarithm, those without in the weight itself.
-    """
-    levels, gradient, hessian = state.levels[at], state.look.gradient[at], state.look.hessian[at]
-    lattice = state.lattice
-    d = lattice.weights(levels)
-    active = d > 0
-    curvature = np.maximum(np.diagonal(hessian, axis1=1, axis2=2), 1e-300)
-    alone = np.where(gradient < 0, gradient**2 / (2.0 * curvature), 0.0)
-    entering = ~active & may_enter & (alone > by_chance)
-    step = damped_step(gradient, hessian, np.where(active, d, 1.0 * entering), damping)
-    entering &= step > Lattice.LEAST
-    d_new = np.where(active, d * np.exp(np.clip(step, -LONGEST, LONGEST)), 0.0)
-    d_new = np.where(entering, np.minimum(step, np.exp(LONGEST)), d_new)
-    trial = lattice.levels(d_new)
-    taken = lattice.weights(trial)
-    # the model at the point of the lattice: logarithms for weights that stay, differences for those that come and go
-    change = np.where(
-        active & (taken > 0),
-        d * np.log(np.where(taken > 0, taken, 1.0) / np.where(active, d, 1.0)),
-        taken - d,
-    )
-    promised = -np.einsum("tj,tj->t", gradient, change)
-    promised -= 0.5 * np.einsum("tj,tjk,tk->t", change, hessian, change)
-    return trial, entering, promised
 
 
 def damped_step(gradient: Array, hessian: Array, scale: Array, damping: Array) -> Array:
@@ -277,16 +239,8 @@ def refine(
     """Move the weights ``(t, m)`` of some targets to where the criterion is flat, one inverse per target and step.
 
     Kernels without weight enter where the criterion falls, and those that would fall below the least weight lose theirs
-    where that does not raise it.
-
-    Returns
-    -------
-    weights : array of shape (t, m)
-    look : Look
-        There.
-    stationary : bool array of shape (t,)
-        Whether the criterion is flat there in every weight that is not at one of its bounds.
-    inverses : int
+    where that does not raise it.  Returns the weights, what the criterion is there, whether it is flat in every weight
+    that is not at one of its bounds, and the number of inverses.
     """
     watch = watch or Watch()
     precise = replace(design, single=False)

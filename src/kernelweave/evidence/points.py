@@ -14,10 +14,6 @@ from .._numerics.namespace import cast, namespace, to_numpy
 from .._typing import Array
 from .design import Design, Stored, reordered
 
-# ------------------------------------------------------------------------------------------------------------
-# Inverses of positive definite matrices by halves: products of matrices do nearly all of the work.
-
-
 #: sizes that are left to a factorisation; a device wants fewer, larger calls
 SMALL, SMALL_ON_DEVICE = 80, 128
 #: condition beyond which halves lose too much: the rounding of a Schur complement grows with its square
@@ -100,7 +96,7 @@ WELL_CONDITIONED = 1e4
 
 
 class Points:
-    """``V = G^-1`` of ``G = I + sum_j d_j K_j`` for some weights d, and the targets that are judged there.
+    """``V = G^-1`` of ``G = I + sum_j d_j K_j`` for some weights d, and the targets that are evaluated there.
 
     Parameters
     ----------
@@ -124,6 +120,7 @@ class Points:
     ) -> None:
         self.design, self.weights, self.counts = design, weights, counts
         self.ends = np.concatenate([[0], np.cumsum(counts)])
+        self.where = np.repeat(np.arange(len(counts)), counts)  # point of every target
         xp = namespace(design.kernels)
         self.flat = design.flat_single if single else design.flat
         mixed = (cast(design.store(weights), self.flat.dtype) @ self.flat).reshape(-1, design.n, design.n)
@@ -138,27 +135,21 @@ class Points:
         # kernels have a mean diagonal of one, so that no eigenvalue is above n
         steep = 1.0 + design.n * np.sum(weights, axis=1) > STEEP
         if design.on_host:
-            self.log_det = np.array([_inverted(G, wild) for G, wild in zip(self.inverse, steep, strict=True)])
+            self.log_det = np.array(
+                [(invert_whole if wild else invert)(G) for G, wild in zip(self.inverse, steep, strict=True)]
+            )
         elif not np.any(steep):
             self.log_det = to_numpy(cast(invert(self.inverse), xp.float64))
         else:
-            each = [_inverted(self.inverse[p : p + 1], steep[p]) for p in range(len(steep))]
+            each = [
+                (invert_whole if wild else invert)(self.inverse[p : p + 1]) for p, wild in enumerate(steep)
+            ]
             self.log_det = to_numpy(cast(xp.concat(each), xp.float64))
         if not np.all(np.isfinite(self.log_det)):
             raise np.linalg.LinAlgError("a mixture of kernels is not positive semidefinite")
         if intercept:
             self.inverse[:, k, k] = 0.0
             self.inverse = design.reflected(self.inverse)
-
-    @staticmethod
-    def well_conditioned(design: Design, weights: Array) -> NDArray[np.bool_]:
-        """Whether mixtures of weights ``(p, m)`` can be inverted in single precision."""
-        return 1.0 + weights @ design.largest <= WELL_CONDITIONED
-
-    @property
-    def where(self) -> NDArray[np.intp]:
-        """Point of every target."""
-        return np.repeat(np.arange(len(self.counts)), self.counts)
 
     def members(self, p: int) -> slice:
         """Targets of a point."""
@@ -208,20 +199,7 @@ class Points:
             solved = solved + self.apply(left[None])[0]
         return solved, products
 
-    def traces(self) -> Array:
-        """``tr(M K_j)``, ``(p, m)``."""
-        traces = self.inverse.reshape(len(self.counts), -1) @ self.flat.T
-        return np.asarray(to_numpy(traces), dtype=float)
-
     def leverage(self) -> Array:
         """Diagonals of M, ``(p, n)``."""
         n, rows = self.design.n, self.inverse.reshape(len(self.counts), -1)
         return np.asarray(to_numpy(rows[:, :: n + 1]), dtype=float)
-
-    def matrix(self, p: int) -> Stored:
-        """M of one point in double precision."""
-        return cast(self.inverse[p], self.design.kernels.dtype)
-
-
-def _inverted(G: Stored, steep: bool) -> Stored:
-    return invert_whole(G) if steep else invert(G)

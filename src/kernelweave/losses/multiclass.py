@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from scipy.special import xlogy
 
 from .._numerics.intercepts import best_softmax_shift, log_sums, probabilities
-from .._numerics.projections import project_rows, project_rows_balanced
+from .._numerics.projections import balance_rows, project_rows
 from .._typing import Array
 from ._base import Loss
 
@@ -75,7 +75,7 @@ class MulticlassHinge(Loss, registered_as="multiclass_hinge"):
         rows_in = not (np.any(beta > upper) or np.any(np.abs(np.sum(beta, axis=1)) > 4e-15 * size))
         if rows_in and (not zero_sum or np.max(np.abs(beta.sum(axis=0))) <= 4e-15 * np.sum(size)):
             return np.asarray(beta)  # in the set up to the rounding of its sums
-        projected = (project_rows_balanced if zero_sum else project_rows)(beta, upper)
+        projected = balance_rows(beta, upper)[0] if zero_sum else project_rows(beta, upper)
         from .._numerics.rows import make_rows_feasible
 
         exact = np.array(projected, dtype=float, order="C")
