@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from .._typing import Array
@@ -89,7 +88,16 @@ def group_table(
     whole = float(np.sum(centred**2))
     each = (by_view - by_view.mean(axis=0)).reshape(*by_view.shape[:2], -1)
     along = np.einsum("igk,ik->g", each, centred.reshape(len(centred), -1))
-    columns = [_columns(estimator, np.flatnonzero(of_kernel == name)) for name in names]
+    # columns of every group, in order; all of them where a kernel of it is on none
+    everyone, settled = (
+        range(int(getattr(estimator, "n_features_in_", 0))),
+        getattr(estimator, "kernels_", None),
+    )
+    columns: list[list[int]] = [[] for _ in names]
+    if settled is not None:
+        for found, name in zip(columns, names, strict=True):
+            of_group = [getattr(settled[j], "columns", None) for j in np.flatnonzero(of_kernel == name)]
+            found += sorted({c for mine in of_group for c in (everyone if mine is None else mine)})
     table = pd.DataFrame(
         {
             "group": names,
@@ -112,19 +120,6 @@ def group_table(
         for place, column in enumerate(("p_value", "p_holm"), start=4 if n_refits else 3):
             table.insert(place, column, tested[column].reindex(names).to_numpy())
     return table.sort_values("weight", ascending=False, kind="stable").reset_index(drop=True)
-
-
-def _columns(estimator: Any, kernels: NDArray[np.intp]) -> list[int]:
-    """Columns that some kernels look at, in order; all of them where a kernel is on none."""
-    everyone = range(int(getattr(estimator, "n_features_in_", 0)))
-    settled = getattr(estimator, "kernels_", None)
-    if settled is None:
-        return []
-    found: set[int] = set()
-    for j in kernels:
-        columns = getattr(settled[j], "columns", None)
-        found.update(everyone if columns is None else columns)
-    return sorted(found)
 
 
 def _members(model: Any, samples: Any, parts: Array, columns: list[list[int]], top: int) -> list[str]:

@@ -258,7 +258,7 @@ class SimilarityProblem:
             conjugates = [float(np.sum(z * x)) - self.loss.value(x) for z, x in zip(Z, X, strict=True)]
         inner = float(np.sum(Z * self.targets)) + sum(conjugates)
         smallest = self.extremes(self.gradient(Z, beta, shares))[0]
-        return self.gain(beta) - self.rho * inner + self.trace * float(smallest.sum())
+        return self.hinge.gain(self.y, beta, self.c) - self.rho * inner + self.trace * float(smallest.sum())
 
     def certificate(self, point: Any) -> SimilarityCertificate:
         """Bounds from any feasible kernels and any dual points."""
@@ -286,10 +286,6 @@ class SimilarityProblem:
             scope=f"at this rho, no {self.allowed_kernels} and {functions} on {'it' if self.shared else 'them'}",
             witness=duals[best],
         )
-
-    def gain(self, beta: Array) -> float:
-        """``1'a``."""
-        return self.hinge.gain(self.y, beta, self.c)
 
     def repair(self, beta: Array) -> Array:
         """Nearest coefficients in the dual set."""
@@ -390,4 +386,8 @@ class IndefiniteSVMProblem(SingleKernelProblem):
         weight = self.rho * self.m / self.n
         slope = self.slope(beta, np.ones(1))
         K = self.project(self.similarities.mean(axis=0)[None] - slope / (2.0 * weight))
-        return self.gain(beta) + float(np.sum(slope * K)) + self.rho * float(self.losses(K).sum())
+        return (
+            self.hinge.gain(self.y, beta, self.c)
+            + float(np.sum(slope * K))
+            + self.rho * float(self.losses(K).sum())
+        )

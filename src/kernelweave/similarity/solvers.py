@@ -36,6 +36,11 @@ class SimilaritySolver(Solver):
     problem: ClassVar[type[SimilarityProblem]] = SimilarityProblem
     default_max_iter: ClassVar[int] = 300
 
+    def point(self, state: Any) -> SimilarityPoint:
+        """Return the point to be evaluated: kernels that an SVM was solved with."""
+        point: SimilarityPoint = state.best
+        return point
+
 
 @dataclass
 class PartialDual:
@@ -132,7 +137,7 @@ def solve_omega(
         q = np.maximum(problem.quad(products, start.beta), 0.0)
         f = np.tensordot(weights, products, axes=1) + start.intercept
         upper = problem.norm.half_square(weights * np.sqrt(q)) + problem.hinge.total(problem.y, f, problem.c)
-        lower = problem.gain(start.beta) - problem.norm.conjugate(q)
+        lower = problem.hinge.gain(problem.y, start.beta, problem.c) - problem.norm.conjugate(q)
         if best is None or upper + charge < best[2]:
             best = start, weights, upper + charge
         if relative_gap(upper, lower) <= 10 * target or out_of_time():
@@ -155,6 +160,12 @@ class AscentState:
     inner: FixedSolution
     target: float
     finished: bool = False
+
+    @property
+    def best(self) -> SimilarityPoint:
+        """The best kernel for the coefficients, with its SVM, and the coefficients as the dual point."""
+        dual = DualPoint(self.beta, np.ones(1), kernels=self.kernel)
+        return SimilarityPoint(self.inner.beta, np.ones(1), kernels=self.kernel, duals=(dual,))
 
 
 def _best_kernel(problem: SimilarityProblem, beta: Array) -> tuple[Array, float]:
@@ -219,11 +230,6 @@ class IndSVM(SimilaritySolver, registered_as="indsvm"):
             np.max(np.abs(beta), initial=1e-300)
         )
         return AscentState(beta, carried, following, lipschitz, kernel, value, inner, state.target, still)
-
-    def point(self, state: AscentState) -> SimilarityPoint:
-        """Return the best kernel for the coefficients, with its SVM, and the coefficients as the dual point."""
-        dual = DualPoint(state.beta, np.ones(1), kernels=state.kernel)
-        return SimilarityPoint(state.inner.beta, np.ones(1), kernels=state.kernel, duals=(dual,))
 
 
 # Entropic mirror descent on kernels of one trace: Algorithms 1, 2 and 3 of [KTBB10], corrected.
@@ -358,11 +364,6 @@ class MirrorDescent(SimilaritySolver):
         state.best = replace(best, duals=duals)
         return state
 
-    def point(self, state: MirrorState) -> SimilarityPoint:
-        """Return the kernels that an SVM was solved with; at a check the best of three."""
-        assert state.best is not None
-        return state.best
-
     def rate(self, problem: SimilarityProblem, state: MirrorState) -> float:
         """Bound on the best objective so far, above the optimum: the corrected Proposition 3.1."""
         n = problem.n
@@ -379,7 +380,7 @@ class _PrintedState:
     iteration: int = 0
     lipschitz: float = 0.0
     inner: FixedSolution | None = None
-    seen: SimilarityPoint | None = None
+    best: SimilarityPoint | None = None
 
 
 class ESKL(MirrorDescent, registered_as="eskl"):
@@ -442,7 +443,7 @@ class ESKL(MirrorDescent, registered_as="eskl"):
         K, weight = state.kernel[None], np.ones(1)
         state.inner = problem.svm(K, weight, 1e-4, state.inner)
         beta = state.inner.beta
-        state.seen = SimilarityPoint(beta, weight, kernels=K, duals=(DualPoint(beta, weight, kernels=K),))
+        state.best = SimilarityPoint(beta, weight, kernels=K, duals=(DualPoint(beta, weight, kernels=K),))
         G = problem.gradient(problem.multipliers(K), beta, weight)[0]
         state.lipschitz = max(state.lipschitz, float(np.linalg.norm(G)))
         eta = np.sqrt(2.0 * np.log(problem.n) / state.iteration) / max(state.lipschitz, 1e-300)
@@ -451,14 +452,6 @@ class ESKL(MirrorDescent, registered_as="eskl"):
         state.values = entropic_vector(np.log(np.maximum(state.values, 1e-300)) - eta * d, problem.trace)
         state.kernel = (V * state.values) @ V.T
         return state
-
-    def point(self, state: Any) -> SimilarityPoint:
-        """Return the point to be evaluated."""
-        if isinstance(state, AscentState):
-            return IndSVM().point(state)
-        point = state.seen if isinstance(state, _PrintedState) else state.best
-        assert point is not None
-        return point
 
 
 class EMKL(MirrorDescent, registered_as="emkl"):
