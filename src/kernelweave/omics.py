@@ -19,9 +19,7 @@ __all__ = ["annotate", "cells"]
 
 
 def cells(
-    data: Any,
-    layer: str | Mapping[str, str] | None = None,
-    modalities: Sequence[str] | None = None,
+    data: Any, layer: str | Mapping[str, str] | None = None, modalities: Sequence[str] | None = None
 ) -> Views:
     """Return a layer of AnnData, or some modalities of MuData, as views that estimators take.
 

@@ -149,15 +149,13 @@ def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
         bare, kernels = kernels, []
         for placed, together in groupby(bare, key=lambda kernel: kernel._picks_columns):
             run = list(together)
-            kernels += (
-                run
-                if placed
-                else [
+            if not placed:
+                run = [
                     OnColumns(kernel, positions, view, single=len(positions) == 1)
                     for view, positions in schema.views.items()
                     for kernel in run
                 ]
-            )
+            kernels += run
     counts = Counter(kernel.name for kernel in kernels)
     twice = [name for name, count in counts.items() if count > 1]
     if twice:

@@ -79,11 +79,6 @@ def readable(value: Any) -> str:
     return f"{value:.6g}" if type(value) is float or isinstance(value, Real) else str(value)
 
 
-def inside(name: str) -> Any:
-    """Return a property: the attribute, or the method, of the kernel in ``self.kernel``."""
-    return property(attrgetter(f"kernel.{name}"))
-
-
 class Schema(NamedTuple):
     """Facts about the samples that a bank of kernels may know before it sees them.
 
@@ -214,8 +209,13 @@ class Kernel(KernelSpec):
     #: parameters that the name shows
     _shown: ClassVar[tuple[str, ...]] = ()
 
-    def __init_subclass__(cls, registered_as: str | None = None, **options: Any) -> None:
+    def __init_subclass__(
+        cls, registered_as: str | None = None, passes_on: tuple[str, ...] = (), **options: Any
+    ) -> None:
+        """Enter the registry; attributes and methods named in ``passes_on`` are those of ``self.kernel``."""
         super().__init_subclass__(registered_as=registered_as, **options)
+        for name in passes_on:
+            setattr(cls, name, property(attrgetter(f"kernel.{name}")))
         if registered_as is not None and "family" not in vars(cls):
             cls.family = registered_as
 

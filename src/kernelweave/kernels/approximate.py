@@ -15,7 +15,7 @@ from .._components import check_switch
 from .._numerics.namespace import as_like, namespace
 from ..views import Views
 from ._algebra import Stack, as_spec
-from ._kernel import Kernel, KernelSpec, Schema, inside, n_samples, readable, refuse_non_finite, take
+from ._kernel import Kernel, KernelSpec, Schema, n_samples, readable, refuse_non_finite, take
 from ._numeric import Number, Numbers, checked_number, family_of
 from .columns import Wrapper
 from .dotproduct import Linear
@@ -69,12 +69,12 @@ def leverage_scores(kernel: Kernel, samples: Any, rank: int, draw: np.random.Ran
     n = n_samples(samples)
     pilot = np.sort(draw.permutation(n)[: min(n, 2 * rank)])
     seen = take(samples, pilot)
-    inside = kernel(seen)
+    matrix = kernel(seen)
     diagonal = kernel.diag(samples)
     trace = float(np.sum(diagonal))
 
     def unexplained(ridge: float) -> np.ndarray:
-        factor = cho_factor(inside + ridge * np.eye(pilot.size))
+        factor = cho_factor(matrix + ridge * np.eye(pilot.size))
         left = np.empty(n)
         height = max(1, 2_000_000 // pilot.size)
         for top in range(0, n, height):
@@ -83,7 +83,7 @@ def leverage_scores(kernel: Kernel, samples: Any, rank: int, draw: np.random.Ran
             left[rows] = diagonal[rows] - np.einsum("ij,ij->i", across, cho_solve(factor, across.T).T)
         return left
 
-    values = np.linalg.eigvalsh(inside)[::-1] * (n / pilot.size)
+    values = np.linalg.eigvalsh(matrix)[::-1] * (n / pilot.size)
     left = trace - float(np.sum(values[:rank]))
     if pilot.size < n:
         left = max(left, float(np.sum(unexplained(1e-8 * trace / n))))
@@ -94,11 +94,11 @@ def leverage_scores(kernel: Kernel, samples: Any, rank: int, draw: np.random.Ran
 def trace_errors(kernel: Kernel, samples: Any, order: np.ndarray) -> np.ndarray:
     """Return the share of the trace that the first 1, 2, ... of these landmarks leave unexplained."""
     landmarks = take(samples, order)
-    inside = kernel(landmarks)
-    jitter = 1e-12 * float(np.mean(np.diagonal(inside)))
+    matrix = kernel(landmarks)
+    jitter = 1e-12 * float(np.mean(np.diagonal(matrix)))
     while True:
         try:
-            lower = cholesky(inside + jitter * np.eye(order.size), lower=True)
+            lower = cholesky(matrix + jitter * np.eye(order.size), lower=True)
             break
         except LinAlgError:  # landmarks that are (almost) copies of each other
             jitter *= 100.0
@@ -168,12 +168,11 @@ def _feature_parts(kernels: Sequence[Kernel], A: Any) -> Iterator[tuple[Any, lis
         yield part, [columns.size for columns in found]
 
 
-class Explicit(Wrapper):
+class Explicit(Wrapper, passes_on=("_picks_columns",)):
     """A kernel defined by its features: ``K = Z Z'``."""
 
     decay = False
     exponent = 1.0
-    _picks_columns = inside("_picks_columns")
 
     def base(self, A: Any, B: Any) -> np.ndarray:
         left = self.features(A)
@@ -217,15 +216,7 @@ class _Ranked(KernelSpec):
 class Nystroem(_Ranked, Explicit, registered_as="nystroem"):
     """The Nystroem approximation of a kernel; see :func:`nystroem`.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    rank : int or None
-    random_state : int, RandomState or None
-    landmarks, root : settled by :meth:`resolve`
-        The drawn samples, and the inverse square root of their kernel matrix.
-    sampling : {"uniform", "leverage"}
-    error : float or None
+    ``resolve`` settles ``landmarks``, the drawn samples, and ``root``, the inverse square root of their kernel matrix.
     """
 
     settled = ("landmarks", "root")
@@ -236,7 +227,7 @@ class Nystroem(_Ranked, Explicit, registered_as="nystroem"):
         rank: int | None = 100,
         random_state: Any = 0,
         landmarks: Any = None,
-        root: np.ndarray | None = None,
+        root: Any = None,
         sampling: str = "uniform",
         error: float | None = None,
     ) -> None:
@@ -386,16 +377,8 @@ MANY_FREQUENCIES = 20_000
 
 
 class RandomFourier(Explicit, registered_as="random_fourier"):
-    """Random Fourier features of a Gaussian kernel; see :func:`random_fourier`.
-
-    Parameters
-    ----------
-    kernel : Gaussian
-    n_features : int
-        Even: every frequency gives a cosine and a sine.
-    random_state : int, RandomState or None
-    frequencies : array, settled by :meth:`resolve`
-    """
+    """Random Fourier features of a Gaussian kernel, a cosine and a sine of each of the ``frequencies`` that ``resolve``
+    draws; see :func:`random_fourier`."""
 
     settled = ("frequencies",)
 
@@ -404,7 +387,7 @@ class RandomFourier(Explicit, registered_as="random_fourier"):
         kernel: Gaussian,
         n_features: int = 200,
         random_state: Any = 0,
-        frequencies: np.ndarray | None = None,
+        frequencies: Any = None,
     ) -> None:
         self.kernel = kernel
         self.n_features = n_features
@@ -498,22 +481,14 @@ def random_fourier(
 class Principal(Explicit, registered_as="principal"):
     """The linear kernel on the leading principal components; see :func:`principal`.
 
-    Parameters
-    ----------
-    n_components : int
-    kernel : Linear
-    axes, middle : arrays, settled by :meth:`resolve`
-        Directions of the components, ``(columns, components)``, and the mean of the training samples along them.
+    ``resolve`` settles ``axes``, the directions of the components, ``(columns, components)``, and ``middle``, the mean
+    of the training samples along them.
     """
 
     settled = ("axes", "middle")
 
     def __init__(
-        self,
-        n_components: int = 3,
-        kernel: Linear | None = None,
-        axes: np.ndarray | None = None,
-        middle: np.ndarray | None = None,
+        self, n_components: int = 3, kernel: Linear | None = None, axes: Any = None, middle: Any = None
     ) -> None:
         self.n_components = n_components
         self.kernel = Linear() if kernel is None else kernel

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ..views import Views
-from ._kernel import Kernel, Schema, inside
+from ._kernel import Kernel, Schema
 
 
 def plain_columns(columns: Any) -> Any:
@@ -227,41 +227,30 @@ def column_groups(
     return groups
 
 
-class Wrapper(Kernel):
+class Wrapper(
+    Kernel,
+    passes_on=(
+        "family", "decay", "accepts_sparse", "sure", "quick", "takes_objects", "takes_indices", "always", "exponent",
+        "looks_at",
+    ),
+):  # fmt: skip
     """A kernel that passes everything on to the one inside; subclasses change a part."""
 
     kernel: Kernel
-    family = inside("family")
-    decay = inside("decay")
-    accepts_sparse = inside("accepts_sparse")
-    sure = inside("sure")
-    quick = inside("quick")
-    takes_objects = inside("takes_objects")
-    takes_indices = inside("takes_indices")
-    always = inside("always")
-    exponent = inside("exponent")
-    looks_at = inside("looks_at")
 
     def expand(self, schema: Schema) -> list[Kernel]:
         """Return the same around the kernel inside, with its columns as positions."""
         return [self._with(kernel=kernel) for kernel in self.kernel.expand(schema)]
 
 
-class Named(Wrapper):
+class Named(
+    Wrapper,
+    passes_on=(
+        "columns", "_picks_columns", "is_settled", "base_key", "base", "base_diag", "points", "features",
+        "portable_features", "feature_columns", "linear_columns", "rank",
+    ),
+):  # fmt: skip
     """A kernel under a display name of its own: what ``kernel.named("...")`` gives."""
-
-    columns = inside("columns")
-    _picks_columns = inside("_picks_columns")
-    is_settled = inside("is_settled")
-    base_key = inside("base_key")
-    base = inside("base")
-    base_diag = inside("base_diag")
-    points = inside("points")
-    features = inside("features")
-    portable_features = inside("portable_features")
-    feature_columns = inside("feature_columns")
-    linear_columns = inside("linear_columns")
-    rank = inside("rank")
 
     def __init__(self, kernel: Kernel, label: str) -> None:
         self.kernel = kernel
@@ -278,23 +267,13 @@ class Named(Wrapper):
         return self._with(kernel=self.kernel.recentred(A))
 
 
-class OnColumns(Wrapper):
+class OnColumns(Wrapper, passes_on=("is_settled",)):
     """A kernel on some of the columns: what ``kernel.on(columns)`` gives.
 
-    Parameters
-    ----------
-    kernel : Kernel
-    columns : int, str, slice, or a sequence of int, str or bool
-        A text is the name of a view where the samples have views, else that of a column.  After :meth:`expand` always
-        a tuple of positions.
-    label : str or None
-        How the columns are called in the kernel's name.
-    single : bool
-        Whether one column was asked for by itself, not as a list: kernels on objects then get its entries
-        rather than rows of length one.
+    In ``columns`` a text is the name of a view where the samples have views, else that of a column; after ``expand``
+    they are a tuple of positions.  ``label`` is how the kernel's name calls them, ``single`` whether one column was
+    asked for by itself, not as a list: kernels on objects then get its entries rather than rows of length one.
     """
-
-    is_settled = inside("is_settled")
 
     def __init__(self, kernel: Kernel, columns: Any, label: str | None = None, single: bool = False) -> None:
         self.kernel = kernel

@@ -11,7 +11,7 @@ import numpy as np
 from scipy import sparse
 
 from ._algebra import Stack, as_spec
-from ._kernel import Kernel, KernelSpec, Schema, inside, n_samples, readable
+from ._kernel import Kernel, KernelSpec, Schema, n_samples, readable
 from ._numeric import checked_number
 from .columns import Named
 
@@ -51,12 +51,6 @@ class _Combined(Kernel):
 class Product(_Combined, registered_as="product"):
     """The entrywise product of kernels: what ``k1 * k2`` gives.
 
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-
-    Examples
-    --------
     >>> from kernelweave import kernels as kw
     >>> (kw.linear() * kw.linear())([[2.0]], [[3.0]])
     array([[36.]])
@@ -206,10 +200,9 @@ def summed(*kernels: Any, weights: Any = None) -> KernelSpec:
     return _checked_sum(parts, weights)
 
 
-class Always(Named):
+class Always(Named, passes_on=("name",)):
     """A kernel with a given weight; see :func:`always`."""
 
-    name = inside("name")
     always: Any = property(attrgetter("weight"))
 
     def __init__(self, kernel: Kernel, weight: float = 1.0) -> None:

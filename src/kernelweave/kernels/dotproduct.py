@@ -33,13 +33,7 @@ class _OfProducts(NumericKernel):
 
 
 class Linear(_OfProducts, registered_as="linear"):
-    """``x.x'``; see :func:`linear`.
-
-    Parameters
-    ----------
-    origin : array of shape (columns,) or None
-        Where the samples are counted from; None is zero.
-    """
+    """``x.x'``, of samples counted from ``origin`` (None is zero); see :func:`linear`."""
 
     for_tables = True
 
@@ -194,12 +188,6 @@ class PolynomialAround(_OfDegree):
     With ``p = k(x, o)^(1/degree)``, likewise ``p'`` and ``P`` of ``(o, x')`` and ``(o, o)``, ``z = x - o``, and
     ``g = p + p' - P + gamma z.z'`` the base of k, differences of powers are ``u^d - v^d = (u - v) S_d(u, v)`` with
     ``S_d = sum_i u^i v^(d-1-i)``: numbers as large as the origin are multiplied, and never subtracted.
-
-    Parameters
-    ----------
-    degree, coef0, gamma :
-        Of the polynomial.
-    origin : array of shape (columns,)
     """
 
     is_settled = True

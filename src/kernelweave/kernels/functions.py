@@ -159,25 +159,14 @@ SURE_METRICS = frozenset(
 class FromDistance(NumericKernel, registered_as="from_distance"):
     """``exp(-d / mean d)``; see :func:`from_distance`.
 
-    Parameters
-    ----------
-    distance : str, callable or Held
-    label : str or None
-    pairwise : bool or None
-        Whether a callable takes two samples (True), two sets of samples (False), or is to be tried (None).
-    scale : float or None
-        The mean distance, once :meth:`resolve` has settled it.
+    A matrix of distances is in a ``Held``; ``scale`` is the mean distance, once ``resolve`` has settled it.
     """
 
     decay = True
     settled = ("scale",)
 
     def __init__(
-        self,
-        distance: Any,
-        label: str | None = None,
-        pairwise: bool | None = None,
-        scale: float | None = None,
+        self, distance: Any, label: str | None = None, pairwise: bool | None = None, scale: Any = None
     ) -> None:
         self.distance = distance
         self.label = label

@@ -17,19 +17,10 @@ from .columns import OnColumns, plain_columns
 
 
 def read_gmt(path: str | Path) -> dict[str, tuple[str, ...]]:
-    """Read gene sets from a GMT file, plain or compressed (``.gz``).
+    """Read gene sets from a GMT file, plain or compressed (``.gz``): members by the name of their set.
 
     A line is a set: its name, a description and its members, separated by tabs.  Empty lines are skipped, members that
     are named twice count once.
-
-    Parameters
-    ----------
-    path : str or Path
-
-    Returns
-    -------
-    dict
-        Members by the name of their set, in the order of the file.
     """
     found: dict[str, tuple[str, ...]] = {}
     names: list[str] = []
@@ -54,17 +45,7 @@ def read_gmt(path: str | Path) -> dict[str, tuple[str, ...]]:
 
 
 def read_groups(path: str | Path) -> dict[str, tuple[str, ...]]:
-    """Read groups from a CSV file with the columns ``column`` and ``group``; a column may be in several groups.
-
-    Parameters
-    ----------
-    path : str or Path
-
-    Returns
-    -------
-    dict
-        Columns by the name of their group, in the order of the file.
-    """
+    """Read groups from a CSV file with the columns ``column`` and ``group``; a column may be in several groups."""
     lines = [line for _, line in _lines(path)]
     table = csv.DictReader(lines)
     heads = [head.strip() for head in table.fieldnames or ()]
@@ -102,23 +83,15 @@ RESIDUAL = "in no group"
 
 @dataclass(frozen=True)
 class Coverage:
-    """Columns of the groups that a table has.
+    """Columns of the groups that a table has."""
 
-    Attributes
-    ----------
-    positions : dict
-        Columns of every group that is kept, by position.
-    missing : dict
-        Names of every group that the table does not have.
-    small : dict
-        Columns in the table of the groups that have too few of them.
-    residual : tuple of int
-        Columns in no kept group.
-    """
-
+    #: columns of every group that is kept, by position
     positions: dict[str, tuple[int, ...]]
+    #: names of every group that the table does not have
     missing: dict[str, tuple[str, ...]]
+    #: number of columns in the table, of the groups that have too few of them
     small: dict[str, int]
+    #: columns in no kept group
     residual: tuple[int, ...]
 
     @property
@@ -143,17 +116,7 @@ class Coverage:
 
 
 class Groups(KernelSpec):
-    """Every kernel of some families on every group of columns; see :func:`from_groups`.
-
-    Parameters
-    ----------
-    groups : mapping from a name to columns
-    families : tuple of kernels
-    missing_columns : {"drop", "error"}
-    min_size : int
-    residual : bool or str
-    columns : sequence of str or None
-    """
+    """Every kernel of some families on every group of columns; see :func:`from_groups`."""
 
     _no_columns = "from_groups places its kernels itself: choose columns in its groups"
 
@@ -174,12 +137,7 @@ class Groups(KernelSpec):
         self.columns = columns
 
     def coverage(self, table: Any) -> Coverage:
-        """Return which columns of a table (or a schema) every group has, and which it lacks.
-
-        Parameters
-        ----------
-        table : array, data frame or Schema
-        """
+        """Return which columns of a table (or a schema) every group has, and which it lacks."""
         schema = table if isinstance(table, Schema) else Schema.of(table)
         if schema.n_features is None:
             raise ValueError("groups of columns need a table: an array, a sparse matrix or a data frame")
@@ -208,12 +166,7 @@ class Groups(KernelSpec):
         return Coverage(positions, missing, small, residual)
 
     def checked(self, table: Any) -> Coverage:
-        """Return the coverage, or raise where it does not do: names that must not miss, or nothing left.
-
-        Parameters
-        ----------
-        table : array, data frame or Schema
-        """
+        """Return the coverage, or raise where it does not do: names that must not miss, or nothing left."""
         schema = table if isinstance(table, Schema) else Schema.of(table)
         found = self.coverage(schema)
         by_name = any(isinstance(member, str) for members in self.groups.values() for member in members)

@@ -11,7 +11,7 @@ from scipy.sparse import issparse
 
 from .._components import check_switch
 from ._algebra import Stack
-from ._kernel import LITTLE, inside, readable
+from ._kernel import LITTLE, readable
 from ._numeric import (
     Number,
     Numbers,
@@ -26,15 +26,9 @@ from ._numeric import (
 
 
 class OfDistance(NumericKernel):
-    """Base of kernels of a distance: a width, perhaps in units of the median training distance.
+    """Base of kernels of a distance: a width, counted in median distances of the training samples where ``relative``.
 
-    Parameters
-    ----------
-    width : float
-    relative : bool
-        Whether the width counts median distances of the training samples.
-    scale : float or None
-        The median distance, once :meth:`resolve` has settled it; None before, and 1 unless ``relative``.
+    ``scale`` is the median distance, once ``resolve`` has settled it.
     """
 
     decay = True
@@ -99,21 +93,13 @@ class OfDistance(NumericKernel):
         return Lowered(self) if left < LITTLE else self
 
 
-class Lowered(NumericKernel):
+class Lowered(NumericKernel, passes_on=("family", "name", "accepts_sparse")):
     """``exp(-exponent * base) - 1``: centred it is the kernel itself, but the one has not rounded the rest away.
 
     By itself it is not positive semidefinite.
-
-    Parameters
-    ----------
-    kernel : OfDistance
-        Settled.
     """
 
     is_settled = True
-    family = inside("family")
-    name = inside("name")
-    accepts_sparse = inside("accepts_sparse")
     _diagonal = 0.0
 
     def __init__(self, kernel: OfDistance) -> None:

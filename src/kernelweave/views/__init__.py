@@ -14,24 +14,10 @@ from .layout import (
 from .preparation import ViewColumns, ViewScaler
 
 __all__ = [
-    "KnownViews",
-    "MissingRates",
-    "Presence",
-    "ViewColumns",
-    "ViewLayout",
-    "ViewScaler",
-    "Views",
-    "as_frame",
-    "as_views",
-    "is_annotated",
-    "is_modality",
-    "is_views",
-    "layers_of",
-    "pattern_table",
-    "refuse_missing",
-    "samples_and_targets",
-    "warn_of_classes",
-]
+    "KnownViews", "MissingRates", "Presence", "ViewColumns", "ViewLayout", "ViewScaler", "Views", "as_frame",
+    "as_views", "is_annotated", "is_modality", "is_views", "layers_of", "pattern_table", "refuse_missing",
+    "samples_and_targets", "warn_of_classes",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

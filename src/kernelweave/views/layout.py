@@ -181,9 +181,6 @@ class Presence:
     names: Sequence[str]
     present: NDArray[np.bool_]
 
-    def __len__(self) -> int:
-        return len(self.present)
-
 
 def refuse_missing(views: Views, completes: bool = True, fitted: bool = False) -> None:
     """Raise where a sample lacks a view, naming the view, how many lack it and what to write.
@@ -252,25 +249,26 @@ class MissingRates:
     @classmethod
     def of(cls, views: Views | Presence) -> MissingRates:
         """Count on the training samples."""
-        return cls(list(views.names), np.count_nonzero(~views.present, axis=0), len(views))
+        return cls(list(views.names), np.count_nonzero(~views.present, axis=0), len(views.present))
 
     def warn_of_change(self, new: Views | Presence) -> None:
         """Warn where new samples lack views far more often than the training samples did."""
-        if len(new) < FEW:
+        n = len(new.present)
+        if n < FEW:
             return
         gone = np.count_nonzero(~new.present, axis=0)
         before = [int(self.missing[self.names.index(name)]) for name in new.names]
         p_values = [
-            _p_value(np.array(pair), np.array([self.n, len(new)])) for pair in zip(before, gone, strict=True)
+            _p_value(np.array(pair), np.array([self.n, n])) for pair in zip(before, gone, strict=True)
         ]
         for k, p_value in enumerate(holm(np.array(p_values))):
-            then, now = before[k] / self.n, gone[k] / len(new)
-            if gone[k] == len(new):
+            then, now = before[k] / self.n, gone[k] / n
+            if gone[k] == n:
                 advice = (
                     "a model refitted without it is the better way, "
                     f"inspection.drop_view(model, X, y, {new.names[k]!r}).model with the training samples X, y"
                 )
-                said = f"none of the {len(new)} new samples has view {new.names[k]!r}"
+                said = f"none of the {n} new samples has view {new.names[k]!r}"
             elif p_value <= LARGEST_P and now - then >= LEAST_DIFFERENCE:
                 advice = "its accuracy in training says little about these samples"
                 said = (
