@@ -261,7 +261,7 @@ def test_averaged_iterate_is_the_mean_of_the_coefficients():
     by_hand = []
     order = np.random.default_rng(5).permutation(20)
     for i in order:
-        run.visit(np.array([i]), STRONGLY_CONVEX, 0.0, 2.0, 0.0)
+        run.epoch(STRONGLY_CONVEX, 0.0, 2.0, 0.0, np.array([i]))
         by_hand.append(run.scalars[SIG] * run.A)
     averaged = run.averaged(1.0, problem.norm.weights)
     np.testing.assert_allclose(averaged.beta, np.mean(by_hand, axis=0), atol=1e-10)
@@ -472,7 +472,7 @@ def test_partial_fit_is_one_online_visit_of_every_sample():
     bank, _ = precomputed_bank(np.stack([k(X) for k in clf.kernels_]), normalize=None)
     table = np.where(y[:, None] == clf.classes_, 1.0, -1.0)
     run = run_of(MKLProblem(bank, MulticlassHinge(), Block(1.25), table, 1.0, None, False))
-    run.visit(np.arange(178), FIXED_STEP, 2.0, 1.0, 0.0)
+    run.epoch(FIXED_STEP, 2.0, 1.0, 0.0, np.arange(178))
     used = np.any(run.A != 0, axis=1)
     np.testing.assert_allclose(clf.dual_coef_, run.A[used] / 5.0, atol=1e-9)
     np.testing.assert_allclose(clf.weights_, run.factors, rtol=1e-9)

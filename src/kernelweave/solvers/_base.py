@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from .. import losses, norms
 from .._components import Component, Registry
-from .._typing import Array
+from .._typing import Array, Index
 from ..losses import Loss
 from ..norms import Norm
 from ..problems import FixedSolution, MKLProblem, Point
@@ -66,6 +66,11 @@ def columns_of(values: Any) -> Array:
     """``(n,)`` as one column; contiguous."""
     values = np.ascontiguousarray(values, dtype=float)
     return values[:, None] if values.ndim == 1 else values
+
+
+def block_sums(values: Array, starts: Index) -> Array:
+    """Sums of ``(R,)`` values over the blocks that begin at ``starts``; zero for those without features."""
+    return np.add.reduceat(np.append(values, 0.0), starts[:-1]) * (np.diff(starts) > 0)
 
 
 class Requirement(NamedTuple):

@@ -2,39 +2,32 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+import scipy.sparse as sp
 
 from .._numerics.resources import default_budget
 from .._numerics.stopping import check_time, in_time
 from .._typing import Array, Index
-from ..banks import LowRankBank
+from ..banks import BoundKernels, LowRankBank, support
 from ..banks.memory import refuse
-from ..losses import own_class
-from ..problems import MKLProblem
-
-if TYPE_CHECKING:  # with numba, which is imported where something is compiled
-    from .._numerics.online import OnlineRows, Work
-from dataclasses import dataclass, field, replace
-
-import scipy.sparse as sp
-
-from ..banks import BoundKernels, support
 from ..banks.normalise import Normaliser
 from ..kernels import Kernel, n_samples, resolve_kernels, take
-from ..losses import Loss
+from ..losses import Loss, own_class
 from ..norms import Norm
-from ..problems import Point
-from ._base import Solver, derivative_of
-
-# ------------------------------------------------------------------------------------------------------------
-# What the solvers that step on single samples share: products with every kernel, and reading rows in chunks.
-
+from ..problems import MKLProblem, Point
+from ._base import Solver, block_sums, derivative_of
 
 #: entries of kernel rows, or of features, at hand at a time
 CHUNK = 20_000_000
+#: epochs after which norms and products are computed afresh: updates leave rounding behind
+REFRESH = 20
+#: the objective of OBSCURE's online stage falls as long as ``patience`` epochs take this share of it away
+FALL = 0.1
+ITERATES = ("last", "best", "averaged")
 
 
 def block_exponent(norm: Any) -> float:
@@ -43,52 +36,62 @@ def block_exponent(norm: Any) -> float:
     return r / (r - 1.0)
 
 
-class Products:
-    """Products of every sample with every block ``theta_j = sum_i a_i phi_j(x_i)``, which compiled steps keep."""
+class _Products:
+    """Products of every sample with every block ``theta_j = sum_i a_i phi_j(x_i)``, which compiled steps keep.
 
-    def __init__(self, problem: MKLProblem) -> None:
+    Attributes
+    ----------
+    stored : array
+        What the steps keep up to date, linear in the coefficients.
+    whole : array or None
+        Rows of all samples, where they are at hand; elsewhere some are read at a time.
+    steps, ascent : callable
+        Compiled online steps, and compiled exact ascent.
+    """
+
+    stored: Array
+    whole: Any
+    steps: Callable[..., None]
+    ascent: Callable[..., int]
+
+    def __init__(self, problem: MKLProblem, row: int) -> None:
         self.problem = problem
         self.n, self.m = problem.n, problem.m
         self.columns = 1 if problem.y.ndim == 1 else problem.y.shape[1]
         self.diag = np.ascontiguousarray(problem.bank.diag())
+        self._work, self._chunk = self.columns * row, max(1, CHUNK // max(1, row))
 
-    #: the array that the steps keep up to date, linear in the coefficients
-    stored: Array
-
-    def chunks(self, order: Index) -> Iterator[tuple[Index, Index, Any]]:
-        """Parts of ``order`` with where their rows are found, and the rows."""
+    def read(self, part: Index) -> Any:
+        """Return the rows of some samples."""
         raise NotImplementedError
 
-    def epoch(self, order: Index, work: Work) -> None:
-        """Run online steps on the samples in order; coefficients and norms change in place."""
-        raise NotImplementedError
+    def sweep(self, order: Index, compiled: Callable[..., Any], *arguments: Any) -> int:
+        """Run compiled steps on the samples in order, in place; return how many moved, if the steps say it."""
+        moved = 0
+        if self.whole is not None:
+            for part in in_time(order, self._work):
+                moved += compiled(part, part, self.whole, self.stored, self.diag, *arguments) or 0
+            return moved
+        for first in range(0, order.size, self._chunk):
+            check_time()
+            part = order[first : first + self._chunk]
+            where, rows = np.arange(part.size), self.read(part)
+            moved += compiled(part, where, rows, self.stored, self.diag, *arguments) or 0
+        return moved
 
-    def ascend(self, order: Index, rows: OnlineRows) -> int:
-        """Run exact ascent on the rows in order, in place; return how many moved."""
-        raise NotImplementedError
-
-    def mixture(self, factors: Array) -> Array:
-        """``sum_j factors_j`` times the products with block j, ``(n, k)``."""
-        raise NotImplementedError
-
-    def quad(self, a: Array) -> Array:
-        """``a'K_j a`` for the coefficients a that ``stored`` belongs to."""
-        raise NotImplementedError
-
-    def reset(self, a: Array) -> None:
-        """Make ``stored`` belong to the coefficients a."""
-        raise NotImplementedError
-
-    def count(self, updates: float) -> None:
+    def count(self, rows: float) -> None:
         """Count kernel rows that were read as part of a pass."""
-        self.problem.bank.count(updates * self.m * self.n)
+        self.problem.bank.count(rows * self.m * self.n)
 
 
-class KernelProducts(Products):
+class KernelProducts(_Products):
     """``P (k, m, n)``: every step that changes coefficients reads a row of every kernel."""
 
     def __init__(self, problem: MKLProblem) -> None:
-        super().__init__(problem)
+        from .._numerics.online import ascend_kernel, kernel_steps
+
+        super().__init__(problem, problem.m * problem.n)
+        self.steps, self.ascent = kernel_steps, ascend_kernel
         budget = default_budget()
         needed = 8 * self.columns * self.m * self.n
         if needed > budget:
@@ -96,122 +99,75 @@ class KernelProducts(Products):
                 f"products of {self.n} samples with {self.m} kernels and {self.columns} classes", needed, budget,
                 ["explicit features (kernels.nystrom, kernels.fourier)", "solver='auto'", "fewer kernels"],
             )  # fmt: skip
-        self.stored = np.zeros((self.columns, self.m, self.n))
-        self.stack: Array | None = None
+        self.stored, self.whole = np.zeros((self.columns, self.m, self.n)), None
         # rows are kept where they take no more than a quarter of what is left, else computed whenever they are read
         if 8 * self.m * self.n**2 <= (budget - needed) // 4:
             everyone = np.arange(self.n)
             check_time(preparing=True)
-            self.stack = np.ascontiguousarray(problem.bank.block(everyone, everyone, np.arange(self.m)))
+            self.whole = np.ascontiguousarray(problem.bank.block(everyone, everyone, np.arange(self.m)))
 
-    def chunks(self, order: Index) -> Iterator[tuple[Index, Index, Any]]:
-        if self.stack is not None:
-            for part in in_time(order, self.m * self.n * self.columns):
-                yield part, part, self.stack
-            return
-        size = max(1, CHUNK // (self.m * self.n))
-        for first in range(0, order.size, size):
-            check_time()
-            part = order[first : first + size]
-            yield part, np.arange(part.size), self.problem.bank.rows(part)
+    def read(self, part: Index) -> Any:
+        return self.problem.bank.rows(part)
 
-    def epoch(self, order: Index, work: Work) -> None:
-        from .._numerics.online import UPDATES, kernel_steps
-
-        before = work.norms.scalars[UPDATES]
-        for part, where, kernels in self.chunks(order):
-            kernel_steps(part, where, kernels, self.stored, self.diag, *work)
-        if self.stack is not None:
-            self.count(work.norms.scalars[UPDATES] - before)
-
-    def ascend(self, order: Index, rows: OnlineRows) -> int:
-        from .._numerics.online import ascend_kernel
-
-        updates = 0
-        for part, where, kernels in self.chunks(order):
-            updates += ascend_kernel(part, where, kernels, self.stored, self.diag, rows)
-        if self.stack is not None:
+    def count_steps(self, samples: int, updates: float) -> None:
+        """Count the rows of the samples that moved; those that are computed count themselves."""
+        if self.whole is not None:
             self.count(updates)
-        return updates
 
     def mixture(self, factors: Array) -> Array:
+        """``sum_j factors_j`` times the products with block j, ``(n, k)``."""
         return np.tensordot(factors, self.stored, axes=(0, 1)).T
 
     def quad(self, a: Array) -> Array:
+        """``a'K_j a`` for the coefficients a that ``stored`` belongs to."""
         return np.einsum("kmn,nk->m", self.stored, a)
 
     def reset(self, a: Array) -> None:
+        """Make ``stored`` belong to the coefficients a."""
         self.stored[:] = self.problem.bank.apply(a).transpose(2, 0, 1)
 
 
-class FeatureProducts(Products):
+class FeatureProducts(_Products):
     """``W (k, D)``: a step reads and changes the features of one sample, whatever n is."""
 
     def __init__(self, problem: MKLProblem, factors: LowRankBank) -> None:
-        super().__init__(problem)
+        from .._numerics.online import Features, ascend_features, feature_steps
+
         self.factors = factors
         self.starts = factors.starts.astype(np.int64)
-        self.stored = np.zeros((self.columns, int(self.starts[-1])))
+        super().__init__(problem, int(self.starts[-1]))
+        self.steps, self.ascent = feature_steps, ascend_features
+        self.stored, self.whole = np.zeros((self.columns, int(self.starts[-1]))), None
+        Z = factors.features
+        if isinstance(Z, np.ndarray) and Z.dtype == np.float64 and Z.flags.c_contiguous:
+            self.whole = Features(Z, self.starts, factors.scale)
 
-    def chunks(self, order: Index) -> Iterator[tuple[Index, Index, Any]]:
-        features = self.factors.features
-        if isinstance(features, np.ndarray) and features.dtype == np.float64 and features.flags.c_contiguous:
-            for part in in_time(order, self.columns * int(self.starts[-1])):
-                yield part, part, features
-            return
-        size = max(1, CHUNK // max(1, int(self.starts[-1])))
-        for first in range(0, order.size, size):
-            check_time()
-            part = order[first : first + size]
-            rows = features[part]
-            dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
-            yield part, np.arange(part.size), np.ascontiguousarray(dense)
+    def read(self, part: Index) -> Any:
+        from .._numerics.online import Features
 
-    def epoch(self, order: Index, work: Work) -> None:
-        from .._numerics.online import Features, feature_steps
+        rows = self.factors.features[part]
+        dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
+        return Features(np.ascontiguousarray(dense), self.starts, self.factors.scale)
 
-        for part, where, Z in self.chunks(order):
-            features = Features(Z, self.starts, self.factors.scale)
-            feature_steps(part, where, features, self.stored, self.diag, *work)
-        self.count(order.size)
-
-    def ascend(self, order: Index, rows: OnlineRows) -> int:
-        from .._numerics.online import Features, ascend_features
-
-        updates = 0
-        for part, where, Z in self.chunks(order):
-            features = Features(Z, self.starts, self.factors.scale)
-            updates += ascend_features(part, where, features, self.stored, self.diag, rows)
-        self.count(order.size)
-        return updates
+    def count_steps(self, samples: int, updates: float) -> None:
+        self.count(samples)
 
     def mixture(self, factors: Array) -> Array:
         spread = np.repeat(factors * self.factors.scale, self.factors.ranks)
         return np.asarray(self.factors.features @ (self.stored * spread).T)
 
     def quad(self, a: Array) -> Array:
-        squares = np.append(np.sum(self.stored**2, axis=0), 0.0)
-        sums = np.add.reduceat(squares, self.starts[:-1]) * (self.factors.ranks > 0)
-        return np.asarray(sums * self.factors.scale)
+        return np.asarray(block_sums(np.sum(self.stored**2, axis=0), self.starts) * self.factors.scale)
 
     def reset(self, a: Array) -> None:
         self.stored[:] = np.asarray(self.factors.features.T @ a).T
 
 
-def products_of(problem: MKLProblem) -> Products:
+def products_of(problem: MKLProblem) -> KernelProducts | FeatureProducts:
     """Explicit features where the bank is made of them, products with every sample elsewhere."""
     if isinstance(problem.bank, LowRankBank):
         return FeatureProducts(problem, problem.bank)
     return KernelProducts(problem)
-
-
-def classes_and_bounds(problem: MKLProblem) -> tuple[Index, Array]:
-    """Own class and upper bound of every row, for a joint loss."""
-    return own_class(problem.y), np.ascontiguousarray(problem.c[:, 0])
-
-
-#: epochs after which norms and products are computed afresh: updates leave rounding behind
-REFRESH = 20
 
 
 class OnlineRun:
@@ -225,7 +181,7 @@ class OnlineRun:
         from .._numerics.online import SIG
 
         self.problem, self.q, self.seed = problem, q, seed
-        self.products: Products = products_of(problem)
+        self.products = products_of(problem)
         cost = problem.c if problem.c.ndim == 1 else problem.c[:, 0]
         self.total = float(np.sum(cost))
         self.lam = 1.0 / self.total
@@ -241,33 +197,28 @@ class OnlineRun:
         self.dual_beta: Array | None = None
         self.dual_quad: Array | None = None
 
-    # ---- work -----------------------------------------------------------------------------------------------
+    def epoch(
+        self, rule: int, eta: float = 0.0, radius: float = 1.0, cut: float = 0.0, order: Index | None = None
+    ) -> int:
+        """Visit every sample once, or those in ``order``; return how many coefficients changed."""
+        from .._numerics.online import SIG, UPDATES, Coefficients, Norms, Steps, Work
 
-    def epoch(self, rule: int, eta: float = 0.0, radius: float = 1.0, cut: float = 0.0) -> int:
-        """Visit every sample once; return how many coefficients changed."""
-        order = np.random.default_rng([self.seed, self.epochs]).permutation(self.problem.n)
-        return self.visit(order, rule, eta, radius, cut)
-
-    def visit(self, order: Any, rule: int, eta: float, radius: float, cut: float) -> int:
-        """Visit these samples in this order."""
-        from .._numerics.online import UPDATES, Coefficients, Norms, Steps, Work
-
+        if order is None:
+            order = np.random.default_rng([self.seed, self.epochs]).permutation(self.problem.n)
         before = self.scalars[UPDATES]
         coefficients = Coefficients(self.A, self.H, self.window)
         norms = Norms(self.sq, self.factors, self.scalars)
         steps = Steps(rule, self.q, self.lam, float(eta), float(radius), float(cut))
-        self.products.epoch(order, Work(self.share, coefficients, norms, steps, self.derivative))
+        work = Work(self.share, coefficients, norms, steps, self.derivative)
+        self.products.sweep(order, self.products.steps, *work)
+        updates = self.scalars[UPDATES] - before
+        self.products.count_steps(order.size, updates)
         self.epochs += 1
         self.visits += 1
         if self.epochs % REFRESH == 0:
-            self._refresh()
-        return int(self.scalars[UPDATES] - before)
-
-    def _refresh(self) -> None:
-        from .._numerics.online import SIG
-
-        self.products.reset(self.A)
-        self.sq[:] = self.products.quad(self.A) * self.scalars[SIG] ** 2
+            self.products.reset(self.A)
+            self.sq[:] = self.products.quad(self.A) * self.scalars[SIG] ** 2
+        return int(updates)
 
     def restart_clock(self) -> None:
         """Begin another stage: the time of its steps starts at zero, and so do the average and the dual point."""
@@ -278,8 +229,6 @@ class OnlineRun:
         self.window[:] = self.older[:] = 0.0
         self.visits = self.older_visits = 0
         self.next_reset = 1
-
-    # ---- what it stands for ---------------------------------------------------------------------------------
 
     def point(self, factors: Array, shrink: float) -> Point:
         """The function ``shrink sum_j factors_j theta_j`` with what is known of it."""
@@ -334,11 +283,6 @@ class OnlineRun:
             self.dual_beta, self.dual_quad = beta, quad
 
 
-@dataclass
-class _PegasosState:
-    run: OnlineRun
-
-
 class Pegasos(Solver, registered_as="pegasos"):
     """Pegasos extended to (2, r) norms, as [OJC10] compares with it; an iteration is an epoch over the samples.
 
@@ -359,32 +303,29 @@ class Pegasos(Solver, registered_as="pegasos"):
     def __init__(self, random_state: int = 0) -> None:
         self.random_state = random_state
 
-    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _PegasosState:
-        return _PegasosState(OnlineRun(problem, block_exponent(problem.norm), self.random_state))
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> OnlineRun:
+        return OnlineRun(problem, block_exponent(problem.norm), self.random_state)
 
-    def step(self, problem: MKLProblem, state: _PegasosState) -> _PegasosState:
+    def step(self, problem: MKLProblem, state: OnlineRun) -> OnlineRun:
         from .._numerics.online import TIME
         from .._numerics.online import UFO as RULE
 
-        run = state.run
-        run.epoch(RULE, cut=self._cut(problem, run))
+        run = state
+        # the paper's alpha goes with the mean loss: ours over sum c
+        run.epoch(RULE, cut=(problem.norm.l1_term or 0.0) * run.lam)
         # every sample was visited equally often: theta / t is in the dual set (algorithms, section 2)
         to_dual = run.total / run.scalars[TIME]
         beta = (run.A * to_dual).reshape(problem.y.shape)
         run.offer_dual(beta, run.sq * to_dual**2)
-        return state
+        return run
 
-    def _cut(self, problem: MKLProblem, run: OnlineRun) -> float:
-        """Return what the threshold of the norms grows by in a step."""
-        return 0.0
-
-    def point(self, state: _PegasosState) -> Point:
+    def point(self, state: OnlineRun) -> Point:
         from .._numerics.online import TIME, block_factors
 
-        run = state.run
+        run = state
         t = max(run.scalars[TIME], 1.0)
         factors = np.zeros(run.problem.m)
-        block_factors(run.sq, run.q, self._cut(run.problem, run) * t, factors)
+        block_factors(run.sq, run.q, (run.problem.norm.l1_term or 0.0) * run.lam * t, factors)
         return run.point(factors, 1.0 / (run.lam * t))
 
 
@@ -399,20 +340,6 @@ class UFO(Pegasos, registered_as="ufo"):
 
     needs = ("stepwise loss", "elastic norm")
     summary = "the same with an l1 term that keeps few kernels (Orabona and Luo 2011)"
-
-    def _cut(self, problem: MKLProblem, run: OnlineRun) -> float:
-        # the paper's alpha goes with the mean loss: ours over sum c
-        assert problem.norm.l1_term is not None
-        return problem.norm.l1_term * run.lam
-
-
-# ------------------------------------------------------------------------------------------------------------
-# OBSCURE [OJC10]: online steps of fixed length first, then strongly convex ones in a ball of known radius.
-
-
-ITERATES = ("last", "best", "averaged")
-#: the objective of the online stage falls as long as ``patience`` epochs take this share of it away
-FALL = 0.1
 
 
 @dataclass
@@ -444,7 +371,7 @@ class Obscure(Solver, registered_as="obscure"):
         Which point to return: the best or the last of those at the ends of epochs, or the best mean of all coefficients
         of the second stage so far, to which Theorem 1 applies.
     certify_every : int, default=5
-        Epochs between two looks at the lower bound, which costs a pass where kernels are not explicit features.
+        Epochs between two computations of the lower bound, which costs a pass where kernels are not explicit features.
     random_state : int, default=0
         Seed of the order of the samples.
     """
@@ -490,9 +417,14 @@ class Obscure(Solver, registered_as="obscure"):
         run = state.run
         if state.radius is None:
             updates = run.epoch(FIXED_STEP, self.eta)
-            state.reached = self._last(run)
+            state.reached = run.point(run.factors, 1.0 / run.q)
             state.objectives.append(problem.primal(state.reached)[0])
-            if updates == 0 or run.epochs >= self.online_epochs or self._stands_still(state.objectives):
+            # the best objective of the last epochs may be hardly below that of the epochs before them
+            seen, last = state.objectives, self.patience
+            still = (
+                last is not None and len(seen) > last and min(seen[-last:]) > (1.0 - FALL) * min(seen[:-last])
+            )
+            if updates == 0 or run.epochs >= self.online_epochs or still:
                 state.radius, state.reached = radius_of(run, min(state.objectives)), None
                 run.restart_clock()
             return state
@@ -501,22 +433,13 @@ class Obscure(Solver, registered_as="obscure"):
             run.take_dual()
         return state
 
-    def _stands_still(self, objectives: list[float]) -> bool:
-        """Whether the best objective of the last epochs is hardly below that of the epochs before them."""
-        if self.patience is None or len(objectives) <= self.patience:
-            return False
-        return min(objectives[-self.patience :]) > (1.0 - FALL) * min(objectives[: -self.patience])
-
     def point(self, state: _ObscureState) -> Point:
         if state.reached is not None:
             return state.reached
         if self.iterate == "averaged" and state.radius is not None and state.run.visits > 0:
             return state.run.averaged(1.0 / state.run.q, state.run.problem.norm.weights)
-        return self._last(state.run)
-
-    def _last(self, run: OnlineRun) -> Point:
         # w_j = (1/q) (|theta_j| / |theta|_q)^(q-2) theta_j
-        return run.point(run.factors, 1.0 / run.q)
+        return state.run.point(state.run.factors, 1.0 / state.run.q)
 
 
 def radius_of(run: OnlineRun, objective: float) -> float:
@@ -632,12 +555,9 @@ def _joined(first: Any, second: Any) -> Any:
     return [*first, *second]
 
 
-#: epochs after which quadratic forms are computed afresh: updates leave rounding behind
-
-
 @dataclass(frozen=True)
 class _AscentState:
-    products: Products
+    products: KernelProducts | FeatureProducts
     beta: Array
     quad: Array
     weights: Array
@@ -674,26 +594,32 @@ class DualAscent(Solver, registered_as="dual_ascent"):
         if start is not None:
             beta = np.ascontiguousarray(problem.repair(start.beta))
             products.reset(beta)
-        return self._look(problem, products, beta, products.quad(beta), 0)
+        return self._state(problem, products, beta, products.quad(beta), 0)
 
     def step(self, problem: MKLProblem, state: _AscentState) -> _AscentState:
         from .._numerics.online import OnlineRows
 
-        own, bound = classes_and_bounds(problem)
         rng = np.random.default_rng([self.random_state, state.epoch])
         quad, beta = state.quad.copy(), state.beta.copy()
         share = 0.1 * max(state.gap, 0.0) / problem.n
-        rows = OnlineRows(beta, quad, own, bound, block_exponent(problem.norm), share)
-        moved = state.products.ascend(rng.permutation(problem.n), rows)
+        own, bounds = own_class(problem.y), np.ascontiguousarray(problem.c[:, 0])
+        rows = OnlineRows(beta, quad, own, bounds, block_exponent(problem.norm), share)
+        moved = state.products.sweep(rng.permutation(problem.n), state.products.ascent, rows)
+        state.products.count_steps(problem.n, moved)
         epoch = state.epoch + 1
         if epoch % REFRESH == 0:
             state.products.reset(beta)
             quad = state.products.quad(beta)
-        following = self._look(problem, state.products, beta, quad, epoch)
+        following = self._state(problem, state.products, beta, quad, epoch)
         return replace(following, finished=moved == 0)
 
-    def _look(
-        self, problem: MKLProblem, products: Products, beta: Array, quad: Array, epoch: int
+    def _state(
+        self,
+        problem: MKLProblem,
+        products: KernelProducts | FeatureProducts,
+        beta: Array,
+        quad: Array,
+        epoch: int,
     ) -> _AscentState:
         weights = problem.norm.weights(quad)
         decision = products.mixture(weights)
