@@ -15,7 +15,7 @@ from .._numerics.stopping import check_time
 from .._typing import Array, Index
 from ..norms import Norm
 from ..problems import MKLProblem, Point, relative_gap
-from ._base import Solver
+from ._base import Solver, block_sums
 from .block_features import BlockFeatures, BlockModel, LossModel
 
 # A round: which blocks are worked on, and when to go on with something else.
@@ -604,8 +604,7 @@ class _System:
         ridged = self.ridge[features.block_of][:, None] * v
         if self.bend is not None:
             # products of the blocks with their directions
-            sums = np.append(np.sum(self.u * v, axis=1), 0.0)
-            sums = np.add.reduceat(sums, features.starts[:-1]) * (features.ranks > 0)
+            sums = block_sums(np.sum(self.u * v, axis=1), features.starts)
             along = np.zeros_like(self.ridge)
             along[self.active] = self.bend @ sums[self.active]
             ridged += along[features.block_of][:, None] * self.u

@@ -14,7 +14,7 @@ from .._numerics.resources import default_budget
 from .._numerics.stopping import check_time
 from .._typing import Array, Index
 from ..problems import MKLProblem
-from ._base import columns_of, derivative_of
+from ._base import block_sums, columns_of, derivative_of
 
 #: rows that are copied, or whose weighted copy is multiplied, at once: they stay in the cache
 ROWS = 1024
@@ -209,8 +209,7 @@ class BlockFeatures:
 
     def norms(self, w: Array) -> Array:
         """Lengths of the blocks of a vector ``(R, k)``."""
-        squares = np.append(np.einsum("ik,ik->i", w, w), 0.0)
-        return np.sqrt(np.add.reduceat(squares, self.starts[:-1]) * (self.ranks > 0))
+        return np.sqrt(block_sums(np.einsum("ik,ik->i", w, w), self.starts))
 
     def model(self, j: int, h: Array, means: Array, likeness: float) -> BlockModel:
         """Curvature ``Z_j' diag(h) Z_j`` of block j around given means.

@@ -21,13 +21,25 @@ from .._typing import Array, Index
 from ..banks import LowRankBank
 from ..losses import Squared
 from ..problems import MKLProblem, Point
-from ._base import Solver
+from ._base import Solver, block_sums
 from .block_descent import BlockDescent
 
-#: rows per feature in the sample, the fewest rows, and how many sweeps a factorisation may cost
+#: L-BFGS: rows per feature in the sample, the fewest rows, and how many sweeps a factorisation may cost
 PRECONDITIONER_ROWS, PRECONDITIONER_FEWEST, PRECONDITIONER_WORTH = 4, 1000, 400
 #: half of the distance over which gradients are compared: the hinges have no second derivative of their own
 REACH = 0.5
+
+#: proximal Newton: rows per feature in the sample that the curvature is estimated on, also where most features are at
+#: work (steps that are as dear as that should be few), and the fewest
+ROWS_A_FEATURE, OF_MOST, FEWEST = 8, 16, 2000
+#: kernels that join those at work, at least
+JOINING = 10
+#: relative gap of the model at first, as a share of the tolerance; where a step gains less than that, a smaller one
+INNER, CLOSER, CLOSEST = 0.05, 0.01, 1e-13
+#: share of the largest second derivative that every loss is given
+STRAIGHT = 1e-6
+#: halvings of a step that is too long
+HALVINGS = 30
 
 
 def sample_rows(n: int, width: int, seed: int = 0) -> NDArray[np.intp] | None:
@@ -91,10 +103,6 @@ class SampledHessian:
         return solve_triangular(self.factor, g, lower=True, check_finite=False)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# L-BFGS on the primal in explicit features: the (2, r) form, for smooth losses.
-
-
 @dataclass
 class _PrimalState:
     objective: PrimalObjective
@@ -141,25 +149,20 @@ class LBFGS(Solver, registered_as="lbfgs"):
         most, objective = state.chunk, state.objective
         options = {"maxiter": most, "maxcor": self.memory, "ftol": 0.0, "gtol": 0.0, "maxfun": 10 * most}
         round_ = objective.coordinates(state.x) if self.precondition else None
-        if round_ is None:
-            result = minimize(
-                objective, state.x, jac=True, method="L-BFGS-B", callback=_stop_in_time, options=options
-            )
-            x = result.x
-        else:
-            shape = (-1, objective.columns)
+        shape, first = (-1, objective.columns), state.x
 
-            def rounded(v: Array) -> tuple[float, Array]:
-                value, g = objective(round_.back(v.reshape(shape)).ravel())
-                return value, round_.gradient(g.reshape(shape)).ravel()
+        def value(v: Array) -> tuple[float, Array]:
+            if round_ is None:
+                return objective(v)
+            value, g = objective(round_.back(v.reshape(shape)).ravel())
+            return value, round_.gradient(g.reshape(shape)).ravel()
 
+        if round_ is not None:
             # so little gained is time for a certificate, and for coordinates that suit the new place
             options["ftol"] = 1e-4 * state.tol
-            v = round_.into(state.x.reshape(shape)).ravel()
-            result = minimize(
-                rounded, v, jac=True, method="L-BFGS-B", callback=_stop_in_time, options=options
-            )
-            x = round_.back(result.x.reshape(shape)).ravel()
+            first = round_.into(first.reshape(shape)).ravel()
+        result = minimize(value, first, jac=True, method="L-BFGS-B", callback=_stop_in_time, options=options)
+        x = result.x if round_ is None else round_.back(result.x.reshape(shape)).ravel()
         # where rounding ended the line search, a start without memory may still find a way down
         idle = 0 if result.fun < state.value else state.idle + 1
         finished = result.nit == 0 or idle == 3
@@ -194,7 +197,8 @@ class PrimalObjective:
     def first(self, start: Point | None) -> Array:
         x = np.zeros((self.width + 1) * self.columns)
         if start is not None:
-            coordinates = self._adjoint(start.beta).reshape(self.width, self.columns)
+            adjoint = self.factors.adjoint(start.beta.reshape(-1, self.columns))
+            coordinates = (self.root_scale[:, None] * adjoint).reshape(self.width, self.columns)
             x[: self.width * self.columns] = (coordinates * start.weights[self.block_of][:, None]).ravel()
         return x
 
@@ -218,30 +222,15 @@ class PrimalObjective:
         f = np.asarray(scaled @ w) + b
         f = f[:, 0] if problem.y.ndim == 1 else f
         share = problem.n / rows.size
-        return SampledHessian(
-            scaled,
-            problem.y[rows],
-            f,
-            share * problem.c[rows],
-            problem.loss,
-            1.0 / weights[self.block_of],
-            problem.fit_intercept,
-        )
+        c, pull = share * problem.c[rows], 1.0 / weights[self.block_of]
+        return SampledHessian(scaled, problem.y[rows], f, c, problem.loss, pull, problem.fit_intercept)
 
     def _unpack(self, x: Array) -> tuple[Array, Array]:
         w = x[: self.width * self.columns].reshape(self.width, self.columns)
         return w, x[self.width * self.columns :]
 
-    def _forward(self, w: Array) -> Array:
-        f = self.factors.forward(self.root_scale[:, None] * w)
-        return f[:, 0] if self.problem.y.ndim == 1 else f
-
-    def _adjoint(self, g: Array) -> Array:
-        return self.root_scale[:, None] * self.factors.adjoint(g.reshape(-1, self.columns))
-
     def _blocks(self, w: Array) -> Array:
-        squares = np.append(np.sum(w**2, axis=1), 0.0)
-        return np.sqrt(np.add.reduceat(squares, self.starts[:-1]) * (self.factors.ranks > 0))
+        return np.sqrt(block_sums(np.sum(w**2, axis=1), self.starts))
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         problem = self.problem
@@ -260,43 +249,24 @@ class PrimalObjective:
         """Coefficients from the gradient of the loss at the best intercept, weights from the block norms."""
         problem = self.problem
         w, shift = self._unpack(x)
-        f = self._forward(w)
+        f = self.factors.forward(self.root_scale[:, None] * w)
+        f = f[:, 0] if problem.y.ndim == 1 else f
         b: Any = 0.0
         if problem.fit_intercept:
-            f += (
-                shift[0] if f.ndim == 1 else shift
-            )  # near the best one already, which is then found in few steps
+            # near the best one already, which is then found in few steps
+            f += shift[0] if f.ndim == 1 else shift
             b = problem.loss.best_intercept(problem.y, f, problem.c)
         beta = problem.repair(-problem.c * problem.loss.gradient(problem.y, f + b))
         return Point(beta, problem.norm.weights_of_blocks(self._blocks(w)))
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Proximal Newton steps on explicit features that are swept: streamed, on a device or on a cluster.
-#
-#     minimise  1/2 |w|_{2,r}^2 + sum c l(y, Z w + b)
-#
-# A step replaces the losses by their second-order model on a sample of the rows, as large as the features at
-# work make necessary.  With the model's Hessian ``L L'`` that is a problem of the same norm and the squared
-# loss, on as many "samples" as there are features: block descent solves it, in memory, and all that is asked
-# of the bank are sums over samples.  The gradient is of all rows, so the sample costs steps and no precision.
-
-
-#: rows per feature in the sample that the curvature is estimated on, also where most features are at work (steps that
-#: are as dear as that should be few), and the fewest
-ROWS_A_FEATURE, OF_MOST, FEWEST = 8, 16, 2000
-#: kernels that join those at work, at least
-JOINING = 10
-#: relative gap of the model at first, as a share of the tolerance; where a step gains less than that, a smaller one
-INNER, CLOSER, CLOSEST = 0.05, 0.01, 1e-13
-#: share of the largest second derivative that every loss is given
-STRAIGHT = 1e-6
-#: halvings of a step that is too long
-HALVINGS = 30
-
-
 class ProximalNewton(Solver, registered_as="proximal_newton"):
     """Second-order steps on explicit features, asking for nothing but sums over samples.
+
+    To minimise ``1/2 |w|_{2,r}^2 + sum c l(y, Z w + b)`` a step replaces the losses by their second-order model on a
+    sample of the rows, as large as the features at work make necessary.  With the model's Hessian ``L L'`` that is a
+    problem of the same norm and the squared loss, on as many "samples" as there are features: block descent solves it,
+    in memory.  The gradient is of all rows, so the sample costs steps and no precision.
 
     Kernels without explicit features are factorised once (m eigendecompositions).
 
@@ -314,18 +284,52 @@ class ProximalNewton(Solver, registered_as="proximal_newton"):
     def __init__(self, random_state: int = 0) -> None:
         self.random_state = random_state
 
-    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _Run:
-        return _Run(problem, tol, self.random_state, start)
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> ProximalRun:
+        return ProximalRun(problem, tol, self.random_state, start)
 
-    def step(self, problem: MKLProblem, state: _Run) -> _Run:
-        return state.step()
+    def step(self, problem: MKLProblem, state: ProximalRun) -> ProximalRun:
+        """Minimise the model on the kernels at work, and go there, or as far as the objective falls."""
+        run, simplex = state, problem.norm.simplex
+        if not run.at_losses:
+            run.take_coefficients()
+        # kernels with a block, and those without whose images are the longest beyond what the norm allows them
+        t, lengths = run.lengths(run.w), run.lengths(run.image)
+        others = np.flatnonzero((t == 0.0) & (lengths > (0.999 * float(np.sum(t)) if simplex else 0.0)))
+        most = max(JOINING, 2 * np.count_nonzero(t)) if simplex else others.size
+        joining = others[np.argsort(-lengths[others], kind="stable")[:most]]
+        working = np.sort(np.concatenate([np.flatnonzero(t > 0.0), joining]))
+        if working.size == 0:
+            run.finished = True
+            return run
+        columns = np.flatnonzero(np.isin(run.block_of, working))
+        along = np.zeros_like(run.w)
+        along[columns] = run.towards(working, columns)
+        moved = run.factors.forward(run.root * along)
+        length, gained = 1.0, 0.0
+        for _ in range(HALVINGS):
+            w, f = run.w + length * along, run.f + length * moved
+            value, b = run.evaluate(w, f)
+            if value < run.value:
+                gained, run.w, run.f, run.value, run.b = run.value - value, w, f, value, b
+                run.take_coefficients()
+                break
+            length *= 0.5
+        # coefficients that all kernels share know of the coordinates to first order, the objective to second: the next
+        # model is solved more precisely, while there are digits to gain
+        if gained < run.inner * abs(value) or gained == 0.0:
+            run.finished = run.inner <= CLOSEST
+            run.inner = max(CLOSER * run.inner, CLOSEST)
+        return run
 
-    def point(self, state: _Run) -> Point:
-        return state.point()
+    def point(self, state: ProximalRun) -> Point:
+        """Return the coefficients of the losses, under the weights of the blocks."""
+        run = state
+        shared = run.factors.forward(run.root * (run.weights[run.block_of][:, None] * run.image))
+        return Point(run.beta, run.weights, run.lengths(run.image) ** 2, run.like_y(shared))
 
 
-class _Run:
-    """One fit; it is its own state."""
+class ProximalRun:
+    """Coordinates, decision values and coefficients of one fit; it is its own state."""
 
     def __init__(self, problem: MKLProblem, tol: float, seed: int, start: Point | None) -> None:
         self.problem, self.tol = problem, tol
@@ -339,131 +343,67 @@ class _Run:
         self.w, self.f = np.zeros((self.block_of.size, self.shape[1])), np.zeros(self.shape)
         if start is not None:
             self.weights, self.beta = problem.norm.scaled(start.weights), problem.repair(start.beta)
-            self.image = self._adjoint(self.beta.reshape(self.shape))
+            self.image = self._adjoint(self.beta)
             self.w = self.weights[self.block_of][:, None] * self.image
-            self.f = self._forward(self.w)
-        self.value, self.b = self._judge(self.w, self.f)
+            self.f = self.factors.forward(self.root * self.w)
+        self.value, self.b = self.evaluate(self.w, self.f)
         #: whether the coefficients are those of the losses here; at first they are those of the start
-        self.looked = start is None
-        if self.looked:
-            self._look()
-
-    # ---- the objective ---------------------------------------------------------------------------------------
-
-    def _forward(self, w: Array) -> Array:
-        return self.factors.forward(self.root * w)
+        self.at_losses = False
+        if start is None:
+            self.take_coefficients()
 
     def _adjoint(self, a: Array) -> Array:
         self.problem.bank.count(self.problem.m * float(self.problem.n) ** 2)
-        return self.root * self.factors.adjoint(a)
+        return self.root * self.factors.adjoint(a.reshape(self.shape))
 
-    def _like_y(self, f: Array) -> Array:
+    def like_y(self, f: Array) -> Array:
         return f[:, 0] if self.problem.y.ndim == 1 else f
 
-    def _lengths(self, w: Array) -> Array:
-        squares = np.append(np.sum(w**2, axis=1), 0.0)
-        return np.sqrt(np.add.reduceat(squares, self.factors.starts[:-1]) * (self.factors.ranks > 0))
+    def lengths(self, w: Array) -> Array:
+        return np.sqrt(block_sums(np.sum(w**2, axis=1), self.factors.starts))
 
-    def _judge(self, w: Array, f: Array) -> tuple[float, Array]:
+    def evaluate(self, w: Array, f: Array) -> tuple[float, Array]:
         """Objective with the best intercept, and that intercept."""
-        problem, values = self.problem, self._like_y(f)
+        problem, values = self.problem, self.like_y(f)
         b = problem.loss.best_intercept(problem.y, values, problem.c) if problem.fit_intercept else 0.0
         charged = problem.loss.total(problem.y, values + b, problem.c)
-        return problem.norm.half_square(self._lengths(w)) + charged, np.atleast_1d(np.asarray(b, dtype=float))
+        return problem.norm.half_square(self.lengths(w)) + charged, np.atleast_1d(np.asarray(b, dtype=float))
 
-    def _look(self) -> None:
+    def take_coefficients(self) -> None:
         """Coefficients of the losses here, in the dual set, and their image: half a pass."""
-        problem, self.looked = self.problem, True
-        gradient = problem.loss.gradient(problem.y, self._like_y(self.f + self.b))
+        problem, self.at_losses = self.problem, True
+        gradient = problem.loss.gradient(problem.y, self.like_y(self.f + self.b))
         self.beta = problem.repair(-problem.c * gradient)
-        self.image = self._adjoint(self.beta.reshape(self.shape))
-        self.weights = problem.norm.weights_of_blocks(self._lengths(self.w))
+        self.image = self._adjoint(self.beta)
+        self.weights = problem.norm.weights_of_blocks(self.lengths(self.w))
 
-    def point(self) -> Point:
-        """Return the coefficients of the losses, under the weights of the blocks."""
-        shared = self._forward(self.weights[self.block_of][:, None] * self.image)
-        return Point(self.beta, self.weights, self._lengths(self.image) ** 2, self._like_y(shared))
-
-    # ---- a step ----------------------------------------------------------------------------------------------
-
-    def step(self) -> _Run:
-        """Minimise the model on the kernels at work, and go there, or as far as the objective falls."""
-        if not self.looked:
-            self._look()
-        working = self._working_set()
-        if working.size == 0:
-            self.finished = True
-            return self
-        columns = np.flatnonzero(np.isin(self.block_of, working))
-        along = np.zeros_like(self.w)
-        along[columns] = self._towards(working, columns)
-        moved = self._forward(along)
-        length = 1.0
-        for _ in range(HALVINGS):
-            w, f = self.w + length * along, self.f + length * moved
-            value, b = self._judge(w, f)
-            if value < self.value:
-                break
-            length *= 0.5
-        else:
-            return self._closer()
-        gained, self.w, self.f, self.value, self.b = self.value - value, w, f, value, b
-        self._look()
-        # coefficients that all kernels share know of the coordinates to first order, the objective to second
-        return self._closer() if gained < self.inner * abs(value) else self
-
-    def _closer(self) -> _Run:
-        """Solve the next model more precisely, while there are digits to gain."""
-        self.finished = self.inner <= CLOSEST
-        self.inner = max(CLOSER * self.inner, CLOSEST)
-        return self
-
-    def _working_set(self) -> Index:
-        """Kernels with a block, and those without whose images are the longest beyond what the norm allows them."""
-        t, lengths = self._lengths(self.w), self._lengths(self.image)
-        least = 0.999 * float(np.sum(t)) if self.problem.norm.simplex else 0.0
-        others = np.flatnonzero((t == 0.0) & (lengths > least))
-        most = max(JOINING, 2 * np.count_nonzero(t)) if self.problem.norm.simplex else others.size
-        joining = others[np.argsort(-lengths[others], kind="stable")[:most]]
-        return np.sort(np.concatenate([np.flatnonzero(t > 0.0), joining]))
-
-    def _towards(self, working: Index, columns: Index) -> Array:
+    def towards(self, working: Index, columns: Index) -> Array:
         """The way to the minimum of the second-order model in these columns."""
-        problem = self.problem
-        size = columns.size
-        hessian = self._hessian(columns)
+        problem, n, size = self.problem, self.problem.n, columns.size
+        # second derivatives of the losses, the intercept left to follow: from a sample of rows
+        rows_a_feature = OF_MOST if 2 * size > self.block_of.size else ROWS_A_FEATURE
+        sampled = min(n, max(FEWEST, rows_a_feature * size))
+        rows = np.arange(n) if sampled == n else np.sort(self.rng.choice(n, sampled, replace=False))
+        problem.bank.count(problem.m * float(n) * sampled)
+        # where losses are straight lines the model needs a little curvature to have a minimum at all
+        bend = bend_of(problem.loss, problem.y[rows], self.like_y(self.f[rows] + self.b))
+        bend = np.maximum(bend, STRAIGHT * float(problem.loss.smoothness or 1.0))
+        charge = (n / sampled) * problem.c[rows] * bend
+        charge = charge if charge.ndim == 1 else charge.mean(axis=1)  # one metric for all columns of targets
+        gram, scale = self.factors.gram(rows, charge, columns), self.root[columns, 0]
+        hessian, beside = gram[:-1, :-1] * np.outer(scale, scale), gram[:-1, -1] * scale
+        if problem.fit_intercept and gram[-1, -1] > 0:
+            hessian -= np.outer(beside, beside) / gram[-1, -1]
         hessian[np.diag_indices(size)] += 1e-10 * float(np.trace(hessian)) / size + np.finfo(float).tiny
         factor = cholesky(hessian, lower=True, overwrite_a=True, check_finite=False)
-        here = self.w[columns]
+        here, image = self.w[columns], self.image[columns]
         # 1/2 |L'v - target|^2 has the model's Hessian, and at w its gradient, which is minus the image
-        target = factor.T @ here + solve_triangular(
-            factor, self.image[columns], lower=True, check_finite=False
-        )
-        ranks = self.factors.ranks[working]
-        bank = LowRankBank(np.ascontiguousarray(factor.T), np.concatenate([[0], np.cumsum(ranks)]))
-        model = MKLProblem(bank, Squared(), problem.norm, self._like_y(target), C=0.5, fit_intercept=False)
+        target = factor.T @ here + solve_triangular(factor, image, lower=True, check_finite=False)
+        starts = np.concatenate([[0], np.cumsum(self.factors.ranks[working])])
+        bank = LowRankBank(np.ascontiguousarray(factor.T), starts)
+        model = MKLProblem(bank, Squared(), problem.norm, self.like_y(target), C=0.5, fit_intercept=False)
         solver = BlockDescent()
         state = solver.init(model, None, self.inner, here if np.any(here) else None)
         while state.gap > self.inner and not state.finished and state.evaluations < 200:
             state = solver.step(model, state)
         return state.at.w - here
-
-    def _hessian(self, columns: Index) -> Array:
-        """Second derivatives of the losses in these columns, the intercept left to follow: from a sample of rows."""
-        problem, n = self.problem, self.problem.n
-        rows_a_feature = OF_MOST if 2 * columns.size > self.block_of.size else ROWS_A_FEATURE
-        size = min(n, max(FEWEST, rows_a_feature * columns.size))
-        rows = np.arange(n) if size == n else np.sort(self.rng.choice(n, size, replace=False))
-        problem.bank.count(problem.m * float(n) * size)
-        f = self._like_y(self.f[rows] + self.b)
-        most = float(problem.loss.smoothness or 1.0)
-        # where losses are straight lines the model needs a little curvature to have a minimum at all
-        bend = np.maximum(bend_of(problem.loss, problem.y[rows], f), STRAIGHT * most)
-        charge = (n / size) * problem.c[rows] * bend
-        charge = charge if charge.ndim == 1 else charge.mean(axis=1)  # one metric for all columns of targets
-        gram = self.factors.gram(rows, charge, columns)
-        scale = self.root[columns, 0]
-        hessian, beside = gram[:-1, :-1] * np.outer(scale, scale), gram[:-1, -1] * scale
-        if problem.fit_intercept and gram[-1, -1] > 0:
-            hessian -= np.outer(beside, beside) / gram[-1, -1]
-        return hessian
