@@ -3,19 +3,34 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from .._numerics.stopping import in_time
 from .._typing import Array
-from ..problems import MKLProblem, Point
-from ._base import Derivative, Solver, columns_of, derivative_of
-
-if TYPE_CHECKING:  # with numba, which is imported where something is compiled
-    from .._numerics.svrg import Pace, Snapshot
 from ..banks import LowRankBank
+from ..problems import MKLProblem, Point
+from ._base import Solver, block_sums, columns_of, derivative_of
+
+#: weights change when the gap for the weights at hand is at most so many times what other weights could gain
+READY = 30.0
+#: how far the weights go towards, and beyond, the closed form: over-relaxation of an alternation, stable below 2
+BEYOND = 1.6
+#: new weights may make the objective so many times worse for the moment, or go only a quarter of the way, ...
+ROUGH = 2.0
+#: ... and less than this share of the way is none
+NEAREST = 1e-3
+#: back to the best snapshot with half the step: where the objective is so many times that of f = 0, ...
+WILD = 3.0
+#: ... and after so many epochs without a better gap (which is far from monotone)
+PATIENCE = 100
+#: after so many halvings the step is not what hinders: nothing more is expected
+SHORTEST = 2.0**-10
+#: an epoch of the printed method that is longer than so many passes is cut: early in a run, its schedule asks for more
+#: steps than anyone would take
+LONGEST = 100.0
 
 
 class SVRG(Solver, registered_as="svrg"):
@@ -63,19 +78,6 @@ class SVRG(Solver, registered_as="svrg"):
         self.random_state = random_state
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> SVRGState | PaperRun:
-        self._check()
-        if self.variant == "paper":
-            return PaperRun(problem, self.accuracy, self.random_state)
-        run = SVRGRun(problem, float(self.epoch), self.random_state)
-        return run.snapshot(run.first(start, float(self.step_size)))
-
-    def step(self, problem: MKLProblem, state: SVRGState | PaperRun) -> SVRGState | PaperRun:
-        return state.next_epoch()
-
-    def point(self, state: SVRGState | PaperRun) -> Point:
-        return state.point()
-
-    def _check(self) -> None:
         if self.variant not in ("corrected", "paper"):
             raise ValueError(f"variant of svrg must be 'corrected' or 'paper', got {self.variant!r}")
         if not 0.0 < self.step_size <= 1.0:
@@ -84,10 +86,16 @@ class SVRG(Solver, registered_as="svrg"):
             raise ValueError(f"epoch of svrg must be > 0, got {self.epoch!r}")
         if not 0.0 < self.accuracy < 1.0:
             raise ValueError(f"accuracy of svrg must be in (0, 1), got {self.accuracy!r}")
+        if self.variant == "paper":
+            return PaperRun(problem, self.accuracy, self.random_state)
+        run = SVRGRun(problem, float(self.epoch), self.random_state)
+        return run.snapshot(run.first(start, float(self.step_size)))
 
+    def step(self, problem: MKLProblem, state: SVRGState | PaperRun) -> SVRGState | PaperRun:
+        return state.next_epoch() if isinstance(state, PaperRun) else state.run.next_epoch(state)
 
-# ------------------------------------------------------------------------------------------------------------
-# How often SVRG visits each sample in an epoch.
+    def point(self, state: SVRGState | PaperRun) -> Point:
+        return state.point()
 
 
 def shares(curvature: Array) -> Array:
@@ -106,26 +114,6 @@ def draw(share: Array, steps: int, rng: np.random.Generator) -> NDArray[np.intp]
     """
     ends = np.floor(np.cumsum(share) * steps + rng.uniform(1e-9, 1.0 - 1e-9))
     return np.diff(ends, prepend=0.0).astype(np.intp)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# The run behind ``svrg``: snapshots with their certificate, epochs of steps, and the weights between them.
-
-
-#: weights change when the gap for the weights at hand is at most so many times what other weights could gain
-READY = 30.0
-#: how far the weights go towards, and beyond, the closed form: over-relaxation of an alternation, stable below 2
-BEYOND = 1.6
-#: new weights may make the objective so many times worse for the moment, or go only a quarter of the way, ...
-ROUGH = 2.0
-#: ... and less than this share of the way is none
-NEAREST = 1e-3
-#: back to the best snapshot with half the step: where the objective is so many times that of f = 0, ...
-WILD = 3.0
-#: ... and after so many epochs without a better gap (which is far from monotone)
-PATIENCE = 100
-#: after so many halvings the step is not what hinders: nothing more is expected
-SHORTEST = 2.0**-10
 
 
 @dataclass(frozen=True)
@@ -159,21 +147,11 @@ class SVRGState:
     def finished(self) -> bool:
         return self.step < SHORTEST
 
-    def next_epoch(self) -> SVRGState:
-        """Return the next snapshot."""
-        return self.run.next_epoch(self)
-
     def point(self) -> Point:
         """All that a certificate needs is known from the snapshot."""
-        shape = self.run.problem.y.shape
-        return Point(
-            self.a.reshape(shape),
-            self.d,
-            self.run.quad(self.u),
-            self.f.reshape(shape),
-            self.dual.reshape(shape),
-            self.forms,
-        )
+        shape, quad = self.run.problem.y.shape, self.run.quad(self.u)
+        a, f, dual = self.a.reshape(shape), self.f.reshape(shape), self.dual.reshape(shape)
+        return Point(a, self.d, quad, f, dual, self.forms)
 
 
 class SVRGRun:
@@ -195,9 +173,7 @@ class SVRGRun:
 
     def quad(self, u: Array) -> Array:
         """``s_j = |x^j|^2`` of a vector in feature space, block by block."""
-        squares = np.append(np.sum(u**2, axis=1), 0.0)
-        starts = self.factors.starts
-        return np.add.reduceat(squares, starts[:-1]) * (self.factors.ranks > 0) * self.factors.scale
+        return block_sums(np.sum(u**2, axis=1), self.factors.starts) * self.factors.scale
 
     def first(self, start: Point | None, step: float) -> SVRGState:
         """Return the state of zero, or of the coefficients and weights of ``start``."""
@@ -222,13 +198,17 @@ class SVRGRun:
         return (d * self.factors.scale)[self.block_of]
 
     def snapshot(self, state: SVRGState) -> SVRGState:
-        """Full gradient at the state's function, as coefficients in the dual set; one pass."""
-        problem = self.problem
+        """Full gradient at the state's function, as coefficients in the dual set; one pass.
+
+        The better one of them and of the state's own is the dual point.  The gap is split into what is left to gain
+        with these weights, and by other ones.
+        """
+        problem, shape = self.problem, self.problem.y.shape
         e = self.mixing(state.d)
         w = e[:, None] * state.u
         b = state.b
         # a is an average of past gradients, and the better bound until late; off the set, it needs its image again
-        inside = columns_of(problem.repair(state.a.reshape(problem.y.shape)))
+        inside = columns_of(problem.repair(state.a.reshape(shape)))
         beside = None if np.array_equal(inside, state.a) else inside
         self._count(1.0)
         if problem.fit_intercept:
@@ -238,19 +218,27 @@ class SVRGRun:
                 self._count(1.0)
             else:
                 f, lengths = columns_of(self.factors.forward(w)), self.factors.lengths(e)
-            b = np.atleast_1d(self._of_shape(problem.loss.best_intercept, f))
-            table = columns_of(problem.repair(self._respond(slice(None), f + b).reshape(problem.y.shape)))
+            b = np.atleast_1d(problem.loss.best_intercept(problem.y, f.reshape(shape), problem.c))
+            table = columns_of(problem.repair(self._respond(slice(None), f + b).reshape(shape)))
             both = self.factors.adjoint(table if beside is None else np.hstack([table, beside]))
         else:
             f, table, both, lengths = self.factors.sweep(w, self._respond, e, beside)
         k = table.shape[1]
         G, image = both[:, :k], state.u if beside is None else both[:, k:]
-        fresh = replace(state, b=b, f=f, table=table, G=np.ascontiguousarray(G), lengths=lengths)
-        return self._judged(fresh, inside, self.quad(image))
-
-    def _of_shape(self, rule: Any, f: Array) -> Any:
-        problem = self.problem
-        return rule(problem.y, f.reshape(problem.y.shape), problem.c)
+        G = np.ascontiguousarray(G)
+        candidates = [(table, self.quad(G)), (inside, self.quad(image))]
+        gains = [problem.gain(beta.reshape(shape)) for beta, _ in candidates]
+        bounds = [gain - problem.norm.conjugate(s) for gain, (_, s) in zip(gains, candidates, strict=True)]
+        better = int(bounds[1] > bounds[0])
+        dual, forms = candidates[better]
+        upper = 0.5 * float(state.d @ self.quad(state.u))
+        shift = b if problem.y.ndim == 2 else b[0]
+        upper += problem.loss.total(problem.y, f.reshape(shape) + shift, problem.c)
+        below = gains[better] - 0.5 * float(state.d @ forms)
+        return replace(
+            state, b=b, f=f, table=table, G=G, lengths=lengths, dual=dual, forms=forms,
+            upper=float(upper), inner=float(upper - below), outer=float(below - bounds[better]),
+        )  # fmt: skip
 
     def _respond(self, rows: Any, f: Array) -> Array:
         """Coefficients ``-c l'(f)``, which are in the dual set where there is no intercept."""
@@ -258,36 +246,17 @@ class SVRGRun:
         y, c = problem.y[rows], problem.c[rows]
         return columns_of(-c * problem.loss.gradient(y, f.reshape(y.shape)))
 
-    def _judged(self, state: SVRGState, inside: Array, forms: Array) -> SVRGState:
-        """Choose the dual point; split the gap into what is left to gain with these weights, and by other ones."""
-        problem = self.problem
-        shape = problem.y.shape
-        shift = state.b if problem.y.ndim == 2 else state.b[0]
-        candidates = [(state.table, self.quad(state.G)), (inside, forms)]
-        gains = [problem.gain(beta.reshape(shape)) for beta, _ in candidates]
-        bounds = [gain - problem.norm.conjugate(s) for gain, (_, s) in zip(gains, candidates, strict=True)]
-        better = int(bounds[1] > bounds[0])
-        dual, forms = candidates[better]
-        upper = 0.5 * float(state.d @ self.quad(state.u))
-        upper += problem.loss.total(problem.y, state.f.reshape(shape) + shift, problem.c)
-        below = gains[better] - 0.5 * float(state.d @ forms)
-        return replace(
-            state, dual=dual, forms=forms,
-            upper=float(upper), inner=float(upper - below), outer=float(below - bounds[better]),
-        )  # fmt: skip
-
     def next_epoch(self, state: SVRGState) -> SVRGState:
         """Steps with the weights fixed, new weights, and the snapshot there; or back, with shorter steps."""
         a, u, b = self._walk(state)
         best = state if state.best is None or state.gap < state.best.gap else state.best
         blocks = state.d * np.sqrt(self.quad(u))
-        if not (np.all(np.isfinite(blocks)) and np.all(np.isfinite(b))):
-            return self._back(best, state.step)
-        fresh = self._with_new_weights(replace(state, a=a, u=u, b=b), blocks)
-        idle = 0 if fresh.gap < best.gap else state.idle + 1
-        if idle > PATIENCE or not fresh.upper <= WILD * self.nothing:
-            return self._back(best, state.step)
-        return replace(fresh, best=replace(best, best=None), idle=idle)
+        if np.all(np.isfinite(blocks)) and np.all(np.isfinite(b)):
+            fresh = self._with_new_weights(replace(state, a=a, u=u, b=b), blocks)
+            idle = 0 if fresh.gap < best.gap else state.idle + 1
+            if idle <= PATIENCE and fresh.upper <= WILD * self.nothing:
+                return replace(fresh, best=replace(best, best=None), idle=idle)
+        return replace(best, step=0.5 * state.step, best=None, idle=0)
 
     def _with_new_weights(self, state: SVRGState, blocks: Array) -> SVRGState:
         """Snapshot after the steps, with weights as far towards their goal as the objective bears.
@@ -296,9 +265,14 @@ class SVRGRun:
         values are many times what the regulariser wants, even small changes of the weights cost more than they gain.
         """
         reach = state.reach if state.inner <= READY * state.outer else 0.0
-        goal = self._weights(state.d, blocks) if reach > 0 else state.d
+        norm, goal = self.problem.norm, state.d
+        if reach > 0:  # weights of (2), and beyond them
+            goal = closed = norm.weights_of_blocks(blocks)
+            if not norm.fixed:
+                moved = np.divide(closed, state.d, out=np.zeros_like(closed), where=state.d > 0)
+                goal = norm.scaled(closed * moved ** (BEYOND - 1.0))
         while True:
-            d = state.d if reach == 0.0 else self.problem.norm.scaled(state.d ** (1.0 - reach) * goal**reach)
+            d = state.d if reach == 0.0 else norm.scaled(state.d ** (1.0 - reach) * goal**reach)
             fresh = self.snapshot(replace(state, d=d))
             if reach == 0.0 or fresh.upper <= ROUGH * state.upper:
                 # a wait leaves the reach as it was, an update lets it recover
@@ -306,21 +280,17 @@ class SVRGRun:
             reach = 0.25 * reach if reach > NEAREST else 0.0
             state = replace(state, reach=max(reach, NEAREST))
 
-    def _weights(self, d: Array, blocks: Array) -> Array:
-        """Weights of (2), and beyond them."""
-        norm = self.problem.norm
-        closed = norm.weights_of_blocks(blocks)
-        if norm.fixed:
-            return closed
-        moved = np.divide(closed, d, out=np.zeros_like(d), where=d > 0)
-        return norm.scaled(closed * moved ** (BEYOND - 1.0))
-
-    def _back(self, best: SVRGState, step: float) -> SVRGState:
-        return replace(best, step=0.5 * step, best=None, idle=0)
-
     def _walk(self, state: SVRGState) -> tuple[Array, Array, Array]:
         """One epoch of steps on single samples."""
-        from .._numerics.svrg import Pace, Snapshot
+        from .._numerics.svrg import (
+            Pace,
+            Snapshot,
+            SparseRows,
+            Walk,
+            dense_steps,
+            lazy_finish,
+            sparse_steps,
+        )  # fmt: skip
 
         problem, e = self.problem, self.mixing(state.d)
         lengths = state.lengths
@@ -336,61 +306,25 @@ class SVRGRun:
         visits = draw(share, self.steps, self.rng)
         powers = np.power(1.0 - eta, np.arange(int(visits.sum()) + 1, dtype=float))
         snapshot = Snapshot(e, state.table, state.G, self.c, state.table.sum(axis=0))
-        steps = _Steps(state, snapshot, Pace(eta, eta * offset, share, powers), self.derivative)
+        pace = Pace(eta, eta * offset, share, powers)
+        last, touched = (np.zeros(array.shape[0], dtype=np.int64) for array in (state.a, state.u))
+        walk = Walk(state.u.copy(), state.a.copy(), state.b.copy(), last, touched)
+        time, sparse = 0, False
         for rows, Z in self.factors.shuffled(self.rng):
             order = self.rng.permutation(np.repeat(np.arange(rows.size), visits[rows]))
+            sparse = sparse or hasattr(Z, "indptr")
             for part in in_time(order, self.block_of.size * self.c.shape[1]):
-                steps.take(Z, rows, part)
-        self._count(steps.time / problem.n)
-        return steps.finish()
-
-
-class _Steps:
-    """The steps of an epoch, block of rows by block of rows."""
-
-    def __init__(self, state: SVRGState, snapshot: Snapshot, pace: Pace, derivative: Derivative) -> None:
-        from .._numerics.svrg import Walk
-
-        self.snapshot, self.pace, self.derivative = snapshot, pace, derivative
-        last, touched = (np.zeros(array.shape[0], dtype=np.int64) for array in (state.a, state.u))
-        self.walk = Walk(state.u.copy(), state.a.copy(), state.b.copy(), last, touched)
-        self.time = 0
-        self.sparse = False
-
-    def take(self, Z: Any, rows: NDArray[np.intp], order: NDArray[np.intp]) -> None:
-        """Take the steps of ``order`` on the rows of one block."""
-        from .._numerics.svrg import SparseRows, dense_steps, sparse_steps
-
-        fixed = (order, rows, self.time, self.walk, self.snapshot, self.pace, self.derivative)
-        if hasattr(Z, "indptr"):
-            self.sparse = True
-            self.time = sparse_steps(SparseRows(Z.data, Z.indices, Z.indptr), *fixed)
-        else:
-            self.time = dense_steps(Z, *fixed)
-
-    def finish(self) -> tuple[Array, Array, Array]:
-        """Return coefficients, their image and the intercepts, all brought up to date."""
-        from .._numerics.svrg import lazy_finish
-
-        walk, powers = self.walk, self.pace.powers
-        lazy_finish(walk.a, self.snapshot.table, walk.last, powers, self.time)
-        if self.sparse:
-            lazy_finish(walk.u, self.snapshot.G, walk.touched, powers, self.time)
+                fixed = (part, rows, time, walk, snapshot, pace, self.derivative)
+                if hasattr(Z, "indptr"):
+                    time = sparse_steps(SparseRows(Z.data, Z.indices, Z.indptr), *fixed)
+                else:
+                    time = dense_steps(Z, *fixed)
+        self._count(time / problem.n)
+        # coefficients and their image are brought up to date
+        lazy_finish(walk.a, snapshot.table, walk.last, powers, time)
+        if sparse:
+            lazy_finish(walk.u, snapshot.G, walk.touched, powers, time)
         return walk.a, walk.u, walk.b
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Algorithm 1 of [APO17] with the schedule of its Proposition 1, misprints of the formulas repaired, the rest
-# kept.
-#
-# What is kept, and why it does not converge as claimed, is in ``docs/svrg.md``: blocks that stop at different
-# times, strong convexity clipped at L/2 (line 16) although the step is taken on the unclipped problem, and a
-# promise that forgets that the weights change.  ``Delta_j`` (4) is garbled in print; taken as ``(eps / prod
-# c)^(1 / (J - j + 1))``.
-
-
-#: an epoch longer than so many passes is cut: early in a run, the schedule asks for more steps than anyone would take
-LONGEST = 100.0
 
 
 def schedule(delta: Array, L: float, strength: Array) -> tuple[Array, Array]:
@@ -409,9 +343,12 @@ def work_done(L: float, strength: Array, step: Array, many: Array) -> Array:
 
 
 class PaperRun:
-    """A run of the printed method; it is its own state.
+    """Algorithm 1 of [APO17] with the schedule of its Proposition 1, misprints repaired; it is its own state.
 
-    Only problems with one column and no intercept, as in the paper.
+    Only problems with one column and no intercept, as in the paper.  What is kept of it, and why it does not converge
+    as claimed, is in ``docs/svrg.md``: blocks that stop at different times, strong convexity clipped at L/2 (line 16)
+    although the step is taken on the unclipped problem, and a promise that forgets that the weights change.
+    ``Delta_j`` (4) is garbled in print; taken as ``(eps / prod c)^(1 / (J - j + 1))``.
     """
 
     def __init__(self, problem: MKLProblem, accuracy: float, seed: int) -> None:
@@ -457,10 +394,6 @@ class PaperRun:
         self.beta = problem.repair(-problem.c * problem.loss.gradient(problem.y, self.f))
         self.G = self.root[self.block_of] * (self.Z.T @ self.beta)
 
-    def _squares(self, values: Array) -> Array:
-        squares = np.append(values**2, 0.0)
-        return np.add.reduceat(squares, self.starts[:-1]) * (np.diff(self.starts) > 0)
-
     def next_epoch(self) -> PaperRun:
         """Lines 3 to 17."""
         from .._numerics.svrg import PaperBlocks, paper_steps
@@ -494,7 +427,7 @@ class PaperRun:
         self.counts.append(many)
         self.done += 1
         self.w = w
-        blocks = np.sqrt(self._squares(w))
+        blocks = np.sqrt(block_sums(w**2, self.starts))
         if np.all(np.isfinite(blocks)):
             self.d = self.problem.norm.weights_of_blocks(blocks)
         self._snapshot()
@@ -502,11 +435,6 @@ class PaperRun:
 
     def point(self) -> Point:
         """Blocks with coefficients of their own; those of the gradient are what they can be exchanged for."""
-        blocks = np.sqrt(self._squares(self.w))
-        return Point(
-            self.beta,
-            self.problem.norm.weights_of_blocks(blocks),
-            self._squares(self.G),
-            self.f,
-            blocks=blocks,
-        )
+        blocks, quad = np.sqrt(block_sums(self.w**2, self.starts)), block_sums(self.G**2, self.starts)
+        weights = self.problem.norm.weights_of_blocks(blocks)
+        return Point(self.beta, weights, quad, self.f, blocks=blocks)

@@ -1,4 +1,4 @@
-"""Large n: solve on a working set of samples, look at all of them, let in those that disagree.
+"""Large n: solve on a working set of samples, evaluate all of them, let in those that disagree.
 
 What is kept of all samples are their products with every kernel, ``(m, n[, k])``: enough for the decision values under
 any weights, the quadratic forms and the certificate.  The mixed kernel exists on the working set alone, so memory grows
@@ -82,21 +82,7 @@ class WorkingSet(Solver, registered_as="working_set"):
         weights = problem.norm.start(problem.m)
         beta = np.zeros(problem.y.shape)
         products = np.zeros((problem.m, *problem.y.shape))
-        working = self._sample(problem)
-        if start is not None:
-            weights = problem.norm.scaled(start.weights)
-            beta = problem.repair(start.beta)
-            products = problem.bank.apply(beta)
-            working = np.union1d(working, support(beta))
-        return self._round(
-            problem,
-            _WorkingSetState(
-                tol, working, beta, products, weights, np.zeros(problem.m), np.zeros(beta.shape)
-            ),
-        )
-
-    def _sample(self, problem: MKLProblem) -> Index:
-        """Samples of every class (sign, for one column) in turn, so that none is left out."""
+        # samples of every class (sign, for one column) in turn, so that none is left out
         rng = np.random.default_rng(self.random_state)
         order = rng.permutation(np.flatnonzero(problem.c.reshape(problem.n, -1)[:, 0] > 0))
         label = problem.y > 0 if problem.y.ndim == 1 else np.argmax(problem.y, axis=1)
@@ -104,7 +90,14 @@ class WorkingSet(Solver, registered_as="working_set"):
         for value in np.unique(label[order]):
             here = np.flatnonzero(label[order] == value)
             rank[here] = np.arange(here.size)
-        return np.sort(order[np.argsort(rank, kind="stable")][: self.first])
+        working = np.sort(order[np.argsort(rank, kind="stable")][: self.first])
+        if start is not None:
+            weights = problem.norm.scaled(start.weights)
+            beta = problem.repair(start.beta)
+            products = problem.bank.apply(beta)
+            working = np.union1d(working, support(beta))
+        quad, decision = np.zeros(problem.m), np.zeros(beta.shape)
+        return self._round(problem, _WorkingSetState(tol, working, beta, products, weights, quad, decision))
 
     def step(self, problem: MKLProblem, state: _WorkingSetState) -> _WorkingSetState:
         weights, idle = state.weights, state.idle
@@ -115,22 +108,25 @@ class WorkingSet(Solver, registered_as="working_set"):
         # the weights moved, so whom the function treats worst is asked of the new one
         decision = np.tensordot(weights, state.products, axes=1)
         f = decision + state.intercept
-        working = self._next_set(problem, state, f)
-        return self._round(
-            problem, replace(state, weights=weights, working=working, decision=decision, seen=f, idle=idle)
-        )
-
-    def _next_set(self, problem: MKLProblem, state: _WorkingSetState, f: Array) -> Index:
-        """Samples with coefficients, the worst of the others, and those of the old set that are near to violation."""
-        used = support(state.beta)
-        working = np.union1d(used, self._violators(problem, state, f))
+        # samples with coefficients, and those without that add most to the gap, no more than the set may grow by
+        used, room = support(state.beta), self._room(problem)
+        gaps = losses_of(problem, f)
+        gaps[used] = 0.0
+        # what is below a share of the tolerance can stay outside for good
+        worth = gaps > 0.1 * state.tol * float(np.sum(gaps)) / problem.n + 1e-15
+        most = int(max(0.5 * self.first, self.growth * state.working.size))
+        worst = np.argsort(-gaps)[: min(most, max(room - used.size, 1))]
+        working = np.union1d(used, np.sort(worst[worth[worst]]))
+        # those of the old set stay that are near to violation: they would be if the function moved as it just has
         pace = float(np.sqrt(np.mean((f - state.seen) ** 2)))
         against = [f - pace * (problem.y > 0)] if problem.loss.joint else [f - pace, f + pace]
         would = np.max([losses_of(problem, moved)[state.working] for moved in against], axis=0)
         near = state.working[np.argsort(-would, kind="stable")[: np.count_nonzero(would > 0.0)]]
         near = np.setdiff1d(near, working, assume_unique=True)
-        room = max(0, self._room(problem) - working.size)
-        return np.union1d(working, near[:room])
+        working = np.union1d(working, near[: max(0, room - working.size)])
+        return self._round(
+            problem, replace(state, weights=weights, working=working, decision=decision, seen=f, idle=idle)
+        )
 
     @staticmethod
     def _room(problem: MKLProblem) -> int:
@@ -138,18 +134,6 @@ class WorkingSet(Solver, registered_as="working_set"):
         if problem.bank.on_device:
             return problem.n
         return int(np.sqrt(default_budget() / (2 * problem.bank.mixed_itemsize)))
-
-    def _violators(self, problem: MKLProblem, state: _WorkingSetState, f: Array) -> Index:
-        """Samples without coefficients that add most to the gap, and no more than the set may grow by."""
-        used = support(state.beta)
-        gaps = losses_of(problem, f)
-        gaps[used] = 0.0
-        # what is below a share of the tolerance can stay outside for good
-        worth = gaps > 0.1 * state.tol * float(np.sum(gaps)) / problem.n + 1e-15
-        most = int(max(0.5 * self.first, self.growth * state.working.size))
-        most = min(most, max(self._room(problem) - used.size, 1))
-        ordered = np.argsort(-gaps)[:most]
-        return np.sort(ordered[worth[ordered]])
 
     def _round(self, problem: MKLProblem, state: _WorkingSetState) -> _WorkingSetState:
         working = state.working
@@ -199,10 +183,10 @@ class WorkingSet(Solver, registered_as="working_set"):
         lower = -np.inf
         for _ in range(STEPS):
             point = newton.point(steps)
-            judged = part.certificate(point)
-            lower = max(lower, judged.dual)
-            if best is None or judged.primal < best[1].primal:
-                best = point, judged
+            certificate = part.certificate(point)
+            lower = max(lower, certificate.dual)
+            if best is None or certificate.primal < best[1].primal:
+                best = point, certificate
             if relative_gap(best[1].primal, lower) <= target or steps.finished or out_of_time():
                 break
             steps = newton.step(part, steps)
