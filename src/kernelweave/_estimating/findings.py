@@ -23,6 +23,10 @@ MOVES = 0.1
 NAMED = 3
 
 
+#: how a sentence about predictions of one class begins
+ONE_CLASS = "The model predicts class"
+
+
 def constant_prediction(
     predicted: np.ndarray,
     codes: np.ndarray,
@@ -56,7 +60,7 @@ def constant_prediction(
         return None
     label = classes[top].item() if isinstance(classes[top], np.generic) else classes[top]
     return (
-        f"The model predicts class {label!r} for {np.count_nonzero(predicted == top)} of {predicted.size} {where} "
+        f"{ONE_CLASS} {label!r} for {np.count_nonzero(predicted == top)} of {predicted.size} {where} "
         f"samples, though {np.count_nonzero(others)} of them are of another class ({told_apart} of these are "
         f"recognised): it is hardly better than always answering {label!r}. Try a larger C, class_weight='balanced', "
         "scoring='balanced_accuracy' in a search, or other kernels."

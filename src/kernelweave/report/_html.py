@@ -60,11 +60,10 @@ def table(
     """Return a table of cells; numbers are to the right, and a pair is a number to sort by with the text to show."""
     if not rows:
         return ""
-    right = [isinstance(cell, (int, float, tuple)) for cell in rows[0]]
-    heads = "".join(
-        f'<th scope="col"{_class(is_right)}>{escape(name)}</th>'
-        for name, is_right in zip(head, right, strict=True)
-    )
+    heads = ""
+    for name, first in zip(head, rows[0], strict=True):
+        right = ' class="n"' if isinstance(first, (int, float, tuple)) else ""
+        heads += f'<th scope="col"{right}>{escape(name)}</th>'
     body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
     kind = ' class="sortable"' if sortable else ""
     return (
@@ -72,10 +71,6 @@ def table(
         f"<table{kind}><caption><span>{escape(caption)} </span></caption><thead><tr>{heads}</tr></thead>"
         f"<tbody>{body}</tbody></table></div>"
     )
-
-
-def _class(right: bool) -> str:
-    return ' class="n"' if right else ""
 
 
 def _cell(cell: Cell) -> str:
@@ -112,27 +107,21 @@ def classes_for_styles(body: str) -> tuple[str, str]:
     return body, "".join(f".s{number} {{ {unescape(style)} }}\n" for style, number in numbers.items())
 
 
-def _hash(content: str) -> str:
-    digest = base64.b64encode(hashlib.sha256(content.encode()).digest()).decode()
-    return f"'sha256-{digest}'"
-
-
 def document(title: str, body: str, header: str) -> str:
     """Return the whole page.
 
     Its policy forbids everything that would need a network, and names the one script and the one style sheet by their
     hashes: whatever else may get into the page is not run and has no effect on how it looks.
     """
-    room: Any = files(__package__)
-    css, js = ((room / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
+    folder: Any = files(__package__)
+    css, js = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     body, rules = classes_for_styles(body)
     css, js = f"\n{css}{rules}", f"\n{js}"
-    policy = "; ".join(
-        [
-            "default-src 'none'", f"style-src {_hash(css)}", f"script-src {_hash(js)}", "img-src data:",
-            "base-uri 'none'", "form-action 'none'",
-        ]
-    )  # fmt: skip
+    style, script = (base64.b64encode(hashlib.sha256(part.encode()).digest()).decode() for part in (css, js))
+    policy = (
+        f"default-src 'none'; style-src 'sha256-{style}'; script-src 'sha256-{script}'; img-src data:; "
+        "base-uri 'none'; form-action 'none'"
+    )
     return f"""<!DOCTYPE html>
 <html lang="en">
 <head>

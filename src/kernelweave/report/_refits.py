@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cached_property
-from typing import Any
+from typing import Any, Literal, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -39,34 +39,17 @@ from ..persistence import cleared
 from ._html import number, percent
 from .folds import chooses_by_folds, fitted_on, folds_of
 
-# ------------------------------------------------------------------------------------------------------------
-# Measures of held-out predictions: what they are called, how they are shown, and how they are averaged over
-# folds.
-
 
 @dataclass(frozen=True)
 class Measure:
-    """A measure of predictions.
-
-    Attributes
-    ----------
-    name, about : str
-    of : callable
-        ``of(targets, predicted, decision)``: its value on some samples; NaN where these do not define it.
-    shown : callable
-        Writes a value for people.
-    pooled : bool
-        Whether the predictions of all folds are judged together.
-    most : float
-        The best possible value.
-    """
+    """A measure of held-out predictions."""
 
     name: str
     about: str
-    of: Callable[[Any, Any, Any], float]
-    shown: Callable[[float], str]
-    pooled: bool = False
-    most: float = 1.0
+    of: Callable[[Any, Any, Any], float]  # of(targets, predicted, decision); NaN where these do not define it
+    shown: Callable[[float], str]  # writes a value for people
+    pooled: bool = False  # whether the predictions of all folds are measured together
+    most: float = 1.0  # the best possible value
 
 
 @dataclass(frozen=True)
@@ -109,14 +92,6 @@ def measured(
     return Measured(scores, mean, mean - reach, min(mean + reach, most), float(p))
 
 
-def confusion(y: Any, predicted: Any, classes: Any) -> Array:
-    """Return how many samples of each class (rows) were predicted as each class (columns)."""
-    codes, found = np.searchsorted(classes, y), np.searchsorted(classes, predicted)
-    table = np.zeros((len(classes), len(classes)))
-    np.add.at(table, (codes, found), 1.0)
-    return table
-
-
 def auroc(y: Any, decision: Array, classes: Any) -> float:
     """Return the area under the ROC curve; of several classes the mean of each against the rest.
 
@@ -137,27 +112,6 @@ def _accuracy(y: Any, predicted: Any, _: Any) -> float:
     return float(np.mean(predicted == y))
 
 
-def classification(classes: Any) -> Sequence[Measure]:
-    """Return the measures of a classifier."""
-    macro = "" if len(classes) == 2 else ", the mean of each class against the rest"
-    return (
-        Measure("accuracy", "share of samples predicted right", _accuracy, percent, pooled=True),
-        Measure(
-            "balanced accuracy",
-            "mean over classes of the share predicted right",
-            _balanced,
-            percent,
-            pooled=True,
-        ),
-        Measure(
-            "AUROC",
-            f"area under the ROC curve{macro}",
-            lambda y, _, values: auroc(y, values, classes),
-            number,
-        ),
-    )
-
-
 def _r2(y: Any, predicted: Any, _: Any) -> float:
     return float(r2_score(y, predicted)) if len(y) > 1 else float("nan")
 
@@ -166,20 +120,24 @@ def _rmse(y: Any, predicted: Any, _: Any) -> float:
     return float(root_mean_squared_error(y, predicted))
 
 
-REGRESSION: Sequence[Measure] = (
-    Measure("R²", "share of the variance that is predicted", _r2, number),
-    Measure("RMSE", "root of the mean squared error", _rmse, number, most=float("inf")),
-)
+def measures_for(classes: Any) -> Sequence[Measure]:
+    """Return the measures of a classifier, or of a regression where there are no classes."""
+    if classes is None:
+        return (
+            Measure("R²", "share of the variance that is predicted", _r2, number),
+            Measure("RMSE", "root of the mean squared error", _rmse, number, most=float("inf")),
+        )
+    balanced = "mean over classes of the share predicted right"
+    area = "area under the ROC curve" + (
+        ", the mean of each class against the rest" if len(classes) > 2 else ""
+    )
+    return (
+        Measure("accuracy", "share of samples predicted right", _accuracy, percent, pooled=True),
+        Measure("balanced accuracy", balanced, _balanced, percent, pooled=True),
+        Measure("AUROC", area, lambda y, _, values: auroc(y, values, classes), number),
+    )
 
 
-# ------------------------------------------------------------------------------------------------------------
-# What a model has to beat on the same folds: guessing, simpler methods on its kernels, and others on the
-# columns.
-
-
-MODEL = "this model"
-#: names of the methods that look at no feature
-BASELINE = {True: "majority class", False: "mean of the targets"}
 #: values that linear methods on the columns choose among
 LINEAR_CS = tuple(10.0 ** np.arange(-4, 3))
 TREES = 100
@@ -187,23 +145,14 @@ TREES = 100
 
 @dataclass(frozen=True)
 class Method:
-    """Something to fit and score on the folds.
-
-    Attributes
-    ----------
-    name, about : str
-    estimator : estimator
-    sees : {"samples", "columns", "nothing"}
-        What it is given: the samples as the model gets them, the columns of them that kernels look at, or no features.
-    columns : sequence of int or None
-        Which ones; None is all.
-    """
+    """Something to fit and score on the folds."""
 
     name: str
     about: str
     estimator: Any
-    sees: str = "samples"
-    columns: Sequence[int] | None = None
+    #: what it is given: the samples as the model gets them, the columns of them that kernels use, or no features
+    sees: Literal["samples", "columns", "nothing"] = "samples"
+    columns: Sequence[int] | None = None  # None is all
 
     def view(self, samples: Any) -> Any:
         """Return what the estimator is given of some samples."""
@@ -226,13 +175,10 @@ def methods_for(model: Any, fitted: Any, classify: bool, samples: Any, seed: int
     """
     dummy: Any = DummyClassifier(strategy="most_frequent") if classify else DummyRegressor()
     about = "always the most frequent class" if classify else "always the mean of the training targets"
-    simpler = _for_classes(model, fitted) if classify else [_for_numbers(model, fitted)]
+    name = "majority class" if classify else "mean of the targets"
     on_columns, why = _on_columns(model, fitted, classify, samples, seed)
-    last = Method(BASELINE[classify], about, dummy, sees="nothing")
-    return [Method(MODEL, "", model), *simpler, *on_columns, last], why
-
-
-# ---- on the columns --------------------------------------------------------------------------------------------------
+    last = Method(name, about, dummy, sees="nothing")
+    return [Method("this model", "", model), *_on_kernels(model, fitted, classify), *on_columns, last], why
 
 
 def _on_columns(model: Any, fitted: Any, classify: bool, samples: Any, seed: int) -> tuple[list[Method], str]:
@@ -268,69 +214,50 @@ def _on_columns(model: Any, fitted: Any, classify: bool, samples: Any, seed: int
     ], ""
 
 
-# ---- on the same kernels ---------------------------------------------------------------------------------------------
-
-
-def _has_fixed_parts(fitted: Any) -> bool:
-    """Whether some kernels always count (``kernels.always``): rules that weigh all kernels refuse those."""
-    return any(kernel.always is not None for kernel in getattr(fitted, "kernels_", None) or [])
-
-
-def _for_numbers(model: Any, fitted: Any) -> Method:
-    """Equal weights: with C chosen as the model chooses it, else by leave-one-out."""
-    from ..estimators import MeanKernelRidgeRegressor
-
-    about = "all kernels with the same weight"
-    chosen = hasattr(model, "Cs") and model.criterion == "convex"
-    if chosen or _has_fixed_parts(fitted) or not fitted.loss_.least_squares:
-        return _mean_kernel(model, about)
-    ridge = MeanKernelRidgeRegressor(model.kernels, missing=getattr(model, "missing", "error"))
-    return Method("mean kernel", f"{about}, C by leave-one-out", ridge)
-
-
-def _for_classes(model: Any, fitted: Any) -> list[Method]:
-    from ..estimators import BestKernelClassifier, MeanKernelClassifier, MKLClassifier
-    from ..estimators.noisy import NoisyLabelMKLClassifier
-
-    C = float(np.mean(fitted.C_))
-    fixed = _has_fixed_parts(fitted)
-    if isinstance(model, NoisyLabelMKLClassifier) or "norm" not in model.get_params(deep=False):
-        # a loss or weights by a rule of its own
-        about = f"SVM with all kernels weighted alike, at the model's C = {C:.3g}"
-        weight = model.class_weight
-        made: Any = MeanKernelClassifier(model.kernels, C=C, class_weight=weight)
-        if fixed:
-            made = MKLClassifier(model.kernels, norm="uniform", C=C, class_weight=weight)
-        mean = Method("mean kernel", about, made)
-    else:
-        mean = _mean_kernel(model, "all kernels weighted alike")
-    if fixed:
-        return [mean]
-    best = BestKernelClassifier(
-        model.kernels, C=C, class_weight=model.class_weight, missing=getattr(model, "missing", "error")
+def _on_kernels(model: Any, fitted: Any, classify: bool) -> list[Method]:
+    """Return simpler methods on the same kernels: equal weights, and for classes also the best single kernel."""
+    from ..estimators import (
+        BestKernelClassifier,
+        MeanKernelClassifier,
+        MeanKernelRidgeRegressor,
+        MKLClassifier,
+        NoisyLabelMKLClassifier,
     )
-    about = f"SVM on the kernel that does best in cross-validation, at the model's C = {C:.3g}"
-    if hasattr(model, "Cs"):
-        best.set_params(Cs=model.Cs, cv=model.cv, random_state=model.random_state)
-        about = "SVM on the kernel that does best in cross-validation, C among the model's values and on its folds"
-    return [mean, Method("best single kernel", about, best)]
 
-
-def _mean_kernel(model: Any, about: str) -> Method:
-    """The same model with weights that are not learnt; it chooses C where the model does."""
-    last = clone(model).set_params(norm="uniform", solver="auto")
-    chosen = hasattr(last, "Cs")
-    if chosen:
-        last.set_params(norms=None)
-    how = "C chosen as for the model" if chosen else "at the same C"
-    return Method("mean kernel", f"{about}, {how}", last)
-
-
-def parted(model: Any) -> tuple[Any, Any]:
-    """Return the steps before the model, None where there are none, and the model itself."""
-    if not isinstance(model, Pipeline):
-        return None, model
-    return model[:-1] if len(model.steps) > 1 else None, model.steps[-1][1]
+    C, missing = float(np.mean(fitted.C_)), getattr(model, "missing", "error")
+    chooses = hasattr(model, "Cs")
+    # kernels that always count (``kernels.always``): rules that weigh all kernels refuse those
+    fixed = any(kernel.always is not None for kernel in getattr(fitted, "kernels_", None) or [])
+    own_rule = classify and (
+        isinstance(model, NoisyLabelMKLClassifier) or "norm" not in model.get_params(deep=False)
+    )
+    about = "all kernels weighted alike" if classify else "all kernels with the same weight"
+    mean: Any
+    if own_rule:  # a loss or weights by a rule of its own
+        about = f"SVM with {about}, at the model's C = {C:.3g}"
+        mean = MeanKernelClassifier(model.kernels, C=C, class_weight=model.class_weight)
+        if fixed:
+            mean = MKLClassifier(model.kernels, norm="uniform", C=C, class_weight=model.class_weight)
+    elif (
+        classify or fixed or (chooses and model.criterion == "convex") or not fitted.loss_.least_squares
+    ):  # the same model with weights that are not learnt
+        mean = clone(model).set_params(norm="uniform", solver="auto")
+        if chooses:
+            mean.set_params(norms=None)
+        about += ", C chosen as for the model" if chooses else ", at the same C"
+    else:
+        mean = MeanKernelRidgeRegressor(model.kernels, missing=missing)
+        about += ", C by leave-one-out"
+    methods = [Method("mean kernel", about, mean)]
+    if classify and not fixed:
+        best = BestKernelClassifier(model.kernels, C=C, class_weight=model.class_weight, missing=missing)
+        about = f"at the model's C = {C:.3g}"
+        if chooses:
+            best.set_params(Cs=model.Cs, cv=model.cv, random_state=model.random_state)
+            about = "C among the model's values and on its folds"
+        about = f"SVM on the kernel that does best in cross-validation, {about}"
+        methods.append(Method("best single kernel", about, best))
+    return methods
 
 
 PERMUTATIONS = 999
@@ -340,121 +267,80 @@ MOST_VIEWS = 60
 SURE = 1.96
 
 
-@dataclass(frozen=True)
+@dataclass
 class HeldOut:
-    """Predictions of one method for every sample, each by a fit that did not see it; one row per round of folds.
-
-    Attributes
-    ----------
-    name, about : str
-    predicted : array of shape (rounds, n)
-    decision : array of shape (rounds, n) or (rounds, n, k), or None
-    probability : array of shape (rounds, n, k), or None
-    measures : mapping
-        What the measures say of them.
-    """
+    """Predictions of one method for every sample, each by a fit that did not see it; one row per round of folds."""
 
     name: str
     about: str
-    predicted: NDArray[Any]
-    decision: Array | None
-    probability: Array | None
-    measures: dict[str, Measured]
+    predicted: NDArray[Any]  # (rounds, n)
+    scores: dict[str, list[float]]  # of every measure, by folds
+    decision: Array | None = None  # (rounds, n) or (rounds, n, k)
+    probability: Array | None = None  # (rounds, n, k)
+    measures: dict[str, Measured] = field(default_factory=dict)
 
-    @property
-    def mean(self) -> float:
-        """The first measure."""
-        return next(iter(self.measures.values())).mean
+    def keep(
+        self, fitted: Any, samples: Any, y: NDArray[Any], where: Any, measures: Sequence[Measure]
+    ) -> None:
+        """Predict the held-out samples, which are those at ``where``, the round and the positions."""
+        predicted = fitted.predict(samples)
+        self.predicted[where] = predicted
+        values = None
+        if hasattr(fitted, "decision_function"):
+            values = np.asarray(fitted.decision_function(samples))
+        elif hasattr(fitted, "predict_proba") and not isinstance(fitted, DummyClassifier):
+            values = np.asarray(fitted.predict_proba(samples))
+            values = values[:, 1] if values.shape[1] == 2 else values
+        elif hasattr(fitted, "classes_"):  # guessing has shares only: no sample is before another
+            classes = len(fitted.classes_)
+            values = np.zeros((len(predicted), classes) if classes > 2 else len(predicted))
+        if values is not None:
+            if self.decision is None:
+                self.decision = np.full((*self.predicted.shape, *values.shape[1:]), np.nan)
+            self.decision[where] = values
+        for kind in measures:
+            self.scores[kind.name].append(kind.of(y[where[1]], predicted, values))
 
-    @property
-    def p_value(self) -> float:
-        """Of the first measure, against the model."""
-        return next(iter(self.measures.values())).p_value
 
-
-@dataclass(frozen=True)
-class FoldChoice:
+class FoldChoice(NamedTuple):
     """C and norm of one refit."""
 
     C: float
     norm: str
 
 
-@dataclass(frozen=True)
+@dataclass
 class Refits:
-    """Everything that needed a refit.
-
-    Attributes
-    ----------
-    y : array of shape (n,)
-    splits : list of (train, held out)
-    rounds : int
-    methods : list of HeldOut
-        The model first, what looks at no feature last.
-    measures : sequence of Measure
-    stability : WeightStability
-    choices : list of FoldChoice
-        Of every refit of the model.
-    chosen_inside : bool
-        Whether each refit chose C by itself.
-    views : DataFrame or None
-        P-values of views; None where there is a single one.
-    statuses : list of str
-        Why every refit of the model and of the methods on kernels ended.
-    alone : str
-        Why no method is fitted on the columns themselves; empty where some are.
-    """
+    """Everything that needed a refit."""
 
     y: NDArray[Any]
-    splits: list[Any]
+    splits: list[Any]  # training and held-out samples
     rounds: int
-    methods: list[HeldOut]
-    measures: Sequence[Measure]
+    methods: list[HeldOut]  # the model first, the baseline without features last
+    measures: Sequence[Measure]  # the first is shown in tiles and pictures
     stability: WeightStability
-    choices: list[FoldChoice]
-    chosen_inside: bool
-    views: Any
+    choices: list[FoldChoice]  # of every refit of the model
+    chosen_inside: bool  # whether each refit chose C by itself
+    views: Any  # p-values of views as a data frame; None where there is a single one
     classes: NDArray[Any] | None
-    statuses: list[str]
-    alone: str = ""
+    statuses: list[str]  # why every refit of the model and of the methods on kernels ended
+    alone: str = ""  # why no method is fitted on the columns themselves; empty where some are
 
-    @property
-    def folds(self) -> int:
-        """Folds of one round."""
-        return len(self.splits) // self.rounds
-
-    @property
-    def classify(self) -> bool:
-        """Whether the targets are classes."""
-        return self.classes is not None
-
-    @property
-    def main(self) -> Measure:
-        """The measure that tiles and pictures show."""
-        return self.measures[0]
-
-    @property
-    def ours(self) -> HeldOut:
-        """The model."""
-        return self.methods[0]
-
-    @property
-    def baseline(self) -> HeldOut:
-        """Return the baseline that looks at no feature."""
-        return self.methods[-1]
+    def __post_init__(self) -> None:
+        self.folds = len(self.splits) // self.rounds  # of one round
+        self.classify = self.classes is not None
+        self.main = self.measures[0]
+        self.ours, self.baseline = self.methods[0], self.methods[-1]
 
     @cached_property
     def confusion(self) -> Array:
         """Held-out samples by class and prediction, the mean over rounds; the accuracy is its diagonal's share."""
         assert self.classes is not None
-        tables = [confusion(self.y, row, self.classes) for row in self.ours.predicted]
+        tables = np.zeros((self.rounds, len(self.classes), len(self.classes)))
+        for table, predicted in zip(tables, self.ours.predicted, strict=True):
+            codes = np.searchsorted(self.classes, self.y), np.searchsorted(self.classes, predicted)
+            np.add.at(table, codes, 1.0)
         return np.asarray(np.mean(tables, axis=0))
-
-    @cached_property
-    def per_sample(self) -> Array:
-        """Share of rounds in which a sample was predicted right, or its mean squared error."""
-        right = self._right(self.ours)
-        return right if self.classify else -right
 
     @cached_property
     def better_than_guessing(self) -> bool:
@@ -463,18 +349,31 @@ class Refits:
         Sample by sample, which needs no more than one round of folds.  Classes are counted alike: a model that finds
         the rare class may have a lower accuracy than one that always says the frequent one.
         """
-        gain = self._right(self.ours) - self._right(self.baseline)
+        gain = self.right(self.ours) - self.right(self.baseline)
         if self.classify:
             _, codes, counts = np.unique(self.y, return_inverse=True, return_counts=True)
             gain = gain * (len(self.y) / (counts.size * counts))[codes]
         spread = float(np.std(gain, ddof=1)) / np.sqrt(len(gain))
         return bool(np.mean(gain) > SURE * spread)
 
-    def _right(self, method: HeldOut) -> Array:
+    def right(self, method: HeldOut) -> Array:
         """Share of rounds in which each sample was predicted right, or minus its mean squared error."""
         if self.classify:
             return np.asarray(np.mean(method.predicted == self.y, axis=0))
         return -np.asarray(np.mean((method.predicted.astype(float) - self.y) ** 2, axis=0))
+
+
+def _measure(found: list[HeldOut], measures: Sequence[Measure], y: NDArray[Any], splits: list[Any]) -> None:
+    """Average the scores of all folds, and compare them with those of the model, which is the first."""
+    sizes = np.array([len(test) for _, test in splits], dtype=float)
+    share = len(splits[0][1]) / len(splits[0][0])
+    for kept in found:
+        for kind in measures:
+            ours = None if kept is found[0] else np.array(found[0].scores[kind.name])
+            # where rounds can be taken as wholes they are: the numbers are then those of the confusion matrix
+            whole = [kind.of(y, row, None) for row in kept.predicted] if kind.pooled else None
+            scores = np.array(kept.scores[kind.name])
+            kept.measures[kind.name] = measured(scores, sizes, share, ours, kind.most, whole)
 
 
 def refit(
@@ -495,165 +394,85 @@ def refit(
     classify = is_classifier(last)
     classes = last.classes_ if classify else None
     splits = folds_of(y, classify, n_folds, n_repeats, random_state, groups)
-    kinds: Sequence[Measure] = classification(classes) if classify else REGRESSION
-    steps, bare = parted(model)
+    measures = measures_for(classes)
     views = kernel_groups(fitted)
     matrices = last is not final_estimator(model) and getattr(last, "kernels_", None) is None
+    bare = model.steps[-1][1] if isinstance(model, Pipeline) else model
     samples = None if matrices else transformed(fitted, X)
     methods, alone = methods_for(bare, last, classify, samples, random_state)
-    loop = _Loop(steps, methods, kinds, X, y, splits, n_repeats, groups, views)
-    loop.run(progress)
-    weights, scores = np.stack(loop.weights), loop.scores[0][kinds[0].name]
-    names = np.asarray(last.kernel_names_, dtype=object)
+    found = [
+        HeldOut(
+            m.name, m.about, np.empty((n_repeats, len(y)), dtype=object), {kind.name: [] for kind in measures}
+        )
+        for m in methods
+    ]
+    weights, view_weights, choices, parts, statuses = [], [], [], [], []
+    per_round, done = len(splits) // n_repeats, 0
+    for place, (train, test) in enumerate(splits):
+        seen, held_out = take(X, train), take(X, test)
+        of_train = None if groups is None else np.asarray(groups)[train]
+        where = (place // per_round, test)
+        if (
+            isinstance(model, Pipeline) and len(model.steps) > 1
+        ):  # once for all methods, which see the same columns
+            steps = clone(model[:-1]).fit(seen, y[train])
+            seen, held_out = steps.transform(seen), steps.transform(held_out)
+        for method, kept in zip(methods, found, strict=True):
+            with warnings.catch_warnings():
+                if isinstance(method.estimator, GridSearchCV):  # of values that are not chosen, mostly
+                    warnings.simplefilter("ignore")
+                other = fitted_on(
+                    method.estimator, method.view(seen), y[train], of_train, classify, per_round
+                )
+            if hasattr(other, "status_"):
+                statuses.append(other.status_)
+            kept.keep(other, method.view(held_out), y, where, measures)
+            if kept is found[0]:  # what only the model is asked for
+                weights.append(learnt_weights(other))
+                view_weights.append(group_shares(other, views))
+                of_fold = final_estimator(other)
+                norm = getattr(of_fold, "norm_", of_fold.norm)
+                label = getattr(norm, "label", None) or str(norm)
+                choices.append(FoldChoice(float(np.mean(of_fold.C_)), label))
+                if place < per_round:
+                    parts.append((contributions(other, held_out, views=views), y[test]))
+                if hasattr(other, "predict_proba"):
+                    shares = other.predict_proba(held_out)
+                    if kept.probability is None:
+                        kept.probability = np.full((n_repeats, len(y), shares.shape[1]), np.nan)
+                    kept.probability[where] = shares
+            done += 1
+            if progress is not None:
+                progress(done, len(splits) * len(methods))
+    _measure(found, measures, y, splits)
     stability = WeightStability(
-        weights, learnt_weights(fitted), names, views, kernel_families(fitted), np.array(scores),
-        "folds", 1.0, 1e-3, np.stack(loop.view_weights), group_shares(fitted, views),
+        np.stack(weights), learnt_weights(fitted), np.asarray(last.kernel_names_, dtype=object), views,
+        kernel_families(fitted), np.array(found[0].scores[measures[0].name]), "folds", 1.0, 1e-3,
+        np.stack(view_weights), group_shares(fitted, views),
     )  # fmt: skip
+    p_values = None
+    if 2 <= len(parts[0][0].view_names) <= MOST_VIEWS:
+        drawing = np.random.RandomState(random_state)
+        p_values = test_views(parts, PERMUTATIONS, drawing, classify).set_index("view")
     return Refits(
-        y, splits, n_repeats, loop.outcomes(), kinds, stability, loop.choices, chooses_by_folds(model),
-        _p_values(loop.parts, random_state, classify), classes, loop.statuses, alone,
+        y, splits, n_repeats, found, measures, stability, choices, chooses_by_folds(model), p_values, classes, statuses,
+        alone,
     )  # fmt: skip
-
-
-class _Loop:
-    """All methods on all folds, behind the steps that come before the model."""
-
-    def __init__(
-        self, steps: Any, methods: list[Method], kinds: Sequence[Measure], X: Any, y: NDArray[Any], splits: list[Any],
-        rounds: int, groups: Any, views: NDArray[Any],
-    ) -> None:  # fmt: skip
-        self.steps = steps
-        self.methods, self.kinds, self.X, self.y, self.splits = methods, kinds, X, y, splits
-        self.rounds, self.groups, self.views = rounds, None if groups is None else np.asarray(groups), views
-        self.weights: list[Array] = []
-        self.view_weights: list[Array] = []
-        self.choices: list[FoldChoice] = []
-        self.parts: list[Any] = []
-        self.statuses: list[str] = []
-        self.scores: list[dict[str, list[float]]] = [{kind.name: [] for kind in kinds} for _ in methods]
-        self.predicted = [np.empty((rounds, len(y)), dtype=object) for _ in methods]
-        self.decisions: list[Array | None] = [None] * len(methods)
-        self.shares: Array | None = None
-
-    def run(self, progress: Callable[[int, int], None] | None) -> None:
-        """Fit and predict; what only the model is asked for is asked here."""
-        per_round = len(self.splits) // self.rounds
-        todo, done = len(self.splits) * len(self.methods), 0
-        classify = is_classifier(self.methods[0].estimator)
-        for place, (train, test) in enumerate(self.splits):
-            seen, held_out = take(self.X, train), take(self.X, test)
-            groups = None if self.groups is None else self.groups[train]
-            if self.steps is not None:  # once for all methods, which see the same columns
-                steps = clone(self.steps).fit(seen, self.y[train])
-                seen, held_out = steps.transform(seen), steps.transform(held_out)
-            for k, method in enumerate(self.methods):
-                known, new = method.view(seen), method.view(held_out)
-                with warnings.catch_warnings():
-                    if isinstance(method.estimator, GridSearchCV):  # of values that are not chosen, mostly
-                        warnings.simplefilter("ignore")
-                    other = fitted_on(method.estimator, known, self.y[train], groups, classify, per_round)
-                if hasattr(other, "status_"):
-                    self.statuses.append(other.status_)
-                self._keep(method, k, other, new, place // per_round, test)
-                if k == 0:
-                    self._keep_model(other, held_out, place // per_round, test)
-                done += 1
-                if progress is not None:
-                    progress(done, todo)
-
-    def _keep(
-        self, method: Method, k: int, other: Any, held_out: Any, round_: int, test: NDArray[np.intp]
-    ) -> None:
-        predicted = other.predict(held_out)
-        self.predicted[k][round_, test] = predicted
-        values = None
-        if hasattr(other, "decision_function"):
-            values = np.asarray(other.decision_function(held_out))
-        elif hasattr(other, "predict_proba") and method.sees != "nothing":
-            values = np.asarray(other.predict_proba(held_out))
-            values = values[:, 1] if values.shape[1] == 2 else values
-        elif hasattr(other, "classes_"):  # guessing has shares only: no sample is before another
-            values = np.zeros((len(test), len(other.classes_)) if len(other.classes_) > 2 else len(test))
-        if values is not None:
-            kept = self.decisions[k]
-            if kept is None:
-                kept = self.decisions[k] = np.full((self.rounds, len(self.y), *values.shape[1:]), np.nan)
-            kept[round_, test] = values
-        for kind in self.kinds:
-            self.scores[k][kind.name].append(kind.of(self.y[test], predicted, values))
-
-    def _keep_model(self, other: Any, held_out: Any, round_: int, test: NDArray[np.intp]) -> None:
-        last = final_estimator(other)
-        self.weights.append(learnt_weights(other))
-        self.view_weights.append(group_shares(other, self.views))
-        norm = getattr(last, "norm_", last.norm)
-        label = getattr(norm, "label", None) or str(norm)
-        self.choices.append(FoldChoice(float(np.mean(last.C_)), label))
-        if round_ == 0:
-            self.parts.append((contributions(other, held_out, views=self.views), self.y[test]))
-        if hasattr(other, "predict_proba"):
-            shares = other.predict_proba(held_out)
-            if self.shares is None:
-                self.shares = np.full((self.rounds, len(self.y), shares.shape[1]), np.nan)
-            self.shares[round_, test] = shares
-
-    def outcomes(self) -> list[HeldOut]:
-        """Return what every method came to."""
-        sizes = np.array([len(test) for _, test in self.splits], dtype=float)
-        share = len(self.splits[0][1]) / len(self.splits[0][0])
-        made = []
-        for k, method in enumerate(self.methods):
-            measures = {}
-            for kind in self.kinds:
-                ours = None if k == 0 else np.array(self.scores[0][kind.name])
-                scores = np.array(self.scores[k][kind.name])
-                # where rounds can be taken as wholes they are: the numbers are then those of the confusion matrix
-                whole = [kind.of(self.y, row, None) for row in self.predicted[k]] if kind.pooled else None
-                measures[kind.name] = measured(scores, sizes, share, ours, kind.most, whole)
-            shares = self.shares if k == 0 else None
-            made.append(
-                HeldOut(method.name, method.about, self.predicted[k], self.decisions[k], shares, measures)
-            )
-        return made
-
-
-def _p_values(parts: list[Any], seed: int, classify: bool) -> Any:
-    """P-values of views, where there are at least two."""
-    if not 2 <= len(parts[0][0].view_names) <= MOST_VIEWS:
-        return None
-    return test_views(parts, PERMUTATIONS, np.random.RandomState(seed), classify).set_index("view")
 
 
 @dataclass(frozen=True)
 class Subject:
-    """A fitted model, its samples, and what refits on folds gave.
+    """A fitted model, its samples, and what refits on folds gave."""
 
-    Attributes
-    ----------
-    model : estimator or pipeline
-        Fitted on X and y.
-    estimator : estimator
-        The one with kernels: the last step of a pipeline.
-    X, y : samples and targets
-    names : list of str
-        What the samples are called.
-    refits : Refits
-    note : mapping
-        Settings of the command line.
-    seed : int
-    groups : array or None
-        Groups of samples that were kept together in folds.
-    """
-
-    model: Any
-    estimator: Any
+    model: Any  # fitted on X and y
+    estimator: Any  # the one with kernels: the last step of a pipeline
     X: Any
     y: NDArray[Any]
-    names: Sequence[str]
+    names: Sequence[str]  # of the samples
     refits: Refits
-    note: Mapping[str, Any]
+    note: Mapping[str, Any]  # settings of the command line
     seed: int
-    groups: NDArray[Any] | None = None
+    groups: NDArray[Any] | None = None  # samples that were kept together in folds
 
     @cached_property
     def ties(self) -> TiedViews | None:

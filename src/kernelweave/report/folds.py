@@ -29,6 +29,7 @@ def folds_of(y: Any, classify: bool, n_folds: int, n_repeats: int, seed: int, gr
 
     Every class has samples in every training part; a class of fewer than two samples (or groups) is refused.
     """
+    rows = np.zeros((len(y), 1))
     if groups is None:
         kind: Any = RepeatedKFold
         if classify:
@@ -36,19 +37,13 @@ def folds_of(y: Any, classify: bool, n_folds: int, n_repeats: int, seed: int, gr
             if rarest < 2:
                 raise ValueError("a report needs at least two samples of every class, to refit on folds")
             kind, n_folds = RepeatedStratifiedKFold, min(n_folds, rarest)
-        made = kind(n_splits=n_folds, n_repeats=n_repeats, random_state=seed)
-        return list(made.split(np.zeros((len(y), 1)), y))
+        return list(kind(n_splits=n_folds, n_repeats=n_repeats, random_state=seed).split(rows, y))
     splits: list[Split] = []
     n_folds = most_folds(y, groups, n_folds, classify)
     for number in range(n_repeats):
-        one = group_folds(n_folds, classify, seed + number)
-        splits += one.split(np.zeros((len(y), 1)), y, groups)
-    if classify:
-        for train, _ in splits:
-            if np.unique(y[train]).size < np.unique(y).size:
-                raise ValueError(
-                    "a fold of whole groups has no training sample of some class: use fewer folds"
-                )
+        splits += group_folds(n_folds, classify, seed + number).split(rows, y, groups)
+    if classify and any(np.unique(y[train]).size < np.unique(y).size for train, _ in splits):
+        raise ValueError("a fold of whole groups has no training sample of some class: use fewer folds")
     return splits
 
 
@@ -69,9 +64,8 @@ def _groups(y: Any, groups: Any, classify: bool) -> int:
 
 def group_folds(n_folds: int, classify: bool, seed: int | None = 0) -> Any:
     """Return a splitter that keeps groups together."""
-    if classify:
-        return StratifiedGroupKFold(n_folds, shuffle=True, random_state=seed)
-    return GroupKFold(n_folds, shuffle=True, random_state=seed)
+    kind = StratifiedGroupKFold if classify else GroupKFold
+    return kind(n_folds, shuffle=True, random_state=seed)
 
 
 def fitted_on(model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: int) -> Any:

@@ -3,7 +3,6 @@ views."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from html import escape
 from typing import Any
 
@@ -14,42 +13,33 @@ from ...displays import NoiseDisplay
 from ...displays.colours import ACCENT, INK, tidy
 from ...estimators.fitted import views_for
 from ...inspection.views import transformed
-from ...views import Views
 from .._html import WIDTH, drawn, figure, number, percent, table
-from .._refits import Refits, Subject
+from .._refits import Subject
 from .fit import interval
 
 
 def accuracy_section(subject: Subject) -> str:
     """Return the scores of all methods."""
     refits = subject.refits
-    kind = refits.main
-    return (
-        f'<h2 id="accuracy">How good it is</h2><p>{_how(subject)}</p>'
-        + figure(
-            _accuracy_picture(refits), f"Dots are the numbers of the table, ticks single folds ({kind.name})."
-        )
-        + _table(refits)
-    )
-
-
-def _how(subject: Subject) -> str:
-    refits = subject.refits
+    first, *others = refits.measures
     names = "; ".join(f"{kind.name}: {kind.about}" for kind in refits.measures)
     together = " that keep groups together" if subject.groups is not None else ""
     again = f", repeated {refits.rounds} times with other folds" if refits.rounds > 1 else ""
     alone = f" There is no method from outside beside it: {refits.alone}." if refits.alone else ""
-    return (
-        f"{refits.folds} folds{together}{again}; all methods on the same folds, those with kernels on the same "
-        f"kernels.{alone} {names}. Intervals and p-values allow for the overlap of the training sets (Nadeau and "
-        "Bengio 2003)."
-    )
 
+    def draw(ax: Any) -> None:
+        for row, method in enumerate(refits.methods):
+            measured = method.measures[first.name]
+            ax.hlines(row, measured.low, measured.high, color=ACCENT, linewidth=2.2)
+            ax.plot(measured.scores, [row] * len(measured.scores), "|", color=INK, markersize=9, alpha=0.55)
+            ax.plot([measured.mean], [row], "o", color=INK, markersize=7)
+        ax.set_yticks(range(len(refits.methods)), [method.name for method in refits.methods])
+        ax.set_ylim(len(refits.methods) - 0.5, -0.5)
+        ax.set_xlabel(f"{first.name} on held-out folds")
+        tidy(ax, "x")
 
-def _table(refits: Refits) -> str:
-    first, *others = refits.measures
-    head = ["method", first.name, "95 % interval", "p against this model"]
-    head += [kind.name for kind in others]
+    what = "Dots: held-out score of each method, with intervals; the table below has the numbers"
+    picture = drawn(draw, (WIDTH, 0.9 + 0.42 * len(refits.methods)), what, "accuracy")
     rows = []
     for method in refits.methods:
         of_first = method.measures[first.name]
@@ -59,30 +49,18 @@ def _table(refits: Refits) -> str:
             (of_first.low, interval(of_first, refits)),
             (of_first.p_value, number(of_first.p_value)),
         ]
-        for kind in others:
-            value = method.measures[kind.name].mean
-            row.append((value, kind.shown(value)))
-        rows.append(row)
+        means = [method.measures[kind.name].mean for kind in others]
+        rows.append(row + [(mean, kind.shown(mean)) for mean, kind in zip(means, others, strict=True)])
+    head = ["method", first.name, "95 % interval", "p against this model", *(kind.name for kind in others)]
     known = "; ".join(f"{method.name}: {method.about}" for method in refits.methods if method.about)
-    return table(head, rows, "Methods on the same folds") + f'<p class="quiet">{escape(known)}.</p>'
-
-
-def _accuracy_picture(refits: Refits) -> str:
-    kind = refits.main
-
-    def draw(ax: Any) -> None:
-        for row, method in enumerate(refits.methods):
-            measured = method.measures[kind.name]
-            ax.hlines(row, measured.low, measured.high, color=ACCENT, linewidth=2.2)
-            ax.plot(measured.scores, [row] * len(measured.scores), "|", color=INK, markersize=9, alpha=0.55)
-            ax.plot([measured.mean], [row], "o", color=INK, markersize=7)
-        ax.set_yticks(range(len(refits.methods)), [method.name for method in refits.methods])
-        ax.set_ylim(len(refits.methods) - 0.5, -0.5)
-        ax.set_xlabel(f"{kind.name} on held-out folds")
-        tidy(ax, "x")
-
-    what = "Dots: held-out score of each method, with intervals; the table below has the numbers"
-    return drawn(draw, (WIDTH, 0.9 + 0.42 * len(refits.methods)), what, "accuracy")
+    return (
+        f'<h2 id="accuracy">How good it is</h2><p>{refits.folds} folds{together}{again}; all methods on the same '
+        f"folds, those with kernels on the same kernels.{alone} {names}. Intervals and p-values allow for the overlap "
+        "of the training sets (Nadeau and Bengio 2003).</p>"
+        + figure(picture, f"Dots are the numbers of the table, ticks single folds ({first.name}).")
+        + table(head, rows, "Methods on the same folds")
+        + f'<p class="quiet">{escape(known)}.</p>'
+    )
 
 
 #: classes up to which the whole matrix is shown
@@ -129,10 +107,6 @@ def _count(value: float) -> str:
     return f"{value:.0f}" if float(value).is_integer() else f"{value:.1f}"
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Whether probabilities are what they say.
-
-
 BINS = 10
 
 
@@ -153,10 +127,21 @@ def calibration_section(subject: Subject) -> str:
         f"They are {number(error)} away from it on average (expected calibration error); the Brier score is "
         f"{number(brier)} (0 is perfect)."
     )
+
+    def draw(ax: Any) -> None:
+        ax.plot([0, 1], [0, 1], color=ACCENT, linewidth=1.6)
+        ax.scatter(said, true, s=20 + 180 * count / count.max(), color=INK)
+        ax.set(
+            xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="predicted probability", ylabel="observed share"
+        )
+        tidy(ax, "both")
+
+    dots = "Dots: observed share against predicted probability; the table below has the numbers"
+    picture = drawn(draw, (WIDTH, 4.4), dots, "calibration")
     rows = [[float(s), float(t), int(c)] for s, t, c in zip(said, true, count, strict=True)]
     return (
         f'<h3 id="calibration">Calibration</h3><p>{escape(text)}</p>'
-        + figure(_calibration_picture(said, true, count), "Larger dots stand for more samples.")
+        + figure(picture, "Larger dots stand for more samples.")
         + table(["predicted probability", "observed share", "predictions"], rows, "Ten bins of equal width")
     )
 
@@ -173,19 +158,6 @@ def reliability(y: Any, shares: Any, classes: Any) -> tuple[Any, Any, Any]:
     return mean_said, np.bincount(bins, happened, BINS)[some] / count[some], count[some]
 
 
-def _calibration_picture(said: Any, true: Any, count: Any) -> str:
-    def draw(ax: Any) -> None:
-        ax.plot([0, 1], [0, 1], color=ACCENT, linewidth=1.6)
-        ax.scatter(said, true, s=20 + 180 * count / count.max(), color=INK)
-        ax.set(
-            xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="predicted probability", ylabel="observed share"
-        )
-        tidy(ax, "both")
-
-    what = "Dots: observed share against predicted probability; the table below has the numbers"
-    return drawn(draw, (WIDTH, 4.4), what, "calibration")
-
-
 #: samples listed with the largest errors
 WORST = 10
 #: points drawn; a page with more is slow, and nobody sees them
@@ -198,23 +170,10 @@ def residuals_section(subject: Subject) -> str:
     if refits.classify:
         return ""
     y = np.asarray(subject.y, dtype=float)
-    if y.ndim != 1:
-        return ""
     predicted = refits.ours.predicted[0].astype(float)
     error = y - predicted
     order = np.argsort(-np.abs(error), kind="stable")[:WORST]
     rows = [[subject.names[i], float(y[i]), float(predicted[i]), float(error[i])] for i in order]
-    return (
-        '<h3 id="residuals">Residuals</h3><p>Held-out predictions of the first round. A band that bends, or widens to '
-        "one side, is a sign of what the model has not learnt, or of targets that want a logarithm.</p>"
-        + figure(
-            _residuals_picture(predicted, error), "Residual (target minus prediction) against prediction."
-        )
-        + table(["row", "target", "predicted", "residual"], rows, "The largest residuals")
-    )
-
-
-def _residuals_picture(predicted: Any, error: Any) -> str:
     step = max(1, -(-len(error) // MOST_POINTS))
 
     def draw(ax: Any) -> None:
@@ -224,65 +183,69 @@ def _residuals_picture(predicted: Any, error: Any) -> str:
         tidy(ax, "both")
 
     what = "Dots: residual of every held-out sample against its prediction"
-    return drawn(draw, (WIDTH, 3.8), what, "residuals")
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Labels to look at again: those that held-out predictions contradict.
+    picture = drawn(draw, (WIDTH, 3.8), what, "residuals")
+    return (
+        '<h3 id="residuals">Residuals</h3><p>Held-out predictions of the first round. A band that bends, or widens to '
+        "one side, is a sign of what the model has not learnt, or of targets that want a logarithm.</p>"
+        + figure(picture, "Residual (target minus prediction) against prediction.")
+        + table(["row", "target", "predicted", "residual"], rows, "The largest residuals")
+    )
 
 
 SUSPECTS = 20
 
 
-@dataclass(frozen=True)
-class Suspect:
-    """A training label that may be wrong."""
-
-    row: str
-    label: str
-    other: str
-    evidence: float
-
-
 def labels_section(subject: Subject) -> str:
     """Return suspects; nothing for a regression, and no suspects where the model does not beat guessing."""
-    estimator, refits = subject.estimator, subject.refits
+    estimator, refits, y, names = subject.estimator, subject.refits, subject.y, subject.names
     if not refits.classify:
         return ""
-    parts = ['<h2 id="labels">Labels to look at again</h2>']
-    if hasattr(estimator, "noise_rate_"):
+    page = '<h2 id="labels">Labels to look at again</h2>'
+    noisy = hasattr(estimator, "noise_rate_")
+    if noisy:
         low, high = estimator.noise_rate_interval_
-        parts.append(
+        page += (
             f"<p>About {percent(estimator.noise_rate_)} of the labels are thought to be wrong (between {percent(low)} "
             f"and {percent(high)}).{_suspected(estimator)}</p>"
         )
     if not refits.better_than_guessing:
-        parts.append(
+        return page + (
             f"<p>None can be named: on held-out folds the model is not better beyond doubt than "
             f"“{refits.baseline.name}”, so what it contradicts says nothing about the labels.</p>"
         )
-        return "".join(parts)
-    if hasattr(estimator, "noise_rate_"):
-        parts.append(
-            figure(_labels_picture(estimator, subject.names), "The most suspicious labels are on the left.")
+    if noisy:
+        picture = drawn(
+            lambda ax: NoiseDisplay.from_estimator(estimator, ax=ax, names=list(names)),
+            (WIDTH, 3.8), "Curve: probability that each label is right, the most suspicious first", "noise",
+        )  # fmt: skip
+        page += figure(picture, "The most suspicious labels are on the left.")
+    predicted = refits.ours.predicted[0]
+    if hasattr(estimator, "label_quality_"):
+        why = (
+            "These are the labels that are the most likely to be wrong, by predictions that did not see them"
         )
-    suspects = suspects_of(subject)
-    if not suspects:
-        return "".join([*parts, "<p>No label is contradicted by the predictions for it.</p>"])
-    known = hasattr(estimator, "label_quality_")
-    why = (
-        "These are the labels that are the most likely to be wrong, by predictions that did not see them"
-        if known
-        else "Each of these was predicted otherwise by a fit that did not see it"
-    )
-    evidence = "probability that the label is right" if known else "margin on the fold that left the row out"
-    rows = [[s.row, s.label, s.other, (s.evidence, number(s.evidence, 2))] for s in suspects]
-    return "".join(
-        [
-            *parts,
-            f"<p>{why}. That is no proof of a wrong label: the sample may be unusual, or the model wrong.</p>",
-            table(["row", "label", "predicted", evidence], rows, "The most suspicious first"),
-        ]
+        measure, values, order = (
+            "probability that the label is right",
+            estimator.label_quality_,
+            estimator.suspects_,
+        )
+        doubtful = values < 0.5
+    else:
+        why = "Each of these was predicted otherwise by a fit that did not see it"
+        measure = "margin on the fold that left the row out"
+        assert refits.ours.decision is not None
+        values = _margins(refits.ours.decision[0], np.searchsorted(estimator.classes_, y))
+        order, doubtful = np.argsort(values, kind="stable"), values < 0
+    rows = [
+        [names[i], str(y[i]), str(predicted[i]), (float(values[i]), number(float(values[i]), 2))]
+        for i in order[:SUSPECTS]
+        if doubtful[i]
+    ]
+    if not rows:
+        return page + "<p>No label is contradicted by the predictions for it.</p>"
+    return (
+        f"{page}<p>{why}. That is no proof of a wrong label: the sample may be unusual, or the model wrong.</p>"
+        + table(["row", "label", "predicted", measure], rows, "The most suspicious first")
     )
 
 
@@ -301,25 +264,6 @@ def _suspected(estimator: Any) -> str:
     )
 
 
-def suspects_of(subject: Subject) -> list[Suspect]:
-    """Return the labels that a method for noise suspects, or that held-out margins contradict, worst first."""
-    estimator, y, names = subject.estimator, subject.y, subject.names
-    predicted = subject.refits.ours.predicted[0]
-    if hasattr(estimator, "label_quality_"):
-        evidence, order = estimator.label_quality_, estimator.suspects_
-        doubtful = evidence < 0.5
-    else:
-        decision = subject.refits.ours.decision
-        assert decision is not None
-        evidence = _margins(decision[0], np.searchsorted(estimator.classes_, y))
-        order, doubtful = np.argsort(evidence, kind="stable"), evidence < 0
-    return [
-        Suspect(names[i], str(y[i]), str(predicted[i]), float(evidence[i]))
-        for i in order[:SUSPECTS]
-        if doubtful[i]
-    ]
-
-
 def _margins(values: NDArray[np.float64], codes: NDArray[np.intp]) -> NDArray[np.float64]:
     """How clearly held-out decisions agree with the labels; negative where they contradict them."""
     if values.ndim == 1:
@@ -330,59 +274,41 @@ def _margins(values: NDArray[np.float64], codes: NDArray[np.intp]) -> NDArray[np
     return np.asarray(values[rows, codes] - others.max(axis=1))
 
 
-def _labels_picture(estimator: Any, names: Any) -> str:
-    """Label quality, the most suspicious first."""
-    return drawn(
-        lambda ax: NoiseDisplay.from_estimator(estimator, ax=ax, names=list(names)),
-        (WIDTH, 3.8), "Curve: probability that each label is right, the most suspicious first", "noise",
-    )  # fmt: skip
-
-
 #: patterns listed, the most frequent first
 MOST_PATTERNS = 30
 
 
 def missing_section(subject: Subject) -> str:
     """Return accuracy by pattern of views; nothing where no sample lacks one."""
-    estimator = subject.estimator
+    estimator, refits = subject.estimator, subject.refits
     views = views_for(estimator, transformed(subject.model, subject.X))
     if views is None or views.complete:
         return ""
     known = getattr(estimator, "view_predictability_", {})
     counts = views.lacking()
-    rows = [
-        [name, int(counts.get(name, 0)), _r2(known.get(name, np.nan))]
-        for name in views.names
-        if counts.get(name) or name in known
-    ]
-    sentences = [
+    rows: list[list[Any]] = []
+    for name in views.names:
+        if counts.get(name) or name in known:
+            r2 = float(known.get(name, np.nan))
+            rows.append([name, int(counts.get(name, 0)), (r2, number(r2) if np.isfinite(r2) else "–")])
+    sentence = (
         f"Samples that lack a view were completed in feature space (missing = {estimator.missing!r}). The R² says how "
         "much of a view’s features the other views predict when samples are left out in turn: near 0, completion is no "
         "better than the mean of the view."
-    ]
-    return (
-        '<h2 id="missing">Missing views</h2>'
-        + "".join(f"<p>{escape(sentence)}</p>" for sentence in sentences)
-        + table(["view", "samples without it", "R² from the others"], rows, "Views and who lacks them")
-        + _pattern_table(views, subject.refits)
     )
-
-
-def _pattern_table(views: Views, refits: Refits) -> str:
-    patterns, inverse, counts = np.unique(views.present, axis=0, return_inverse=True, return_counts=True)
-    error = "accuracy" if refits.classify else "mean squared error"
-    rows = []
-    for q in np.argsort(-counts, kind="stable")[:MOST_PATTERNS]:
+    patterns, inverse, sizes = np.unique(views.present, axis=0, return_inverse=True, return_counts=True)
+    name, shown, sign = ("accuracy", percent, 1) if refits.classify else ("mean squared error", number, -1)
+    per_sample = sign * refits.right(refits.ours)
+    by_pattern: list[list[Any]] = []
+    for q in np.argsort(-sizes, kind="stable")[:MOST_PATTERNS]:
         lacks = [name for name, here in zip(views.names, patterns[q], strict=True) if not here]
-        value = float(np.mean(refits.per_sample[inverse.ravel() == q]))
-        shown = percent(value) if error == "accuracy" else number(value)
-        rows.append([", ".join(lacks) or "nothing", int(counts[q]), (value, shown)])
-    return table(["lacks", "samples", f"{error} on held-out folds"], rows, "Patterns of missing views") + (
-        '<p class="quiet">Each sample was predicted by a fit that did not see it; a share of few samples is a rough '
+        value = float(np.mean(per_sample[inverse.ravel() == q]))
+        by_pattern.append([", ".join(lacks) or "nothing", int(sizes[q]), (value, shown(value))])
+    return (
+        f'<h2 id="missing">Missing views</h2><p>{escape(sentence)}</p>'
+        + table(["view", "samples without it", "R² from the others"], rows, "Views and who lacks them")
+        + table(["lacks", "samples", f"{name} on held-out folds"], by_pattern, "Patterns of missing views")
+        + '<p class="quiet">Each sample was predicted by a fit that did not see it; a share of few samples is a rough '
         "one. Where all new samples lack a view, a model refitted without it is the better way "
         "(inspection.drop_view).</p>"
     )
-
-
-def _r2(value: float) -> tuple[float, str]:
-    return float(value), number(float(value)) if np.isfinite(value) else "–"

@@ -11,27 +11,18 @@ from typing import Any
 
 import numpy as np
 
-from ..._estimating.findings import constant_prediction
+from ..._estimating.findings import ONE_CLASS, constant_prediction
 from ...displays import ConvergenceDisplay
 from ...estimators.fitted import WeightOrigin, weight_origin
-from ...inspection import TiedViews
 from .._html import WIDTH, drawn, figure, number, percent, short, table
 from .._refits import Measured, Refits, Subject
 
 
 def findings_section(subject: Subject) -> str:
-    """Return the findings; nothing where there are none."""
-    sentences = warnings_of(subject)
-    if not sentences:
-        return ""
-    listed = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
-    return f'<div class="warning" role="note"><h2 id="first">Read this first</h2><ul>{listed}</ul></div>'
-
-
-def warnings_of(subject: Subject) -> list[str]:
-    """Return the findings of the fit itself, then those of the held-out predictions."""
+    """Return the findings of the fit itself, then those of the held-out predictions; nothing where there are none."""
     estimator, refits = subject.estimator, subject.refits
     sentences = [str(sentence) for sentence in getattr(estimator, "findings_", ())]
+    says_one_class = any(sentence.startswith(ONE_CLASS) for sentence in sentences)
     if estimator.status_ not in ("converged", "stationary"):
         sentences.append(
             f"The fit stopped early ({estimator.status_.replace('_', ' ')}): the certificate below is valid, but wider "
@@ -45,43 +36,25 @@ def warnings_of(subject: Subject) -> list[str]:
             "the range of the weights and the p-values below are partly those of fits that are not done."
         )
     if not refits.better_than_guessing:
-        sentences.append(_no_better(subject))
-    if refits.classify:
-        sentences += _one_class(subject)
-    return sentences
-
-
-def _no_better(subject: Subject) -> str:
-    refits = subject.refits
-    kind = refits.measures[1] if refits.classify else refits.main
-    ours, theirs = (method.measures[kind.name] for method in (refits.ours, refits.baseline))
-    return (
-        f"On held-out folds the model is not better beyond doubt than “{refits.baseline.name}” ({kind.name} "
-        f"{kind.shown(ours.mean)} against {kind.shown(theirs.mean)}): weights, views and features below describe a "
-        "model that has not been shown to predict anything."
-    )
-
-
-def _one_class(subject: Subject) -> list[str]:
-    """Say where one class is predicted for nearly every held-out sample, if the fit itself has not said so."""
-    refits = subject.refits
-    assert refits.classes is not None
-    if any(
-        sentence.startswith("The model predicts class")
-        for sentence in getattr(subject.estimator, "findings_", ())
-    ):
-        return []
-    codes, predicted = (
-        np.searchsorted(refits.classes, labels.astype(refits.classes.dtype))
-        for labels in (subject.y, refits.ours.predicted[0])
-    )
-    everything = np.ones(len(codes), dtype=bool)
-    sentence = constant_prediction(predicted, codes, refits.classes, everything, "held-out")
-    return [] if sentence is None else [sentence]
-
-
-# ------------------------------------------------------------------------------------------------------------
-# What was learnt, in four numbers and a few sentences.
+        kind = refits.measures[1] if refits.classify else refits.main
+        ours, theirs = (method.measures[kind.name] for method in (refits.ours, refits.baseline))
+        sentences.append(
+            f"On held-out folds the model is not better beyond doubt than “{refits.baseline.name}” ({kind.name} "
+            f"{kind.shown(ours.mean)} against {kind.shown(theirs.mean)}): weights, views and features below describe a "
+            "model that has not been shown to predict anything."
+        )
+    if refits.classes is not None and not says_one_class:
+        codes, predicted = (
+            np.searchsorted(refits.classes, labels.astype(refits.classes.dtype))
+            for labels in (subject.y, refits.ours.predicted[0])
+        )
+        everything = np.ones(len(codes), dtype=bool)
+        sentence = constant_prediction(predicted, codes, refits.classes, everything, "held-out")
+        sentences += [] if sentence is None else [sentence]
+    if not sentences:
+        return ""
+    listed = "".join(f"<li>{escape(sentence)}</li>" for sentence in sentences)
+    return f'<div class="warning" role="note"><h2 id="first">Read this first</h2><ul>{listed}</ul></div>'
 
 
 #: views named where none has the most weight throughout
@@ -91,37 +64,30 @@ MOST_VIEWS = 4
 def summary_section(subject: Subject) -> str:
     """Return the tiles, and what they say in words."""
     refits, certificate = subject.refits, subject.estimator.certificate_
-    kind = refits.main
+    kind, ours = refits.main, refits.ours
     used, m = int(np.count_nonzero(refits.stability.reference)), len(refits.stability.kernel_names)
     origin = weight_origin(subject.estimator)
-    cards = [_scored(refits, 0), _scored(refits, len(refits.methods) - 1), _scored(refits, 1)]
+    reach = interval(ours.measures[kind.name], refits)
+    cards = [(kind.shown(ours.measures[kind.name].mean), f"{kind.name} on held-out folds, {reach}")]
     if refits.classify:
         balanced = refits.measures[1]
-        ours = refits.ours.measures[balanced.name]
-        guessing = refits.baseline.measures[balanced.name]
-        words = f"{balanced.name}; the {refits.baseline.name} has {balanced.shown(guessing.mean)}"
-        cards.insert(1, (balanced.shown(ours.mean), words))
+        guessing = balanced.shown(refits.baseline.measures[balanced.name].mean)
+        words = f"{balanced.name}; the {refits.baseline.name} has {guessing}"
+        cards.append((balanced.shown(ours.measures[balanced.name].mean), words))
+    for method in (refits.baseline, refits.methods[1]):
+        cards.append((kind.shown(method.measures[kind.name].mean), f"{method.name}, on the same folds"))
     cards += [
         (f"{used} of {m}", "kernels have weight" + (", none of it learnt" if origin.nothing else "")),
         (f"{certificate.percent} %", "at most from the optimum of this problem, proved"),
     ]
-    cards[0] = (
-        cards[0][0],
-        f"{kind.name} on held-out folds, {interval(refits.ours.measures[kind.name], refits)}",
-    )
     listed = "".join(f"<li><b>{escape(b)}</b>{escape(text)}</li>" for b, text in cards)
-    text = "".join(f"<p>{escape(p)}</p>" for p in (_views(subject, m, origin), _verdict(subject, origin)))
+    text = "".join(f"<p>{escape(p)}</p>" for p in (_views(subject, m, origin), _compared(subject, origin)))
     return f'<h2 id="learnt">What was learnt</h2><ul class="cards">{listed}</ul>{text}'
 
 
 def interval(measured: Measured, refits: Refits) -> str:
     """Write the interval of the main measure."""
     return f"{refits.main.shown(measured.low)} to {refits.main.shown(measured.high)}"
-
-
-def _scored(refits: Refits, k: int) -> tuple[str, str]:
-    method = refits.methods[k]
-    return refits.main.shown(method.mean), f"{method.name}, on the same folds"
 
 
 def _views(subject: Subject, m: int, origin: WeightOrigin) -> str:
@@ -134,36 +100,32 @@ def _views(subject: Subject, m: int, origin: WeightOrigin) -> str:
         return f"All {m} kernels look at the same features."
     top = views.iloc[0]
     before, weight = (f"{origin.sentence} ", "learnt weight") if origin.sentence else ("", "weight")
+    tied, among, ranges = "", "", {}
+    if ties is not None:
+        tied = f"the {ties.of_what} that the cross-validated scores do not tell apart"
+        ranges = {name: f"{percent(a, 0)} to {percent(b, 0)}" for name, (a, b) in ties.ranges.items()}
     if ties is None or ties.leader == top["view"]:
-        # shares of tied choices are of all weights, given ones included
-        among = "" if ties is None or before else f"; {_range(ties, ties.leader)} among {_tied(ties)}"
+        if ties is not None and not before:  # shares of tied choices are of all weights, given ones included
+            among = f"; {ranges[str(ties.leader)]} among {tied}"
         return (
             f"{before}The view with the most {weight} is “{top['view']}”, with {percent(top['weight'], 0)} of it "
             f"(range of the {len(refits.stability.weights)} refits: {percent(top['low'], 0)} to "
             f"{percent(top['high'], 0)}{among})."
         )
     order = sorted(ties.names, key=lambda name: -ties.ranges[name][1])[:MOST_VIEWS]
-    listed = ", ".join(f"“{name}” has {_range(ties, name)} of all weight" for name in order)
-    return f"{before}Which view has the most {weight} is not decided: among {_tied(ties)}, {listed}."
+    listed = ", ".join(f"“{name}” has {ranges[name]} of all weight" for name in order)
+    return f"{before}Which view has the most {weight} is not decided: among {tied}, {listed}."
 
 
-def _range(ties: TiedViews, name: str | None) -> str:
-    low, high = ties.ranges[str(name)]
-    return f"{percent(low, 0)} to {percent(high, 0)}"
-
-
-def _tied(ties: TiedViews) -> str:
-    return f"the {ties.of_what} that the cross-validated scores do not tell apart"
-
-
-def _verdict(subject: Subject, origin: WeightOrigin) -> str:
+def _compared(subject: Subject, origin: WeightOrigin) -> str:
     """Say in one sentence how the model does beside simpler ones; only one that left kernels out adds to that."""
     refits = subject.refits
-    ours, rest = refits.ours, refits.methods[1:-1]
-    best = max(rest, key=lambda method: method.mean)
+    measured = {method.name: method.measures[refits.main.name] for method in refits.methods[1:-1]}
+    name = max(measured, key=lambda name: measured[name].mean)
+    best, p = measured[name], number(measured[name].p_value)
     if best.p_value < 0.05:
-        which = "better than" if ours.mean > best.mean else "worse than"
-        return f"On held-out folds the model is {which} the {best.name} (p = {number(best.p_value)})."
+        better = refits.ours.measures[refits.main.name].mean > best.mean
+        return f"On held-out folds the model is {'better' if better else 'worse'} than the {name} (p = {p})."
     adds = (
         ": what it adds is the knowledge of which kernels were needed."
         if refits.better_than_guessing
@@ -171,9 +133,7 @@ def _verdict(subject: Subject, origin: WeightOrigin) -> str:
         and (subject.ties is None or subject.ties.settled)
         else "."
     )
-    return (
-        f"On held-out folds the model cannot be told from the {best.name} (p = {number(best.p_value)}){adds}"
-    )
+    return f"On held-out folds the model cannot be told from the {name} (p = {p}){adds}"
 
 
 def convergence_section(subject: Subject) -> str:
@@ -203,22 +163,12 @@ def convergence_section(subject: Subject) -> str:
     page = f'<h2 id="convergence">How close to optimal</h2><p class="note">{escape(sentence)}</p><p>{escape(facts)}</p>'
     if getattr(estimator, "trace_", None) is None:
         return page
-    return page + figure(
-        _picture(estimator), "Upper and lower bound of the optimal value as the fit went on."
-    )
-
-
-def _picture(estimator: Any) -> str:
-    """The bounds of the optimum over the fit, or the gaps of several problems."""
-    several = "problem" in estimator.trace_
-    return drawn(
+    several = "problem" in estimator.trace_  # the gaps of all instead of bounds
+    picture = drawn(
         lambda ax: ConvergenceDisplay.from_estimator(estimator, ax=ax, kind="gap" if several else "bounds"),
         (WIDTH, 3.4), "Curves: the objective falls and its proved lower bound rises until they meet", "convergence",
     )  # fmt: skip
-
-
-# ------------------------------------------------------------------------------------------------------------
-# How C and norm were chosen, and whether that was inside each fold.
+    return page + figure(picture, "Upper and lower bound of the optimal value as the fit went on.")
 
 
 def choice_section(subject: Subject) -> str:
@@ -229,7 +179,7 @@ def choice_section(subject: Subject) -> str:
 
 def _how(subject: Subject) -> str:
     estimator, refits = subject.estimator, subject.refits
-    C = _numbers(np.unique(np.atleast_1d(estimator.C_)))
+    C = ", ".join(short(value) for value in np.unique(np.atleast_1d(estimator.C_)))
     if getattr(estimator, "criterion", "convex") != "convex":
         return f"C = {C} and the weights were chosen by {estimator.criterion}, again inside each fold."
     if refits.chosen_inside:
@@ -241,10 +191,13 @@ def _how(subject: Subject) -> str:
             for (c, norm), times in chosen.most_common(4)
         )
         more = f", and {len(chosen) - 4} other choices" if len(chosen) > 4 else ""
-        with_norm = f" and the norm {refits_norm(estimator)}" if several else ""
+        scoring = getattr(estimator, "scoring", None)
+        by = scoring if isinstance(scoring, str) else "a scoring of its own"
+        by = "" if scoring is None else f" ({by})"
+        with_norm = f" and the norm {_norm_of(estimator)}" if several else ""
         return (
             f"{what} were chosen again inside each fold, by cross-validation on its training samples"
-            f"{_scoring(estimator)}: the scores above are those of the whole procedure. On all samples C = {C}"
+            f"{by}: the scores above are those of the whole procedure. On all samples C = {C}"
             f"{with_norm} {'were' if several else 'was'} chosen; the refits chose {listed}{more}."
         ).replace("C were", "C was", 1)
     if getattr(estimator, "method", None) in ("auto", "stochastic") or hasattr(estimator, "loo_errors_"):
@@ -257,17 +210,9 @@ def _how(subject: Subject) -> str:
     return f"C = {C} and the norm were given, not chosen."
 
 
-def refits_norm(estimator: Any) -> str:
-    """Write the norm that was chosen."""
+def _norm_of(estimator: Any) -> str:
     norm = getattr(estimator, "norm_", estimator.norm)
     return str(getattr(norm, "label", norm))
-
-
-def _scoring(estimator: Any) -> str:
-    scoring = getattr(estimator, "scoring", None)
-    return (
-        f" ({scoring if isinstance(scoring, str) else 'a scoring of its own'})" if scoring is not None else ""
-    )
 
 
 def _scores(estimator: Any) -> str:
@@ -282,7 +227,7 @@ def _scores(estimator: Any) -> str:
     known = (
         {} if ties is None else dict(zip(zip(ties["norm"], ties["C"], strict=True), ties["tie"], strict=True))
     )
-    chosen = (by["C"] == float(np.mean(estimator.C_))) & (by["norm"] == refits_norm(estimator))
+    chosen = (by["C"] == float(np.mean(estimator.C_))) & (by["norm"] == _norm_of(estimator))
     rows = [
         [
             str(row.norm),
@@ -294,35 +239,33 @@ def _scores(estimator: Any) -> str:
         ]
         for row, is_it in zip(by.itertuples(), chosen, strict=True)
     ]
+    rule = ""  # how a tie was broken, where there was one
+    if errors:
+        rule = "The least squared error decided."
+    elif ties is not None and (ties["tie"] == "equal").any():
+        loss = "log loss" if hasattr(estimator, "classes_") else "squared error"
+        rule = f"Of equal scores the one with the smallest {loss} of the held-out samples was taken."
     note = (
         '<p class="quiet">Scores of the search on all samples; the best of them is optimistic, because it was '
         "maximised. “Equal” and “within a standard error” (of the difference over the folds) are choices that the "
-        f"scores do not tell from the one made. {_rule(estimator, errors)}</p>"
+        f"scores do not tell from the one made. {rule}</p>"
     )
     head = ["norm", "C", *(["squared error"] if errors else []), "score", "sd over folds", "choice"]
     return table(head, rows, "Cross-validation on all samples") + note
 
 
-def _rule(estimator: Any, errors: bool) -> str:
-    """Say how a tie was broken, where there was one."""
-    if errors:
-        return "The least squared error decided."
-    ties = getattr(estimator, "ties_", None)
-    if ties is None or not (ties["tie"] == "equal").any():
-        return ""
-    loss = "log loss" if hasattr(estimator, "classes_") else "squared error"
-    return f"Of equal scores the one with the smallest {loss} of the held-out samples was taken."
-
-
-def _numbers(values: Any) -> str:
-    return ", ".join(short(value) for value in values)
-
-
 def settings_section(subject: Subject) -> str:
     """Return the command and the settings."""
     estimator, refits, note = subject.estimator, subject.refits, subject.note
+    # the parameters that are not its defaults; the kernels have a table of their own
+    defaults = {name: one.default for name, one in signature(type(estimator)).parameters.items()}
+    changed = [
+        f"{name}={value!r}"
+        for name, value in estimator.get_params(deep=False).items()
+        if name not in ("kernels", "verbose") and repr(value) != repr(defaults.get(name))
+    ]
     facts = {
-        "model": _written(estimator),
+        "model": f"{type(estimator).__name__}({', '.join(['kernels', *changed])})",
         "C": np.array2string(np.asarray(estimator.C_), precision=6) if hasattr(estimator, "C_") else "",
         "samples": str(len(subject.y)),
         "kernels": f"{len(estimator.kernel_names_)}, normalisation {estimator.normalize or 'none'}"
@@ -341,14 +284,3 @@ def settings_section(subject: Subject) -> str:
     listed = "".join(f"<dt>{escape(k)}</dt><dd>{escape(v)}</dd>" for k, v in facts.items() if v)
     command = f"<pre>{escape(note['command'])}</pre>" if note.get("command") else ""
     return f'<h2 id="repeat">To repeat this</h2>{command}<dl>{listed}</dl>'
-
-
-def _written(estimator: Any) -> str:
-    """Write an estimator with the parameters that are not its defaults; the kernels have a table of their own."""
-    defaults = {name: one.default for name, one in signature(type(estimator)).parameters.items()}
-    said = [
-        f"{name}={value!r}"
-        for name, value in estimator.get_params(deep=False).items()
-        if name not in ("kernels", "verbose") and repr(value) != repr(defaults.get(name))
-    ]
-    return f"{type(estimator).__name__}({', '.join(['kernels', *said])})"

@@ -112,11 +112,27 @@ def _along_C(subject: Subject) -> str:
         f"that of “{names[most]}”, from {by_view[:, most].min():.2f} to {by_view[:, most].max():.2f}: a ranking of "
         "views that holds along the whole line does not hang on the choice of C."
     )
+    colours, markers = (INK, ACCENT, TEXT), "osD^vP*X"
+
+    def draw(ax: Any) -> None:
+        ax.axvline(C, color=FAINT, linewidth=3.0)
+        for v, name in enumerate(heads):
+            ax.plot(
+                Cs, by_view[:, order[v]], label=shorten(name, 34), color=colours[v % len(colours)],
+                linestyle=LINES[v % len(LINES)], linewidth=1.6, marker=markers[v % len(markers)], markersize=5,
+            )  # fmt: skip
+        ax.set(xscale="log", xlabel="C", ylabel="weight")
+        ax.set_ylim(bottom=0.0)
+        ax.set_xticks(Cs, [short(value) for value in Cs])
+        ax.minorticks_off()
+        ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
+        tidy(ax, "y")
+
+    what = "Curves: weight of each view against C; the table below has the numbers"
+    picture = drawn(draw, (WIDTH, 3.4), what, "sensitivity")
     return (
         f"<p>{escape(sentence)}</p>"
-        + figure(
-            _picture(Cs, by_view[:, order], heads, C), "Weights of the views; the line marks C of this fit."
-        )
+        + figure(picture, "Weights of the views; the line marks C of this fit.")
         + table(["C", *heads], rows, "Weights of the views along C")
     )
 
@@ -126,35 +142,6 @@ def weights_along_C(subject: Subject, C: float) -> tuple[Any, Any]:
     Cs = C * np.array(FACTORS)
     fits = SubsetFits(subject.estimator, transformed(subject.model, subject.X), subject.y)
     return Cs, fits.weights_along(Cs)
-
-
-def _picture(Cs: Any, weights: Any, names: list[str], C: float) -> str:
-    colours, markers = (INK, ACCENT, TEXT), "osD^vP*X"
-
-    def draw(ax: Any) -> None:
-        ax.axvline(C, color=FAINT, linewidth=3.0)
-        for v, name in enumerate(names):
-            looks = {"color": colours[v % len(colours)], "linestyle": LINES[v % len(LINES)], "linewidth": 1.6}
-            ax.plot(
-                Cs,
-                weights[:, v],
-                label=shorten(name, 34),
-                marker=markers[v % len(markers)],
-                markersize=5,
-                **looks,
-            )
-        ax.set(xscale="log", xlabel="C", ylabel="weight")
-        ax.set_ylim(bottom=0.0)
-        ax.set_xticks(Cs, [short(value) for value in Cs])
-        ax.minorticks_off()
-        ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
-        tidy(ax, "y")
-
-    what = "Curves: weight of each view against C; the table below has the numbers"
-    return drawn(draw, (WIDTH, 3.4), what, "sensitivity")
-
-
-#: samples up to which every subset of views is tried
 
 
 def subsets_section(subject: Subject) -> str:

@@ -15,7 +15,7 @@ from ...inspection.explain import feature_names
 from ...inspection.subsets import MOST_VIEWS
 from ...inspection.views import learnt_weights
 from .._html import WIDTH, drawn, figure, number, percent, table
-from .._refits import Refits, Subject
+from .._refits import Subject
 
 #: rows of the table of kernels; the others have the smallest weights
 ROWS_OF_VIEWS = 300
@@ -26,55 +26,43 @@ WEIGHT_COLUMNS = ("weight", "range of the refits", "selected")
 
 def views_section(subject: Subject) -> str:
     """Return a picture of the weights, and tables of views and kernels."""
-    refits, origin = subject.refits, weight_origin(subject.estimator)
-    count = len(refits.stability.weights)
+    stability, origin = subject.refits.stability, weight_origin(subject.estimator)
+    tables = _view_table(subject, origin.learnt) + _kernel_table(stability, origin.learnt)
     if origin.nothing:
-        tested = (
-            " Whether the decisions need a view is what its p-value below says."
-            if refits.views is not None
-            else ""
-        )
+        tested = " Whether the decisions need a view is what its p-value below says."
         return (
             f'<h2 id="views">Views and kernels</h2><p>{escape(origin.sentence)} They say nothing about which views or '
-            f"kernels matter.{tested}</p>"
-            + _view_table(subject, origin.learnt)
-            + _kernel_table(refits, origin.learnt)
+            f"kernels matter.{tested if subject.refits.views is not None else ''}</p>{tables}"
         )
-    return "".join(
-        [
-            '<h2 id="views">Which views and kernels matter</h2>',
-            f"<p>Weights of this fit as shares of their sum. The range is that of {count} refits on folds, from the "
-            "smallest weight to the largest: refits share most of their samples, so it is no confidence interval. "
-            "“Selected” says in how many of them a view or a kernel had any weight. Where kernels resemble each "
-            "other a sparse fit picks one of them almost by chance: trust views more than single kernels, and quote a "
-            "weight with its range.</p>",
-            f"<p>{escape(origin.sentence)}</p>" if origin.sentence else "",
-            figure(
-                _views_picture(refits.stability),
-                f"Weights of this fit; the lines are the range of {count} refits. Kernels that only refits selected "
-                "are in the table.",
-            ),
-            _view_table(subject, origin.learnt),
-            _kernel_table(refits, origin.learnt),
-        ]
-    )
-
-
-def _views_picture(stability: WeightStability) -> str:
-    """Weights of the fit with the ranges of the refits, under their views."""
+    # weights of the fit with the ranges of the refits, under their views
+    count = len(stability.weights)
     grouped = len(stability.view_names) < len(stability.kernel_names)
-    kernels = stability.kernels()
     display = WeightsDisplay(
         stability.reference,
         [str(name) for name in stability.kernel_names],
-        intervals=kernels[["low", "high"]].to_numpy().T,
+        intervals=stability.kernels()[["low", "high"]].to_numpy().T,
         groups=[str(view) for view in stability.views] if grouped else None,
     )
     shown, rest = display.rows(TOP_VIEWS)
     heads = len({stability.views[j] for j in shown}) if grouped else 0
     size = (WIDTH, max(2.2, 1.0 + 0.29 * (len(shown) + bool(rest) + heads)))
     what = "Bars: weight of each kernel, with the range of the refits; the table below has the numbers"
-    return drawn(lambda ax: display.plot(ax=ax, top=TOP_VIEWS), size, what, "weights")
+    picture = drawn(lambda ax: display.plot(ax=ax, top=TOP_VIEWS), size, what, "weights")
+    return (
+        '<h2 id="views">Which views and kernels matter</h2>'
+        f"<p>Weights of this fit as shares of their sum. The range is that of {count} refits on folds, from the "
+        "smallest weight to the largest: refits share most of their samples, so it is no confidence interval. "
+        "“Selected” says in how many of them a view or a kernel had any weight. Where kernels resemble each "
+        "other a sparse fit picks one of them almost by chance: trust views more than single kernels, and quote a "
+        "weight with its range.</p>"
+        + (f"<p>{escape(origin.sentence)}</p>" if origin.sentence else "")
+        + figure(
+            picture,
+            f"Weights of this fit; the lines are the range of {count} refits. Kernels that only refits selected "
+            "are in the table.",
+        )
+        + tables
+    )
 
 
 def _view_table(subject: Subject, learnt: NDArray[np.bool_]) -> str:
@@ -115,8 +103,8 @@ def _view_table(subject: Subject, learnt: NDArray[np.bool_]) -> str:
     )
 
 
-def _kernel_table(refits: Refits, learnt: NDArray[np.bool_]) -> str:
-    kernels = refits.stability.kernels().sort_values(["weight", "mean"], ascending=False)
+def _kernel_table(stability: WeightStability, learnt: NDArray[np.bool_]) -> str:
+    kernels = stability.kernels().sort_values(["weight", "mean"], ascending=False)
     shown = kernels[(kernels["weight"] > 0) | (kernels["selected"] > 0)].head(ROWS_OF_VIEWS)
     columns = len(WEIGHT_COLUMNS) if learnt.any() else 1
     rows = [
@@ -128,11 +116,8 @@ def _kernel_table(refits: Refits, learnt: NDArray[np.bool_]) -> str:
     page = "<h3>Kernels</h3>" + table(head, rows, f"{order}; a click on a heading sorts")
     hidden = len(kernels) - len(shown)
     if hidden:
-        why = (
-            "they had no weight in any fit"
-            if len(shown) < ROWS_OF_VIEWS
-            else "their weights are the smallest"
-        )
+        all_shown = len(shown) < ROWS_OF_VIEWS
+        why = "they had no weight in any fit" if all_shown else "their weights are the smallest"
         page += f'<p class="quiet">{hidden} further kernels are not listed: {why}.</p>'
     return page
 
@@ -149,10 +134,6 @@ def _weight_cells(row: Any, given: bool) -> list[Any]:
     ]
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Which features matter, where kernels say it: linear ones, and those on a single feature.
-
-
 #: features listed of a view
 TOP_FEATURES = 10
 #: views listed, the heaviest first
@@ -163,7 +144,7 @@ MOST_ENTRIES = 5_000_000
 
 def features_section(subject: Subject) -> str:
     """Return the heaviest features of every view; nothing where no kernel tells them apart."""
-    tables = [*linear_features(subject), *single_features(subject)]
+    tables = [*_linear_features(subject), *_single_features(subject)]
     if not tables:
         return ""
     classes = subject.refits.classes
@@ -180,7 +161,7 @@ def features_section(subject: Subject) -> str:
     return f'<h2 id="features">Which features matter</h2><p>{escape(text)}</p>' + "".join(tables)
 
 
-def linear_features(subject: Subject) -> list[str]:
+def _linear_features(subject: Subject) -> list[str]:
     """Return a table of the heaviest features for the linear kernels of every view."""
     try:
         weights = feature_weights(subject.model)
@@ -190,26 +171,18 @@ def linear_features(subject: Subject) -> list[str]:
     summed = weights.groupby(["view", "feature"], sort=False)[columns].sum().reset_index()
     sizes = summed.groupby("view", sort=False).size()
     singles = summed[summed["view"].map(sizes) == 1]
+    shares, views = learnt_weights(subject.model), kernel_views(subject.model)
+    is_linear = np.isin([str(name) for name in subject.estimator.kernel_names_], weights["kernel"].unique())
+    totals = {str(view): float(shares[views == view].sum()) for view in dict.fromkeys(views.tolist())}
     tables: list[str] = []
-    for view, share in _linear_shares(subject, set(weights["kernel"])).items():
-        if sizes.get(view, 0) > 1 and len(tables) < TABLES_OF_FEATURES:
+    for view in sorted(totals, key=lambda view: -totals[view]):  # the heaviest first
+        if totals[view] > 0 and sizes.get(view, 0) > 1 and len(tables) < TABLES_OF_FEATURES:
+            share = float(shares[(views == view) & is_linear].sum()) / totals[view]
             caption = f"{view}: linear kernels have {percent(share, 0)} of its weight"
             tables.append(_features_table(summed[summed["view"] == view], columns, caption))
     if len(singles):
         tables.append(_features_table(singles, columns, "Linear kernels on single features"))
     return tables
-
-
-def _linear_shares(subject: Subject, linear: set[str]) -> dict[str, float]:
-    """Share of each view's weight that is on linear kernels, the heaviest view first."""
-    shares, views = learnt_weights(subject.model), kernel_views(subject.model)
-    is_linear = np.array([str(name) in linear for name in subject.estimator.kernel_names_])
-    totals = {str(view): float(shares[views == view].sum()) for view in dict.fromkeys(views.tolist())}
-    return {
-        view: float(shares[(views == view) & is_linear].sum()) / totals[view]
-        for view in sorted(totals, key=lambda view: -totals[view])
-        if totals[view] > 0
-    }
 
 
 def _features_table(rows: Any, columns: list[str], caption: str) -> str:
@@ -220,7 +193,7 @@ def _features_table(rows: Any, columns: list[str], caption: str) -> str:
     return table(["feature", *columns], cells, caption + (f"; {left} further features" if left else ""))
 
 
-def single_features(subject: Subject) -> list[str]:
+def _single_features(subject: Subject) -> list[str]:
     """Return how much every feature with a kernel of its own moves the decisions, where such kernels are not linear."""
     estimator = subject.estimator
     kernels = getattr(estimator, "kernels_", None)
@@ -260,21 +233,30 @@ TOP_GROUPS, ROWS_OF_GROUPS = 20, 200
 
 def groups_section(subject: Subject) -> str:
     """Return the groups of a model that has many, or was given them by name; nothing for others."""
-    if not _has_groups(subject):
+    estimator, refits = subject.estimator, subject.refits
+    count = len(refits.stability.view_names)
+    named = hasattr(estimator.kernels, "coverage")
+    if not isinstance(getattr(estimator, "kernels_", None), list):
         return ""
-    rows = _rows(subject)
+    if count <= MOST_VIEWS and not (named and count > 1):
+        return ""
+    rows = group_table(subject.model, subject.X)
+    rows["selected"] = (
+        refits.stability.by_view().set_index("view")["selected"].reindex(rows["group"]).to_numpy()
+    )
+    if refits.views is not None:
+        rows["p_value"] = refits.views["p_holm"].reindex(rows["group"]).to_numpy()
     # groups of one column each are columns: they have sections of their own
     if not np.any(rows["size"] > 1):
         return ""
-    shown = rows[(rows["weight"] > 0) | (rows["selected"] > 0)]
-    weighted = int(np.sum(rows["weight"] > 0))
-    hidden = len(rows) - len(shown.head(ROWS_OF_GROUPS))
-    after = f'<p class="quiet">{hidden} further groups had no weight in any fit.</p>' if hidden else ""
-    origin = weight_origin(subject.estimator)
+    shown = rows[(rows["weight"] > 0) | (rows["selected"] > 0)].head(ROWS_OF_GROUPS)
+    weighted, hidden = int(np.sum(rows["weight"] > 0)), len(rows) - len(shown)
+    origin = weight_origin(estimator)
     variance = (
         "“Variance” is a group’s share of the variance of the decision values (all shares add up to one)"
     )
     top = "the top members are the columns that go most with what the group adds"
+    picture = ""
     if origin.nothing:
         text = f"{origin.sentence} What is a finding is the variance. {variance}, and {top}."
     else:
@@ -283,66 +265,29 @@ def groups_section(subject: Subject) -> str:
             f"refits it had weight, and {top}. Where groups share columns or are correlated, a sparse fit picks one of "
             "several that would do: look at “selected” before you quote a weight."
         )
-    return (
-        f'<h2 id="groups">Which groups of columns matter</h2><p>{escape(text)}</p>'
-        + (_groups_picture(rows) if weighted and not origin.nothing else "")
-        + _groups_table(shown.head(ROWS_OF_GROUPS), not origin.nothing)
-        + after
-    )
-
-
-def _has_groups(subject: Subject) -> bool:
-    estimator = subject.estimator
-    if not isinstance(getattr(estimator, "kernels_", None), list):
-        return False
-    named = hasattr(estimator.kernels, "coverage")
-    count = len(subject.refits.stability.view_names)
-    return count > MOST_VIEWS or (named and count > 1)
-
-
-def _rows(subject: Subject) -> Any:
-    """Return the table of groups, with what the refits say of them."""
-    rows = group_table(subject.model, subject.X)
-    stability = subject.refits.stability.by_view().set_index("view")
-    rows["selected"] = stability["selected"].reindex(rows["group"]).to_numpy()
-    if subject.refits.views is not None:
-        rows["p_value"] = subject.refits.views["p_holm"].reindex(rows["group"]).to_numpy()
-    return rows
-
-
-def _groups_picture(rows: Any) -> str:
-    display = GroupsDisplay(rows)
-    count = len(display.shown(TOP_GROUPS))
-    what = "Bars: weight of each group, with its share of the decisions' variance; the table below has the numbers"
-    svg = drawn(
-        lambda ax: display.plot(ax=ax, top=TOP_GROUPS), (WIDTH, max(2.4, 1.6 + 0.3 * count)), what, "groups"
-    )
-    return figure(
-        svg, "The heaviest groups; in brackets their size and in how many refits they were selected."
-    )
+    if weighted and not origin.nothing:
+        display = GroupsDisplay(rows)
+        size = (WIDTH, max(2.4, 1.6 + 0.3 * len(display.shown(TOP_GROUPS))))
+        what = "Bars: weight of each group, with its share of the decisions' variance; the table below has the numbers"
+        svg = drawn(lambda ax: display.plot(ax=ax, top=TOP_GROUPS), size, what, "groups")
+        caption = "The heaviest groups; in brackets their size and in how many refits they were selected."
+        picture = figure(svg, caption)
+    after = f'<p class="quiet">{hidden} further groups had no weight in any fit.</p>' if hidden else ""
+    table_of_groups = _groups_table(shown, not origin.nothing)
+    return f'<h2 id="groups">Which groups of columns matter</h2><p>{escape(text)}</p>{picture}{table_of_groups}{after}'
 
 
 def _groups_table(rows: Any, learnt: bool) -> str:
-    head = ["group", "columns", "weight", "variance", "selected", "top members"]
     tested = "p_value" in rows
     rows = rows if learnt else rows.sort_values("variance", ascending=False)
+    head = ["group", "columns", "weight", "variance"]
+    head += ["selected"] * learnt + ["p-value"] * tested + ["top members"]
     cells = []
     for row in rows.itertuples():
-        line: list[Any] = [
-            str(row.group),
-            int(row.size),
-            float(row.weight),
-            float(row.variance),
-            (float(row.selected), percent(float(row.selected), 0)),
-            str(row.top_members),
-        ]
+        line: list[Any] = [str(row.group), int(row.size), float(row.weight), float(row.variance)]
+        if learnt:
+            line.append((float(row.selected), percent(float(row.selected), 0)))
         if tested:
-            line.insert(5, (float(row.p_value), number(float(row.p_value))))
-        if not learnt:
-            line.pop(4)
-        cells.append(line)
-    if tested:
-        head.insert(5, "p-value")
-    if not learnt:
-        head.remove("selected")
+            line.append((float(row.p_value), number(float(row.p_value))))
+        cells.append([*line, str(row.top_members)])
     return table(head, cells, f"Groups, the {'heaviest' if learnt else 'largest variance'} first")
