@@ -26,7 +26,7 @@ from kernelweave.solvers import newton as _model
 PHASES: dict[str, list[tuple[Any, str]]] = {
     "reading the bank: products and quadratic forms": [(power.PowerBank, "_sweep")],
     "reading the bank: mixed kernels": [(power.PowerBank, "combine")],
-    "building the bank: distances and exponentials": [(stored._Families, "fill"), (stored, "_fill_all")],
+    "building the bank: distances and exponentials": [(stored, "stored_bank")],
     "building the bank: which kernels share what": [(_base, "bind")],
     "inner SVMs": [(mkl, "solve_fixed")],
     "models in the weights": [(_model.SimplexModel, "__init__"), (_model.SimplexModel, "minimise")],

@@ -53,6 +53,16 @@ class Bank(ABC):
     completed: bool = False
     #: bytes of an entry of a mixed kernel
     mixed_itemsize: int = 8
+    #: bytes that the stored kernels take
+    nbytes: int = 0
+    #: cost of the bank on a cluster, None where it is not on one
+    cluster_cost: Any = None
+    #: whether there are more kernels than samples, all of small rank, so that a pass is cheap
+    thin: bool = False
+    #: whether explicit features of all kernels are in memory, of so many samples that n x n numbers cost more
+    suits_blocks: bool = False
+    #: whether every kernel is a feature or two, so that sparse mixtures of them are singular
+    low_rank: bool = False
 
     def __init__(self, n: int, m: int) -> None:
         self.n = n
@@ -62,31 +72,6 @@ class Bank(ABC):
     @abstractmethod
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         """Entries ``(len(kernels), len(rows), len(cols))``; not counted as a pass."""
-
-    @property
-    def nbytes(self) -> int:
-        """Bytes that the stored kernels take."""
-        return 0
-
-    @property
-    def cluster_cost(self) -> Any:
-        """Return the cost of the bank on a cluster, None where there is none."""
-        return None
-
-    @property
-    def thin(self) -> bool:
-        """Whether there are more kernels than samples, all of small rank, so that a pass is cheap."""
-        return False
-
-    @property
-    def suits_blocks(self) -> bool:
-        """Whether explicit features of all kernels are in memory, of so many samples that n x n numbers cost more."""
-        return False
-
-    @property
-    def low_rank(self) -> bool:
-        """Whether every kernel is a feature or two, so that sparse mixtures of them are singular."""
-        return False
 
     def count(self, entries: float) -> None:
         """Add ``entries`` of the logical tensor to the passes."""
@@ -152,12 +137,12 @@ class Bank(ABC):
         """Return the bank in double precision, itself where it is; None where the bank alone cannot tell."""
         return None
 
-    # ---- what first-order methods keep of a product ----------------------------------------------------------
-    # An image is linear in a, so that it can be extrapolated with it; it yields the quadratic forms and, later, any
-    # mixture without another pass.  All products (m, n) in general; explicit features have something far smaller.
-
     def image(self, a: Array) -> Any:
-        """Return the image of ``a`` after one pass over the bank."""
+        """Return the image of ``a`` after one pass over the bank: what first-order methods keep of a product.
+
+        It is linear in a, so that it can be extrapolated with it, and yields the quadratic forms and, later, any
+        mixture without another pass.  All products (m, n) in general; explicit features have something far smaller.
+        """
         return self.apply(a)
 
     def image_quad(self, image: Any, a: Any) -> Any:

@@ -2,29 +2,29 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from .._numerics.resources import in_threads, one_blas_thread
 from .._typing import Array, Index
-from ..kernels import Kernel
+from ..kernels import Kernel, n_samples, stack_features, take
+from ._base import support
+from .lazy import BLOCK_ENTRIES, FEW_VALUES, Exponentials, base_groups, row_slices
 from .normalise import Normaliser
 
 if TYPE_CHECKING:
     import pandas as pd
-from collections.abc import Callable
-from typing import ClassVar
 
-from .._numerics.resources import in_threads, one_blas_thread
-from ..kernels import n_samples, stack_features, take
-from ._base import support
-from .lazy import BLOCK_ENTRIES, FEW_VALUES, Exponentials, base_groups, row_slices
+#: factor of a kernel, after centring, beyond which its exponentials are computed in double precision
+MOST_ENLARGED = 1e3
 
-# ------------------------------------------------------------------------------------------------------------
-# A learnt function, ready for new samples: kernels with weight, on the samples that have a coefficient.
+#: blocks of rows that a thread takes at a time: preparing them costs a little per block
+BLOCKS_AT_ONCE = 8
 
 
 class MissingViewSummary(NamedTuple):
@@ -37,32 +37,38 @@ class MissingViewSummary(NamedTuple):
     patterns: pd.DataFrame | None = None
 
 
-class PredictingKernels(Protocol):
-    """Kernels bound to training samples, wherever those are: in memory, in a file, on a cluster, with the user."""
+class PredictingKernels(ABC):
+    """Kernels bound to training samples, wherever those are: in memory, in a file, on a cluster, with the user.
 
-    @property
-    def normaliser(self) -> Normaliser:
-        """Factors and centres, learnt on the training samples."""
+    Attributes
+    ----------
+    normaliser : Normaliser
+        Factors and centres, learnt on the training samples.
+    kernels : list of Kernel
+        Settled; none where the user computes them.
+    samples : samples
+        Those that are kept; None where kernels are computed without.
+    """
 
-    @property
-    def kernels(self) -> list[Kernel]:
-        """Settled; none where the user computes them."""
+    normaliser: Normaliser
+    kernels: list[Kernel]
+    samples: Any
 
-    @property
-    def samples(self) -> Any:
-        """Those that are kept; None where kernels are computed without."""
-
+    @abstractmethod
     def restrict(self, kernels: Index, coef: Array) -> tuple[PredictingKernels, Array]:
         """Keep these kernels and what they need; return the coefficients that go with it."""
 
+    @abstractmethod
     def alone(self, j: int) -> PredictingKernels:
         """Return the kernel at position j by itself."""
 
+    @abstractmethod
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
         """``sum_j weights_j K_j(new, samples) coef``."""
 
     def missing_view_summary(self) -> MissingViewSummary:
-        """Return what is known of training samples that lack some of the kernels."""
+        """Return what is known of training samples that lack some of the kernels; by default none can."""
+        return MissingViewSummary()
 
 
 def active_kernels(weights: Array) -> Index:
@@ -87,11 +93,6 @@ class Term:
         """Keep what some kernels need of the training samples; ``weights`` are those of all kernels."""
         kept, coef_kept = bound.restrict(index, coef)
         return cls(kept, index, weights[..., index], coef_kept)
-
-    def each(self) -> Iterator[Term]:
-        """Yield the kernels one by one."""
-        for position, j in enumerate(self.index):
-            yield Term(self.kernels.alone(position), np.array([j]), self.weights[..., [position]], self.coef)
 
 
 @dataclass(frozen=True)
@@ -132,7 +133,9 @@ class KernelFunction:
     def each(self) -> Iterator[Term]:
         """Yield the kernels with weight one by one."""
         for term in self.terms:
-            yield from term.each()
+            for position, j in enumerate(term.index):
+                alone = term.kernels.alone(position)
+                yield Term(alone, np.array([j]), term.weights[..., [position]], term.coef)
 
     def by_kernel(self, new: Any) -> NDArray[np.float64]:
         """Return the part that each kernel adds to the values at new samples, ``(n_new, m)`` or ``(n_new, m, k)``."""
@@ -146,39 +149,24 @@ class KernelFunction:
         return out
 
 
-#: factor of a kernel, after centring, beyond which its exponentials are computed in double precision
-MOST_ENLARGED = 1e3
-
-Adding = Callable[[Any, Array], None]
-
-#: blocks of rows that a thread takes at a time: preparing them costs a little per block
-BLOCKS_AT_ONCE = 8
-
-
-class _Accumulator:
-    """Sums ``w_j K_j coef`` over kernels for one block of rows; one mixed matrix where the weights are shared."""
-
-    def __init__(self, weights: Array, coef: Array, out: Array) -> None:
-        self.weights, self.coef, self.out = weights, coef, out
-        self.mixed: Array | None = None
-
-    def add(self, j: int, entries: Array) -> None:
-        if self.weights.ndim == 1:
-            entries = entries * self.weights[j]
-            if self.mixed is None or self.mixed.dtype != entries.dtype:
-                self.mixed = entries if self.mixed is None else self.mixed + entries
-            else:
-                np.add(self.mixed, entries, out=self.mixed)
+def _add_products(matrices: Iterable[tuple[int, Array]], weights: Array, coef: Array, out: Array) -> None:
+    """Add ``w_j K_j coef`` of kernel matrices to ``out``; one mixed matrix where the weights are shared."""
+    mixed: Array | None = None
+    for j, entries in matrices:
+        if weights.ndim == 2:
+            out += entries @ (coef * weights[:, j])
+            continue
+        entries = entries * weights[j]
+        if mixed is None or mixed.dtype != entries.dtype:
+            mixed = entries if mixed is None else mixed + entries
         else:
-            self.out += entries @ (self.coef * self.weights[:, j])
-
-    def finish(self) -> None:
-        if self.mixed is not None:
-            self.out += self.mixed @ self.coef
+            np.add(mixed, entries, out=mixed)
+    if mixed is not None:
+        out += mixed @ coef
 
 
 @dataclass
-class BoundKernels:
+class BoundKernels(PredictingKernels):
     """Kernels on training samples.
 
     Parameters
@@ -212,7 +200,8 @@ class BoundKernels:
     def cross(self, new: Any) -> Array:
         """Normalised kernels between new rows and the samples, ``(m, n_new, n)``."""
         out = np.empty((len(self.kernels), n_samples(new), n_samples(self.samples)))
-        self.visit(new, lambda j, entries: out.__setitem__(j, entries))
+        for j, entries in self.visit(new):
+            out[j] = entries
         return out
 
     def diagonal(self, new: Any) -> Array:
@@ -231,81 +220,76 @@ class BoundKernels:
         precision.  Powers of inner products stay in double precision: there is no time to gain, and single precision
         overflows at 1e38.
         """
-        rows = n_samples(new)
+        rows, known = n_samples(new), self.normaliser
         out = np.zeros((rows, *coef.shape[1:]))
         if not np.any(
             coef
         ):  # no support: the function is its intercept, and there is nothing to compare with
             return out
-        explicit = self._explicit()
+        # kernels that are cheaper through their features than through the support: Z (Z' coef)
+        shape: tuple[int, ...] = getattr(self.samples, "shape", ())
+        by_features = known.diagonal is None and len(shape) == 2
+        ranks = [kernel.rank(int(shape[1])) for kernel in self.kernels] if by_features else []
+        explicit = [j for j, rank in enumerate(ranks) if rank is not None and rank < shape[0]]
+        if explicit:
+            kernels = [self.kernels[j] for j in explicit]
+            training, starts = stack_features(kernels, self.samples)
+            others, _ = stack_features(kernels, new)
+            if known.center:
+                means = np.asarray(training.mean(axis=0)).ravel()
+                training, others = np.asarray(training - means), np.asarray(others - means)
+            direction = np.asarray(training.T @ coef, dtype=float)  # Z' coef, (R,) or (R, k)
+            mixing = np.repeat((weights * known.scale)[..., explicit], np.diff(starts), axis=-1)
+            # one set of weights serves all columns of the coefficients, or each column has its own
+            direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
+            out += np.asarray(others @ direction, dtype=float)
         matrices = np.setdiff1d(np.arange(len(self.kernels)), explicit)
-        if explicit.size:
-            self._add_explicit(new, explicit, weights, coef, out)
-        if matrices.size == 0:
-            return out
-        dtype = np.dtype(self._prediction_dtype(dtype, weights, coef))
-        worth_compiling = float(rows) * n_samples(self.samples) * matrices.size > FEW_VALUES
-        terms = list(self._terms(matrices, weights, coef, dtype, worth_compiling))
-        parts = row_slices(rows, n_samples(self.samples), BLOCKS_AT_ONCE * BLOCK_ENTRIES)
+        if matrices.size:
+            self._add_matrices(new, matrices, weights, coef, np.dtype(dtype), out)
+        return out
+
+    def _add_matrices(
+        self, new: Any, which: Index, weights: Array, coef: Array, dtype: np.dtype, out: Array
+    ) -> None:
+        """Add the values of some kernels through their entries, blocks of new rows in threads."""
+        dtype, known = np.dtype(self._prediction_dtype(dtype, weights, coef)), n_samples(self.samples)
+        worth_compiling = float(len(out)) * known * which.size > FEW_VALUES
+        quick = np.array([self.kernels[j].decay for j in which])
+        quick &= worth_compiling and self.normaliser.keeps_powers()
+        if (
+            weights.ndim == 2
+        ):  # every column has kernels and a support of its own: distances are cheap, functions not
+            quick &= np.array([self.kernels[j].quick for j in which])
+        factors, compiled, others = weights * self.normaliser.scale, which[quick], which[~quick]
+        mixtures: list[tuple[Exponentials, Any]] = []
+        at: Any
+        for column, own in enumerate(np.atleast_2d(factors) if compiled.size else ()):
+            at, kept, samples, mine = ..., compiled, self.samples, coef
+            if weights.ndim == 2:
+                used = support(coef[:, column])
+                at, kept, mine = (..., column), compiled[own[compiled] != 0], coef[used, column]
+                samples = take(self.samples, used)
+            if kept.size and mine.size:
+                kernels = [self.kernels[j] for j in kept]
+                mixtures.append((Exponentials(kernels, samples, own[kept], mine, dtype), at))
+        rest = BoundKernels([self.kernels[j] for j in others], self.samples, self.normaliser.restrict(others))
+        rest_weights, rest_coef = weights[..., others].astype(dtype), coef.astype(dtype)
+        parts = row_slices(len(out), known, BLOCKS_AT_ONCE * BLOCK_ENTRIES)
 
         def run(part: slice) -> None:
             block = new if len(parts) == 1 else take(new, np.arange(part.start, part.stop))
-            for add in terms:
-                add(block, out[part])
+            for mixture, at in mixtures:
+                mixture.add(block, out[part][at])
+            pieces = row_slices(n_samples(block), known) if others.size else []
+            for piece in pieces:
+                some = block if len(pieces) == 1 else take(block, np.arange(piece.start, piece.stop))
+                _add_products(rest.visit(some, dtype), rest_weights, rest_coef, out[part][piece])
 
         if len(parts) == 1:
             run(parts[0])
         else:
             with one_blas_thread():
                 in_threads(run, parts)
-        return out
-
-    def _terms(
-        self, which: Index, weights: Array, coef: Array, dtype: np.dtype, compiled: bool
-    ) -> Iterator[Adding]:
-        """Yield functions that add parts of the values at a block of new rows."""
-        powers = compiled and self.normaliser.keeps_powers()
-        decaying = powers & np.array([self.kernels[j].decay for j in which])
-        if (
-            weights.ndim == 2
-        ):  # every column has kernels and a support of its own: distances are cheap, functions not
-            decaying &= np.array([self.kernels[j].quick for j in which])
-        factors = weights * self.normaliser.scale
-        quick, rest = which[decaying], which[~decaying]
-        if quick.size and weights.ndim == 1:
-            kernels = [self.kernels[j] for j in quick]
-            yield Exponentials(kernels, self.samples, factors[quick], coef, dtype).add
-        elif quick.size:
-            for column, own in enumerate(factors):
-                yield from self._column(column, quick[own[quick] != 0], own, coef[:, column], dtype)
-        if rest.size:
-            yield self._others(rest, weights, coef, dtype)
-
-    def _column(
-        self, column: int, which: Index, factors: Array, coef: Array, dtype: np.dtype
-    ) -> Iterator[Adding]:
-        """Yield the mixture of one column of the coefficients, on its own support."""
-        used = support(coef)
-        if not (used.size and which.size):
-            return
-        kernels, samples = [self.kernels[j] for j in which], take(self.samples, used)
-        mixture = Exponentials(kernels, samples, factors[which], coef[used], dtype)
-        yield lambda new, out: mixture.add(new, out[:, column])
-
-    def _others(self, which: Index, weights: Array, coef: Array, dtype: np.dtype) -> Adding:
-        """Return what adds kernels that are no exponentials, or are centred or divided by their diagonals."""
-        rest = BoundKernels([self.kernels[j] for j in which], self.samples, self.normaliser.restrict(which))
-        weights, coef = weights[..., which].astype(dtype), coef.astype(dtype)
-
-        def add(new: Any, out: Array) -> None:
-            parts = row_slices(n_samples(new), coef.shape[0])
-            for part in parts:
-                sums = _Accumulator(weights, coef, out[part])
-                block = new if len(parts) == 1 else take(new, np.arange(part.start, part.stop))
-                rest.visit(block, sums.add, dtype)
-                sums.finish()
-
-        return add
 
     def _prediction_dtype(self, dtype: Any, weights: Array, coef: Array) -> Any:
         """Single precision only for numbers that have one, their products too."""
@@ -321,41 +305,12 @@ class BoundKernels:
             return np.float64
         return dtype if smallest > 1e-30 and largest < 1e30 else np.float64
 
-    def _explicit(self) -> Index:
-        """Kernels that are cheaper through their features than through the support: ``Z (Z' coef)``."""
-        if self.normaliser.diagonal is not None:
-            return np.zeros(0, dtype=np.intp)
-        shape: tuple[int, ...] = getattr(self.samples, "shape", ())
-        if len(shape) != 2:
-            return np.zeros(0, dtype=np.intp)
-        ranks = [kernel.rank(int(shape[1])) for kernel in self.kernels]
-        return np.array(
-            [j for j, rank in enumerate(ranks) if rank is not None and rank < shape[0]], dtype=np.intp
-        )
-
-    def _add_explicit(self, new: Any, explicit: Index, weights: Array, coef: Array, out: Array) -> None:
-        kernels = [self.kernels[j] for j in explicit]
-        training, starts = stack_features(kernels, self.samples)
-        others, _ = stack_features(kernels, new)
-        if self.normaliser.center:
-            means = np.asarray(training.mean(axis=0)).ravel()
-            training, others = np.asarray(training - means), np.asarray(others - means)
-        direction = np.asarray(training.T @ coef, dtype=float)  # Z' coef, (R,) or (R, k)
-        mixing = np.repeat((weights * self.normaliser.scale)[..., explicit], np.diff(starts), axis=-1)
-        # one set of weights serves all columns of the coefficients, or each column has its own
-        direction = (direction.T * mixing).T if weights.ndim == 1 else direction * mixing.T
-        out += np.asarray(others @ direction, dtype=float)
-
     def exact_columns(self) -> dict[int, tuple[Array, float]]:
         """Columns of the samples and a factor, by place, of the kernels that are ``factor X X'`` of few columns."""
         samples = self.samples
-        if (
-            self.normaliser.center
-            or self.normaliser.diagonal is not None
-            or not isinstance(samples, np.ndarray)
-        ):
+        if self.normaliser.center or self.normaliser.diagonal is not None:
             return {}
-        if samples.ndim != 2 or samples.dtype.kind not in "fiu":
+        if not isinstance(samples, np.ndarray) or samples.ndim != 2 or samples.dtype.kind not in "fiu":
             return {}
         out = {}
         for j, kernel in enumerate(self.kernels):
@@ -364,8 +319,8 @@ class BoundKernels:
                 out[j] = np.asarray(samples[:, columns], dtype=float), float(self.normaliser.scale[j])
         return out
 
-    def visit(self, new: Any, use: Callable[[int, Array], None], dtype: Any = np.float64) -> None:
-        """Hand every normalised kernel matrix on ``new`` to ``use``; a base is computed once per family."""
+    def visit(self, new: Any, dtype: Any = np.float64) -> Iterator[tuple[int, Array]]:
+        """Yield every normalised kernel matrix on ``new``, with its position; a base is computed once per family."""
         cosine = self.normaliser.diagonal is not None
         for group in base_groups(self.kernels, range(len(self.kernels))):
             base = self.kernels[group[0]].base(new, self.samples)
@@ -374,15 +329,11 @@ class BoundKernels:
             for j in group:
                 entries = self.kernels[j].of_base(base)
                 diagonal = self.kernels[j].diag(new) if cosine else None
-                use(j, self.normaliser.cross_block(j, entries, diagonal, slice(None)))
-
-    def missing_view_summary(self) -> MissingViewSummary:
-        """Nobody lacks anything."""
-        return MissingViewSummary()
+                yield j, self.normaliser.cross_block(j, entries, diagonal, slice(None))
 
 
 @dataclass
-class PrecomputedKernels:
+class PrecomputedKernels(PredictingKernels):
     """Kernels that the user computes: matrices in, matrices for new rows in again.
 
     Parameters
@@ -400,8 +351,8 @@ class PrecomputedKernels:
     normaliser: Normaliser
     index: Index | None = None
 
-    kernels: ClassVar[list[Kernel]] = []
-    samples: ClassVar[None] = None
+    kernels: ClassVar[list[Kernel]] = []  # type: ignore[misc]
+    samples: ClassVar[None] = None  # type: ignore[misc]
 
     def restrict(self, kernels: Index, coef: Array) -> tuple[PrecomputedKernels, Array]:
         """As for ``BoundKernels``; the coefficients remain those of all training samples."""
@@ -416,13 +367,8 @@ class PrecomputedKernels:
         """As for ``BoundKernels``, from raw entries ``(m, n_new, n)``; always in double precision."""
         out = np.zeros((new[0].shape[0], *coef.shape[1:]))
         used = support(coef)
-        sums = _Accumulator(weights, coef[used], out)
-        for j, matrix in enumerate(range(self.m) if self.index is None else self.index):
-            entries = np.asarray(new[matrix], dtype=float)
-            sums.add(j, self.normaliser.cross_block(j, entries, None, used))
-        sums.finish()
+        index = range(self.m) if self.index is None else self.index
+        raw = (np.asarray(new[matrix], dtype=float) for matrix in index)
+        matrices = (self.normaliser.cross_block(j, entries, None, used) for j, entries in enumerate(raw))
+        _add_products(enumerate(matrices), weights, coef[used], out)
         return out
-
-    def missing_view_summary(self) -> MissingViewSummary:
-        """Nobody lacks anything."""
-        return MissingViewSummary()

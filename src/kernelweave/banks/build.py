@@ -28,15 +28,27 @@ from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Bank
 from .lazy import LazyBank, base_groups
-from .lowrank import LowRankBank, suits_blocks
+from .lowrank import LowRankBank, column_squares, suits_blocks
 from .memory import check_storage, parse_bytes, refuse
 from .normalise import Normaliser
 from .power import Chain, PowerBank, find_chains, mirror_lower, packed_offsets, triangle_cuts
 from .streaming import StreamingBank, streaming_bank
 from .views import CompositeBank
 
-# ------------------------------------------------------------------------------------------------------------
-# Kernels that come as matrices: checked, and used where they lie.
+#: entries of a block that is computed at once: it stays in the second-level cache
+CACHED_ENTRIES = 100_000
+#: the same of distances on many columns, whose matrix product wants blocks that are not too flat
+PRODUCT_ENTRIES = 400_000
+#: blocks from which building is divided among threads
+MANY_BLOCKS = 64
+#: columns up to which differences are quicker than a matrix product
+FEW_COLUMNS = 16
+#: parts that the triangles of compiled families are cut into at most, whatever the number of threads
+MOST_PARTS = 64
+#: entries of a block of rows whose means are taken
+BLOCK_ENTRIES = 4_000_000
+#: samples whose mixed kernel must fit where that of all samples need not: the working sets of a solver grow from half
+LEAST_WORKING_SET = 4000
 
 
 def as_stack(kernels: Any, what: str = "kernels", gaps: bool = False) -> np.ndarray | list[np.ndarray]:
@@ -85,21 +97,17 @@ def check_training_stack(
         )
     for j, matrix in enumerate(matrices):
         name = names[j] if names else f"precomputed kernel {j}"
-        matrix = _of_those_who_have_it(matrix, name)
+        gone = np.isnan(
+            np.diagonal(matrix)
+        )  # samples that lack the kernel have NaN in their rows and columns
+        if gone.any():
+            if not (np.isnan(matrix[gone]).all() and np.isnan(matrix[:, gone]).all()):
+                raise ValueError(f"{name}: samples that lack it must have NaN in their whole row and column")
+            here = np.flatnonzero(~gone)
+            matrix = matrix[np.ix_(here, here)]
         check_symmetric(matrix, name)
         if check_psd:
             check_semidefinite(matrix, name)
-
-
-def _of_those_who_have_it(matrix: np.ndarray, name: str) -> np.ndarray:
-    """Return the part of samples that have a kernel; the others have NaN in their rows and columns."""
-    gone = np.isnan(np.diagonal(matrix))
-    if not gone.any():
-        return matrix
-    if not (np.isnan(matrix[gone]).all() and np.isnan(matrix[:, gone]).all()):
-        raise ValueError(f"{name}: samples that lack it must have NaN in their whole row and column")
-    here = np.flatnonzero(~gone)
-    return matrix[np.ix_(here, here)]
 
 
 def precomputed_bank(
@@ -130,52 +138,161 @@ def precomputed_bank(
             f"fitting on {m} precomputed kernels of {n} samples", extra, budget,
             ["raise memory_budget", "pass one C-contiguous (m, n, n) array, which is used in place", "fewer samples"],
         )  # fmt: skip
-    if in_place:
-        for j in range(m):
-            normaliser.learn(j, np.diagonal(matrices[j]).astype(float))
-        _refuse_zero(normaliser)
-        store = matrices.reshape(m, n * n)
-        return PowerBank(
-            store, np.arange(n, dtype=np.intp) * n, chains, normaliser.scale, threads=threads
-        ), normaliser
-    offsets = packed_offsets(n)
-    store = np.empty((m, n * (n + 1) // 2))
+    offsets = np.arange(n, dtype=np.intp) * n if in_place else packed_offsets(n)
+    store = matrices.reshape(m, n * n) if in_place else np.empty((m, n * (n + 1) // 2))
     everyone = np.arange(n)
     for j in range(m):
+        if in_place:
+            normaliser.learn(j, np.diagonal(matrices[j]).astype(float))
+            continue
         entries = np.array(matrices[j], dtype=float)
         means: Array | None = entries.mean(axis=1) if center else None
         normaliser.learn(j, np.diagonal(entries).copy(), means)
         pack_rows(normaliser.train_block(j, entries, everyone, everyone), 0, offsets, store[j])
-    _refuse_zero(normaliser)
-    return PowerBank(store, offsets, chains, threads=threads), normaliser
-
-
-def _refuse_zero(normaliser: Normaliser) -> None:
-    """Refuse a matrix of zeros: computed beforehand, it is a mistake."""
-    zero = np.flatnonzero(normaliser.scale == 0.0)
+    zero = np.flatnonzero(
+        normaliser.scale == 0.0
+    )  # a matrix of zeros that was computed beforehand is a mistake
     if zero.size:
-        what = "is constant, so nothing is left after centring it" if normaliser.center else "has trace zero"
+        what = "is constant, so nothing is left after centring it" if center else "has trace zero"
         raise ValueError(f"{normaliser.names[zero[0]]!r} {what}: drop it, or use normalize=None")
+    return PowerBank(
+        store, offsets, chains, normaliser.scale if in_place else None, threads=threads
+    ), normaliser
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Filling a bank of stored triangles: one per chain of powers, in parts that threads share.
-#
-# Gaussians on few columns, of which most banks have many, are compiled (``_numerics.decays.fill_decays``):
-# all of them in one call per part, so that no thread waits for the interpreter.  Other bases are asked of
-# their kernels, block by block.
+class _Block(NamedTuple):
+    """Rows ``top .. bottom - 1`` of a base, which some views are powers of."""
+
+    kernel: Kernel
+    views: list[int]
+    diagonal: Array
+    #: gives distances where they are squared distances between points; what all blocks need is computed once
+    distances: Callable[[int, int], Array] | None
+    top: int
+    bottom: int
+
+    def base(self, samples: Any) -> Array:
+        """Return the entries of these rows and columns ``0 .. bottom - 1``, whose diagonal is exact."""
+        top, bottom = self.top, self.bottom
+        if self.distances is not None:
+            entries = self.distances(top, bottom)
+        elif bottom - top == self.diagonal.size:
+            entries = self.kernel.base(samples, samples)
+        else:
+            entries = self.kernel.base(
+                take(samples, np.arange(top, bottom)), take(samples, np.arange(bottom))
+            )
+        at = np.arange(bottom - top)
+        entries[at, at + top] = self.diagonal[top:bottom]
+        return entries
 
 
-#: entries of a block that is computed at once: it stays in the second-level cache
-CACHED_ENTRIES = 100_000
-#: the same of distances on many columns, whose matrix product wants blocks that are not too flat
-PRODUCT_ENTRIES = 400_000
-#: blocks from which building is divided among threads
-MANY_BLOCKS = 64
-#: columns up to which differences are quicker than a matrix product
-FEW_COLUMNS = 16
-#: parts that the triangles of compiled families are cut into at most, whatever the number of threads
-MOST_PARTS = 64
+def stored_bank(
+    kernels: list[Kernel],
+    chains: list[Chain],
+    samples: Any,
+    n: int,
+    normaliser: Normaliser,
+    dtype: np.dtype,
+    threads: int,
+) -> PowerBank:
+    """Learn the normalisation and store a triangle for every chain of powers, in parts that threads share."""
+    from .._numerics.passes import pack_rows
+
+    members = sorted(j for chain in chains for j in chain.kernels)
+    single = dtype == np.float32 and _fits_single([kernels[j] for j in members], samples)
+    heads = [kernels[chain.kernels[0]] for chain in chains]
+    powers = normaliser.keeps_powers()
+    # the only kernel there is needs no mixing, but a whole matrix instead of a triangle and a mixed kernel
+    square = len(members) == 1 and not single
+    offsets = n * np.arange(n) if square else packed_offsets(n)
+    size = n * n if square else n * (n + 1) // 2
+    store = np.empty((len(chains), size), dtype=np.float32 if single else np.float64)
+    # a single-precision power squared many times loses digits: keep the distances instead
+    rate = np.array([h.exponent * h.decay for h in heads]) if single and powers else np.zeros(len(heads))
+    view_of = {chain.kernels[0]: v for v, chain in enumerate(chains)}
+    groups = [[view_of[j] for j in group] for group in base_groups(kernels, np.array(list(view_of)))]
+    if powers:
+        _fill_powers(kernels, chains, groups, samples, normaliser, store, offsets, rate, threads)
+    for views in () if powers else groups:  # stored normalised, so that the scale is in the matrices
+        first, everyone = heads[views[0]], np.arange(n)
+        base = _Block(first, views, first.base_diag(samples), None, 0, n).base(samples)
+        for v in views:
+            j, entries = chains[v].kernels[0], heads[v].of_base(base)
+            normaliser.learn(j, np.diagonal(entries).copy(), np.mean(entries, axis=1))
+            pack_rows(normaliser.train_block(j, entries, everyone, everyone), 0, offsets, store[v])
+    if square:
+        mirror_lower(store.reshape(n, n), threads)
+    place = {j: k for k, j in enumerate(members)}  # kernels keep their order
+    local = [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains]
+    return PowerBank(
+        store, offsets, local, normaliser.scale[members] if powers else None, rate, threads, square
+    )
+
+
+def _fits_single(kernels: list[Kernel], samples: Any) -> bool:
+    """Whether entries, and the squares of them that sweeps form, are far from the ends of single precision."""
+    with np.errstate(over="ignore"):
+        diagonals = [kernel.diag(samples) for kernel in kernels if not kernel.decay]
+        tops = [float(np.max(np.abs(diagonal), initial=0.0)) for diagonal in diagonals]
+    return all(top == 0.0 or 1e-15 < top < 1e15 for top in tops)
+
+
+def _fill_powers(
+    kernels: list[Kernel],
+    chains: list[Chain],
+    groups: list[list[int]],
+    samples: Any,
+    normaliser: Normaliser,
+    store: Array,
+    offsets: Index,
+    rate: Array,
+    threads: int,
+) -> None:
+    """Learn the traces of kernels and fill the triangles of their bases; ``groups`` are chains of the same base."""
+    from .._numerics.passes import pack_rows
+
+    n, single = offsets.size, store.dtype == np.float32
+    heads = [kernels[chain.kernels[0]] for chain in chains]
+    families: list[tuple[Array, list[int]]] = []
+    blocks: list[_Block] = []
+    ones: list[int] = []
+    for views in groups:
+        first, held = heads[views[0]], [j for v in views for j in chains[v].kernels]
+        points = first.points(samples) if first.decay else None
+        if points is not None and not single and 0 < points.shape[1] <= FEW_COLUMNS:
+            families.append((points, views))
+            ones += held
+            continue
+        diagonal = first.base_diag(samples)
+        if first.decay and not np.any(diagonal):  # a diagonal of ones: nothing to compute
+            ones += held
+        else:
+            for j in held:
+                normaliser.learn(j, kernels[j].of_base(diagonal))
+        among = distances_among(points) if points is not None and n * n > CACHED_ENTRIES else None
+        row_blocks = _row_blocks(n, first, points is not None)
+        blocks += [_Block(first, views, diagonal, among, top, bottom) for top, bottom in row_blocks]
+    if ones:
+        normaliser.learn_traces(np.array(ones), np.ones(len(ones)))
+    if families:
+        _fill_families(families, heads, store, offsets, threads)
+
+    def fill(block: _Block) -> None:
+        base = block.base(samples)
+        for v in block.views:
+            last = base if v == block.views[-1] else None  # the last may overwrite what all of them come from
+            entries = base if rate[v] > 0 else heads[v].of_base(base, out=last)
+            pack_rows(entries, block.top, offsets, store[v])
+
+    # functions of users are called by this thread alone
+    shared = [block for block in blocks if block.kernel.sure] if len(blocks) >= MANY_BLOCKS else []
+    if shared:
+        with one_blas_thread():
+            in_threads(fill, shared, threads)
+    for block in blocks:
+        if not (shared and block.kernel.sure):
+            fill(block)
 
 
 def _row_blocks(n: int, kernel: Kernel, by_products: bool) -> Iterator[tuple[int, int]]:
@@ -195,188 +312,35 @@ def _row_blocks(n: int, kernel: Kernel, by_products: bool) -> Iterator[tuple[int
         top = bottom
 
 
-def _base_of(
-    kernel: Kernel, samples: Any, n: int, diagonal: Array, points: Array | None = None
-) -> Callable[[int, int], Array]:
-    """Return the function of ``top, bottom`` that gives base entries left of the diagonal, which is exact.
-
-    Of many blocks of distances between ``points``, what all of them need is computed once.
-    """
-    among = distances_among(points) if points is not None and n * n > CACHED_ENTRIES else None
-
-    def base(top: int, bottom: int) -> Array:
-        if among is not None:
-            entries = among(top, bottom)
-        elif bottom - top == n:
-            entries = kernel.base(samples, samples)
-        else:
-            entries = kernel.base(take(samples, np.arange(top, bottom)), take(samples, np.arange(bottom)))
-        at = np.arange(bottom - top)
-        entries[at, at + top] = diagonal[top:bottom]
-        return entries
-
-    return base
-
-
-class _Families(NamedTuple):
-    """Gaussians on few columns that are filled by compiled code: their columns, and which views hold which widths."""
-
-    points: list[Array]
-    views: list[list[int]]
-    rates: list[list[float]]
-
-    def fill(self, store: Array, offsets: Index, threads: int) -> None:
-        """Fill their triangles; parts are of rows and families, and do not depend on the number of threads."""
-        from .._numerics.exponentials import PIECE, fill_decays
-
-        if not self.points:
-            return
-        table = np.ascontiguousarray(np.concatenate([points.T for points in self.points]))
-        columns = np.cumsum([0, *(points.shape[1] for points in self.points)])
-        links = np.cumsum([0, *map(len, self.views)])
-        rates, views = np.concatenate(self.rates), np.concatenate(self.views)
-        everyone = np.arange(len(self.points))
-        cuts = triangle_cuts(offsets.size, MOST_PARTS // len(everyone))
-        groups = np.array_split(everyone, min(everyone.size, 4 * threads if threads > 1 else 1))
-
-        def run(part: tuple[Index, int]) -> None:
-            families, at = part
-            rows = np.array(cuts[at : at + 2])
-            fill_decays(table, columns, links, rates, views, families, rows, offsets, np.empty(PIECE), store)
-
-        in_threads(run, [(group, at) for at in range(len(cuts) - 2, -1, -1) for group in groups], threads)
-
-
-class _Block(NamedTuple):
-    """Rows ``top .. bottom - 1`` of a base, which some views are powers of."""
-
-    kernel: Kernel
-    views: list[int]
-    #: gives the entries of rows ``top .. bottom - 1`` and columns ``0 .. bottom - 1``
-    base: Callable[[int, int], Array]
-    top: int
-    bottom: int
-
-
-def stored_bank(
-    kernels: list[Kernel],
-    chains: list[Chain],
-    samples: Any,
-    n: int,
-    normaliser: Normaliser,
-    dtype: np.dtype,
+def _fill_families(
+    families: list[tuple[Array, list[int]]],
+    heads: list[Kernel],
+    store: Array,
+    offsets: Index,
     threads: int,
-) -> PowerBank:
-    """Learn the normalisation and store a triangle for every chain."""
-    from .._numerics.passes import pack_rows
+) -> None:
+    """Fill the triangles of Gaussians on few columns, given by their columns and views, by compiled code.
 
-    single = dtype == np.float32 and _fits_single(kernels, chains, samples)
-    heads = [kernels[chain.kernels[0]] for chain in chains]
-    powers = normaliser.keeps_powers()
-    store, offsets, square = _room_for(chains, n, single)
-    # a single-precision power squared many times loses digits: keep the distances instead
-    rate = np.array([head.exponent if single and powers and head.decay else 0.0 for head in heads])
-    families, blocks = _Families([], [], []), []
-    ones: list[int] = []
-    for first, views in _views_of_bases(kernels, chains):
-        points = first.points(samples) if powers and first.decay else None
-        if points is not None and not single and 0 < points.shape[1] <= FEW_COLUMNS:
-            families.points.append(points)
-            families.views.append(views)
-            families.rates.append([heads[v].exponent for v in views])
-            ones += [j for v in views for j in chains[v].kernels]
-            continue
-        diagonal = first.base_diag(samples)
-        if not powers:
-            base = _base_of(first, samples, n, diagonal)(0, n)
-            for v in views:
-                j = chains[v].kernels[0]
-                pack_rows(_normalised(heads[v].of_base(base), j, normaliser), 0, offsets, store[v])
-            continue
-        held = [j for v in views for j in chains[v].kernels]
-        plain = first.decay and not np.any(diagonal)  # a diagonal of ones: nothing to compute
-        ones += held if plain else []
-        for j in () if plain else held:
-            normaliser.learn(j, kernels[j].of_base(diagonal))
-        base_of = _base_of(first, samples, n, diagonal, points)
-        blocks += [_Block(first, views, base_of, *rows) for rows in _row_blocks(n, first, points is not None)]
-    if ones:
-        normaliser.learn_traces(np.array(ones), np.ones(len(ones)))
-
-    def fill(block: _Block) -> None:
-        base = block.base(block.top, block.bottom)
-        for v in block.views:
-            last = base if v == block.views[-1] else None  # the last may overwrite what all of them come from
-            entries = base if rate[v] > 0 else heads[v].of_base(base, out=last)
-            pack_rows(entries, block.top, offsets, store[v])
-
-    families.fill(store, offsets, threads)
-    _fill_all(fill, blocks, threads)
-    if square:
-        mirror_lower(store.reshape(n, n), threads)
-    local, order = _in_own_order(chains)
-    # where matrices are stored normalised, the scale is in them already
-    scale = normaliser.scale[order] if powers else None
-    return PowerBank(store, offsets, local, scale, rate, threads, square)
-
-
-def _room_for(chains: list[Chain], n: int, single: bool) -> tuple[np.ndarray, Index, bool]:
-    """Triangles to be filled, where their rows start, and whether there is but one, and room for its other half.
-
-    The only kernel there is needs no mixing, but a whole matrix instead of a triangle and a mixed kernel.
+    All of them are filled in one call per part, so that no thread waits for the interpreter; parts are of rows and
+    families, and do not depend on the number of threads.
     """
-    if len(chains) == 1 and len(chains[0].kernels) == 1 and not single:
-        return np.empty((1, n * n)), n * np.arange(n), True
-    dtype = np.float32 if single else np.float64
-    return np.empty((len(chains), n * (n + 1) // 2), dtype=dtype), packed_offsets(n), False
+    from .._numerics.exponentials import PIECE, fill_decays
 
+    table = np.ascontiguousarray(np.concatenate([points.T for points, _ in families]))
+    columns = np.cumsum([0, *(points.shape[1] for points, _ in families)])
+    links = np.cumsum([0, *(len(views) for _, views in families)])
+    views = np.concatenate([views for _, views in families])
+    rates = np.array([heads[v].exponent for v in views], dtype=float)
+    everyone = np.arange(len(families))
+    cuts = triangle_cuts(offsets.size, MOST_PARTS // len(everyone))
+    groups = np.array_split(everyone, min(everyone.size, 4 * threads if threads > 1 else 1))
 
-def _views_of_bases(kernels: list[Kernel], chains: list[Chain]) -> list[tuple[Kernel, list[int]]]:
-    """A kernel of every base that chains are powers of, and which chains those are."""
-    heads = [chain.kernels[0] for chain in chains]
-    view_of = {head: v for v, head in enumerate(heads)}
-    groups = base_groups(kernels, np.array(heads))
-    return [(kernels[group[0]], [view_of[j] for j in group]) for group in groups]
+    def run(part: tuple[Index, int]) -> None:
+        some, at = part
+        rows = np.array(cuts[at : at + 2])
+        fill_decays(table, columns, links, rates, views, some, rows, offsets, np.empty(PIECE), store)
 
-
-def _normalised(entries: Array, j: int, normaliser: Normaliser) -> Array:
-    """Learn the normalisation of kernel j from its matrix, and apply it in place."""
-    everyone = np.arange(len(entries))
-    normaliser.learn(j, np.diagonal(entries).copy(), np.mean(entries, axis=1))
-    return normaliser.train_block(j, entries, everyone, everyone)
-
-
-def _in_own_order(chains: list[Chain]) -> tuple[list[Chain], list[int]]:
-    """Chains with positions among the kernels that they hold, which keep their order; and those kernels."""
-    order = sorted(j for chain in chains for j in chain.kernels)
-    place = {j: k for k, j in enumerate(order)}
-    return [Chain(tuple(place[j] for j in c.kernels), c.squarings, c.times_base) for c in chains], order
-
-
-def _fill_all(fill: Callable[[_Block], None], blocks: list[_Block], threads: int) -> None:
-    """Fill the blocks of kernels of the library in threads; functions of users are called by this one alone."""
-    if len(blocks) < MANY_BLOCKS:
-        for block in blocks:
-            fill(block)
-        return
-    with one_blas_thread():
-        in_threads(fill, [block for block in blocks if block.kernel.sure], threads)
-    for block in blocks:
-        if not block.kernel.sure:
-            fill(block)
-
-
-def _fits_single(kernels: list[Kernel], chains: list[Chain], samples: Any) -> bool:
-    """Whether entries, and the squares of them that sweeps form, are far from the ends of single precision."""
-    powers = [kernels[j] for chain in chains for j in chain.kernels if not kernels[j].decay]
-    with np.errstate(over="ignore"):
-        tops = [float(np.max(np.abs(kernel.diag(samples)), initial=0.0)) for kernel in powers]
-    return all(top == 0.0 or 1e-15 < top < 1e15 for top in tops)
-
-
-BLOCK_ENTRIES = 4_000_000
-#: samples whose mixed kernel must fit where that of all samples need not: the working sets of a solver grow from half
-LEAST_WORKING_SET = 4000
+    in_threads(run, [(group, at) for at in range(len(cuts) - 2, -1, -1) for group in groups], threads)
 
 
 def build_bank(
@@ -413,64 +377,35 @@ def build_bank(
     if storage == "stream":
         return streaming_bank(kernels, samples, normaliser, dtype, threads), normaliser
     check_kernels(kernels, samples)
-    ranks = [_rank(kernel, samples) for kernel in kernels]
-    if blocks and storage in ("auto", "lowrank") and suits_blocks(n, ranks):
-        everyone = np.arange(len(kernels))
-        mixing = _feature_bytes(kernels, samples, ranks, everyone) > parse_bytes(memory_budget)
-    explicit = _explicit(kernels, ranks, n, storage, mixing)
-    stored = np.setdiff1d(np.arange(len(kernels)), explicit)
-    chains = _chains(kernels, stored, storage != "dense" and normaliser.keeps_powers())
-    single = dtype == np.float32 and not mixing and normaliser.keeps_powers() and _is_table(samples)
-    features = _feature_bytes(kernels, samples, ranks, explicit) // (2 if single else 1)
+    everyone = np.arange(len(kernels))
+    shape: tuple[int, ...] = getattr(samples, "shape", ())
+    width = shape[1] if len(shape) == 2 else 1
+    ranks = [kernel.rank(width if kernel.columns is None else np.size(kernel.columns)) for kernel in kernels]
     budget = parse_bytes(memory_budget)
-    whole = not (mixing and subsets and storage in ("auto", "lazy")) or features + mixed_bytes(n) <= budget
-    storage = _fit_budget(n, features, len(chains), dtype, storage, budget, mixing, whole)
+    if blocks and storage in ("auto", "lowrank") and suits_blocks(n, ranks):
+        mixing = _feature_bytes(kernels, samples, ranks, everyone) > budget
+    explicit = _explicit(kernels, ranks, n, storage, mixing)
+    stored = np.setdiff1d(everyone, explicit)
+    powers = normaliser.keeps_powers()
+    chains = _chains(kernels, stored, powers and storage != "dense")
+    single = dtype == np.float32 and not mixing and powers and len(shape) == 2
+    features = _feature_bytes(kernels, samples, ranks, explicit) // (2 if single else 1)
+    storage, whole = _fit_budget(n, features, len(chains), dtype, storage, budget, mixing, subsets)
     if storage == "stream":
         return streaming_bank(kernels, samples, normaliser, dtype, threads), normaliser
-
-    parts, members = _parts(
-        kernels, explicit, stored, single, chains, storage, samples, normaliser, dtype, threads
-    )
-    alone = len(parts) == 1 and np.array_equal(members[0], np.arange(len(kernels)))
-    bank = parts[0] if alone else CompositeBank(parts, members)
-    bank.mixes_whole = whole
-    return bank, normaliser
-
-
-def mixed_bytes(samples: int) -> int:
-    """Bytes of the mixed kernel of so many samples, and of the part of it that the SVM engine copies."""
-    return 2 * 8 * samples * samples
-
-
-def _parts(
-    kernels: list[Kernel],
-    explicit: Index,
-    stored: Index,
-    single: bool,
-    chains: list[Chain],
-    storage: str,
-    samples: Any,
-    normaliser: Normaliser,
-    dtype: np.dtype,
-    threads: int,
-) -> tuple[list[Bank], list[Index]]:
-    """Banks side by side, and the kernels that each holds: features of some kernels, matrices or nothing of others."""
-    n = n_samples(samples)
-    parts: list[Bank] = []
-    members: list[Index] = []
+    parts: list[Bank] = []  # features of some kernels, matrices or nothing of others
     if explicit.size:
         build = _single_bank if single else _explicit_bank
-        parts.append(build([kernels[j] for j in explicit], explicit, samples, normaliser))
-        members.append(explicit)
+        parts.append(build(kernels, explicit, samples, normaliser))
     if stored.size and storage == "lazy":
         learn_blockwise(kernels, stored, samples, n, normaliser)
         chosen = [kernels[j] for j in stored]
         parts.append(LazyBank(chosen, samples, n, normaliser.restrict(stored), dtype, threads))
-        members.append(stored)
     elif stored.size:
         parts.append(stored_bank(kernels, chains, samples, n, normaliser, dtype, threads))
-        members.append(stored)
-    return parts, members
+    bank = parts[0] if len(parts) == 1 else CompositeBank(parts, [explicit, stored])
+    bank.mixes_whole = whole
+    return bank, normaliser
 
 
 def check_kernels(kernels: list[Kernel], samples: Any) -> None:
@@ -478,16 +413,6 @@ def check_kernels(kernels: list[Kernel], samples: Any) -> None:
     for kernel in kernels:
         if not kernel.sure:
             check_semidefinite(kernel(samples), f"kernel {kernel.name!r}")
-
-
-def _rank(kernel: Kernel, samples: Any) -> int | None:
-    columns = kernel.columns
-    shape: tuple[int, ...] = getattr(samples, "shape", ())
-    if isinstance(columns, tuple):
-        width = len(columns)
-    else:
-        width = np.size(columns) if columns is not None else (shape[1] if len(shape) == 2 else 1)
-    return kernel.rank(int(width))
 
 
 def _explicit(kernels: list[Kernel], ranks: list[int | None], n: int, storage: str, mixing: bool) -> Index:
@@ -500,12 +425,20 @@ def _explicit(kernels: list[Kernel], ranks: list[int | None], n: int, storage: s
                 f"({len(without)} such kernels): wrap them in kernels.nystroem(...), or use storage='auto'"
             )
         return np.arange(len(kernels))
-    if storage != "auto":
-        return np.zeros(0, dtype=np.intp)
     share = 4 if mixing else 1  # a matrix is quicker to mix than features of a similar size
-    return np.array(
-        [j for j, rank in enumerate(ranks) if rank is not None and share * rank <= n], dtype=np.intp
-    )
+    low = [storage == "auto" and rank is not None and share * rank <= n for rank in ranks]
+    return np.flatnonzero(low)
+
+
+def _chains(kernels: list[Kernel], stored: Index, powers: bool) -> list[Chain]:
+    """Chains of the stored kernels, with positions in the whole bank; single links where powers are not wanted."""
+    chains = []
+    for group in base_groups(kernels, stored):
+        links = [Chain((k,), (0,), (0,)) for k in range(len(group))]
+        if powers:
+            links = find_chains([kernels[j].exponent for j in group])
+        chains += [Chain(tuple(group[k] for k in c.kernels), c.squarings, c.times_base) for c in links]
+    return chains
 
 
 def _feature_bytes(kernels: list[Kernel], samples: Any, ranks: list[int | None], explicit: Index) -> int:
@@ -520,17 +453,6 @@ def _feature_bytes(kernels: list[Kernel], samples: Any, ranks: list[int | None],
     return int(12 * sum(int(filled[column].sum()) for column in columns))
 
 
-def _chains(kernels: list[Kernel], stored: Index, powers: bool) -> list[Chain]:
-    """Chains of the stored kernels, with positions in the whole bank; single links where powers are not wanted."""
-    chains = []
-    for group in base_groups(kernels, stored):
-        in_group = find_chains([kernels[j].exponent for j in group]) if powers else [
-            Chain((k,), (0,), (0,)) for k in range(len(group))
-        ]  # fmt: skip
-        chains += [Chain(tuple(group[k] for k in c.kernels), c.squarings, c.times_base) for c in in_group]
-    return chains
-
-
 def _fit_budget(
     n: int,
     features: int,
@@ -539,18 +461,21 @@ def _fit_budget(
     storage: str,
     budget: int,
     mixing: bool,
-    whole: bool = True,
-) -> str:
-    """Return the storage that fits, or raise with the bytes and the ways out; ``whole``: all samples are mixed."""
+    subsets: bool,
+) -> tuple[str, bool]:
+    """Return the storage that fits, and whether the mixed kernel of all samples does where subsets of them may do.
+
+    Raises with the bytes and the ways out where nothing fits.
+    """
+    whole = not (mixing and subsets and storage in ("auto", "lazy")) or features + 2 * 8 * n * n <= budget
     matrices = n_chains * (n * (n + 1) // 2) * dtype.itemsize
-    if not whole:
-        working = mixed_bytes(min(n, LEAST_WORKING_SET))
-    else:
-        working = mixed_bytes(n) if mixing else 0
+    # the mixed kernel of all samples, or of a working set, and the part of it that the SVM engine copies
+    mixed = n if whole else min(n, LEAST_WORKING_SET)
+    working = 2 * 8 * mixed * mixed if mixing or not whole else 0
     if whole and features + matrices + working <= budget:  # else what memory there is belongs to working sets
-        return storage
+        return storage, whole
     if storage == "auto" and not mixing and n_chains == 0:
-        return "stream"
+        return "stream", whole
     ways = [
         "raise memory_budget",
         "fewer samples",
@@ -561,7 +486,7 @@ def _fit_budget(
             "a solver on explicit features (solver='svrg', 'lbfgs' or 'proximal_newton', with a smooth loss)"
         )
     if storage in ("auto", "lazy") and features + working <= budget:
-        return "lazy"
+        return "lazy", whole
     if dtype == np.float64 and features + matrices // 2 + working <= budget:
         ways.insert(0, "dtype='float32'")
     if storage in ("family", "dense"):
@@ -572,13 +497,9 @@ def _fit_budget(
 
 def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser) -> Bank:
     """Learn and store explicit features; normalising them normalises the kernel."""
-    features, starts = stack_features(kernels, samples)
+    features, starts = stack_features([kernels[j] for j in index], samples)
     if normaliser.keeps_powers():
-        if sp.issparse(features):
-            squares = features.multiply(features).sum(axis=0)
-        else:  # without a second copy of all of them
-            squares = np.einsum("ij,ij->j", features, features)
-        lengths = np.append(np.asarray(squares, dtype=float).ravel(), 0.0)
+        lengths = np.append(column_squares(features), 0.0)
         means = np.add.reduceat(lengths, starts[:-1]) * (np.diff(starts) > 0) / features.shape[0]
         normaliser.learn_traces(index, means)
         return LowRankBank(features, starts, normaliser.scale[index])
@@ -606,19 +527,14 @@ def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser
     return LowRankBank(features, starts, normaliser.scale[index])
 
 
-def _is_table(samples: Any) -> bool:
-    return len(getattr(samples, "shape", ())) == 2
-
-
 def _single_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser: Normaliser) -> Bank:
     """Store explicit features in single precision, block of rows by block of rows; traces are learnt in double."""
-    precise = StreamingBank(kernels, samples)
+    precise = StreamingBank([kernels[j] for j in index], samples)
     parts: list[Any] = []
     features = None
     sums = np.zeros(int(precise.starts[-1]) + 1)
     for rows, Z in precise.blocks():
-        squares = Z.multiply(Z).sum(axis=0) if sp.issparse(Z) else np.einsum("ij,ij->j", Z, Z)
-        sums[:-1] += np.asarray(squares, dtype=float).ravel()
+        sums[:-1] += column_squares(Z)
         if sp.issparse(Z):
             parts.append(Z.astype(np.float32))
             continue

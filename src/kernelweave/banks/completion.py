@@ -7,9 +7,9 @@ has, by ridge regression in feature space (``_numerics/feature_ridge.py``), one 
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,9 +25,9 @@ from .._numerics.feature_ridge import (
 )
 from .._numerics.stopping import check_time
 from .._typing import Array, Index
-from ..kernels import Kernel, take
+from ..kernels import Kernel, n_samples, resolve_kernels, take
 from ..views import Views
-from .bound import MissingViewSummary
+from .bound import BoundKernels, MissingViewSummary, PredictingKernels
 from .memory import parse_bytes, refuse
 from .normalise import Normaliser
 from .power import Chain, PowerBank, packed_offsets
@@ -105,10 +105,38 @@ class Completion:
         )  # fmt: skip
         gone = [np.flatnonzero(~present[:, p]) for p in range(present.shape[1])]
         fills = [Fill(lack, np.empty((lack.size, have.size))) for lack, have in zip(gone, rows, strict=True)]
-        learner = _Learner(made, means)
-        learner.learn_predictability(apart)
+        ranks: dict[int, dict[int, int]] = {}  # by part and number of predictors
+        targets: dict[int, Target] = {}
+
+        def choose(p: int, predictors: Mask, gram: Array) -> tuple[Centred, PenaltyChoice]:
+            """Choose the penalty of a part, given the kernel of its predictors."""
+            own = centred_gram(gram[np.ix_(rows[p], rows[p])])
+            check_time(preparing=True)
+            if p not in targets:
+                targets[p] = Target.of(means[p][np.ix_(rows[p], rows[p])])
+            # the best penalty hardly depends on more than the number of predictors: begin where a similar walk ended
+            known, size = ranks.setdefault(p, {}), int(np.count_nonzero(predictors))
+            near = known[min(known, key=lambda other: abs(other - size))] if known else None
+            choice = choose_penalty(own.gram, targets[p], near)
+            known[size] = len(PENALTIES) - 1 if choice.rank is None else choice.rank
+            return own, choice
+
+        gram = np.empty(means.shape[1:])  # of the pattern at hand
+        for p in np.flatnonzero(apart.any(axis=1)).tolist():
+            made.predictability[p] = choose(p, apart[p], made.predictors(means, apart[p], gram))[1].r2
         for q, pattern in enumerate(patterns):
-            learner.learn_pattern(q, np.flatnonzero(np.all(present == pattern, axis=1)), fills)
+            members = np.flatnonzero(np.all(present == pattern, axis=1))
+            if how == "predict":
+                made.predictors(means, pattern, gram)
+            for p in np.flatnonzero(~pattern).tolist():
+                at = np.searchsorted(fills[p].rows, members)
+                if how != "predict":
+                    made.penalties[q, p], made.r2[q, p] = np.inf, 0.0
+                    fills[p].weights[at] = 1.0 / rows[p].size
+                    continue
+                own, choice = choose(p, pattern, gram)
+                made.penalties[q, p], made.r2[q, p] = choice.penalty, choice.r2
+                fills[p].weights[at] = ridge_weights(own, choice.penalty, gram[np.ix_(members, rows[p])])
         return made, fills
 
     def predictors(self, means: Array, pattern: Mask, out: Array | None = None) -> Array:
@@ -119,11 +147,6 @@ class Completion:
             total += means[p]
         total /= max(1, int(np.count_nonzero(pattern)))
         return total
-
-    def known(self, pattern: Mask) -> int | None:
-        """Return the place of a pattern among those of the training samples, None for a new one."""
-        places = np.flatnonzero(np.all(self.patterns == pattern, axis=1))
-        return int(places[0]) if places.size else None
 
     def weights(self, pattern: Mask, p: int, means: Array, gram: Array, cross: Array) -> Array:
         """Return the weights over ``rows[p]`` of samples with one pattern, ``(n_new, len(rows[p]))``.
@@ -142,9 +165,11 @@ class Completion:
         mine = self.rows[p]
         here = np.ix_(mine, mine)
         own = centred_gram(gram[here])
-        place = self.known(pattern)
-        if place is not None:
-            penalty = float(self.penalties[place, p])
+        known = np.flatnonzero(
+            np.all(self.patterns == pattern, axis=1)
+        )  # among those of the training samples
+        if known.size:
+            penalty = float(self.penalties[known[0], p])
         elif self.how == "mean":
             penalty = np.inf
         else:  # all penalties are tried: the answer must not depend on what came before
@@ -152,74 +177,16 @@ class Completion:
         return ridge_weights(own, penalty, cross[:, mine])
 
 
-class _Learner:
-    """Chooses penalties pattern by pattern, with what the patterns share."""
-
-    def __init__(self, completion: Completion, means: Array) -> None:
-        self.completion = completion
-        self.means = means
-        self.gram = np.empty(means.shape[1:])  # of the pattern at hand
-        self.ranks: dict[int, dict[int, int]] = {}  # by part and number of predictors
-        self.targets: dict[int, Target] = {}
-
-    def learn_predictability(self, apart: Mask) -> None:
-        """Predict every part from all that share no view with it."""
-        for p in range(len(self.completion.rows)):
-            if apart[p].any():
-                gram = self.completion.predictors(self.means, apart[p], self.gram)
-                own = centred_gram(self._among(gram, p))
-                choice = self._choose(own, p, int(np.count_nonzero(apart[p])))
-                self.completion.predictability[p] = choice.r2
-
-    def learn_pattern(self, q: int, members: Index, fills: list[Fill]) -> None:
-        """Choose the penalties of one pattern and complete its samples."""
-        known = self.completion
-        pattern = known.patterns[q]
-        predict = known.how == "predict"
-        gram = known.predictors(self.means, pattern, self.gram) if predict else None
-        for p in np.flatnonzero(~pattern):
-            mine, at = known.rows[p], np.searchsorted(fills[p].rows, members)
-            if gram is None:
-                known.penalties[q, p], known.r2[q, p] = np.inf, 0.0
-                fills[p].weights[at] = 1.0 / mine.size
-                continue
-            own = centred_gram(self._among(gram, int(p)))
-            choice = self._choose(own, int(p), int(np.count_nonzero(pattern)))
-            known.penalties[q, p], known.r2[q, p] = choice.penalty, choice.r2
-            fills[p].weights[at] = ridge_weights(own, choice.penalty, gram[np.ix_(members, mine)])
-
-    def _among(self, gram: Array, p: int) -> Array:
-        """Return a kernel of all samples among those that have a part."""
-        rows = self.completion.rows[p]
-        return gram[np.ix_(rows, rows)]
-
-    def _choose(self, own: Centred, p: int, size: int) -> PenaltyChoice:
-        """Choose the penalty of a part, given its predictors' kernel among the samples that have it."""
-        check_time(preparing=True)
-        if p not in self.targets:
-            self.targets[p] = Target.of(self._among(self.means[p], p))
-        # the best penalty hardly depends on more than the number of predictors: begin where a similar walk ended
-        ranks = self.ranks.setdefault(p, {})
-        near = ranks[min(ranks, key=lambda other: abs(other - size))] if ranks else None
-        choice = choose_penalty(own.gram, self.targets[p], near)
-        ranks[size] = len(PENALTIES) - 1 if choice.rank is None else choice.rank
-        return choice
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Banks of kernels that some samples lack, completed in feature space.
-#
-# With T the training samples that have a part and P the matrix whose rows are those of the identity for
-# samples that have it and ridge weights for the others, the completed kernels are ``K_j <- P K_j P'`` on all
-# samples: positive semidefinite by construction, so every solver and every certificate works on them as on
-# any others.  Rows of samples that lack a part are never read.
-
+# Banks of kernels that some samples lack, completed in feature space.  With T the training samples that have a part and
+# P the matrix whose rows are those of the identity for samples that have it and ridge weights for the others, the
+# completed kernels are ``K_j <- P K_j P'`` on all samples: positive semidefinite by construction, so every solver and
+# every certificate works on them as on any others.  Rows of samples that lack a part are never read.
 
 Part = SampledPart | MatrixPart
 
 
 @dataclass
-class CompletedKernels:
+class CompletedKernels(PredictingKernels):
     """Completed kernels, as prediction needs them.
 
     Parameters
@@ -242,11 +209,13 @@ class CompletedKernels:
     m: int
     means: Array | None = field(default=None, repr=False)
 
+    samples: ClassVar[None] = None  # type: ignore[misc]
+
     def __getstate__(self) -> dict[str, Any]:
         return {**vars(self), "means": None}
 
     @property
-    def kernels(self) -> list[Kernel]:
+    def kernels(self) -> list[Kernel]:  # type: ignore[override]
         """Settled kernels in the order of the weights; none where the user computes them."""
         placed = {
             j: kernel
@@ -257,12 +226,7 @@ class CompletedKernels:
         return [placed[j] for j in sorted(placed)] if len(placed) == self.m else []
 
     @property
-    def samples(self) -> None:
-        """Every part has samples of its own."""
-        return None
-
-    @property
-    def normaliser(self) -> Normaliser:
+    def normaliser(self) -> Normaliser:  # type: ignore[override]
         """Factors of the kernels, each learnt on the samples that have it."""
         first = self.parts[0].normaliser
         made = Normaliser(first.mode, first.center, np.ones(self.m), names=[""] * self.m)
@@ -273,9 +237,14 @@ class CompletedKernels:
                     made.names[j] = part.normaliser.names[k]
         return made
 
+    def _parts_with(self, kernels: Index) -> list[Part]:
+        """Return the parts with their kernels renumbered to their places among those that are kept."""
+        place = {int(j): k for k, j in enumerate(kernels)}
+        return [replace(part, members=[place.get(j, -1) for j in part.members]) for part in self.parts]
+
     def alone(self, j: int) -> CompletedKernels:
         """Return one of the kernels by itself."""
-        return replace(self, parts=[part.keep(np.array([j])) for part in self.parts], m=1)
+        return replace(self, parts=self._parts_with(np.array([j])), m=1)
 
     def missing_view_summary(self) -> MissingViewSummary:
         """Return the R2 of every part from the others, and a table of the patterns that lack something."""
@@ -295,7 +264,7 @@ class CompletedKernels:
 
     def restrict(self, kernels: Index, coef: Array) -> tuple[CompletedKernels, Array]:
         """Keep the weights of these kernels; return the coefficients spread over the samples of every part."""
-        parts = [part.keep(kernels) for part in self.parts]
+        parts = self._parts_with(kernels)
         kept = CompletedKernels(parts, self.completion, None, self.n, len(kernels), self.means)
         return kept, self.spread(coef)
 
@@ -316,7 +285,10 @@ class CompletedKernels:
         out = np.zeros((present.shape[0], *coef.shape[1:]))
         own: dict[int, Array] = {}  # values of the training samples, which the others' are mixtures of
         for p, part in enumerate(self.parts):
-            mine = self._weights(part, weights)
+            members = np.asarray(part.members)
+            kept = np.flatnonzero(members >= 0)  # those that were not kept have no weight
+            mine = np.zeros((*weights.shape[:-1], members.size))
+            mine[..., kept] = weights[..., members[kept]]
             spread = coef[ends[p] - self.completion.rows[p].size : ends[p]]
             if not (np.any(mine) and np.any(spread)):
                 continue
@@ -325,30 +297,16 @@ class CompletedKernels:
                 out[here] += part.decision(part.take(new, here), mine, spread, dtype)
             if here.size < present.shape[0]:
                 own[p] = part.decision(part.own(), mine, spread, dtype)
-        if own:
-            self._add_completed(new, present, own, out)
-        return out
-
-    def _weights(self, part: Part, weights: Array) -> Array:
-        """Weights of a part's kernels; those that were not kept have none."""
-        members = np.asarray(part.members)
-        kept = np.flatnonzero(members >= 0)
-        out = np.zeros((*weights.shape[:-1], members.size))
-        out[..., kept] = weights[..., members[kept]]
-        return out
-
-    def _add_completed(self, new: Any, present: Mask, own: dict[int, Array], out: Array) -> None:
-        """Add what samples get from the parts that they lack."""
-        if self.completion.how == "mean":
+        if own and self.completion.how == "mean":
             for p, values in own.items():
                 out[~present[:, p]] += values.mean(axis=0)
-            return
-        for rows, p, weights in self._completions(new, present, list(own)):
-            out[rows] += weights @ own[p]
+        elif own:
+            self._add_predicted(new, present, own, out)
+        return out
 
-    def _completions(self, new: Any, present: Mask, wanted: list[int]) -> Iterator[tuple[Index, int, Array]]:
-        """Yield, for every pattern and part it lacks, the rows and their weights."""
-        incomplete = ~present[:, wanted].all(axis=1)
+    def _add_predicted(self, new: Any, present: Mask, own: dict[int, Array], out: Array) -> None:
+        """Add what samples get from the parts that they lack, pattern by pattern."""
+        incomplete = ~present[:, list(own)].all(axis=1)
         means = self.training_means()
         for pattern in np.unique(present[incomplete], axis=0):
             rows = np.flatnonzero(np.all(present == pattern, axis=1))
@@ -359,9 +317,9 @@ class CompletedKernels:
                 part = self.parts[p]
                 cross[:, self.completion.rows[p]] += part.mean_cross(part.take(new, rows))
             cross /= max(1, len(has))
-            for p in wanted:
+            for p, values in own.items():
                 if not pattern[p]:
-                    yield rows, p, self.completion.weights(pattern, p, means, gram, cross)
+                    out[rows] += self.completion.weights(pattern, p, means, gram, cross) @ values
 
     def training_means(self) -> Array:
         """Return the mean kernels of the training samples, zero where one of two samples lacks the part."""
@@ -384,16 +342,6 @@ class CompletedKernels:
         for j, alone in enumerate(np.eye(self.m)):
             out[j] = self.decision(new, alone, np.eye(self.n))
         return out
-
-
-def parts_of(kernels: Sequence[Kernel], views: Views) -> dict[tuple[int, ...], list[int]]:
-    """Group kernels by the views that a sample must have for them."""
-    groups: dict[tuple[int, ...], list[int]] = {}
-    for j, kernel in enumerate(kernels):
-        columns = np.fromiter(kernel.looks_at(views.shape[1]), dtype=np.intp)
-        needs = np.unique(views.view_of(columns))
-        groups.setdefault(tuple(needs.tolist()), []).append(j)
-    return groups
 
 
 def completed_bank(
@@ -420,17 +368,25 @@ def completed_bank(
     """
     train = np.arange(len(samples)) if train is None else np.sort(train)
     parts: list[Part] = []
-    members = parts_of(kernels, samples)
+    members: dict[tuple[int, ...], list[int]] = {}  # kernels by the views that a sample must have for them
+    for j, kernel in enumerate(kernels):
+        columns = np.fromiter(kernel.looks_at(samples.shape[1]), dtype=np.intp)
+        members.setdefault(tuple(np.unique(samples.view_of(columns)).tolist()), []).append(j)
     _check_budget(len(samples), len(kernels), len(members), memory_budget)
     for needs, mine in members.items():
         name = " and ".join(samples.names[k] for k in needs)
         here = samples.present[:, list(needs)].all(axis=1)
         rows = train[here[train]]
         _refuse_few(name, rows.size, train.size)
-        chosen = [kernels[j] for j in mine]
-        parts.append(
-            SampledPart.settle(name, needs, mine, chosen, take(samples, rows).bare(), normalize, center)
-        )
+        own = take(
+            samples, rows
+        ).bare()  # settled on training samples that have the part; nothing else is read
+        settled = list(resolve_kernels([kernels[j] for j in mine], own))
+        if center:
+            settled = [kernel.recentred(own) for kernel in settled]
+        names = [kernel.name for kernel in settled]
+        normaliser = Normaliser.empty(normalize, center, len(settled), n_samples(own), names)
+        parts.append(SampledPart(name, needs, mine, BoundKernels(settled, own, normaliser)))
     return _build(parts, samples, how, train, len(kernels), threads)
 
 
@@ -504,7 +460,8 @@ def _build(
         total /= len(part.members)
         part.scale = MeanScale.learn(total, learnt_on)
         means[p][block] = part.scale(total, learnt_on, total[:, learnt_on].mean(axis=1))
-    completion, fills = Completion.learn(how, means, present, train, _apart(parts))
+    apart = np.array([[not set(one.needs) & set(other.needs) for other in parts] for one in parts])
+    completion, fills = Completion.learn(how, means, present, train, apart)
     for p, part in enumerate(parts):
         if fills[p].rows.size:
             for j in part.members:
@@ -512,10 +469,6 @@ def _build(
     bank = PowerBank(store, offsets, [Chain((j,), (0,), (0,)) for j in range(m)], threads=threads)
     bank.completed = not bool(np.all(present))
     return bank, CompletedKernels(parts, completion, fills, n, m, means)
-
-
-def _apart(parts: list[Part]) -> Mask:
-    return np.array([[not set(one.needs) & set(other.needs) for other in parts] for one in parts])
 
 
 def _normalised(normaliser: Normaliser, j: int, entries: Array, train: Index) -> Array:

@@ -2,24 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Iterator
+from typing import Any, NamedTuple
 
 import numpy as np
 
+from .._numerics.euclid import distances_to
 from .._numerics.resources import in_threads
+from .._numerics.stopping import check_time
 from .._typing import Array, Index
-from ..kernels import Kernel, take
+from ..kernels import Kernel, n_samples, take
 from ._base import Bank, support
 from .normalise import Normaliser
-
-if TYPE_CHECKING:
-    pass
-from typing import NamedTuple
-
-from .._numerics.euclid import distances_to
-from .._numerics.stopping import check_time
-from ..kernels import n_samples
 from .power import find_chains, mirror_lower
 
 #: entries of a block that a thread works on
@@ -70,17 +64,12 @@ class LazyBank(Bank):
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
         out = np.empty((len(kernels), rows.size, cols.size))
-
-        def keep(at: int, part: slice, entries: Array) -> None:
-            out[at, part] = entries
-
-        self._each(rows, cols, np.asarray(kernels), keep, slice(0, rows.size))
+        for at, entries in self._each(rows, cols, np.asarray(kernels)):
+            out[at] = entries
         return out
 
-    def _each(
-        self, rows: Index, cols: Index, kernels: Index, use: Callable[[int, slice, Array], None], part: slice
-    ) -> None:
-        """Compute the entries of every kernel in turn and hand them over; kernels of a family share their base."""
+    def _each(self, rows: Index, cols: Index, kernels: Index) -> Iterator[tuple[int, Array]]:
+        """Yield the entries of every kernel in turn, which the next overwrites; those of a family share their base."""
         left, right = take(self.samples, rows), take(self.samples, cols)
         for group in base_groups(self.kernels, np.unique(kernels)):
             base = self.kernels[group[0]].base(left, right)
@@ -91,29 +80,26 @@ class LazyBank(Bank):
                 self.kernels[j].of_base(base, out=buffer)
                 entries = self.normaliser.train_block(j, buffer, rows, cols)
                 for at in np.flatnonzero(kernels == j):  # the same kernel may have been asked for twice
-                    use(int(at), part, entries)
+                    yield int(at), entries
 
     def _sweep(
         self, rows: Index, cols: Index, kernels: Index, use: Callable[[int, slice, Array], None]
     ) -> None:
-        """Hand over all entries in pieces of rows, shared among the threads."""
-        height = max(1, LAZY_PIECE // max(1, cols.size))
+        """Call ``use`` with all entries in pieces of rows, shared among the threads."""
 
-        def run(top: int) -> None:
-            part = slice(top, min(top + height, rows.size))
-            self._each(rows[part], cols, kernels, use, part)
+        def run(part: slice) -> None:
+            for at, entries in self._each(rows[part], cols, kernels):
+                use(at, part, entries)
 
-        in_threads(run, range(0, rows.size, height), self.threads)
+        in_threads(run, row_slices(rows.size, cols.size, LAZY_PIECE), self.threads)
 
     def _families(self, kernels: int, rows: int, cols: int) -> NarrowFamilies | None:
         """Kernels that compiled code computes, where so many entries are asked for that it is worth its loading."""
-
         if not self.normaliser.keeps_powers() or float(kernels) * rows * cols <= FEW_VALUES:
             return None
         if self._narrow is None:
-            self._narrow = NarrowFamilies.of(
-                self.kernels, self.samples, self.normaliser.scale, self.dtype, self.threads
-            )
+            scale = self.normaliser.scale
+            self._narrow = NarrowFamilies(self.kernels, self.samples, scale, self.dtype, self.threads)
         return self._narrow if self._narrow.groups else None
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
@@ -122,19 +108,19 @@ class LazyBank(Bank):
         used = support(a)
         self.count(float(which.size) * where.size * used.size)
         out = np.zeros((which.size, where.size, *a.shape[1:]))
-        part_of_a = {np.dtype(kind): a[used].astype(kind) for kind in {self.dtype, np.dtype(np.float64)}}
-
-        def multiply(at: int, part: slice, entries: Array) -> None:
-            out[at, part] = entries @ part_of_a[entries.dtype]
-
         families = self._families(which.size, where.size, used.size) if used.size else None
         quick = np.zeros(which.size, dtype=bool) if families is None else families.member[which]
         if families is not None and np.any(quick):
             products = families.products(a[used], where, used, which[quick])
             out[quick] = products.reshape(-1, where.size, *a.shape[1:])
-        if used.size and not np.all(quick):
-            slow = np.flatnonzero(~quick)
-            self._sweep(where, used, which[slow], lambda at, part, entries: multiply(slow[at], part, entries))
+        slow = np.flatnonzero(~quick)
+        part_of_a = {np.dtype(kind): a[used].astype(kind) for kind in {self.dtype, np.dtype(np.float64)}}
+
+        def multiply(at: int, part: slice, entries: Array) -> None:
+            out[slow[at], part] = entries @ part_of_a[entries.dtype]
+
+        if used.size and slow.size:
+            self._sweep(where, used, which[slow], multiply)
         return out
 
     def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
@@ -162,10 +148,6 @@ class LazyBank(Bank):
             self._sweep(rows, cols, active, add)
         return out
 
-    def combine(self, weights: Array) -> Array:
-        everyone = np.arange(self.n)
-        return self.mix_block(weights, everyone, everyone)
-
     def judged(self, weights: Array, a: Array) -> tuple[Array, Array]:
         active, used = np.count_nonzero(weights), support(a).size
         if self.m * self.n < self.m * used + active * self.n:  # one sweep for both, where it reads less
@@ -178,14 +160,6 @@ class LazyBank(Bank):
             return super().diag()
         raw = np.array([kernel.diag(self.samples) for kernel in self.kernels])
         return raw * self.normaliser.scale[:, None]
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Gaussians on few columns of the training samples: products and mixtures that are computed as they are read.
-#
-# Distances are computed once per family and piece of a row, the kernels of a family by squaring wherever that
-# keeps their digits (``_numerics.decays``), and nothing but the answer is ever stored.  That is about as
-# quick as reading stored matrices from memory, and costs none.
 
 
 #: entries that a thread works on at a time
@@ -204,16 +178,16 @@ class _Chosen(NamedTuple):
 
 
 class NarrowFamilies:
-    """Those kernels of a bank that are exponentials of squared distances on few columns.
+    """Those kernels of a bank that are exponentials of squared distances on few columns; there may be none.
+
+    Distances are computed once per family and piece of a row, the kernels of a family by squaring wherever that keeps
+    their digits (``_numerics.decays``), and nothing but the answer is ever stored.  That is about as quick as reading
+    stored matrices from memory, and costs none.
 
     Parameters
     ----------
-    groups : list of list of int
-        Kernels of every family, by their places in the bank.
-    exponents : array of shape (m,)
-        Of all kernels of the bank.
-    points : list of arrays
-        Columns of every family, a row each.
+    kernels, samples :
+        Of the bank.
     scale : array of shape (m,)
         Factor of every kernel.
     dtype : dtype
@@ -223,33 +197,20 @@ class NarrowFamilies:
     """
 
     def __init__(
-        self,
-        groups: list[list[int]],
-        exponents: Array,
-        points: list[Array],
-        scale: Array,
-        dtype: np.dtype,
-        threads: int,
+        self, kernels: list[Kernel], samples: Any, scale: Array, dtype: np.dtype, threads: int
     ) -> None:
-        self.groups, self.exponents, self.points = groups, exponents, points
         self.scale, self.dtype, self.threads = scale, dtype, threads
-        self.member = np.zeros(scale.size, dtype=bool)
-        self.member[[j for group in groups for j in group]] = True
-
-    @classmethod
-    def of(
-        cls, kernels: list[Kernel], samples: Any, scale: Array, dtype: np.dtype, threads: int
-    ) -> NarrowFamilies:
-        """Pick them out of the kernels of a bank; there may be none."""
-        groups, points = [], []
+        self.groups: list[list[int]] = []
+        self.points: list[Array] = []  # columns of every family, a row each
         for group in base_groups(kernels, range(len(kernels))):
             first = kernels[group[0]]
             rows = first.points(samples) if first.decay else None
             if rows is not None and 0 < rows.shape[1] <= FEW_COLUMNS:
-                groups.append(group)
-                points.append(np.ascontiguousarray(rows.T))
-        exponents = np.array([kernel.exponent for kernel in kernels], dtype=float)
-        return cls(groups, exponents, points, scale, dtype, threads)
+                self.groups.append(group)
+                self.points.append(np.ascontiguousarray(rows.T))
+        self.exponents = np.array([kernel.exponent for kernel in kernels], dtype=float)
+        self.member = np.zeros(scale.size, dtype=bool)
+        self.member[[j for group in self.groups for j in group]] = True
 
     def _chosen(self, kernels: Index) -> _Chosen:
         """Families that some of these kernels belong to, and no more links than they need."""
@@ -277,10 +238,8 @@ class NarrowFamilies:
         from .._numerics.exponentials import decay_products
 
         chosen = self._chosen(kernels)
-        new, table = (
-            np.ascontiguousarray(chosen.table[:, rows].T),
-            np.ascontiguousarray(chosen.table[:, used]),
-        )
+        new = np.ascontiguousarray(chosen.table[:, rows].T)
+        table = np.ascontiguousarray(chosen.table[:, used])
         coef = np.ascontiguousarray(values.reshape(used.size, -1).T, dtype=self.dtype)
         out = np.zeros((rows.size, chosen.kernels.size, coef.shape[0]))
 
@@ -300,47 +259,32 @@ class NarrowFamilies:
 
         Among the same samples half of the entries are computed, and mirrored.
         """
+        from .._numerics.exponentials import PIECE as WIDTH
+        from .._numerics.exponentials import mix_decays
+
         kernels = np.flatnonzero((weights != 0) & self.member)
         if not kernels.size:
             return
         chosen, among = self._chosen(kernels), rows is cols
         table = np.ascontiguousarray(chosen.table[:, cols])
         new = np.ascontiguousarray(chosen.table[:, rows].T)
+        factors = (weights * self.scale)[chosen.kernels].astype(self.dtype)
+        none = np.empty((0, 0))
 
         def run(part: slice) -> None:
             check_time()
-            width = part.stop if among else cols.size
-            out[part, :width] += self._mixed(
-                chosen, weights, new[part], np.ascontiguousarray(table[:, :width])
-            )
+            width, height = part.stop if among else cols.size, part.stop - part.start
+            mixed = np.zeros((height, width), dtype=self.dtype)
+            mix_decays(
+                new[part], np.ascontiguousarray(table[:, :width]), chosen.columns, none, chosen.rates, chosen.squarings,
+                factors, chosen.starts, LEAST[self.dtype], none.astype(self.dtype), np.empty(WIDTH),
+                np.empty((2, WIDTH), dtype=self.dtype), np.zeros((height, 1)), mixed,
+            )  # fmt: skip
+            out[part, :width] += mixed
 
         in_threads(run, row_slices(rows.size, cols.size, PIECE)[::-1], self.threads)
         if among:
             mirror_lower(out, self.threads)
-
-    def _mixed(self, chosen: _Chosen, weights: Array, new: Array, table: Array) -> np.ndarray:
-        """Mixture between new rows and the columns of a table."""
-        from .._numerics.exponentials import PIECE as WIDTH
-        from .._numerics.exponentials import mix_decays
-
-        factors = (weights * self.scale)[chosen.kernels].astype(self.dtype)
-        mixed = np.zeros((new.shape[0], table.shape[1]), dtype=self.dtype)
-        none = np.empty((0, 0))
-        mix_decays(
-            new, table, chosen.columns, none, chosen.rates, chosen.squarings, factors, chosen.starts, LEAST[self.dtype],
-            none.astype(self.dtype), np.empty(WIDTH), np.empty((2, WIDTH), dtype=self.dtype),
-            np.zeros((new.shape[0], 1)), mixed,
-        )  # fmt: skip
-        return mixed
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Mixtures of kernels that are exponentials of distances, at new rows: the compiled part of prediction.
-#
-# Distances are computed once per family, and the kernels of a family are powers of one another wherever
-# squaring keeps their digits.  Gaussians on few columns never have a matrix of distances at all
-# (``_numerics.decays.mix_decays``); on many columns a matrix product gives the distances, and any other
-# distance is asked of its kernel.
 
 
 #: entries of a block of kernel values
@@ -356,7 +300,6 @@ MOST_SQUARINGS = {np.dtype(np.float64): 10, np.dtype(np.float32): 4}
 #: entries below are as good as zero, and not multiplied further (``_numerics.decays``)
 LEAST = {np.dtype(np.float64): np.float64(1e-70), np.dtype(np.float32): np.float32(1e-8)}
 
-Distances = Callable[[Any], Array]
 #: rates, squarings and weights of the links of a family
 Mixing = tuple[Array, Index, Array]
 #: those of several families, and where each begins
@@ -392,7 +335,12 @@ class Links(NamedTuple):
 
 
 class Exponentials:
-    """``sum_j factors_j K_j(new, samples) coef`` of kernels that are exponentials.
+    """``sum_j factors_j K_j(new, samples) coef`` of kernels that are exponentials: the compiled part of prediction.
+
+    Distances are computed once per family, and the kernels of a family are powers of one another wherever squaring
+    keeps their digits.  Gaussians on few columns never have a matrix of distances at all
+    (``_numerics.decays.mix_decays``); on many columns a matrix product gives the distances, and any other distance is
+    asked of its kernel.
 
     Parameters
     ----------
@@ -413,7 +361,9 @@ class Exponentials:
         self.coef, self.dtype = coef.astype(dtype), dtype
         self.least = LEAST[dtype]
         self.narrow: list[Kernel] = []
-        self.given: list[tuple[Distances, Joined]] = []
+        #: a kernel of every other family, its distances to the samples where a matrix product gives them, and its links
+        self.given: list[tuple[Kernel, Callable[[Array], Array] | None, Joined]] = []
+        self.samples = samples
         tables, mixings = [np.empty((0, coef.shape[0]))], []
         for group in base_groups(kernels, range(len(kernels))):
             order = Links.of([kernels[j].exponent for j in group], MOST_SQUARINGS[dtype])
@@ -424,7 +374,8 @@ class Exponentials:
                 tables.append(points.T)
                 mixings.append(mixing)
             else:
-                self.given.append((_distances(kernels[group[0]], samples, points), _joined([mixing])))
+                squared = None if points is None else distances_to(points)
+                self.given.append((kernels[group[0]], squared, _joined([mixing])))
         self.table = np.ascontiguousarray(np.concatenate(tables))
         self.columns = np.cumsum([0, *map(len, tables[1:])])
         self.mixing = _joined(mixings) if mixings else None
@@ -436,9 +387,12 @@ class Exponentials:
     def add(self, new: Any, out: Array) -> None:
         """Add the values at new rows to ``out``, ``(n_new,)`` or ``(n_new, k)``."""
         whole, n = n_samples(new), self.coef.shape[0]
-        rows = np.hstack(
-            [np.empty((whole, 0)), *(self._narrow_points(kernel, new) for kernel in self.narrow)]
-        )
+        columns: list[Any] = [np.empty((whole, 0))]
+        for kernel in self.narrow:
+            points = kernel.points(new)
+            # none where they are sparse, and then of a few columns at most
+            columns.append(kernel.points(new.toarray()) if points is None else points)
+        rows = np.hstack(columns)
         values = np.zeros((whole, max(1, self.factors.shape[0])))
         few = self.factors.shape[0] > 0
         nothing, alone = np.empty((0, 0)), np.zeros(2, dtype=np.intp)
@@ -448,9 +402,14 @@ class Exponentials:
             mixed = np.zeros((0 if few else part.stop - part.start, n), dtype=self.dtype)
             if not few and self.mixing is not None:
                 self._mix(rows[part], self.columns, nothing, self.mixing, values[part], mixed)
-            for distances, mixing in self.given:
+            for kernel, squared, mixing in self.given:
                 block = new if part == slice(0, whole) else take(new, np.arange(part.start, part.stop))
-                self._mix(nothing, alone, distances(block), mixing, values[part], mixed)
+                own = None if squared is None else kernel.points(block)
+                if squared is None or own is None:
+                    distances = np.asarray(kernel.base(block, self.samples), dtype=float)
+                else:
+                    distances = squared(own)
+                self._mix(nothing, alone, distances, mixing, values[part], mixed)
             if not few:
                 out[part] += mixed @ self.coef
         if few:
@@ -465,31 +424,6 @@ class Exponentials:
         mix_decays(
             rows, self.table, columns, given, *mixing, self.least, self.factors, work, powers, values, mixed
         )
-
-    @staticmethod
-    def _narrow_points(kernel: Kernel, new: Any) -> Array:
-        points = kernel.points(new)
-        if points is None:  # sparse, and of a few columns at most
-            points = kernel.points(new.toarray())
-        assert points is not None
-        return points
-
-
-def _distances(kernel: Kernel, samples: Any, points: Array | None) -> Distances:
-    """Return a function from new rows to their distances; what the training samples give to it is computed once."""
-
-    def asked(new: Any) -> Array:
-        return np.asarray(kernel.base(new, samples), dtype=float)
-
-    if points is None:
-        return asked
-    squared = distances_to(points)
-
-    def distances(new: Any) -> Array:
-        rows = kernel.points(new)
-        return asked(new) if rows is None else squared(rows)
-
-    return distances
 
 
 def _joined(mixings: list[Mixing]) -> Joined:

@@ -26,12 +26,45 @@ def suits_blocks(n: int, ranks: Sequence[int | None]) -> bool:
     known = [rank for rank in ranks if rank is not None]
     if n < MANY_SAMPLES or len(known) < len(ranks):
         return False
-    return max(known) <= n and not _thin(n, len(known), max(known))
+    return max(known) <= n and not is_thin(n, len(known), max(known))
 
 
-def _thin(n: int, m: int, rank: int) -> bool:
+def is_thin(n: int, m: int, rank: int) -> bool:
     """Whether there are more kernels than samples, all of small rank: one per term of a text."""
     return m > n and 4 * rank <= n
+
+
+def loss_and_gradient(loss: Any, y: Array, f: Array, c: Array) -> tuple[float, Array]:
+    """Loss at decision values ``(n, k)``, and its gradient there; targets of one column have no second axis."""
+    values = f[:, 0] if y.ndim == 1 else f
+    return loss.total(y, values, c), (c * loss.gradient(y, values)).reshape(f.shape)
+
+
+def row_lengths(Z: Any, mixing: Array) -> Array:
+    """``sum_c mixing_c z_ic^2`` of every row of dense or sparse features."""
+    from .._numerics.svrg import row_lengths as dense_lengths
+
+    return np.asarray(Z.multiply(Z) @ mixing) if sp.issparse(Z) else dense_lengths(Z, mixing)
+
+
+def column_squares(Z: Any) -> Array:
+    """Sums of squares of the columns of dense or sparse features, without a copy of all of them."""
+    squares = Z.multiply(Z).sum(axis=0) if sp.issparse(Z) else np.einsum("ij,ij->j", Z, Z)
+    return np.asarray(squares, dtype=float).ravel()
+
+
+def weighted_gram(Z: Any, charge: Array, columns: Index) -> Array:
+    """``A' diag(charge) A``, A these columns of features in any precision, and a column of ones at the end."""
+    Z = Z if np.array_equal(columns, np.arange(Z.shape[1])) else Z[:, columns]
+    root, A = np.sqrt(charge), np.empty((charge.size, columns.size + 1))
+    np.multiply(Z.toarray() if sp.issparse(Z) else Z, root[:, None], out=A[:, :-1])
+    A[:, -1] = root
+    return np.asarray(A.T @ A)
+
+
+def feature_bytes(Z: Any) -> int:
+    """Bytes of dense or sparse features."""
+    return int(Z.data.nbytes + Z.indices.nbytes + Z.indptr.nbytes if sp.issparse(Z) else Z.nbytes)
 
 
 class FeatureBank(Bank):
@@ -74,21 +107,17 @@ class FeatureBank(Bank):
     def adjoint(self, a: Array) -> Array:
         """``Z' a``, for a of shape ``(n[, k])``."""
 
+    def coordinates(self, a: Array) -> Array:
+        """``Z' a``, from the rows that have coefficients alone where that is quicker."""
+        return self.adjoint(a)
+
     @abstractmethod
     def features_of(self, rows: Index) -> Any:
         """Features of some rows, in double precision."""
 
     def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
         """``A' diag(charge) A``, A these columns of some rows, and a column of ones at the end."""
-        return self._gram_of(self.features_of(rows), charge, columns)
-
-    def _gram_of(self, Z: Any, charge: Array, columns: Index) -> Array:
-        """The same of features at hand, whatever their precision."""
-        Z = Z if np.array_equal(columns, np.arange(Z.shape[1])) else Z[:, columns]
-        root, A = np.sqrt(charge), np.empty((charge.size, columns.size + 1))
-        np.multiply(Z.toarray() if sp.issparse(Z) else Z, root[:, None], out=A[:, :-1])
-        A[:, -1] = root
-        return np.asarray(A.T @ A)
+        return weighted_gram(self.features_of(rows), charge, columns)
 
     def block_features(self, j: int, end: int | None = None) -> Any:
         """Features of kernel j in all rows, without its factor; those of kernels up to ``end`` beside them."""
@@ -108,7 +137,7 @@ class FeatureBank(Bank):
     def sweep(
         self, w: Array, respond: Callable[[Any, Array], Array], mixing: Array, beside: Array | None = None
     ) -> tuple[Array, Array, Array, Array]:
-        """``f = Z w``, ``a = respond(rows, f)``, ``Z' a`` and ``lengths(mixing)``, with one look at every row.
+        """``f = Z w``, ``a = respond(rows, f)``, ``Z' a`` and ``lengths(mixing)``, reading every row once.
 
         All of two dimensions; the columns of ``Z' beside``, where given, follow those of ``Z' a``.
         """
@@ -118,15 +147,37 @@ class FeatureBank(Bank):
         return f, a, self.adjoint(both), self.lengths(mixing)
 
     def loss_sweep(self, w: Array, b: Array, loss: Any, y: Array, c: Array) -> tuple[float, Array, Array]:
-        """Loss of ``Z w + b``, and its gradients in w and b: ``Z' g`` and the sums of g, with one look at every row.
+        """Loss of ``Z w + b``, and its gradients in w and b: ``Z' g`` and the sums of g, reading every row once.
 
         ``w`` is ``(R, k)``, ``b`` ``(k,)``; ``y`` and ``c`` are ``(n,)`` or ``(n, k)``.
         """
-        value, g = _charged(loss, y, self.forward(w) + b, c)
+        value, g = loss_and_gradient(loss, y, self.forward(w) + b, c)
         return value, self.adjoint(g), np.sum(g, axis=0)
 
-    def _mixing(self, weights: Array) -> Array:
-        return np.repeat(weights * self.scale, self.ranks)
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        out = np.empty((len(kernels), np.size(rows), np.size(cols)))
+        left, right = self.features_of(np.atleast_1d(rows)), self.features_of(np.atleast_1d(cols))
+        for at, j in enumerate(kernels):
+            block = slice(self.starts[j], self.starts[j + 1])
+            mine, theirs = left[:, block], right[:, block]
+            if sp.issparse(mine):
+                mine, theirs = mine.toarray(), theirs.toarray()
+            out[at] = self.scale[j] * (mine @ theirs.T)
+        return out
+
+    def image(self, a: Array) -> Array:
+        """Coordinates ``Z' a`` in feature space: R numbers instead of m n."""
+        self.count(float(self.m) * self.n * support(a).size)
+        return self.coordinates(a)
+
+    def quad(self, a: Array, kernels: Index | None = None) -> Array:
+        self.count(float(self.m if kernels is None else kernels.size) * support(a).size ** 2)
+        s = self.image_quad(self.coordinates(a), a)
+        return s if kernels is None else s[kernels]
+
+    def mix_product(self, weights: Array, a: Array) -> Array:
+        self.count(float(np.count_nonzero(weights)) * self.n * support(a).size)
+        return self.image_mix(self.coordinates(a), weights)
 
     def judged(self, weights: Array, a: Array) -> tuple[Array, Array]:
         image = self.image(a)
@@ -139,18 +190,8 @@ class FeatureBank(Bank):
         return np.add.reduceat(np.append(squares, 0.0), self.starts[:-1]) * (self.ranks > 0) * self.scale
 
     def image_mix(self, image: Array, weights: Array) -> Array:
-        mixing = self._mixing(weights)
+        mixing = np.repeat(weights * self.scale, self.ranks)
         return self.forward(image * (mixing if image.ndim == 1 else mixing[:, None]))
-
-
-def _dense(part: Any) -> Array:
-    return np.asarray(part.toarray() if sp.issparse(part) else part, dtype=float)
-
-
-def _charged(loss: Any, y: Array, f: Array, c: Array) -> tuple[float, Array]:
-    """Loss at decision values ``(n, k)``, and its gradient there; targets of one column have no second axis."""
-    values = f[:, 0] if y.ndim == 1 else f
-    return loss.total(y, values, c), (c * loss.gradient(y, values)).reshape(f.shape)
 
 
 class SweptBank(FeatureBank):
@@ -161,28 +202,6 @@ class SweptBank(FeatureBank):
 
     #: solvers that need no more than sweeps, for error messages
     solvers = "solver='svrg', 'lbfgs' or 'proximal_newton'"
-
-    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
-        rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
-        out = np.empty((len(kernels), rows.size, cols.size))
-        left, right = (_dense(self.features_of(index)) for index in (rows, cols))
-        for at, j in enumerate(kernels):
-            block = slice(self.starts[j], self.starts[j + 1])
-            out[at] = self.scale[j] * (left[:, block] @ right[:, block].T)
-        return out
-
-    def image(self, a: Array) -> Array:
-        self.count(float(self.m) * self.n * support(a).size)
-        return self.adjoint(a)
-
-    def quad(self, a: Array, kernels: Index | None = None) -> Array:
-        self.count(float(self.m if kernels is None else kernels.size) * support(a).size ** 2)
-        s = self.image_quad(self.adjoint(a), a)
-        return s if kernels is None else s[kernels]
-
-    def mix_product(self, weights: Array, a: Array) -> Array:
-        self.count(float(np.count_nonzero(weights)) * self.n * support(a).size)
-        return self.image_mix(self.adjoint(a), weights)
 
     def combine(self, weights: Array) -> Array:
         if self.n**2 > MIXED_ENTRIES:
@@ -218,31 +237,15 @@ class LowRankBank(FeatureBank):
         super().__init__(features.shape[0], starts, scale)
         if sp.issparse(features):
             check_sparse(features, "features")  # compiled steps write where the indices say
-        self.features = features
-        self._precise = precise
+        self.features, self._precise = features, precise
         self._by_column: Any = None
+        self.nbytes = feature_bytes(features)
+        highest = int(self.ranks.max(initial=0))
+        self.thin, self.low_rank = is_thin(self.n, self.m, highest), highest <= 2
+        self.suits_blocks = suits_blocks(self.n, self.ranks.tolist())
 
     def exact(self) -> Bank | None:
         return self if self.features.dtype == np.float64 else self._precise
-
-    @property
-    def nbytes(self) -> int:
-        z = self.features
-        if sp.issparse(z):
-            return int(z.data.nbytes + z.indices.nbytes + z.indptr.nbytes)
-        return int(z.nbytes)
-
-    @property
-    def thin(self) -> bool:
-        return _thin(self.n, self.m, int(self.ranks.max()))
-
-    @property
-    def suits_blocks(self) -> bool:
-        return suits_blocks(self.n, self.ranks.tolist())
-
-    @property
-    def low_rank(self) -> bool:
-        return int(self.ranks.max()) <= 2
 
     def features_of(self, rows: Index) -> Any:
         return self.features[rows].astype(np.float64, copy=False)
@@ -262,46 +265,24 @@ class LowRankBank(FeatureBank):
     def adjoint(self, a: Array) -> Array:
         return np.asarray(self.features.T @ a.astype(self.features.dtype, copy=False), dtype=float)
 
-    def lengths(self, mixing: Array) -> Array:
-        from .._numerics.svrg import row_lengths
-
-        z = self.features
-        return np.asarray(z.multiply(z) @ mixing) if sp.issparse(z) else row_lengths(z, mixing)
-
-    def shuffled(self, rng: np.random.Generator) -> Iterator[tuple[Index, Any]]:
-        z = self.features
-        yield np.arange(self.n), z.tocsr() if sp.issparse(z) else np.ascontiguousarray(z)
-
-    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
-        out = np.empty((len(kernels), np.size(rows), np.size(cols)))
-        left, right = self.features[rows], self.features[cols]
-        for at, j in enumerate(kernels):
-            block = slice(self.starts[j], self.starts[j + 1])
-            out[at] = self.scale[j] * (_dense(left[:, block]) @ _dense(right[:, block]).T)
-        return out
-
-    def _coordinates(self, a: Array) -> Array:
-        """``Z' a``: the feature-space vector of every block, ``(R[, k])``."""
+    def coordinates(self, a: Array) -> Array:
         used = support(a)
         if 2 * used.size > self.n:  # zeros cost less than a copy of the rows that are used
             return self.adjoint(a)
         return np.asarray(self.features[used].T @ a[used], dtype=float)
 
-    def quad(self, a: Array, kernels: Index | None = None) -> Array:
-        self.count(float(self.m if kernels is None else kernels.size) * support(a).size ** 2)
-        s = self.image_quad(self._coordinates(a), a)
-        return s if kernels is None else s[kernels]
+    def lengths(self, mixing: Array) -> Array:
+        return row_lengths(self.features, mixing)
 
-    def image(self, a: Array) -> Array:
-        """Coordinates ``Z' a`` in feature space: R numbers instead of m n."""
-        self.count(float(self.m) * self.n * support(a).size)
-        return self._coordinates(a)
+    def shuffled(self, rng: np.random.Generator) -> Iterator[tuple[Index, Any]]:
+        z = self.features
+        yield np.arange(self.n), z.tocsr() if sp.issparse(z) else np.ascontiguousarray(z)
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         which = np.arange(self.m) if kernels is None else kernels
         here = self.features if rows is None else self.features[rows]
         self.count(float(which.size) * here.shape[0] * support(a).size)
-        z = self._coordinates(a)
+        z = self.coordinates(a)
         if a.ndim == 1 and kernels is None and here.shape[0] * z.size <= self.block_entries * 8:
             # all blocks in one sweep: entries times coordinates, summed block by block
             terms = np.zeros((z.size + 1, here.shape[0]))
@@ -317,15 +298,12 @@ class LowRankBank(FeatureBank):
 
     def combine(self, weights: Array) -> Array:
         self.count(float(np.count_nonzero(weights)) * self.n**2)
-        mixing = self._mixing(weights)
+        mixing = np.repeat(weights * self.scale, self.ranks)
         used = np.flatnonzero(mixing)
         z = self.features[:, used]
-        mixed = z.multiply(mixing[used]) if sp.issparse(z) else z * mixing[used]
-        return _dense(mixed @ z.T)
-
-    def mix_product(self, weights: Array, a: Array) -> Array:
-        self.count(float(np.count_nonzero(weights)) * self.n * support(a).size)
-        return self.image_mix(self._coordinates(a), weights)
+        if sp.issparse(z):
+            return np.asarray((z.multiply(mixing[used]) @ z.T).toarray(), dtype=float)
+        return np.asarray((z * mixing[used]) @ z.T, dtype=float)
 
     def diag(self) -> Array:
         z = self.features
@@ -335,14 +313,9 @@ class LowRankBank(FeatureBank):
                 mine = z[:, self.starts[j] : self.starts[j + 1]]
                 out[j] = np.einsum("ij,ij->i", mine, mine, dtype=float)
             return out * self.scale[:, None]
-        # the sums of a block's columns, as a product with who belongs to whom
-        belongs = sp.csr_matrix(
-            (
-                np.ones(self.starts[-1]),
-                np.repeat(np.arange(self.m), self.ranks),
-                np.arange(self.starts[-1] + 1),
-            ),
-            shape=(int(self.starts[-1]), self.m),
-        )
+        # the sums of a block's columns, as a product with a matrix that says which column belongs to which block
+        width = int(self.starts[-1])
+        block_of = np.repeat(np.arange(self.m), self.ranks)
+        belongs = sp.csr_matrix((np.ones(width), block_of, np.arange(width + 1)), shape=(width, self.m))
         squares = z.multiply(z).astype(float) @ belongs
-        return _dense(squares).T * self.scale[:, None]
+        return np.asarray(squares.toarray(), dtype=float).T * self.scale[:, None]

@@ -49,26 +49,23 @@ def _chains_of(exponents: tuple[float, ...], most_squarings: int) -> tuple[Chain
         base = left.pop(0)
         kernels, squarings, times = [base], [0], [0]
         for j in list(left):
-            link = _link(exponents[base], exponents[kernels[-1]], exponents[j], most_squarings)
-            if link is not None:
-                left.remove(j)
-                kernels.append(j)
-                squarings.append(link[0])
-                times.append(link[1])
+            ratio = exponents[j] / exponents[kernels[-1]]
+            if not ratio < math.inf:
+                continue
+            doubling, base_power = math.log2(ratio), exponents[base]
+            steps = (exponents[j] - exponents[kernels[-1]]) / base_power
+            if abs(doubling - round(doubling)) < 1e-12 and 0 <= round(doubling) <= most_squarings:
+                squared, multiplied = round(doubling), 0
+            elif steps > 0 and steps == round(steps) <= 3 and float(base_power).is_integer():
+                squared, multiplied = 0, round(steps)
+            else:
+                continue
+            left.remove(j)
+            kernels.append(j)
+            squarings.append(squared)
+            times.append(multiplied)
         chains.append(Chain(tuple(kernels), tuple(squarings), tuple(times)))
     return tuple(chains)
-
-
-def _link(base: float, current: float, target: float, most_squarings: int) -> tuple[int, int] | None:
-    if not target / current < math.inf:
-        return None
-    doubling = math.log2(target / current)
-    if abs(doubling - round(doubling)) < 1e-12 and 0 <= round(doubling) <= most_squarings:
-        return round(doubling), 0
-    steps = (target - current) / base
-    if steps > 0 and steps == round(steps) <= 3 and float(base).is_integer():
-        return 0, round(steps)
-    return None
 
 
 #: entries of a tile that stays in cache
@@ -139,12 +136,11 @@ class PowerBank(Bank):
         # three powers at a time are those of numbers up to one, as in a kernel whose diagonal is one
         long = np.diff(self.first) > 3
         if np.any(long & ~self.by_link):
-            self.by_link |= long & ~self._has_ones
+            self.by_link |= long & ~self._base_diagonals[1]
         self.view_of_slot = np.repeat(np.arange(len(chains)), np.diff(self.first))
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.store.nbytes)
+        self.nbytes = int(store.nbytes)
+        #: what compiled sweeps read
+        self._stored = store, offsets, self.rate, self.first, self.squarings, self.times_base, self.by_link
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         from .._numerics.passes import chain_block, unpack_block
@@ -163,16 +159,20 @@ class PowerBank(Bank):
                 np.multiply(entries, self.scale[kernels[at]], out=out[at])
         return out
 
-    def _views(self, kernels: Index | None) -> Index:
-        if kernels is None:
-            return np.arange(len(self.chains))
-        return np.unique(self.view_of_slot[self.slot_of[kernels]])
+    def _views(self, kernels: Index | None) -> tuple[int, list[Index]]:
+        """Count the bases of some kernels, and put them into groups for the threads, which change no result."""
+        views = np.arange(len(self.chains))
+        if kernels is not None:
+            views = np.unique(self.view_of_slot[self.slot_of[kernels]])
+        groups = 1 if self.threads == 1 else 4 * self.threads
+        return views.size, np.array_split(views, min(views.size, groups)) if views.size else []
 
-    def _sweep(self, a: Array, where: Index, views: Index, whole: bool) -> Array:
+    def _sweep(self, a: Array, where: Index, kernels: Index | None, whole: bool) -> Array:
         """Products ``(m, where)``, or quadratic forms ``(m, 1)``, by slot: parts of rows and views in threads."""
         from .._numerics.passes import LANES, sweep, workspace
 
-        cuts = triangle_cuts(where.size, MOST_PARTS // max(1, views.size))
+        n_views, groups = self._views(kernels)
+        cuts = triangle_cuts(where.size, MOST_PARTS // max(1, n_views))
         values = np.zeros(-(-where.size // LANES) * LANES)
         values[: where.size] = a[where]
         out = np.zeros((len(cuts) - 1, self.m, values.size if whole else 1))
@@ -181,22 +181,11 @@ class PowerBank(Bank):
         def run(part: tuple[Index, int]) -> None:
             some, at = part
             rows = np.array(cuts[at : at + 2])
-            sweep(*self._stored(), where, gathered, values, some, rows, whole, workspace(), out[at])
+            sweep(*self._stored, where, gathered, values, some, rows, whole, workspace(), out[at])
 
-        groups = self._shared(views)
         in_threads(run, [(group, at) for at in reversed(range(len(out))) for group in groups], self.threads)
         total = out[0] if len(out) == 1 else out.sum(axis=0)
         return total[:, : where.size] if whole else total
-
-    def _stored(self) -> tuple[np.ndarray, ...]:
-        """Return the arrays that compiled sweeps read."""
-        chains = self.first, self.squarings, self.times_base, self.by_link
-        return self.store, self.offsets, self.rate, *chains
-
-    def _shared(self, views: Index) -> list[Index]:
-        """Views in groups for the threads, which do not change what comes out for any view."""
-        groups = 1 if self.threads == 1 else 4 * self.threads
-        return np.array_split(views, min(views.size, groups)) if views.size else []
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
         if a.ndim == 2 and a.shape[1] > 1:
@@ -206,7 +195,7 @@ class PowerBank(Bank):
         where = support(a)
         which = np.arange(self.m) if kernels is None else kernels
         self.count(float(which.size) * where.size**2)
-        forms = self._sweep(a, where, self._views(kernels), whole=False)[:, 0]
+        forms = self._sweep(a, where, kernels, whole=False)[:, 0]
         return forms[self.slot_of[which]] * self.scale[which]
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
@@ -217,7 +206,7 @@ class PowerBank(Bank):
         # the sweep reads a square: the rows asked for and the columns in use
         where = np.arange(self.n) if rows is None else np.union1d(rows, used)
         self.count(float(which.size) * (self.n if rows is None else rows.size) * used.size)
-        products = self._sweep(a, where, self._views(kernels), whole=True)[self.slot_of[which]]
+        products = self._sweep(a, where, kernels, whole=True)[self.slot_of[which]]
         products *= self.scale[which][:, None]
         if rows is None or np.array_equal(rows, where):  # as where rows with coefficients are asked for
             return products
@@ -257,7 +246,7 @@ class PowerBank(Bank):
                             np.multiply(current @ values, factor, out=out[place[slot], part])
 
         if used.size and where.size and which.size:
-            in_threads(run, self._shared(self._views(kernels)), self.threads)
+            in_threads(run, self._views(kernels)[1], self.threads)
         return out[again]
 
     def combine(self, weights: Array) -> Array:
@@ -284,7 +273,7 @@ class PowerBank(Bank):
 
         def run(at: int) -> None:
             bounds = np.array(cuts[at : at + 2])
-            mix_lower(*self._stored(), last, by_slot, views, bounds, workspace(), out)
+            mix_lower(*self._stored, last, by_slot, views, bounds, workspace(), out)
 
         in_threads(run, range(len(cuts) - 2, -1, -1), self.threads)
         mirror_lower(out, self.threads)
@@ -297,40 +286,26 @@ class PowerBank(Bank):
         whole, factor = self.store.reshape(self.n, self.n), float(weights[0] * self.scale[0])
         return whole if factor == 1.0 else whole * factor
 
-    def _base_diag(self) -> Array:
-        """Diagonals of the bases."""
+    @cached_property
+    def _base_diagonals(self) -> tuple[Array, NDArray[np.bool_]]:
+        """Diagonals of the bases, and whether each is one, and with it that of all its powers."""
         base = self.store[:, self.offsets + np.arange(self.n)].astype(float)
         decays = self.rate > 0
         base[decays] = np.exp(-self.rate[decays, None] * base[decays])
-        return base
-
-    @cached_property
-    def _has_ones(self) -> NDArray[np.bool_]:
-        """Whether the diagonal of a base is one, and with it that of all its powers."""
-        return np.asarray(np.all(self._base_diag() == 1.0, axis=1))
+        return base, np.asarray(np.all(base == 1.0, axis=1))
 
     def diag(self) -> Array:
-        if self._has_ones.all():
+        bases, has_ones = self._base_diagonals
+        if has_ones.all():
             return np.broadcast_to(self.scale[:, None], (self.m, self.n))
-        view_of = self.view_of_slot[self.slot_of]
-        exponents = np.concatenate([_exponents(chain) for chain in self.chains])[self.slot_of]
-        out = self._base_diag()[view_of]
-        further = (exponents != 1.0) & ~self._has_ones[view_of]
+        exponents = np.ones(self.m)  # powers of their base that the kernels are, by slot
+        for slot in np.setdiff1d(np.arange(self.m), self.first):
+            exponents[slot] = exponents[slot - 1] * 2.0 ** self.squarings[slot] + self.times_base[slot]
+        view_of, exponents = self.view_of_slot[self.slot_of], exponents[self.slot_of]
+        out = bases[view_of]
+        further = (exponents != 1.0) & ~has_ones[view_of]
         out[further] **= exponents[further, None]
         return out * self.scale[:, None]
-
-
-def _exponents(chain: Chain) -> list[float]:
-    """Powers of the base that the kernels of a chain are.
-
-    >>> _exponents(Chain((0, 1, 2), (0, 1, 0), (0, 0, 1)))
-    [1.0, 2.0, 3.0]
-    """
-    exponents, current = [], 1.0
-    for squarings, times in zip(chain.squarings, chain.times_base, strict=True):
-        current = current * 2.0**squarings + times
-        exponents.append(current)
-    return exponents
 
 
 def triangle_cuts(n: int, parts: int, rows: int = ROWS_TO_CUT) -> list[int]:

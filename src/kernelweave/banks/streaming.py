@@ -1,8 +1,7 @@
-"""Samples that stay where they are (arrays, mapped files, Arrow batches), and explicit features computed as they are
-needed.
+"""Samples that stay where they are (arrays, mapped files, Arrow or Parquet batches), and features computed from them.
 
-Nothing of the size n x R is ever held: a sweep reads raw rows (from an array, a mapped file, Arrow or Parquet), turns
-them into features and lets them go.  What grows with n is a handful of vectors, the targets and the coefficients.
+Nothing of the size n x R is ever held: a sweep reads raw rows, turns them into features and lets them go.  What grows
+with n is a handful of vectors, the targets and the coefficients.
 """
 
 from __future__ import annotations
@@ -21,27 +20,20 @@ from .._numerics.matrices import check_sparse, without_duplicates
 from .._typing import Array, Index
 from ..kernels import Kernel, stack_features
 from .bound import BoundKernels
-from .lowrank import SweptBank, _charged
+from .lowrank import SweptBank, column_squares, feature_bytes, loss_and_gradient, row_lengths, weighted_gram
 from .normalise import Normaliser
-
-# ------------------------------------------------------------------------------------------------------------
-# Samples that stay where they are: an array, a file that is mapped, Arrow or Parquet batches.
-#
-# A ``Rows`` has a shape and can be indexed by row numbers like an array, but reads no more than it is asked
-# for.
-
 
 #: rows that lie side by side in a file and are read together
 STRIPE = 512
 
 
 class Rows(ABC):
-    """n rows of numbers.
+    """n rows of numbers that are indexed by row numbers like an array, and read no more than they are asked for.
 
     Attributes
     ----------
     shape : (n, number of columns)
-    names : tuple of str or None
+    names, columns : tuple of str or None
         Names of the columns.
     """
 
@@ -52,11 +44,7 @@ class Rows(ABC):
     def __init__(self, n: int, width: int, names: Sequence[str] | None = None) -> None:
         self.shape = (int(n), int(width))
         self.names = None if names is None else tuple(str(name) for name in names)
-
-    @property
-    def columns(self) -> tuple[str, ...] | None:
-        """Names of the columns, as a table has them."""
-        return self.names
+        self.columns = self.names
 
     def __len__(self) -> int:
         return self.shape[0]
@@ -102,25 +90,23 @@ class _Batches(Rows):
         super().__init__(int(self.ends[-1]) if len(sizes) else 0, len(names), names)
         self._decoded: OrderedDict[int, np.ndarray] = OrderedDict()
 
+    @abstractmethod
     def _decode(self, batch: int) -> np.ndarray:
-        raise NotImplementedError
-
-    def _batch(self, batch: int) -> np.ndarray:
-        if batch not in self._decoded:
-            while len(self._decoded) >= self.remembered:
-                self._decoded.popitem(last=False)
-            self._decoded[batch] = self._decode(batch)
-        self._decoded.move_to_end(batch)
-        return self._decoded[batch]
+        """Return all rows of a batch."""
 
     def __getitem__(self, rows: Any) -> np.ndarray:
         wanted = np.arange(len(self))[rows] if isinstance(rows, slice) else np.atleast_1d(np.asarray(rows))
         batch = np.searchsorted(self.ends, wanted, side="right")
         out = np.empty((wanted.size, self.shape[1]))
-        for number in np.unique(batch):
+        for number in np.unique(batch).tolist():
+            if number not in self._decoded:
+                while len(self._decoded) >= self.remembered:
+                    self._decoded.popitem(last=False)
+                self._decoded[number] = self._decode(number)
+            self._decoded.move_to_end(number)
             inside = np.flatnonzero(batch == number)
             first = self.ends[number - 1] if number else 0
-            out[inside] = self._batch(int(number))[wanted[inside] - first]
+            out[inside] = self._decoded[number][wanted[inside] - first]
         return out
 
     def pieces(self) -> list[Index]:
@@ -304,8 +290,6 @@ class StreamingBank(SweptBank):
             return self
         return StreamingBank(self.kernels, self.source, self.scale, threads=self.threads)
 
-    # ---- blocks ----------------------------------------------------------------------------------------------
-
     def _features(self, raw: Any) -> Any:
         Z, _ = stack_features(self.kernels, raw)
         if sp.issparse(Z):
@@ -315,8 +299,7 @@ class StreamingBank(SweptBank):
     def _in_turn(self, parts: Iterator[tuple[Any, Any]]) -> Iterator[tuple[Any, Any]]:
         """Features of raw parts, prepared ahead by the workers."""
         if self.threads <= 1:
-            for rows, raw in parts:
-                yield rows, self._features(raw)
+            yield from ((rows, self._features(raw)) for rows, raw in parts)
             return
         from concurrent.futures import ThreadPoolExecutor
 
@@ -334,26 +317,15 @@ class StreamingBank(SweptBank):
     def keep(self) -> None:
         """Compute the features once and keep them, block by block."""
         self.kept = list(self.blocks())
-
-    @property
-    def nbytes(self) -> int:
-        return sum(
-            Z.data.nbytes + Z.indices.nbytes + Z.indptr.nbytes if sp.issparse(Z) else Z.nbytes
-            for _, Z in self.kept or ()
-        )
+        self.nbytes = sum(feature_bytes(Z) for _, Z in self.kept)
 
     def blocks(self) -> Iterator[tuple[slice, Any]]:
         """All rows in order, as (rows, features)."""
         if self.kept is not None:
             return iter(self.kept)
-        height = self.block_rows
-
-        def parts() -> Iterator[tuple[Any, Any]]:
-            for top in range(0, self.n, height):
-                rows = slice(top, min(self.n, top + height))
-                yield rows, self.source[rows]
-
-        return self._in_turn(parts())
+        tops = range(0, self.n, self.block_rows)
+        slices = (slice(top, min(self.n, top + self.block_rows)) for top in tops)
+        return self._in_turn((rows, self.source[rows]) for rows in slices)
 
     def shuffled(self, rng: np.random.Generator) -> Iterator[tuple[Index, Any]]:
         return self._in_turn(self._shuffled_parts(rng))
@@ -372,19 +344,12 @@ class StreamingBank(SweptBank):
                 continue
             rows = np.concatenate(gathered)
             gathered, size = [], 0
-            if len(pieces) == 1:  # in memory: any order is as good
-                order = rng.permutation(rows)
-                for top in range(0, rows.size, self.block_rows):
-                    part = order[top : top + self.block_rows]
-                    yield part, self.source[part]
-                continue
-            raw = self.source[rows]
+            in_memory = len(pieces) == 1  # any order is as good
+            raw = None if in_memory else self.source[rows]
             order = rng.permutation(rows.size)
             for top in range(0, rows.size, self.block_rows):
                 part = order[top : top + self.block_rows]
-                yield rows[part], raw[part]
-
-    # ---- the linear map --------------------------------------------------------------------------------------
+                yield rows[part], self.source[rows[part]] if raw is None else raw[part]
 
     def forward(self, w: Array) -> Array:
         out = np.empty((self.n, *w.shape[1:]))
@@ -401,7 +366,7 @@ class StreamingBank(SweptBank):
     def lengths(self, mixing: Array) -> Array:
         out = np.empty(self.n)
         for rows, Z in self.blocks():
-            out[rows] = _row_lengths(Z, mixing)
+            out[rows] = row_lengths(Z, mixing)
         return out
 
     def sweep(
@@ -415,14 +380,14 @@ class StreamingBank(SweptBank):
             a[rows] = respond(rows, f[rows])
             both = a[rows] if beside is None else np.hstack([a[rows], beside[rows]])
             adjoint += Z.T @ both.astype(self.dtype, copy=False)
-            lengths[rows] = _row_lengths(Z, mixing)
+            lengths[rows] = row_lengths(Z, mixing)
         return f, a, adjoint, lengths
 
     def loss_sweep(self, w: Array, b: Array, loss: Any, y: Array, c: Array) -> tuple[float, Array, Array]:
         value, adjoint, sums = 0.0, np.zeros(w.shape), np.zeros(w.shape[1])
         narrow = w.astype(self.dtype, copy=False)
         for rows, Z in self.blocks():
-            here, g = _charged(loss, y[rows], Z @ narrow + b, c[rows])
+            here, g = loss_and_gradient(loss, y[rows], Z @ narrow + b, c[rows])
             value += here
             adjoint += Z.T @ g.astype(self.dtype, copy=False)
             sums += np.sum(g, axis=0)
@@ -432,11 +397,8 @@ class StreamingBank(SweptBank):
         """Mean diagonal of every raw kernel."""
         sums = np.zeros(int(self.starts[-1]) + 1)
         for _, Z in self.blocks():
-            squares = Z.multiply(Z).sum(axis=0) if sp.issparse(Z) else np.einsum("ij,ij->j", Z, Z)
-            sums[:-1] += np.asarray(squares, dtype=float).ravel()
+            sums[:-1] += column_squares(Z)
         return np.add.reduceat(sums, self.starts[:-1]) * (self.ranks > 0) / self.n
-
-    # ---- what a bank has -------------------------------------------------------------------------------------
 
     def features_of(self, rows: Index) -> Any:
         return stack_features(self.kernels, self.source[rows])[0]
@@ -452,7 +414,7 @@ class StreamingBank(SweptBank):
             for (part, Z), first, last in zip(self.kept, ends[:-1], ends[1:], strict=True)
         ]
         stacked = sp.vstack(found, format="csr") if sp.issparse(found[0]) else np.concatenate(found)
-        return self._gram_of(stacked, charge[order], columns)
+        return weighted_gram(stacked, charge[order], columns)
 
     def diag(self) -> Array:
         out = np.empty((self.m, self.n))
@@ -461,12 +423,6 @@ class StreamingBank(SweptBank):
             padded = np.hstack([squares, np.zeros((squares.shape[0], 1))])
             out[:, rows] = np.add.reduceat(padded, self.starts[:-1], axis=1).T
         return out * ((self.ranks > 0) * self.scale)[:, None]
-
-
-def _row_lengths(Z: Any, mixing: Array) -> Array:
-    from .._numerics.svrg import row_lengths
-
-    return np.asarray(Z.multiply(Z) @ mixing) if sp.issparse(Z) else row_lengths(Z, mixing)
 
 
 @dataclass
@@ -481,7 +437,7 @@ class StreamedKernels(BoundKernels):
     starts: Index | None = None
 
     def restrict(self, kernels: Index, coef: Array) -> tuple[BoundKernels, Array]:
-        """Keep these kernels and what the coefficients come to in their features; one pass."""
+        """Keep these kernels and the direction of the coefficients in their features; one pass."""
         assert self.bank is not None
         blocks = [np.arange(*self.bank.starts[[j, j + 1]]) for j in kernels]
         columns = np.concatenate(blocks) if blocks else np.zeros(0, dtype=np.intp)
@@ -494,14 +450,8 @@ class StreamedKernels(BoundKernels):
         assert self.direction is not None
         assert self.starts is not None
         part = self.direction[self.starts[j] : self.starts[j + 1]]
-        return StreamedKernels(
-            [self.kernels[j]],
-            None,
-            self.normaliser.restrict(np.array([j])),
-            None,
-            part,
-            np.array([0, len(part)]),
-        )
+        normaliser = self.normaliser.restrict(np.array([j]))
+        return StreamedKernels([self.kernels[j]], None, normaliser, None, part, np.array([0, len(part)]))
 
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
         """Values at new rows, block by block."""

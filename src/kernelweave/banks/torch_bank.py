@@ -6,8 +6,8 @@ in double precision.
 
 from __future__ import annotations
 
-from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from typing import Any
 
@@ -23,24 +23,26 @@ from ..kernels.stationary import Gaussian, Laplacian
 from ._base import Bank, support
 from .bound import BoundKernels
 from .devices import DTYPES, HOST_BLOCK, Factor, budget_of, device_of, is_tensor, load_torch, wide_dtype
-from .lazy import base_groups
+from .lazy import base_groups, row_slices
 from .lowrank import SweptBank
 from .memory import refuse
 from .normalise import Normaliser
 from .streaming import StreamingBank
 
-# ------------------------------------------------------------------------------------------------------------
-# Kernel values computed on a device, block by block, families sharing their base matrix.
-#
-# Kernels of distances and inner products are computed where the samples lie; any other kernel computes its
-# blocks on the host, from where they are copied.
+Base = Callable[[Index, Index], Any]
 
 
-Base = Callable[[Any, Any], Any]
+def to_device(values: Any, dtype: Any, device: Any) -> Any:
+    """Return an array as a tensor on a device."""
+    return load_torch().as_tensor(np.ascontiguousarray(values), dtype=dtype, device=device)
 
 
 class DeviceKernels:
-    """Normalised kernel values of training samples on a device, in one floating type."""
+    """Normalised kernel values of training samples on a device, in one floating type; families share their base.
+
+    Kernels of distances and inner products are computed where the samples lie; any other kernel computes its blocks on
+    the host, from where they are copied.
+    """
 
     def __init__(
         self, kernels: list[Kernel], samples: Any, n: int, normaliser: Normaliser, device: Any, dtype: Any
@@ -53,18 +55,26 @@ class DeviceKernels:
 
     def with_dtype(self, dtype: Any) -> DeviceKernels:
         """Return the same kernels computed in another precision."""
-        other = DeviceKernels(self.kernels, self.samples, self.n, self.normaliser, self.device, dtype)
-        other._placed = self._placed
+        other = copy(self)
+        other.dtype, other._bases = dtype, {}
         return other
 
     def visit(self, rows: Index, cols: Index, which: Index) -> Iterator[tuple[int, Any]]:
         """Yield (kernel, its entries at rows x cols), kernels of a family one after the other."""
-        where = self._index(rows), self._index(cols)
         for group in base_groups(self.kernels, np.unique(which)):
-            base = self._base(group[0])(*where)
+            first = self.kernels[group[0]]
+            if first.base_key not in self._bases:
+                self._bases[first.base_key] = self._base(first)
+            base = self._bases[first.base_key](rows, cols)
             for place, j in enumerate(group):
                 entries = base if place == len(group) - 1 else base.clone()
-                yield j, self.normalised(j, self._of_base(self.kernels[j], entries), rows, cols)
+                power = self.kernels[j].exponent
+                if self.kernels[j].decay:
+                    entries *= -power
+                    entries.exp_()
+                elif power != 1.0:
+                    entries = entries.square_() if power == 2.0 else entries.pow_(power)
+                yield j, self.normalised(j, entries, rows, cols)
 
     def diag(self) -> Array:
         """Normalised diagonals, ``(m, n)``, on the host."""
@@ -89,77 +99,47 @@ class DeviceKernels:
         return entries
 
     def _tensor(self, values: Any) -> Any:
-        return load_torch().as_tensor(values, dtype=self.dtype, device=self.device)
+        return to_device(values, self.dtype, self.device)
 
-    def _of_base(self, kernel: Kernel, base: Any) -> Any:
-        if kernel.decay:
-            base *= -kernel.exponent
-            return base.exp_()
-        power = kernel.exponent
-        if power == 1.0:
-            return base
-        return base.square_() if power == 2.0 else base.pow_(power)
-
-    def _base(self, j: int) -> Base:
-        key = self.kernels[j].base_key
-        if key not in self._bases:
-            self._bases[key] = self._make_base(self.kernels[j])
-        return self._bases[key]
-
-    def _make_base(self, kernel: Kernel) -> Base:
+    def _base(self, kernel: Kernel) -> Base:
+        """Return the function of rows and columns that gives the base matrix of a kernel."""
+        torch = load_torch()
         inside, columns = _peeled(kernel)
-        plain = (
-            isinstance(self.samples, np.ndarray)
-            and self.samples.ndim == 2
-            and self.samples.dtype.kind in "fiub"
-        )
-        if plain and type(inside) in (Gaussian, Laplacian, Linear, Polynomial):
-            X = self._columns(columns)
-            if isinstance(inside, Gaussian):
-                return self._squared_distances(X)
-            if isinstance(inside, Laplacian):
-                return self._city_block(X)
-            gamma, coef0 = inside._checked() if isinstance(inside, Polynomial) else (1.0, 0.0)
-            return self._inner_products(X, gamma, coef0)
-        return lambda rows, cols: self._tensor(
-            kernel.base(take(self.samples, self._on_host(rows)), take(self.samples, self._on_host(cols)))
-        )
-
-    def _columns(self, columns: list[int] | None) -> Any:
-        """Some columns of the samples on the device, in its best precision; picked there, which hosts do slowly."""
+        samples = self.samples
+        plain = isinstance(samples, np.ndarray) and samples.ndim == 2 and samples.dtype.kind in "fiub"
+        if not plain or type(inside) not in (Gaussian, Laplacian, Linear, Polynomial):
+            return lambda rows, cols: self._tensor(kernel.base(take(samples, rows), take(samples, cols)))
         if self._placed is None:
-            wide = wide_dtype(self.device)
-            self._placed = load_torch().as_tensor(self.samples, device=self.device).to(wide)
-        return self._placed if columns is None else self._placed[:, columns]
+            self._placed = torch.as_tensor(samples, device=self.device).to(wide_dtype(self.device))
+        # columns are picked on the device, which hosts do slowly
+        X = self._placed if columns is None else self._placed[:, columns]
+        gamma, coef0 = inside._checked() if isinstance(inside, Polynomial) else (1.0, 0.0)
+        if isinstance(inside, Gaussian):
+            X = X - X.mean(dim=0)  # distances do not change with the origin, but the digits lost do
+            norms = (X * X).sum(dim=1).to(self.dtype)
+        X = X.to(self.dtype)
 
-    def _squared_distances(self, X: Any) -> Base:
-        torch = load_torch()
-        X = X - X.mean(dim=0)  # distances do not change with the origin, but the digits lost do
-        norms, X = (X * X).sum(dim=1).to(self.dtype), X.to(self.dtype)
-
-        def base(rows: Any, cols: Any) -> Any:
-            squares = torch.addmm(norms[cols][None, :], X[rows], X[cols].T, alpha=-2.0)
-            squares += norms[rows][:, None]
+        def base(rows: Index, cols: Index) -> Any:
+            r, c = self._index(rows), self._index(cols)
+            if isinstance(inside, Laplacian):
+                return torch.cdist(X[r], X[c], p=1.0)
+            if not isinstance(inside, Gaussian):
+                products = X[r] @ X[c].T
+                if gamma != 1.0:
+                    products *= gamma
+                if coef0 != 0.0:
+                    products += coef0
+                return products
+            squares = torch.addmm(norms[c][None, :], X[r], X[c].T, alpha=-2.0)
+            squares += norms[r][:, None]
             squares.clamp_(min=0.0)
-            return _zero_where_equal(squares, rows, cols)
-
-        return base
-
-    def _city_block(self, X: Any) -> Base:
-        torch = load_torch()
-        X = X.to(self.dtype)
-        return lambda rows, cols: torch.cdist(X[rows], X[cols], p=1.0)
-
-    def _inner_products(self, X: Any, gamma: float, coef0: float) -> Base:
-        X = X.to(self.dtype)
-
-        def base(rows: Any, cols: Any) -> Any:
-            products = X[rows] @ X[cols].T
-            if gamma != 1.0:
-                products *= gamma
-            if coef0 != 0.0:
-                products += coef0
-            return products
+            # the distance of a sample to itself is exactly zero
+            if not (isinstance(r, slice) and isinstance(c, slice)):
+                left, right = (torch.as_tensor(at, device=self.device) for at in (rows, cols))
+                squares.masked_fill_(left[:, None] == right[None, :], 0.0)
+            elif -squares.shape[0] < r.start - c.start < squares.shape[1]:
+                squares.diagonal(r.start - c.start).zero_()
+            return squares
 
         return base
 
@@ -169,9 +149,6 @@ class DeviceKernels:
             return slice(int(at[0]), int(at[-1]) + 1)
         return load_torch().as_tensor(at, device=self.device)
 
-    def _on_host(self, at: Any) -> Index:
-        return np.arange(at.start, at.stop) if isinstance(at, slice) else at.cpu().numpy()
-
 
 class GivenMatrices(DeviceKernels):
     """Kernels that came as matrices: copied from the host block by block."""
@@ -179,9 +156,6 @@ class GivenMatrices(DeviceKernels):
     def __init__(self, matrices: Any, normaliser: Normaliser, device: Any, dtype: Any) -> None:
         super().__init__([], None, matrices[0].shape[0], normaliser, device, dtype)
         self.matrices, self.m = matrices, len(matrices)
-
-    def with_dtype(self, dtype: Any) -> GivenMatrices:
-        return GivenMatrices(self.matrices, self.normaliser, self.device, dtype)
 
     def visit(self, rows: Index, cols: Index, which: Index) -> Iterator[tuple[int, Any]]:
         for j in np.unique(which):
@@ -216,19 +190,6 @@ def _peeled(kernel: Kernel) -> tuple[Kernel, Any]:
     return kernel, columns
 
 
-def _zero_where_equal(squares: Any, rows: Any, cols: Any) -> Any:
-    """Make the distance of a sample to itself exactly zero."""
-    if isinstance(rows, slice) and isinstance(cols, slice):
-        offset = rows.start - cols.start
-        if -squares.shape[0] < offset < squares.shape[1]:
-            squares.diagonal(offset).zero_()
-        return squares
-    torch = load_torch()
-    left = torch.arange(rows.start, rows.stop, device=squares.device) if isinstance(rows, slice) else rows
-    right = torch.arange(cols.start, cols.stop, device=squares.device) if isinstance(cols, slice) else cols
-    return squares.masked_fill_(left[:, None] == right[None, :], 0.0)
-
-
 #: entries of a block while it is computed on a GPU
 GPU_BLOCK = 1 << 27
 #: blocks of that size that exist at once while kernels are computed
@@ -253,23 +214,24 @@ class TorchBank(Bank):
         self.source = source
         self.device = source.device
         self.storage = storage
+        self.precision = "computed" if storage is None else str(storage).removeprefix("torch.")
         self.wide = wide_dtype(self.device)
         self.block_entries = GPU_BLOCK if self.device.type == "cuda" else HOST_BLOCK
         kept = source.dtype if storage is None else storage
         self.rounding = 0.0 if kept.itemsize == 8 else float(load_torch().finfo(kept).eps)
         self.store: list[Any] = []
         self.factor = np.ones(self.m)
-        if storage is not None:
-            self._fill()
-
-    @property
-    def precision(self) -> str:
-        """How the kernels are kept, for people."""
-        return "computed" if self.storage is None else str(self.storage).removeprefix("torch.")
-
-    @property
-    def nbytes(self) -> int:
-        return sum(int(matrix.nbytes) for matrix in self.store)
+        if storage is None:
+            return
+        top = source.diag().max(axis=1)  # a positive semi-definite matrix is largest on its diagonal
+        self.factor = np.where(top > 0, top, 1.0)
+        everyone, which = np.arange(self.n), np.arange(self.m)
+        whole = {"dtype": storage, "device": self.device}
+        self.store = [load_torch().empty((self.n, self.n), **whole) for _ in which]
+        for part in row_slices(self.n, self.n, self.block_entries):
+            for j, entries in source.visit(everyone[part], everyone, which):
+                self.store[j][part] = entries.div_(self.factor[j])
+        self.nbytes = sum(int(matrix.nbytes) for matrix in self.store)
 
     def exact(self) -> TorchBank:
         """Return a bank that computes every entry in the device's best precision: the one to certify with."""
@@ -279,69 +241,41 @@ class TorchBank(Bank):
         """Return a bank that computes every entry in the precision of the source, which half types are not."""
         return TorchBank(self.source)
 
-    def _fill(self) -> None:
-        torch = load_torch()
-        top = self.source.diag().max(axis=1)  # a positive semi-definite matrix is largest on its diagonal
-        self.factor = np.where(top > 0, top, 1.0)
-        everyone, which = np.arange(self.n), np.arange(self.m)
-        self.store = [
-            torch.empty((self.n, self.n), dtype=self.storage, device=self.device) for _ in range(self.m)
-        ]
-        for part in self._parts(self.n, self.n):
-            for j, entries in self.source.visit(everyone[part], everyone, which):
-                self.store[j][part] = entries.div_(self.factor[j])
-
-    def _parts(self, rows: int, cols: int) -> list[slice]:
-        """Slices of rows that make blocks of the size that is computed at once."""
-        height = max(1, self.block_entries // max(1, cols))
-        return [slice(top, min(rows, top + height)) for top in range(0, rows, height)]
-
     def _tensor(self, values: Any) -> Any:
-        return load_torch().as_tensor(np.ascontiguousarray(values), dtype=self.wide, device=self.device)
-
-    def _index(self, at: Index) -> Any:
-        return load_torch().as_tensor(at, device=self.device)
-
-    # ---- products --------------------------------------------------------------------------------------------
+        return to_device(values, self.wide, self.device)
 
     def products(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Any:
         """``apply`` as a tensor on the device, in its best precision."""
         torch = load_torch()
         which = np.arange(self.m) if kernels is None else kernels
         used = support(a)
-        where = self.n if rows is None else rows.size
-        self.count(float(which.size) * where * used.size)
+        height = self.n if rows is None else rows.size
+        self.count(float(which.size) * height * used.size)
         table = a[:, None] if a.ndim == 1 else a
-        out = torch.zeros((which.size, where, table.shape[1]), dtype=self.wide, device=self.device)
-        if used.size and where:
-            (self._stored_products if self.store else self._computed_products)(table, used, rows, which, out)
+        out = torch.zeros((which.size, height, table.shape[1]), dtype=self.wide, device=self.device)
+        if used.size and height and self.store:
+            part = None if 3 * used.size >= self.n else torch.as_tensor(used, device=self.device)
+            at = slice(None) if rows is None else torch.as_tensor(rows, device=self.device)
+            halves = Factor(self._tensor(table if part is None else table[used]).T, self.storage, self.device)
+            piece = self.n if part is None else max(1, self.block_entries // self.n)
+            for place, j in enumerate(which):
+                if part is None:
+                    products = halves.times(self.store[j], slice(None))
+                else:  # rows of the kernel are gathered, piece by piece: it is symmetric
+                    products = sum(
+                        halves.times(self.store[j][part[first : first + piece]], slice(first, first + piece))
+                        for first in range(0, used.size, piece)
+                    )
+                out[place] = (products.T * float(self.factor[j]))[at]
+        elif used.size and height:
+            where = np.arange(self.n) if rows is None else rows
+            coef = self._tensor(table[used]).to(self.source.dtype)
+            for some in row_slices(where.size, used.size, self.block_entries):
+                for j, entries in self.source.visit(where[some], used, which):
+                    products = (entries @ coef).to(self.wide)
+                    for place in np.flatnonzero(which == j).tolist():
+                        out[place, some] = products
         return out if a.ndim == 2 else out[:, :, 0]
-
-    def _stored_products(self, a: Array, used: Index, rows: Index | None, which: Index, out: Any) -> None:
-        part = None if 3 * used.size >= self.n else self._index(used)
-        at = None if rows is None else self._index(rows)
-        halves = Factor(self._tensor(a if part is None else a[used]).T, self.storage, self.device)
-        height = self.n if part is None else max(1, self.block_entries // self.n)
-        for place, j in enumerate(which):
-            if part is None:
-                products = halves.times(self.store[j], slice(None))
-            else:  # rows of the kernel are gathered, piece by piece: it is symmetric
-                products = sum(
-                    halves.times(self.store[j][part[first : first + height]], slice(first, first + height))
-                    for first in range(0, used.size, height)
-                )
-            products = products.T * float(self.factor[j])
-            out[place] = products if at is None else products[at]
-
-    def _computed_products(self, a: Array, used: Index, rows: Index | None, which: Index, out: Any) -> None:
-        where = np.arange(self.n) if rows is None else rows
-        table = self._tensor(a[used]).to(self.source.dtype)
-        places = {int(j): np.flatnonzero(which == j) for j in which}
-        for part in self._parts(where.size, used.size):
-            for j, entries in self.source.visit(where[part], used, which):
-                products = (entries @ table).to(self.wide)
-                for place in places[j]:
-                    out[place, part] = products
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         return to_numpy(self.products(a, rows, kernels)).astype(float, copy=False)
@@ -364,8 +298,6 @@ class TorchBank(Bank):
         )
         return to_numpy(mixed).astype(float)
 
-    # ---- the mixed kernel ------------------------------------------------------------------------------------
-
     def mixed(self, weights: Array, rows: Index | None = None) -> Any:
         where = np.arange(self.n) if rows is None else rows
         return self._mixed(weights, where, where)
@@ -374,21 +306,19 @@ class TorchBank(Bank):
         torch = load_torch()
         active = np.flatnonzero(weights)
         self.count(float(active.size) * rows.size * cols.size)
-        double = self.storage == torch.float64 or (
-            self.storage is None and self.source.dtype == torch.float64
-        )
+        double = (self.storage or self.source.dtype) == torch.float64
         kind = torch.float64 if double else torch.float32
         out = torch.zeros((rows.size, cols.size), dtype=kind, device=self.device)
         if rows.size == 0 or cols.size == 0:
             return out
         whole_rows, whole_cols = rows.size == self.n, cols.size == self.n
-        at = self._index(cols)
-        for part in self._parts(rows.size, self.n if self.store else cols.size):
+        at = torch.as_tensor(cols, device=self.device)
+        for part in row_slices(rows.size, self.n if self.store else cols.size, self.block_entries):
             if not self.store:
                 for j, entries in self.source.visit(rows[part], cols, active):
                     out[part].add_(entries, alpha=float(weights[j]))
                 continue
-            some = self._index(rows[part])
+            some = torch.as_tensor(rows[part], device=self.device)
             for j in active.tolist():
                 entries = self.store[j][part] if whole_rows else self.store[j][some]
                 entries = entries if whole_cols else entries[:, at]
@@ -398,13 +328,11 @@ class TorchBank(Bank):
     def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
         return to_numpy(self._mixed(weights, rows, cols)).astype(float)
 
-    # ---- entries ---------------------------------------------------------------------------------------------
-
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         rows, cols, kernels = np.atleast_1d(rows), np.atleast_1d(cols), np.asarray(kernels)
         out = np.empty((kernels.size, rows.size, cols.size))
         if self.store:
-            r, c = self._index(rows), self._index(cols)
+            r, c = (load_torch().as_tensor(at, device=self.device) for at in (rows, cols))
             for place, j in enumerate(kernels):
                 entries = self.store[j][r][:, c].to(self.wide)
                 out[place] = to_numpy(entries) * self.factor[j]
@@ -472,47 +400,80 @@ def torch_bank(
     raise refuse(f"a bank of {m} kernels on {n} samples on {device.type}", total, budget, ways)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Explicit features on a device of torch: made there, kept there, and judged there.
-#
-# Of the size of the samples, only targets, coefficients and decision values cross the bus; of the size of the
-# features nothing does.  One sweep, from the decision values to the gradient, waits for the device once.
-
-
 #: rows of a block that is made, and of one that is only read; both keep a device busy
 BLOCK_ROWS, READ_ROWS = 1 << 16, 1 << 18
 #: numbers of a block whose products with itself are added up
 GRAM_ENTRIES = 1 << 27
 
 
-class DeviceSweeps(SweptBank):
-    """Features that a device goes through block by block; sums over blocks are in its best precision.
+class TorchFeatureBank(SweptBank):
+    """Explicit features of all rows, kept on a device, or made there whenever they are needed.
+
+    Of the size of the samples, only targets, coefficients and decision values cross the bus; of the size of the
+    features nothing does.  Sums over blocks are in the device's best precision, and one sweep, from the decision values
+    to the gradient, waits for the device once.
 
     Parameters
     ----------
     source : StreamingBank
-        The same features on the host.
+        The same features on the host: makes those that the device cannot make, once; and again for the certificate.
     device : torch.device
+    dtype : torch dtype, optional
+        In which they are kept.  Half precision costs digits of the features alone: sums are in single precision, and
+        what is certified are features in double.  None makes them in every sweep, in the device's best precision, from
+        an array of numbers and by kernels that have ``portable_features``.
     """
 
     preferred_solver = "lbfgs"
     solvers = "solver='lbfgs' or solver='proximal_newton'"
 
-    def __init__(self, source: StreamingBank, device: Any) -> None:
+    def __init__(self, source: StreamingBank, device: Any, dtype: Any = None) -> None:
         super().__init__(source.n, source.starts, source.scale)
-        self.source, self.device, self.wide = source, device, wide_dtype(device)
+        self.source, self.device, self.wide, self.dtype = source, device, wide_dtype(device), dtype
         self._placed: list[tuple[Array, Any]] = []
+        self.kept: Any = None
+        self.computed: TorchFeatureBank | None = None
+        if dtype is None:
+            self.samples = self._tensor(source.source[slice(0, source.n)])
+            return
+        torch, first = load_torch(), source.source[:1]
+        if isinstance(first, np.ndarray) and first.ndim == 2 and first.dtype.kind in "fiub":
+            row = torch.as_tensor(np.asarray(first, dtype=float))
+            if all(kernel.portable_features(row) is not None for kernel in source.kernels):
+                self.computed = TorchFeatureBank(source, device)
+        self.kept = torch.empty((self.n, int(self.starts[-1])), dtype=dtype, device=device)
+        for rows, Z in (self.computed or source).blocks():
+            self.kept[rows] = Z if self.computed else self._tensor(Z.toarray() if sp.issparse(Z) else Z)
+        if dtype == torch.float16 and not bool(self.kept.isfinite().all()):
+            raise ValueError(
+                "some features are too large for dtype='float16': standardise the columns, or use dtype='bfloat16'"
+            )
+        self.nbytes = int(self.kept.nbytes)
 
-    @abstractmethod
+    def exact(self) -> SweptBank | None:
+        if self.kept is None:
+            return None
+        if self.computed is None or self.wide.itemsize < 8:
+            return self.source.exact()
+        self.computed.scale = self.scale
+        return self.computed
+
     def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
         """All rows in order, as (rows, features on the device)."""
-
-    def _slices(self, height: int) -> Iterator[slice]:
+        height = min(height, BLOCK_ROWS) if self.kept is None else height
         for top in range(0, self.n, height):
-            yield slice(top, min(self.n, top + height))
+            rows = slice(top, min(self.n, top + height))
+            yield rows, self._rows(rows)
+
+    def _rows(self, at: Any) -> Any:
+        """Features of some rows on the device."""
+        if self.kept is not None:
+            return self.kept[at]
+        raw = self.samples[at]
+        return load_torch().cat([kernel.portable_features(raw) for kernel in self.source.kernels], dim=1)
 
     def _tensor(self, values: Any) -> Any:
-        return load_torch().as_tensor(np.ascontiguousarray(values), dtype=self.wide, device=self.device)
+        return to_device(values, self.wide, self.device)
 
     def _once(self, values: Array) -> Any:
         """Targets and weights of a problem, which stay the same arrays from sweep to sweep, on the device."""
@@ -523,15 +484,13 @@ class DeviceSweeps(SweptBank):
         return self._placed[-1][1]
 
     def forward(self, w: Array) -> Array:
-        return to_numpy(self._decision(self._tensor(w).reshape(w.shape[0], -1))).reshape(self.n, *w.shape[1:])
-
-    def _decision(self, w: Any) -> Any:
-        out = load_torch().empty((self.n, w.shape[1]), dtype=self.wide, device=self.device)
+        columns = self._tensor(w).reshape(w.shape[0], -1).T
+        out = load_torch().empty((self.n, columns.shape[0]), dtype=self.wide, device=self.device)
         factor = None
         for rows, Z in self.blocks(READ_ROWS):
-            factor = factor or Factor(w.T, Z.dtype, self.device)
+            factor = factor or Factor(columns, Z.dtype, self.device)
             out[rows] = factor.times(Z.T, slice(None)).T
-        return out
+        return to_numpy(out).reshape(self.n, *w.shape[1:])
 
     def adjoint(self, a: Array) -> Array:
         columns = self._tensor(a).reshape(self.n, -1)
@@ -560,8 +519,8 @@ class DeviceSweeps(SweptBank):
             along += Factor(g.T, Z.dtype, self.device).times(Z, slice(None)).T
             sums += g.sum(dim=0)
         # one wait for all three
-        told = to_numpy(torch.cat([value[None], sums, along.reshape(-1)])).astype(float)
-        return float(told[0]), told[1 + b.size :].reshape(w.shape), told[1 : 1 + b.size]
+        flat = to_numpy(torch.cat([value[None], sums, along.reshape(-1)])).astype(float)
+        return float(flat[0]), flat[1 + b.size :].reshape(w.shape), flat[1 : 1 + b.size]
 
     def lengths(self, mixing: Array) -> Array:
         out = load_torch().empty(self.n, dtype=self.wide, device=self.device)
@@ -591,10 +550,6 @@ class DeviceSweeps(SweptBank):
             out += A.T @ A
         return to_numpy(out)
 
-    @abstractmethod
-    def _rows(self, at: Any) -> Any:
-        """Features of some rows on the device."""
-
     def features_of(self, rows: Index) -> Any:
         return self.source.features_of(rows)
 
@@ -603,84 +558,6 @@ class DeviceSweeps(SweptBank):
 
     def shuffled(self, rng: np.random.Generator) -> Iterator[tuple[Index, Any]]:
         return self.source.shuffled(rng)
-
-
-class ComputedFeatures(DeviceSweeps):
-    """Features made on the device whenever they are needed, in its best precision.
-
-    Parameters
-    ----------
-    source : StreamingBank
-        Its samples are an array of numbers, its kernels have ``portable_features``.
-    device : torch.device
-    """
-
-    def __init__(self, source: StreamingBank, device: Any) -> None:
-        super().__init__(source, device)
-        self.samples = self._tensor(source.source[slice(0, source.n)])
-
-    def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
-        for rows in self._slices(min(height, BLOCK_ROWS)):
-            raw = self.samples[rows]
-            yield rows, self._of(raw)
-
-    def _of(self, raw: Any) -> Any:
-        return load_torch().cat([kernel.portable_features(raw) for kernel in self.source.kernels], dim=1)
-
-    def _rows(self, at: Any) -> Any:
-        return self._of(self.samples[at])
-
-
-class TorchFeatureBank(DeviceSweeps):
-    """Features of all rows, kept on a device.
-
-    Parameters
-    ----------
-    source : StreamingBank
-        Makes those features on the host that the device cannot make, once; and again for the certificate.
-    device : torch.device
-    dtype : torch dtype
-        In which they are kept.  Half precision costs digits of the features alone: sums are in single precision, and
-        what is certified are features in double.
-    """
-
-    def __init__(self, source: StreamingBank, device: Any, dtype: Any) -> None:
-        super().__init__(source, device)
-        self.dtype = dtype
-        self.computed = ComputedFeatures(source, device) if _made_on_device(source) else None
-        self.kept = load_torch().empty((self.n, int(self.starts[-1])), dtype=dtype, device=device)
-        for rows, Z in (self.computed or source).blocks():
-            self.kept[rows] = Z if self.computed else self._tensor(Z.toarray() if sp.issparse(Z) else Z)
-        if dtype == load_torch().float16 and not bool(self.kept.isfinite().all()):
-            raise ValueError(
-                "some features are too large for dtype='float16': standardise the columns, or use dtype='bfloat16'"
-            )
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.kept.nbytes)
-
-    def exact(self) -> SweptBank:
-        if self.computed is None or self.wide.itemsize < 8:
-            return self.source.exact()
-        self.computed.scale = self.scale
-        return self.computed
-
-    def blocks(self, height: int = BLOCK_ROWS) -> Iterator[tuple[slice, Any]]:
-        for rows in self._slices(height):
-            yield rows, self.kept[rows]
-
-    def _rows(self, at: Any) -> Any:
-        return self.kept[at]
-
-
-def _made_on_device(source: StreamingBank) -> bool:
-    """Whether the device can make all features: from an array of numbers, by kernels that know how."""
-    first = source.source[:1]
-    if not isinstance(first, np.ndarray) or first.ndim != 2 or first.dtype.kind not in "fiub":
-        return False
-    row = load_torch().as_tensor(np.asarray(first, dtype=float))
-    return all(kernel.portable_features(row) is not None for kernel in source.kernels)
 
 
 def torch_feature_bank(
@@ -710,10 +587,6 @@ def torch_feature_bank(
         normaliser.learn_traces(np.arange(bank.m), bank.mean_squares())
         bank.scale = source.scale = normaliser.scale.copy()
     return bank
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Decision values of new rows, computed on a device.
 
 
 def prediction_device(device: Any, X: Any) -> Any:
@@ -757,9 +630,8 @@ class _AtDevice:
         factors = torch.as_tensor(table, dtype=torch.float32, device=self.device)
         height = max(1, (GPU_BLOCK if self.device.type == "cuda" else HOST_BLOCK) // known)
         for top in range(0, new.shape[0], height):
-            both = np.concatenate(
-                [samples, new[top : top + height]]
-            )  # kernels on a device know one set of samples
+            # kernels on a device know one set of samples
+            both = np.concatenate([samples, new[top : top + height]])
             source = DeviceKernels(
                 self.kernels.kernels, both, both.shape[0], self.kernels.normaliser, self.device, torch.float32
             )

@@ -2,36 +2,64 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import chain
 from math import fsum
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 
+from .._numerics.matrices import check_semidefinite
 from .._numerics.namespace import namespace
 from .._typing import Array, Index
+from ..kernels import Kernel, n_samples, take
 from ._base import Bank
+from .bound import BoundKernels, active_kernels
+from .lazy import base_groups, row_slices
+from .normalise import Normaliser
 
 if TYPE_CHECKING:
     from .lowrank import FeatureBank
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
-from typing import ClassVar
-
-from .._numerics.matrices import check_semidefinite
-from ..kernels import Kernel, n_samples, resolve_kernels, take
-from .bound import BoundKernels, active_kernels
-from .lazy import BLOCK_ENTRIES, base_groups
-from .normalise import Normaliser
 
 
-class AmongSamples(Bank):
+class _View(Bank):
+    """Another bank, seen as a bank of m kernels on n samples; reads of it are counted here, too."""
+
+    def __init__(self, bank: Bank, n: int, m: int) -> None:
+        super().__init__(n, m)
+        self.bank = bank
+        self.completed, self.mixes_whole, self.nbytes = bank.completed, bank.mixes_whole, bank.nbytes
+        self._size = (1.0, 1.0)  # of the tensor behind, and of this one
+
+    def _read(self, method: Callable[..., Any], *args: Any) -> Any:
+        """Call a method of the bank behind, and count what it read in units of this bank's tensor."""
+        before = self.bank.passes
+        answer = method(*args)
+        self.passes += (self.bank.passes - before) * self._size[0] / self._size[1]
+        return answer
+
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        return self.bank.block(rows, cols, kernels)
+
+    def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
+        return self._read(self.bank.apply, a, rows, kernels)
+
+    def combine(self, weights: Array) -> Array:
+        return self._read(self.bank.combine, weights)
+
+    def diag(self) -> Array:
+        return self.bank.diag()
+
+
+class AmongSamples(_View):
     """The kernels of another bank among some of its samples."""
 
     def __init__(self, bank: Bank, samples: Index) -> None:
-        super().__init__(samples.size, bank.m)
-        self.bank, self.samples = bank, samples
-        self.completed = bank.completed
+        super().__init__(bank, samples.size, bank.m)
+        self.samples = samples
+        self.mixes_whole, self.nbytes = True, 0
+        self._size = ((bank.n / self.n) ** 2, 1.0)
         self.on_device, self.rounding = bank.on_device, bank.rounding
         self.mixed_itemsize = bank.mixed_itemsize
 
@@ -41,106 +69,61 @@ class AmongSamples(Bank):
         whole[self.samples] = a
         return whole
 
-    def _counted(self, before: float) -> None:
-        self.passes += (self.bank.passes - before) * (self.bank.n / self.n) ** 2
-
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         return self.bank.block(self.samples[rows], self.samples[cols], kernels)
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
-        before = self.bank.passes
-        out = self.bank.apply(self._spread(a), self.samples if rows is None else self.samples[rows], kernels)
-        self._counted(before)
-        return out
+        return super().apply(self._spread(a), self.samples if rows is None else self.samples[rows], kernels)
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
-        before = self.bank.passes
-        out = self.bank.quad(self._spread(a), kernels)
-        self._counted(before)
-        return out
+        return self._read(self.bank.quad, self._spread(a), kernels)
+
+    def combine(self, weights: Array) -> Array:
+        return Bank.combine(self, weights)
 
     def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
-        before = self.bank.passes
-        out = self.bank.mix_block(weights, self.samples[rows], self.samples[cols])
-        self._counted(before)
-        return out
+        return self._read(self.bank.mix_block, weights, self.samples[rows], self.samples[cols])
 
     def mixed(self, weights: Array, rows: Index | None = None) -> Any:
-        before = self.bank.passes
-        out = self.bank.mixed(weights, self.samples if rows is None else self.samples[rows])
-        self._counted(before)
-        return out
+        return self._read(self.bank.mixed, weights, self.samples if rows is None else self.samples[rows])
 
     def diag(self) -> Array:
         return self.bank.diag()[:, self.samples]
 
 
-class Rescaled(Bank):
+class Rescaled(_View):
     """The kernels of another bank times a factor each; storage is shared."""
 
     def __init__(self, bank: Bank, factors: Array) -> None:
-        super().__init__(bank.n, bank.m)
-        self.bank = bank
-        self.completed = bank.completed
-        self.mixes_whole = bank.mixes_whole
+        super().__init__(bank, bank.n, bank.m)
+        self.thin, self.low_rank, self.suits_blocks = bank.thin, bank.low_rank, bank.suits_blocks
         self.times = np.asarray(factors, dtype=float)
         self._factors: FeatureBank | None = None
-
-    @property
-    def nbytes(self) -> int:
-        return self.bank.nbytes
-
-    @property
-    def thin(self) -> bool:
-        return self.bank.thin
-
-    @property
-    def low_rank(self) -> bool:
-        return self.bank.low_rank
-
-    @property
-    def suits_blocks(self) -> bool:
-        return self.bank.suits_blocks
 
     def factors(self, tol: float = 1e-12) -> FeatureBank:
         if self._factors is None:
             self._factors = self.bank.factors(tol).rescaled(self.times)
         return self._factors
 
-    def _read(self, answer: Array, before: float, kernels: Index | None) -> Array:
-        """Scale an answer of the bank behind, and count what it read."""
-        self.passes += self.bank.passes - before
-        times = self.times if kernels is None else self.times[kernels]
-        return answer * times.reshape(-1, *([1] * (answer.ndim - 1)))
-
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         return self.bank.block(rows, cols, kernels) * self.times[kernels][:, None, None]
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
-        before = self.bank.passes
-        return self._read(self.bank.apply(a, rows, kernels), before, kernels)
+        times = self.times if kernels is None else self.times[kernels]
+        return super().apply(a, rows, kernels) * times.reshape(-1, *[1] * a.ndim)
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
-        before = self.bank.passes
-        return self._read(self.bank.quad(a, kernels), before, kernels)
+        times = self.times if kernels is None else self.times[kernels]
+        return self._read(self.bank.quad, a, kernels) * times
 
     def combine(self, weights: Array) -> Array:
-        before = self.bank.passes
-        mixed = self.bank.combine(weights * self.times)
-        self.passes += self.bank.passes - before
-        return mixed
+        return super().combine(weights * self.times)
 
     def mix_product(self, weights: Array, a: Array) -> Array:
-        before = self.bank.passes
-        product = self.bank.mix_product(weights * self.times, a)
-        self.passes += self.bank.passes - before
-        return product
+        return self._read(self.bank.mix_product, weights * self.times, a)
 
     def image(self, a: Array) -> Any:
-        before = self.bank.passes
-        image = self.bank.image(a)
-        self.passes += self.bank.passes - before
-        return image
+        return self._read(self.bank.image, a)
 
     def image_quad(self, image: Any, a: Any) -> Any:
         xp = namespace(image)
@@ -153,25 +136,19 @@ class Rescaled(Bank):
         return self.bank.diag() * self.times[:, None]
 
 
-class Selection(Bank):
+class Selection(_View):
     """Some kernels of another bank."""
 
     def __init__(self, bank: Bank, kernels: Index) -> None:
-        super().__init__(bank.n, kernels.size)
-        self.bank = bank
-        self.completed = bank.completed
-        self.mixes_whole = bank.mixes_whole
+        super().__init__(bank, bank.n, kernels.size)
+        self.nbytes, self._size = 0, (bank.m, self.m)
         self.chosen = kernels
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         return self.bank.block(rows, cols, self.chosen[kernels])
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
-        which = self.chosen if kernels is None else self.chosen[kernels]
-        before = self.bank.passes
-        out = self.bank.apply(a, rows, which)
-        self.passes += (self.bank.passes - before) * self.bank.m / self.m
-        return out
+        return super().apply(a, rows, self.chosen if kernels is None else self.chosen[kernels])
 
     def combine(self, weights: Array) -> Array:
         spread = np.zeros(self.bank.m)
@@ -179,8 +156,11 @@ class Selection(Bank):
         self.count(float(np.count_nonzero(weights)) * self.n**2)
         return self.bank.combine(spread)
 
+    def diag(self) -> Array:
+        return Bank.diag(self)
 
-class Recentred(Bank):
+
+class Recentred(_View):
     """The kernels of another bank with the origin of feature space at the mean of some samples.
 
     ``K - 1 r' - r 1' + g`` with r the mean of the rows over those samples and g the mean of r over them.  Centring is a
@@ -188,19 +168,12 @@ class Recentred(Bank):
     """
 
     def __init__(self, bank: Bank, samples: Index) -> None:
-        super().__init__(bank.n, bank.m)
-        self.bank = bank
-        self.completed = bank.completed
-        self.mixes_whole = bank.mixes_whole
+        super().__init__(bank, bank.n, bank.m)
         share = np.zeros(bank.n)
         share[samples] = 1.0 / len(samples)
         self.means = bank.apply(share)
         self.grand = self.means[:, samples].mean(axis=1)
         self.passes = bank.passes  # learning the means took a read
-
-    @property
-    def nbytes(self) -> int:
-        return self.bank.nbytes
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         entries = self.bank.block(rows, cols, kernels)
@@ -210,20 +183,15 @@ class Recentred(Bank):
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         which = np.arange(self.m) if kernels is None else kernels
-        before = self.bank.passes
-        out = self.bank.apply(a, rows, kernels)
-        self.passes += self.bank.passes - before
+        out = super().apply(a, rows, kernels)
         means = self.means[which] if rows is None else self.means[which][:, rows]
         total, along = np.sum(a, axis=0), self.means[which] @ a
-        shift = (
-            self.grand[which].reshape(-1, *[1] * (a.ndim - 1)) * total - along
-        )  # one constant per kernel and column
+        # one constant per kernel and column
+        shift = self.grand[which].reshape(-1, *[1] * (a.ndim - 1)) * total - along
         return out + shift[:, None] - np.multiply.outer(means, total)
 
     def combine(self, weights: Array) -> Array:
-        before = self.bank.passes
-        mixed = self.bank.combine(weights)
-        self.passes += self.bank.passes - before
+        mixed = super().combine(weights)
         means = weights @ self.means
         mixed -= means[:, None]
         mixed -= means[None, :]
@@ -233,11 +201,11 @@ class Recentred(Bank):
         return self.bank.diag() - 2.0 * self.means + self.grand[:, None]
 
 
-class ByColumns(Bank):
+class ByColumns(_View):
     """Another bank of which some kernels are ``factor X X'`` with columns X of the samples: their forms are exact sums.
 
-    Where coefficients cancel, what the rounded entries of a matrix make of ``a'K a`` may be many times what is left of
-    it; of ``factor |X'a|^2`` all digits are right, as those of the samples are.
+    Where coefficients cancel, the rounded entries of a matrix may make ``a'K a`` many times its true value; of
+    ``factor |X'a|^2`` all digits are right, as those of the samples are.
 
     Parameters
     ----------
@@ -248,10 +216,8 @@ class ByColumns(Bank):
     """
 
     def __init__(self, bank: Bank, columns: dict[int, tuple[Array, float]]) -> None:
-        super().__init__(bank.n, bank.m)
-        self.bank, self.columns = bank, columns
-        self.completed = bank.completed
-        self.mixes_whole = bank.mixes_whole
+        super().__init__(bank, bank.n, bank.m)
+        self.columns = columns
 
     @classmethod
     def of(cls, bank: Bank, columns: dict[int, tuple[Array, float]]) -> ByColumns | None:
@@ -273,44 +239,22 @@ class ByColumns(Bank):
         known = {int(j): (ones, float(diagonals[j, 0])) for j in np.flatnonzero(constant)} | columns
         return cls(bank, known) if known else None
 
-    @property
-    def nbytes(self) -> int:
-        return self.bank.nbytes
-
-    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
-        return self.bank.block(rows, cols, kernels)
-
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
-        which = np.arange(self.m) if kernels is None else kernels
-        before = self.bank.passes
-        out = self.bank.apply(a, rows, kernels)
-        self.passes += self.bank.passes - before
+        out = super().apply(a, rows, kernels)
         where = np.arange(self.n) if rows is None else rows
-        for place, j in enumerate(which):
+        for place, j in enumerate(range(self.m) if kernels is None else kernels):
             if int(j) in self.columns:
                 X, factor = self.columns[int(j)]
                 out[place] = factor * (X[where] @ _exact_products(X, a))
         return out
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
-        which = np.arange(self.m) if kernels is None else kernels
-        before = self.bank.passes
-        out = np.array(self.bank.quad(a, kernels))
-        self.passes += self.bank.passes - before
-        for place, j in enumerate(which):
+        out = np.array(self._read(self.bank.quad, a, kernels))
+        for place, j in enumerate(range(self.m) if kernels is None else kernels):
             if int(j) in self.columns:
                 X, factor = self.columns[int(j)]
                 out[place] = factor * float(np.sum(_exact_products(X, a) ** 2))
         return out
-
-    def combine(self, weights: Array) -> Array:
-        before = self.bank.passes
-        mixed = self.bank.combine(weights)
-        self.passes += self.bank.passes - before
-        return mixed
-
-    def diag(self) -> Array:
-        return self.bank.diag()
 
     def rounding_lengths(self) -> Array:
         lengths = super().rounding_lengths()
@@ -322,15 +266,12 @@ def _exact_products(X: Array, a: Array) -> Array:
     """``X'a``, each number rounded once: products in two parts (Dekker), and their exact sum."""
     shape = (X.shape[1], *a.shape[1:])
     a = a.reshape(len(a), -1)
-
-    def halves(values: Array) -> tuple[Array, Array]:
-        high = 134217729.0 * values  # 2^27 + 1
-        high = high - (high - values)
-        return high, values - high
-
+    split = 134217729.0  # 2^27 + 1
     out = np.empty((X.shape[1], a.shape[1]))
     with np.errstate(over="ignore", invalid="ignore"):
-        (x_high, x_low), (a_high, a_low) = halves(X), halves(a)
+        x_high, a_high = split * X, split * a
+        x_high, a_high = x_high - (x_high - X), a_high - (a_high - a)
+        x_low, a_low = X - x_high, a - a_high
         for p in range(X.shape[1]):
             products = X[:, p, None] * a
             rest = x_high[:, p, None] * a_high - products
@@ -357,6 +298,7 @@ class CompositeBank(Bank):
         super().__init__(parts[0].n, sum(part.m for part in parts))
         self.parts = list(parts)
         self.completed = any(part.completed for part in parts)
+        self.nbytes = sum(part.nbytes for part in parts)
         self.kernels = [np.asarray(index, dtype=np.intp) for index in kernels]
         self.part_of = np.empty(self.m, dtype=np.intp)
         self.place_of = np.empty(self.m, dtype=np.intp)
@@ -364,27 +306,24 @@ class CompositeBank(Bank):
             self.part_of[index] = number
             self.place_of[index] = np.arange(index.size)
 
-    @property
-    def nbytes(self) -> int:
-        return sum(part.nbytes for part in self.parts)
+    def _split(self, kernels: Index | None) -> Iterator[tuple[Bank, Index, Any]]:
+        """Yield parts concerned, with the places of their answers in ours and the kernels to ask them for.
 
-    def _split(self, kernels: Index | None) -> Iterator[tuple[Bank, Index, Index | None]]:
-        """Parts concerned, with the places of their answers in ours and the kernels to ask them for."""
-        for number, (part, index) in enumerate(zip(self.parts, self.kernels, strict=True)):
-            if kernels is None:
-                yield part, index, None
-            else:
+        What a part reads until the next one is asked for is counted.
+        """
+        for number, (part, at) in enumerate(zip(self.parts, self.kernels, strict=True)):
+            which = None
+            if kernels is not None:
                 at = np.flatnonzero(self.part_of[kernels] == number)
-                if at.size:
-                    yield part, at, self.place_of[np.asarray(kernels)[at]]
-
-    def _counted(self, part: Bank, before: float) -> None:
-        self.passes += (part.passes - before) * part.m / self.m
+                which = self.place_of[np.asarray(kernels)[at]]
+            if at.size:
+                before = part.passes
+                yield part, at, which
+                self.passes += (part.passes - before) * part.m / self.m
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         out = np.empty((len(kernels), np.size(rows), np.size(cols)))
         for part, at, which in self._split(np.asarray(kernels)):
-            assert which is not None
             out[at] = part.block(rows, cols, which)
         return out
 
@@ -392,35 +331,27 @@ class CompositeBank(Bank):
         height = self.n if rows is None else len(rows)
         out = np.empty((self.m if kernels is None else len(kernels), height, *a.shape[1:]))
         for part, at, which in self._split(kernels):
-            before = part.passes
             out[at] = part.apply(a, rows, which)
-            self._counted(part, before)
         return out
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
         out = np.empty(self.m if kernels is None else len(kernels))
         for part, at, which in self._split(kernels):
-            before = part.passes
             out[at] = part.quad(a, which)
-            self._counted(part, before)
         return out
 
     def combine(self, weights: Array) -> Array:
         mixed: Array | None = None
         for part, index, _ in self._split(None):
             if np.any(weights[index]):
-                before = part.passes
                 share = part.combine(weights[index])
                 mixed = share if mixed is None else np.add(mixed, share, out=mixed)
-                self._counted(part, before)
         return np.zeros((self.n, self.n)) if mixed is None else mixed
 
     def mix_product(self, weights: Array, a: Array) -> Array:
         out = np.zeros(a.shape)
         for part, index, _ in self._split(None):
-            before = part.passes
             out += part.mix_product(weights[index], a)
-            self._counted(part, before)
         return out
 
     def diag(self) -> Array:
@@ -430,12 +361,9 @@ class CompositeBank(Bank):
         return out
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Parts of a bank that samples have or lack as a whole, on the samples that have them.
-#
-# Both kinds answer the same questions: raw kernels on the samples at hand, decision values of new samples
-# that have the part, and their mean kernel with the training samples, which is what other parts are predicted
-# from.
+# Parts of a bank that samples have or lack as a whole, on the samples that have them.  Both kinds answer the same
+# questions: raw kernels on the samples at hand, decision values of new samples that have the part, and their mean
+# kernel with the training samples, which is what other parts are predicted from.
 
 
 @dataclass
@@ -485,25 +413,6 @@ class SampledPart:
     bound: BoundKernels
     scale: MeanScale | None = None
 
-    @classmethod
-    def settle(
-        cls,
-        name: str,
-        needs: tuple[int, ...],
-        members: list[int],
-        kernels: Sequence[Kernel],
-        samples: Any,
-        mode: str | None,
-        center: bool,
-    ) -> SampledPart:
-        """Settle kernels on training samples that have the part; nothing else is read."""
-        settled = resolve_kernels(kernels, samples)
-        if center:
-            settled = [kernel.recentred(samples) for kernel in settled]
-        names = [kernel.name for kernel in settled]
-        normaliser = Normaliser.empty(mode, center, len(settled), n_samples(samples), names)
-        return cls(name, needs, members, BoundKernels(list(settled), samples, normaliser))
-
     def raw(self, samples: Any) -> Iterator[tuple[int, Array]]:
         """Yield every raw kernel matrix of samples that have the part."""
         kernels = self.bound.kernels
@@ -545,24 +454,15 @@ class SampledPart:
         """Return the centred and scaled mean kernel between new samples that have the part and the training samples."""
         assert self.scale is not None
         total = np.zeros((n_samples(new), n_samples(self.bound.samples)))
-        height = max(1, BLOCK_ENTRIES // max(1, total.shape[1]))
-        for top in range(0, total.shape[0], height):
-            part = np.arange(top, min(total.shape[0], top + height))
-            block = new if part.size == total.shape[0] else take(new, part)
-
-            def add(j: int, entries: Array, part: Index = part) -> None:
+        for part in row_slices(*total.shape):
+            block = new if part == slice(0, len(total)) else take(new, np.arange(part.start, part.stop))
+            for _, entries in self.bound.visit(block):
                 total[part] += entries
-
-            self.bound.visit(block, add)
         return self.scale(total / len(self.bound.kernels), slice(None))
 
     def own(self) -> Any:
         """Return the training samples that have the part, as new samples."""
         return self.bound.samples
-
-    def keep(self, kernels: Index) -> SampledPart:
-        """Renumber the kernels to their places among those that are kept."""
-        return replace(self, members=_renumbered(self.members, kernels))
 
 
 @dataclass
@@ -613,12 +513,3 @@ class MatrixPart:
         rows = np.full((self.rows.size, int(self.rows[-1]) + 1), np.nan)
         rows[:, self.rows] = self.matrix
         return {self.needs[0]: rows}
-
-    def keep(self, kernels: Index) -> MatrixPart:
-        """Renumber the matrix to its place among those that are kept."""
-        return replace(self, members=_renumbered(self.members, kernels))
-
-
-def _renumbered(members: list[int], kernels: Index) -> list[int]:
-    place = {int(j): k for k, j in enumerate(kernels)}
-    return [place.get(j, -1) for j in members]

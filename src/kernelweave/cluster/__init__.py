@@ -3,8 +3,7 @@
 Programs reach this subpackage as ``kernelweave.distributed``.
 """
 
-from ._dask import DaskRows, in_memory, is_dask, lazily
-from ._fit import ClusterSamples, cluster_samples, fit
+from ._dask import ClusterSamples, DaskRows, cluster_samples, fit, in_memory, is_dask, lazily
 from .banks import ClusterFeatureBank, ClusterKernelBank, cluster_feature_bank, cluster_kernel_bank
 from .workers import ClusterCost, Workers
 

@@ -1,9 +1,10 @@
-"""Dask collections: found, checked, read chunk by chunk on the workers, and predicted lazily."""
+"""``distributed.fit``, and Dask collections: found, checked, read chunk by chunk on the workers, predicted lazily."""
 
 from __future__ import annotations
 
 import mmap
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -33,19 +34,6 @@ def is_dask(X: Any) -> bool:
 def is_frame(X: Any) -> bool:
     """Whether a collection of Dask is a table."""
     return is_dask(X) and hasattr(X, "npartitions") and hasattr(X, "columns")
-
-
-def current_client() -> Any:
-    """Return the client that was made last, or say that one is needed."""
-    distributed = load_dask()
-    try:
-        client = distributed.get_client()
-    except ValueError:
-        raise ValueError(
-            "X is a collection of Dask, and there is no client to compute it: make one with "
-            "dask.distributed.Client(), or pass X.compute()"
-        ) from None
-    return check_client(client)
 
 
 def check_client(client: Any) -> Any:
@@ -82,30 +70,75 @@ def check_whole_rows(X: Any) -> None:
         )
 
 
-def whole_rows(X: Any) -> Any:
-    """Return an array of Dask whose chunks are whole rows of known number, or say what is wrong with them.
-
-    A table becomes an array; its partitions are counted, which computes them once.
-    """
-    if is_frame(X):
-        return X.to_dask_array(lengths=True)
-    check_whole_rows(X)
-    if any(size != size for size in X.chunks[0]):
-        raise ValueError(
-            "the chunk sizes of X are unknown (nan), so its rows cannot be told apart: call X.compute_chunk_sizes(), "
-            "or X.to_dask_array(lengths=True) on the table it came from"
-        )
-    return X
-
-
 def in_memory(values: Any) -> Any:
     """Compute a collection of Dask (targets, sample weights); anything else as it is."""
     return values.compute() if is_dask(values) else values
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Where a worker gets its rows from: chunks of Dask, a slice of an array that the client holds, or a file it
-# reads.
+@dataclass
+class ClusterSamples:
+    """Samples, and the client of the cluster that they are to be fitted on."""
+
+    client: Any
+    samples: Any
+
+
+def cluster_samples(X: Any) -> ClusterSamples | None:
+    """Samples for a cluster: a collection of Dask, or what ``fit`` was given; None for anything else."""
+    if isinstance(X, ClusterSamples):
+        return X
+    if not is_dask(X):
+        return None
+    try:
+        client = load_dask().get_client()
+    except ValueError:
+        raise ValueError(
+            "X is a collection of Dask, and there is no client to compute it: make one with "
+            "dask.distributed.Client(), or pass X.compute()"
+        ) from None
+    return ClusterSamples(check_client(client), X)
+
+
+def fit(client: Any, estimator: Any, X: Any, y: Any, sample_weight: Any = None) -> Any:
+    """Fit an estimator with the rows of its bank on the workers of a cluster.
+
+    The answer is that of ``estimator.fit(X, y)``: the same problem, solver and certificate; what is read of the bank is
+    read where it lies.  Kernels with explicit features stay on the workers as such where the solver needs no more (a
+    smooth loss: ``lbfgs``, ``proximal_newton``), so that n is bounded by the workers' memory alone; other kernels keep
+    m n numbers a row there, or compute them (``storage``).  ``memory_budget`` is that of one worker, half of its limit
+    by default.  ``cluster_`` says what the cluster did.
+
+    Parameters
+    ----------
+    client : dask.distributed.Client
+        Of a ``LocalCluster``, a scheduler address, or whatever Dask deploys on.
+    estimator : MKLClassifier, MKLRegressor or an estimator made of them
+    X : array, sparse matrix, data frame, rows of a file, or a collection of Dask
+        Chunks of a Dask array must be whole rows.  Workers read files themselves (``banks.ParquetRows``,
+        ``numpy.memmap``), so these have to be where every worker finds them.
+    y, sample_weight : arrays or collections of Dask
+        As in ``fit``.
+
+    Returns
+    -------
+    estimator
+
+    Examples
+    --------
+    >>> from dask.distributed import Client, LocalCluster
+    >>> from sklearn.datasets import load_wine
+    >>> from kernelweave import MKLClassifier, distributed, kernels as kw
+    >>> X, y = load_wine(return_X_y=True)
+    >>> options = {"processes": False, "dashboard_address": ":0"}
+    >>> with LocalCluster(n_workers=2, threads_per_worker=1, **options) as cluster, Client(cluster) as client:
+    ...     clf = distributed.fit(client, MKLClassifier(kw.per_feature(kw.gaussian(1.0, relative=True))), X, y)
+    >>> clf.cluster_.parts, bool(clf.certificate_.relative_gap <= 1e-3)
+    (2, True)
+    """
+    samples = ClusterSamples(check_client(client), X)
+    weights = {} if sample_weight is None else {"sample_weight": sample_weight}
+    with client.as_current():  # targets and weights that are collections are computed here, too
+        return estimator.fit(samples, y, **weights)
 
 
 class DaskRows(Rows):
@@ -114,7 +147,7 @@ class DaskRows(Rows):
     Parameters
     ----------
     array : dask.array.Array or dask.dataframe.DataFrame
-        Its chunks must be whole rows.
+        Its chunks must be whole rows of known number; partitions of a table are counted, which computes them once.
     client : dask.distributed.Client
         Where it is computed.
     """
@@ -122,18 +155,20 @@ class DaskRows(Rows):
     def __init__(self, array: Any, client: Any) -> None:
         names = [str(name) for name in array.columns] if hasattr(array, "columns") else None
         self.table = names is not None
-        self.array = whole_rows(array)
-        self.client = client
+        if is_frame(array):
+            array = array.to_dask_array(lengths=True)
+        else:
+            check_whole_rows(array)
+            if any(size != size for size in array.chunks[0]):
+                raise ValueError(
+                    "the chunk sizes of X are unknown (nan), so its rows cannot be told apart: call "
+                    "X.compute_chunk_sizes(), or X.to_dask_array(lengths=True) on the table it came from"
+                )
+        self.array, self.client = array, client
         super().__init__(self.array.shape[0], self.array.shape[1], names)
 
     def __getitem__(self, rows: Any) -> Any:
         return self.client.compute(self.array[rows]).result()
-
-    def spread(self, parts: int) -> None:
-        """Cut chunks that are larger than a part of so many."""
-        most = -(-len(self) // parts)
-        if max(self.array.chunks[0]) > most:
-            self.array = self.array.rechunk({0: most})
 
 
 def cut_rows(source: Rows, parts: int) -> np.ndarray:
@@ -143,7 +178,9 @@ def cut_rows(source: Rows, parts: int) -> np.ndarray:
     even = np.linspace(0, n, parts + 1).round().astype(np.intp)
     if not isinstance(source, DaskRows):
         return np.unique(even)
-    source.spread(parts)
+    most = -(-n // parts)  # chunks that are larger are cut
+    if max(source.array.chunks[0]) > most:
+        source.array = source.array.rechunk({0: most})
     edges = np.concatenate([[0], np.cumsum(source.array.chunks[0])]).astype(np.intp)
     nearest = [int(edges[np.argmin(np.abs(edges - cut))]) for cut in even[1:-1]]
     return np.unique([0, *nearest, n])
@@ -168,12 +205,8 @@ class MappedRows(Rows):
 
     def __init__(self, array: np.memmap) -> None:
         super().__init__(*array.shape)
-        self.place: dict[str, Any] = {
-            "filename": str(array.filename),
-            "dtype": array.dtype,
-            "offset": array.offset,
-        }
-        self.place["order"] = "C" if array.flags.c_contiguous else "F"
+        self.place: dict[str, Any] = {"filename": str(array.filename), "dtype": array.dtype}
+        self.place |= {"offset": array.offset, "order": "C" if array.flags.c_contiguous else "F"}
 
     @staticmethod
     def can(array: Any) -> bool:
@@ -203,19 +236,15 @@ def read_rows(sent: Any) -> Rows:
     """On the worker: rows from what ``send_rows`` handed over."""
     if isinstance(sent, Rows):
         return sent
-    return ArrayRows(_numbers(sent if isinstance(sent, Sequence) else [sent]))
-
-
-def _numbers(chunks: Sequence[Any]) -> Any:
-    """Chunks below each other, as an array of float64 or a CSR matrix."""
+    chunks = sent if isinstance(sent, Sequence) else [sent]
     if sp.issparse(chunks[0]):
         for chunk in chunks:
             check_sparse(chunk)
-        return sp.vstack(chunks, format="csr").astype(float)
+        return ArrayRows(sp.vstack(chunks, format="csr").astype(float))
     made = np.concatenate([np.asarray(chunk, dtype=float) for chunk in chunks])
     if not np.all(np.isfinite(made)):
         raise ValueError("Input X contains NaN or infinity: fill or drop them in the Dask collection first")
-    return made
+    return ArrayRows(made)
 
 
 Method = TypeVar("Method", bound=Callable[..., Any])

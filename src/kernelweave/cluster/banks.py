@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from copy import copy
+from functools import partial
 from itertools import pairwise
 from typing import Any
 
@@ -15,7 +16,7 @@ from ..banks import Bank, Normaliser, support
 from ..banks.lowrank import SweptBank
 from ..banks.memory import parse_bytes, refuse
 from ._dask import cut_rows, send_rows
-from .workers import ClusterCost, FeaturePart, KernelPart, Workers
+from .workers import FeaturePart, KernelPart, Workers
 
 
 class _OnWorkers:
@@ -23,6 +24,7 @@ class _OnWorkers:
 
     workers: Workers
     double: bool
+    stored: bool
     passes: float
 
     def exact(self) -> Any:
@@ -30,16 +32,8 @@ class _OnWorkers:
         if self.double:
             return self
         twin = copy(self)
-        twin.double, twin.passes = True, 0.0
+        twin.double, twin.stored, twin.passes = True, False, 0.0
         return twin
-
-    @property
-    def nbytes(self) -> int:
-        return self.workers.cost.stored
-
-    @property
-    def cluster_cost(self) -> ClusterCost:
-        return self.workers.cost
 
 
 def _shares(bounds: Index, rows: Index) -> list[Index]:
@@ -69,20 +63,16 @@ class ClusterKernelBank(_OnWorkers, Bank):
         self, workers: Workers, bounds: Index, m: int, double: bool = True, stored: bool = False
     ) -> None:
         super().__init__(int(bounds[-1]), m)
-        self.workers, self.bounds, self.double = workers, bounds, double
-        self._stored_in_double = double if stored else None
+        self.workers, self.bounds, self.double, self.stored = workers, bounds, double, stored
+        self.nbytes, self.cluster_cost = workers.cost.stored, workers.cost
 
-    @property
-    def _stored(self) -> bool:
-        """Whether rows are stored in the precision that is asked for."""
-        return self.double == self._stored_in_double
-
-    def _gather(self, method: str, rows: Index, before: tuple[Any, ...], after: tuple[Any, ...]) -> Array:
-        """Ask every part for some of its rows and put them together, rows along the axis before the last of a block."""
+    def _gather(
+        self, method: str, rows: Index, before: tuple[Any, ...], after: tuple[Any, ...], axis: int = 1
+    ) -> Array:
+        """Ask every part for some of its rows and put the answers together along an axis."""
         shares = _shares(self.bounds, rows)
         asked = [(self.double, *before, rows[mine], *after) for mine in shares]
         answers = self.workers.ask(method, asked)
-        axis = 0 if method == "mix_block" else 1
         out = np.concatenate(answers, axis=axis)
         order = np.concatenate(shares)
         if np.array_equal(order, np.arange(order.size)):
@@ -91,13 +81,13 @@ class ClusterKernelBank(_OnWorkers, Bank):
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
         rows, cols = np.atleast_1d(rows), np.atleast_1d(cols)
-        return self._gather("block", rows, (), (cols, np.asarray(kernels)))
+        return self._gather("read", rows, ("block",), (cols, np.asarray(kernels)))
 
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         height, used = self.n if rows is None else rows.size, support(a)
         self.count(float(self.m if kernels is None else kernels.size) * height * used.size)
-        if self._stored and a.ndim == 1 and used.size <= height:
-            return np.sum(self.workers.ask_all("row_products", self.double, a, rows, kernels), axis=0)
+        if self.stored and a.ndim == 1 and used.size <= height:
+            return np.sum(self.workers.ask_all("read", self.double, "row_products", a, rows, kernels), axis=0)
         if rows is None:
             return np.concatenate(self.workers.ask_all("apply", self.double, a, None, kernels), axis=1)
         return self._gather("apply", rows, (a,), (kernels,))
@@ -112,39 +102,34 @@ class ClusterKernelBank(_OnWorkers, Bank):
 
     def judged(self, weights: Array, a: Array) -> tuple[Array, Array]:
         self.count(float(self.m) * self.n * support(a).size)
-        by_rows = self._stored and a.ndim == 1
-        answers = self.workers.ask_all("judged_by_rows" if by_rows else "judged", self.double, weights, a)
-        quads, products = zip(*answers, strict=True)
+        quads, products = zip(*self.workers.ask_all("judged", self.double, weights, a), strict=True)
+        by_rows = self.stored and a.ndim == 1
         return np.sum(quads, axis=0), np.sum(products, axis=0) if by_rows else np.concatenate(products)
 
     def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
         self.count(float(np.count_nonzero(weights)) * rows.size * cols.size)
-        return self._gather("mix_block", rows, (weights,), (cols,))
+        return self._gather("mix_block", rows, (weights,), (cols,), axis=0)
 
     def combine(self, weights: Array) -> Array:
         """Mixed kernel: half of it comes back, or, where parts compute it, what is not left of their rows."""
-        if self._stored:
-            return self._combined(weights)
+        from .._numerics.passes import complete, reach, unfold
+
+        out = np.empty((self.n, self.n))
+        if self.stored:
+            self.count(float(np.count_nonzero(weights)) * self.n * (reach(self.n) + 1))
+            strips = self.workers.ask_all("read", self.double, "mix_windows", weights)
+            for first, strip in zip(self.bounds[:-1], strips, strict=True):
+                unfold(strip, int(first), out)
+            complete(out)
+            return out
         firsts, lasts = self.bounds[:-1], self.bounds[1:]
         columns = [np.arange(first, self.n) for first in firsts]
         entries = float(np.sum((lasts - firsts) * (self.n - firsts)))
         self.count(float(np.count_nonzero(weights)) * entries)
         strips = self.workers.ask("mix_block", [(self.double, weights, None, cols) for cols in columns])
-        out = np.empty((self.n, self.n))
         for first, last, strip in zip(firsts, lasts, strips, strict=True):
             out[first:last, first:] = strip
             out[last:, first:last] = strip[:, last - first :].T
-        return out
-
-    def _combined(self, weights: Array) -> Array:
-        from .._numerics.passes import complete, reach, unfold
-
-        self.count(float(np.count_nonzero(weights)) * self.n * (reach(self.n) + 1))
-        out = np.empty((self.n, self.n))
-        strips = self.workers.ask_all("mix_windows", self.double, weights)
-        for first, strip in zip(self.bounds[:-1], strips, strict=True):
-            unfold(strip, int(first), out)
-        complete(out)
         return out
 
     def diag(self) -> Array:
@@ -171,7 +156,8 @@ class ClusterFeatureBank(_OnWorkers, SweptBank):
 
     def __init__(self, workers: Workers, bounds: Index, starts: Index, double: bool = True) -> None:
         super().__init__(int(bounds[-1]), starts)
-        self.workers, self.bounds, self.double = workers, bounds, double
+        self.workers, self.bounds, self.double, self.stored = workers, bounds, double, False
+        self.nbytes, self.cluster_cost = workers.cost.stored, workers.cost
         self._targets: tuple[Any, Any] = (None, None)
 
     def _cut(self, a: Array) -> list[Array]:
@@ -193,13 +179,14 @@ class ClusterFeatureBank(_OnWorkers, SweptBank):
         return np.asarray(np.sum(self.workers.ask("gram", asked), axis=0))
 
     def forward(self, w: Array) -> Array:
-        return np.concatenate(self.workers.ask_all("forward", self.double, w))
+        return np.concatenate(self.workers.ask_all("read", self.double, "forward", w))
 
     def adjoint(self, a: Array) -> Array:
-        return np.sum(self.workers.ask("adjoint", [(self.double, part) for part in self._cut(a)]), axis=0)
+        asked = [(self.double, "adjoint", part) for part in self._cut(a)]
+        return np.sum(self.workers.ask("read", asked), axis=0)
 
     def lengths(self, mixing: Array) -> Array:
-        return np.concatenate(self.workers.ask_all("lengths", self.double, mixing))
+        return np.concatenate(self.workers.ask_all("read", self.double, "lengths", mixing))
 
     def loss_sweep(self, w: Array, b: Array, loss: Any, y: Array, c: Array) -> tuple[float, Array, Array]:
         if self._targets[0] is not y or self._targets[1] is not c:
@@ -214,13 +201,7 @@ class ClusterFeatureBank(_OnWorkers, SweptBank):
         )
 
     def diag(self) -> Array:
-        unit = np.eye(self.m)
-        rows = [self.lengths(self._mixing(unit[j])) for j in range(self.m)]
-        return np.stack(rows)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Making banks on a cluster: rows are cut, sent, normalised by sums over all parts, and stored where they fit.
+        return np.stack([self.lengths(np.repeat(one * self.scale, self.ranks)) for one in np.eye(self.m)])
 
 
 def cluster_kernel_bank(
@@ -306,15 +287,12 @@ def _on_workers(
 ) -> Workers:
     """Start a part for every run of rows; it learns how many threads its worker has."""
 
-    def maker(first: int, last: int) -> Callable[[str], Any]:
-        def make(worker: str) -> Any:
-            threads = client.nthreads().get(worker, 1)
-            options = {"actor": True, "workers": [worker], "pure": False}
-            return client.submit(kind, *arguments(first, last, worker), threads, **options)
+    def make(first: int, last: int, worker: str) -> Any:
+        threads = client.nthreads().get(worker, 1)
+        options = {"actor": True, "workers": [worker], "pure": False}
+        return client.submit(kind, *arguments(first, last, worker), threads, **options)
 
-        return make
-
-    return Workers(client, [maker(int(first), int(last)) for first, last in pairwise(bounds)])
+    return Workers(client, [partial(make, int(first), int(last)) for first, last in pairwise(bounds)])
 
 
 def _budget(client: Any, memory_budget: int | float | str | None) -> int:

@@ -7,6 +7,7 @@ nothing that they were not made of or had attached, so a round that a worker did
 from __future__ import annotations
 
 import time
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -19,25 +20,30 @@ from ..banks import Bank, LazyBank, Normaliser, StreamingBank, support
 from ..banks.build import row_means
 from ._dask import check_client, read_rows
 
-# ------------------------------------------------------------------------------------------------------------
-# What lives on a worker: some rows of the bank, and the sums over them that a round asks for.
-#
-# A part keeps no state of the fit beyond what it was made of and what was attached to it (normalisation,
-# targets), so a part that is lost is made again elsewhere and the round is asked again.
-
-
 #: rows that a thread mixes at a time
 TILE = 64
 
 
-class _Part:
-    """An object on a worker; ``call`` says how long a method took there, which tells work from waiting."""
+class _Part(ABC):
+    """An object on a worker: some rows of the bank, and the sums over them that a round asks for.
+
+    It keeps no state of the fit beyond what it was made of and what was attached to it (normalisation, targets), so a
+    part that is lost is made again elsewhere and the round is asked again.
+    """
+
+    @abstractmethod
+    def _bank(self, double: bool) -> Any:
+        """Return the bank of these rows, in double precision where that is asked for."""
 
     def call(self, method: str, *args: Any) -> tuple[float, Any]:
-        """Run a method; return its seconds and its result."""
+        """Run a method; return its seconds here, which tell work from waiting, and its result."""
         began = time.perf_counter()
         result = getattr(self, method)(*args)
         return time.perf_counter() - began, result
+
+    def read(self, double: bool, method: str, *args: Any) -> Any:
+        """Run a method of the bank of these rows."""
+        return getattr(self._bank(double), method)(*args)
 
 
 class StoredRows(Bank):
@@ -53,10 +59,7 @@ class StoredRows(Bank):
         for top in range(first, last, height):  # kernels of a family share what is computed for a block
             rows = np.arange(top, min(last, top + height))
             self.entries[:, rows - first] = source.block(rows, everyone, which)
-
-    @property
-    def nbytes(self) -> int:
-        return int(self.entries.nbytes)
+        self.nbytes = int(self.entries.nbytes)
 
     def _own(self, rows: Index) -> slice | Index:
         """Rows as they are stored here; without a copy where all are meant."""
@@ -73,22 +76,19 @@ class StoredRows(Bank):
         mine = self._own(rows)
         # reading rows that are not asked for is cheaper than copying most of those that are
         most = not isinstance(mine, slice) and 3 * rows.size >= self.entries.shape[1]
+        height = self.entries.shape[1] if self.entries.dtype == np.float64 else max(1, 100_000 // self.n)
         for at, j in enumerate(which):
-            found = self._times(self.entries[j] if most else self.entries[j, mine], a)
+            part = self.entries[j] if most else self.entries[j, mine]
+            found = np.empty((part.shape[0], *a.shape[1:]))
+            for top in range(
+                0, part.shape[0], height
+            ):  # single precision is widened while it is in the cache
+                found[top : top + height] = part[top : top + height].astype(float, copy=False) @ a
             out[at] = found[mine] if most else found
         return out
 
-    def _times(self, part: Array, a: Array) -> Array:
-        """``part @ a`` in double precision; single precision is widened while it is in the cache."""
-        if part.dtype == np.float64:
-            return part @ a
-        out, height = np.empty((part.shape[0], *a.shape[1:])), max(1, 100_000 // self.n)
-        for top in range(0, part.shape[0], height):
-            out[top : top + height] = part[top : top + height].astype(float) @ a
-        return out
-
-    def row_products(self, a: Array, kernels: Index | None = None) -> Array:
-        """Share of ``K_j a`` of the coefficients of the rows here, at all samples."""
+    def row_products(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
+        """Share of ``K_j a`` of the coefficients of the rows here, at some or all samples."""
         from .._numerics.passes import row_products
 
         which = np.arange(self.m) if kernels is None else kernels
@@ -99,7 +99,7 @@ class StoredRows(Bank):
             row_products(self.entries, which[at : at + 1], used, here[used], out[at : at + 1])
 
         in_threads(run, range(which.size), self.threads)
-        return out
+        return out if rows is None else out[:, rows]
 
     def mix_windows(self, weights: Array) -> Array:
         """Return what rows here read of the mixed kernel; valid until the next call.
@@ -143,7 +143,7 @@ class KernelPart(_Part):
         self.rows = np.arange(first, last)
         self.dtype, self.stored, self.threads = np.dtype(dtype), stored, threads
         self.bank: Bank | None = None
-        self.judge: Bank | None = None
+        self.precise: Bank | None = None
 
     def row_means(self) -> Array:
         """Means of the raw kernels over all samples, for centring."""
@@ -151,76 +151,58 @@ class KernelPart(_Part):
 
     def settle(self, normaliser: Normaliser) -> int:
         """Take over what was learnt of all rows, and store; return the bytes."""
-        self.judge = LazyBank(self.kernels, self.samples, self.n, normaliser, threads=self.threads)
+        given = self.kernels, self.samples, self.n, normaliser
+        self.precise = LazyBank(*given, threads=self.threads)
         if self.stored:
-            self.bank = StoredRows(
-                self.judge, int(self.rows[0]), int(self.rows[-1]) + 1, self.dtype, self.threads
-            )
+            first, last = int(self.rows[0]), int(self.rows[-1]) + 1
+            self.bank = StoredRows(self.precise, first, last, self.dtype, self.threads)
         else:
-            self.bank = LazyBank(
-                self.kernels, self.samples, self.n, normaliser, self.dtype, threads=self.threads
-            )
+            self.bank = LazyBank(*given, self.dtype, threads=self.threads)
         return self.bank.nbytes
 
-    def _bank(self, exact: bool) -> Bank:
-        bank = self.judge if exact and self.dtype != np.float64 else self.bank
+    def _bank(self, double: bool) -> Bank:
+        bank = self.precise if double and self.dtype != np.float64 else self.bank
         assert bank is not None
         return bank
 
-    def block(self, exact: bool, rows: Index, cols: Index, kernels: Index) -> Array:
-        """Entries of some kernels."""
-        return self._bank(exact).block(rows, cols, kernels)
-
-    def diag(self, exact: bool) -> Array:
+    def diag(self, double: bool) -> Array:
         """Diagonals at these rows."""
-        bank, kernels = self._bank(exact), np.arange(len(self.kernels))
+        bank, kernels = self._bank(double), np.arange(len(self.kernels))
         return np.concatenate([bank.block([i], [i], kernels)[:, 0] for i in self.rows], axis=1)
 
-    def apply(self, exact: bool, a: Array, rows: Index | None, kernels: Index | None) -> Array:
+    def apply(self, double: bool, a: Array, rows: Index | None, kernels: Index | None) -> Array:
         """Products with every kernel at some of the rows."""
-        return self._bank(exact).apply(a, self.rows if rows is None else rows, kernels)
+        return self._bank(double).apply(a, self.rows if rows is None else rows, kernels)
 
-    def quad(self, exact: bool, a: Array, kernels: Index | None) -> Array:
+    def quad(self, double: bool, a: Array, kernels: Index | None) -> Array:
         """This part's share of the quadratic forms."""
-        bank, used = self._bank(exact), self.rows[support(a[self.rows])]
+        bank, used = self._bank(double), self.rows[support(a[self.rows])]
         if isinstance(bank, StoredRows) and a.ndim == 1:
-            return bank.row_products(a, kernels) @ a
+            return bank.row_products(a, kernels=kernels) @ a
         products = bank.apply(a, used, kernels)
         return np.asarray(np.sum(products * a[used], axis=tuple(range(1, products.ndim))))
 
-    def mix_product(self, exact: bool, weights: Array, a: Array) -> Array:
+    def mix_product(self, double: bool, weights: Array, a: Array) -> Array:
         """The mixed kernel's product at these rows, from the kernels with weight alone."""
         active = np.flatnonzero(weights)
-        return np.tensordot(weights[active], self._bank(exact).apply(a, self.rows, active), axes=1)
+        return np.tensordot(weights[active], self._bank(double).apply(a, self.rows, active), axes=1)
 
-    def judged(self, exact: bool, weights: Array, a: Array) -> tuple[Array, Array]:
-        """This part's share of the quadratic forms and the mixed kernel's product at these rows, from one pass."""
-        products = self._bank(exact).apply(a, self.rows)
+    def judged(self, double: bool, weights: Array, a: Array) -> tuple[Array, Array]:
+        """This part's share of the quadratic forms and of the mixed kernel's product, from one pass.
+
+        Stored rows give a share of the product at all samples, others the product at these rows.
+        """
+        bank = self._bank(double)
+        if isinstance(bank, StoredRows) and a.ndim == 1:
+            products = bank.row_products(a)
+            return products @ a, weights @ products
+        products = bank.apply(a, self.rows)
         quad = np.sum(products * a[self.rows], axis=tuple(range(1, products.ndim)))
         return quad, np.tensordot(weights, products, axes=1)
 
-    def judged_by_rows(self, exact: bool, weights: Array, a: Array) -> tuple[Array, Array]:
-        """Shares of the quadratic forms and of the mixed kernel's product at all samples, from stored rows."""
-        products = self._rows(exact).row_products(a)
-        return products @ a, weights @ products
-
-    def row_products(self, exact: bool, a: Array, rows: Index | None, kernels: Index | None) -> Array:
-        """Share of the products at some or all samples, from stored rows."""
-        products = self._rows(exact).row_products(a, kernels)
-        return products if rows is None else products[:, rows]
-
-    def mix_windows(self, exact: bool, weights: Array) -> Array:
-        """Return what stored rows read of the mixed kernel."""
-        return self._rows(exact).mix_windows(weights)
-
-    def _rows(self, exact: bool) -> StoredRows:
-        bank = self._bank(exact)
-        assert isinstance(bank, StoredRows)
-        return bank
-
-    def mix_block(self, exact: bool, weights: Array, rows: Index | None, cols: Index) -> Array:
+    def mix_block(self, double: bool, weights: Array, rows: Index | None, cols: Index) -> Array:
         """Some rows and columns of the mixed kernel."""
-        return self._bank(exact).mix_block(weights, self.rows if rows is None else rows, cols)
+        return self._bank(double).mix_block(weights, self.rows if rows is None else rows, cols)
 
 
 class FeaturePart(_Part):
@@ -247,8 +229,8 @@ class FeaturePart(_Part):
         """Keep the targets and the cost of every row."""
         self.y, self.c = y, c
 
-    def _bank(self, exact: bool) -> StreamingBank:
-        return self.exact if exact else self.bank
+    def _bank(self, double: bool) -> StreamingBank:
+        return self.exact if double else self.bank
 
     def features(self, rows: Index) -> Any:
         """Features of some rows, in double precision."""
@@ -258,26 +240,14 @@ class FeaturePart(_Part):
         """This part's share of ``A' diag(charge) A``, A these columns of some rows and a column of ones."""
         return self.bank.gram(rows, charge, columns)
 
-    def forward(self, exact: bool, w: Array) -> Array:
-        """``Z w``."""
-        return self._bank(exact).forward(w)
-
-    def adjoint(self, exact: bool, a: Array) -> Array:
-        """This part's share of ``Z' a``."""
-        return self._bank(exact).adjoint(a)
-
-    def lengths(self, exact: bool, mixing: Array) -> Array:
-        """``sum_c mixing_c z_ic^2`` of every row."""
-        return self._bank(exact).lengths(mixing)
-
-    def loss_sweep(self, exact: bool, w: Array, b: Array, loss: Any) -> tuple[float, Array, Array]:
-        """Loss and gradient of these rows, one look at them."""
+    def loss_sweep(self, double: bool, w: Array, b: Array, loss: Any) -> tuple[float, Array, Array]:
+        """Loss and gradient of these rows, reading each once."""
         assert self.y is not None
         assert self.c is not None
-        return self._bank(exact).loss_sweep(w, b, loss, self.y, self.c)
+        return self._bank(double).loss_sweep(w, b, loss, self.y, self.c)
 
 
-#: seconds between two looks at whether a worker that does not answer is still there
+#: seconds between two checks whether a worker that does not answer is still there
 PATIENCE = 5.0
 #: seconds until a lost worker has to be missed by the scheduler, or another one to turn up
 GRACE = 60.0
@@ -358,8 +328,6 @@ class Workers:
                 self._await_loss(place, error)
                 self._make_anew(place)
 
-    # ---- rounds ----------------------------------------------------------------------------------------------
-
     def attach(self, name: str, arguments: Sequence[tuple[Any, ...]]) -> list[Any]:
         """Ask a method of every part that changes it; it is called again where a part is made again."""
         for place, args in zip(self.places, arguments, strict=True):
@@ -370,10 +338,16 @@ class Workers:
         """One round: the method of every part, each with arguments of its own."""
         began = time.perf_counter()
         calls = [self._call(place, method, args) for place, args in zip(self.places, arguments, strict=True)]
-        answers = [
-            self._finish(place, method, args, call)
-            for place, args, call in zip(self.places, arguments, calls, strict=True)
-        ]
+        answers = []
+        for place, args, call in zip(self.places, arguments, calls, strict=True):
+            while True:
+                try:
+                    answers.append(self._answer(place, call))
+                    break
+                except _losses() as error:
+                    self._await_loss(place, error)
+                self._make_anew(place)
+                call = self._call(place, method, args)
         self.cost.rounds += 1
         self.cost.seconds += time.perf_counter() - began
         self.cost.busy += max(seconds for seconds, _ in answers)
@@ -385,23 +359,11 @@ class Workers:
         """One round with the same arguments for every part."""
         return self.ask(method, [args] * len(self.places))
 
-    # ---- one part --------------------------------------------------------------------------------------------
-
     def _call(self, place: _Worker, method: str, args: tuple[Any, ...]) -> Any:
         try:
             return place.actor.call(method, *args)
         except RuntimeError:  # Dask knows already that the worker is lost
             return None
-
-    def _finish(self, place: _Worker, method: str, args: tuple[Any, ...], call: Any) -> tuple[float, Any]:
-        """Wait for an answer; where the worker is lost meanwhile, make its part again elsewhere and ask again."""
-        while True:
-            try:
-                return self._answer(place, call)
-            except _losses() as error:
-                self._await_loss(place, error)
-            self._make_anew(place)
-            call = self._call(place, method, args)
 
     def _answer(self, place: _Worker, call: Any) -> Any:
         """Wait for an answer, or a part, as long as the worker is there."""
@@ -426,7 +388,9 @@ class Workers:
         """Return once the scheduler knows that the worker is lost; an error of a worker that is there is passed on."""
         until = time.monotonic() + GRACE
         while place.address in self._addresses():
-            if time.monotonic() > until or not _is_about_contact(error):
+            # an error about files says that the work failed, and not that the worker could not be reached
+            of_work = isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError)
+            if time.monotonic() > until or of_work:
                 raise error
             time.sleep(0.05)
 
@@ -476,11 +440,6 @@ def _losses() -> tuple[type[Exception], ...]:
     from distributed.client import FutureCancelledError
 
     return OSError, KilledWorker, FutureCancelledError
-
-
-def _is_about_contact(error: Exception) -> bool:
-    """Whether an error says that a worker could not be reached, and not that its work failed."""
-    return not isinstance(error, FileNotFoundError | PermissionError | IsADirectoryError)
 
 
 def _bytes(value: Any) -> int:
