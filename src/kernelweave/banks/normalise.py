@@ -178,12 +178,7 @@ class Normaliser:
 
     def restrict(self, kernels: Index) -> Normaliser:
         """Keep some kernels only."""
-
-        def part(values: Array | None) -> Array | None:
-            return None if values is None else values[kernels]
-
-        return Normaliser(
-            self.mode, self.center, self.scale[kernels],
-            part(self.row_means), part(self.grand_means), part(self.diagonal),
-            [self.names[j] for j in kernels] if self.names else [],
-        )  # fmt: skip
+        learnt = (self.row_means, self.grand_means, self.diagonal)
+        means, grand, diagonal = (None if values is None else values[kernels] for values in learnt)
+        names = [self.names[j] for j in kernels] if self.names else []
+        return Normaliser(self.mode, self.center, self.scale[kernels], means, grand, diagonal, names)

@@ -6,13 +6,14 @@ nearly constant where its width is far above them, and so is a linear kernel of 
 C makes anything of the rest.  And where one column varies a hundred times more than others, a kernel of all of them
 sees this one alone.
 
-Kernels on the same columns are judged together, because a grid of widths has extreme ones on purpose: they are spoken
-of only where none of them is of use.  All of it is looked at on a few samples, the bank is not read.
+Kernels on the same columns are evaluated together, because a grid of widths has extreme ones on purpose: they are named
+only where none of them is of use.  All of it is measured on a few samples, the bank is not read.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
@@ -31,7 +32,7 @@ from .streaming import Rows
 
 #: fewer samples say nothing about a kernel
 FEWEST = 20
-#: samples of the first look, and of the one that has to confirm that no two samples are alike
+#: samples of the first check, and of the one that has to confirm that no two samples are alike
 FEW, MANY = 64, 2000
 #: a kernel is nearly the identity where three samples in four have no other that is as alike as this
 ALIKE = 0.05
@@ -43,12 +44,12 @@ FACTOR = 100.0
 SHARE = 0.1
 #: samples on which columns are measured
 MEASURED = 200
-#: groups of columns that are looked at, of those that a bank has
+#: groups of columns that are checked, of those that a bank has
 MOST_GROUPS = 12
 
 IDENTITY, CONSTANT, EITHER, AS_MEANT = "identity", "constant", "either", "as meant"
 
-#: columns that kernels look at, by position; None for all
+#: columns that kernels read, by position; None for all
 Columns = tuple[int, ...] | None
 
 
@@ -77,48 +78,46 @@ def findings_of_kernels(
         elif not kernel.takes_objects:  # a function of objects has no scale, and may take its time
             columns = kernel.columns
             groups.setdefault(columns if isinstance(columns, tuple) else None, []).append(kernel)
-    looked_at = list(groups)
-    if len(groups) > MOST_GROUPS:
-        looked_at = [looked_at[k] for k in _spread(np.arange(len(groups)), MOST_GROUPS)]
+    checked = [list(groups)[k] for k in _spread(np.arange(len(groups)), MOST_GROUPS)]
     blamed: dict[str, list[list[Kernel]]] = {IDENTITY: [], CONSTANT: [], EITHER: []}
-    some = _SomeOf(samples)
-    for key in looked_at:
+    some = _SomeSamples(samples)
+    for key in checked:
         verdict = _verdict_of_kernels(groups[key], some, None if key == "matrices" else key, center)
         if verdict in blamed:
             blamed[verdict].append(groups[key])
     sentences = [
-        _sentence(verdict, those, len(looked_at))
+        _sentence(verdict, those, len(checked))
         for verdict, those in blamed.items()
-        if those and len(those) >= SHARE * len(looked_at)
+        if those and len(those) >= SHARE * len(checked)
     ]
     return (*sentences, *_different_scales(kernels, some, names))
 
 
 def findings_of_matrices(matrices: Sequence[Array], center: bool = False) -> tuple[str, ...]:
     """Return a sentence where none of the given kernel matrices tells samples apart."""
-
-    def judged(matrix: Array) -> str | None:
-        diagonal = np.diagonal(matrix)
+    kinds: set[str] = set()
+    for j in np.roll(np.arange(len(matrices)), -(len(matrices) // 2)).tolist():
+        matrix, diagonal = matrices[j], np.diagonal(matrices[j])
         rows = np.flatnonzero(np.isfinite(diagonal))  # a sample may lack the matrix
         if rows.size < FEWEST:
-            return AS_MEANT
-
-        def entries(left: Index, right: Index) -> Array:
-            return np.asarray(matrix[np.ix_(left, right)], dtype=float)
-
+            continue
         few = _spread(rows, FEW)
-        return _judged(entries, lambda some: diagonal[some].astype(float), few, rows, center, given=True)
 
-    verdict = _verdict(judged(matrix) for matrix in _from_the_middle(matrices))
-    return () if verdict is None else (_sentence(verdict, [], 1),)
+        def more(others: Index, matrix: Array = matrix, few: Index = few) -> tuple[Array, Array]:
+            entries = np.asarray(matrix[np.ix_(few, others)], dtype=float)
+            return entries, np.diagonal(matrix)[others].astype(float)
+
+        kind = _nearly(more(few)[0], more, few, rows, center, given=True)
+        if kind is None:
+            return ()
+        kinds.add(kind)
+    kinds.discard(AS_MEANT)
+    return (_sentence(EITHER if len(kinds) > 1 else kinds.pop(), [], 1),) if kinds else ()
 
 
-# ---- identity and constant -------------------------------------------------------------------------------------------
-
-
-def _judged(
-    entries: Callable[[Index, Index], Array],
-    diagonal: Callable[[Index], Array],
+def _nearly(
+    block: Array,
+    more: Callable[[Index], tuple[Array, Array]],
     few: Index,
     rows: Index,
     center: bool,
@@ -127,10 +126,10 @@ def _judged(
 ) -> str | None:
     """Return what a kernel nearly is: the identity, constant, or None where it tells samples apart.
 
+    ``block`` holds the entries of a few samples, ``more`` gives those with others, and the diagonal of these.
     ``local`` says that a kernel far from all other samples says nothing there, which inner products in many dimensions
     still do.  Matrices that are ``given`` and *exactly* one of the two are as they were meant.
     """
-    block = entries(few, few)
     trace = float(np.diagonal(block).mean())
     if not (np.isfinite(block).all() and trace > 0):
         return AS_MEANT  # not of a scale: refused elsewhere, or nothing at all
@@ -139,55 +138,52 @@ def _judged(
     if not local:
         return None
     lengths = np.sqrt(np.maximum(np.diagonal(block), 0.0))
-    for others in (few, _spread(rows, MANY)):  # neighbours may be among those that were not looked at
-        alike = np.abs(block if others is few else entries(few, others))
+    for others in (few, _spread(rows, MANY)):  # neighbours may be among those that were not checked
+        alike, theirs = np.abs(block), lengths
+        if others is not few:
+            entries, diagonal = more(others)
+            alike, theirs = np.abs(entries), np.sqrt(np.maximum(diagonal, 0.0))
         alike[few[:, None] == others] = 0.0
-        theirs = lengths if others is few else np.sqrt(np.maximum(diagonal(others), 0.0))
         nearest = np.max(alike / np.maximum(np.outer(lengths, theirs), np.finfo(float).tiny), axis=1)
         if float(np.quantile(nearest, 0.75)) >= ALIKE:
             return None
     return AS_MEANT if given and not nearest.any() else IDENTITY
 
 
-def _verdict(each: Iterable[str | None]) -> str | None:
-    """Return what all kernels of a view are, None as soon as one is of use."""
-    verdicts: set[str] = set()
-    for one in each:
-        if one is None:
-            return None
-        verdicts.add(one)
-    verdicts.discard(AS_MEANT)
-    return EITHER if len(verdicts) > 1 else verdicts.pop() if verdicts else None
-
-
-def _verdict_of_kernels(group: list[Kernel], some: _SomeOf, columns: Columns, center: bool) -> str | None:
+def _verdict_of_kernels(
+    group: list[Kernel], some: _SomeSamples, columns: Columns, center: bool
+) -> str | None:
     """Return what all kernels of some columns nearly are, None where one of them is of use."""
-    few, part = some.rows(columns, FEW)
+    rows, few, part = some.rows(columns, FEW)
     given = group[0].takes_indices
-    if few.size < FEWEST or not (given or _vary(part, columns)):
-        return None  # columns that are constant have no scale
-
-    def judged(kernel: Kernel) -> str | None:
+    if few.size < FEWEST:
+        return None
+    table = _numbers(part, columns) if not given and len(getattr(part, "shape", ())) == 2 else None
+    if sp.issparse(table):
+        varies = bool(np.any(_spreads(table)[1] > 0))
+    else:  # columns that are no numbers are taken to vary
+        varies = table is None or bool(np.any(table != table[:1]))
+    if not varies:  # columns that are constant have no scale
+        return None
+    kinds: set[str] = set()
+    # the middle of a grid first: one kernel of use is enough
+    for kernel in [*group[len(group) // 2 :], *group[: len(group) // 2]]:
         leaves = list(_leaves(kernel))
         if all(isinstance(leaf, Constant) for leaf in leaves):
-            return AS_MEANT
+            continue
         local = given or any(isinstance(leaf, (OfDistance, FromDistance, Chi2)) for leaf in leaves)
         exact = _exact(kernel) if local else kernel
 
-        def entries(left: Index, right: Index) -> Array:
-            return exact(part) if right is left else exact(part, take(some.samples, right))
+        def more(others: Index, exact: Kernel = exact) -> tuple[Array, Array]:
+            right = take(some.samples, others)
+            return exact(part, right), exact.diag(right)
 
-        def diagonal(rows: Index) -> Array:
-            return exact.diag(take(some.samples, rows))
-
-        return _judged(entries, diagonal, few, some.rows_with(columns), center, local, given)
-
-    return _verdict(judged(kernel) for kernel in _from_the_middle(group))
-
-
-def _from_the_middle(group: Sequence[Any]) -> list[Any]:
-    """Return the middle of a grid first: one kernel of use is enough."""
-    return [*group[len(group) // 2 :], *group[: len(group) // 2]]
+        kind = _nearly(exact(part), more, few, rows, center, local, given)
+        if kind is None:
+            return None
+        kinds.add(kind)
+    kinds.discard(AS_MEANT)
+    return EITHER if len(kinds) > 1 else next(iter(kinds), None)
 
 
 def _leaves(kernel: Kernel) -> Iterable[Kernel]:
@@ -203,40 +199,31 @@ def _exact(kernel: Kernel) -> Kernel:
     """Return what an approximation stands for: its own error is not to be mistaken for likeness."""
     if isinstance(kernel, OnColumns):
         inside = _exact(kernel.kernel)
-        return (
-            kernel
-            if inside is kernel.kernel
-            else OnColumns(inside, kernel.columns, kernel.label, kernel.single)
-        )
+        if inside is kernel.kernel:
+            return kernel
+        return OnColumns(inside, kernel.columns, kernel.label, kernel.single)
     if isinstance(kernel, (Named, Explicit)) and isinstance(getattr(kernel, "kernel", None), Kernel):
         return _exact(kernel.kernel)
     return kernel
 
 
-# ---- scales of columns -----------------------------------------------------------------------------------------------
-
-
 def _different_scales(
-    kernels: Sequence[Kernel], some: _SomeOf, names: Sequence[str] | None = None
+    kernels: Sequence[Kernel], some: _SomeSamples, names: Sequence[str] | None = None
 ) -> list[str]:
     """Return a sentence where kernels mix columns of very different scales."""
     shape: tuple[int, ...] = getattr(some.samples, "shape", ())
     if len(shape) != 2:
         return []
-    mixed = [
-        columns
-        for columns in dict.fromkeys(columns for kernel in kernels for columns in _mixed(kernel, None))
-        if (shape[1] if columns is None else len(columns)) > 1
-    ]
-    if len(mixed) > MOST_GROUPS:
-        mixed = [mixed[k] for k in _spread(np.arange(len(mixed)), MOST_GROUPS)]
+    groups = dict.fromkeys(columns for kernel in kernels for columns in _mixed(kernel, None))
+    mixed = [columns for columns in groups if (shape[1] if columns is None else len(columns)) > 1]
+    mixed = [mixed[k] for k in _spread(np.arange(len(mixed)), MOST_GROUPS)]
     if names is None:
         names = (
             some.samples.names if isinstance(some.samples, Rows) else Schema.of(some.samples).feature_names
         )
     found = []
     for columns in mixed:
-        rows, part = some.rows(columns, MEASURED)
+        _, rows, part = some.rows(columns, MEASURED)
         table = _numbers(part, columns)
         if rows.size < FEWEST or table is None:
             continue
@@ -251,14 +238,11 @@ def _different_scales(
         if small.size and small.size >= SHARE * varying.size:
             positions = np.arange(shape[1]) if columns is None else np.asarray(columns)
             least = small[np.argmin(deviation[small])]
-            found.append(
-                (
-                    float(deviation[top] / deviation[least]),
-                    *(f"{_called(names, int(positions[j]))} ({deviation[j]:.3g})" for j in (top, least)),
-                    small.size,
-                    varying.size,
-                )
-            )
+            ends = []
+            for j in (top, least):
+                name = f"column {positions[j]}" if names is None else repr(str(names[positions[j]]))
+                ends.append(f"{name} ({deviation[j]:.3g})")
+            found.append((float(deviation[top] / deviation[least]), *ends, small.size, varying.size))
     if not found or len(found) < SHARE * len(mixed):
         return []
     factor, largest, smallest, few, all_of_them = max(found)
@@ -315,46 +299,24 @@ def _spreads(table: Any) -> tuple[Array, Array]:
     return values.std(axis=0), np.ptp(values, axis=0)
 
 
-def _vary(part: Any, columns: Columns) -> bool:
-    """Whether samples differ in some of the columns; those that are no numbers are taken to."""
-    if len(getattr(part, "shape", ())) != 2:
-        return True
-    table = _numbers(part, columns)
-    if table is None:
-        return True
-    return bool(np.any(_spreads(table)[1] > 0)) if sp.issparse(table) else bool(np.any(table != table[:1]))
-
-
-def _called(names: Sequence[str] | None, position: int) -> str:
-    return f"column {position}" if names is None else repr(str(names[position]))
-
-
-# ---- samples and words -----------------------------------------------------------------------------------------------
-
-
-class _SomeOf:
+@dataclass
+class _SomeSamples:
     """Some of the samples, evenly spaced; each choice is cut out once."""
 
-    def __init__(self, samples: Any) -> None:
-        self.samples = samples
-        self.everyone = np.arange(n_samples(samples))
-        self.cut: dict[bytes, Any] = {}
+    samples: Any
+    cut: dict[bytes, Any] = field(default_factory=dict)
 
-    def rows_with(self, columns: Columns) -> Index:
-        """Return the samples that have all views of some columns."""
-        samples = self.samples
-        if not isinstance(samples, Views) or samples.complete:
-            return self.everyone
-        views = samples.view_of(np.arange(samples.shape[1]) if columns is None else columns)
-        return np.flatnonzero(samples.present[:, np.unique(views[views >= 0])].all(axis=1))
-
-    def rows(self, columns: Columns, most: int) -> tuple[Index, Any]:
-        """Return at most so many samples that have some columns: their positions, and they themselves."""
-        chosen = _spread(self.rows_with(columns), most)
+    def rows(self, columns: Columns, most: int) -> tuple[Index, Index, Any]:
+        """Return who has all views of some columns, at most so many of them by position, and these themselves."""
+        samples, having = self.samples, np.arange(n_samples(self.samples))
+        if isinstance(samples, Views) and not samples.complete:
+            views = samples.view_of(np.arange(samples.shape[1]) if columns is None else columns)
+            having = np.flatnonzero(samples.present[:, np.unique(views[views >= 0])].all(axis=1))
+        chosen = _spread(having, most)
         key = chosen.tobytes()
         if key not in self.cut:
-            self.cut[key] = take(self.samples, chosen)
-        return chosen, self.cut[key]
+            self.cut[key] = take(samples, chosen)
+        return having, chosen, self.cut[key]
 
 
 def _spread(rows: Index, most: int) -> Index:
