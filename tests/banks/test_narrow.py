@@ -57,6 +57,18 @@ def test_everything_that_is_read_is_that_of_stored_matrices(name, dtype, error):
         np.testing.assert_allclose(read(computed), read(stored), rtol=0, atol=error * 90)
 
 
+def test_rows_in_several_pieces_give_the_same(monkeypatch):
+    monkeypatch.setattr(lazy, "PIECE", 7 * 90)
+    stored, computed, rng = both("families", 90, np.float64, threads=2)
+    weights = rng.random(stored.m)
+    for read in (
+        lambda bank: bank.combine(weights),
+        lambda bank: bank.mixed(weights, np.arange(3, 80)),
+        lambda bank: bank.apply(np.arange(90.0)),
+    ):
+        np.testing.assert_allclose(read(computed), read(stored), rtol=0, atol=1e-9)
+
+
 def test_mixed_kernels_are_symmetric_and_of_the_banks_precision():
     stored, computed, _ = both("families", 70, np.float32)
     mixed = computed.mixed(np.ones(stored.m))

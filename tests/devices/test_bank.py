@@ -67,6 +67,27 @@ def test_products_quadratic_forms_and_mixtures_are_those_of_numpy(precision, opt
         np.testing.assert_allclose(bank.mix_block(weights, *at), wanted, atol=allowed)
 
 
+@pytest.mark.parametrize("precision", ["computed", "float64"])
+def test_entries_are_those_of_numpy(precision):
+    reference, bank = _pair(precision, normalize=None)
+    rows, cols, kernels = np.array([3, 50, 7]), np.array([0, 7]), np.array([4, 1, 2])
+    np.testing.assert_allclose(
+        bank.block(rows, cols, kernels), reference.block(rows, cols, kernels), rtol=1e-11, atol=1e-11
+    )
+
+
+def test_a_kernel_that_is_zero_stays_zero():
+    X = np.random.default_rng(0).standard_normal((N, 3))
+    X[:, 2] = 0.0
+    kernels = [kw.linear().on([0]), kw.linear().on([2])]
+    kernels = kw.resolve_kernels(kw.expand_kernels(kw.as_spec(kernels), kw.Schema.of(X)), X)
+    _, normaliser = build_bank(kernels, X, storage="dense", normalize=None)
+    bank = TorchBank(DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64), torch.float64)
+    a = np.linspace(-1.0, 2.0, N)
+    np.testing.assert_array_equal(bank.apply(a)[1], np.zeros(N))
+    np.testing.assert_allclose(bank.combine(np.ones(2)), np.outer(X[:, 0], X[:, 0]), atol=1e-12)
+
+
 def test_images_are_tensors_and_give_forms_and_mixtures():
     reference, bank = _pair()
     a = np.random.default_rng(2).standard_normal((N, 2))

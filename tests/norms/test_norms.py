@@ -387,6 +387,12 @@ def test_prox_inequality(name, t, mu, seed):
         assert there >= here + 0.5 * np.sum((z - x) ** 2) - 1e-9 * size**2
 
 
+@names(has("prox"))
+@pytest.mark.filterwarnings("error")
+def test_prox_of_nothing_is_nothing(name):
+    np.testing.assert_array_equal(NORMS[name].prox(np.zeros(M), 0.7), np.zeros(M))
+
+
 @pytest.mark.parametrize(
     ("norm", "dual"),
     [

@@ -5,11 +5,13 @@ from __future__ import annotations
 from dataclasses import replace
 
 import numpy as np
+import pytest
 
 from kernelweave.banks import precomputed_bank
-from kernelweave.losses import Squared
-from kernelweave.norms import AtMost
-from kernelweave.problems import MKLProblem, Point, with_certain_bounds
+from kernelweave.exceptions import CertificateError
+from kernelweave.losses import Hinge, Squared
+from kernelweave.norms import L1, AtMost
+from kernelweave.problems import MKLProblem, Point, with_certain_bounds, without_crossed_bounds
 
 
 def test_a_cut_of_huge_coefficients_does_not_lower_the_bound_that_others_prove():
@@ -32,3 +34,20 @@ def test_a_cut_of_huge_coefficients_does_not_lower_the_bound_that_others_prove()
     assert certain.dual <= values[best] * (1 + 1e-12)
     assert certain.dual >= values[best] * (1 - 1e-6)
     assert certain.primal >= certain.dual
+
+
+def test_bounds_that_cross_by_no_more_than_rounding_are_taken_apart():
+    """A form that cancels from terms of 1e14 may be wrong by 1e-2; one of terms of 100 may not."""
+    n = 10
+    y = np.where(np.arange(n) % 2 == 0, 1.0, -1.0)
+    for size, allowed in ((1e12, True), (1.0, False)):
+        bank, _ = precomputed_bank(np.full((1, n, n), size) + np.eye(n), normalize=None)
+        problem = MKLProblem(bank, Hinge(), L1(), y, 1.0)
+        point = Point(np.zeros(n), np.ones(1))
+        fair = problem.certificate(point)
+        crossed = replace(fair, dual_point=y, dual=fair.primal + 1e-3)
+        if allowed:
+            assert without_crossed_bounds(problem, point, crossed).dual <= fair.primal
+        else:
+            with pytest.raises(CertificateError, match="beyond rounding"):
+                without_crossed_bounds(problem, point, crossed)

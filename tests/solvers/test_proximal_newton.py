@@ -78,3 +78,12 @@ def test_losses_that_are_straight_lines_everywhere_still_make_a_step():
         BANK, loss="huber_hinge", norm="l1", C=1e-4, solver="proximal_newton", storage="lowrank"
     )
     assert model.fit(X, y).certificate_.relative_gap <= 1e-3
+
+
+def test_a_warm_start_is_where_the_last_fit_ended():
+    X, y = problem()
+    model = MKLClassifier(BANK, loss="logistic", solver="proximal_newton", warm_start=True, tol=1e-4)
+    first = model.fit(X, y).n_passes_
+    objective = model.certificate_.primal
+    assert model.fit(X, y).n_passes_ < 0.5 * first
+    assert model.certificate_.primal <= objective * (1 + 1e-9)

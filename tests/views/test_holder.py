@@ -244,7 +244,9 @@ def test_the_scaler_keeps_names_of_columns_and_objects_as_they_are():
 )
 def test_only_a_count_from_zero_is_no_name(index, named):
     """Rows 1 to 4 of a larger table are names: another view may have them in another order."""
-    index = pd.RangeIndex(index.start, index.stop, index.step) if isinstance(index, range) else pd.Index(index)
+    index = (
+        pd.RangeIndex(index.start, index.stop, index.step) if isinstance(index, range) else pd.Index(index)
+    )
     views = Views({"a": pd.DataFrame(A, index=index)})
     assert (views.index is not None) == named
 
@@ -254,3 +256,16 @@ def test_a_view_that_no_row_has_is_refused():
     columns = ViewColumns([("first", StandardScaler(), ["x"]), ("second", StandardScaler(), ["y"])])
     with pytest.raises(ValueError, match="no sample has view 'second': leave it out"):
         columns.fit(table)
+
+
+def test_one_table_is_made_of_views_of_one_kind():
+    np.testing.assert_array_equal(Views({"a": A, "b": B}).table(), np.hstack([A, B]))
+    thin = Views({"a": sp.csr_array(A), "b": sp.csr_array(B)}).table()
+    assert sp.issparse(thin)
+    np.testing.assert_array_equal(thin.toarray(), np.hstack([A, B]))
+    for other in (
+        {"a": A, "b": sp.csr_array(B)},
+        {"a": np.array([["x"], ["y"], ["z"], [None]], dtype=object)},
+    ):
+        views = Views(other)
+        assert views.table() is views
