@@ -27,8 +27,8 @@ __all__ = ["CrowdLabels", "CrowdRate", "aggregate", "as_long", "disagreement"]
 Codes = NDArray[np.intp]
 
 ROUNDS = 50
-#: votes that every annotator is lent, as reliable as all together
-LENT = 4.0
+#: votes added to those of every annotator, as reliable as all together
+PRIOR_VOTES = 4.0
 #: normal quantile of both ends
 QUANTILE = 2.0
 #: how much a vote counts where annotators may err together
@@ -37,7 +37,7 @@ TOGETHER = 0.5
 
 @dataclass(frozen=True)
 class CrowdRate:
-    """Rate of wrong labels as the votes of annotators tell it.
+    """Rate of wrong labels estimated from the votes of annotators.
 
     Attributes
     ----------
@@ -103,7 +103,7 @@ def wrong_share(tasks: Codes, workers: Codes, votes: Codes, labels: Codes, k: in
             posterior = _posterior(tasks, votes, _log_odds(right, k)[workers], n, k)
         hits = np.bincount(workers, weights=posterior[tasks, votes], minlength=right.size)
         common = hits.sum() / per_worker.sum()
-        before, right = right, (hits + LENT * common) / (per_worker + LENT)
+        before, right = right, (hits + PRIOR_VOTES * common) / (per_worker + PRIOR_VOTES)
         if turn and np.max(np.abs(right - before)) < 1e-6:
             break
     weight = _log_odds(right, k)[workers]

@@ -47,7 +47,7 @@ def identity(what: Any) -> Hashable:
 
 def refuse_non_finite(values: np.ndarray, what: str) -> None:
     """Raise where numbers that a kernel is to work on are NaN or infinite."""
-    # the sum of finite numbers is almost always finite: look closer only if it is not
+    # the sum of finite numbers is almost always finite: each is checked only if it is not
     with np.errstate(over="ignore", invalid="ignore"):
         finite = bool(np.isfinite(values.sum()))
     if not finite and not np.isfinite(values).all():
@@ -123,7 +123,10 @@ class KernelSpec(Component):
 
     def expand(self, schema: Schema) -> list[Kernel]:
         """Return the kernels this stands for, with columns as positions."""
-        raise NotImplementedError
+        kernels = self._plain()
+        if kernels is None:
+            raise NotImplementedError
+        return kernels
 
     def on(self, columns: Any) -> KernelSpec:
         """Return the same kernels looking only at these columns."""
@@ -189,8 +192,6 @@ class Kernel(KernelSpec):
         Whether nothing is left to learn of the training samples, so that ``resolve`` has nothing to do.
     always : float or None
         Weight that is given, outside the norm (``kernels.always``); None where the weight is learnt.
-    exponent : float
-        The power of the base, or the factor inside the exponential when ``decay``.
     """
 
     components = registry
@@ -205,7 +206,6 @@ class Kernel(KernelSpec):
     quick: bool = False
     is_settled: bool = False
     always: float | None = None
-    exponent: float = 1.0
     #: parameters that the name shows
     _shown: ClassVar[tuple[str, ...]] = ()
 
@@ -235,6 +235,11 @@ class Kernel(KernelSpec):
     def base_key(self) -> Hashable:
         """A key under which the base matrix may be shared; equal keys mean equal base matrices."""
         return identity(self), None
+
+    @property
+    def exponent(self) -> float:
+        """The power of the base, or the factor inside the exponential when ``decay``."""
+        return 1.0
 
     @property
     def name(self) -> str:
@@ -269,7 +274,7 @@ class Kernel(KernelSpec):
         return None
 
     def looks_at(self, n_columns: int) -> frozenset[int]:
-        """Return the columns, of so many, that the kernel depends on; asked of expanded kernels."""
+        """Return the columns, of so many, that an expanded kernel depends on."""
         return frozenset(range(n_columns))
 
     def linear_columns(self, n_columns: int) -> np.ndarray | None:
@@ -341,10 +346,6 @@ class Kernel(KernelSpec):
         from .columns import Named
 
         return Named(self, name)
-
-    def expand(self, schema: Schema) -> list[Kernel]:
-        """Return ``[self]``, with the columns as positions."""
-        return [self]
 
     def _plain(self) -> list[Kernel]:
         return [self]

@@ -202,7 +202,7 @@ def checked_number(
     value: Any, what: str, *, low: float = 0.0, strict: bool = True, whole: bool = False
 ) -> float:
     """Return a parameter as a float, or refuse it with a sentence that names it."""
-    # asked of every kernel of a large bank: plain numbers are recognised first
+    # called for every kernel of a large bank: plain numbers are recognised first
     right_kind = type(value) is float or (isinstance(value, Real) and not isinstance(value, bool))
     try:
         finite = right_kind and math.isfinite(value)

@@ -158,7 +158,7 @@ class Polynomial(_OfDegree, registered_as="polynomial"):
     for_tables = True
 
     @property
-    def exponent(self) -> float:  # type: ignore[override]
+    def exponent(self) -> float:
         return float(self._checked_degree())
 
     @property

@@ -195,7 +195,7 @@ class FromDistance(NumericKernel, registered_as="from_distance"):
         return f"from_distance({'matrix' if isinstance(self.distance, Held) else name_of(self.distance)})"
 
     @property
-    def exponent(self) -> float:  # type: ignore[override]
+    def exponent(self) -> float:
         if self.scale is None:
             raise ValueError(
                 f"kernel {self.name!r} divides by the mean distance of the training samples: settle it with "

@@ -33,7 +33,7 @@ class Chi2(NumericKernel, registered_as="chi2"):
         self.gamma = gamma
 
     @property
-    def exponent(self) -> float:  # type: ignore[override]
+    def exponent(self) -> float:
         return checked_number(self.gamma, "gamma of a chi2 kernel")
 
 

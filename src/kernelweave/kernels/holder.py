@@ -9,7 +9,7 @@ import numpy as np
 
 from .._numerics.matrices import check_semidefinite, check_symmetric
 from ._algebra import Stack
-from ._kernel import Kernel, KernelSpec, Same, Schema
+from ._kernel import Kernel, KernelSpec, Same
 
 
 def _frozen(matrix: Any) -> np.ndarray:
@@ -67,9 +67,6 @@ class Held(KernelSpec):
 
     def __getitem__(self, index: Any) -> Any:
         return Stack(tuple(self._plain()))[index]
-
-    def expand(self, schema: Schema) -> list[Kernel]:
-        return self._plain()
 
     def on(self, columns: Any) -> KernelSpec:
         """Return the kernels with the sample indices in this column: several holders can share one X."""

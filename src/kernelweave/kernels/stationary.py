@@ -120,7 +120,7 @@ class Gaussian(OfDistance, registered_as="gaussian"):
     _base = staticmethod(sqeuclidean)
 
     @property
-    def exponent(self) -> float:  # type: ignore[override]
+    def exponent(self) -> float:
         return 0.5 / self.settled_width**2
 
     def points(self, A: Any) -> np.ndarray | None:
@@ -134,7 +134,7 @@ class Laplacian(OfDistance, registered_as="laplacian"):
     _base = _distance = staticmethod(cityblock)
 
     @property
-    def exponent(self) -> float:  # type: ignore[override]
+    def exponent(self) -> float:
         return 1.0 / self.settled_width
 
 
@@ -263,7 +263,7 @@ class Periodic(NumericKernel, registered_as="periodic"):
         self.width = width
 
     @property
-    def exponent(self) -> float:  # type: ignore[override]
+    def exponent(self) -> float:
         return 2.0 / checked_number(self.width, "the width of a periodic kernel") ** 2
 
     @property
