@@ -1,14 +1,14 @@
 """The inner problem: weights given, one kernel matrix, find the coefficients; also with a budget on all of them.
 
 ``J(d) = max over beta of sum_i c_i dual(beta_i / c_i) - beta' K beta / 2``, an SVM for the hinge loss.  Losses whose
-dual is a box QP go to the SMO engine, also with a budget on top (``budgeted``); losses with curvature everywhere to
-Newton's method (``newton``, ``softmax``), the multiclass hinge to a solver of its own (``joint``).  All stop on the
+dual is a box QP go to the SMO engine, also with a budget on top; losses with curvature everywhere to Newton's method
+(``newton``; ``joint`` for several classes), the multiclass hinge to a solver of its own (``joint``).  All stop on the
 duality gap of this inner problem, which costs O(n) from what they hold.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,9 @@ from .._numerics.stopping import out_of_time
 from .._typing import Array
 from ..losses import DualBudget, Loss
 from .certificate import relative_gap
+
+#: tolerance of the SMO engine, relative to the gradient, beyond which there is rounding alone
+FINEST = 1e-12
 
 
 @dataclass(frozen=True)
@@ -57,19 +60,12 @@ class Inner:
     c: Array
     fit_intercept: bool
 
-    def with_intercept(self, decision: Array) -> Array:
-        """Decision values with the best intercept."""
+    def primal(self, beta: Array, decision: Array) -> tuple[float, Array]:
+        """Primal objective at coefficients and their product with K, and the values with the best intercept."""
         b: Any = self.loss.best_intercept(self.y, decision, self.c) if self.fit_intercept else 0.0
-        return np.asarray(decision + b)
-
-    def gradient(self, f: Array) -> Array:
-        """Derivative of the loss in the decision values, intercept included."""
-        return np.asarray(self.c * self.loss.gradient(self.y, f))
-
-    def objective(self, beta: Array, decision: Array, f: Array) -> float:
-        """Primal objective at coefficients, their product with K and the decision values."""
+        f = np.asarray(decision + b)
         # a quadratic form below zero is rounding, and following it down would lead nowhere
-        return 0.5 * max(float(np.vdot(beta, decision)), 0.0) + self.loss.total(self.y, f, self.c)
+        return 0.5 * max(float(np.vdot(beta, decision)), 0.0) + self.loss.total(self.y, f, self.c), f
 
     def project(self, beta: Array) -> Array:
         """Nearest coefficients of the dual set."""
@@ -119,77 +115,17 @@ def solve_fixed(
         if fits_first_order(loss, y, c):
             return solve_first_order(K, loss, y, c, fit_intercept, target, start)
         K = to_numpy(K).astype(float)
-    if K.dtype != np.float64 and not _sums_in_double(loss, y, c):
-        K = K.astype(float)
-    inner = Inner(K, loss, y, c, fit_intercept)
-    if loss.joint and loss.has_curvature:
-        from .joint import solve_softmax
-
-        return solve_softmax(inner, target, start)
-    if loss.joint:
-        from .joint import solve_joint
-
-        return solve_joint(inner, target, start, keep_product)
-    together = y.ndim == 1 or (loss.least_squares and bool(np.all(c == c[:, :1])))
-    if not together:
-        return _solve_columns(inner, target, start, keep_product)
-    if loss.has_curvature:
-        from .newton import solve_newton
-
-        return solve_newton(inner, target, start)
-    if loss.dual_budget(y, c) is not None:
-        return solve_budgeted(inner, target, start, keep_product)
-    return _smo(inner, target, start, keep_product)
-
-
-def _sums_in_double(loss: Loss, y: Array, c: Array) -> bool:
-    """Whether the SMO engine solves the problem, which takes matrices in single precision as they are."""
-    return y.ndim == 1 and not (loss.joint or loss.has_curvature or loss.dual_budget(y, c) is not None)
-
-
-def _solve_columns(
-    inner: Inner, target: float, start: FixedSolution | None, keep_product: bool
-) -> FixedSolution:
-    solved = []
-    for k in range(inner.y.shape[1]):
-        column = start
-        if start is not None:
-            beta, decision = start.beta[:, k], start.decision[:, k]
-            column = FixedSolution(beta, decision, 0.0, start.primal, start.dual, 0, start.margin)
-        y, c = inner.y[:, k], inner.c[:, k]
-        solved.append(
-            solve_fixed(inner.K, inner.loss, y, c, inner.fit_intercept, target, column, keep_product)
-        )
-    return FixedSolution(
-        beta=np.stack([solution.beta for solution in solved], axis=1),
-        decision=np.stack([solution.decision for solution in solved], axis=1),
-        intercept=np.array([solution.intercept for solution in solved]),
-        primal=sum(solution.primal for solution in solved),
-        dual=sum(solution.dual for solution in solved),
-        iterations=sum(solution.iterations for solution in solved),
-        margin=min(solution.margin for solution in solved),
-    )
-
-
-#: tolerance of the SMO engine, relative to the gradient, beyond which there is rounding alone
-FINEST = 1e-12
-
-
-def finer(tolerance: float, target: float, gap: float) -> float:
-    """Next tolerance of the SMO engine: the gap is about proportional to it, so aim a little below the target."""
-    return min(0.3 * tolerance, max(0.5 * tolerance * target / gap, 1e-3 * tolerance))
-
-
-def _smo(inner: Inner, target: float, start: FixedSolution | None, keep_product: bool) -> FixedSolution:
+    # the SMO engine takes matrices in single precision as they are, and sums in double
+    if y.ndim == 2 or loss.joint or loss.has_curvature or loss.dual_budget(y, c) is not None:
+        inner = Inner(K.astype(float, copy=False), loss, y, c, fit_intercept)
+        return _solve_otherwise(inner, target, start, keep_product)
     from .._numerics.smo import solve_box_qp
 
-    y, c = inner.y, inner.c
-    quadratic = inner.loss.quadratic_dual(y)
+    inner = Inner(K, loss, y, c, fit_intercept)
+    quadratic = loss.quadratic_dual(y)
     if quadratic is None:
-        raise TypeError(
-            f"{inner.loss!r} has neither curvature nor a quadratic dual: no inner solver knows it"
-        )
-    lower, upper = inner.loss.box(y, c)
+        raise TypeError(f"{loss!r} has neither curvature nor a quadratic dual: no inner solver knows it")
+    lower, upper = loss.box(y, c)
     with np.errstate(divide="ignore"):
         ridge = np.where(c > 0, quadratic.ridge / c, 0.0) if quadratic.ridge else None
     kink = np.full(y.shape, quadratic.kink) if quadratic.kink else None
@@ -201,8 +137,8 @@ def _smo(inner: Inner, target: float, start: FixedSolution | None, keep_product:
     best: FixedSolution | None = None
     while True:
         solved = solve_box_qp(
-            inner.K, quadratic.linear, lower, upper,
-            ridge=ridge, kink=kink, equality=inner.fit_intercept, tol=tolerance, beta=beta, product=product,
+            K, quadratic.linear, lower, upper,
+            ridge=ridge, kink=kink, equality=fit_intercept, tol=tolerance, beta=beta, product=product,
         )  # fmt: skip
         iterations += int(solved.iterations)
         beta, product = solved.beta, solved.product
@@ -215,17 +151,45 @@ def _smo(inner: Inner, target: float, start: FixedSolution | None, keep_product:
         tolerance = finer(tolerance, target, solution.relative_gap)
 
 
-# ------------------------------------------------------------------------------------------------------------
-# The inner problem with a budget on all coefficients together, by the SMO engine.
-#
-# ``max over a of sum a - a'Ga/2``, ``G = diag(y) K diag(y)``, ``0 <= a <= c``, ``sum a <= limit`` (more
-# generally ``sum [a - free]_+ <= limit``).  Where the budget binds it is a nu-SVM: its multiplier s, the
-# threshold loss, is the price of a unit of a, and ``a(s)``, the solution with the linear term ``1 - s``,
-# spends less the higher the price.
-#
-# Without an intercept the budget itself is the engine's equality.  With one, the price is searched for: what
-# is spent is piecewise linear in it, so secants end after a few steps, and where it jumps (a singular G) a
-# convex combination of the solutions on both sides spends exactly the limit and is optimal.
+def _solve_otherwise(
+    inner: Inner, target: float, start: FixedSolution | None, keep_product: bool
+) -> FixedSolution:
+    """Solve what is not one box QP: several classes together, several columns, curved losses, a budget."""
+    from .joint import solve_joint, solve_softmax
+    from .newton import solve_newton
+
+    loss, y, c = inner.loss, inner.y, inner.c
+    if loss.joint:
+        if loss.has_curvature:
+            return solve_softmax(inner, target, start)
+        return solve_joint(inner, target, start, keep_product)
+    if y.ndim == 1 or (loss.least_squares and bool(np.all(c == c[:, :1]))):
+        if loss.has_curvature:
+            return solve_newton(inner, target, start)
+        return solve_budgeted(inner, target, start, keep_product)
+    solved = []
+    for k in range(y.shape[1]):
+        column = start
+        if start is not None:
+            beta, decision = start.beta[:, k], start.decision[:, k]
+            column = FixedSolution(beta, decision, 0.0, start.primal, start.dual, 0, start.margin)
+        solved.append(
+            solve_fixed(inner.K, loss, y[:, k], c[:, k], inner.fit_intercept, target, column, keep_product)
+        )
+    return FixedSolution(
+        beta=np.stack([solution.beta for solution in solved], axis=1),
+        decision=np.stack([solution.decision for solution in solved], axis=1),
+        intercept=np.array([solution.intercept for solution in solved]),
+        primal=sum(solution.primal for solution in solved),
+        dual=sum(solution.dual for solution in solved),
+        iterations=sum(solution.iterations for solution in solved),
+        margin=min(solution.margin for solution in solved),
+    )
+
+
+def finer(tolerance: float, target: float, gap: float) -> float:
+    """Next tolerance of the SMO engine: the gap is about proportional to it, so aim a little below the target."""
+    return min(0.3 * tolerance, max(0.5 * tolerance * target / gap, 1e-3 * tolerance))
 
 
 @dataclass(frozen=True)
@@ -242,7 +206,16 @@ class _Spending:
 def solve_budgeted(
     inner: Inner, target: float, start: FixedSolution | None, keep_product: bool
 ) -> FixedSolution:
-    """Solve the inner problem of one column with a budget; ``solve_fixed`` says what the arguments are."""
+    """Solve the inner problem of one column with a budget on all coefficients; arguments as of ``solve_fixed``.
+
+    ``max over a of sum a - a'Ga/2``, ``G = diag(y) K diag(y)``, ``0 <= a <= c``, ``sum a <= limit`` (more generally
+    ``sum [a - free]_+ <= limit``).  Where the budget binds it is a nu-SVM: its multiplier s, the threshold loss, is the
+    price of a unit of a, and ``a(s)``, the solution with the linear term ``1 - s``, spends less the higher the price.
+
+    Without an intercept the budget itself is the engine's equality.  With one, the price is searched for: what is spent
+    is piecewise linear in it, so secants end after a few steps, and where it jumps (a singular G) a convex combination
+    of the solutions on both sides spends exactly the limit and is optimal.
+    """
     budget = inner.loss.dual_budget(inner.y, inner.c)
     assert budget is not None
     direct = not inner.fit_intercept and not np.any(budget.free)
@@ -367,8 +340,9 @@ class _Priced(_Ways):
             if abs(over) * max(near.price, 1e-3) <= target * self._scale(near):
                 if over <= 0:
                     return near
-                if not np.any(self.budget.free):
-                    return _scaled(near, limit)
+                if not np.any(self.budget.free):  # shrunk, by a little, until they spend the limit
+                    share = limit / near.spent
+                    return replace(near, beta=share * near.beta, product=share * near.product, spent=limit)
             cheap = over > 0
             low, high = (near, high) if cheap else (low, near)
             if low is None or high is None:
@@ -403,14 +377,6 @@ class _Priced(_Ways):
         half = 0.5 * float(spending.beta @ spending.product)
         left = max(1.0 - spending.price, 1e-6)
         return left * max(half, float(self.y @ spending.beta) - half, np.finfo(float).tiny)
-
-
-def _scaled(spending: _Spending, limit: float) -> _Spending:
-    """Shrink coefficients until they spend the limit; only ever by a little."""
-    share = limit / spending.spent
-    return _Spending(
-        share * spending.beta, share * spending.product, limit, spending.price, spending.converged
-    )
 
 
 def _mix(low: _Spending, high: _Spending, share: float, limit: float) -> _Spending:

@@ -29,12 +29,12 @@ from .._numerics.stopping import out_of_time
 from .._typing import Array
 from ..losses import own_class
 from .fixed import FixedSolution, Inner
-from .newton import System, descend
+from .newton import descend
 
 #: row epochs in one go, and at most; weight of the column sums over the mean diagonal during them
 EPOCHS, MOST_EPOCHS, PENALTY = 5, 400, 0.2
 #: attempts at the rows over which their progress is measured
-LOOK = 3
+MEASURED = 3
 #: free directions beyond which factorisations are out of the question, and rows have to do
 TOO_MANY = 5000
 #: Newton steps of a round, rounds, and rounds without progress, at most
@@ -62,12 +62,18 @@ def solve_joint(
     inner: Inner, target: float, start: FixedSolution | None, keep_product: bool
 ) -> FixedSolution:
     """Solve the inner problem; ``solve_fixed`` says what the arguments are."""
-    rows, y = _Rows(inner), inner.y
+    rows = _Rows(inner)
     if start is not None:
-        product = np.array(start.decision.T, dtype=float, order="C") if keep_product else None
-        b = np.array(start.intercept, dtype=float) if np.ndim(start.intercept) else np.zeros(y.shape[1])
-        rows.put(start.beta, product, b)
-    best = rows.judge()
+        # moved into the dual set where it is not in it; a product that is known is that of the coefficients as given
+        rows.beta = np.array(start.beta, dtype=float, order="C")
+        if keep_product:
+            rows.product = np.array(start.decision.T, dtype=float, order="C")
+        rows.settle()
+        if not keep_product:
+            rows.product = rows.times(rows.beta)
+        if inner.fit_intercept and np.ndim(start.intercept):
+            rows.b = np.array(start.intercept, dtype=float)
+    best = rows.solution()
     if best.relative_gap <= target:
         return best
     if start is not None and np.any(start.beta):
@@ -77,7 +83,7 @@ def solve_joint(
         # large coefficients of another kernel led astray
         rows = _Rows(inner)
     rows.grow()
-    other = rows.improve(rows.judge(), target)
+    other = rows.improve(rows.solution(), target)
     return other if other.relative_gap < best.relative_gap else best
 
 
@@ -89,31 +95,23 @@ class _Rows:
         self.K, self.loss, self.y, self.c, self.fit_intercept = K, inner.loss, y, c, fit_intercept
         self.own = np.ascontiguousarray(own_class(y), dtype=np.int64)
         self.bound = np.ascontiguousarray(c[:, 0], dtype=float)
-        self.size = _spread(K, fit_intercept)
+        #: mean diagonal; with an intercept that of the centred matrix, from some of the rows: a constant means nothing
+        self.size = float(np.mean(np.diagonal(K)))
+        if fit_intercept:
+            some = K[:: max(1, K.shape[0] // SOME)]
+            self.size = max(self.size - float(np.sum(some)) / some.size, 1e-12 * self.size)
         self.iterations = 0
         self.beta = np.zeros(y.shape)
         self.product = np.zeros(y.shape[::-1])
         self.b = np.zeros(y.shape[1])
 
-    def put(self, beta: Array, product: Array | None, b: Array) -> None:
-        """Begin at beta, moved into the dual set where it is not in it; ``product`` is that of beta as given."""
-        self.beta = np.array(beta, dtype=float, order="C")
-        if product is None:
-            self._settle()
-            self.product = self._times(self.beta)
-        else:
-            self.product = product
-            self._settle()
-        if self.fit_intercept:
-            self.b = b
-
-    def _settle(self) -> None:
+    def settle(self) -> None:
         """Move beta into the dual set, exactly."""
         from .._numerics.rows import move_into_set
 
         move_into_set(self.K, self.own, self.bound, self.fit_intercept, self.beta, self.product)
 
-    def _times(self, beta: Array) -> Array:
+    def times(self, beta: Array) -> Array:
         """``(K beta)'``; where much of beta is zero, from the rest alone."""
         from .._numerics.rows import add_products
 
@@ -123,14 +121,13 @@ class _Rows:
         add_products(self.K, beta, out)
         return out
 
-    def judge(self) -> FixedSolution:
-        """Bounds at beta, which is in the dual set; the intercepts become the best ones."""
+    def solution(self, bounds: tuple[float, float] | None = None) -> FixedSolution:
+        """Return beta, which is in the dual set, with its bounds; computed ones take the best intercepts."""
         from .._numerics.rows import bounds_at
 
-        primal, dual = bounds_at(self.own, self.bound, self.fit_intercept, self.beta, self.product, self.b)
-        return self._solution(primal, dual)
-
-    def _solution(self, primal: float, dual: float) -> FixedSolution:
+        primal, dual = bounds or bounds_at(
+            self.own, self.bound, self.fit_intercept, self.beta, self.product, self.b
+        )
         b: Any = self.b.copy() if self.fit_intercept else 0.0
         decision = np.ascontiguousarray(self.product.T)
         return FixedSolution(self.beta.copy(), decision, b, primal, dual, self.iterations)
@@ -147,9 +144,9 @@ class _Rows:
             self.bound = np.ascontiguousarray(self.c[:, 0])
             held = (self.beta[np.arange(old.size), self.own] >= old) & (old > 0) & (self.bound > old)
             self.beta[held] *= (self.bound[held] / old[held])[:, None]
-            self._settle()
-            self.product = self._times(self.beta)
-            best = self.improve(self.judge(), STAGE_GAP)
+            self.settle()
+            self.product = self.times(self.beta)
+            best = self.improve(self.solution(), STAGE_GAP)
             self._take(best)
             cap *= STAGE
         self.c, self.bound = whole, np.ascontiguousarray(whole[:, 0])
@@ -161,9 +158,13 @@ class _Rows:
 
     def improve(self, best: FixedSolution, target: float) -> FixedSolution:
         """Go on from the present point, with bounds ``best``, until the gap is reached or nothing more is gained."""
+        from .._numerics.rows import free_directions
+
         if best.relative_gap > target:
             best = self.ascend(best, target)
-        while best.relative_gap > target and self._free() > TOO_MANY and not out_of_time():
+        while best.relative_gap > target and not out_of_time():
+            if free_directions(self.beta, self.own, self.bound)[0].size <= TOO_MANY:
+                break
             before = best.relative_gap
             best = self.ascend(best, target)
             if best.relative_gap > 0.99 * before:
@@ -171,13 +172,6 @@ class _Rows:
         if best.relative_gap > target:
             best = self.newton(best, target)
         return best
-
-    def _free(self) -> int:
-        from .._numerics.rows import free_directions
-
-        return int(free_directions(self.beta, self.own, self.bound)[0].size)
-
-    # ---- rows by themselves ----------------------------------------------------------------------------------
 
     def ascend(self, best: FixedSolution, target: float) -> FixedSolution:
         """Epochs over the rows, for as long as they pay."""
@@ -187,22 +181,22 @@ class _Rows:
         if self.fit_intercept and not rho > 1e-100:
             return best
         left, done = MOST_EPOCHS // EPOCHS, False
-        # between two looks at the clock no more than about a second
-        attempts = int(np.clip(2e8 / self.own.size**2, LOOK + 1, left))
+        # between two checks of the time no more than about a second
+        attempts = int(np.clip(2e8 / self.own.size**2, MEASURED + 1, left))
         primal, dual = best.primal, best.dual
         while left > 0 and not done and not out_of_time():
             primal, dual, moved, done = ascend_to(
                 self.K, self.own, self.bound, self.fit_intercept, self.beta, self.product, self.b, rho, target,
-                EPOCHS, attempts, LOOK,
+                EPOCHS, attempts, MEASURED,
             )  # fmt: skip
             left -= attempts
             self.iterations += moved
-        return self._solution(primal, dual)
-
-    # ---- rows together ---------------------------------------------------------------------------------------
+        return self.solution((primal, dual))
 
     def newton(self, best: FixedSolution, target: float) -> FixedSolution:
         """Proximal rounds of Newton steps on the free coordinates."""
+        from .._numerics.rows import newton_round
+
         self._take(best)
         # over the reach of a row, its bound or some times the largest coefficient so far, the term changes slopes of
         # the size of one by hold times the reach: heavy rows may have to go far, and light ones have to feel it
@@ -214,7 +208,22 @@ class _Rows:
         hold, least, idle = 1.0, LEAST, 0
         here = best
         for _ in range(ROUNDS):
-            solution, steps = self._round(hold * first, STAY * float(np.sum(reach)), target, best)
+            # what coefficients are off by, the losses are off by times K and the bounds; the bounds of a poor start are
+            # far too wide to measure by
+            enough = min(
+                1e-2 * target * max(abs(best.primal), abs(best.dual))
+                / max(1.0, float(np.sum(self.bound)) * self.size),
+                ENOUGH * float(np.sum(np.abs(self.beta))),
+            )  # fmt: skip
+            # the minimum of the smoothed problem around the present point
+            self.product, self.b = self.product.copy(), self.b.copy()
+            self.beta, steps = newton_round(
+                self.K, self.own, self.bound, self.beta, self.product, self.b, hold * first,
+                STAY * float(np.sum(reach)), self.fit_intercept, STEPS, enough,
+            )  # fmt: skip
+            self.iterations += steps
+            self.settle()
+            solution = self.solution()
             left, gained = solution.primal - solution.dual, solution.dual - here.dual
             idle = 0 if left < 0.7 * (best.primal - best.dual) or gained > 0.02 * left else idle + 1
             if solution.relative_gap < best.relative_gap:
@@ -235,74 +244,28 @@ class _Rows:
             hold = max(factor * hold, least)
         return best
 
-    def _round(
-        self, holds: Array, stay: float, target: float, best: FixedSolution
-    ) -> tuple[FixedSolution, int]:
-        """Minimise the smoothed problem around the present point and move there; return it and the steps taken."""
-        from .._numerics.rows import newton_round
-
-        scale = max(abs(best.primal), abs(best.dual))
-        # what coefficients are off by, the losses are off by times K and the bounds; the bounds of a poor start are far
-        # too wide to measure by
-        enough = min(
-            1e-2 * target * scale / max(1.0, float(np.sum(self.bound)) * self.size),
-            ENOUGH * float(np.sum(np.abs(self.beta))),
-        )
-        self.product, self.b = self.product.copy(), self.b.copy()
-        self.beta, steps = newton_round(
-            self.K,
-            self.own,
-            self.bound,
-            self.beta,
-            self.product,
-            self.b,
-            holds,
-            stay,
-            self.fit_intercept,
-            STEPS,
-            enough,
-        )
-        self.iterations += steps
-        self._settle()
-        return self.judge(), steps
-
-
-def _spread(K: Array, fit_intercept: bool) -> float:
-    """Mean diagonal; with an intercept that of the centred matrix, from some of the rows: a constant means nothing."""
-    size = float(np.mean(np.diagonal(K)))
-    if not fit_intercept:
-        return size
-    some = K[:: max(1, K.shape[0] // SOME)]
-    return max(size - float(np.sum(some)) / some.size, 1e-12 * size)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# The inner problem of the multinomial loss: one kernel matrix, Newton's method on all classes together.
-#
-#     min over B, b   tr(B' K B) / 2 + sum_i c_i [log sum_y exp f_iy - f_i,own],      f = K B + b
-#
-# With p the probabilities, ``W_i = c_i (diag(p_i) - p_i p_i') = R_i R_i'`` and ``R_i = sqrt(c_i) (diag(sqrt
-# p_i) - p_i sqrt(p_i)')``, a Newton step is ``dB = -(B + g) + R z``, g the gradient of the loss in f, and
-#
-#     (I + R'K R) z = R'K (B + g)    with    sum_i (R z)_i = 0  where there is an intercept,
-#
-# n k unknowns, positive definite with eigenvalues from 1 on.  It is solved by conjugate gradients on the
-# subspace, directly where it is small; the preconditioner is ``I + S K S`` for every class alike, ``s_i^2``
-# the mean eigenvalue of W_i, a single Cholesky factor. The same system gives the second derivatives of J in
-# the kernel weights.
-
 
 #: conjugate gradient steps at most, and unknowns up to which none are taken
 MOST, DIRECT = 1000, 400
-#: relative residuals of the first directions and of the most precise ones
-FIRST, FINEST = 1e-2, 1e-10
 #: bounds times the mean diagonal up to which a problem is solved at once, the factor between stages, the smallest one
 #: that is tried, and their precision
 SOFTMAX_AT_ONCE, SOFTMAX_STAGE, SMALLEST_STAGE, ROUGH = 10.0, 10.0, 1.05, 0.1
 
 
 class SoftmaxSystem:
-    """``I + R'K R`` at probabilities p, on ``sum_i (R z)_i = 0`` where there is an intercept."""
+    """``I + R'K R`` at probabilities p, on ``sum_i (R z)_i = 0`` where there is an intercept.
+
+    Of the multinomial loss, ``min over B, b  tr(B'K B) / 2 + sum_i c_i [log sum_y exp f_iy - f_i,own]`` with
+    ``f = K B + b``, has the curvature ``W_i = c_i (diag(p_i) - p_i p_i') = R_i R_i'``,
+    ``R_i = sqrt(c_i) (diag(sqrt p_i) - p_i sqrt(p_i)')``.  A Newton step is ``dB = -(B + g) + R z``, g the gradient of
+    the loss in f, with
+
+        (I + R'K R) z = R'K (B + g),
+
+    n k unknowns, positive definite with eigenvalues from 1 on.  It is solved by conjugate gradients on the subspace,
+    directly where it is small; the preconditioner is ``I + S K S`` for every class alike, ``s_i^2`` the mean eigenvalue
+    of W_i, a single Cholesky factor.  The same system gives the second derivatives of J in the kernel weights.
+    """
 
     def __init__(self, K: Array, p: Array, c: Array, fit_intercept: bool) -> None:
         n, k = p.shape
@@ -331,12 +294,6 @@ class SoftmaxSystem:
         """``R'v``."""
         along = np.sum(self.p * v, axis=-1, keepdims=True)
         return self.size * self.root * (v - along)
-
-    def _product(self, z: Array) -> Array:
-        Rz = self.times(z)
-        flat = np.moveaxis(Rz, -2, 0).reshape(self.K.shape[0], -1)
-        KRz = np.moveaxis((self.K @ flat).reshape(Rz.shape[-2], *Rz.shape[:-2], Rz.shape[-1]), 0, -2)
-        return z + self.transposed(KRz)
 
     def _solve(self, r: Array) -> Array:
         flat = np.moveaxis(r, -2, 0).reshape(self.K.shape[0], -1)
@@ -387,7 +344,10 @@ class SoftmaxSystem:
         for _ in range(MOST):
             if np.all(rx <= tol * tol * first):
                 break
-            q = self._product(d)
+            Rd = self.times(d)
+            flat = np.moveaxis(Rd, -2, 0).reshape(self.K.shape[0], -1)
+            KRd = np.moveaxis((self.K @ flat).reshape(Rd.shape[-2], *Rd.shape[:-2], Rd.shape[-1]), 0, -2)
+            q = d + self.transposed(KRd)
             bend = np.sum(d * q, axis=(-2, -1), keepdims=True)
             step = np.divide(rx, bend, out=np.zeros_like(rx), where=bend > 0)
             z += step * d
@@ -428,34 +388,13 @@ def solve_softmax(inner: Inner, target: float, start: FixedSolution | None) -> F
 
 
 def _newton(inner: Inner, target: float, start: FixedSolution | None) -> FixedSolution:
+    bound = np.ascontiguousarray(inner.c[:, 0])
+
+    def direction(beta: Array, f: Array, gradient: Array, precise: float) -> Array:
+        rest = beta + gradient
+        system = SoftmaxSystem(inner.K, probabilities(f), bound, inner.fit_intercept)
+        return system.times(system.solve(system.transposed(inner.K @ rest), precise)) - rest
+
     beta = np.zeros(inner.y.shape) if start is None else inner.project(start.beta)
     decision = inner.K @ beta if np.any(beta) else np.zeros(inner.y.shape)
-    return descend(inner, _Classes(inner), beta, decision, target)
-
-
-class _Classes(System):
-    """Newton's directions by conjugate gradients, as precise as they have to be."""
-
-    def __init__(self, inner: Inner) -> None:
-        self.inner = inner
-        self.bound = np.ascontiguousarray(inner.c[:, 0])
-        self.precise = FIRST
-
-    def ready(self) -> bool:
-        return not out_of_time()
-
-    def direction(self, beta: Array, f: Array, gradient: Array) -> Array:
-        rest = beta + gradient
-        system = SoftmaxSystem(self.inner.K, probabilities(f), self.bound, self.inner.fit_intercept)
-        return system.times(system.solve(system.transposed(self.inner.K @ rest), self.precise)) - rest
-
-    def sharpen(self) -> bool:
-        if self.precise <= FINEST:
-            return False
-        self.precise = FINEST  # an imprecise direction: once more, as exactly as possible
-        return True
-
-    def stepped(self, length: float, relative_gap: float) -> None:
-        # a short step may be the fault of an imprecise direction
-        precise = 0.01 * self.precise if length < 0.5 else self.precise
-        self.precise = max(min(precise, max(0.1 * relative_gap, FINEST)), 0.01 * FINEST)
+    return descend(inner, direction, beta, decision, target, exact=False)

@@ -2,9 +2,8 @@
 
     min over beta, b   <beta, K beta> / 2 + sum_i c_i l(y_i, (K beta)_i + b)
 
-The frame is the same for every loss: bounds from the gradient and from the iterate itself, a step no longer than the
-objective falls, an end at the gap or where only rounding is left.  How a direction is found is up to a ``System``: one
-Cholesky factor where every sample has one decision value, all classes together under a softmax (``softmax``).
+``descend`` is the same for every loss; how a direction is found is up to its caller: one Cholesky factor where every
+sample has one decision value (``solve_newton``), all classes together under a softmax (``joint.solve_softmax``).
 """
 
 from __future__ import annotations
@@ -27,163 +26,108 @@ from .fixed import FixedSolution, Inner
 MOST, IDLE, SHORT = 100, 6, 1e-3
 #: shortest step that is tried, and share of the slope that a step has to gain
 SHORTEST, ENOUGH = 1e-10, 1e-4
+#: relative residuals of the first directions and of the most precise ones, where these are not exact
+FIRST, FINEST = 1e-2, 1e-10
 
 
-class System:
-    """How Newton's direction is found for one inner problem."""
+def descend(
+    inner: Inner,
+    direction: Callable[[Array, Array, Array, float], Array],
+    beta: Array,
+    decision: Array,
+    target: float,
+    exact: bool,
+) -> FixedSolution:
+    """Take Newton steps from ``beta``, ``decision = K beta``, to a relative gap of ``target``.
 
-    def ready(self) -> bool:
-        """Whether there is time for another direction."""
-        raise NotImplementedError
-
-    def direction(self, beta: Array, f: Array, gradient: Array) -> Array:
-        """Return Newton's direction in the coefficients."""
-        raise NotImplementedError
-
-    def sharpen(self) -> bool:
-        """Whether the next direction will be better than the last one, along which nothing fell."""
-        return False
-
-    def stepped(self, length: float, relative_gap: float) -> None:
-        """Learn from the length of a step, and from the gap before it."""
-
-
-class _Judge:
-    """The best bounds so far, and whether to go on."""
-
-    def __init__(self, inner: Inner, target: float) -> None:
-        self.inner, self.target = inner, target
-        self.best: FixedSolution | None = None
-        self.idle, self.lowest = 0, np.inf
-
-    def look(
-        self, beta: Array, decision: Array, gradient: Array, here: float, iteration: int
-    ) -> FixedSolution:
-        """Take an iterate with its objective into account; return the best solution so far."""
-        inner, best = self.inner, self.best
+    ``direction(beta, f, gradient, precise)`` is Newton's direction in the coefficients, to the relative residual
+    ``precise`` unless directions are ``exact``: by a factorisation.
+    """
+    best: FixedSolution | None = None
+    idle, short, lowest, precise, factorising = 0, 0, np.inf, FIRST, 0.0
+    for iteration in range(1, MOST + 1):
+        here, f = inner.primal(beta, decision)
+        gradient = np.asarray(inner.c * inner.loss.gradient(inner.y, f))
         # the gradient at the best intercept is a point of the dual set: its sum is zero
         of_gradient = inner.project(-gradient)
         solution = inner.assess(of_gradient, inner.K @ of_gradient, iteration)
-        if solution.relative_gap > self.target:
+        if solution.relative_gap > target:
             # on a badly scaled matrix the gradient's rounding is multiplied by K, the iterate's own is not
             inside = inner.project(beta)
             product = decision if np.array_equal(inside, beta) else inner.K @ inside
             own = inner.assess(inside, product, iteration)
             solution = min(solution, own, key=lambda candidate: candidate.gap)
         better = best is None or solution.gap < 0.9 * best.gap
-        fallen = here < self.lowest - 1e-9 * abs(self.lowest)
-        self.idle = 0 if better or fallen else self.idle + 1
-        self.lowest = min(here, self.lowest)
-        self.best = solution if best is None or solution.gap < best.gap else best
-        return self.best
-
-    @property
-    def satisfied(self) -> bool:
-        """Whether the gap is reached, or nothing more can be gained."""
-        return self.best is not None and (self.best.relative_gap <= self.target or self.idle >= IDLE)
-
-
-def descend(inner: Inner, system: System, beta: Array, decision: Array, target: float) -> FixedSolution:
-    """Take Newton steps from ``beta``, ``decision = K beta``, to a relative gap of ``target``."""
-    judge, short = _Judge(inner, target), 0
-    for iteration in range(1, MOST + 1):
-        f = inner.with_intercept(decision)
-        gradient = inner.gradient(f)
-        here = inner.objective(beta, decision, f)
-        best = judge.look(beta, decision, gradient, here, iteration)
-        if judge.satisfied or not system.ready():
+        fallen = here < lowest - 1e-9 * abs(lowest)
+        idle = 0 if better or fallen else idle + 1
+        lowest = min(here, lowest)
+        best = solution if best is None or solution.gap < best.gap else best
+        # a factorisation cannot be left in the middle: it is begun only where the last one would have fitted in
+        if best.relative_gap <= target or idle >= IDLE or time_left() <= factorising:
             break
-        direction = system.direction(beta, f, gradient)
-        moved = inner.K @ direction
+        began = time.perf_counter()
+        step = direction(beta, f, gradient, precise)
+        if exact:
+            factorising = time.perf_counter() - began
+        moved = inner.K @ step
         slope = float(np.vdot(beta + gradient, moved))
-        length = _length(inner, beta, decision, direction, moved, here, slope)
-        if length > 0.0:
-            beta, decision = beta + length * direction, decision + length * moved
-            system.stepped(length, best.relative_gap)
+        length = 1.0  # halved until the objective falls
+        while length > SHORTEST:
+            value, _ = inner.primal(beta + length * step, decision + length * moved)
+            if value <= here + ENOUGH * length * min(slope, 0.0) + 1e-15 * abs(here):
+                break
+            length *= 0.5
+        if length > SHORTEST:
+            beta, decision = beta + length * step, decision + length * moved
             short = short + 1 if length < SHORT else 0
             if short >= IDLE:
                 break
-        elif not system.sharpen():
+            # a short step may be the fault of an imprecise direction
+            precise = 0.01 * precise if length < 0.5 else precise
+            precise = max(min(precise, max(0.1 * best.relative_gap, FINEST)), 0.01 * FINEST)
+        elif exact or precise <= FINEST:
             break
+        else:
+            precise = FINEST  # an imprecise direction: once more, as exactly as possible
+    assert best is not None
     return best
-
-
-def _length(
-    inner: Inner, beta: Array, decision: Array, direction: Array, moved: Array, here: float, slope: float
-) -> float:
-    """Length of the step: one, halved until the objective falls; zero where it never does."""
-    length = 1.0
-    while length > SHORTEST:
-        trial = decision + length * moved
-        value = inner.objective(beta + length * direction, trial, inner.with_intercept(trial))
-        if value <= here + ENOUGH * length * min(slope, 0.0) + 1e-15 * abs(here):
-            return length
-        length *= 0.5
-    return 0.0
-
-
-# ---- one decision value per sample -----------------------------------------------------------------------------
 
 
 def solve_newton(inner: Inner, target: float, start: FixedSolution | None) -> FixedSolution:
-    """Solve an inner problem of one column, or of several that have the same curvature: the squared loss."""
-    beta = decision = np.zeros(inner.y.shape)
-    if start is not None:
-        decision = inner.K @ start.beta
-        factor = _shrunk_start(inner, start.beta, decision)
-        beta, decision = factor * start.beta, factor * decision
-    return descend(inner, _Column(inner), beta, decision, target)
+    """Solve an inner problem of one column, or of several that have the same curvature: the squared loss.
 
-
-class _Column(System):
-    """``(K + W^-1) step + shift of b = -W^-1 (beta + g)``, W the curvatures and g the gradients of the loss.
-
-    Columns of targets under the squared loss share W, and so the factor.  The system is solved in the form
+    With W the curvatures and g the gradients of the loss, ``(K + W^-1) step + shift of b = -W^-1 (beta + g)``.  Columns
+    of targets under the squared loss share W, and so the factor.  The system is solved in the form
     ``W^1/2 (I + W^1/2 K W^1/2)^-1 W^1/2`` that stays well conditioned where curvatures vanish.
     """
+    floor = 1e-14 * float(np.max(inner.c))
 
-    def __init__(self, inner: Inner) -> None:
-        self.inner = inner
-        self.floor = 1e-14 * float(np.max(inner.c))
-        self.factorising = 0.0
-
-    def ready(self) -> bool:
-        # a factorisation cannot be left in the middle: it is begun only where the last one would have fitted in
-        return time_left() > self.factorising
-
-    def direction(self, beta: Array, f: Array, gradient: Array) -> Array:
-        inner = self.inner
-        began = time.perf_counter()
+    def direction(beta: Array, f: Array, gradient: Array, precise: float) -> Array:
         curvature = inner.c * inner.loss.curvature(inner.y, f)
-        root = np.sqrt(np.maximum(curvature.reshape(len(curvature), -1)[:, 0], self.floor))
+        root = np.sqrt(np.maximum(curvature.reshape(len(curvature), -1)[:, 0], floor))
         column = root.reshape(-1, *(1,) * (beta.ndim - 1))
         solve = _inverse((root[:, None] * inner.K) * root[None, :])
-        self.factorising = time.perf_counter() - began
         # from the residual, not for the new point: its rounding shrinks with it
-        direction = -column * solve((beta + gradient) / column)
+        step = -column * solve((beta + gradient) / column)
         if inner.fit_intercept:
             ones = root * solve(root)
-            shift = np.sum(beta + direction, axis=0) / np.sum(ones)
-            direction = direction - np.multiply.outer(ones, shift)
-        return np.asarray(direction)
+            shift = np.sum(beta + step, axis=0) / np.sum(ones)
+            step = step - np.multiply.outer(ones, shift)
+        return np.asarray(step)
 
-
-def _shrunk_start(inner: Inner, beta: Array, decision: Array) -> float:
-    """Return the factor, at most one, that suits a start to a matrix that has grown since it was found.
-
-    A function many times too large sits where a loss is flat, and Newton's method would halve its way back.
-    """
-
-    def primal(factor: float) -> float:
-        return inner.assess(factor * beta, factor * decision, 0).primal
-
-    best, value = 1.0, primal(1.0)
-    for shrink in (0.5, *(10.0**-power for power in range(1, 17)), 0.0):
-        trial = primal(shrink)
-        if trial >= value:
-            break
-        best, value = shrink, trial
-    return best
+    beta = decision = np.zeros(inner.y.shape)
+    if start is not None:
+        beta, decision = start.beta, inner.K @ start.beta
+        # on a matrix that has grown since, a function many times too large sits where a loss is flat, and Newton's
+        # method would halve its way back: the start is shrunk
+        factor, (value, _) = 1.0, inner.primal(beta, decision)
+        for shrink in (0.5, *(10.0**-power for power in range(1, 17)), 0.0):
+            trial, _ = inner.primal(shrink * beta, shrink * decision)
+            if trial >= value:
+                break
+            factor, value = shrink, trial
+        beta, decision = factor * beta, factor * decision
+    return descend(inner, direction, beta, decision, target, exact=True)
 
 
 def _inverse(scaled: Array) -> Callable[[Array], Array]:
@@ -204,20 +148,9 @@ def _inverse(scaled: Array) -> Callable[[Array], Array]:
     return lambda rhs: np.asarray((vectors * shrink) @ (vectors.T @ rhs))
 
 
-# ------------------------------------------------------------------------------------------------------------
-# The inner problem by an accelerated first-order method: for a mixed kernel that lives on a device.
-#
-#     minimise 1/2 <beta, K beta> + 1/2 <ridge beta, beta> - <linear, beta>   over the dual set of the loss
-#
-# Accelerated projected gradient (Nesterov; Beck and Teboulle 2009) with restart where the momentum points
-# uphill (O'Donoghue and Candes 2015).  A step is one product of K with k columns: the product at an
-# extrapolated point follows from those at the two points before.  K may be in single precision; coefficients,
-# products and sums are kept in double precision where the device has it.
-
-
-#: products with K at most, and between two looks at the gap
+#: products with K at most, and between two evaluations of the gap
 MOST_FIRST_ORDER, BETWEEN = 20_000, 20
-#: looks without a better gap after which rounding has taken over
+#: evaluations without a better gap after which rounding has taken over
 IDLE_FIRST_ORDER = 30
 
 
@@ -238,19 +171,37 @@ def solve_first_order(
     start: FixedSolution | None = None,
     most: int = MOST_FIRST_ORDER,
 ) -> FixedSolution:
-    """Solve the inner problem on an array K of any library; the other arguments are those of ``solve_fixed``."""
+    """Solve the inner problem on an array K of any library; the other arguments are those of ``solve_fixed``.
+
+        minimise 1/2 <beta, K beta> + 1/2 <ridge beta, beta> - <linear, beta>   over the dual set of the loss
+
+    Accelerated projected gradient (Nesterov; Beck and Teboulle 2009) with restart where the momentum points uphill
+    (O'Donoghue and Candes 2015).  A step is one product of K with k columns: the product at an extrapolated point
+    follows from those at the two points before.  K may be in single precision; coefficients, products and sums are kept
+    in double precision where the device has it.
+    """
     dual = _Dual(K, loss, y, c, fit_intercept)
     x = dual.project(dual.like(np.zeros(y.shape) if start is None else start.beta))
     Kx = dual.product(x)
-    z, Kz, momentum, L = x, Kx, 1.0, dual.first_lipschitz()
+    # the largest eigenvalue, roughly and from below: some steps of the power method
+    v, size = dual.like(np.asarray(1.0 + np.random.default_rng(0).standard_normal(y.shape[0]))), 1.0
+    for _ in range(5):
+        v = v / float((v * v).sum()) ** 0.5
+        v = dual.product(v)
+        size = max(float((v * v).sum()) ** 0.5, float(np.finfo(float).tiny))
+    z, Kz, momentum, L = x, Kx, 1.0, size + float(namespace(v).max(dual.ridge))
     best = dual.assess(x, Kx, 1)
-    used, idle, look = 1, 0, BETWEEN
-    step = dual.replayed(x, z, Kz)
+    used, idle, next_gap = 1, 0, BETWEEN
+    step: Callable[..., tuple[Any, Any, Any]] = dual.step
+    # recorded once and replayed where launching its parts would take longer than they do, and none waits for the
+    # device: balanced projections read their sums
+    if getattr(getattr(K, "device", None), "type", "cpu") == "cuda" and not fit_intercept:
+        step = recorded(dual.step, x, z, Kz, as_like(1.0, dual.kind))
     while best.relative_gap > target and used < most and idle < IDLE_FIRST_ORDER and not out_of_time():
         L *= 0.95  # along the way the curvature is often far below the largest eigenvalue
         while True:
-            new, Knew, told = step(x, z, Kz, L)
-            bend, square, uphill = told.tolist()  # the one wait for the device
+            new, Knew, numbers = step(x, z, Kz, L)
+            bend, square, uphill = numbers.tolist()  # the one wait for the device
             used += 1
             if bend <= L * square * (1.0 + 1e-9) or used >= most:
                 break
@@ -260,12 +211,12 @@ def solve_first_order(
         mu = (t - 1.0) / momentum
         z, Kz = new + mu * (new - x), Knew + mu * (Knew - Kx)
         x, Kx = new, Knew
-        if used >= look or square == 0.0:
+        if used >= next_gap or square == 0.0:
             solution = dual.assess(x, Kx, used)
             idle = 0 if solution.relative_gap < 0.999 * best.relative_gap else idle + 1
             if solution.relative_gap < best.relative_gap:
                 best = solution
-            look = used + max(BETWEEN, used // 20)
+            next_gap = used + max(BETWEEN, used // 20)
             if square == 0.0:  # a fixed point
                 break
     return best
@@ -275,7 +226,7 @@ class _Dual:
     """The dual objective and its set, in arrays of the kind of K."""
 
     def __init__(self, K: Any, loss: Loss, y: Array, c: Array, fit_intercept: bool) -> None:
-        self.K, self.loss, self.y, self.c, self.fit_intercept = K, loss, y, c, fit_intercept
+        self.K, self.loss, self.y, self.fit_intercept = K, loss, y, fit_intercept
         self.inner = Inner(K, loss, y, c, fit_intercept)
         xp = namespace(K)
         device = getattr(K, "device", None)
@@ -291,7 +242,9 @@ class _Dual:
             quadratic = loss.quadratic_dual(y)
             assert quadratic is not None
             low, high = loss.box(y, c)
-            self.low, self.high = self.like(_finite(low, y)), self.like(_finite(high, y))
+            # bounds of a squared loss reach to infinity; no coefficient is as large as this
+            far = 1e8 * max(float(np.max(np.abs(y))), 1.0)
+            self.low, self.high = self.like(np.clip(low, -far, far)), self.like(np.clip(high, -far, far))
             self.linear = self.like(quadratic.linear)
             ridge = np.divide(quadratic.ridge, c, out=np.zeros(c.shape), where=c > 0)
             self.ridge = self.like(ridge)
@@ -314,30 +267,8 @@ class _Dual:
         Knew = self.product(new)
         moved = new - z
         bend = (moved * (Knew - Kz)).sum() + (self.ridge * moved * moved).sum()
-        told = namespace(new).stack([bend, (moved * moved).sum(), -(moved * (new - x)).sum()])
-        return new, Knew, told
-
-    def replayed(self, x: Any, z: Any, Kz: Any) -> Callable[..., tuple[Any, Any, Any]]:
-        """``step``, recorded once and replayed where launching its parts would take longer than they do."""
-        if getattr(getattr(self.K, "device", None), "type", "cpu") != "cuda" or not self._recordable:
-            return self.step
-        return recorded(self.step, x, z, Kz, as_like(1.0, self.kind))
-
-    @property
-    def _recordable(self) -> bool:
-        """Whether no part of a step waits for the device: balanced projections look at their sums."""
-        return not self.fit_intercept
-
-    def first_lipschitz(self) -> float:
-        """Largest eigenvalue, roughly and from below: some steps of the power method."""
-        rng = np.random.default_rng(0)
-        v = self.like(np.asarray(1.0 + rng.standard_normal(self.y.shape[0])))
-        size = 1.0
-        for _ in range(5):
-            v = v / float((v * v).sum()) ** 0.5
-            v = self.product(v)
-            size = max(float((v * v).sum()) ** 0.5, float(np.finfo(float).tiny))
-        return size + float(namespace(v).max(self.ridge))
+        numbers = namespace(new).stack([bend, (moved * moved).sum(), -(moved * (new - x)).sum()])
+        return new, Knew, numbers
 
     def assess(self, beta: Any, product: Any, used: int) -> FixedSolution:
         """Bounds, on the host and in double precision."""
@@ -347,21 +278,9 @@ class _Dual:
 
     def project(self, v: Any) -> Any:
         """Nearest coefficients in the dual set."""
-        return self._project_rows(v) if self.loss.joint else self._project_box(v)
-
-    def _project_rows(self, v: Any) -> Any:
+        if not self.loss.joint:
+            return (project_box_balanced if self.fit_intercept else project_box)(v, self.low, self.high)
         if not self.fit_intercept:
             return project_rows(v, self.upper)
         x, self.shift = balance_rows(v, self.upper, start=self.shift)
         return x
-
-    def _project_box(self, v: Any) -> Any:
-        if self.fit_intercept:
-            return project_box_balanced(v, self.low, self.high)
-        return project_box(v, self.low, self.high)
-
-
-def _finite(bound: Array, y: Array) -> Array:
-    """Bounds of a squared loss reach to infinity; no coefficient is as large as this."""
-    far = 1e8 * max(float(np.max(np.abs(y))), 1.0)
-    return np.clip(bound, -far, far)
