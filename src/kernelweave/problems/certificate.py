@@ -206,17 +206,13 @@ def _rounded(value: float, digits: int, rounding: str) -> float:
     return float(Context(prec=digits, rounding=rounding).create_decimal_from_float(float(value) + slack))
 
 
-# ------------------------------------------------------------------------------------------------------------
-# How much of a certificate may be rounding, and what is beyond it.
-
-
 #: relative error of a sum over samples that is put down to double precision: some hundreds of units in the last place
 ROUNDING = 1e-13
 #: what rounding does to such a sum, relative to the root of the sum of the squares of its terms: errors of entries and
 #: of partial sums are as often up as down.  Forms count one by one, of values many are added up, which then differ from
 #: what is right by less: with 50 samples the largest error of a value was seen at 0.8 units of 2.2e-16, most at a third
 UNIT, UNIT_OF_VALUES = 2.0 * float(np.finfo(float).eps), 0.5 * float(np.finfo(float).eps)
-#: doubts below this share of the objective are not told from zero; crossings are not worth the look at the diagonals
+#: doubts below this share of the objective count as zero; crossings below it are not worth reading the diagonals
 NEGLIGIBLE = 1e-9
 
 
@@ -258,7 +254,17 @@ def with_certain_bounds(problem: MKLProblem, point: Point, certificate: Certific
         return certificate
     negligible = NEGLIGIBLE * max(abs(certificate.primal), abs(certificate.dual), certificate.tiny)
     lengths = problem.bank.rounding_lengths()
-    above = _primal_doubt(problem, point, certificate, lengths)
+    loss, y, c = problem.loss, problem.y, problem.c
+    assert point.quad is not None
+    assert point.decision is not None
+    f = point.decision + certificate.intercept
+    blur = values_doubt(lengths, point.beta, point.weights)
+    # the sum of value and intercept is rounded as well
+    blur += 2.0 * UNIT_OF_VALUES * (np.abs(point.decision) + np.abs(certificate.intercept))
+    # the worst that may have happened: every value moved to where its loss rises
+    moved = loss.total(y, f + blur * np.sign(loss.gradient(y, f)), c) - loss.total(y, f, c)
+    forms = forms_doubt(lengths, point.beta).reshape(problem.m, -1).sum(axis=1)
+    above = moved + _widened(problem, point.weights, point.quad, forms)
     below = _dual_doubt(problem, point, certificate, lengths, negligible)
     if below > negligible and problem.fit_intercept:
         # a constant kernel adds nothing to a form whose coefficients sum to zero; samples that are as long as the first
@@ -274,20 +280,6 @@ def with_certain_bounds(problem: MKLProblem, point: Point, certificate: Certific
     return _lowered(problem, certificate, below) if below > negligible else certificate
 
 
-def _primal_doubt(problem: MKLProblem, point: Point, certificate: Certificate, lengths: Array) -> float:
-    loss, y, c = problem.loss, problem.y, problem.c
-    assert point.quad is not None
-    assert point.decision is not None
-    f = point.decision + certificate.intercept
-    blur = values_doubt(lengths, point.beta, point.weights)
-    # the sum of value and intercept is rounded as well
-    blur += 2.0 * UNIT_OF_VALUES * (np.abs(point.decision) + np.abs(certificate.intercept))
-    # the worst that may have happened: every value moved to where its loss rises
-    moved = loss.total(y, f + blur * np.sign(loss.gradient(y, f)), c) - loss.total(y, f, c)
-    forms = forms_doubt(lengths, point.beta).reshape(problem.m, -1).sum(axis=1)
-    return moved + _widened(problem, point.weights, point.quad, forms)
-
-
 def _dual_doubt(
     problem: MKLProblem, point: Point, certificate: Certificate, lengths: Array, negligible: float
 ) -> float:
@@ -295,7 +287,7 @@ def _dual_doubt(
     none = conjugate(np.zeros(problem.m))
 
     def parts(beta: Array) -> tuple[float, Array, float]:
-        """Doubt of the loss's part, doubts of the forms, and what these do to the conjugate, without a look at them."""
+        """Doubt of the loss's part, doubts of the forms, and a bound of what these do to the conjugate."""
         forms = forms_doubt(lengths, beta).reshape(problem.m, -1).sum(axis=1)
         size = float(np.sum(np.abs(beta) * np.maximum(np.abs(problem.y), 1.0)))
         own = UNIT * (size + abs(problem.gain(beta)))
@@ -372,10 +364,8 @@ def rounding_doubt(problem: MKLProblem, point: Point, certificate: Certificate) 
     quad, f = problem.bank.judged(point.weights, point.beta)
     f = f + certificate.intercept
     blur = blur[:, None] if f.ndim == 2 else blur
-    moved = [
-        abs(problem.loss.total(problem.y, f + sign * blur, problem.c) - _total(problem, f))
-        for sign in (-1, 1)
-    ]
+    plain = problem.loss.total(problem.y, f, problem.c)
+    moved = [abs(problem.loss.total(problem.y, f + sign * blur, problem.c) - plain) for sign in (-1, 1)]
     charged = _widened(problem, point.weights, quad, ROUNDING * reach**2)
     other = problem.bank.quad(certificate.dual_point)
     paid = problem.norm.conjugate(other + ROUNDING * _reach(lengths, certificate.dual_point) ** 2)
@@ -388,10 +378,6 @@ def _reach(lengths: Array, beta: Array) -> Array:
     """``sum_i |beta_i| sqrt(K_j,ii)`` by kernel, the columns added up."""
     size = np.abs(beta) if beta.ndim == 1 else np.sum(np.abs(beta), axis=1)
     return lengths @ size
-
-
-def _total(problem: MKLProblem, f: Array) -> float:
-    return problem.loss.total(problem.y, f, problem.c)
 
 
 def _widened(problem: MKLProblem, weights: Array, quad: Array, doubt: Array) -> float:

@@ -10,9 +10,9 @@ The idea is Chapelle and Rakotomamonjy's (2008).
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import partial
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -24,8 +24,6 @@ from .fixed import FixedSolution
 
 if TYPE_CHECKING:
     from .mkl import MKLProblem
-from collections.abc import Sequence
-from typing import NamedTuple
 
 #: free directions beyond which conjugate gradients take the place of a factorisation; their steps, and what they leave
 MANY, MOST_STEPS, STEPS_GAP = 1500, 50, 1e-2
@@ -38,54 +36,96 @@ MOST_STOPPED = 0.4
 class Curvature:
     """The Hessian of J at an inner solution, as a root A with ``A'A = H``.
 
-    What it takes is gathered at once, while the mixed kernel exists; the factorisation waits until the root is asked
-    for, because the last inner solution of a fit never needs it.
+    ``products`` are ``K_j beta`` on the rows.  With them, what the root takes is gathered at once, while the mixed
+    kernel exists; without, at a point that is expected to be the last, the bank is read once the root is asked for.
+    The factorisation waits for that in any case.
     """
 
     def __init__(
-        self, problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
+        self,
+        problem: MKLProblem,
+        K: Any,
+        inner: FixedSolution,
+        rows: np.ndarray,
+        products: Array | None = None,
     ) -> None:
         self.m = problem.m
         # a loss that is curved keeps the block regular; a ridge in proportion to a large kernel would drown it
         self._ridge = 1e-15 if problem.loss.dual_is_curved else 1e-8
         self._root: Root | None = None
         self._later: Callable[[], Array] | None = None
+        #: matrix on the free coefficients, products and normals of the constraints there, by column
         self._parts: list[tuple[Array, Array, Array]] = []
         #: which coefficients are free, and their bounds
         self._moving: tuple[np.ndarray, Array, Array] | None = None
-        whole = isinstance(K, np.ndarray) and rows.size == problem.n
-        if problem.loss.joint and problem.loss.has_curvature:
-            block = np.asarray(K, dtype=float) if whole else _square(K, rows)
-            self._later = partial(_softmax_root, problem, block, inner, rows, products)
-        elif problem.loss.joint and _directions(loose := _loose(problem, inner.beta, rows)) > MANY:
-            block = np.asarray(K, dtype=float) if whole else _square(K, rows)
-            self._later = partial(_root_by_steps, block, loose, products, problem.fit_intercept)
-        elif problem.loss.joint:
-            self._parts = [_gather_rows(problem, K, inner.beta, rows, products)]
-        elif problem.y.ndim == 2 and problem.columns_alike:
-            block = np.asarray(K, dtype=float) if whole else _square(K, rows)
-            self._later = partial(_least_squares_root, problem, block, inner, rows, products)
-        elif problem.y.ndim == 1:
-            free, block, V, normals = _gather(problem, K, inner.beta, problem.y, problem.c, rows, products)
-            self._parts = [(block, V, normals)]
-            if not problem.loss.has_curvature:  # Newton's method gains nothing by a better start
-                self._moving = (free, *problem.loss.box(problem.y[free], problem.c[free]))
-        else:
+        self._unread = None if products is not None else (problem, K, inner, rows)
+        if products is not None:
+            self._collect(problem, K, inner, rows, products)
+
+    def _collect(
+        self, problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
+    ) -> None:
+        loss, beta, y, c = problem.loss, inner.beta, problem.y, problem.c
+        if not loss.joint and y.ndim == 1:
+            free, *part = _gather(problem, K, beta, y, c, rows, products)
+            self._parts = [tuple(part)]  # type: ignore[list-item]
+            if not loss.has_curvature:  # Newton's method gains nothing by a better start
+                self._moving = (free, *loss.box(y[free], c[free]))
+            return
+        alike = loss.least_squares and bool(np.all(c == c[:, :1]))
+        if not (loss.joint or alike):
             self._parts = [
-                _gather(
-                    problem, K, inner.beta[:, k], problem.y[:, k], problem.c[:, k], rows, products[:, :, k]
-                )[1:]
-                for k in range(problem.y.shape[1])
+                _gather(problem, K, beta[:, k], y[:, k], c[:, k], rows, products[:, :, k])[1:]
+                for k in range(y.shape[1])
             ]
+            return
+        # entries of the rows below their bounds, zero for other classes and c for the own, by more than rounding
+        bound = c[rows]
+        loose = np.asarray(beta[rows] < np.where(y[rows] > 0, bound, 0.0) - 1e-9 * bound)
+        directions = int(np.sum(np.maximum(np.count_nonzero(loose, axis=1) - 1, 0)))
+        if loss.joint and not loss.has_curvature and directions <= MANY:
+            from .._numerics.rows import free_directions
+
+            # F has an orthonormal basis of the directions in which each row can move: what is loose keeps its sum
+            where, Q = free_directions(
+                np.where(loose, -1.0, 1.0), np.zeros(rows.size, dtype=np.int64), np.zeros(rows.size)
+            )
+            normals = Q.T if problem.fit_intercept else np.zeros((0, where.size))
+            V = np.einsum("mfk,fk->fm", products[:, where], Q)
+            self._parts = [(_square(K, rows[where]) * (Q @ Q.T), V, normals)]
+            return
+        whole = isinstance(K, np.ndarray) and rows.size == problem.n
+        block = np.asarray(K, dtype=float) if whole else _square(K, rows)
+        if not loss.joint:
+            self._later = partial(_least_squares_root, problem, block, inner, rows, products)
+        elif loss.has_curvature:
+            self._later = partial(_softmax_root, problem, block, inner, rows, products)
+        else:
+            self._later = partial(_root_by_steps, block, loose, products, problem.fit_intercept)
 
     @property
     def root(self) -> Root:
         """A of shape (free, m); the columns of the problem are stacked."""
+        if self._unread is not None:
+            problem, K, inner, rows = self._unread
+            self._collect(problem, K, inner, rows, problem.bank.apply(inner.beta, rows))
+            self._unread = None
         if self._root is None:
-            if self._later is None:
-                parts = [_root_of(*part, self._ridge) for part in self._parts]
-            else:
-                parts = [RootPart(self._later())]
+            parts = [] if self._later is None else [RootPart(self._later())]
+            for block, V, normals in self._parts:
+                if V.shape[0] == 0:
+                    continue
+                factor = _stable_cholesky(block, self._ridge)
+                taken: list[Array] = []
+                for normal in (factor.solve(normal) for normal in normals):
+                    size = float(np.linalg.norm(normal))
+                    for other in taken:
+                        normal = normal - other * ((other @ normal) / (other @ other))
+                    # on free coefficients of one class both constraints are one; a class without free rows has none
+                    if float(np.linalg.norm(normal)) > 1e-9 * size and size > 0.0:
+                        taken.append(normal)
+                if len(taken) < V.shape[0]:
+                    parts.append(RootPart(V, factor, taken))
             self._root = Root(parts, self.m)
             self._parts, self._later = [], None
         return self._root
@@ -109,44 +149,6 @@ class Curvature:
         return out
 
 
-class LateCurvature:
-    """A Hessian for which the bank has not been read yet: of a point that is expected to be the last."""
-
-    def __init__(self, problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray) -> None:
-        self._parts = (problem, K, inner, rows)
-        self._curvature: Curvature | None = None
-
-    @property
-    def root(self) -> Root:
-        """As of ``Curvature``; the first look costs a pass."""
-        if self._curvature is None:
-            problem, K, inner, rows = self._parts
-            products = problem.bank.apply(inner.beta, rows)
-            self._curvature = Curvature(problem, K, inner, rows, products)
-        return self._curvature.root
-
-    def ahead(self, beta: Array, shift: Array) -> Array | None:
-        """As of ``Curvature``; the bank is not read for it."""
-        return None if self._curvature is None else self._curvature.ahead(beta, shift)
-
-
-def _root_of(block: Array, V: Array, normals: Array, ridge: float) -> RootPart:
-    """The root for one column of the problem: from ``K_FF + E``, the products and the constraints, all on F."""
-    free = V.shape[0]
-    if free == 0:
-        return RootPart(V)
-    factor = _stable_cholesky(block, ridge)
-    taken: list[Array] = []
-    for normal in (factor.solve(normal) for normal in normals):
-        size = float(np.linalg.norm(normal))
-        for other in taken:
-            normal = normal - other * ((other @ normal) / (other @ other))
-        # on free coefficients of one class both constraints are the same; a class without free rows has none
-        if float(np.linalg.norm(normal)) > 1e-9 * size and size > 0.0:
-            taken.append(normal)
-    return RootPart(V, factor, taken) if len(taken) < free else RootPart(V[:0])
-
-
 def _gather(
     problem: MKLProblem, K: Any, beta: Array, y: Array, c: Array, rows: np.ndarray, products: Array
 ) -> tuple[np.ndarray, Array, Array, Array]:
@@ -168,35 +170,6 @@ def _square(K: Any, at: np.ndarray) -> Array:
     if isinstance(K, np.ndarray):
         return principal_part(K, at).astype(float, copy=False)
     return to_numpy(K[at][:, at]).astype(float)
-
-
-def _gather_rows(
-    problem: MKLProblem, K: Any, beta: Array, rows: np.ndarray, products: Array
-) -> tuple[Array, Array, Array]:
-    """The same where rows sum to zero: F has an orthonormal basis of the directions in which each row can move.
-
-    Entries at their upper bound (zero for other classes, c for the own) are held; the rest keep their sum.
-    """
-    from .._numerics.rows import free_directions
-
-    loose = _loose(problem, beta, rows)
-    where, Q = free_directions(
-        np.where(loose, -1.0, 1.0), np.zeros(rows.size, dtype=np.int64), np.zeros(rows.size)
-    )
-    block = _square(K, rows[where]) * (Q @ Q.T)
-    V = np.einsum("mfk,fk->fm", products[:, where], Q)
-    return block, V, Q.T if problem.fit_intercept else np.zeros((0, where.size))
-
-
-def _loose(problem: MKLProblem, beta: Array, rows: np.ndarray) -> np.ndarray:
-    """Which entries of the rows are below their bounds, by more than rounding."""
-    bound = problem.c[rows]
-    return np.asarray(beta[rows] < np.where(problem.y[rows] > 0, bound, 0.0) - 1e-9 * bound)
-
-
-def _directions(loose: np.ndarray) -> int:
-    """In how many directions rows can move."""
-    return int(np.sum(np.maximum(np.count_nonzero(loose, axis=1) - 1, 0)))
 
 
 def _root_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> Array:
@@ -308,13 +281,6 @@ def _stable_cholesky(matrix: Array, least: float = 1e-8) -> TiledFactor:
     raise np.linalg.LinAlgError("a matrix of second derivatives is not finite")
 
 
-# ------------------------------------------------------------------------------------------------------------
-# A root of the Hessian of J, of which only the columns that somebody asks for are computed.
-#
-# A model of J is minimised over the kernels in use and a few others; of thousands of kernels the other
-# columns are never looked at one by one, and products with the whole root need a single triangular solve.
-
-
 class RootPart(NamedTuple):
     """``A = P L^-1 V``: a Cholesky factor, and a projection off the normals of the constraints, orthogonal vectors.
 
@@ -342,7 +308,10 @@ class RootPart(NamedTuple):
 
 
 class Root:
-    """A matrix A of m columns with ``A'A = H``.
+    """A matrix A of m columns with ``A'A = H``, of which only the columns that somebody asks for are computed.
+
+    A model of J is minimised over the kernels in use and a few others; of thousands of kernels the other columns are
+    never read one by one, and products with the whole root need a single triangular solve.
 
     Parameters
     ----------
@@ -359,22 +328,20 @@ class Root:
         self._there = np.zeros(m, dtype=bool)
 
     def columns(self, which: np.ndarray) -> Array:
-        """Columns of A by their numbers."""
-        return self._with(which)[:, which]
+        """Columns of A by their numbers; computed when they are first asked for."""
+        new = which[~self._there[which]]
+        if new.size:
+            none = np.zeros((0, new.size))
+            self._known[:, new] = np.concatenate(
+                [none, *(part.solved(part.V[:, new]) for part in self.parts)]
+            )
+            self._there[new] = True
+        return self._known[:, which]
 
     @property
     def dense(self) -> Array:
         """All of A."""
-        return self._with(np.arange(self.shape[1]))
-
-    def _with(self, which: np.ndarray) -> Array:
-        """A, in which these columns are known."""
-        new = which[~self._there[which]]
-        if new.size:
-            self._known[:, new] = self._stacked(
-                [part.solved(part.V[:, new]) for part in self.parts], new.size
-            )
-            self._there[new] = True
+        self.columns(np.arange(self.shape[1]))
         return self._known
 
     def among(self, kernels: np.ndarray) -> Root:
@@ -388,7 +355,7 @@ class Root:
         used = z.nonzero()[0]
         if self._there[used].all():
             return np.asarray(self._known[:, used] @ z[used])
-        return self._stacked([part.solved(part.V @ z) for part in self.parts])
+        return np.concatenate([np.zeros(0), *(part.solved(part.V @ z) for part in self.parts)])
 
     def transposed(self, w: Array) -> Array:
         """``A' w``."""
@@ -397,6 +364,3 @@ class Root:
             out += part.transposed(w[first : first + part.V.shape[0]])
             first += part.V.shape[0]
         return out
-
-    def _stacked(self, rows: list[Array], *width: int) -> Array:
-        return rows[0] if len(rows) == 1 else np.concatenate([np.zeros((0, *width)), *rows])

@@ -1,4 +1,4 @@
-"""The one problem behind all of it: bank x loss x norm, and the judge of every solver.
+"""The problem: bank x loss x norm, and what evaluates every solver.
 
     P(f) = 1/2 Omega(|f_1|, ..., |f_m|)^2 + sum_i c_i l(y_i, f(x_i) + b),       f_j = d_j sum_i beta_i k_j(x_i, .)
     D(beta) = sum_i c_i (-l*(-beta_i / c_i)) - Omega_dual(s)^2 / 2,             s_j = beta' K_j beta
@@ -25,7 +25,7 @@ from ..banks.memory import refuse
 from ..losses import Loss
 from ..norms import Norm
 from .certificate import TINY, Certificate, Point, scope_of
-from .curvature import Curvature, LateCurvature, Root
+from .curvature import Curvature, Root
 from .fixed import FixedSolution, solve_fixed
 
 #: seconds that the program over all cuts may take where the time is over, for the certificate of what is returned
@@ -48,7 +48,7 @@ class Oracle:
     weights: Array
     inner: FixedSolution
     quad: Array
-    curvature: Curvature | LateCurvature | None = None
+    curvature: Curvature | None = None
 
     @property
     def value(self) -> float:
@@ -105,7 +105,7 @@ class MKLProblem:
         fit_intercept: bool = True,
         given: Sequence[str] = (),
     ) -> None:
-        self.bank = bank
+        self.bank, self.n, self.m = bank, bank.n, bank.m
         self.loss = loss
         self.y = np.asarray(y, dtype=float)
         weight = np.ones(self.y.shape) if sample_weight is None else np.asarray(sample_weight, dtype=float)
@@ -115,7 +115,11 @@ class MKLProblem:
         self.fit_intercept = fit_intercept
         #: inner problems in a row that could not be solved: double precision does not hold them
         self.unsolved = 0
-        self.tiny = self._rounding()
+        #: what rounding alone makes of the objective where a regression fits its targets exactly
+        self.tiny = TINY
+        if "regression" in loss.tasks:
+            fitted = self.y * (1.0 + 1e4 * float(np.finfo(float).eps))
+            self.tiny = max(loss.total(self.y, fitted, self.c), TINY)
         norm.check(bank.m)
         self.norm = norm.for_kernels(bank.m).settle(self.mean_kernel_value)
         self.zero_bound = self._bound_at_zero()
@@ -123,36 +127,14 @@ class MKLProblem:
         self.scope = scope_of(self.norm, bank.m, columns, bank.completed, given)
 
     @property
-    def n(self) -> int:
-        """Number of samples."""
-        return self.bank.n
-
-    @property
-    def m(self) -> int:
-        """Number of kernels."""
-        return self.bank.m
-
-    @property
     def passes(self) -> float:
         """Passes over the bank so far."""
         return self.bank.passes
 
-    @property
-    def columns_alike(self) -> bool:
-        """Whether all columns of targets have the squared loss and the same weights: one factorisation serves all."""
-        return self.loss.least_squares and bool(np.all(self.c == self.c[:, :1]))
-
-    def _rounding(self) -> float:
-        """Return what rounding alone makes of the objective where a regression fits its targets exactly."""
-        if "regression" not in self.loss.tasks:
-            return TINY
-        fitted = self.y * (1.0 + 1e4 * float(np.finfo(float).eps))
-        return max(self.loss.total(self.y, fitted, self.c), TINY)
-
     def on(self, bank: Bank) -> MKLProblem:
         """Return the same problem on another bank of the same kernels: stored otherwise, or more precise."""
         other = copy(self)
-        other.bank = bank
+        other.bank, other.n, other.m = bank, bank.n, bank.m
         return other
 
     def among(self, samples: NDArray[np.intp]) -> MKLProblem:
@@ -168,8 +150,6 @@ class MKLProblem:
         inside = not np.any(self.loss.project(self.y, zero, self.c, self.fit_intercept))
         return self.gain(zero) - self.norm.conjugate(np.zeros(self.m)) if inside else -np.inf
 
-    # ---- the judge -------------------------------------------------------------------------------------------
-
     @property
     def at_zero(self) -> tuple[Point, Certificate]:
         """The function that is zero, with the best intercept: a point that every solver has, for nothing."""
@@ -183,7 +163,7 @@ class MKLProblem:
         blocks = point.blocks
         if blocks is None:
             blocks = point.weights * np.sqrt(np.maximum(quad, 0.0))
-        b = self.loss.best_intercept(self.y, decision, self.c) if self.fit_intercept else self._no_intercept()
+        b = self._intercept(decision)
         try:
             with np.errstate(over="ignore"):
                 value = self.norm.regulariser(blocks, point.weights)
@@ -216,22 +196,27 @@ class MKLProblem:
         """Bounds from any point: valid whatever the solver did."""
         quad, decision = self._known(point)
         primal, intercept = self.primal(replace(point, quad=quad, decision=decision))
-        bounds = []
-        if point.dual_beta is not None:
-            bounds.append(self._lower_bound(point.dual_beta, point.dual_quad))
+        candidates = [] if point.dual_beta is None else [(point.dual_beta, point.dual_quad)]
         if point.dual_quad is None:  # other coefficients of which all is known take the place of beta
-            bounds.append(self._lower_bound(point.beta, quad))
+            candidates.append((point.beta, quad))
+        bounds = []
+        for given, forms in candidates:
+            beta = self.repair(given)
+            if beta is not given:  # the forms are used only where the repair changed nothing
+                moved = float(np.max(np.abs(beta - given), initial=0.0))
+                if not moved <= 1e-13 * float(np.max(np.abs(beta), initial=0.0)):
+                    forms = None
+            bounds.append((self.dual(beta, forms), beta))
         dual, beta = max(bounds, key=lambda bound: bound[0])
         if not dual >= self.zero_bound:
             dual, beta = self.zero_bound, np.zeros_like(beta)
         margin = self.loss.margin(self.y, decision + intercept, self.c)
-        judged = Certificate(primal, dual, beta, intercept, self.tiny, margin, scope=self.scope)
-        return judged if point.cuts is None else self._with_cuts(judged, point.cuts, point.cuts_bound)
-
-    def _with_cuts(self, judged: Certificate, cuts: Array, bound: float | None) -> Certificate:
-        """The better of a single dual point's bound and that of many cuts, recomputed unless it is known."""
-        bound = self.bound_of_cuts(cuts) if bound is None else bound
-        return replace(judged, dual=bound, cuts=cuts) if bound > judged.dual else judged
+        certificate = Certificate(primal, dual, beta, intercept, self.tiny, margin, scope=self.scope)
+        if point.cuts is None:
+            return certificate
+        # the better of a single dual point's bound and that of many cuts, recomputed unless it is known
+        bound = self.bound_of_cuts(point.cuts) if point.cuts_bound is None else point.cuts_bound
+        return replace(certificate, dual=bound, cuts=point.cuts) if bound > dual else certificate
 
     def bound_of_cuts(self, betas: Array, gain_doubts: Any = 0.0, form_doubts: Any = 0.0) -> float:
         """Lower bound that coefficients prove together, for weights that are a choice among subsets.
@@ -246,15 +231,6 @@ class MKLProblem:
         seconds = max(time_left(), LAST_PROGRAM)
         return max(relaxed, self.norm.lowest_of_cuts(gains, quads, seconds=seconds).bound)
 
-    def _lower_bound(self, beta: Array, quad: Array | None) -> tuple[float, Array]:
-        """Dual value at the repaired coefficients; ``quad`` is used only where the repair changed nothing."""
-        repaired = self.repair(beta)
-        if repaired is beta:
-            return self.dual(beta, quad), beta
-        moved = float(np.max(np.abs(repaired - beta), initial=0.0))
-        same = moved <= 1e-13 * float(np.max(np.abs(repaired), initial=0.0))
-        return self.dual(repaired, quad if same else None), repaired
-
     def _known(self, point: Point) -> tuple[Array, Array]:
         quad, decision = point.quad, point.decision
         if decision is None and point.blocks is not None:
@@ -267,10 +243,10 @@ class MKLProblem:
             decision = self.bank.mix_product(point.weights, point.beta)
         return quad, decision
 
-    def _no_intercept(self) -> Any:
+    def _intercept(self, decision: Array) -> Any:
+        if self.fit_intercept:
+            return self.loss.best_intercept(self.y, decision, self.c)
         return 0.0 if self.y.ndim == 1 else np.zeros(self.y.shape[1])
-
-    # ---- the oracle ------------------------------------------------------------------------------------------
 
     def oracle(
         self,
@@ -300,7 +276,7 @@ class MKLProblem:
             return Oracle(weights, inner, self.bank.quad(inner.beta))
         rows = support(inner.beta)
         if expect_last:
-            return Oracle(weights, inner, self.bank.quad(inner.beta), LateCurvature(self, K, inner, rows))
+            return Oracle(weights, inner, self.bank.quad(inner.beta), Curvature(self, K, inner, rows))
         # the products on the support give the quadratic forms too: one read for both
         products = self.bank.apply(inner.beta, rows)
         quad = np.sum(products * inner.beta[rows], axis=tuple(range(1, products.ndim)))
@@ -313,7 +289,7 @@ class MKLProblem:
         kernel has; what is added on the way is small, and so is its rounding.
         """
         decision = self.bank.mix_product(point.weights, point.beta)
-        start = FixedSolution(point.beta, decision, self._no_intercept(), np.inf, -np.inf, 0)
+        start = FixedSolution(point.beta, decision, 0.0, np.inf, -np.inf, 0)
         K = self.bank.mixed(point.weights)
         inner = solve_fixed(
             K, self.loss, self.y, self.c, self.fit_intercept, target, start, keep_product=True
@@ -331,5 +307,4 @@ class MKLProblem:
             primal = inner.primal
         # the bounds are of no use: the function that is zero costs no more than this on any kernel
         zero = np.zeros_like(self.y)
-        b = self.loss.best_intercept(self.y, zero, self.c) if self.fit_intercept else self._no_intercept()
-        return min(primal, self.loss.total(self.y, zero + b, self.c))
+        return min(primal, self.loss.total(self.y, zero + self._intercept(zero), self.c))
