@@ -9,8 +9,8 @@ holds, ``max`` for ``min``, a statement removed.  ``run`` collects the tests onc
 gives the live function the mutant's code and runs the tests that reach the changed line, those of the gate before those
 that only ``pytest -m full`` runs.  A mutant is killed by a test that fails, by a crash, and by a test that does not end
 in ten times its usual time.  One that is alive when its processor time is over counts as a survivor ("budget"); ``run``
-with a larger ``--budget`` tries those again.  Three kinds of change are not made, because they are nobody's behaviour:
-of ``raise NotImplementedError`` in an abstract method, of ``strict=`` in ``zip``, and the removal of ``super().__init__``.
+with a larger ``--budget`` tries those again.  Three kinds of change are not made, because no behaviour hangs on them:
+of ``raise NotImplementedError`` in an abstract method, of ``strict=`` in ``zip``, and removing ``super().__init__``.
 
 ``--interpreted`` mutates what numba compiles instead: ``NUMBA_DISABLE_JIT`` is set, and the tests of ``tests/numerics``
 and ``tests/problems`` run it as Python.  Module-level code and what only other processes run are not mutated or not
