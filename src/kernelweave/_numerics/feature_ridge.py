@@ -68,13 +68,6 @@ class Target:
         spread = np.diagonal(kernel) - 2.0 * kernel.mean(axis=1) + kernel.mean()
         return cls(pivots.astype(np.intp) - 1, np.asfortranarray(root), np.maximum(spread, 0.0))
 
-    def missed(self, left: Array) -> Array:
-        """Return what a smoother leaves of the features, ``(I - H) root``."""
-        ordered = left[self.order].T  # the smoother is symmetric, and its rows lie together
-        if self.root.shape[1] < self.root.shape[0]:
-            return ordered @ self.root
-        return np.asarray(dtrmm(1.0, self.root, ordered, side=1, lower=1, overwrite_b=1))
-
 
 class Centred(NamedTuple):
     """A kernel matrix ``J G J``, the row means of G and their mean."""
@@ -125,16 +118,9 @@ def _inverse(matrix: Array) -> Array:
 
 
 def leave_one_out(centred: Array, target: Target, penalty: float) -> Array:
-    """Squared distance in feature space of every sample from its prediction without it.
+    """Squared distance in feature space of every sample from its prediction without it; ``centred`` is ``J G J``.
 
-    Parameters
-    ----------
-    centred : array of shape (n, n)
-        ``J G J``.
-    target : Target
-        Kernel of the view that is predicted; centring it changes nothing.
-    penalty : float
-        lam > 0; infinity predicts the mean.
+    Centring the kernel of the view that is predicted changes nothing; an infinite penalty predicts the mean.
     """
     n = centred.shape[0]
     if np.isinf(penalty):
@@ -159,7 +145,12 @@ class _Trial:
         left = _inverse(left)
         left *= penalty
         left -= 1.0 / n
-        return cls(left, target.missed(left), np.maximum(np.diagonal(left), LEAST_LEFT), target)
+        ordered = left[target.order].T  # the smoother is symmetric, and its rows lie together
+        if target.root.shape[1] < target.root.shape[0]:
+            missed = ordered @ target.root
+        else:
+            missed = np.asarray(dtrmm(1.0, target.root, ordered, side=1, lower=1, overwrite_b=1))
+        return cls(left, missed, np.maximum(np.diagonal(left), LEAST_LEFT), target)
 
     @property
     def errors(self) -> Array:
@@ -212,16 +203,7 @@ def choose_penalty(centred: Array, target: Target, near: int | None = None) -> P
 
 
 def ridge_weights(kernel: Centred, penalty: float, cross: Array) -> Array:
-    """Weights ``c(x)`` of new rows, ``(n_new, n)``, each of sum 1.
-
-    Parameters
-    ----------
-    kernel : Centred
-        G among the n samples.
-    penalty : float
-    cross : array of shape (n_new, n)
-        Rows of G between new samples and the n.
-    """
+    """Weights ``c(x)`` of new rows, ``(n_new, n)``, each of sum 1; ``cross`` are their rows of G."""
     n = kernel.means.size
     if np.isinf(penalty):
         return np.full(cross.shape, 1.0 / n)

@@ -92,14 +92,11 @@ MOST_PAIRS, MOST_SLOW, SLOW, UNBALANCED = 60, 4, 0.8, 1e-8
 
 
 class Boundary(NamedTuple):
-    """Convex functions that are <= 0 on a set, at one point.
+    """Convex functions that are <= 0 on a set, at one point."""
 
-    ``values`` has shape (k,), ``slopes`` (k, w); ``bend(multipliers)`` is the Hessian of ``multipliers'values``.
-    """
-
-    values: Array
-    slopes: Array
-    bend: Callable[[Array], Array]
+    values: Array  # ``(k,)``
+    slopes: Array  # ``(k, w)``
+    bend: Callable[[Array], Array]  # of multipliers: the Hessian of ``multipliers'values``
 
 
 def minimise_on_set(
@@ -119,9 +116,18 @@ def minimise_on_set(
     task = _Task(P, c, rows, gains, boundary)
     place = _BarrierPoint(task, np.append(start, float(np.max(gains + rows @ start)) + 1.0))
     w = start.size
-    pair = _primal_dual(place, tol)
-    if pair is not None:
-        return pair.place.v[:w], pair.prices[:w], pair.prices[w : w + gains.size]
+    # steps in which slacks and prices are numbers of their own: far fewer than a barrier's, where they go well
+    here, slow = _Pair(place, place.slack, 1.0 / place.slack), 0
+    for _ in range(MOST_PAIRS):
+        if here.gap <= tol and here.unbalanced <= UNBALANCED:
+            return here.place.v[:w], here.prices[:w], here.prices[w : w + gains.size]
+        there = here.following(tol)
+        if there is None:
+            break
+        slow = slow + 1 if there.merit > SLOW * here.merit else 0
+        if slow == MOST_SLOW:
+            break
+        here = there
     strength, fall = 1.0, FALL
     kept: _BarrierPoint | None = None
     reached = strength
@@ -173,22 +179,6 @@ class _BarrierPoint:
         x = self.v[:-1]
         charged = 0.5 * float(x @ self.task.P @ x) + float(self.task.c @ x) + float(self.v[-1])
         return charged / strength - float(np.sum(np.log(self.slack)))
-
-
-def _primal_dual(place: _BarrierPoint, tol: float) -> _Pair | None:
-    """Steps in which slacks and prices are numbers of their own: far fewer than a barrier's, or None."""
-    here, slow = _Pair(place, place.slack, 1.0 / place.slack), 0
-    for _ in range(MOST_PAIRS):
-        if here.gap <= tol and here.unbalanced <= UNBALANCED:
-            return here
-        there = here.following(tol)
-        if there is None:
-            break
-        slow = slow + 1 if there.merit > SLOW * here.merit else 0
-        if slow == MOST_SLOW:
-            break
-        here = there
-    return None
 
 
 class _Pair:
@@ -318,13 +308,12 @@ FEW_SUBSETS = 50_000
 
 
 class SubsetBound(NamedTuple):
-    """A lower bound of the program, and where it is attained: shares in [0, 1], whole where they were asked to be.
-
-    ``chosen`` is None where the time was over before there was a subset.
-    """
+    """A lower bound of the program, and where it is attained."""
 
     bound: float
-    chosen: Array | None
+    chosen: (
+        Array | None
+    )  # shares in [0, 1], whole where asked; None where the time was over before there was a subset
 
 
 def lowest_subset(

@@ -60,41 +60,34 @@ def _of_this_process() -> Iterator[int]:
 def _of_control_groups(root: str = "/") -> int | None:
     """The smallest limit of the control groups that the process is in, from its own up to the outermost it can see."""
     limits = []
-    for kind, folder, top in _control_groups(Path(root)):
-        while True:
-            for name in _CGROUP_FILES[kind]:
-                with suppress(OSError, ValueError):  # there is no such file, or it says "max"
-                    limits.append(int((folder / name).read_text()))
-            if folder == top or folder == folder.parent:
-                break
-            folder = folder.parent
-    # the first version writes its largest number for none
-    return min((size for size in limits if 0 < size < 2**60), default=None)
-
-
-def _control_groups(root: Path) -> Iterator[tuple[str, Path, Path]]:
-    """Kind, own folder and mount point of the groups that count memory, of both versions."""
     try:
-        memberships = [line.split(":", 2) for line in (root / "proc/self/cgroup").read_text().splitlines()]
-        mounts = [line.split() for line in (root / "proc/self/mountinfo").read_text().splitlines()]
+        memberships = [line.split(":", 2) for line in Path(root, "proc/self/cgroup").read_text().splitlines()]
+        mounts = [line.split() for line in Path(root, "proc/self/mountinfo").read_text().splitlines()]
     except OSError:
-        return
+        return None
     for fields in mounts:
         # id, parent, device, root of the mount, mount point, options, optional fields, "-", kind, source, its options
         dash = fields.index("-") if "-" in fields else len(fields)
         kind = fields[dash + 1] if dash + 1 < len(fields) else ""
         if kind not in _CGROUP_FILES or (kind == "cgroup" and "memory" not in fields[-1].split(",")):
             continue
+        top = Path(root, fields[4].lstrip("/"))
         for number, controllers, path in (membership for membership in memberships if len(membership) == 3):
             counts = number == "0" if kind == "cgroup2" else "memory" in controllers.split(",")
             if not counts:
                 continue
-            top = root / fields[4].lstrip("/")
             # inside a container the mount often shows a part of the tree alone
             inner = PurePosixPath(path)
             shown = inner.relative_to(fields[3]) if inner.is_relative_to(fields[3]) else PurePosixPath()
-            own = top / shown
-            yield kind, own if ".." not in shown.parts and own.is_dir() else top, top
+            folder = top / shown if ".." not in shown.parts and (top / shown).is_dir() else top
+            for around in (folder, *folder.parents):
+                for name in _CGROUP_FILES[kind]:
+                    with suppress(OSError, ValueError):  # there is no such file, or it says "max"
+                        limits.append(int((around / name).read_text()))
+                if around == top:
+                    break
+    # the first version writes its largest number for none
+    return min((size for size in limits if 0 < size < 2**60), default=None)
 
 
 def default_budget() -> int:
@@ -116,6 +109,11 @@ LARGE = 4000
 #: The number of BLAS threads belongs to the whole process, and fits in several threads overlap in any order: if each
 #: put back what it found, the last would put back the limit of another one.  Only the holder of this lock sets it.
 _setting = threading.Lock()
+
+_pools: dict[int, ThreadPoolExecutor] = {}
+_making = threading.Lock()
+if hasattr(os, "register_at_fork"):  # a child has the pools, and none of their threads
+    os.register_at_fork(after_in_child=_pools.clear)
 
 #: what is allowed inside of a part
 DIVIDED = 0
@@ -183,8 +181,12 @@ def in_threads(
             except BaseException as error:
                 failed.append(error)
 
+    with _making:  # threads that wait for work: starting them anew would take longer than a small sweep
+        if count - 1 not in _pools:
+            _pools[count - 1] = ThreadPoolExecutor(count - 1, thread_name_prefix="kernelweave")
+        pool = _pools[count - 1]
     # every thread has the caller's time limit, and so on
-    others = [_pool(count - 1).submit(contextvars.copy_context().run, work) for _ in range(count - 1)]
+    others = [pool.submit(contextvars.copy_context().run, work) for _ in range(count - 1)]
     try:
         contextvars.copy_context().run(work)
     except BaseException as error:  # Ctrl-C between two parts: the others end with the parts they have
@@ -193,22 +195,6 @@ def in_threads(
     if failed:
         raise failed[0]
     return results
-
-
-_pools: dict[int, ThreadPoolExecutor] = {}
-_making = threading.Lock()
-
-
-def _pool(size: int) -> ThreadPoolExecutor:
-    """Return threads that wait for work; starting them anew would take longer than a small sweep."""
-    with _making:
-        if size not in _pools:
-            _pools[size] = ThreadPoolExecutor(size, thread_name_prefix="kernelweave")
-        return _pools[size]
-
-
-if hasattr(os, "register_at_fork"):  # a child has the pools, and none of their threads
-    os.register_at_fork(after_in_child=_pools.clear)
 
 
 @cache

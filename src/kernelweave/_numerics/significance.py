@@ -12,17 +12,9 @@ def corrected_t_test(first: Array, second: Array, test_share: float) -> float:
     """Two-sided p-value of a paired t-test over repeated random splits (Nadeau and Bengio 2003).
 
     Splits overlap, so their differences are not independent and the plain test is far too sure of itself; the variance
-    is multiplied by ``1/J + n_test/n_train`` instead of ``1/J``.
+    is multiplied by ``1/J + n_test/n_train`` instead of ``1/J``.  ``first`` and ``second`` are scores on the same J
+    splits, ``test_share`` is ``n_test / n_train``.
 
-    Parameters
-    ----------
-    first, second : arrays of shape (J,)
-        Scores on the same J splits.
-    test_share : float
-        ``n_test / n_train``.
-
-    Examples
-    --------
     >>> a = np.array([0.90, 0.91, 0.92, 0.93])
     >>> corrected_t_test(a, a, 4.0)
     1.0

@@ -46,30 +46,14 @@ _FEWEST = 2048  # steps on few variables that are done before anything else woul
 
 
 class BoxQP(NamedTuple):
-    """Solution of a box QP.
+    """Solution of a box QP."""
 
-    Attributes
-    ----------
-    beta : ndarray of shape (n,)
-        Coefficients, within their bounds exactly.
-    product : ndarray of shape (n,)
-        ``K @ beta``.
-    intercept : float
-        Multiplier of the equality: decision values are ``product + intercept``. 0 without the equality.
-    iterations : int
-        Two-variable steps taken.
-    violation : float
-        Largest violation of the optimality conditions, in units of the gradient.
-    converged : bool
-        Whether ``violation`` is within the tolerance.
-    """
-
-    beta: np.ndarray
-    product: np.ndarray
-    intercept: float
-    iterations: int
-    violation: float
-    converged: bool
+    beta: np.ndarray  # coefficients, within their bounds exactly
+    product: np.ndarray  # ``K @ beta``
+    intercept: float  # multiplier of the equality, 0 without it: decision values are ``product + intercept``
+    iterations: int  # two-variable steps taken
+    violation: float  # largest violation of the optimality conditions, in units of the gradient
+    converged: bool  # whether ``violation`` is within the tolerance
 
 
 def solve_box_qp(
@@ -94,23 +78,21 @@ def solve_box_qp(
         max   linear @ beta - kink @ |beta| - beta @ K @ beta / 2 - ridge @ beta**2 / 2
         s.t.  lower <= beta <= upper   and, with ``equality``,   sum(beta) = 0
 
-    which is the dual of kernel machines with hinge-like and insensitive losses: with ``linear = y`` and a
-    box between 0 and ``c * y`` it is the support vector classifier (libsvm's coefficients times the
-    labels), a ridge turns the hinge into its squared or Huber variant, a kink of ``epsilon`` in the box
-    ``[-c, c]`` is support vector regression.
+    which is the dual of kernel machines with hinge-like and insensitive losses: with ``linear = y`` and a box between 0
+    and ``c * y`` it is the support vector classifier (libsvm's coefficients times the labels), a ridge turns the hinge
+    into its squared or Huber variant, a kink of ``epsilon`` in the box ``[-c, c]`` is support vector regression.
 
-    Two variables are moved at a time, chosen by second-order information [1]_. Variables stuck at a bound
-    are set aside, with the others' sub-Gram matrix copied to contiguous memory, and conjugate gradients on
-    the free variables take over where two-variable steps stop paying. Neither changes the answer:
-    convergence is always decided on the full problem.
+    Two variables are moved at a time, chosen by second-order information (R.-E. Fan, P.-H. Chen, C.-J. Lin, JMLR 6,
+    2005). Variables stuck at a bound are set aside, with the others' sub-Gram matrix copied to contiguous memory, and
+    conjugate gradients on the free variables take over where two-variable steps stop paying. Neither changes the
+    answer: convergence is always decided on the full problem.
 
     Parameters
     ----------
     K : ndarray of shape (n, n)
         Symmetric positive semi-definite Gram matrix, float64 or float32. Only read; sums are in float64.
     linear, lower, upper : ndarray of shape (n,) or float
-        Linear term and bounds, ``lower <= 0 <= upper``. A bound may be infinite where the ridge (or the
-        Gram matrix) keeps the problem bounded.
+        Linear term and bounds, ``lower <= 0 <= upper``; infinite where ridge or Gram matrix keep the problem bounded.
     ridge, kink : ndarray of shape (n,) or float, optional
         Non-negative diagonal quadratic term and weight of the absolute value.
     equality : bool, default=True
@@ -126,19 +108,8 @@ def solve_box_qp(
     product : ndarray of shape (n,), optional
         ``K @ beta``, to save its computation. Not checked.
 
-    Returns
-    -------
-    BoxQP
-        The solution, with ``K @ beta`` and the intercept.
-
-    References
-    ----------
-    .. [1] R.-E. Fan, P.-H. Chen, C.-J. Lin. Working set selection using second order information for
-       training support vector machines. JMLR 6, 2005.
-
     Examples
     --------
-    >>> import numpy as np
     >>> x, y = np.array([-2.0, -1.0, 1.0, 2.0]), np.array([-1.0, -1.0, 1.0, 1.0])
     >>> fit = solve_box_qp(np.outer(x, x), y, np.minimum(0.0, 9.0 * y), np.maximum(0.0, 9.0 * y))
     >>> np.round(fit.product + fit.intercept, 6)
@@ -289,16 +260,7 @@ class Workspace:
 
     Shrinking copies the active part with its sub-Gram matrix, so that the rows it sweeps are short and contiguous.
     Meanwhile ``full[SLOPE]`` belongs to the coefficients ``_anchor``; only the rows of the variables that moved since
-    are needed to bring it up to date.
-
-    Parameters
-    ----------
-    gram : ndarray of shape (n, n)
-        The Gram matrix.
-    linear : ndarray of shape (n,)
-        The linear term.
-    full : ndarray of shape (9, n)
-        All variables, in the rows that ``smo_steps`` names; slopes and offsets are kept up to date here.
+    are needed to bring it up to date.  The rows of ``full (9, n)`` are those that ``smo_steps`` names.
     """
 
     def __init__(self, gram, linear, full):

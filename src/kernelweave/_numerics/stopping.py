@@ -28,37 +28,27 @@ class OutOfTime(Exception):
 
 
 class Deadline:
-    """When a fit has to end.
-
-    Attributes
-    ----------
-    ends : float
-        Moment in seconds of ``time.perf_counter``; infinite without a limit.
-    reserved : float
-        Seconds before that which are kept for what comes after the solver.
-    outermost : Deadline
-        The limit around all others: that of the whole fit, or of the command that it is part of.
-    in_whole_fit : bool
-        Whether a whole fit is around it, which has work to do after the limit.
-    has_point : bool
-        Whether the fit can return something by now: only then may a step be left in the middle.
-    winding_up : bool
-        Whether what was found is being put in order: an interrupt need not, and must not, stop that.
-    keeps_best : bool
-        Whether an interrupted fit returns its best point; see ``one_interrupt``.
-    """
+    """When a fit has to end."""
 
     def __init__(
         self, seconds: float | None = None, outer: Deadline | None = None, whole_fit: bool = False
     ) -> None:
         self.outer, self.whole_fit = outer, whole_fit
+        #: the limit around all others: that of the whole fit, or of the command that it is part of
         self.outermost: Deadline = self if outer is None else outer.outermost
+        #: whether a whole fit is around it, which has work to do after the limit
         self.in_whole_fit: bool = whole_fit or (outer is not None and outer.in_whole_fit)
+        #: whether an interrupted fit returns its best point; see ``one_interrupt``
         self.keeps_best: bool = outer is None or outer.keeps_best
         self.began = time.perf_counter()
         self.ends = math.inf if seconds is None else self.began + seconds
+        #: seconds before the end which are kept for what comes after the solver
         self.reserved = 0.0
-        self.has_point = self.winding_up = self._interrupted = False
+        #: whether the fit can return something by now: only then may a step be left in the middle
+        self.has_point = False
+        #: whether what was found is being put in order: an interrupt need not, and must not, stop that
+        self.winding_up = False
+        self._interrupted = False
 
     @property
     def interrupted(self) -> bool:
@@ -215,15 +205,9 @@ def one_interrupt(whole_fit: bool = False, keeps_best: bool = True) -> Iterator[
 
     The first raises ``KeyboardInterrupt``, which the loop of a fit catches where it has a point to keep, and leaves no
     time to whatever comes after it inside.  Those that come within seconds of it do nothing, nor does the first where
-    the fit is being wound up; later ones raise again.
-
-    Parameters
-    ----------
-    whole_fit : bool, default=False
-        Whether a fit begins here.
-    keeps_best : bool, default=True
-        False where a half-done fit is of no use: neither this block nor a fit inside it then ends, after an interrupt,
-        without ``KeyboardInterrupt``.
+    the fit is being wound up; later ones raise again.  ``whole_fit`` says that a fit begins here.  ``keeps_best`` is
+    False where a half-done fit is of no use: neither this block nor a fit inside it then ends, after an interrupt,
+    without ``KeyboardInterrupt``.
     """
     with time_limit(None, whole_fit) as fit:
         fit.keeps_best = fit.keeps_best and keeps_best

@@ -30,34 +30,23 @@ STARTS, FOLLOWED, CHEAP = 8, 3, 1e9
 
 @dataclass
 class WeightChoice:
-    """Weights chosen for t targets; they refer to the kernels of the design.
+    """Weights chosen for t targets; they refer to the kernels of the design."""
 
-    Attributes
-    ----------
-    weights : array of shape (t, m)
-        The ridge is in them: the mixed kernel stands beside the identity.
-    coef : array of shape (n, t)
-        ``a = (I + sum_j d_j K_j)^-1 y`` for the targets of the design.
-    value : array of shape (t,)
-        The criterion.
-    score : array of shape (t,)
-        R2 of held-out samples: each by itself for REML and leave-one-out, by folds for folds.  The weights have seen
-        these samples, so that it flatters a little.
-    slope : array of shape (t,)
-        Largest derivative of the criterion's logarithm in the logarithm of a weight.
-    status : array of shape (t,)
-        ``"stationary"``, ``"max_steps"`` or ``"constant"``; ``"max_seconds"``, ``"interrupted"`` or ``"stopped"`` where
-        the choice was cut short before.
-    factorisations : array of shape (1,)
-        How many mixtures were inverted.
-    """
-
+    #: ``(t, m)``; the ridge is in them: the mixed kernel stands beside the identity
     weights: Array
+    #: ``a = (I + sum_j d_j K_j)^-1 y`` for the targets of the design, ``(n, t)``
     coef: Array
+    #: the criterion
     value: Array
+    #: R2 of held-out samples: each by itself for REML and leave-one-out, by folds for folds.  The weights have seen
+    #: these samples, so that it flatters a little
     score: Array
+    #: largest derivative of the criterion's logarithm in the logarithm of a weight
     slope: Array
+    #: ``"stationary"``, ``"max_steps"`` or ``"constant"``; ``"max_seconds"``, ``"interrupted"`` or ``"stopped"`` where
+    #: the choice was cut short before
     status: NDArray[np.object_]
+    #: how many mixtures were inverted, ``(1,)``
     factorisations: NDArray[np.int64]
 
     @classmethod
@@ -127,11 +116,11 @@ def choose_weights(
         levels, column = starts(design, criterion, targets, count, watch)
         state = descend(design, criterion, targets[:, column], levels, watch)
         out.factorisations[0] += state.factorisations
-        best = _best_of(column, state.look.value, some.size, 1)
-        weights, look, stationary = state.weights[best], state.look.some(best), state.stationary[best]
+        reached, best = state.lattice.weights(state.levels), _best_of(column, state.look.value, some.size, 1)
+        weights, look, stationary = reached[best], state.look.some(best), state.stationary[best]
         if exact and not watch.ends():
             followed = _best_of(column, state.look.value, some.size, FOLLOWED)
-            moved = refine(design, criterion, targets[:, column[followed]], state.weights[followed], watch)
+            moved = refine(design, criterion, targets[:, column[followed]], reached[followed], watch)
             best = _best_of(column[followed], moved[1].value, some.size, 1)
             weights, look, stationary = moved[0][best], moved[1].some(best), moved[2][best]
             out.factorisations[0] += moved[3]
@@ -217,18 +206,12 @@ def starts(
 
 @dataclass(frozen=True)
 class Components:
-    """Variances that kernels of mean diagonal one and the noise contribute to one target.
+    """Variances that kernels of mean diagonal one and the noise contribute to one target."""
 
-    Attributes
-    ----------
-    variance : array of shape (m + 1,)
-        Of the kernels, then of the noise.
-    covariance : array of shape (m + 1, m + 1)
-        Of the estimates, from the expected information; not a number for kernels without weight, whose estimate lies on
-        the boundary.
-    """
-
+    #: of the kernels, then of the noise, ``(m + 1,)``
     variance: Array
+    #: of the estimates, from the expected information; not a number for kernels without weight, whose estimate lies on
+    #: the boundary
     covariance: Array
 
     @property

@@ -130,13 +130,7 @@ class LeaveOneOut(Criterion):
 
 
 class Folds(Criterion):
-    """Mean squared error of folds that are left out one at a time.
-
-    Parameters
-    ----------
-    folds : list of arrays
-        Positions of the samples of each fold, disjoint.
-    """
+    """Mean squared error of ``folds``, disjoint positions of samples, that are left out one at a time."""
 
     name = "folds"
     precise = True  # blocks of M are inverted once more

@@ -67,30 +67,17 @@ class DescentState:
     stationary: NDArray[np.bool_]  # whether no step on the lattice promises anything worth having
     factorisations: int = 0  # how many there were
 
-    @property
-    def weights(self) -> Array:
-        """Where they stand, ``(t, m)``."""
-        return self.lattice.weights(self.levels)
-
 
 @dataclass
 class Watch:
-    """Say between two steps whether to go on.
+    """Say between two steps whether to go on."""
 
-    Attributes
-    ----------
-    callback : callable, optional
-        Called after every step with a dictionary: ``iteration``, ``criterion`` (mean over the targets at hand),
-        ``targets`` (how many of them are not finished) and ``active_kernels`` (most that one has).  A true answer ends
-        the choice.
-    progress : callable, optional
-        Called with numbers of targets that were finished.
-    reason : str, optional
-        Why the choice was cut short: ``"stopped"``, ``"interrupted"`` or ``"max_seconds"``; None while it was not.
-    """
-
+    #: called after every step with a dictionary: ``iteration``, ``criterion`` (mean over the targets at hand),
+    #: ``targets`` (how many are not finished) and ``active_kernels`` (most that one has); a true answer ends the choice
     callback: Callable[[dict[str, float]], object] | None = None
+    #: called with numbers of targets that were finished
     progress: Callable[[int], object] | None = None
+    #: why the choice was cut short: ``"stopped"``, ``"interrupted"`` or ``"max_seconds"``
     reason: str | None = None
     iteration: int = 0
 

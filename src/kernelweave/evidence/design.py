@@ -31,30 +31,31 @@ CHUNK, CHUNK_ON_DEVICE = 2**25, 2**32
 ROUNDS, MARGIN = 12, 1.5
 
 
-@dataclass(frozen=True)
+@dataclass(eq=False)
 class Design:
-    """Kernels of mean diagonal one, ready for the criteria.
+    """Kernels of mean diagonal one, ready for the criteria."""
 
-    Attributes
-    ----------
-    kernels : array of shape (m, n, n)
-        Weighted, projected, scaled.
-    scale : array of shape (m,)
-        ``d_j scale_j`` is the weight of the kernel that was given; zero for one that vanishes.
-    root : array of shape (n,)
-        Roots of the samples' weights.
-    direction : array of shape (n,)
-        Unit vector of the intercept, zero without one.
-    single : bool
-        Whether inverses are computed in single precision where their condition allows it.  Coefficients are refined in
-        double precision either way.
-    """
-
+    #: weighted, projected, scaled, ``(m, n, n)``
     kernels: Stored
+    #: ``d_j scale_j`` is the weight of the kernel that was given; zero for one that vanishes
     scale: Array
+    #: roots of the samples' weights
     root: Array
+    #: unit vector of the intercept, zero without one
     direction: Array
+    #: whether inverses are computed in single precision where their condition allows it; coefficients are refined in
+    #: double precision either way
     single: bool = False
+
+    def __post_init__(self) -> None:
+        self.on_host = isinstance(self.kernels, np.ndarray)
+        self.m, self.n = len(self.kernels), int(self.kernels.shape[1])
+        #: dimensions that the intercept leaves
+        self.freedom = self.n - int(np.any(self.direction))
+        #: sample of the largest weight, whose coordinate becomes that of the intercept
+        self.pivot = int(np.argmax(self.root))
+        #: kernels as rows, for mixing many at once
+        self.flat = self.kernels.reshape(self.m, -1)
 
     @classmethod
     def of(
@@ -85,26 +86,6 @@ class Design:
         return replace(self, kernels=torch.as_tensor(self.kernels, dtype=torch.float64, device=device))
 
     @property
-    def on_host(self) -> bool:
-        """Whether the kernels are NumPy's."""
-        return isinstance(self.kernels, np.ndarray)
-
-    @property
-    def m(self) -> int:
-        """Number of kernels."""
-        return len(self.kernels)
-
-    @property
-    def n(self) -> int:
-        """Number of samples."""
-        return int(self.kernels.shape[1])
-
-    @property
-    def freedom(self) -> int:
-        """Dimensions that the intercept leaves."""
-        return self.n - int(np.any(self.direction))
-
-    @property
     def chunk(self) -> int:
         """Inverses that are computed together."""
         return max(1, (CHUNK if self.on_host else CHUNK_ON_DEVICE) // (8 * self.n**2))
@@ -121,11 +102,6 @@ class Design:
         """Take the direction of the intercept out of columns ``(n, t)``."""
         u = as_like(self.direction, A)
         return A - u[:, None] * (u @ A)
-
-    @cached_property
-    def pivot(self) -> int:
-        """Sample of the largest weight, whose coordinate becomes that of the intercept."""
-        return int(np.argmax(self.root))
 
     def reflected(self, stack: Stored) -> Stored:
         """``H A H`` of symmetric matrices ``(p, n, n)``, with the reflection H that takes the intercept to the pivot.
@@ -145,11 +121,6 @@ class Design:
     def store(self, values: Array) -> Stored:
         """Return an array where the kernels are."""
         return as_like(values, self.kernels)
-
-    @cached_property
-    def flat(self) -> Stored:
-        """Kernels as rows, for mixing many at once."""
-        return self.kernels.reshape(self.m, -1)
 
     @cached_property
     def flat_single(self) -> Stored:

@@ -26,12 +26,8 @@ def invert(G: Any) -> Any:
     """Replace a symmetric matrix ``(n, n)`` of NumPy or a stack ``(p, n, n)`` of torch by its inverse.
 
     With blocks A, B', B, C and the Schur complement ``S = C - B A^-1 B'`` the inverse has the blocks
-    ``A^-1 + W'S^-1 W``, ``-S^-1 W`` and ``S^-1``, where ``W = B A^-1``.
-
-    Returns
-    -------
-    float or tensor of shape (p,)
-        Logarithms of the determinants; not a number where a matrix is not positive definite.
+    ``A^-1 + W'S^-1 W``, ``-S^-1 W`` and ``S^-1``, where ``W = B A^-1``.  Returns the logarithms of the determinants,
+    not a number where a matrix is not positive definite.
     """
     n = G.shape[-1]
     on_host = isinstance(G, np.ndarray)
@@ -96,23 +92,10 @@ WELL_CONDITIONED = 1e4
 
 
 class Points:
-    """``V = G^-1`` of ``G = I + sum_j d_j K_j`` for some weights d, and the targets that are evaluated there.
+    """``M``, which is ``V = G^-1`` of ``G = I + sum_j d_j K_j`` without the direction of the intercept, for weights d.
 
-    Parameters
-    ----------
-    design : Design
-    weights : array of shape (p, m)
-    counts : array of shape (p,)
-        Targets of every point: the first columns of a table of targets belong to the first point, and so on.
-    single : bool, default=False
-        Whether in single precision.
-
-    Attributes
-    ----------
-    inverse : array of shape (p, n, n)
-        M: V without the direction of the intercept.
-    log_det : array of shape (p,)
-        ``log |G|``.
+    The first ``counts[0]`` columns of a table of targets belong to the first row of ``weights (p, m)``, and so on.
+    ``inverse (p, n, n)`` are the matrices M, ``log_det`` is ``log |G|``.
     """
 
     def __init__(
