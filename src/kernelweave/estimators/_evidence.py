@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import cho_factor, cho_solve
 
-from .._numerics.stopping import Deadline, time_limit, time_spent
+from .._numerics.stopping import time_limit, time_spent
 from .._typing import Array
 from ..banks import Bank, BoundKernels, KernelFunction, support
 from ..banks.memory import parse_bytes, refuse
@@ -21,100 +21,34 @@ from ..norms import Uniform
 from ..problems import (
     UNIT,
     Certificate,
-    MKLProblem,
-    Point,
     forms_doubt,
     scope_of,
     values_doubt,
-    with_certain_bounds,
 )
 from ..solvers import final_status
 from ._parameters import Codes, Device, Samples
-from ._plan import Plan, Task
+from ._plan import Plan
 
 if TYPE_CHECKING:  # imported by those who choose by evidence: a classifier needs none of it
-    from ..evidence import Components, Criterion, Watch, WeightChoice
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Many targets as few: under the squared loss a table of targets can be rotated, and its rank is at most n.
-
-
-@dataclass(frozen=True)
-class Rotated:
-    """A task whose targets ``Y`` were replaced by ``F = Y Q``, Q with orthonormal columns and ``F F' = Y Y'``.
-
-    Objective, weights and quadratic forms are the same; coefficients and intercepts turn with the targets.
-    """
-
-    task: Task
-    axes: Array
-
-    def back(
-        self, beta: Array, weights: Array, proved: Certificate, problem: MKLProblem
-    ) -> tuple[Array, Certificate]:
-        """Return the coefficients for the targets themselves, and what ``problem`` proves of them.
-
-        ``proved`` is the certificate of fewer columns: the coefficients of its lower bound are taken over.
-        """
-        dual = proved.dual_point
-        turned, turned_dual = beta @ self.axes.T, dual @ self.axes.T
-        point = Point(
-            turned,
-            weights,
-            _quad(problem, turned),
-            problem.bank.mix_product(weights, turned),
-            turned_dual,
-            _quad(problem, problem.repair(turned_dual)),
-            cuts=None if proved.cuts is None else proved.cuts @ self.axes.T,
-        )
-        return turned, with_certain_bounds(problem, point, problem.certificate(point))
-
-
-def _quad(problem: MKLProblem, beta: Array) -> Array:
-    """Quadratic forms of more columns than rows: those of a square factor of their Gram matrix."""
-    triangle: Array = np.asarray(np.linalg.qr(beta.T, mode="r"))
-    return problem.bank.quad(triangle.T)
-
-
-def rotated(task: Task) -> Rotated | None:
-    """Return the task with n columns of targets, None where that gains nothing or changes the problem."""
-    if task.y.ndim == 1 or not task.loss.least_squares or task.y.shape[1] <= task.y.shape[0]:
-        return None
-    axes, triangle = np.linalg.qr(task.y.T)
-    start = task.start
-    if start is not None:
-        start = Point(start.beta @ axes, start.weights)
-    return Rotated(replace(task, y=np.ascontiguousarray(triangle.T), start=start), axes)
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Standard deviations of predictions under the squared loss: a ridge regression is the mean of a Gaussian
-# process.
+    from ..evidence import Components, Criterion, Design, WeightChoice
 
 
 @dataclass(frozen=True)
 class Spread:
-    """Matrices for standard deviations of predictions, beside the learnt function.
+    """Numbers for standard deviations of predictions under the squared loss, beside the learnt function.
 
-    Attributes
-    ----------
-    variance : array of shape (t,)
-        Of the noise of a sample of weight one.
-    ridge : array of shape (t,)
-        ``1 / (2 C)``, beside the mixed kernel; infinite where no kernel has weight.
-    weight : array of shape (n,)
-        Of the training samples.
-    support : array
-        Training samples that have a coefficient, which are those that are kept unless kernels are centred.
-    intercept : bool
-        Whether one was fitted.
+    A ridge regression is the mean of a Gaussian process.
     """
 
+    #: of the noise of a sample of weight one, by target
     variance: Array
+    #: ``1 / (2 C)``, beside the mixed kernel, by target; infinite where no kernel has weight
     ridge: Array
+    #: of the training samples
     weight: Array
+    #: training samples that have a coefficient, which are those that are kept unless kernels are centred
     support: Codes
+    #: whether one was fitted
     intercept: bool
 
     @classmethod
@@ -156,24 +90,15 @@ def deviations(function: KernelFunction, spread: Spread, new: Samples) -> Array:
         if not d.any():
             share = np.full(len(out), 1.0 + float(spread.intercept) / spread.weight.sum())
         else:
-            mixed = np.tensordot(d, own, axes=1) + np.diag(ridge * noise)
-            share = (
-                1.0
-                + _explained(mixed, np.tensordot(d, cross, axes=1), d @ diagonal, spread.intercept) / ridge
-            )
+            factor = cho_factor(np.tensordot(d, own, axes=1) + np.diag(ridge * noise), lower=True)
+            k = np.tensordot(d, cross, axes=1)
+            explained = d @ diagonal - np.sum(k.T * cho_solve(factor, k.T), axis=0)
+            if spread.intercept:
+                ones = cho_solve(factor, np.ones(used.size))
+                explained = explained + (1.0 - k @ ones) ** 2 / np.sum(ones)
+            share = 1.0 + np.maximum(explained, 0.0) / ridge
         out[:, at] = np.sqrt(np.maximum(share, 0.0))[:, None] * np.sqrt(np.maximum(spread.variance[at], 0.0))
     return out
-
-
-def _explained(G: Array, k: Array, diagonal: Array, intercept: bool) -> Array:
-    """Posterior variance of the function at new samples, and of the intercept with it."""
-    factor = cho_factor(G, lower=True)
-    solved = cho_solve(factor, k.T)
-    variance = diagonal - np.sum(k.T * solved, axis=0)
-    if intercept:
-        ones = cho_solve(factor, np.ones(len(G)))
-        variance = variance + (1.0 - k @ ones) ** 2 / np.sum(ones)
-    return np.asarray(np.maximum(variance, 0.0))
 
 
 EVIDENCE = ("reml", "loo", "folds")
@@ -183,40 +108,27 @@ LAST = 0.1
 
 @dataclass(frozen=True)
 class Evidence:
-    """Ridge regressions with chosen weights, in the terms of the convex problem.
+    """Ridge regressions of t targets with chosen weights, in the terms of the convex problem."""
 
-    Attributes
-    ----------
-    weights : array of shape (t, m)
-        Of the bank's kernels; they sum to one, or are all zero.
-    beta : array of shape (n, t)
-    intercept, C : arrays of shape (t,)
-        With ``C = 1 / (2 alpha)``, alpha the ridge.
-    primal, dual : arrays of shape (t,)
-        Bounds of every target's objective with these weights and this C; what rounding may have added to the lower one
-        is taken off.
-    noise : array of shape (t,)
-        Estimated variance of the noise of a sample of weight one.
-    choice : WeightChoice
-        Without its coefficients.
-    components : Components, optional
-        Of a target that stands alone, by REML.
-    steps : int
-        Of the weights, until all targets were finished or the choice was cut short.
-    scope : str
-        What the bounds are for, in words.
-    """
-
+    #: ``(t, m)``, of the bank's kernels; they sum to one, or are all zero
     weights: Array
+    #: ``(n, t)``
     beta: Array
     intercept: Array
+    #: ``1 / (2 alpha)``, alpha the ridge
     C: Array
+    #: bounds of every target's objective with these weights and this C, widened by what rounding may have done
     primal: Array
     dual: Array
+    #: estimated variance of the noise of a sample of weight one
     noise: Array
+    #: without its coefficients
     choice: WeightChoice
+    #: of a target that stands alone, by REML
     components: Components | None = None
+    #: of the weights, until all targets were finished or the choice was cut short
     steps: int = 0
+    #: what the bounds are for, in words
     scope: str = ""
 
     @property
@@ -281,139 +193,113 @@ def criterion_of(
 
 
 def by_evidence(
-    bank: Bank,
-    plan: Plan,
-    Y: Array,
-    weight: Array,
-    criterion: Callable[[NDArray[np.bool_]], Criterion],
-    targets_in_batch: int | None,
-    device: Device = None,
-) -> Evidence:
+    bank: Bank, plan: Plan, Y: Array, weight: Array, criterion: Callable[[NDArray[np.bool_]], Criterion],
+    targets_in_batch: int | None, device: Device = None,
+) -> Evidence:  # fmt: skip
     """Choose weights for the targets ``(n,)`` or ``(n, t)``, and certify the ridge regressions with them.
 
     Targets that lack the same samples go together.  One target alone leaves the lattice that many share, and REML then
     has standard errors.
     """
-    from ..evidence import Watch, WeightChoice
+    from ..evidence import Design, Watch, WeightChoice, batch_size, choose_weights, variance_components
 
     alone, table = Y.ndim == 1, Y.reshape(len(Y), -1)
     n, t = table.shape
     # the coefficients of the choice are kept as beta alone
     intercept, C, primal, dual, noise = np.zeros((5, t))
     out = Evidence(
-        np.zeros((t, bank.m)),
-        np.zeros((n, t)),
-        intercept,
-        C,
-        primal,
-        dual,
-        noise,
-        WeightChoice.empty(bank.m, 0, t),
-    )
+        np.zeros((t, bank.m)), np.zeros((n, t)), intercept, C, primal, dual, noise, WeightChoice.empty(bank.m, 0, t)
+    )  # fmt: skip
     patterns, which = np.ones((1, n), dtype=bool), np.zeros(t, dtype=np.intp)
     if not np.all(np.isfinite(table)):
         patterns, which = np.unique(np.isfinite(table).T, axis=0, return_inverse=True)
     limit = plan.stop.max_seconds
     seconds = None if limit is None else max((1.0 - LAST) * limit - time_spent(), 0.0)
+    components = None
     with time_limit(seconds) as deadline, _progress(plan.verbose, t) as progress:
         # the starts of one target alone are not so many targets
         watch = Watch(plan.callback, None if alone else progress)
         for p, known in enumerate(patterns):
             at = np.flatnonzero(which.ravel() == p)
-            used = known & (weight > 0)
-            if not np.any(used):
+            rows = np.flatnonzero(known & (weight > 0))
+            if not rows.size:
                 raise ValueError(f"target {at[0]} has no value at samples that have weight: leave it out")
-            fit = _Fit(bank, plan, used, weight, criterion(used), device)
+            by = criterion(known & (weight > 0))
+            stack = _matrices(bank, rows, plan)
+            if by.name == "loo":
+                _warn_of_repeated_rows(stack)
+            design = Design.of(stack, weight[rows], plan.fit_intercept, single=True)
+            _warn_of_lost_kernels(stack, design.scale)
+            placed = design if device is None else design.on(device)
             # a view where nothing is missing: targets are many
             targets = table if len(patterns) == 1 else table[:, at]
             try:
-                components = fit.choose(targets, out, at, targets_in_batch, watch, alone, deadline)
+                size = targets_in_batch or batch_size(placed)
+                # From here on there is something to keep: Ctrl-C and the end of the time are looked for between two
+                # steps, and targets that are left then get what the scan before any step gives.
+                deadline.has_point = deadline.outermost.winding_up = True
+                for first in range(0, at.size, size):
+                    part, places = targets[rows, first : first + size], at[first : first + size]
+                    choice = choose_weights(placed, part, by, exact=alone, watch=watch)
+                    _certify(out, places, choice, part, stack, design, weight[rows], rows, plan.fit_intercept)
+                if alone and by.name == "reml" and choice.status[0] != "constant":
+                    components = variance_components(design, choice.weights[0], part[:, 0])
             except np.linalg.LinAlgError as error:
                 raise ValueError(
-                    f"criterion={fit.criterion.name!r} cannot be computed: {error}, because rounding has taken the "
-                    "digits of the kernels. Scale the features (StandardScaler), use normalize='trace', or leave out "
-                    "kernels that are nearly constant"
+                    f"criterion={by.name!r} cannot be computed: {error}, because rounding has taken the digits of the "
+                    "kernels. Scale the features (StandardScaler), use normalize='trace', or leave out kernels that "
+                    "are nearly constant"
                 ) from error
-    scope = scope_of(Uniform(), bank.m, 1, bank.completed, [f"with the C that {fit.criterion.name} chose"])
+    scope = scope_of(Uniform(), bank.m, 1, bank.completed, [f"with the C that {by.name} chose"])
     scope = f"in each of them {scope}" if t > 1 else scope
     return replace(out, components=components, steps=watch.iteration, scope=scope)
 
 
-class _Fit:
-    """Targets that are known at the same samples, on a design of these."""
+def _certify(
+    out: Evidence, at: Codes, choice: WeightChoice, Y: Array, stack: Array, design: Design, weight: Array,
+    rows: Codes, has_intercept: bool,
+) -> None:  # fmt: skip
+    """Write the ridge regressions with the chosen weights to their places, and what bounds their objectives.
 
-    def __init__(
-        self,
-        bank: Bank,
-        plan: Plan,
-        used: NDArray[np.bool_],
-        weight: Array,
-        criterion: Criterion,
-        device: Device,
-    ) -> None:
-        from ..evidence import Design
-
-        self.rows = np.flatnonzero(used)
-        self.weight, self.intercept = weight[self.rows], plan.fit_intercept
-        self.stack = _matrices(bank, self.rows, plan)
-        self.criterion = criterion
-        if criterion.name == "loo":
-            _warn_of_repeated_rows(self.stack)
-        self.design = Design.of(self.stack, self.weight, plan.fit_intercept, single=True)
-        _warn_of_lost_kernels(self.stack, self.design.scale)
-        self.placed = self.design if device is None else self.design.on(device)
-
-    def choose(
-        self,
-        Y: Array,
-        out: Evidence,
-        at: Codes,
-        targets_in_batch: int | None,
-        watch: Watch,
-        alone: bool,
-        deadline: Deadline,
-    ) -> Components | None:
-        """Choose for the targets at some places, batch by batch, and write what was found; return the components.
-
-        From here on there is something to keep: Ctrl-C and the end of the time are looked for between two steps, and
-        targets that are left then get what the scan before any step gives.
-        """
-        from ..evidence import batch_size, choose_weights, variance_components
-
-        size = targets_in_batch or batch_size(self.placed)
-        deadline.has_point = deadline.outermost.winding_up = True
-        for first in range(0, at.size, size):
-            part = Y[self.rows, first : first + size]
-            choice = choose_weights(self.placed, part, self.criterion, exact=alone, watch=watch)
-            self._keep(part, choice, out, at[first : first + size])
-        if alone and self.criterion.name == "reml" and choice.status[0] != "constant":
-            return variance_components(self.design, choice.weights[0], part[:, 0])
-        return None
-
-    def _keep(self, Y: Array, choice: WeightChoice, out: Evidence, at: Codes) -> None:
-        """Write the ridge regressions with the chosen weights to their places, and what bounds their objectives."""
-        design, weight = self.design, self.weight
-        out.choice.put(at, choice)
-        weights = choice.weights * design.scale
-        total = weights.sum(axis=1)
-        out.weights[at] = shares = weights / np.where(total > 0, total, 1.0)[:, None]
-        out.C[at] = 0.5 * total
-        out.noise[at] = np.sum(design.targets(Y) * choice.coef, axis=0) / max(design.freedom, 1)
-        beta = (design.root[:, None] * choice.coef) * total
-        # an intercept takes any constant: what is far from zero need not be carried through every sum
-        mean = weight @ Y / np.sum(weight) if self.intercept else np.zeros(at.size)
-        centred = Y - mean
-        decision, intercept = _decision(self.stack, shares, beta), np.zeros(at.size)
-        if self.intercept:
-            intercept = weight @ (centred - decision) / np.sum(weight)
-        bounds = _Bounds.of(self.stack, shares, 0.5 * total, weight, centred, beta, decision, intercept)
-        # the function that is zero is always at hand: where it is better, no digit of the other is right
-        kept = bounds.primal <= bounds.at_zero
-        out.beta[np.ix_(self.rows, at)] = np.where(kept, beta, 0.0)
-        out.intercept[at] = np.where(kept, intercept, 0.0) + mean
-        out.primal[at] = np.where(kept, bounds.primal, bounds.at_zero)
-        # coefficients of zero prove that no objective is negative
-        out.dual[at] = np.where(kept, np.maximum(bounds.dual, 0.0), 0.0)
+    Primal and dual of every target's ridge regression, notation (3) with the weights given: what rounding may have done
+    is added to the primal and taken off the dual.
+    """
+    out.choice.put(at, choice)
+    weights = choice.weights * design.scale
+    total = weights.sum(axis=1)
+    out.weights[at] = shares = weights / np.where(total > 0, total, 1.0)[:, None]
+    out.C[at] = C = 0.5 * total
+    out.noise[at] = np.sum(design.targets(Y) * choice.coef, axis=0) / max(design.freedom, 1)
+    beta = (design.root[:, None] * choice.coef) * total
+    # an intercept takes any constant: what is far from zero need not be carried through every sum
+    mean = weight @ Y / np.sum(weight) if has_intercept else np.zeros(at.size)
+    centred = Y - mean
+    decision, intercept = np.zeros(beta.shape), np.zeros(at.size)  # sum_j d_j K_j beta
+    for j, K in enumerate(stack):
+        having = np.flatnonzero(shares[:, j])
+        if having.size:
+            decision[:, having] += K @ (beta[:, having] * shares[having, j])
+    if has_intercept:
+        intercept = weight @ (centred - decision) / np.sum(weight)
+    lengths = np.sqrt(np.maximum(np.diagonal(stack, axis1=1, axis2=2), 0.0))
+    forms, values = forms_doubt(lengths, beta), values_doubt(lengths, beta, shares.T)
+    doubt = 0.5 * np.sum(shares.T * forms, axis=0)
+    half = 0.5 * np.maximum(np.sum(beta * decision, axis=0), 0.0)
+    missed = np.abs(centred - decision - intercept) + values
+    with np.errstate(divide="ignore", invalid="ignore"):
+        charge = np.where(C > 0, np.sum(beta**2 / weight[:, None], axis=0) / (4.0 * C), 0.0)
+    # without any weight the objective is C = 0 times the loss
+    gain = np.sum(centred * beta, axis=0) - charge
+    own = UNIT * (np.sum(np.abs(centred * beta), axis=0) + charge)
+    primal, dual = half + doubt + C * (weight @ missed**2), gain - half - doubt - own
+    # the function that is zero is always at hand: where it is better, no digit of the other is right
+    at_zero = C * (weight @ centred**2)
+    kept = primal <= at_zero
+    out.beta[np.ix_(rows, at)] = np.where(kept, beta, 0.0)
+    out.intercept[at] = np.where(kept, intercept, 0.0) + mean
+    out.primal[at] = np.where(kept, primal, at_zero)
+    # coefficients of zero prove that no objective is negative
+    out.dual[at] = np.where(kept, np.maximum(dual, 0.0), 0.0)
 
 
 def refuse_too_many(Y: Array, plan: Plan) -> None:
@@ -441,53 +327,6 @@ def _matrices(bank: Bank, used: Codes, plan: Plan) -> Array:
             ["fewer samples or kernels", "criterion='convex', which stores kernels once"],
         )  # fmt: skip
     return np.stack([bank.block(used, used, np.array([j]))[0] for j in range(bank.m)])
-
-
-def _decision(stack: Array, shares: Array, beta: Array) -> Array:
-    """``sum_j d_j K_j beta`` of every target."""
-    out = np.zeros(beta.shape)
-    for j, K in enumerate(stack):
-        having = np.flatnonzero(shares[:, j])
-        if having.size:
-            out[:, having] += K @ (beta[:, having] * shares[having, j])
-    return out
-
-
-@dataclass(frozen=True)
-class _Bounds:
-    """Primal and dual of every target's ridge regression, notation (3) with the weights given, and f = 0's objective.
-
-    What rounding may have done is added to the primal and taken off the dual.
-    """
-
-    primal: Array
-    dual: Array
-    at_zero: Array
-
-    @classmethod
-    def of(
-        cls,
-        stack: Array,
-        shares: Array,
-        C: Array,
-        weight: Array,
-        Y: Array,
-        beta: Array,
-        decision: Array,
-        intercept: Array,
-    ) -> _Bounds:
-        """Compute them; targets are centred where there is an intercept."""
-        lengths = np.sqrt(np.maximum(np.diagonal(stack, axis1=1, axis2=2), 0.0))
-        forms, values = forms_doubt(lengths, beta), values_doubt(lengths, beta, shares.T)
-        doubt = 0.5 * np.sum(shares.T * forms, axis=0)
-        half = 0.5 * np.maximum(np.sum(beta * decision, axis=0), 0.0)
-        missed = np.abs(Y - decision - intercept) + values
-        with np.errstate(divide="ignore", invalid="ignore"):
-            charge = np.where(C > 0, np.sum(beta**2 / weight[:, None], axis=0) / (4.0 * C), 0.0)
-        # without any weight the objective is C = 0 times the loss
-        gain = np.sum(Y * beta, axis=0) - charge
-        own = UNIT * (np.sum(np.abs(Y * beta), axis=0) + charge)
-        return cls(half + doubt + C * (weight @ missed**2), gain - half - doubt - own, C * (weight @ Y**2))
 
 
 def _warn_of_repeated_rows(stack: Array) -> None:

@@ -15,8 +15,7 @@ Jiang and Chuang (Journal of Artificial Intelligence Research 70, 2021) from the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
-from typing import Any
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,10 +24,10 @@ from .._typing import Array
 from ..banks import Bank
 from ..crowd import CrowdRate
 from ..kernels import Kernel
-from ..losses import BudgetedHinge, Hinge, Loss, Squared, budget_from_noise_rate
+from ..losses import Loss
 from ..losses.margin import CorrectedLogistic, CorrectedSquared
-from ..norms import Fixed
-from ._plan import Task, refuse_fixed_parts
+from ._parameters import Codes
+from ._plan import Task
 from .baselines import RidgeErrors, leave_one_out
 
 #: share of the samples, the most confidently predicted, among which disagreement is counted
@@ -43,6 +42,11 @@ TRUSTED = 1.0 / 3.0
 FEW_OF_A_CLASS = 5
 #: largest share of the labels of one class that may be suspected
 MOST_OF_A_CLASS = 0.5
+#: more groups of kernels than this are not told apart
+MOST_GROUPS = 20
+#: standard errors by which leave-one-out must prefer another mixture
+BEYOND_DOUBT = 3.0
+CORRECTED = {"logistic": CorrectedLogistic, "squared": CorrectedSquared}
 
 
 @dataclass(frozen=True)
@@ -76,25 +80,11 @@ class NoiseEstimate:
 
 
 def estimate_noise(
-    K: Array,
-    codes: NDArray[np.intp],
-    n_classes: int,
-    weight: Array | None = None,
-    crowd: CrowdRate | None = None,
+    K: Array, codes: Codes, n_classes: int, weight: Array | None = None, crowd: CrowdRate | None = None
 ) -> NoiseEstimate:
-    """Estimate noise from a kernel matrix and labels.
+    """Estimate noise from a kernel matrix, usually the mean kernel, and labels as 0..k-1.
 
-    Parameters
-    ----------
-    K : array of shape (n, n)
-        Kernel matrix, usually the mean kernel.
-    codes : array of shape (n,)
-        Labels as 0..k-1.
-    n_classes : int
-    weight : array of shape (n,), optional
-        Sample weights of the ridge; samples of weight zero are predicted but not counted.
-    crowd : CrowdRate, optional
-        What annotators say; it decides the rates.
+    Samples of weight zero are predicted but not counted; ``crowd``, what annotators say, decides the rates.
     """
     targets = np.where(codes[:, None] == np.arange(n_classes), 1.0, -1.0)
     scores = leave_one_out(K, targets, weight=weight).predictions
@@ -105,9 +95,13 @@ def estimate_noise(
     counted = np.ones(codes.size, dtype=bool) if weight is None else weight > 0
     if crowd is None:
         rate, interval = _rate(sure[counted], wrong[counted])
-        rates = np.array(
-            [_class_rate(sure, wrong, counted & (predicted == k), rate) for k in range(n_classes)]
-        )
+        # disagreement among the confident half of what is predicted as a class; few samples lean on the overall rate
+        rates = np.full(n_classes, rate)
+        for k in range(n_classes):
+            of_class = counted & (predicted == k)
+            if of_class.any():
+                half = _most_sure(sure[of_class], CONFIDENT)
+                rates[k] = float((wrong[of_class][half].sum() + 4.0 * rate) / (half.size + 4.0))
         basis = (
             f"The noise rate ({rate:.0%}, {interval[0]:.0%} to {interval[1]:.0%}) rests on the assumption that classes "
             "are apart where predictions are surest and that wrong labels do not follow the features; no label can "
@@ -123,7 +117,16 @@ def estimate_noise(
             f"{crowd.single:.0%} of the cases."
         )
     probabilities = calibrated(scores, codes)
-    quality = _quality(probabilities, codes, max(rate, 0.02))
+    # Observed probabilities are p = (1 - r) c + r (1 - c) / (k - 1) of the clean ones c, if a share r of the labels
+    # was replaced by another class at random; by Bayes a label is right with probability (1 - r) c / p.
+    k = n_classes
+    replaced = min(max(rate, 0.02), 0.95 * (k - 1) / k)
+    p = probabilities[np.arange(codes.size), codes]
+    clean = np.clip((p - replaced / (k - 1)) / (1.0 - replaced * k / (k - 1)), 0.0, 1.0)
+    right, other = (1.0 - replaced) * clean, replaced * (1.0 - clean) / (k - 1)
+    # where the clean probability is cut off at zero or one, the observed one still ranks
+    share = np.clip(right / np.maximum(right + other, np.finfo(float).tiny), 0.0, 1.0)
+    quality = share * (1 - 1e-6) + 1e-6 * p
     contradicted = float(wrong[counted].mean())
     return NoiseEstimate(rate, interval, rates, quality, probabilities, contradicted, basis)
 
@@ -136,17 +139,8 @@ def confident_joint(
     A sample counts as one of class j where its probability of j is at least the mean over the samples labelled j, and
     the largest of those that are.  Rows of these counts are scaled to the numbers of labels, and all to sum 1.
 
-    Parameters
-    ----------
-    probabilities : array of shape (n, k)
-        From predictions that did not see the sample.
-    codes : array of shape (n,)
-        Labels as 0..k-1.
-    counted : bool array of shape (n,), optional
-        Samples that count.
+    ``probabilities`` ``(n, k)`` are from predictions that did not see the sample; ``counted`` says which samples count.
 
-    Examples
-    --------
     >>> P = np.array([[0.9, 0.1], [0.8, 0.2], [0.1, 0.9], [0.2, 0.8], [0.1, 0.9]])
     >>> joint, likely = confident_joint(P, np.array([0, 0, 0, 1, 1]))
     >>> likely.tolist()
@@ -225,14 +219,6 @@ def _deviation(rate: float, size: int) -> float:
     return float(np.sqrt(p * (1.0 - p) / (size + 4.0)))
 
 
-def _class_rate(sure: Array, wrong: NDArray[np.bool_], of_class: NDArray[np.bool_], overall: float) -> float:
-    """Disagreement among the confident half of what is predicted as one class; few samples lean on the overall rate."""
-    if not of_class.any():
-        return overall
-    half = _most_sure(sure[of_class], CONFIDENT)
-    return float((wrong[of_class][half].sum() + 4.0 * overall) / (half.size + 4.0))
-
-
 def calibrated(scores: Array, codes: NDArray[np.intp]) -> Array:
     """Return probabilities of the labels from scores, one column for each class, by logistic regression."""
     from sklearn.linear_model import LogisticRegression
@@ -241,172 +227,47 @@ def calibrated(scores: Array, codes: NDArray[np.intp]) -> Array:
     return np.asarray(LogisticRegression(C=1e3, max_iter=1000).fit(features, codes).predict_proba(features))
 
 
-def _quality(probabilities: Array, codes: NDArray[np.intp], rate: float) -> Array:
-    """Probability that a label is right, if a share ``rate`` of them was replaced by another class at random.
+def mixtures(kernels: Sequence[Kernel] | None, m: int) -> list[tuple[str, Array]]:
+    """Fixed mixtures by name: all kernels alike; where there are several groups also each alone, and groups alike.
 
-    Observed probabilities are ``p = (1 - rate) c + rate (1 - c) / (k - 1)`` of the clean ones c; by Bayes a label is
-    right with probability ``(1 - rate) c / p``.
-    """
-    k = probabilities.shape[1]
-    rate = min(rate, 0.95 * (k - 1) / k)
-    p = probabilities[np.arange(codes.size), codes]
-    clean = np.clip((p - rate / (k - 1)) / (1.0 - rate * k / (k - 1)), 0.0, 1.0)
-    right = (1.0 - rate) * clean
-    other = rate * (1.0 - clean) / (k - 1)
-    # where the clean probability is cut off at zero or one, the observed one still ranks
-    return np.clip(right / np.maximum(right + other, np.finfo(float).tiny), 0.0, 1.0) * (1 - 1e-6) + 1e-6 * p
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Fixed mixtures worth trying before any weights are learnt: all kernels alike, groups of them, groups alike.
-
-
-#: more groups than this are not told apart
-MOST_GROUPS = 20
-
-
-@dataclass(frozen=True)
-class Mixture:
-    """Weights that sum to one, and what they are called."""
-
-    name: str
-    weights: np.ndarray
-
-
-def kernel_groups(kernels: Sequence[Any] | None, m: int) -> dict[str, np.ndarray]:
-    """Kernels by how many columns they see: single features, pairs, views, all of them.
-
-    Within a group kernels are alike in kind; between groups it is the number of kernels, not their worth, that decides
-    what the mean of all is made of.  Ten kernels on all features vanish beside hundreds on single ones.
+    Groups are kernels that see equally many columns: single features, pairs, views, all of them.  Within a group
+    kernels are alike in kind; between groups it is the number of kernels, not their worth, that decides what the mean
+    of all is made of.  Ten kernels on all features vanish beside hundreds on single ones.
     """
     if kernels is None:
-        if m > MOST_GROUPS:
-            return {"all kernels": np.arange(m)}
-        return {f"kernel {j}": np.array([j]) for j in range(m)}
-    widths = [-1 if kernel.columns is None else np.size(kernel.columns) for kernel in kernels]
-    by_width = {width: np.flatnonzero(np.array(widths) == width) for width in dict.fromkeys(widths)}
-    if len(by_width) > MOST_GROUPS:
-        return {"all kernels": np.arange(m)}
-    return {_title(width): index for width, index in by_width.items()}
-
-
-def _title(width: int) -> str:
-    return {-1: "kernels on all columns", 1: "kernels on single columns"}.get(
-        width, f"kernels on {width} columns"
-    )
-
-
-def mixtures(groups: dict[str, np.ndarray]) -> list[Mixture]:
-    """All kernels alike first, then, where there are several groups, each of them alone and all groups alike."""
-    m = int(sum(index.size for index in groups.values()))
-    out = [Mixture("the mean kernel", np.full(m, 1.0 / m))]
-    if len(groups) == 1:
+        groups = {f"kernel {j}": np.array([j]) for j in range(m)}
+    else:
+        widths = np.array([-1 if kernel.columns is None else np.size(kernel.columns) for kernel in kernels])
+        titles = {-1: "kernels on all columns", 1: "kernels on single columns"}
+        groups = {
+            titles.get(width, f"kernels on {width} columns"): np.flatnonzero(widths == width)
+            for width in dict.fromkeys(widths.tolist())
+        }
+    out = [("the mean kernel", np.full(m, 1.0 / m))]
+    if len(groups) == 1 or len(groups) > MOST_GROUPS:
         return out
     alike = np.zeros(m)
     for name, index in groups.items():
         alone = np.zeros(m)
         alone[index] = 1.0 / index.size
         alike[index] = 1.0 / (index.size * len(groups))
-        out.append(Mixture(f"the mean of the {name}", alone))
-    return [*out, Mixture("the mean of all groups of kernels alike", alike)]
-
-
-# ------------------------------------------------------------------------------------------------------------
-# Ways to live with wrong labels: each turns tasks with clean losses into what is to be solved.
-#
-# A method is asked for its loss before any work, for its tasks when the noise is known, and, where it chooses
-# samples, for its choice after every fit.
-
-
-#: standard errors by which leave-one-out must prefer another mixture
-BEYOND_DOUBT = 3.0
-CORRECTED = {"logistic": CorrectedLogistic, "squared": CorrectedSquared}
-
-
-@dataclass(frozen=True)
-class Noise:
-    """Facts about the labels when a method is asked for its tasks.
-
-    ``given`` says that the rates are the user's and not an estimate, ``suspects`` which labels are contradicted with
-    confidence, ``contradicted`` what share of them is contradicted at all.
-    """
-
-    rate: float
-    class_rates: Array
-    given: bool
-    suspects: NDArray[np.bool_]
-    contradicted: float
-
-
-class NoiseMethod:
-    """One way to fit labels of which some are wrong."""
-
-    #: whether samples are chosen again after every fit
-    chooses: bool = False
-
-    def loss(self) -> Loss:
-        """Return a loss of the method's kind, for the checks before anything is known about the noise."""
-        return Hinge()
-
-    def tasks(
-        self, tasks: list[Task], bank: Bank, noise: Noise, kernels: Sequence[Kernel] | None
-    ) -> list[Task]:
-        """Return the tasks that are to be solved."""
-        return tasks
-
-    def shares(self, noise: Noise) -> Array | None:
-        """Return how much every sample counts, from what is known before any fit; None where all count alike."""
-        return None
-
-    def chosen(self, losses: Array, weight: Array, noise: Noise) -> Array:
-        """Return which samples the next fit stands on, from their hinge losses: ones and zeros."""
-        raise NotImplementedError
-
-    def fine(self, C: float, left_out: float) -> float:
-        """Return what samples of a total weight that are left out add to the objective."""
-        return 0.0
-
-    def in_words(self, norm: object, noise: Noise) -> str:
-        """Return what was fitted, for people."""
-        return f"{type(self).__name__.lower()} on norm {norm!r}, noise rate {noise.rate:.3g}"
-
-
-@dataclass(frozen=True)
-class Confident(NoiseMethod):
-    """Confident learning: the hinge loss, of which labels that are contradicted with confidence have a part or none."""
-
-    suspect_weight: float
-
-    def shares(self, noise: Noise) -> Array:
-        return np.where(noise.suspects, self.suspect_weight, 1.0)
-
-    def in_words(self, norm: object, noise: Noise) -> str:
-        return f"hinge loss on norm {norm!r}; {self.suspects_in_words(noise)}"
-
-    def suspects_in_words(self, noise: Noise) -> str:
-        """Return how many labels are suspected, and what becomes of them."""
-        number = int(np.count_nonzero(noise.suspects))
-        if self.suspect_weight == 1:
-            return "all labels count alike"
-        if self.suspect_weight == 0:
-            return f"{number} suspected labels left out"
-        return f"{number} suspected labels count {self.suspect_weight:g}"
+        out.append((f"the mean of the {name}", alone))
+    return [*out, ("the mean of all groups of kernels alike", alike)]
 
 
 def dense_mixture(
     tasks: list[Task], bank: Bank, kernels: Sequence[Kernel] | None, intercept: bool
-) -> tuple[Mixture, RidgeErrors]:
-    """Return a fixed mixture for noisy labels, and what leaving samples out of ridge on it gives.
+) -> tuple[str, Array, RidgeErrors]:
+    """Return a fixed mixture for noisy labels (name and weights), and what leaving samples out of ridge on it gives.
 
     All groups of kernels count alike, unless another mixture has a smaller error beyond doubt: noise makes the smallest
     of them a lottery, and choosing it freely costs more than it gains.
     """
     y = tasks[0].y if len(tasks) == 1 else np.stack([task.y for task in tasks], axis=1)
     weight = tasks[0].weight
-    choices = mixtures(kernel_groups(kernels, bank.m))
+    choices = mixtures(kernels, bank.m)
     left_out = [
-        leave_one_out(bank.combine(mixture.weights), y, intercept=intercept, weight=weight)
-        for mixture in choices
+        leave_one_out(bank.combine(mixed), y, intercept=intercept, weight=weight) for _, mixed in choices
     ]
     best = int(np.argmin([errors.errors[errors.best] for errors in left_out]))
     usual = len(choices) - 1
@@ -414,142 +275,35 @@ def dense_mixture(
     better = (misses[usual] - misses[best])[weight > 0]
     doubt = float(np.std(better)) / np.sqrt(better.size)
     chosen = best if float(np.mean(better)) > BEYOND_DOUBT * doubt else usual
-    return choices[chosen], left_out[chosen]
+    return *choices[chosen], left_out[chosen]
 
 
-@dataclass
-class Auto(NoiseMethod):
-    """Squared loss on a fixed mixture: groups of kernels alike, or what beats that beyond doubt; C by leave-one-out.
+def corrected_loss(name: str, k: int, task: Task, rates: Array, given: bool) -> Loss:
+    """Return a loss of task k whose expectation under noise is that of the clean labels; ``rates``: by class.
 
-    With a filter, labels that are contradicted with confidence count in part, unless more than a third of all labels
-    are contradicted: predictions like these are not to be trusted with it.
+    The labels must allow the rates: at least ``negative_rate`` of them are positive, ``positive_rate`` negative, or the
+    corrected loss has no minimum.  Given rates that contradict the labels are refused; estimated ones are cut, and so
+    that the labels keep some information.
     """
-
-    fit_intercept: bool
-    filter: Confident | None = None
-    words: str = ""
-
-    def shares(self, noise: Noise) -> Array | None:
-        if self.filter is None:
-            return None
-        trusted = noise.contradicted <= TRUSTED
-        return self.filter.shares(noise) if trusted else np.ones(noise.suspects.size)
-
-    def loss(self) -> Loss:
-        return Squared()
-
-    def tasks(
-        self, tasks: list[Task], bank: Bank, noise: Noise, kernels: Sequence[Kernel] | None
-    ) -> list[Task]:
-        refuse_fixed_parts(tasks[0].norm, bank.m, "this method for wrong labels")
-        mixture, left_out = dense_mixture(tasks, bank, kernels, self.fit_intercept)
-        C = left_out.C
-        self.words = f"squared loss on {mixture.name}, C = {C:.3g}, by leave-one-out"
-        if self.filter is not None and noise.contradicted <= TRUSTED:
-            self.words += f"; {self.filter.suspects_in_words(noise)}"
-        elif self.filter is not None:
-            self.words += (
-                f"; all labels count alike, because predictions contradict {noise.contradicted:.0%} of them"
-            )
-        return [replace(task, norm=Fixed(mixture.weights), C=C) for task in tasks]
-
-    def in_words(self, norm: object, noise: Noise) -> str:
-        return self.words
-
-
-@dataclass(frozen=True)
-class Stochastic(NoiseMethod):
-    """StPMKL: the hinge loss of the worst samples under a budget, given or from the noise rate."""
-
-    budget: float | None
-    confidence: float
-    exact_set: bool
-
-    def loss(self) -> Loss:
-        return BudgetedHinge()
-
-    def tasks(
-        self, tasks: list[Task], bank: Bank, noise: Noise, kernels: Sequence[Kernel] | None
-    ) -> list[Task]:
-        if self.budget is not None:
-            return [replace(task, loss=BudgetedHinge(self.budget)) for task in tasks]
-        rate = min(noise.rate, 0.499)
-        loss = BudgetedHinge.from_noise_rate(bank.n, rate, self.confidence, self.exact_set)
-        factor = budget_from_noise_rate(bank.n, 0.0, self.confidence)[1]
-        return [replace(task, loss=loss, C=factor * task.C) for task in tasks]
-
-
-@dataclass(frozen=True)
-class Corrected(NoiseMethod):
-    """A loss whose expectation under noise is that of the clean labels."""
-
-    of: str
-
-    def loss(self) -> Loss:
-        return CORRECTED[self.of]()
-
-    def tasks(
-        self, tasks: list[Task], bank: Bank, noise: Noise, kernels: Sequence[Kernel] | None
-    ) -> list[Task]:
-        return [replace(task, loss=self._loss_of(k, task, noise)) for k, task in enumerate(tasks)]
-
-    def _loss_of(self, problem: int, task: Task, noise: Noise) -> Loss:
-        rates = noise.class_rates
-        if task.y.ndim == 2:
-            raise ValueError(
-                "method='corrected' corrects one class against the rest at a time: with more than two classes use "
-                "multi_class='ovr'"
-            )
-        if rates.size == 2:
-            pair = float(rates[1]), float(rates[0])
-        else:  # one class against the rest: what leaves the others is shared out among all classes
-            pair = float(rates[problem]), float(np.delete(rates, problem).mean() / (rates.size - 1))
-        share = float(np.sum(task.weight * (task.y > 0)) / np.sum(task.weight))
-        loss: Loss = CORRECTED[self.of](*_consistent(pair, share, noise.given))
-        loss.check()
-        return loss
-
-
-def _consistent(pair: tuple[float, float], share: float, given: bool) -> tuple[float, float]:
-    """Rates that the labels allow: at least ``negative_rate`` of them are positive, ``positive_rate`` negative.
-
-    Otherwise the corrected loss has no minimum.  Given rates that contradict the labels are refused; estimated ones are
-    cut, and so that the labels keep some information.
-    """
-    positive, negative = pair
+    if task.y.ndim == 2:
+        raise ValueError(
+            "method='corrected' corrects one class against the rest at a time: with more than two classes use "
+            "multi_class='ovr'"
+        )
+    if rates.size == 2:
+        positive, negative = float(rates[1]), float(rates[0])
+    else:  # one class against the rest: what leaves the others is shared out among all classes
+        positive, negative = float(rates[k]), float(np.delete(rates, k).mean() / (rates.size - 1))
+    share = float(np.sum(task.weight * (task.y > 0)) / np.sum(task.weight))
     if not given:
-        positive, negative = min(positive, 0.9 * (1.0 - share)), min(negative, 0.9 * share)
-        return min(positive, 0.45), min(negative, 0.45)
-    if negative >= share or positive >= 1.0 - share:
+        positive = min(positive, 0.9 * (1.0 - share), 0.45)
+        negative = min(negative, 0.9 * share, 0.45)
+    elif negative >= share or positive >= 1.0 - share:
         raise ValueError(
             f"noise_rate contradicts the labels: with a share of {negative:g} of the negative class labelled "
             f"positive and {positive:g} of the positive class labelled negative, the share of positive labels "
             f"would lie between {negative:g} and {1.0 - positive:g}, but it is {share:.3g}"
         )
-    return pair
-
-
-class Ramp(NoiseMethod):
-    """The hinge loss cut off at 1: samples beyond cost that much, wherever they are."""
-
-    chooses = True
-
-    def chosen(self, losses: Array, weight: Array, noise: Noise) -> Array:
-        return (losses < 1.0).astype(float)
-
-    def fine(self, C: float, left_out: float) -> float:
-        return C * left_out  # a sample that the ramp leaves out costs its full height
-
-
-class Trimmed(NoiseMethod):
-    """The hinge loss of the best ``1 - rate`` of the samples."""
-
-    chooses = True
-
-    def chosen(self, losses: Array, weight: Array, noise: Noise) -> Array:
-        order = np.argsort(losses, kind="stable")
-        before = np.cumsum(weight[order]) - weight[order]
-        share = np.zeros_like(weight)
-        limit = (1.0 - noise.rate) * float(weight.sum())
-        share[order] = (before < limit * (1.0 - 1e-12)).astype(float)
-        return share
+    loss: Loss = CORRECTED[name](positive, negative)
+    loss.check()
+    return loss

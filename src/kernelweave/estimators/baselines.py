@@ -33,21 +33,13 @@ RIDGE_CS = np.logspace(-4, 6, 41)
 
 @dataclass(frozen=True)
 class RidgeErrors:
-    """Errors of leaving each sample out in turn.
-
-    Attributes
-    ----------
-    Cs, errors : arrays
-        Values of C, and the mean squared error of each.
-    best : int
-        Index of the smallest error.
-    predictions : array of the shape of the targets
-        For every sample, the prediction of the model at the best C that was fitted without it.
-    """
+    """Errors of leaving each sample out in turn."""
 
     Cs: Array
+    #: mean squared error of each C, and the index of the smallest
     errors: Array
     best: int
+    #: for every sample, that of the model at the best C that was fitted without it; of the shape of the targets
     predictions: Array
 
     @property
@@ -119,88 +111,59 @@ def best_kernel(
     """Put all weight on the kernel that does best in cross-validation, at the best of several values of C if wanted.
 
     ``Cs`` are tried for the kernels that do best on the first fold at the task's own C, as many as make ``MOST_PAIRS``.
+    Kernels are compared by their accuracy, and in ties by the margins.
     """
-    j, C = _Race(task, bank, fit_intercept, splits).winner(None if Cs is None else np.sort(Cs))
-    return replace(task, norm=Fixed(only(j, bank.m)), C=C)
+    m, own, y, weight = bank.m, np.array([task.C]), task.y, task.weight
+    each = weight if y.ndim == 1 else np.repeat(weight[:, None], y.shape[1], axis=1)
 
-
-@dataclass(frozen=True)
-class _Race:
-    """Kernels, each with several values of C, against each other: by their accuracy, and in ties by the margins."""
-
-    task: Task
-    bank: Bank
-    fit_intercept: bool
-    splits: list[tuple[Codes, Codes]]
-
-    def winner(self, Cs: Array | None) -> tuple[int, float]:
-        """Return the kernel and the C of the largest score, the first of equals."""
-        m, own = self.bank.m, np.array([self.task.C])
-        kernels = np.arange(m)
-        if Cs is None:
-            Cs = own
-        elif m * Cs.size > MOST_PAIRS:
-            first = np.array([self._scores(self._matrix(j), own, *self.splits[0])[0] for j in range(m)])
-            kernels = np.argsort(-first, kind="stable")[: max(MOST_PAIRS // Cs.size, 1)]
-        scores = {int(j): self._scores(self._matrix(int(j)), Cs, *self.splits[0]) for j in kernels}
-        best = -np.inf
-        # the favourites first: most of the others are out after the first fold
-        for j in sorted(scores, key=lambda j: (-scores[j].max(), j)):
-            left = sum(self._most(test) for _, test in self.splits[1:])
-            if scores[j].max() + left < best:
-                continue
-            K = self._matrix(j)
-            for train, test in self.splits[1:]:
-                alive = scores[j] + left >= best
-                if not alive.any():
-                    break
-                scores[j][alive] += self._scores(K, Cs[alive], train, test)
-                scores[j][~alive] = -np.inf
-                left -= self._most(test)
-            else:
-                best = max(best, float(scores[j].max()))
-        j = max(scores, key=lambda j: (scores[j].max(), -j))
-        return j, float(Cs[int(np.argmax(scores[j]))])
-
-    def _matrix(self, j: int) -> Array:
-        return self.bank.combine(only(j, self.bank.m))
-
-    def _each(self, rows: Codes) -> Array:
-        """Weights of some samples, one per target."""
-        weight, y = self.task.weight[rows], self.task.y
-        return weight if y.ndim == 1 else np.repeat(weight[:, None], y.shape[1], axis=1)
-
-    def _most(self, test: Codes) -> float:
-        """Return a bound that no score on these samples exceeds."""
-        return float(np.sum(self.task.weight[test]) + 1e-6 * np.sum(self._each(test)))
-
-    def _scores(self, K: Array, Cs: Array, train: Codes, test: Codes) -> Array:
+    def scores_of(K: Array, Cs: Array, train: Codes, test: Codes) -> Array:
         """Weight of the test samples that are right, and a little of the margins, for increasing values of C."""
-        task = self.task
         inner = np.ascontiguousarray(K[np.ix_(train, train)])
-        across, y = K[np.ix_(test, train)], task.y[test]
-        found = np.empty(Cs.size)
+        across, found = K[np.ix_(test, train)], np.empty(Cs.size)
         for place, C in enumerate(Cs):
-            svm = solve_fixed(
-                inner, task.loss, task.y[train], C * self._each(train), self.fit_intercept, RANKING
-            )
+            svm = solve_fixed(inner, task.loss, y[train], C * each[train], fit_intercept, RANKING)
             values = across @ svm.beta + svm.intercept
-            hits = np.sign(values) == y if y.ndim == 1 else np.argmax(values, axis=1) == np.argmax(y, axis=1)
-            margins = float(np.sum(self._each(test) * np.tanh(values * y)))
-            found[place] = float(np.sum(task.weight[test] * hits)) + 1e-6 * margins
+            hits = (
+                np.sign(values) == y[test]
+                if y.ndim == 1
+                else np.argmax(values, axis=1) == np.argmax(y[test], axis=1)
+            )
+            margins = float(np.sum(each[test] * np.tanh(values * y[test])))
+            found[place] = float(np.sum(weight[test] * hits)) + 1e-6 * margins
         return found
 
+    kernels = np.arange(m)
+    if Cs is None:
+        Cs = own
+    elif m * Cs.size > MOST_PAIRS:
+        first = np.array([scores_of(bank.combine(only(j, m)), own, *splits[0])[0] for j in range(m)])
+        kernels = np.argsort(-first, kind="stable")[: max(MOST_PAIRS // Cs.size, 1)]
+    scores = {int(j): scores_of(bank.combine(only(int(j), m)), Cs, *splits[0]) for j in kernels}
+    # bounds that no score on the samples of a fold exceeds
+    most = [float(np.sum(weight[test]) + 1e-6 * np.sum(each[test])) for _, test in splits[1:]]
+    best = -np.inf
+    # the favourites first: most of the others are out after the first fold
+    for j in sorted(scores, key=lambda j: (-scores[j].max(), j)):
+        left = sum(most)
+        if scores[j].max() + left < best:
+            continue
+        K = bank.combine(only(j, m))
+        for (train, test), bound in zip(splits[1:], most, strict=True):
+            alive = scores[j] + left >= best
+            if not alive.any():
+                break
+            scores[j][alive] += scores_of(K, Cs[alive], train, test)
+            scores[j][~alive] = -np.inf
+            left -= bound
+        else:
+            best = max(best, float(scores[j].max()))
+    j = max(scores, key=lambda j: (scores[j].max(), -j))
+    return replace(task, norm=Fixed(only(j, m)), C=float(Cs[int(np.argmax(scores[j]))]))
 
-def aligned(task: Task, bank: Bank) -> Task:
-    """Weigh kernels by their alignment with the labels; alike where none has any."""
-    alignments = np.maximum(centred_alignment(bank, task.y, task.weight), 0.0)
-    total = float(alignments.sum())
-    return replace(task, norm=Fixed(alignments / total) if total > 0 else Uniform())
 
-
-def centred_alignment(bank: Bank, targets: Array, weight: Array | None = None) -> Array:
+def centred_alignment(bank: Bank, targets: Array, weight: Array) -> Array:
     """``<K_c, y y'> / (|K_c| |y y'|)`` of every kernel, K_c and y centred; a weight counts a sample that often."""
-    share = np.full(bank.n, 1.0 / bank.n) if weight is None else weight / np.sum(weight)
+    share = weight / np.sum(weight)
     y = targets if targets.ndim == 2 else targets[:, None]
     y = y - share @ y
     root = np.sqrt(share)
@@ -292,7 +255,12 @@ class AlignmentClassifier(MKLClassifier):
     _weights_rule = "every kernel has the weight of its alignment with the labels"
 
     def _by_rule(self, tasks: list[Task], bank: Bank, plan: Plan) -> list[Task]:
-        return [aligned(task, bank) for task in tasks]
+        weighed = []
+        for task in tasks:
+            alignments = np.maximum(centred_alignment(bank, task.y, task.weight), 0.0)
+            total = float(alignments.sum())  # where no kernel is aligned at all, they count alike
+            weighed.append(replace(task, norm=Fixed(alignments / total) if total > 0 else Uniform()))
+        return weighed
 
 
 class _MeanKernelRidge(BaseMKL):

@@ -11,10 +11,9 @@ from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
 from .._estimating import restore_on_error
-from .._typing import Array
 from ..banks import LowRankBank, Normaliser
 from ..banks.normalise import check_normalise
-from ..kernels import Kernel, resolve_kernels, stack_features
+from ..kernels import resolve_kernels, stack_features
 from ..kernels.approximate import Nystroem
 from ._inputs import new_samples, training_inputs
 from ._parameters import Column, KernelsLike, Samples, keep_parameters
@@ -90,12 +89,36 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
         -------
         self
         """
-        self._fit_transform(X)
+        self.fit_transform(X)
         return self
 
     def fit_transform(self, X: Samples, y: Column = None) -> Samples:
         """Return the features of the training samples."""
-        return self._fit_transform(X)
+        if check_normalise(self.normalize) == "cosine":
+            raise ValueError("normalize of KernelFeatures must be 'trace' or None, got 'cosine'")
+        plan = BankPlan(self.normalize, False, "auto", "float64", None)
+        training = training_inputs(self, X, plan)
+        if training.kernels is None:
+            raise ValueError("KernelFeatures needs kernels of samples, not precomputed matrices")
+        options: dict[str, Any] = {"sampling": self.sampling, "error": self.error}
+        kernels = [
+            Nystroem(kernel, self.rank, self.random_state, **options)
+            if kernel.rank(training.width) is None
+            else kernel
+            for kernel in training.kernels
+        ]
+        self.kernels_ = resolve_kernels(kernels, training.samples)
+        features, self.starts_ = stack_features(self.kernels_, training.samples)
+        self.kernel_names_ = np.array(training.names, dtype=object)
+        self._kind = training.kind
+        m = self.starts_.size - 1
+        normaliser = Normaliser.empty(self.normalize, False, m, features.shape[0], [])
+        squares = features.multiply(features) if sp.issparse(features) else features**2
+        sums = np.append(np.asarray(squares.sum(axis=0), dtype=float).ravel(), 0.0)
+        means = np.add.reduceat(sums, self.starts_[:-1]) * (np.diff(self.starts_) > 0) / features.shape[0]
+        normaliser.learn_traces(np.arange(m), means)
+        self.scale_ = normaliser.scale
+        return self._scaled(features)
 
     def transform(self, X: Samples) -> Samples:
         """Return the features of samples, ``(n, R)``: dense, or CSR where every part is sparse."""
@@ -115,36 +138,6 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
             f"{name}: {k}" for name, rank in zip(self.kernel_names_, ranks, strict=True) for k in range(rank)
         ]
         return np.array(names, dtype=object)
-
-    def _fit_transform(self, X: Samples) -> Samples:
-        if check_normalise(self.normalize) == "cosine":
-            raise ValueError("normalize of KernelFeatures must be 'trace' or None, got 'cosine'")
-        plan = BankPlan(self.normalize, False, "auto", "float64", None)
-        training = training_inputs(self, X, plan)
-        if training.kernels is None:
-            raise ValueError("KernelFeatures needs kernels of samples, not precomputed matrices")
-        kernels = [
-            kernel if kernel.rank(training.width) is not None else self._approximate(kernel)
-            for kernel in training.kernels
-        ]
-        self.kernels_ = resolve_kernels(kernels, training.samples)
-        features, self.starts_ = stack_features(self.kernels_, training.samples)
-        self.kernel_names_ = np.array(training.names, dtype=object)
-        self._kind = training.kind
-        self.scale_ = self._factors(features)
-        return self._scaled(features)
-
-    def _approximate(self, kernel: Kernel) -> Nystroem:
-        return Nystroem(kernel, self.rank, self.random_state, sampling=self.sampling, error=self.error)
-
-    def _factors(self, features: Samples) -> Array:
-        m = self.starts_.size - 1
-        normaliser = Normaliser.empty(self.normalize, False, m, features.shape[0], [])
-        squares = features.multiply(features) if sp.issparse(features) else features**2
-        sums = np.append(np.asarray(squares.sum(axis=0), dtype=float).ravel(), 0.0)
-        means = np.add.reduceat(sums, self.starts_[:-1]) * (np.diff(self.starts_) > 0) / features.shape[0]
-        normaliser.learn_traces(np.arange(m), means)
-        return normaliser.scale
 
     def _scaled(self, features: Samples) -> Samples:
         factors = np.sqrt(np.repeat(self.scale_, np.diff(self.starts_)))

@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
+from itertools import product
 from typing import Any, NamedTuple
 
 import numpy as np
 import scipy.sparse as sp
-from numpy.typing import DTypeLike, NDArray
+from numpy.typing import DTypeLike
 from scipy.optimize import linprog
 from sklearn.model_selection import StratifiedKFold
 
 from .._components import check_switch
 from .._typing import Array
-from ..banks import Bank, KernelFunction, Term, support
+from ..banks import KernelFunction, Term, support
 from ..losses import Hinge
 from ..norms import Uniform
 from ..problems import FixedSolution, solve_fixed
@@ -44,14 +45,8 @@ def largest_margin(leads: Array, nu: float, weight: Array) -> MarginWeights:
     make a difference: rows are added where the last answer violates them, and at the end none is left, so that the
     answer is that of the whole program.
 
-    Parameters
-    ----------
-    leads : array of shape (n, rivals, m)
-        By how much classifier j prefers the sample's own class to each rival; ``y f`` with two classes.
-    nu : float
-        In (0, 1]: at most about this share of the weight lies below the margin.
-    weight : array of shape (n,)
-        Weights of the samples.
+    ``leads`` ``(n, rivals, m)``: by how much classifier j prefers the sample's own class to each rival, ``y f`` of two
+    classes.  At most about a share ``nu`` of the weight of the samples lies below the margin.
     """
     used = weight > 0
     leads, weight = leads[used], weight[used]
@@ -62,8 +57,22 @@ def largest_margin(leads: Array, nu: float, weight: Array) -> MarginWeights:
     # so much violation is rounding
     slack = 1e-9 * max(float(np.max(np.abs(leads), initial=0.0)), np.finfo(float).tiny)
     chosen[rows, np.argmin(leads @ beta, axis=1)] = True
+    cost = np.concatenate([np.zeros(m), [-1.0], weight / (nu * np.sum(weight))])
+    total = sp.csc_array(np.concatenate([np.ones(m), np.zeros(n + 1)])[None, :])
+    bounds = np.array([(0.0, np.inf)] * m + [(-np.inf, np.inf)] + [(0.0, np.inf)] * n)
     for _ in range(MOST_ROUNDS):
-        beta, rho, xi, value = _solve(leads, chosen, nu, weight)
+        # the program with the chosen rows alone: rho - leads beta - xi <= 0, variables beta (m), rho, xi (n)
+        which, rival = np.nonzero(chosen)
+        count = which.size
+        slacks = sp.csr_array((-np.ones(count), (np.arange(count), which)), shape=(count, n))
+        A = sp.hstack([sp.csr_array(-leads[which, rival]), sp.csr_array(np.ones((count, 1))), slacks]).tocsc()
+        program = linprog(
+            cost, A_ub=A, b_ub=np.zeros(count), A_eq=total, b_eq=[1.0], bounds=bounds, method="highs"
+        )
+        if program.status != 0:
+            raise ArithmeticError(f"the linear program of LP-beta was not solved: {program.message}")
+        beta = np.maximum(program.x[:m], 0.0)
+        beta, rho, xi, value = beta / beta.sum(), float(program.x[m]), program.x[m + 1 :], -float(program.fun)
         reached = leads @ beta
         worst = np.argmin(reached, axis=1)
         missed = rho - xi - reached[rows, worst] > slack
@@ -71,33 +80,6 @@ def largest_margin(leads: Array, nu: float, weight: Array) -> MarginWeights:
             break
         chosen[rows[missed], worst[missed]] = True
     return MarginWeights(beta, rho, value)
-
-
-def _solve(
-    leads: Array, chosen: NDArray[np.bool_], nu: float, weight: Array
-) -> tuple[Array, float, Array, float]:
-    """The program with the chosen rows alone, by HiGHS."""
-    n, _, m = leads.shape
-    which, rival = np.nonzero(chosen)
-    count = which.size
-    # rho - leads beta - xi <= 0, variables beta (m), rho, xi (n)
-    A = sp.hstack(
-        [
-            sp.csr_array(-leads[which, rival]),
-            sp.csr_array(np.ones((count, 1))),
-            sp.csr_array((-np.ones(count), (np.arange(count), which)), shape=(count, n)),
-        ]
-    ).tocsc()
-    cost = np.concatenate([np.zeros(m), [-1.0], weight / (nu * np.sum(weight))])
-    total = sp.csc_array(np.concatenate([np.ones(m), np.zeros(n + 1)])[None, :])
-    bounds = np.array([(0.0, np.inf)] * m + [(-np.inf, np.inf)] + [(0.0, np.inf)] * n)
-    program = linprog(
-        cost, A_ub=A, b_ub=np.zeros(count), A_eq=total, b_eq=[1.0], bounds=bounds, method="highs"
-    )
-    if program.status != 0:
-        raise ArithmeticError(f"the linear program of LP-beta was not solved: {program.message}")
-    beta = np.maximum(program.x[:m], 0.0)
-    return beta / beta.sum(), float(program.x[m]), program.x[m + 1 :], -float(program.fun)
 
 
 class LPBetaClassifier(MKLClassifier):
@@ -217,13 +199,26 @@ class LPBetaClassifier(MKLClassifier):
     def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> None:
         bank, y, weight = bound.bank, tasks[0].y, tasks[0].weight
         refuse_fixed_parts(tasks[0].norm, bank.m, type(self).__name__)
-        splits, fold_of = self._folds(y, weight)
-        outputs, chosen = self._outputs(bound, plan, y, weight, splits)
-        self.C_ = chosen
+        # train and test samples, those without weight in neither
+        used = np.flatnonzero(weight > 0)
+        seed = 0 if self.random_state is None else seed_of(self.random_state)
+        codes = (y if y.ndim == 1 else np.argmax(y, axis=1))[used]
+        counts = np.unique(codes, return_counts=True)[1]
+        folds = StratifiedKFold(max(2, min(self.n_folds, int(counts.min()))), shuffle=True, random_state=seed)
+        splits = [(used[train], used[test]) for train, test in folds.split(codes, codes)]
+        outputs, self.C_ = self._outputs(bound, plan, y, weight, splits)
         leads = _leads(y, outputs)
-        self.nu_ = self._best_nu(leads, weight, fold_of)
+        nus = _several("nu", self.nu)
+        right = np.zeros(len(nus))
+        if len(nus) > 1:  # the share of errors by cross-validation of the linear program
+            for _, test in splits:
+                there = np.isin(np.arange(len(y)), test)
+                for k, nu in enumerate(nus):
+                    beta = largest_margin(leads, nu, np.where(there, 0.0, weight)).weights
+                    right[k] += float(weight[there] @ (np.min(leads[there] @ beta, axis=1) > 0))
+        self.nu_ = nus[int(np.argmax(right))]
         self.weights_, self.rho_, _ = largest_margin(leads, self.nu_, weight)
-        values = self._train_all(bound, y, np.outer(chosen, weight))
+        values = self._train_all(bound, y, np.outer(self.C_, weight))
         self._set_findings(tasks, [values])
         self.loss_, self.norm_name_ = tasks[0].loss, "none (weights by linear programming)"
         self.learnt_kernels_, self.weights_rule_ = np.ones(bank.m, dtype=bool), ""
@@ -236,56 +231,28 @@ class LPBetaClassifier(MKLClassifier):
         """Outputs of every kernel's SVM for samples that it was not trained on, at the best C, and that C."""
         Cs, m = _several("C", self.C), bound.bank.m
         held_out = np.zeros((len(Cs), *y.shape, m))
-        for bank, folds in _banks_of_folds(bound, plan, splits):
+        parts = [splits] if plan.bank.missing == "error" else [[split] for split in splits]
+        for folds in parts:  # one bank for all folds, or one for each where views are completed
+            whole = plan.bank.missing == "error"
+            bank = bound.bank if whole else fold_bank(bound, plan.bank, folds[0][0])
             for j in range(m):
                 K = bank.combine(only(j, m))
-                for k, C in enumerate(Cs):
-                    self._cross_validate(K, y, C * weight, folds, held_out[k, ..., j])
-        scores = np.array(
-            [[_accuracy(y, held_out[k, ..., j], weight) for j in range(m)] for k in range(len(Cs))]
-        )
+                for (k, C), (train, test) in product(enumerate(Cs), folds):
+                    inner = np.ascontiguousarray(K[np.ix_(train, train)])
+                    svm = self._svm(inner, y[train], (C * weight)[train])
+                    held_out[k, ..., j][test] = K[np.ix_(test, train)] @ svm.beta + svm.intercept
+        scores = np.empty((len(Cs), m))  # share of the weight that is on the right side
+        for k, j in np.ndindex(scores.shape):
+            right = np.min(_leads(y, held_out[k, ..., j, None])[..., 0], axis=1) > 0
+            scores[k, j] = float(weight @ right) / float(weight.sum())
         best = np.argmax(scores, axis=0)
         self.kernel_scores_ = scores[best, np.arange(m)]
         outputs = np.stack([held_out[best[j], ..., j] for j in range(m)], axis=-1)
         return outputs, np.asarray(Cs, dtype=float)[best]
 
-    def _folds(self, y: Array, weight: Array) -> tuple[list[tuple[Codes, Codes]], Codes]:
-        """Train and test indices (samples without weight in neither), and the fold of every sample, -1 for none."""
-        used = np.flatnonzero(weight > 0)
-        seed = 0 if self.random_state is None else seed_of(self.random_state)
-        codes = _codes(y)[used]
-        counts = np.unique(codes, return_counts=True)[1]
-        folds = StratifiedKFold(max(2, min(self.n_folds, int(counts.min()))), shuffle=True, random_state=seed)
-        splits = [(used[train], used[test]) for train, test in folds.split(codes, codes)]
-        fold_of = np.full(len(y), -1)
-        for number, (_, test) in enumerate(splits):
-            fold_of[test] = number
-        return splits, fold_of
-
-    def _cross_validate(
-        self, K: Array, y: Array, c: Array, splits: list[tuple[Codes, Codes]], out: Array
-    ) -> None:
-        """Fill in the outputs of SVMs that were not trained on the sample."""
-        for train, test in splits:
-            svm = self._svm(np.ascontiguousarray(K[np.ix_(train, train)]), y[train], c[train])
-            out[test] = K[np.ix_(test, train)] @ svm.beta + svm.intercept
-
     def _svm(self, K: Array, y: Array, c: Array) -> FixedSolution:
         each = c if y.ndim == 1 else np.repeat(c[:, None], y.shape[1], axis=1)
         return solve_fixed(K, Hinge(), y, each, self.fit_intercept, float(self.tol))
-
-    def _best_nu(self, leads: Array, weight: Array, fold_of: Codes) -> float:
-        """Share of errors by cross-validation of the linear program."""
-        nus = _several("nu", self.nu)
-        if len(nus) == 1:
-            return nus[0]
-        right = np.zeros(len(nus))
-        for number in range(fold_of.max() + 1):
-            test = fold_of == number
-            for k, nu in enumerate(nus):
-                beta = largest_margin(leads, nu, np.where(test, 0.0, weight)).weights
-                right[k] += float(weight[test] @ (np.min(leads[test] @ beta, axis=1) > 0))
-        return nus[int(np.argmax(right))]
 
     def _train_all(self, bound: Bound, y: Array, costs: Array) -> Array:
         """Train SVMs on all samples, for kernels with weight; return the decision values of these samples."""
@@ -306,17 +273,6 @@ class LPBetaClassifier(MKLClassifier):
         return values
 
 
-def _banks_of_folds(
-    bound: Bound, plan: Plan, splits: list[tuple[Codes, Codes]]
-) -> Iterator[tuple[Bank, list[tuple[Codes, Codes]]]]:
-    """Yield banks with the folds that they serve: one for all, or one for each where views are completed."""
-    if plan.bank.missing == "error":
-        yield bound.bank, splits
-        return
-    for split in splits:
-        yield fold_bank(bound, plan.bank, split[0]), [split]
-
-
 def _several(name: str, value: Any) -> list[Any]:
     """One value or several as a list."""
     several = isinstance(value, Sequence | np.ndarray) and not isinstance(value, str)
@@ -326,10 +282,6 @@ def _several(name: str, value: Any) -> list[Any]:
     return values
 
 
-def _codes(y: Array) -> Array:
-    return y if y.ndim == 1 else np.argmax(y, axis=1)
-
-
 def _leads(y: Array, outputs: Array) -> Array:
     """By how much each kernel's output prefers the own class to the others, ``(n, rivals, m)``."""
     if y.ndim == 1:
@@ -337,9 +289,3 @@ def _leads(y: Array, outputs: Array) -> Array:
     own = outputs[y > 0][:, None, :]
     others = outputs[y < 0].reshape(len(y), y.shape[1] - 1, outputs.shape[-1])
     return own - others
-
-
-def _accuracy(y: Array, values: Array, weight: Array) -> float:
-    """Share of the weight that is on the right side."""
-    right = np.min(_leads(y, values[..., None])[..., 0], axis=1) > 0
-    return float(weight @ right) / float(weight.sum())

@@ -7,36 +7,29 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._components import check_switch, nearest
 from .._estimating import TimeShares, one_fit, warn_of_findings
 from .._typing import Array
-from ..banks import Bank
 from ..crowd import METHODS as CROWD_METHODS
-from ..crowd import CrowdLabels, CrowdRate, aggregate, as_long, disagreement
-from ..losses import Loss
+from ..crowd import CrowdLabels, aggregate, as_long, disagreement
+from ..losses import BudgetedHinge, Hinge, Loss, Squared, budget_from_noise_rate
+from ..norms import Fixed
 from ._bind import Bound, bind
 from ._noise import (
     CORRECTED,
-    Auto,
-    Confident,
-    Corrected,
-    Noise,
+    TRUSTED,
     NoiseEstimate,
-    NoiseMethod,
-    Ramp,
-    Stochastic,
-    Trimmed,
     calibrated,
     confident_joint,
+    corrected_loss,
     dense_mixture,
     estimate_noise,
-    kernel_groups,
+    mixtures,
     suspected,
 )
 from ._parameters import Codes, Column, KernelsLike, Samples, takes_parameters_of
-from ._plan import Plan, Task
+from ._plan import Plan, Task, refuse_fixed_parts
 from .baselines import leave_one_out
 from .classifier import Labelled, MKLClassifier
 
@@ -196,34 +189,62 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         self
         """
         self._check_parameters()
-        crowd = self._crowd_of(y)
+        crowd = rates_of_crowd = None
+        self._set_optional("annotated_", None)
+        shape = np.asarray(y, dtype=object).shape
+        if len(shape) == 2 and shape[1] > 1:  # several annotators
+            crowd = self.annotated_ = aggregate(y, method=self.crowd)
         labelled = self._checked(X, y if crowd is None else crowd.labels, sample_weight)
         given = self._given_rates()
         bound = bind(labelled.training, labelled.plan.bank)
-        mean = bound.bank.combine(np.full(bound.bank.m, 1.0 / bound.bank.m))
+        bank, kernels = bound.bank, labelled.training.kernels
+        mean = bank.combine(np.full(bank.m, 1.0 / bank.m))
         if crowd is not None:
             if self.crowd == "dawid_skene":
-                crowd, codes = self._ask_the_classifier(crowd, y, mean, labelled.weight)
+                crowd, codes = self._with_votes_of_classifier(crowd, y, mean, labelled.weight)
                 labelled = replace(labelled, codes=codes, classes=self.classes_)
             labelled = replace(labelled, weight=labelled.weight * crowd.confidence)
-        estimate = estimate_noise(
-            mean, labelled.codes, self.classes_.size, labelled.weight, self._crowd_rate(y, crowd)
-        )
-        self._keep_noise(estimate, given)
-        method = self._method()
-        suspects, contradicted = self._suspects(estimate, labelled, bound.bank, given)
-        noise = Noise(self.noise_rate_, self.class_noise_rates_, given is not None, suspects, contradicted)
-        shares = method.shares(noise)
+            rates_of_crowd = disagreement(y, crowd.labels)
+            if rates_of_crowd is not None and not np.array_equal(crowd.classes, self.classes_):
+                fitted = rates_of_crowd.class_rates[np.isin(crowd.classes, self.classes_)]
+                rates_of_crowd = replace(rates_of_crowd, class_rates=fitted)
+        estimate = estimate_noise(mean, labelled.codes, self.classes_.size, labelled.weight, rates_of_crowd)
+        self.noise_rate_interval_, self.noise_rate_basis_ = estimate.interval, estimate.basis
+        self.noise_rate_, self.class_noise_rates_ = given or (estimate.rate, estimate.class_rates)
+        self.label_quality_ = estimate.quality
+        self.suspects_ = np.argsort(estimate.quality, kind="stable")
+        shares, how_suspects_count = self._filtered(estimate, labelled, bound, given)
         self._set_optional("sample_share_", shares)
         self._set_optional("objectives_", None)
         if shares is not None:
             labelled = replace(labelled, weight=labelled.weight * shares)
-        tasks = method.tasks(labelled.tasks(), bound.bank, noise, labelled.training.kernels)
-        if method.chooses:
-            self._fit_rounds(bound, labelled.plan, tasks, method, noise)
+        tasks = labelled.tasks()
+        self.picked_ = f"{self.method} on norm {self.norm!r}, noise rate {self.noise_rate_:.3g}"
+        if self.method == "auto":
+            refuse_fixed_parts(tasks[0].norm, bank.m, "this method for wrong labels")
+            name, weights, left_out = dense_mixture(tasks, bank, kernels, bool(self.fit_intercept))
+            tasks = [replace(task, norm=Fixed(weights), C=left_out.C) for task in tasks]
+            self.picked_ = f"squared loss on {name}, C = {left_out.C:.3g}, by leave-one-out"
+            self.picked_ += f"; {how_suspects_count}" if how_suspects_count else ""
+        elif self.method == "confident":
+            self.picked_ = f"hinge loss on norm {self.norm!r}; {how_suspects_count}"
+        elif self.method == "stochastic" and self.budget is not None:
+            tasks = [replace(task, loss=BudgetedHinge(self.budget)) for task in tasks]
+        elif self.method == "stochastic":
+            rate = min(self.noise_rate_, 0.499)
+            loss = BudgetedHinge.from_noise_rate(bank.n, rate, self.confidence, self.exact_set)
+            factor = budget_from_noise_rate(bank.n, 0.0, self.confidence)[1]
+            tasks = [replace(task, loss=loss, C=factor * task.C) for task in tasks]
+        elif self.method == "corrected":
+            rates = self.class_noise_rates_, given is not None
+            tasks = [
+                replace(task, loss=corrected_loss(str(self.loss), k, task, *rates))
+                for k, task in enumerate(tasks)
+            ]
+        if self.method in ("trimmed", "ramp"):
+            self._fit_rounds(bound, labelled.plan, tasks)
         else:
             self._solve(bound, labelled.plan, tasks)
-        self.picked_ = method.in_words(self.norm, noise)
         warn_of_findings(self.findings_)
         basis = (self.noise_rate_basis_,) if given is None else ()
         self.findings_ = (*bound.findings, *self.findings_, *basis)
@@ -236,20 +257,10 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             return 0.5 if self.method == "confident" else 1.0
         return self.suspect_weight
 
-    def _method(self) -> NoiseMethod:
-        if self.method == "confident":
-            return Confident(self._suspects_count)
-        if self.method == "auto":
-            filtered = None if self._suspects_count == 1 else Confident(self._suspects_count)
-            return Auto(bool(self.fit_intercept), filtered)
-        if self.method == "stochastic":
-            return Stochastic(self.budget, self.confidence, self.exact_set)
-        if self.method == "corrected":
-            return Corrected(str(self.loss))
-        return Ramp() if self.method == "ramp" else Trimmed()
-
     def _loss(self, n_classes: int) -> Loss:
-        return self._method().loss()
+        if self.method == "corrected":
+            return CORRECTED[str(self.loss)]()
+        return {"auto": Squared, "stochastic": BudgetedHinge}.get(self.method, Hinge)()
 
     def _check_parameters(self) -> None:
         if self.method not in METHODS:
@@ -282,25 +293,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         elif not isinstance(self.noise_rate, Mapping):
             _check_rate("noise_rate", self.noise_rate)
 
-    def _crowd_of(self, y: Column) -> CrowdLabels | None:
-        """Return the labels on which annotators agree, where there are several."""
-        self.__dict__.pop("annotated_", None)
-        shape = np.asarray(y, dtype=object).shape
-        if len(shape) != 2 or shape[1] == 1:
-            return None
-        self.annotated_ = aggregate(y, method=self.crowd)
-        return self.annotated_
-
-    def _crowd_rate(self, annotations: Column, crowd: CrowdLabels | None) -> CrowdRate | None:
-        """Return the rate by the disagreement of annotators, where it is of the classes that are fitted."""
-        if crowd is None:
-            return None
-        rate = disagreement(annotations, crowd.labels)
-        if rate is None or np.array_equal(crowd.classes, self.classes_):
-            return rate
-        return replace(rate, class_rates=rate.class_rates[np.isin(crowd.classes, self.classes_)])
-
-    def _ask_the_classifier(
+    def _with_votes_of_classifier(
         self, crowd: CrowdLabels, annotations: Column, mean: Array, weight: Array
     ) -> tuple[CrowdLabels, Codes]:
         """Let leave-one-out predictions join as one more annotator, whose reliability is learnt like the others'."""
@@ -339,41 +332,41 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             _check_rate(f"noise_rate of class {label!r}", rates[k])
         return float(rates.mean()), rates
 
-    def _keep_noise(self, estimate: NoiseEstimate, given: tuple[float, Array] | None) -> None:
-        self.noise_rate_interval_, self.noise_rate_basis_ = estimate.interval, estimate.basis
-        self.noise_rate_ = estimate.rate if given is None else given[0]
-        self.class_noise_rates_ = estimate.class_rates if given is None else given[1]
-        self.label_quality_ = estimate.quality
-        self.suspects_ = np.argsort(estimate.quality, kind="stable")
+    def _filtered(
+        self, estimate: NoiseEstimate, labelled: Labelled, bound: Bound, given: tuple[float, Array] | None
+    ) -> tuple[Array | None, str]:
+        """Return how much every sample counts, None where all count alike, and what becomes of suspected labels.
 
-    def _suspects(
-        self, estimate: NoiseEstimate, labelled: Labelled, bank: Bank, given: tuple[float, Array] | None
-    ) -> tuple[NDArray[np.bool_], float]:
-        """Return which labels are contradicted with confidence, and the share that is contradicted at all.
-
-        By leave-one-out predictions on the mixture that ``auto`` takes.
+        Suspected are labels that leave-one-out predictions on the mixture that ``auto`` takes contradict with
+        confidence.  Where more than a third of all labels are contradicted, ``auto`` does not trust predictions.
         """
         self._set_optional("confident_joint_", None)
+        count = self._suspects_count
+        if not (self.method == "confident" or (self.method == "auto" and count != 1)):
+            return None, ""
         codes, counted = labelled.codes, labelled.weight > 0
-        if not (self.method == "confident" or (self.method == "auto" and self._suspects_count != 1)):
-            return np.zeros(codes.size, dtype=bool), estimate.contradicted
         probabilities, contradicted = estimate.probabilities, estimate.contradicted
-        if len(kernel_groups(labelled.training.kernels, bank.m)) > 1:  # else that is the mean kernel
-            _, left_out = dense_mixture(
-                labelled.tasks(), bank, labelled.training.kernels, bool(self.fit_intercept)
-            )
+        kernels = labelled.training.kernels
+        if len(mixtures(kernels, bound.bank.m)) > 1:  # else that is the mean kernel
+            _, _, left_out = dense_mixture(labelled.tasks(), bound.bank, kernels, bool(self.fit_intercept))
             scores = left_out.predictions
             scores = np.column_stack([-scores, scores]) if scores.ndim == 1 else scores
             probabilities = calibrated(scores, codes)
             contradicted = float(np.mean((np.argmax(scores, axis=1) != codes)[counted]))
         self.confident_joint_, likely = confident_joint(probabilities, codes, counted)
-        at_most = None if given is None else given[0]
-        return suspected(probabilities, likely, codes, counted, at_most), contradicted
+        if self.method == "auto" and contradicted > TRUSTED:
+            words = f"all labels count alike, because predictions contradict {contradicted:.0%} of them"
+            return np.ones(codes.size), words
+        suspects = suspected(probabilities, likely, codes, counted, None if given is None else given[0])
+        number = int(np.count_nonzero(suspects))
+        words = f"{number} suspected labels " + ("left out" if count == 0 else f"count {count:g}")
+        return np.where(suspects, count, 1.0), words if count != 1 else "all labels count alike"
 
-    def _fit_rounds(
-        self, bound: Bound, plan: Plan, tasks: list[Task], method: NoiseMethod, noise: Noise
-    ) -> None:
-        """Alternate the choice of samples and a weighted fit; each lowers the same objective."""
+    def _fit_rounds(self, bound: Bound, plan: Plan, tasks: list[Task]) -> None:
+        """Alternate the choice of samples and a weighted fit; each lowers the same objective.
+
+        ``ramp`` keeps samples whose hinge loss is below 1, ``trimmed`` the best share ``1 - noise_rate``.
+        """
         shares = [np.ones_like(task.weight) for task in tasks]
         self.objectives_: list[float] = []
         for turn in range(1, self.max_rounds + 1):
@@ -382,14 +375,30 @@ class NoisyLabelMKLClassifier(MKLClassifier):
                 for t, share in zip(tasks, shares, strict=True)
             ]
             self._solve(bound, plan, kept)
-            losses = self._training_losses(bound.bank, tasks)
-            chosen = [
-                method.chosen(loss, task.weight, noise) for loss, task in zip(losses, tasks, strict=True)
-            ]
-            left_out = sum(
-                float(np.sum(task.weight * (1.0 - share))) for task, share in zip(tasks, shares, strict=True)
+            several = len(tasks) > 1
+            fits = zip(
+                tasks,
+                self.weights_ if several else [self.weights_],
+                self.dual_coef_.T if several else [self.dual_coef_],
+                self.intercept_ if several else [self.intercept_],
+                strict=True,
             )
-            self.objectives_.append(self.certificate_.primal + method.fine(float(self.C), left_out))
+            chosen, left_out = [], 0.0
+            for (task, d, beta, b), share in zip(fits, shares, strict=True):
+                losses = np.maximum(0.0, 1.0 - task.y * (bound.bank.mix_product(d, beta) + b))
+                losses = losses if losses.ndim == 1 else losses.sum(axis=1)
+                if self.method == "ramp":
+                    chosen.append((losses < 1.0).astype(float))
+                    # a sample that the ramp leaves out costs its full height
+                    left_out += float(np.sum(task.weight * (1.0 - share)))
+                else:
+                    order = np.argsort(losses, kind="stable")
+                    before = np.cumsum(task.weight[order]) - task.weight[order]
+                    limit = (1.0 - self.noise_rate_) * float(task.weight.sum())
+                    best = np.zeros_like(task.weight)
+                    best[order] = (before < limit * (1.0 - 1e-12)).astype(float)
+                    chosen.append(best)
+            self.objectives_.append(self.certificate_.primal + float(self.C) * left_out)
             same = all(np.array_equal(new, old) for new, old in zip(chosen, shares, strict=True))
             # samples of one class teach nothing: the fit on both is kept
             next_targets = [t.y[(t.weight * share) > 0] for t, share in zip(tasks, chosen, strict=True)]
@@ -398,18 +407,6 @@ class NoisyLabelMKLClassifier(MKLClassifier):
                 break
             shares = chosen
         self.sample_share_ = shares[0] if len(shares) == 1 else np.stack(shares, axis=1)
-
-    def _training_losses(self, bank: Bank, tasks: list[Task]) -> list[Array]:
-        """Hinge losses of the training samples, one array per task."""
-        several = len(tasks) > 1
-        weights = self.weights_ if several else [self.weights_]
-        betas = self.dual_coef_.T if several else [self.dual_coef_]
-        shifts = self.intercept_ if several else [self.intercept_]
-        out = []
-        for task, d, beta, b in zip(tasks, weights, betas, shifts, strict=True):
-            losses = np.maximum(0.0, 1.0 - task.y * (bank.mix_product(d, beta) + b))
-            out.append(losses if losses.ndim == 1 else losses.sum(axis=1))
-        return out
 
 
 def _check_rate(name: str, rate: object) -> None:
