@@ -3,8 +3,8 @@ deviations."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import nullcontext
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
@@ -14,7 +14,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .._numerics.stopping import time_limit, time_spent
 from .._typing import Array
-from ..banks import Bank, BoundKernels, KernelFunction, support
+from ..banks import Bank, BoundKernels, KernelFunction
 from ..banks.memory import parse_bytes, refuse
 from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ..norms import Uniform
@@ -50,15 +50,6 @@ class Spread:
     support: Codes
     #: whether one was fitted
     intercept: bool
-
-    @classmethod
-    def of(cls, y: Array, beta: Array, C: Array, weight: Array, intercept: bool) -> Spread:
-        """Estimate the noise as REML does: ``y'M y`` over the dimensions that the intercept leaves."""
-        used = weight > 0
-        freedom = max(int(np.count_nonzero(used)) - int(intercept), 1)
-        ridge = 0.5 / C
-        variance = np.sum(y[used] * beta[used], axis=0) * ridge / freedom
-        return cls(variance, ridge, weight, support(beta), intercept)
 
 
 def deviations(function: KernelFunction, spread: Spread, new: Samples) -> Array:
@@ -216,9 +207,14 @@ def by_evidence(
     limit = plan.stop.max_seconds
     seconds = None if limit is None else max((1.0 - LAST) * limit - time_spent(), 0.0)
     components = None
-    with time_limit(seconds) as deadline, _progress(plan.verbose, t) as progress:
+    bar = None
+    if plan.verbose:
+        from tqdm.auto import tqdm
+
+        bar = tqdm(total=t, desc="targets")
+    with time_limit(seconds) as deadline, nullcontext() if bar is None else bar:
         # the starts of one target alone are not so many targets
-        watch = Watch(plan.callback, None if alone else progress)
+        watch = Watch(plan.callback, None if alone or bar is None else bar.update)
         for p, known in enumerate(patterns):
             at = np.flatnonzero(which.ravel() == p)
             rows = np.flatnonzero(known & (weight > 0))
@@ -226,10 +222,8 @@ def by_evidence(
                 raise ValueError(f"target {at[0]} has no value at samples that have weight: leave it out")
             by = criterion(known & (weight > 0))
             stack = _matrices(bank, rows, plan)
-            if by.name == "loo":
-                _warn_of_repeated_rows(stack)
             design = Design.of(stack, weight[rows], plan.fit_intercept, single=True)
-            _warn_of_lost_kernels(stack, design.scale)
+            _warn_of_matrices(stack, design.scale, by)
             placed = design if device is None else design.on(device)
             # a view where nothing is missing: targets are many
             targets = table if len(patterns) == 1 else table[:, at]
@@ -329,22 +323,18 @@ def _matrices(bank: Bank, used: Codes, plan: Plan) -> Array:
     return np.stack([bank.block(used, used, np.array([j]))[0] for j in range(bank.m)])
 
 
-def _warn_of_repeated_rows(stack: Array) -> None:
-    """Say so where samples are the same for every kernel: leaving one out leaves its twin in."""
-    mean = np.mean(stack, axis=0)
-    diagonal = np.diagonal(mean)
-    distance = diagonal[:, None] + diagonal - 2.0 * mean
-    near = np.count_nonzero(distance <= 1e-10 * np.mean(diagonal)) - len(mean)
-    if near > 0:
-        warn_at_caller(
-            "some samples are the same for every kernel: leave-one-out sees their twins and promises too much; take "
-            "criterion='folds' with groups, or 'reml'",
-            KernelWeaveWarning,
-        )
-
-
-def _warn_of_lost_kernels(stack: Array, scale: Array) -> None:
-    """Say so where a kernel that is not constant has no digits left without its mean, and is left out for that."""
+def _warn_of_matrices(stack: Array, scale: Array, criterion: Criterion) -> None:
+    """Say so where samples are the same for every kernel, and where a kernel has no digits left without its mean."""
+    if criterion.name == "loo":
+        mean = np.mean(stack, axis=0)
+        diagonal = np.diagonal(mean)
+        distance = diagonal[:, None] + diagonal - 2.0 * mean
+        if np.count_nonzero(distance <= 1e-10 * np.mean(diagonal)) > len(mean):
+            warn_at_caller(
+                "some samples are the same for every kernel: leave-one-out sees their twins and promises too much; "
+                "take criterion='folds' with groups, or 'reml'",
+                KernelWeaveWarning,
+            )
     lost = [j for j in np.flatnonzero(scale == 0.0) if np.ptp(stack[j]) > 1e-13 * np.max(np.abs(stack[j]))]
     if lost:
         warn_at_caller(
@@ -352,15 +342,3 @@ def _warn_of_lost_kernels(stack: Array, scale: Array) -> None:
             "once its mean is taken off: it gets no weight. Use center=True, or scale the features (StandardScaler)",
             KernelWeaveWarning,
         )
-
-
-@contextmanager
-def _progress(verbose: int, t: int) -> Iterator[Callable[[int], object] | None]:
-    """A bar over the targets, with the time left."""
-    if not verbose:
-        yield None
-        return
-    from tqdm.auto import tqdm
-
-    with tqdm(total=t, desc="targets") as bar:
-        yield bar.update

@@ -191,15 +191,15 @@ def _turned_back(
 
     ``proved`` is the certificate of fewer columns: the coefficients of its lower bound are taken over.
     """
-
-    def quad(coef: Array) -> Array:
-        """Quadratic forms of more columns than rows: those of a square factor of their Gram matrix."""
-        return problem.bank.quad(np.asarray(np.linalg.qr(coef.T, mode="r")).T)
-
     beta, dual = point.beta @ axes.T, proved.dual_point @ axes.T
     cuts = None if proved.cuts is None else proved.cuts @ axes.T
     decision = problem.bank.mix_product(point.weights, beta)
-    turned = Point(beta, point.weights, quad(beta), decision, dual, quad(problem.repair(dual)), cuts=cuts)
+    # quadratic forms of more columns than rows are those of a square factor of their Gram matrix
+    forms, dual_forms = (
+        problem.bank.quad(np.asarray(np.linalg.qr(coef.T, mode="r")).T)
+        for coef in (beta, problem.repair(dual))
+    )
+    turned = Point(beta, point.weights, forms, decision, dual, dual_forms, cuts=cuts)
     return beta, with_certain_bounds(problem, turned, problem.certificate(turned))
 
 

@@ -18,12 +18,10 @@ from sklearn.model_selection import BaseCrossValidator, check_cv
 from .._estimating import TimeShares, clearly_ahead, end_of_grid, undecided
 from .._numerics.stopping import given_up
 from .._typing import Array
-from ..banks import Bank
 from ..exceptions import KernelWeaveConvergenceWarning, warn_at_caller
 from ..kernels import view_of
 from ..norms import make_norm
-from ..problems import MKLProblem, Point
-from ..solvers import Solution
+from ..problems import Point
 from ._bind import Bound, fold_bank
 from ._inputs import Training
 from ._parameters import Codes, NormLike
@@ -31,7 +29,6 @@ from ._plan import Plan, Task, norm_of_kernels, path_of
 
 if TYPE_CHECKING:
     import pandas as pd
-    from tqdm import tqdm
 
 
 #: what ``norm="auto"`` chooses among (docs/results/regression_norms.md)
@@ -66,16 +63,6 @@ def folds_of(
 
 
 @dataclass(frozen=True)
-class _Tried:
-    """One C on one fold: decision values of all samples, what the fit took, and where it ended, by task."""
-
-    C: float
-    values: Array
-    facts: dict[str, float]
-    points: list[Point]
-
-
-@dataclass(frozen=True)
 class SearchResult:
     """Result of a search: the plan, its place among those tried, C, the tasks to solve with them, and why."""
 
@@ -98,40 +85,25 @@ class SearchResult:
 
 @dataclass
 class Search:
-    """Paths over C for every plan on every fold: the same problem with its held-out samples at weight zero.
+    """Paths over C for every plan on every fold: the same problem with its held-out samples at weight zero."""
 
-    Parameters
-    ----------
-    bound : Bound
-        All samples.
-    tasks : list of Task
-        On all samples.
-    plans : list of Plan
-        What to try, one norm each.
-    Cs : array
-        Increasing.
-    splits : list of (train, test)
-    score : callable
-        Columns of the table, ``score`` among them, of the decision values of held-out samples and their positions.
-        Where ``squared_error`` is one of them, the least one decides, else the largest score.
-    loss : callable
-        Of what a pair of norm and C said of held-out samples, one pair of positions and decision values per fold: of
-        pairs whose mean scores are equal the one of the smallest loss is chosen.
-    stops : TimeShares
-        One share per task, C, plan and fold.
-    default : int or None
-        Place of the plan that is kept unless another is ahead by more than a standard error; None where the largest
-        mean score decides.
-    """
-
+    #: all samples, and the tasks on them
     bound: Bound
     tasks: list[Task]
+    #: what to try, one norm each
     plans: list[Plan]
+    #: increasing
     Cs: Array
     splits: list[tuple[Codes, Codes]]
+    #: where ``squared_error`` is among these scores of held-out samples the least one decides, else the largest score
     score: Measures
+    #: of what a pair of norm and C said of held-out samples, one pair of positions and decision values per fold: of
+    #: pairs whose mean scores are equal the one of the smallest loss is chosen
     loss: Callable[[list[tuple[Codes, Array]]], float]
+    #: one share per task, C, plan and fold
     stops: TimeShares
+    #: place of the plan that is kept unless another is ahead by more than a standard error; None where the largest mean
+    #: score decides
     default: int | None = 0
     rows: list[dict[str, object]] = field(default_factory=list)
     #: where each pair of plan and C ended, on the last fold that had it
@@ -142,18 +114,20 @@ class Search:
     def run(self) -> pd.DataFrame:
         """Return a row per fit that was finished; an interrupt or the end of the time leaves what there is."""
         import pandas as pd
+        from tqdm.auto import tqdm
 
-        bar = self._progress_line()
+        shape = "{desc}: {n_fmt} of {total_fmt} fits |{bar:24}| {elapsed}, {remaining} left"
+        silent, total = self.plans[0].verbose != 1, len(self.splits) * self.size
+        bar = tqdm(total=total, desc="choosing C", disable=silent, leave=False, bar_format=shape)
         with suppress(KeyboardInterrupt), bar:  # the fit at hand had no point yet; those before it remain
-            for fold, (_, test) in enumerate(self.splits):
-                for place, tried in self._on_fold(fold):
-                    key = {"choice": place, "norm": self.plans[place].norm.label, "C": tried.C, "fold": fold}
-                    values = tried.values[test]
+            for fold, (train, test) in enumerate(self.splits):
+                for place, C, values, facts, points in self._fits_on_fold(train):
                     began = time.perf_counter()
-                    row = {**key, **self.score(values, test), **tried.facts}
+                    key = {"choice": place, "norm": self.plans[place].norm.label, "C": C, "fold": fold}
+                    row = {**key, **self.score(values[test], test), **facts}
                     self.rows.append({**row, "score_time": time.perf_counter() - began})
-                    self.held_out.setdefault((place, tried.C), []).append((test, values))
-                    self.points[place, tried.C] = tried.points
+                    self.held_out.setdefault((place, C), []).append((test, values[test]))
+                    self.points[place, C] = points
                     bar.update()
                     if self.stops.used_up:
                         break
@@ -163,14 +137,45 @@ class Search:
             raise KeyboardInterrupt
         return pd.DataFrame(self.rows)
 
-    def _progress_line(self) -> tqdm[None]:
-        """Return a line that says how many fits are done and how long the rest will take."""
-        from tqdm.auto import tqdm
+    def _fits_on_fold(
+        self, train: Codes
+    ) -> Iterator[tuple[int, float, Array, dict[str, float], list[Point]]]:
+        """Follow the path of every plan on one fold.
 
-        shape = "{desc}: {n_fmt} of {total_fmt} fits |{bar:24}| {elapsed}, {remaining} left"
-        silent = self.plans[0].verbose != 1
-        total = len(self.splits) * self.size
-        return tqdm(total=total, desc="choosing C", disable=silent, leave=False, bar_format=shape)
+        Yield the place of the plan, C, decision values of all samples, what the fit took, and where it ended, by task.
+        """
+        bank = fold_bank(self.bound, self.plans[0].bank, train)
+        in_fold = np.zeros(bank.n)
+        in_fold[train] = 1.0
+        for place, plan in enumerate(self.plans):
+            # one line for all fits rather than one for each
+            quiet = replace(plan, verbose=0) if plan.verbose == 1 else plan
+            paths = []
+            for number, task in enumerate(self.tasks):
+                own = replace(task, weight=task.weight * in_fold, norm=plan.norm)
+                # the weights of the fold before: those of this one are near
+                known = {C: points[number].weights for (at, C), points in self.points.items() if at == place}
+                paths.append(path_of(own, bank, quiet, self.Cs, self.stops, known))
+            for steps in zip(*paths, strict=True):
+                fits = [solution for _, _, solution in steps]
+                if any(fit.status == "interrupted" for fit in fits):  # does not count
+                    break
+                values = []
+                for fit in fits:
+                    decision = fit.point.decision
+                    if decision is None or fit.point.blocks is not None:
+                        decision = bank.mix_product(fit.point.weights, fit.point.beta)
+                    values.append(np.asarray(decision + fit.certificate.intercept))
+                facts = {
+                    "n_iter": max(fit.n_iter for fit in fits),
+                    "passes": sum(fit.passes for fit in fits),
+                    "relative_gap": max(fit.certificate.relative_gap for fit in fits),
+                    "active_kernels": max(int(np.count_nonzero(fit.point.weights)) for fit in fits),
+                    "fit_time": sum(fit.seconds for fit in fits),
+                }
+                points = [Point(fit.point.beta, fit.point.weights) for fit in fits]
+                whole = values[0] if len(values) == 1 else np.stack(values, axis=1)
+                yield place, steps[0][0], whole, facts, points
 
     def choose(self) -> SearchResult:
         """Run, and choose: of every norm the C with the best mean score, and among norms the default in doubt.
@@ -182,12 +187,19 @@ class Search:
         """
         import pandas as pd
 
-        table = self.run()
-        judged = self._judged(table)
-        errors = "squared_error" in judged
+        table = counted = self.run()
+        complete = int((table.groupby("fold").size() == self.size).sum())
+        if complete < len(self.splits):
+            warn_at_caller(
+                f"the search was cut short after {len(table)} of {len(self.splits) * self.size} fits, {complete} of "
+                f"{len(self.splits)} folds: C and norm were chosen by what was known then",
+                KernelWeaveConvergenceWarning,
+            )
+            counted = table[table["fold"] < complete] if complete else table
+        errors = "squared_error" in counted
         by = "squared_error" if errors else "score"
         wide = {
-            name: judged.pivot_table(index="fold", columns=["choice", "C"], values=name)
+            name: counted.pivot_table(index="fold", columns=["choice", "C"], values=name)
             for name in {by, "score"}
         }
         scores = -wide[by] if errors else wide[by]
@@ -196,7 +208,7 @@ class Search:
                 f"all {len(table)} scores of held-out samples are undefined (not finite), and nothing can be chosen by "
                 "them: take another scoring, or other folds"
             )
-        means, folds = scores.mean(), judged["fold"].nunique()
+        means, folds = scores.mean(), counted["fold"].nunique()
         best = self._best(means, folds)
         if self.default is not None and best[0] != self.default and self.default in scores.columns.levels[0]:
             kept = self._best(means[[self.default]], folds)
@@ -254,7 +266,7 @@ class Search:
         """
         bank, ties = self.bound.bank, chosen.ties
         rows = np.empty((len(ties), bank.m))
-        rows[ties["tie"] == "chosen"] = _shares(np.atleast_2d(weights))
+        rows[ties["tie"] == "chosen"] = mean_shares(np.atleast_2d(weights))
         for place in ties["choice"].unique():
             plan = replace(self.plans[place], verbose=0)
             others = ties[(ties["choice"] == place) & (ties["tie"] != "chosen")]
@@ -281,7 +293,7 @@ class Search:
                         return None
                     paths.append([one.point.weights for one in solutions])
                 each = np.array(paths).transpose(1, 0, 2)
-            rows[others.index] = [_shares(weights) for weights in each]
+            rows[others.index] = [mean_shares(weights) for weights in each]
         return rows
 
     def findings(
@@ -306,66 +318,10 @@ class Search:
             return said, ()
         return (*said, end[0]), (end[0],) if end[1] else ()
 
-    def _judged(self, table: pd.DataFrame) -> pd.DataFrame:
-        """Return the part of the table to choose by: the complete folds where the search was cut short after one."""
-        folds, pairs = len(self.splits), self.size
-        complete = int((table.groupby("fold").size() == pairs).sum())
-        if complete == folds:
-            return table
-        warn_at_caller(
-            f"the search was cut short after {len(table)} of {folds * pairs} fits, {complete} of {folds} folds: C and "
-            "norm were chosen by what was known then",
-            KernelWeaveConvergenceWarning,
-        )
-        return table[table["fold"] < complete] if complete else table
-
     @property
     def size(self) -> int:
         """Fits of a fold."""
         return len(self.plans) * len(self.Cs)
-
-    def _on_fold(self, fold: int) -> Iterator[tuple[int, _Tried]]:
-        """Follow the path of every plan on one fold; yield each C with the place of its plan."""
-        train, _ = self.splits[fold]
-        bank = fold_bank(self.bound, self.plans[0].bank, train)
-        in_fold = np.zeros(bank.n)
-        in_fold[train] = 1.0
-        for place, plan in enumerate(self.plans):
-            tasks = [replace(task, weight=task.weight * in_fold, norm=plan.norm) for task in self.tasks]
-            for tried in self._follow(tasks, bank, place):
-                yield place, tried
-
-    def _follow(self, tasks: list[Task], bank: Bank, place: int) -> Iterator[_Tried]:
-        """Yield the fits along the path; those that were interrupted do not count."""
-        # the weights of the fold before: those of this one are near
-        known = [
-            {C: points[number].weights for (plan, C), points in self.points.items() if plan == place}
-            for number in range(len(tasks))
-        ]
-        # one line for all fits rather than one for each
-        plan = self.plans[place]
-        plan = replace(plan, verbose=0) if plan.verbose == 1 else plan
-        paths = [
-            path_of(task, bank, plan, self.Cs, self.stops, weights)
-            for task, weights in zip(tasks, known, strict=True)
-        ]
-        for steps in zip(*paths, strict=True):
-            fits = [solution for _, _, solution in steps]
-            if any(fit.status == "interrupted" for fit in fits):
-                return
-            values = [_values(problem, fit) for _, problem, fit in steps]
-            yield _Tried(
-                C=steps[0][0],
-                values=values[0] if len(values) == 1 else np.stack(values, axis=1),
-                facts={
-                    "n_iter": max(fit.n_iter for fit in fits),
-                    "passes": sum(fit.passes for fit in fits),
-                    "relative_gap": max(fit.certificate.relative_gap for fit in fits),
-                    "active_kernels": max(int(np.count_nonzero(fit.point.weights)) for fit in fits),
-                    "fit_time": sum(fit.seconds for fit in fits),
-                },
-                points=[Point(fit.point.beta, fit.point.weights) for fit in fits],
-            )
 
 
 def scaled_log_loss(held_out: Sequence[tuple[Codes, Array]]) -> float:
@@ -374,13 +330,8 @@ def scaled_log_loss(held_out: Sequence[tuple[Codes, Array]]) -> float:
     Decision values of a margin loss have no unit: the scale ``s > 0`` that minimises the mean over all samples of
     ``log(1 + exp(-s y f))``, or of the cross-entropy of the softmax of ``s f``, gives them one.
 
-    Parameters
-    ----------
-    held_out : sequence of (codes, values)
-        Of every fold: the classes as numbers, and decision values of shape (n,) of two classes or (n, k).
+    ``held_out`` has the classes of every fold as numbers, and decision values ``(n,)`` of two classes or ``(n, k)``.
 
-    Examples
-    --------
     >>> right, wrong = (np.array([0, 1]), np.array([-1.0, 1.0])), (np.array([0, 1]), np.array([1.0, -1.0]))
     >>> round(scaled_log_loss([right]), 6), round(scaled_log_loss([wrong]), 6)
     (0.0, 0.693147)
@@ -407,24 +358,10 @@ def scaled_log_loss(held_out: Sequence[tuple[Codes, Array]]) -> float:
     return float(np.mean([np.mean(logsumexp(best / size * one, axis=1)) for one in above]))
 
 
-def _shares(weights: Array) -> Array:
+def mean_shares(weights: Array) -> Array:
     """Mean over problems, ``(tasks, m)``, of the weights as shares of their sum."""
     totals = weights.sum(axis=1, keepdims=True)
     return np.asarray(np.divide(weights, totals, out=np.zeros_like(weights), where=totals > 0).mean(axis=0))
-
-
-def _values(problem: MKLProblem, fit: Solution) -> Array:
-    """Decision values of all samples, held out or not."""
-    point = fit.point
-    known = point.decision is not None and point.blocks is None
-    decision = point.decision if known else problem.bank.mix_product(point.weights, point.beta)
-    return np.asarray(decision + fit.certificate.intercept)
-
-
-def default_place(norm: NormLike, plans: list[Plan]) -> int:
-    """Return the place of the estimator's own norm among those tried; the first where it is not there."""
-    label = make_norm(norm).label
-    return next((place for place, plan in enumerate(plans) if plan.norm.label == label), 0)
 
 
 def norm_plans(
@@ -457,24 +394,16 @@ def refuse_undefined_scores(
     name: str,
     instead: str | None = None,
 ) -> None:
-    """Raise where no fold has a score, before anything is fitted.
+    """Raise where no fold has a score (``name``), before anything is fitted.
 
-    Parameters
-    ----------
-    score : callable
-        As that of ``Search``.  It is tried with the targets of other samples in the place of predictions.
-    tasks, splits :
-        As those of ``Search``.
-    name : str
-        Of the score.
-    instead : str, optional
-        A ``scoring`` that single samples have, where there is a choice.
+    It is tried with the targets of other samples in the place of predictions; ``instead`` is a ``scoring`` that single
+    samples have, where there is a choice.
     """
     columns = [np.roll(task.y, 1, axis=0) for task in tasks]
     values = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
     failed: Exception | None = None
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # of undefined scores, which are told in a sentence
+        warnings.simplefilter("ignore")  # of undefined scores, which are reported in a sentence
         for _, test in splits:
             try:
                 if np.isfinite(score(values[test], test)["score"]):

@@ -36,16 +36,12 @@ class RidgeErrors:
     """Errors of leaving each sample out in turn."""
 
     Cs: Array
-    #: mean squared error of each C, and the index of the smallest
+    #: mean squared error of each C, the index of the smallest, and its C
     errors: Array
     best: int
+    C: float
     #: for every sample, that of the model at the best C that was fitted without it; of the shape of the targets
     predictions: Array
-
-    @property
-    def C(self) -> float:
-        """The C of the smallest error."""
-        return float(self.Cs[self.best])
 
 
 def leave_one_out(
@@ -91,7 +87,7 @@ def leave_one_out(
     predictions[used] = y_used - missed
     if not used.all():
         predictions[~used] = K[np.ix_(~used, used)] @ alpha + b
-    return RidgeErrors(np.asarray(Cs), errors, best, predictions.reshape(targets.shape))
+    return RidgeErrors(np.asarray(Cs), errors, best, float(Cs[best]), predictions.reshape(targets.shape))
 
 
 #: relative gap of the fits that only rank kernels: a hundredth moves one or two samples of a thousand across the border

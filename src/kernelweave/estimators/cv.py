@@ -24,7 +24,6 @@ from ._plan import path_of
 from ._search import (
     SEARCH,
     Search,
-    default_place,
     folds_of,
     norm_plans,
     refuse_centred_cosine,
@@ -277,7 +276,8 @@ class MKLClassifierCV(MKLClassifier):
             score,
             lambda folds: scaled_log_loss([(codes[held_out], values) for held_out, values in folds]),
             TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH),
-            default_place(self.norm, plans),
+            # the estimator's own norm is kept in doubt; the first where it is not among those tried
+            next((k for k, tried in enumerate(plans) if tried.norm.label == make_norm(self.norm).label), 0),
         )
         chosen = search.choose()
         self.cv_results_, self.best_score_ = chosen.table, chosen.score

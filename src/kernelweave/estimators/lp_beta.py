@@ -218,7 +218,18 @@ class LPBetaClassifier(MKLClassifier):
                     right[k] += float(weight[there] @ (np.min(leads[there] @ beta, axis=1) > 0))
         self.nu_ = nus[int(np.argmax(right))]
         self.weights_, self.rho_, _ = largest_margin(leads, self.nu_, weight)
-        values = self._train_all(bound, y, np.outer(self.C_, weight))
+        m, values, costs, terms = bank.m, np.zeros(y.shape), np.outer(self.C_, weight), []
+        self.dual_coef_ = np.zeros((*y.shape, m))
+        self.intercept_: Any = 0.0 if y.ndim == 1 else np.zeros(y.shape[1])
+        for j in map(int, np.flatnonzero(self.weights_)):  # SVMs on all samples, for kernels with weight
+            K = bank.combine(only(j, m))
+            svm = self._svm(K, y, costs[j])
+            values += self.weights_[j] * (K @ svm.beta + svm.intercept)
+            self.dual_coef_[..., j] = svm.beta
+            self.intercept_ = self.intercept_ + self.weights_[j] * svm.intercept
+            terms.append(Term.of(bound.kernels, np.array([j]), self.weights_, svm.beta))
+        self.support_ = support(self.dual_coef_.reshape(len(y), -1))
+        self._function = KernelFunction(terms, self.intercept_, m)
         self._set_findings(tasks, [values])
         self.loss_, self.norm_name_ = tasks[0].loss, "none (weights by linear programming)"
         self.learnt_kernels_, self.weights_rule_ = np.ones(bank.m, dtype=bool), ""
@@ -253,24 +264,6 @@ class LPBetaClassifier(MKLClassifier):
     def _svm(self, K: Array, y: Array, c: Array) -> FixedSolution:
         each = c if y.ndim == 1 else np.repeat(c[:, None], y.shape[1], axis=1)
         return solve_fixed(K, Hinge(), y, each, self.fit_intercept, float(self.tol))
-
-    def _train_all(self, bound: Bound, y: Array, costs: Array) -> Array:
-        """Train SVMs on all samples, for kernels with weight; return the decision values of these samples."""
-        m = bound.bank.m
-        values = np.zeros(y.shape)
-        self.dual_coef_ = np.zeros((*y.shape, m))
-        self.intercept_: Any = 0.0 if y.ndim == 1 else np.zeros(y.shape[1])
-        terms = []
-        for j in map(int, np.flatnonzero(self.weights_)):
-            K = bound.bank.combine(only(j, m))
-            svm = self._svm(K, y, costs[j])
-            values += self.weights_[j] * (K @ svm.beta + svm.intercept)
-            self.dual_coef_[..., j] = svm.beta
-            self.intercept_ = self.intercept_ + self.weights_[j] * svm.intercept
-            terms.append(Term.of(bound.kernels, np.array([j]), self.weights_, svm.beta))
-        self.support_ = support(self.dual_coef_.reshape(len(y), -1))
-        self._function = KernelFunction(terms, self.intercept_, m)
-        return values
 
 
 def _several(name: str, value: Any) -> list[Any]:

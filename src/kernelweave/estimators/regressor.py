@@ -183,7 +183,11 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
             table = np.column_stack([task.y for task in tasks])
             C = np.broadcast_to(np.asarray(self.C_, dtype=float), (table.shape[1],))
             beta = self.dual_coef_.reshape(len(table), -1)
-            spread = Spread.of(table, beta, C, weight, plan.fit_intercept)
+            # the noise as REML estimates it: y'M y over the dimensions that the intercept leaves
+            used, ridge = weight > 0, 0.5 / C
+            freedom = max(int(np.count_nonzero(used)) - int(plan.fit_intercept), 1)
+            variance = np.sum(table[used] * beta[used], axis=0) * ridge / freedom
+            spread = Spread(variance, ridge, weight, support(beta), plan.fit_intercept)
         self._set_optional("_spread", spread)
 
     def _tasks(self, y: Array, weight: Array, plan: Plan) -> list[Task]:
@@ -464,47 +468,36 @@ class MKLRegressorCV(MKLRegressor):
         tasks = self._tasks(Y, weight, plan)
         stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
 
-        measured = [(partial(self._scores_of, task), partial(_mean_squared_error, task)) for task in tasks]
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
-            for task, (score, _) in zip(tasks, measured, strict=True):
-                refuse_undefined_scores(
-                    score, [task], splits, f"scoring={self.scoring!r}", "neg_mean_squared_error"
-                )
-        bound, searches, chosen = bind(training, plan.bank), [], []
-        for task, (score, loss) in zip(tasks, measured, strict=True):
+            name = f"scoring={self.scoring!r}"
+            for task in tasks:
+                score = partial(self._scores_of, task)
+                refuse_undefined_scores(score, [task], splits, name, "neg_mean_squared_error")
+        bound, several = bind(training, plan.bank), len(tasks) > 1
+        searches, chosen, tables, ties, found = [], [], [], [], []
+        for task in tasks:
+            score, loss = partial(self._scores_of, task), partial(_mean_squared_error, task)
             searches.append(Search(bound, [task], plans, Cs, splits, score, loss, stops, default=None))
-            chosen.append(searches[-1].choose())
-        several = len(tasks) > 1
-        tables = [
-            one.table.assign(target=task.label) if several else one.table
-            for one, task in zip(chosen, tasks, strict=True)
-        ]
+            one = searches[-1].choose()
+            chosen.append(one)
+            # held-out samples one by one have no R2 each, but together they have
+            defined = np.isfinite(one.score) or self.scoring is not None
+            found.append(one.score if defined else _pooled_r2(one, task))
+            label = {"target": task.label} if several else {}
+            tables.append(one.table.assign(**label))
+            ties.append(one.ties.drop(columns="choice").assign(**label))
         self.cv_results_ = pd.concat(tables, ignore_index=True)
-        # held-out samples one by one have no R2 each, but together they have
-        scores = np.array(
-            [
-                one.score if np.isfinite(one.score) or self.scoring is not None else _pooled_r2(one, task)
-                for one, task in zip(chosen, tasks, strict=True)
-            ]
-        )
-        self.scores_ = scores if several else float(scores[0])
-        self.best_score_ = float(scores.mean())
+        self.ties_ = pd.concat(ties, ignore_index=True)
+        scores, C = np.array(found), np.array([one.C for one in chosen])
+        self.scores_, self.best_score_ = scores if several else float(scores[0]), float(scores.mean())
         self.norm_ = [one.plan.norm for one in chosen] if several else chosen[0].plan.norm
         solved = [one.tasks[0] for one in chosen]
         began = time.perf_counter()
         self._solve(bound, chosen[0].plan, solved)
         self.refit_time_ = time.perf_counter() - began
-        C = np.array([one.C for one in chosen])
         self.C_ = C if several else float(C[0])
-        ties = [
-            one.ties.drop(columns="choice").assign(**({"target": task.label} if several else {}))
-            for one, task in zip(chosen, tasks, strict=True)
-        ]
-        self.ties_ = pd.concat(ties, ignore_index=True)
-        each = [
-            search.weights_of_ties(one, own)
-            for search, one, own in zip(searches, chosen, np.atleast_2d(self.weights_), strict=True)
-        ]
+        own = np.atleast_2d(self.weights_)
+        each = [search.weights_of_ties(*pair) for search, *pair in zip(searches, chosen, own, strict=True)]
         known_weights = [weights for weights in each if weights is not None]
         whole = np.concatenate(known_weights) if len(known_weights) == len(each) else None
         self._set_optional("tied_weights_", whole)
@@ -517,7 +510,7 @@ class MKLRegressorCV(MKLRegressor):
         self.alpha_ = 0.5 / self.C_
         gaps = np.array([one.relative_gap for one in self.certificates_])
         status = np.where(gaps <= plan.stop.tol, "certified", "not certified").astype(object)
-        self._keep_table(scores, scores, 0.5 / C, np.atleast_2d(self.weights_), np.nan, gaps, status)
+        self._keep_table(scores, scores, 0.5 / C, own, np.nan, gaps, status)
         return warned_of
 
     def _scores_of(self, task: Task, values: Array, held_out: Codes) -> dict[str, float]:

@@ -23,7 +23,7 @@ from ._fitting import fit_tasks
 from ._inputs import Training
 from ._parameters import Codes, Column, Samples
 from ._plan import Plan, Task, norm_of_kernels
-from ._search import AUTO_NORMS, refuse_undefined_scores
+from ._search import AUTO_NORMS, mean_shares, refuse_undefined_scores
 from .classifier import codes_of
 
 if TYPE_CHECKING:
@@ -81,8 +81,16 @@ class SubsetFits:
 
         ``choice``, the label of a norm that the model's search tried and a C, takes the place of the model's own.
         """
-        if choice is not None:
-            return self._with_choice(*choice).scores(subsets, splits)
+        if choice is not None:  # on the same bank
+            label, C = choice
+            tried = getattr(self.estimator, "norms", None) or (self.estimator.norm, *AUTO_NORMS)
+            made = [make_norm(norm) for norm in tried if not (isinstance(norm, str) and norm == "auto")]
+            others = copy(self)
+            others._bound = self.bound
+            norm = next(norm for norm in made if norm.label == label)
+            others.norm = norm_of_kernels(norm, self.training)
+            others.tasks = [replace(task, C=C) for task in self.tasks]
+            return others.scores(subsets, splits)
         if not is_classifier(self.estimator):
             refuse_undefined_scores(
                 lambda values, test: {"score": self._score(values, self.y[test])}, self.tasks, splits, "R2"
@@ -108,19 +116,8 @@ class SubsetFits:
                 [replace(task, C=float(C)) for task in tasks], self.bound.bank, plan
             )
             fits, _ = fit_tasks(self.bound, plan, ruled)
-            rows.append(np.mean([_shares(fit.weights) for fit in fits], axis=0))
+            rows.append(mean_shares(np.stack([fit.weights for fit in fits])))
         return np.stack(rows)
-
-    def _with_choice(self, label: str, C: float) -> SubsetFits:
-        """Return the same fits, on the same bank, with another norm and C of those that a search tried."""
-        tried = getattr(self.estimator, "norms", None) or (self.estimator.norm, *AUTO_NORMS)
-        known = [norm for norm in tried if not (isinstance(norm, str) and norm == "auto")]
-        made = copy(self)
-        made._bound = self.bound
-        norm = next(norm for norm in known if make_norm(norm).label == label)
-        made.norm = norm_of_kernels(make_norm(norm), self.training)
-        made.tasks = [replace(task, C=C) for task in self.tasks]
-        return made
 
     def _on_fold(self, subsets: Sequence[Index], train: Codes) -> Iterator[tuple[Array, float]]:
         """Yield values of all samples, and the seconds of the fit, for every subset."""
@@ -202,8 +199,3 @@ class SubsetFits:
         model._solve(bound, plan, model._by_rule(tasks, bound.bank, plan))
         model.findings_ = (*bound.findings, *model.findings_)
         return model
-
-
-def _shares(weights: Array) -> Array:
-    total = float(weights.sum())
-    return weights / total if total > 0 else weights
