@@ -51,29 +51,18 @@ CORRECTED = {"logistic": CorrectedLogistic, "squared": CorrectedSquared}
 
 @dataclass(frozen=True)
 class NoiseEstimate:
-    """Estimate of the rate of wrong labels.
-
-    Attributes
-    ----------
-    rate : float
-        Estimated share of wrong labels.
-    interval : tuple of float
-        Where the true rate lies: the lower end allows for overlap, the upper one for errors that can be learnt.
-    class_rates : array of shape (k,)
-        Share of each true class that is labelled otherwise.
-    quality : array of shape (n,)
-        Probability that a label is right.
-    probabilities : array of shape (n, k)
-        Out-of-sample probabilities of the classes as labelled, noise included.
-    contradicted : float
-        Share of the labels that are not the predicted ones.
-    """
+    """Estimate of the share of wrong labels."""
 
     rate: float
+    #: where the true rate lies: the lower end allows for overlap, the upper one for errors that can be learnt
     interval: tuple[float, float]
+    #: share of each true class that is labelled otherwise
     class_rates: Array
+    #: probability that a label is right, by sample
     quality: Array
+    #: out-of-sample probabilities of the classes as labelled, noise included, ``(n, k)``
     probabilities: Array
+    #: share of the labels that are not the predicted ones
     contradicted: float
     #: what rate and interval rest on, as a sentence
     basis: str = ""

@@ -56,17 +56,11 @@ def knows_tables(estimator: BaseEstimator) -> bool:
 
 @dataclass(frozen=True)
 class WeightOrigin:
-    """Where the weights of a fitted estimator come from.
+    """Where the weights of a fitted estimator come from."""
 
-    Attributes
-    ----------
-    learnt : array of shape (m,)
-        Which of them were learnt from the data.
-    sentence : str
-        What was not learnt, for people; empty where everything was.
-    """
-
+    #: which of them were learnt from the data
     learnt: NDArray[np.bool_]
+    #: what was not learnt, for people; empty where everything was
     sentence: str
 
     @property

@@ -10,7 +10,7 @@ from numbers import Integral
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, DTypeLike, NDArray
+from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring, r2_score
 from sklearn.model_selection import BaseCrossValidator
@@ -28,22 +28,7 @@ from ._bind import Bound, bind, nuisance_kernels
 from ._evidence import EVIDENCE, Evidence, Spread, by_evidence, criterion_of, deviations, refuse_too_many
 from ._fitting import conclude
 from ._inputs import Training, new_samples, training_inputs
-from ._parameters import (
-    Bytes,
-    Callback,
-    Codes,
-    Column,
-    Device,
-    FileName,
-    KernelsLike,
-    LossLike,
-    NormLike,
-    RandomSeed,
-    Samples,
-    SolverLike,
-    keep_parameters,
-    takes_parameters_of,
-)
+from ._parameters import Codes, Column, KernelsLike, NormLike, Samples, takes_parameters_of
 from ._plan import Plan, Task, norm_of_kernels, refuse_fixed_parts
 from ._search import (
     AUTO_NORMS,
@@ -55,6 +40,7 @@ from ._search import (
     refuse_centred_cosine,
     refuse_undefined_scores,
 )
+from .classifier import MKLClassifier
 from .cv import checked_Cs
 
 if TYPE_CHECKING:
@@ -64,6 +50,7 @@ if TYPE_CHECKING:
 MULTI_OUTPUT = ("shared", "each")
 
 
+@takes_parameters_of(MKLClassifier, without=("multi_class", "class_weight"), loss="squared")
 class MKLRegressor(RegressorMixin, BaseMKL):
     """Learn a regression function and the combination of kernels it stands on, with a certificate of optimality.
 
@@ -104,33 +91,8 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
     multi_output: str
 
     def __init__(
-        self,
-        kernels: KernelsLike = None,
-        *,
-        loss: LossLike = "squared",
-        norm: NormLike = "l1",
-        C: float = 1.0,
-        solver: SolverLike = "auto",
-        tol: float = 1e-3,
-        fit_intercept: bool = True,
-        normalize: str | None = "trace",
-        center: bool = False,
-        max_iter: int | None = None,
-        max_seconds: float | None = None,
-        storage: str = "auto",
-        dtype: DTypeLike = "float64",
-        memory_budget: Bytes = None,
-        warm_start: bool = False,
-        checkpoint: FileName | None = None,
-        callback: Callback | None = None,
-        n_jobs: int | None = None,
-        verbose: int = 0,
-        device: Device = None,
-        missing: str = "error",
-        multi_output: str = "shared",
-        random_state: RandomSeed = None,
-    ) -> None:
-        keep_parameters(self, locals())
+        self, kernels: KernelsLike = None, *, multi_output: str = "shared", **others: Any
+    ) -> None: ...
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None) -> Self:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -19,7 +19,7 @@ from ..kernels import Chosen, default_bank
 from ..norms import Norm, make_norm
 from ..views import KnownViews
 from ._bind import Bound, bind, completed, fold_bank, scale_findings
-from ._fitting import fit_tasks
+from ._fitting import Fit, fit_tasks
 from ._inputs import Training
 from ._parameters import Codes, Column, Samples
 from ._plan import Plan, Task, norm_of_kernels
@@ -35,13 +35,7 @@ class SubsetFits:
 
     Where samples lack views, those of a subset are completed from that subset alone.
 
-    Parameters
-    ----------
-    fitted : estimator
-    X, y : samples and targets
-        Those of the fit.
-    estimator : estimator, optional
-        What to fit, not fitted: the same with more kernels, say.  By default a clone.
+    X and y are those of the fit; ``estimator`` is what to fit, the same with more kernels, say, by default a clone.
     """
 
     def __init__(self, fitted: BaseMKL, X: Samples, y: Column, estimator: BaseMKL | None = None) -> None:
@@ -95,11 +89,25 @@ class SubsetFits:
             refuse_undefined_scores(
                 lambda values, test: {"score": self._score(values, self.y[test])}, self.tasks, splits, "R2"
             )
-        scores, seconds = np.zeros((len(subsets), len(splits))), np.zeros((len(subsets), len(splits)))
+        scores, seconds = np.zeros((2, len(subsets), len(splits)))
         for fold, (train, test) in enumerate(splits):
-            for place, (values, spent) in enumerate(self._on_fold(subsets, train)):
+            in_fold = np.zeros(self.training.n)
+            in_fold[train] = 1.0
+            tasks = [replace(task, weight=task.weight * in_fold) for task in self.tasks]
+            shared = None if self._incomplete else fold_bank(self.bound, self.plan.bank, train)
+            for place, kernels in enumerate(subsets):
+                began = time.perf_counter()
+                some = self._training(kernels)
+                bank: Bank = (
+                    completed(some, self.plan.bank, train)[0] if shared is None else shared.select(kernels)
+                )
+                fits = self._fits(Bound(bank, self.bound.kernels, some), kernels, tasks)
+                columns = [
+                    bank.mix_product(fit.weights, fit.beta) + fit.certificate.intercept for fit in fits
+                ]
+                seconds[place, fold] = time.perf_counter() - began
+                values = columns[0] if len(columns) == 1 else np.stack(columns, axis=1)
                 scores[place, fold] = self._score(values[test], self.y[test])
-                seconds[place, fold] = spent
         return scores, seconds
 
     @several_fits
@@ -109,34 +117,16 @@ class SubsetFits:
 
         Where each problem has weights of its own, these are their means.
         """
-        rows = []
-        plan, tasks = self._on(np.arange(len(self.training.names)), self.tasks)
+        everything, rows = np.arange(len(self.training.names)), []
         for C in np.asarray(Cs, dtype=float):
-            ruled = self.estimator._by_rule(
-                [replace(task, C=float(C)) for task in tasks], self.bound.bank, plan
-            )
-            fits, _ = fit_tasks(self.bound, plan, ruled)
+            fits = self._fits(self.bound, everything, [replace(task, C=float(C)) for task in self.tasks])
             rows.append(mean_shares(np.stack([fit.weights for fit in fits])))
         return np.stack(rows)
 
-    def _on_fold(self, subsets: Sequence[Index], train: Codes) -> Iterator[tuple[Array, float]]:
-        """Yield values of all samples, and the seconds of the fit, for every subset."""
-        in_fold = np.zeros(self.training.n)
-        in_fold[train] = 1.0
-        tasks = [replace(task, weight=task.weight * in_fold) for task in self.tasks]
-        shared = None if self._incomplete else fold_bank(self.bound, self.plan.bank, train)
-        for kernels in subsets:
-            began = time.perf_counter()
-            some = self._training(kernels)
-            bank: Bank = (
-                completed(some, self.plan.bank, train)[0] if shared is None else shared.select(kernels)
-            )
-            plan, some_tasks = self._on(kernels, tasks)
-            ruled = self.estimator._by_rule(some_tasks, bank, plan)
-            fits, _ = fit_tasks(Bound(bank, self.bound.kernels, some), plan, ruled)
-            values = [bank.mix_product(fit.weights, fit.beta) + fit.certificate.intercept for fit in fits]
-            spent = time.perf_counter() - began
-            yield values[0] if len(values) == 1 else np.stack(values, axis=1), spent
+    def _fits(self, bound: Bound, kernels: Index, tasks: list[Task]) -> list[Fit]:
+        """Solve tasks on a bank of some of the kernels."""
+        plan, tasks = self._on(kernels, tasks)
+        return fit_tasks(bound, plan, self.estimator._by_rule(tasks, bound.bank, plan))[0]
 
     def _on(self, kernels: Index, tasks: list[Task]) -> tuple[Plan, list[Task]]:
         """Return plan and tasks with the norm that some of the kernels make."""
@@ -161,14 +151,11 @@ class SubsetFits:
     def weights(self, kernels: Index, factor: float = 1.0) -> Array:
         """Return the weights of some kernels, fitted on all samples at ``factor`` times C; the mean over problems."""
         some = self._training(kernels)
-        whole = self.plan.bank.missing == "error"
-        bound = (
-            Bound(self.bound.bank.select(kernels), self.bound.kernels, some)
-            if whole
-            else bind(some, self.plan.bank, warn=False)
-        )
-        plan, tasks = self._on(kernels, [replace(task, C=factor * task.C) for task in self.tasks])
-        fits, _ = fit_tasks(bound, plan, self.estimator._by_rule(tasks, bound.bank, plan))
+        if self.plan.bank.missing == "error":
+            bound = Bound(self.bound.bank.select(kernels), self.bound.kernels, some)
+        else:
+            bound = bind(some, self.plan.bank, warn=False)
+        fits = self._fits(bound, kernels, [replace(task, C=factor * task.C) for task in self.tasks])
         return np.asarray(np.mean([fit.weights for fit in fits], axis=0))
 
     @one_call
