@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 from kernelweave_studies import tables
-from kernelweave_studies.tables import cell, machine
+from kernelweave_studies.tables import Target, Targets, cell, machine
 
-__all__ = ["RESULTS", "RUNS", "cell", "machine", "show", "write_table"]
+__all__ = ["RESULTS", "RUNS", "Target", "Targets", "cell", "machine", "show", "write_table"]
 
 RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
 #: rows of single runs, from which a benchmark goes on; no page shows them

@@ -7,20 +7,379 @@ Run ``python benchmarks/candidates.py``; ``--quick`` takes a smaller second prob
 from __future__ import annotations
 
 import argparse
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
+from numba import njit
 
-from _candidates_dal import SpicyDAL
-from _candidates_smo import InterleavedSMO, stack_of
-from _problems import SETTING, generated, mid, small
-from _report import machine, show, write_table
-from _runner import Case, Runner, in_turns
-from _targets import Targets
+from _problems import SETTING, Case, Runner, generated, in_turns, mid, small
+from _report import Targets, machine, show, write_table
 from _threads import pin
+from kernelweave._numerics.smo import solve_box_qp
 from kernelweave.banks import Bank
+from kernelweave.norms import Lp
+from kernelweave.problems import MKLProblem, Point, solve_fixed
 from kernelweave.solvers import Solver, without_caches
+
+# Interleaved SMO: two coefficients move, the weights follow in closed form, and so on, without inner problems.
+#
+# After Vishwanathan, Sun, Theera-Ampornpunt and Varma, "Multiple Kernel Learning and the SMO Algorithm" (2010), on this
+# package's own dual ``y'beta - |s|_q / 2``, ``q = p / (p - 1)``: a pair is moved to the exact maximum along its line, a
+# concave function of one variable that costs O(m) per value, because every quadratic form is a parabola on it.  Whole
+# rows of two samples then bring the products ``V_j = K_j beta`` of *all* kernels up to date: 2 m n entries per step.
+#
+# The l1 norm has no closed form.  It is reached as the limit of large q (the authors' own proposal for sparse weights),
+# starting at ``q = 2 ln m`` and doubling whenever the surrogate is solved better than it resembles l1.
+#
+# A prototype, no part of the package.
+
+_FAST = {"reassoc", "contract", "nsz", "arcp"}
+
+
+@njit(cache=True)
+def _weights(s, q, d):
+    """``(s / |s|_q)^(q - 1)`` into ``d``; nothing where s is zero."""
+    top = 0.0
+    for j in range(s.size):
+        top = max(top, s[j])
+    if top <= 0.0:
+        return
+    total = 0.0
+    for j in range(s.size):
+        d[j] = (max(s[j], 0.0) / top) ** (q - 1.0)
+        total += d[j] * max(s[j], 0.0) / top
+    size = total ** ((q - 1.0) / q)
+    for j in range(s.size):
+        d[j] /= size
+
+
+@njit(cache=True)
+def _slope(s, b, c, rise, t, q, there, d):
+    """Derivative of the dual at ``t`` along the line; leaves the forms in ``there``, their weights in ``d``."""
+    for j in range(s.size):
+        there[j] = s[j] + t * (2.0 * b[j] + t * c[j])
+    _weights(there, q, d)
+    value = rise
+    for j in range(s.size):
+        value -= d[j] * (b[j] + t * c[j])
+    return value
+
+
+@njit(cache=True)
+def _line_search(s, b, c, rise, most, q, there, d):
+    """Root of the falling slope on ``[0, most]`` by the Illinois method; ``most`` where it stays positive."""
+    left, right = 0.0, most
+    at_right = _slope(s, b, c, rise, right, q, there, d)
+    if at_right >= 0.0:
+        return right
+    at_left = _slope(s, b, c, rise, left, q, there, d)
+    first, t = at_left, 0.0
+    for _ in range(60):
+        t = (left * at_right - right * at_left) / (at_right - at_left)
+        value = _slope(s, b, c, rise, t, q, there, d)
+        if abs(value) <= 1e-3 * first or right - left <= 1e-14 * most:
+            break
+        if value > 0.0:
+            left, at_left, at_right = t, value, 0.5 * at_right
+        else:
+            right, at_right, at_left = t, value, 0.5 * at_left
+    return t
+
+
+@njit(cache=True, fastmath=_FAST)
+def _bring_up_to_date(V, rows_i, rows_j, t, d, mixed):
+    """``V_j += t (K_j[i] - K_j[j])`` and ``mixed = sum_j d_j V_j`` in one sweep."""
+    mixed[:] = 0.0
+    for j in range(V.shape[0]):
+        for k in range(V.shape[1]):
+            V[j, k] += t * (rows_i[j, k] - rows_j[j, k])
+            mixed[k] += d[j] * V[j, k]
+
+
+@njit(cache=True, fastmath=_FAST)
+def _mixed_row(rows, d, out):
+    out[:] = 0.0
+    for j in range(rows.shape[0]):
+        for k in range(rows.shape[1]):
+            out[k] += d[j] * rows[j, k]
+
+
+@njit(cache=True)
+def smo_steps(K, V, s, beta, linear, low, high, diag, q, steps, tol):
+    """Take up to ``steps`` steps in place; returns how many, and the last violation.
+
+    ``K[i]`` holds row i of every kernel, ``V`` the products, ``s`` the quadratic forms; ``diag[i]`` the mean diagonal,
+    which only steers the choice of the second variable.
+    """
+    m, n = V.shape
+    d, b, c, there = np.zeros(m), np.empty(m), np.empty(m), np.empty(m)
+    mixed, row = np.empty(n), np.empty(n)
+    _weights(s, q, d)
+    _mixed_row(V, d, mixed)
+    gap = np.inf
+    for step in range(steps):
+        i, best, lowest = -1, -np.inf, np.inf
+        for k in range(n):
+            slope = linear[k] - mixed[k]
+            if beta[k] < high[k] and slope > best:
+                best, i = slope, k
+            if beta[k] > low[k]:
+                lowest = min(lowest, slope)
+        gap = best - lowest
+        if gap <= tol:
+            return step, gap
+        _mixed_row(K[i], d, row)
+        total = 0.0
+        for l in range(m):
+            total += d[l]
+        j, gain = -1, 0.0
+        for k in range(n):
+            fall = best - (linear[k] - mixed[k])
+            if beta[k] > low[k] and fall > 0.0:
+                bend = max(row[i] + total * diag[k] - 2.0 * row[k], 1e-12)
+                if fall * fall / bend > gain:
+                    gain, j = fall * fall / bend, k
+        for l in range(m):
+            b[l] = V[l, i] - V[l, j]
+            c[l] = K[i, l, i] + K[j, l, j] - 2.0 * K[i, l, j]
+        most = min(high[i] - beta[i], beta[j] - low[j])
+        t = _line_search(s, b, c, linear[i] - linear[j], most, q, there, d)
+        beta[i] = high[i] if t == high[i] - beta[i] else beta[i] + t
+        beta[j] = low[j] if t == beta[j] - low[j] else beta[j] - t
+        s[:] = there
+        _bring_up_to_date(V, K[i], K[j], t, d, mixed)
+    return steps, gap
+
+
+@dataclass
+class _State:
+    beta: np.ndarray
+    products: np.ndarray
+    quad: np.ndarray
+    q: float
+    tolerance: float = 1e-2
+    finished: bool = False
+
+
+class InterleavedSMO(Solver):
+    """SMO on the joint dual of all kernels.
+
+    Parameters
+    ----------
+    stack : array of shape (n, m, n)
+        Row i of every kernel, stored whole: nothing is computed on the fly.
+    """
+
+    registered_as = "smo"
+    default_max_iter = 10**9
+
+    def __init__(self, stack: np.ndarray) -> None:
+        self.stack = stack
+        self.diag = np.array([stack[i, :, i].mean() for i in range(stack.shape[0])])
+
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _State:
+        """Start from the SVM on equal weights, like the other solvers."""
+        mean = problem.bank.combine(problem.norm.start(problem.m))
+        inner = solve_fixed(mean, problem.loss, problem.y, problem.c, problem.fit_intercept, 1e-2)
+        products = problem.bank.apply(inner.beta)
+        self.norm, self.tol = problem.norm, tol
+        q = 2.0 * np.log(problem.m) if problem.norm.simplex else problem.norm.dual_p  # type: ignore[attr-defined]
+        return _State(inner.beta.copy(), products, products @ inner.beta, float(q))
+
+    def step(self, problem: MKLProblem, state: _State) -> _State:
+        """Take a quarter of n steps, without a certificate in between."""
+        low, high = problem.loss.box(problem.y, problem.c)
+        steps, violation = smo_steps(
+            self.stack, state.products, state.quad, state.beta, problem.y, low, high, self.diag,
+            state.q, max(problem.n // 4, 20), state.tolerance,
+        )  # fmt: skip
+        problem.bank.count(2.0 * steps * problem.m * problem.n)
+        if problem.norm.simplex and self._surrogate_gap(problem, state) < self._distance(state):
+            state.q *= 2.0
+        elif violation <= state.tolerance:
+            state.tolerance *= 0.3
+            state.finished = state.tolerance < 1e-13
+        return state
+
+    def _surrogate_gap(self, problem: MKLProblem, state: _State) -> float:
+        """Duality gap of the large-q problem that is being solved."""
+        norm = Lp(state.q / (state.q - 1.0))
+        other = MKLProblem(problem.bank, problem.loss, norm, problem.y, float(problem.c[0]))
+        return other.certificate(self._point(state, norm.weights(state.quad))).gap
+
+    @staticmethod
+    def _distance(state: _State) -> float:
+        """By how much the surrogate's regulariser is off the one of l1."""
+        return Lp(state.q / (state.q - 1.0)).conjugate(state.quad) - 0.5 * float(np.max(state.quad))
+
+    @staticmethod
+    def _point(state: _State, weights: Any) -> Point:
+        return Point(state.beta.copy(), weights, state.quad.copy(), weights @ state.products)
+
+    def point(self, state: _State) -> Point:
+        """The coefficients with the weights of the norm; on the simplex for l1."""
+        weights = Lp(state.q / (state.q - 1.0)).weights(state.quad)
+        return self._point(state, self.norm.scaled(weights))
+
+
+def stack_of(bank: Any) -> np.ndarray:
+    """The kernels as ``(n, m, n)``, row by row."""
+    everyone, kernels = np.arange(bank.n), np.arange(bank.m)
+    out = np.empty((bank.n, bank.m, bank.n))
+    for i in everyone:
+        out[i] = bank.block(np.array([i]), everyone, kernels)[:, 0]
+    return out
+
+
+# A dual augmented Lagrangian with an active set of kernels, as in SpicyMKL.
+#
+# After Suzuki and Tomioka, "SpicyMKL: a fast algorithm for multiple kernel learning with thousands of kernels" (2011).
+# Proximal minimisation of the primal,
+#
+#     f <- argmin  Omega(f)^2 / 2 + C sum_i l(y_i, f(x_i) + b) + sum_j |f_j - g_j|^2 / (2 gamma),    g the last f,
+#
+# through its dual in one coefficient vector beta.  With ``v_j = alpha_j + gamma beta`` (alpha_j the coefficients of
+# g_j), ``N_j = |v_j|`` in the norm of K_j and x the proximal point of N, the dual is the loss's part minus
+# ``(|N|^2 - |x - N|^2 - gamma (sum x)^2) / (2 gamma)``, smooth in beta, and the next f_j is ``x_j / N_j`` of v_j:
+# kernels whose x_j is zero drop out of gradient and Hessian.  SpicyMKL's penalty is ``sum_j |f_j|``, a soft threshold
+# of a given height; here it is half its square, as everywhere in this package, and the height comes with the proximal
+# point.  Its losses are smooth; for the hinge each Newton step is a QP with the box, which the package's SMO engine
+# solves.
+#
+# A prototype, no part of the package.
+
+Array = np.ndarray
+
+
+@dataclass
+class _LagrangianState:
+    beta: Array
+    products: Array  # K_j beta
+    anchors: Array  # K_j alpha_j
+    forms: Array  # |alpha_j|^2 in the norm of K_j
+    gamma: float
+    blocks: Array  # the block norms x
+    inner: int = 0
+    gap: float = 1.0
+    finished: bool = False
+
+    @property
+    def quad(self) -> Array:
+        """``beta' K_j beta``."""
+        return self.products @ self.beta
+
+
+class SpicyDAL(Solver):
+    """Augmented Lagrangian on the dual of l1-MKL; one Newton step of an inner problem per iteration.
+
+    Parameters
+    ----------
+    gamma : float
+        First proximal step length.
+    growth : float
+        Its factor from one inner problem to the next.
+    share : float
+        An inner problem is done when a Newton step promises less than this share of what the last f moved by.
+    """
+
+    registered_as = "dal"
+    default_max_iter = 10**6
+
+    def __init__(self, gamma: float = 0.1, growth: float = 1.5, share: float = 0.3) -> None:
+        self.gamma, self.growth, self.share = gamma, growth, share
+
+    def init(self, problem: MKLProblem, start: Point | None, tol: float) -> _LagrangianState:
+        """Start from the SVM on equal weights, like the other solvers."""
+        weights = problem.norm.start(problem.m)
+        mean = problem.bank.combine(weights)
+        beta = solve_fixed(mean, problem.loss, problem.y, problem.c, problem.fit_intercept, 1e-2).beta
+        products = problem.bank.apply(beta)
+        quad = products @ beta
+        anchors = weights[:, None] * products
+        state = _LagrangianState(
+            beta, products, anchors, weights**2 * quad, self.gamma, weights * np.sqrt(quad)
+        )
+        self.norm, self.tol = problem.norm, tol
+        return state
+
+    def _proximal(self, state: _LagrangianState, beta: Array, products: Array) -> tuple[float, Array, Array]:
+        """Value of the smooth part of the dual, N and x."""
+        g = state.gamma
+        # |alpha_j + gamma beta|^2; anchors are K_j alpha_j, so the cross term is a plain product
+        square = state.forms + 2.0 * g * (state.anchors @ beta) + g * g * (products @ beta)
+        N = np.sqrt(np.maximum(square, 0.0))
+        x = self.norm.prox(N, g)
+        charged = 0.5 * float(np.sum((x - N) ** 2)) + g * self.norm.half_square(x)
+        return (0.5 * float(np.sum(square)) - charged) / g, N, x
+
+    def step(self, problem: MKLProblem, state: _LagrangianState) -> _LagrangianState:
+        """One Newton step on the inner dual; the next inner problem where it promised little."""
+        g, bank = state.gamma, problem.bank
+        _, N, x = self._proximal(state, state.beta, state.products)
+        active = np.flatnonzero(x > 0)
+        shrink = np.zeros(problem.m)
+        shrink[active] = x[active] / N[active]
+        gradient = shrink @ (state.anchors + g * state.products)
+        # Hessian: a mixture of the active kernels, and a term of rank one for each of them
+        hessian = bank.combine(g * shrink)
+        unit = (state.anchors[active] + g * state.products[active]) / N[active, None]
+        tau = g * float(np.sum(x))
+        hessian += (unit * (g * tau / N[active])[:, None]).T @ unit
+        total = unit.sum(axis=0)
+        hessian -= np.outer((g * g / (1.0 + g * active.size)) * total, total)
+        low, high = problem.loss.box(problem.y, problem.c)
+        scale = float(np.mean(np.diagonal(hessian)))
+        solved = solve_box_qp(
+            hessian / scale, (problem.y - gradient + hessian @ state.beta) / scale, low, high,
+            equality=problem.fit_intercept, tol=1e-2 * min(state.gap, 1e-1) / scale, beta=state.beta,
+        )  # fmt: skip
+        direction = solved.beta - state.beta
+        linear = float(problem.y @ direction)
+        promised = linear - float(gradient @ direction) - 0.5 * float(direction @ hessian @ direction)
+        along = bank.apply(direction)
+        t = self._line_search(state, direction, along, linear)
+        state.beta, state.products = state.beta + t * direction, state.products + t * along
+        _, N, x = self._proximal(state, state.beta, state.products)
+        state.blocks, state.inner = x, state.inner + 1
+        certificate = problem.certificate(self.point(state))
+        state.gap = min(state.gap, max(certificate.relative_gap, 1e-14))
+        shrink = np.divide(x, N, out=np.zeros_like(x), where=N > 0)
+        moved = x**2 - 2.0 * shrink * (state.forms + g * (state.anchors @ state.beta)) + state.forms
+        if promised <= self.share * float(np.sum(moved)) / (2.0 * g) or state.inner >= 50:
+            self._next(state, shrink, x)
+        return state
+
+    def _line_search(self, state: _LagrangianState, direction: Array, along: Array, linear: float) -> float:
+        """Where the slope of the inner dual changes sign on [0, 1], by bisection: values cost no pass."""
+
+        def slope(t: float) -> float:
+            products = state.products + t * along
+            _, N, x = self._proximal(state, state.beta + t * direction, products)
+            active = np.flatnonzero(x > 0)
+            values = (state.anchors[active] + state.gamma * products[active]) @ direction
+            return linear - float((x[active] / N[active]) @ values)
+
+        if slope(1.0) >= 0.0:
+            return 1.0
+        low, high = 0.0, 1.0
+        for _ in range(12):
+            middle = 0.5 * (low + high)
+            low, high = (middle, high) if slope(middle) > 0 else (low, middle)
+        return 0.5 * (low + high)
+
+    def _next(self, state: _LagrangianState, shrink: Array, x: Array) -> None:
+        """Move the anchor to the proximal point."""
+        state.anchors = shrink[:, None] * (state.anchors + state.gamma * state.products)
+        state.forms = x**2
+        state.gamma *= self.growth
+        state.inner = 0
+
+    def point(self, state: _LagrangianState) -> Point:
+        """One coefficient vector for all kernels, weights from the block norms."""
+        weights = self.norm.weights_of_blocks(state.blocks)
+        return Point(state.beta, weights, state.quad, weights @ state.products)
+
 
 L1 = ("newton", "smo", "dal", "nesterov")
 LP = ("newton", "smo", "nesterov", "lp_analytic")
@@ -32,13 +391,13 @@ the SVM on equal weights and are judged by the same certificate, recomputed from
 gap*).
 
 - `newton`: the package's engine.
-- `smo`: interleaved SMO (Vishwanathan et al. 2010), a prototype in `_candidates_smo.py`. Two coefficients move to the
+- `smo`: interleaved SMO (Vishwanathan et al. 2010), a prototype in `candidates.py`. Two coefficients move to the
   exact maximum of the joint dual on their line, second-order choice of the pair, weights in closed form after every
   step. For l1 the limit of large q, from 2 ln m on, doubled whenever the surrogate is solved better than it resembles
   l1. A step reads two rows of every kernel: 2 m n entries. It is given all kernels as one stored array, row by row, in
   double precision; making that array and its memory ({{stacks}}, the banks take {{banks}}) count for nothing here.
 - `dal`: dual augmented Lagrangian with an active set of kernels (SpicyMKL, Suzuki and Tomioka 2011), a prototype in
-  `_candidates_dal.py`, for half the squared block norm instead of SpicyMKL's plain one; hinge loss by a box QP per
+  `candidates.py`, for half the squared block norm instead of SpicyMKL's plain one; hinge loss by a box QP per
   Newton step, on the package's SMO engine. First step length {SpicyDAL().gamma:g}, then times
   {SpicyDAL().growth:g}: the best of a small grid on the small problem. l1 only.
 - `nesterov`: accelerated gradients on the smoothed dual, as it is in the package (Xu et al. 2010; `docs/solvers.md`).

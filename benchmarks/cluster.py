@@ -18,9 +18,8 @@ import numpy as np
 from dask.distributed import Client, LocalCluster
 from sklearn.datasets import make_classification
 
-from _memory import GB, peak
-from _report import show, write_table
-from _targets import Targets
+from _measure import GB, peak
+from _report import Targets, show, write_table
 from kernelweave import MKLClassifier, distributed
 from kernelweave import kernels as kw
 from kernelweave.banks import Normaliser, ParquetRows

@@ -12,8 +12,7 @@ from typing import Any
 
 import numpy as np
 
-from _report import RESULTS, RUNS, machine, show, write_table
-from _targets import Targets
+from _report import RESULTS, RUNS, Targets, machine, show, write_table
 from _threads import pin
 from kernelweave.exceptions import KernelWeaveWarning
 from kernelweave.norms import L1, Lp

@@ -14,11 +14,10 @@ from typing import Any
 import numpy as np
 from joblib import cpu_count
 
+from _measure import in_turns
 from _problems import generated
-from _report import machine, show, write_table
-from _targets import Targets
+from _report import Targets, machine, show, write_table
 from _threads import pin
-from _timing import in_turns
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.banks import BoundKernels, KernelFunction, bound, build_bank

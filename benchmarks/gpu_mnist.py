@@ -17,8 +17,7 @@ import numpy as np
 import torch
 from sklearn.datasets import make_classification
 
-from _report import show, write_table
-from _targets import Targets
+from _report import Targets, show, write_table
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.losses import Logistic

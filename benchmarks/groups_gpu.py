@@ -13,8 +13,7 @@ import warnings
 import numpy as np
 import torch
 
-from _report import show, write_table
-from _targets import Targets
+from _report import Targets, show, write_table
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 

@@ -14,10 +14,8 @@ from typing import Any
 
 import numpy as np
 
-from _children import answer, in_child
-from _memory import GB, peak
-from _report import machine, show, write_table
-from _targets import Targets
+from _measure import GB, answer, in_child, peak
+from _report import Targets, machine, show, write_table
 from _threads import pin
 
 GROUPS, WIDTH, COLUMNS, TRUE = 50, 100, 4, 5

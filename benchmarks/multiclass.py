@@ -31,8 +31,7 @@ from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
 from _multiclass_cases import case_of
-from _report import RESULTS, machine, show, write_table
-from _targets import Targets
+from _report import RESULTS, Targets, machine, show, write_table
 from _threads import ONE, pin
 from kernelweave import MKLClassifier, MKLClassifierCV
 from kernelweave import kernels as kw

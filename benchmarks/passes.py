@@ -9,12 +9,10 @@ import argparse
 import warnings
 from typing import Any
 
-from _counts import counted
+from _measure import counted, in_turns
 from _problems import C_GRID, SETTING, UCI, Problem, mid, uci
-from _report import machine, show, write_table
-from _targets import Targets
+from _report import Targets, machine, show, write_table
 from _threads import pin
-from _timing import in_turns
 from kernelweave import MKLClassifier
 from kernelweave.exceptions import KernelWeaveWarning
 

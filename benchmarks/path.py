@@ -11,11 +11,10 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
+from _measure import in_turns
 from _problems import SETTING, Problem, generated, mid
-from _report import machine, show, write_table
-from _targets import Targets
+from _report import Targets, machine, show, write_table
 from _threads import pin
-from _timing import in_turns
 from kernelweave import MKLClassifier, MKLClassifierCV, mkl_path
 
 CS = np.logspace(-2, 3, 30)

@@ -14,13 +14,11 @@ from typing import Any
 import numpy as np
 from sklearn.svm import SVC
 
-import _memory as memory
-from _children import answer, in_child
+import _measure as memory
+from _measure import answer, in_child, in_turns
 from _problems import SETTING, Problem, generated, mid
-from _report import machine, show, write_table
-from _targets import Targets
+from _report import Targets, machine, show, write_table
 from _threads import pin
-from _timing import in_turns
 from kernelweave import MKLClassifier
 
 BLOCK = 125  # rows that SVC is given at a time: 250,000 kernel values, the block that suits our own prediction best

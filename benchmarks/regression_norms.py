@@ -29,8 +29,7 @@ from sklearn.datasets import (
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
-from _report import RUNS, machine, show, write_table
-from _targets import Targets
+from _report import RUNS, Targets, machine, show, write_table
 from _threads import pin
 from kernelweave import MKLRegressor, MKLRegressorCV
 from kernelweave import kernels as kw

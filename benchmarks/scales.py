@@ -19,8 +19,7 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
-from _report import machine, show, write_table
-from _targets import Targets
+from _report import Targets, machine, show, write_table
 from _threads import pin
 from kernelweave import MKLClassifierCV
 from kernelweave.banks import scales

@@ -12,13 +12,11 @@ from typing import Any
 
 import numpy as np
 
-import _memory as memory
-from _children import answer, in_child
+import _measure as memory
+from _measure import answer, in_child, in_turns
 from _problems import SETTING, Problem, generated, mid
-from _report import machine, show, write_table
-from _targets import Targets
+from _report import Targets, machine, show, write_table
 from _threads import pin
-from _timing import in_turns
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 

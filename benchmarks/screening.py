@@ -38,8 +38,7 @@ from scipy.linalg import eigh
 from scipy.sparse.linalg import LinearOperator, eigsh
 
 from _problems import UCI, Problem, uci
-from _report import machine, show, write_table
-from _targets import Targets
+from _report import Targets, machine, show, write_table
 from _threads import pin
 from kernelweave.losses import make_loss
 from kernelweave.norms import make_norm

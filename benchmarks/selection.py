@@ -21,8 +21,7 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from _report import RUNS, machine, show, write_table
-from _targets import Targets
+from _report import RUNS, Targets, machine, show, write_table
 from _threads import pin
 from kernelweave import MKLClassifier, MKLClassifierCV
 from kernelweave import kernels as kw

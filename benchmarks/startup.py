@@ -27,8 +27,7 @@ import pandas as pd
 
 import kernelweave
 from _problems import SETTING, small
-from _report import machine, show, write_table
-from _targets import Targets
+from _report import Targets, machine, show, write_table
 from _threads import ONE, pin
 
 IMPORTS = {

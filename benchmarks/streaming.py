@@ -15,10 +15,8 @@ from typing import Any
 
 import numpy as np
 
-from _children import answer, in_child
-from _memory import GB, peak
-from _report import machine, show, write_table
-from _targets import Targets
+from _measure import GB, answer, in_child, peak
+from _report import Targets, machine, show, write_table
 
 VIEWS, COLUMNS, FEATURES, WIDTH = 8, 3, 256, 2.0
 C, P, TOL = 1.0, 1.5, 1e-2

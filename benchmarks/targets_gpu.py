@@ -16,8 +16,7 @@ import numpy as np
 import torch
 from sklearn.metrics import r2_score
 
-from _report import RESULTS, machine, show, write_table
-from _targets import Targets
+from _report import RESULTS, Targets, machine, show, write_table
 
 M, COLUMNS, SIGNAL, NEW = 4, 200, 0.75, 500
 RIDGES = np.logspace(-2, 3, 11)
