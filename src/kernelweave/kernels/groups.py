@@ -16,34 +16,6 @@ from ._kernel import Kernel, KernelSpec, Schema
 from .columns import OnColumns, plain_columns
 
 
-def read_gmt(path: str | Path) -> dict[str, tuple[str, ...]]:
-    """Read gene sets from a GMT file, plain or compressed (``.gz``): members by the name of their set.
-
-    A line is a set: its name, a description and its members, separated by tabs.  Empty lines are skipped, members that
-    are named twice count once.
-    """
-    found: dict[str, tuple[str, ...]] = {}
-    names: list[str] = []
-    for number, line in _lines(path):
-        name, *rest = (field.strip() for field in line.split("\t"))
-        members = tuple(dict.fromkeys(member for member in rest[1:] if member))
-        if not name or not members:
-            raise ValueError(
-                f"{path}, line {number}: a gene set is a name, a description and genes, separated by tabs; got "
-                f"{line[:60]!r}"
-            )
-        names.append(name)
-        found[name] = members
-    twice = [name for name, count in Counter(names).items() if count > 1]
-    if twice:
-        raise ValueError(
-            f"{path}: sets of the same name: {', '.join(map(repr, twice[:5]))}; rename or remove the copies"
-        )
-    if not found:
-        raise ValueError(f"{path} holds no gene set: every line is empty")
-    return found
-
-
 def read_groups(path: str | Path) -> dict[str, tuple[str, ...]]:
     """Read groups from a CSV file with the columns ``column`` and ``group``; a column may be in several groups."""
     lines = [line for _, line in _lines(path)]
@@ -297,8 +269,27 @@ def from_gmt(
     missing_columns, min_size, residual, columns
         As for :func:`from_groups`.
     """
+    found: dict[str, tuple[str, ...]] = {}
+    names: list[str] = []
+    for number, line in _lines(path):
+        name, *rest = (field.strip() for field in line.split("\t"))
+        members = tuple(dict.fromkeys(member for member in rest[1:] if member))  # those named twice count once
+        if not name or not members:
+            raise ValueError(
+                f"{path}, line {number}: a gene set is a name, a description and genes, separated by tabs; got "
+                f"{line[:60]!r}"
+            )
+        names.append(name)
+        found[name] = members
+    twice = [name for name, count in Counter(names).items() if count > 1]
+    if twice:
+        raise ValueError(
+            f"{path}: sets of the same name: {', '.join(map(repr, twice[:5]))}; rename or remove the copies"
+        )
+    if not found:
+        raise ValueError(f"{path} holds no gene set: every line is empty")
     return from_groups(
-        read_gmt(path),
+        found,
         *families,
         missing_columns=missing_columns,
         min_size=min_size,

@@ -166,17 +166,16 @@ MATRIX = "X"
 COUNTS = 100.0
 
 
-def is_modality(what: Any) -> bool:
-    """Whether something is one annotated matrix: an AnnData."""
-    offers = all(hasattr(what, name) for name in ("obs_names", "var_names", "layers", "X", "obs"))
-    # MuData offers all that for its modalities together; a table may have columns of these names
-    return offers and not hasattr(what, "mod") and not hasattr(what, "iloc")
-
-
 def is_annotated(what: Any) -> bool:
     """Whether something is an AnnData or a MuData."""
-    several = all(hasattr(what, name) for name in ("mod", "obs", "obs_names")) and not hasattr(what, "iloc")
-    return several or is_modality(what)
+    # a table may have columns of these names
+    cells = hasattr(what, "obs") and hasattr(what, "obs_names") and not hasattr(what, "iloc")
+    return cells and (hasattr(what, "mod") or all(hasattr(what, name) for name in ("var_names", "layers", "X")))
+
+
+def is_modality(what: Any) -> bool:
+    """Whether something is one annotated matrix: an AnnData."""
+    return is_annotated(what) and not hasattr(what, "mod")
 
 
 @dataclass(frozen=True)

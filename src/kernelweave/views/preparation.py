@@ -11,7 +11,7 @@ from sklearn.base import BaseEstimator, TransformerMixin, clone
 from sklearn.utils.validation import check_is_fitted
 
 from .._components import check_switch
-from ._tables import missing_entries
+from ._tables import absent_rows
 from .holder import Views, as_views, samples_and_targets
 from .layout import ViewLayout
 
@@ -50,7 +50,7 @@ class ViewColumns(TransformerMixin, BaseEstimator):
         self.transformers_ = {}
         for name, transformer, columns in self.views:
             part = X[list(columns)]
-            here = _has_some(part)
+            here = ~absent_rows(part.to_numpy(dtype=object))
             if not here.any():
                 raise ValueError(f"no sample has view {name!r}: leave it out")
             self.transformers_[name] = clone(transformer).fit(part[here])
@@ -72,7 +72,7 @@ class ViewColumns(TransformerMixin, BaseEstimator):
         blocks: dict[str, np.ndarray] = {}
         for name, _, columns in self.views:
             part = X[list(columns)]
-            here = _has_some(part)
+            here = ~absent_rows(part.to_numpy(dtype=object))
             transformer = self.transformers_[name]
             width = len(transformer.get_feature_names_out())
             block = np.full((len(part), width), np.nan)
@@ -85,11 +85,6 @@ class ViewColumns(TransformerMixin, BaseEstimator):
         """Return the names of the columns of all views in order."""
         names = [list(self.transformers_[name].get_feature_names_out()) for name, _, _ in self.views]
         return np.array([name for view in names for name in view], dtype=object)
-
-
-def _has_some(part: Any) -> np.ndarray:
-    """Samples with at least one value."""
-    return np.asarray(~missing_entries(part.to_numpy(dtype=object)).all(axis=1))
 
 
 class ViewScaler(TransformerMixin, BaseEstimator):
