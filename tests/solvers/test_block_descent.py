@@ -122,7 +122,7 @@ def test_the_second_derivatives_in_the_lengths(norm):
     assert pulls(t) == pytest.approx(t / norm.weights_of_blocks(t), rel=1e-9)
     steps = 1e-6 * np.diag(t)
     differences = np.array([(pulls(t + e) - pulls(t - e)) / (2.0 * np.max(e)) for e in steps])
-    assert norm.block_hessian(t) == pytest.approx(differences, rel=1e-5, abs=1e-6)
+    assert _charge.length_hessian(norm, t) == pytest.approx(differences, rel=1e-5, abs=1e-6)
 
 
 # ---- optima --------------------------------------------------------------------------------------------------------

@@ -41,19 +41,18 @@ def norm_from_text(text: str) -> Norm:
     (AtMost(k=5), Grouped(inner=1.5))
     """
     name, _, values = text.partition(":")
-    given = [_number(value.strip()) for value in values.split(",")]
+    given: list[float | str] = []
+    for word in map(str.strip, values.split(",")):
+        try:
+            value = float(word)
+        except ValueError:
+            given.append(word)
+        else:
+            given.append(int(value) if value.is_integer() and word.lstrip("+-").isdigit() else value)
     try:
         return registry[name](*given)
     except TypeError as error:
         raise ValueError(f"{text!r}: {name} does not take {len(given)} parameters") from error
-
-
-def _number(text: str) -> float | str:
-    try:
-        value = float(text)
-    except ValueError:
-        return text
-    return int(value) if value.is_integer() and text.lstrip("+-").isdigit() else value
 
 
 def make_norm(norm: Any) -> Norm:

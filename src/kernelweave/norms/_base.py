@@ -32,21 +32,6 @@ class Lowest(NamedTuple):
     weights: Array | None
 
 
-class Along(NamedTuple):
-    """How the charge depends on the length t of one block, for ``_numerics.block_steps``.
-
-    ``1/2 (others + (within + t^exponent)^(r / exponent))^(2/r)``; where ``net`` says so that of an elastic net on the
-    weights, r its share of the l1 part and ``blocks`` the lengths of the other blocks.
-    """
-
-    net: bool
-    others: float
-    r: float
-    within: float = 0.0
-    exponent: float = 1.0
-    blocks: Array = np.zeros(0)
-
-
 class Norm(Component):
     """A norm on the block norms, seen from the weights."""
 
@@ -179,23 +164,8 @@ class Norm(Component):
 
     @property
     def has_block_step(self) -> bool:
-        """Whether ``along`` is defined, and no blocks can be zero together that would leave zero together alone."""
+        """Whether a block has a best length by itself: none can be zero together that leave zero together alone."""
         return self.l1_term is not None or (self.r is not None and 1.0 <= self.r <= 2.0)
-
-    def along(self, t: Array, j: int) -> Along:
-        """Say how ``half_square``, but for an l1 term, depends on the length of block j; that of now does not count."""
-        assert self.r is not None
-        powers = t ** float(self.r)
-        powers[j] = 0.0
-        return Along(False, float(np.sum(powers)), float(self.r))
-
-    def block_hessian(self, t: Array) -> Array:
-        """Second derivatives of ``half_square`` in positive block norms, where ``has_block_step``."""
-        assert self.r is not None
-        r = float(self.r)
-        size = float(np.sum(t**r)) ** (1.0 / r)
-        inner = (t / size) ** (r - 1.0)
-        return (2.0 - r) * np.outer(inner, inner) + np.diag((r - 1.0) * (t / size) ** (r - 2.0))
 
     def penalty(self, weights: Array) -> float:
         """Return the cost of the weights themselves."""

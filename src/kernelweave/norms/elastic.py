@@ -9,7 +9,7 @@ import numpy as np
 from .._numerics.intercepts import monotone_root
 from .._numerics.quadratic import Boundary
 from .._typing import Array
-from ._base import Along, Norm, is_number
+from ._base import Norm, is_number
 from .lp import Block
 
 
@@ -84,20 +84,6 @@ class ElasticNet(MixedNorm, registered_as="elastic_net"):
         u = t / top
         used = u > 0
         return 0.5 * top**2 * float(np.sum(u[used] ** 2 / self._best(u, 0.0)[used]))
-
-    def along(self, t: Array, j: int) -> Along:
-        others = t.copy()
-        others[j] = 0.0
-        return Along(True, 0.0, self.mix, blocks=others[others > 0.0])
-
-    def block_hessian(self, t: Array) -> Array:
-        # the gradient is t / d; log d follows log(price t^2) at these rates, and the price keeps the charge at one
-        d = self.weights_of_blocks(t)
-        pay = self.mix + 2.0 * self.rest * d
-        rate = 1.0 / (2.0 + 2.0 * self.rest * d / pay)
-        moved = rate * t / d
-        square = float(np.sum(rate * t**2 / d))
-        return np.diag((1.0 - 2.0 * rate) / d) + 2.0 / square * np.outer(moved, moved)
 
     def weights_of_blocks(self, t: Array) -> Array:
         top = float(np.max(t, initial=0.0))
@@ -331,13 +317,6 @@ class ElasticBlocks(MixedNorm, registered_as="elastic_blocks"):
 
     def block_gradient(self, t: Array) -> Array:
         return self.mix * float(np.sum(t)) + self.rest * t
-
-    def along(self, t: Array, j: int) -> Along:
-        # mix (rest + x) + (1 - mix) x = mix rest + x: the pull of the l1 norm with less of the others
-        return Along(False, self.mix * float(np.sum(t) - t[j]), 1.0)
-
-    def block_hessian(self, t: Array) -> Array:
-        return self.mix + self.rest * np.eye(t.size)
 
     def weights_of_blocks(self, t: Array) -> Array:
         top = float(np.max(t, initial=0.0))

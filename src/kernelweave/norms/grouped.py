@@ -14,7 +14,7 @@ from .._components import nearest
 from .._numerics.grouped import grouped_boundary, project_grouped, prox_grouped
 from .._numerics.quadratic import Boundary
 from .._typing import Array
-from ._base import Along, Norm, is_number
+from ._base import Norm, is_number
 from .lp import Lp
 from .simplex import L1
 
@@ -149,7 +149,7 @@ class Grouped(Norm, registered_as="grouped"):
 
     @property
     def update_rate(self) -> float:  # type: ignore[override]
-        return max(1.0 if norm.simplex else norm.update_rate for norm in (self._outer, self._inner))
+        return max(1.0 if norm.simplex else norm.update_rate for norm in (self.outer_norm, self.inner_norm))
 
     @property
     def _p(self) -> float:
@@ -160,11 +160,11 @@ class Grouped(Norm, registered_as="grouped"):
         return _exponent(self.inner)
 
     @property
-    def _outer(self) -> Norm:
+    def outer_norm(self) -> Norm:
         return _of_exponent(self._p)
 
     @property
-    def _inner(self) -> Norm:
+    def inner_norm(self) -> Norm:
         return _of_exponent(self._q)
 
     def check(self, m: int) -> None:
@@ -205,7 +205,7 @@ class Grouped(Norm, registered_as="grouped"):
         bound.group_names, bound.labels = names, np.array([number[name] for name in groups], dtype=np.intp)
         return bound
 
-    def _members(self, m: int) -> list[NDArray[np.intp]]:
+    def members(self, m: int) -> list[NDArray[np.intp]]:
         settled = self.for_kernels(m)
         return [np.flatnonzero(settled.labels == g) for g in range(len(settled.group_names))]
 
@@ -213,22 +213,22 @@ class Grouped(Norm, registered_as="grouped"):
         """Weight of every group, ``|d_g|_q``, in the order of ``group_names``."""
         q, top = self._q, float(np.max(weights, initial=0.0)) or 1.0
         return np.array(
-            [top * float(np.sum((weights[at] / top) ** q)) ** (1.0 / q) for at in self._members(weights.size)]
+            [top * float(np.sum((weights[at] / top) ** q)) ** (1.0 / q) for at in self.members(weights.size)]
         )
 
-    def _blocks(self, t: Array) -> Array:
-        return np.array([np.sqrt(2.0 * self._inner.half_square(t[at])) for at in self._members(t.size)])
+    def group_lengths(self, t: Array) -> Array:
+        return np.array([np.sqrt(2.0 * self.inner_norm.half_square(t[at])) for at in self.members(t.size)])
 
     def half_square(self, t: Array) -> float:
-        return self._outer.half_square(self._blocks(t))
+        return self.outer_norm.half_square(self.group_lengths(t))
 
     def block_gradient(self, t: Array) -> Array:
-        sizes, gradient = self._blocks(t), np.zeros_like(t)
+        sizes, gradient = self.group_lengths(t), np.zeros_like(t)
         for at, size, pull in zip(
-            self._members(t.size), sizes, self._outer.block_gradient(sizes), strict=True
+            self.members(t.size), sizes, self.outer_norm.block_gradient(sizes), strict=True
         ):
             if size > 0:
-                gradient[at] = self._inner.block_gradient(t[at]) * (pull / size)
+                gradient[at] = self.inner_norm.block_gradient(t[at]) * (pull / size)
         return gradient
 
     @property
@@ -236,50 +236,23 @@ class Grouped(Norm, registered_as="grouped"):
         # where an l1 norm chooses groups, all blocks of one leave zero together or not at all
         return self._p > 1.0 or self._q == 1.0
 
-    def along(self, t: Array, j: int) -> Along:
-        outer, inner = float(self._outer.r or 1.0), float(self._inner.r or 1.0)
-        labels = self.for_kernels(t.size).labels
-        others = t.copy()
-        others[j] = 0.0
-        mine = labels == labels[j]
-        sums = np.bincount(labels, others**inner)
-        sums[labels[j]] = 0.0
-        return Along(
-            False, float(np.sum(sums ** (outer / inner))), outer, float(np.sum(others[mine] ** inner)), inner
-        )
-
-    def block_hessian(self, t: Array) -> Array:
-        # of a norm of norms: the groups' sizes bend outside, and each size within its group
-        e, groups = float(self._inner.r or 1.0), self._members(t.size)
-        sizes = self._blocks(t)
-        slopes = np.zeros((sizes.size, t.size))
-        bend = np.zeros((t.size, t.size))
-        used = sizes > 0
-        pulls = np.divide(sizes, self._outer.weights_of_blocks(sizes), out=np.zeros_like(sizes), where=used)
-        for g in np.flatnonzero(used):
-            at, size = groups[g], sizes[g]
-            slopes[g, at] = (t[at] / size) ** (e - 1.0)
-            within = np.diag((t[at] / size) ** (e - 2.0)) - np.outer(slopes[g, at], slopes[g, at])
-            bend[np.ix_(at, at)] = pulls[g] * (e - 1.0) / size * within
-        return bend + slopes[used].T @ self._outer.block_hessian(sizes[used]) @ slopes[used]
-
     def conjugate(self, s: Array) -> float:
-        return self._outer.conjugate(self._forms(s))
+        return self.outer_norm.conjugate(self._forms(s))
 
     def _forms(self, s: Array) -> Array:
-        return np.array([2.0 * self._inner.conjugate(s[at]) for at in self._members(s.size)])
+        return np.array([2.0 * self.inner_norm.conjugate(s[at]) for at in self.members(s.size)])
 
     def weights(self, s: Array) -> Array:
         d = np.zeros_like(s)
-        for at, share in zip(self._members(s.size), self._outer.weights(self._forms(s)), strict=True):
-            d[at] = share * self._inner.weights(s[at])
+        for at, share in zip(self.members(s.size), self.outer_norm.weights(self._forms(s)), strict=True):
+            d[at] = share * self.inner_norm.weights(s[at])
         return d
 
     def weights_of_blocks(self, t: Array) -> Array:
         d = np.zeros_like(t)
-        shares = self._outer.weights_of_blocks(self._blocks(t))
-        for at, share in zip(self._members(t.size), shares, strict=True):
-            d[at] = share * self._inner.weights_of_blocks(t[at])
+        shares = self.outer_norm.weights_of_blocks(self.group_lengths(t))
+        for at, share in zip(self.members(t.size), shares, strict=True):
+            d[at] = share * self.inner_norm.weights_of_blocks(t[at])
         return d
 
     def inside(self, weights: Array) -> Array:
@@ -296,13 +269,13 @@ class Grouped(Norm, registered_as="grouped"):
         return weights / (top * float(np.sum((sizes / top) ** self._p)) ** (1.0 / self._p))
 
     def project(self, weights: Array) -> Array:
-        nearest = project_grouped(weights, self._members(weights.size), self._p, self._q)
+        nearest = project_grouped(weights, self.members(weights.size), self._p, self._q)
         # on the boundary exactly, where it is not inside: rounding of a price is no room to move in
         return self.scaled(nearest) if np.any(nearest < weights) and np.any(nearest > 0) else nearest
 
     def prox(self, t: Array, mu: float) -> Array:
         p, q = (2.0 * exponent / (exponent + 1.0) for exponent in (self._p, self._q))
-        return prox_grouped(t, mu, self._members(t.size), p, q)
+        return prox_grouped(t, mu, self.members(t.size), p, q)
 
 
 def _exponent(value: Any) -> float:

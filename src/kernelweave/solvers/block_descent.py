@@ -13,7 +13,7 @@ from scipy.linalg import cho_factor, cho_solve
 
 from .._numerics.stopping import check_time
 from .._typing import Array, Index
-from ..norms import Norm
+from ..norms import ElasticBlocks, ElasticNet, Grouped, Norm
 from ..problems import MKLProblem, Point, relative_gap
 from ._base import Solver, block_sums
 from .block_features import BlockFeatures, BlockModel, LossModel
@@ -371,14 +371,38 @@ def polished(at: Iterate, promised: ImprovedDual, V: Array, tol: float) -> Impro
 
 
 class Charge:
-    """The norm as a function of the length of block j alone, at the lengths t of the others."""
+    """The norm as a function of the length x of block j alone, at the lengths t of the others.
+
+    ``1/2 (others + (within + x^exponent)^(r / exponent))^(2/r)``, or that of an elastic net on the weights, r its share
+    of the l1 part and ``blocks`` the lengths of the other blocks; ``extra x`` beside it.
+    """
 
     def __init__(self, norm: Norm, t: Array, j: int) -> None:
         from .._numerics.block_steps import NET, POWERS
 
-        along = norm.along(t, j)
         self.extra = float(norm.l1_term or 0.0)
-        self.numbers: tuple[Any, ...] = (NET if along.net else POWERS, *along[1:])
+        rest = t.copy()
+        rest[j] = 0.0
+        kind, within, exponent, blocks = POWERS, 0.0, 1.0, np.zeros(0)
+        if isinstance(norm, ElasticNet):
+            kind, others, r, blocks = NET, 0.0, norm.mix, rest[rest > 0.0]
+        elif isinstance(norm, ElasticBlocks):
+            # mix (rest + x) + (1 - mix) x = mix rest + x: the pull of the l1 norm with less of the others
+            others, r = norm.mix * float(np.sum(t) - t[j]), 1.0
+        elif isinstance(norm, Grouped):
+            r, exponent = float(norm.outer_norm.r or 1.0), float(norm.inner_norm.r or 1.0)
+            labels = norm.for_kernels(t.size).labels
+            sums = np.bincount(labels, rest**exponent)
+            sums[labels[j]] = 0.0
+            others = float(np.sum(sums ** (r / exponent)))
+            within = float(np.sum(rest[labels == labels[j]] ** exponent))
+        else:
+            assert norm.r is not None
+            r = float(norm.r)
+            powers = t**r
+            powers[j] = 0.0
+            others = float(np.sum(powers))
+        self.numbers: tuple[Any, ...] = (kind, others, r, within, exponent, blocks)
 
     @property
     def held(self) -> float:
@@ -392,6 +416,36 @@ class Charge:
         from .._numerics.block_steps import block_pull
 
         return self.extra + float(block_pull(t, *self.numbers))
+
+
+def length_hessian(norm: Norm, t: Array) -> Array:
+    """Return the second derivatives of the norm's ``half_square`` in positive block lengths."""
+    if isinstance(norm, ElasticBlocks):
+        return norm.mix + norm.rest * np.eye(t.size)
+    if isinstance(norm, ElasticNet):
+        # the gradient is t / d; log d follows log(price t^2) at these rates, and the price keeps the charge at one
+        d = norm.weights_of_blocks(t)
+        pay = norm.mix + 2.0 * norm.rest * d
+        rate = 1.0 / (2.0 + 2.0 * norm.rest * d / pay)
+        moved = rate * t / d
+        square = float(np.sum(rate * t**2 / d))
+        return np.diag((1.0 - 2.0 * rate) / d) + 2.0 / square * np.outer(moved, moved)
+    if not isinstance(norm, Grouped):
+        assert norm.r is not None
+        r = float(norm.r)
+        size = float(np.sum(t**r)) ** (1.0 / r)
+        inner = (t / size) ** (r - 1.0)
+        return (2.0 - r) * np.outer(inner, inner) + np.diag((r - 1.0) * (t / size) ** (r - 2.0))
+    # a norm of norms: the groups' lengths bend outside, and each length within its group
+    e, outer, lengths = float(norm.inner_norm.r or 1.0), norm.outer_norm, norm.group_lengths(t)
+    slopes, bend, used = np.zeros((lengths.size, t.size)), np.zeros((t.size, t.size)), lengths > 0
+    pulls = np.divide(lengths, outer.weights_of_blocks(lengths), out=np.zeros_like(lengths), where=used)
+    for g, at in enumerate(norm.members(t.size)):
+        if used[g]:
+            slopes[g, at] = (t[at] / lengths[g]) ** (e - 1.0)
+            within = np.diag((t[at] / lengths[g]) ** (e - 2.0)) - np.outer(slopes[g, at], slopes[g, at])
+            bend[np.ix_(at, at)] = pulls[g] * (e - 1.0) / lengths[g] * within
+    return bend + slopes[used].T @ length_hessian(outer, lengths[used]) @ slopes[used]
 
 
 @dataclass
@@ -677,7 +731,7 @@ def newton_step(at: Iterate, near: bool = True, most: int = 20, share: float = 0
     ridge[active] = 1.0 / d[active]
     bend, near = None, (near and not at.singular) or not at.hard
     if near:
-        bend = norm.restricted(active).block_hessian(t[active]) - np.diag(ridge[active])
+        bend = length_hessian(norm.restricted(active), t[active]) - np.diag(ridge[active])
     u, spread = at.directions, at.features.block_of
     least = at.caution if at.hard else 0.0
     system = _System(at, active, at.loss.hessian(at.f, least), ridge, u, bend, least, quick=not at.hard)
