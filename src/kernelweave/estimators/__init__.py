@@ -1,4 +1,4 @@
-"""scikit-learn faces."""
+"""Estimators in scikit-learn's terms: classifiers, regressors, baselines, paths over C."""
 
 from __future__ import annotations
 

@@ -106,7 +106,8 @@ def _cluster_inputs(
         raise ValueError(
             f"missing={plan.missing!r} completes kernels in memory, not on a cluster: gather X first"
         )
-    samples = _rows_for_features(plan, given, _spec_of(estimator))
+    spec = default_bank() if estimator.kernels is None else as_spec(estimator.kernels)
+    samples = _rows_for_features(plan, given, spec)
     if samples is None:
         samples = given.samples
         if isinstance(samples, DaskRows):
@@ -116,10 +117,6 @@ def _cluster_inputs(
             whole = samples if table else DaskRows(samples, given.client).array
             samples = given.client.compute(whole).result()
     return replace(_host_inputs(estimator, samples, n_targets), client=given.client)
-
-
-def _spec_of(estimator: BaseEstimator) -> KernelSpec:
-    return default_bank() if estimator.kernels is None else as_spec(estimator.kernels)
 
 
 def _rows_for_features(plan: BankPlan, given: ClusterSamples, spec: KernelSpec) -> Rows | None:
@@ -174,8 +171,8 @@ def _host_inputs(
         check_training_stack(matrices, n_targets, names=names)
         _forget_features(estimator)
         return Training(None, matrices, matrices[0].shape[0], names, "matrices")
-    spec, X = _spec_of(estimator), as_frame(X)
-    kind = "numbers"
+    spec = default_bank() if estimator.kernels is None else as_spec(estimator.kernels)
+    X, kind = as_frame(X), "numbers"
     if is_views(X, n_targets):
         kind = "views"
         expanded, X = _expand_on_views(estimator, X, spec, missing)
@@ -192,7 +189,7 @@ def _host_inputs(
     elif _is_table(X):
         expanded = expand_kernels(spec, Schema.of(X))
         if any(kernel.takes_objects for kernel in expanded):
-            kind = "table"  # what is in the columns is the kernels' business
+            kind = "table"  # kernels check what is in the columns
             validate_data(estimator, X, reset=True, skip_check_array=True)
         else:
             X = _numeric(estimator, X, reset=True)

@@ -1,12 +1,10 @@
 """How many labels are wrong, which ones, and ways to fit in spite of them.
 
-No label is ever used to predict itself, and the closed form makes every prediction exact and cheap.  Where a classifier
-is sure, the classes do not overlap; what disagrees with it there was flipped.  So the share of disagreement among the
-confident half estimates the noise rate.  That rests on an assumption which labels alone cannot test: overlap that
-reaches into that half looks like flips, and errors that follow the features (annotators who confuse the same kinds of
-sample) are learnt and look right.  The interval is wide for that reason: its upper end is the disagreement among all
-samples.
-Where several annotators gave the labels, their disagreement takes the place of the assumption.
+Predictions leave their own label out, in closed form.  Where a classifier is sure, the classes do not overlap, and what
+disagrees with it was flipped: the share of disagreement among the confident half estimates the noise rate.  Labels
+alone cannot test that assumption: overlap that reaches into that half looks like flips, and errors that follow the
+features are learnt and look right.  The interval is therefore wide: its upper end is the disagreement among all
+samples.  Where several annotators gave the labels, their disagreement takes the place of the assumption.
 
 Which labels are contradicted with confidence is a question of its own, answered by the confident joint of Northcutt,
 Jiang and Chuang (Journal of Artificial Intelligence Research 70, 2021) from the same predictions.
@@ -140,7 +138,7 @@ def confident_joint(
     n, k = probabilities.shape
     counted = np.ones(n, dtype=bool) if counted is None else counted
     given = np.array([np.count_nonzero(counted & (codes == j)) for j in range(k)])
-    # a class without samples is nobody's
+    # no sample belongs to a class without samples
     thresholds = np.array(
         [probabilities[counted & (codes == j), j].mean() if given[j] else np.inf for j in range(k)]
     )
@@ -150,7 +148,7 @@ def confident_joint(
     used = counted & (likely >= 0)
     np.add.at(counts, (codes[used], likely[used]), 1.0)
     rows = counts.sum(axis=1)
-    counts[rows == 0] = np.eye(k)[rows == 0]  # where nobody is confident, labels are taken as they are
+    counts[rows == 0] = np.eye(k)[rows == 0]  # without confident predictions labels are taken as they are
     joint = counts / counts.sum(axis=1, keepdims=True) * given[:, None]
     return joint / joint.sum(), likely
 
@@ -249,8 +247,8 @@ def dense_mixture(
 ) -> tuple[str, Array, RidgeErrors]:
     """Return a fixed mixture for noisy labels (name and weights), and what leaving samples out of ridge on it gives.
 
-    All groups of kernels count alike, unless another mixture has a smaller error beyond doubt: noise makes the smallest
-    of them a lottery, and choosing it freely costs more than it gains.
+    All groups of kernels count alike, unless another mixture has a smaller error beyond doubt: under noise the
+    smallest of them is chance, and choosing it freely costs more than it gains.
     """
     y = tasks[0].y if len(tasks) == 1 else np.stack([task.y for task in tasks], axis=1)
     weight = tasks[0].weight

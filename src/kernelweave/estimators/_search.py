@@ -235,7 +235,7 @@ class Search:
                 for pair in sorted(kinds)
             ]
         )
-        # cut short, there may be no time for more than a look at where the search ended
+        # cut short, there may be no time for more than the point where the search ended
         starts = self.points[best] if self.stops.used_up else [None] * len(self.tasks)
         tasks = [
             replace(task, norm=self.plans[place].norm, C=float(C), start=start)

@@ -146,9 +146,9 @@ def checked_Cs(Cs: ArrayLike) -> Array:
 class MKLClassifierCV(MKLClassifier):
     """MKL with C, and if wanted the norm, chosen by cross-validation along warm-started paths on one bank.
 
-    The bank is computed once: a fold is the same problem with its held-out samples at weight zero, and the decision
-    values of those samples fall out of the fit.  Kernels are normalised on the samples of the fold.  Kernels that
-    learn more than a factor from the samples (relative widths, centring) have their bank rebuilt for every fold.
+    The bank is computed once: a fold is the same problem with its held-out samples at weight zero.  Kernels are
+    normalised on the samples of the fold; where they learn more from samples than a factor (relative widths, centring)
+    the bank is rebuilt for every fold.
 
     Parameters
     ----------
@@ -188,18 +188,17 @@ class MKLClassifierCV(MKLClassifier):
         Weights of the kernels, as shares of their sum, of fits on all samples with each of these pairs (the mean where
         classes have their own); absent where the search was cut short.
     findings_ : tuple of str
-        As for ``MKLClassifier``, judged by held-out samples; that the weights of views change among the pairs of
+        As for ``MKLClassifier``, by held-out samples; that the weights of views change among the pairs of
         ``ties_``; and that C was chosen at an end of ``Cs``, which is a ``GridEndWarning`` as well unless the scores
         are flat there.
 
     Notes
     -----
-    Of the values of C whose mean scores are equal (to 1e-12, whatever the scoring) the one with the smallest log loss
-    of its held-out decision values is taken, then the smallest.  Decision values have no unit, so that of every C they
-    are first multiplied by the positive number that makes the log loss of all its held-out samples smallest; of
-    several classes, whether fitted together or each against the rest, it is the cross-entropy of the softmax.  The loss
-    is the mean over the folds, and every sample counts once, as in the score.  With several ``norms``, ``norm`` is
-    kept where it is tied with another, and ties among the others are broken in the same way.
+    Of the values of C whose mean scores are equal (to 1e-12) the one with the smallest log loss of its held-out
+    decision values is taken, then the smallest.  Decision values have no unit: those of every C are first multiplied by
+    the positive number that makes the log loss of all its held-out samples smallest (of several classes the
+    cross-entropy of the softmax).  The loss is the mean over the folds, and every sample counts once.  With several
+    ``norms``, ``norm`` is kept where it is tied with another; ties among the others are broken in the same way.
 
     Examples
     --------
@@ -285,7 +284,7 @@ class MKLClassifierCV(MKLClassifier):
         began = time.perf_counter()
         self._solve(search.bound, chosen.plan, chosen.tasks)
         self.refit_time_ = time.perf_counter() - began
-        # what held-out samples say takes the place of what training samples say: a fit may know these by heart
+        # held-out samples say more than training samples, which a fit may reproduce
         where = np.concatenate([held_out for held_out, _ in chosen.held_out])
         predicted = codes_of(np.concatenate([values for _, values in chosen.held_out]))
         counted = labelled.weight[where] > 0

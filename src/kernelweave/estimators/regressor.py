@@ -62,7 +62,7 @@ class MKLRegressor(RegressorMixin, BaseMKL):
         ``squared`` or ``epsilon_insensitive`` (``losses.EpsilonInsensitive(epsilon)`` for another tube).
     multi_output : {"shared", "each"}, default="shared"
         What is learnt for several targets ``(n, t)``: one set of kernel weights for all, in one convex problem, the sum
-        of the targets' objectives; or one problem and one set of weights per target.  Shared weights listen most to
+        of the targets' objectives; or one problem and one set of weights per target.  Shared weights depend most on
         the targets that vary most: bring them to one scale (``TransformedTargetRegressor(transformer=
         StandardScaler())``) unless their units are the same.  With the squared loss the cost of shared weights does not
         grow with the number of targets beyond n.
@@ -169,9 +169,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         tags.target_tags.single_output = True
         return tags
 
-    @lazily
-    def _predictions(self, X: Samples) -> Array:
-        return self._decision(X)
+    _predictions = lazily(BaseMKL._decision)
 
     def predict(self, X: Samples, return_std: bool = False) -> Array | tuple[Array, Array]:
         """Return predicted values.

@@ -6,6 +6,7 @@ import time
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -52,16 +53,13 @@ class SubsetFits:
         #: as it was given or chosen, bound to all kernels: every subset has its part of the groups
         self.norm: Norm = norm_of_kernels(make_norm(getattr(fitted, "norm_", fitted.norm)), self.training)
         self.tasks = [replace(task, C=float(C[min(k, C.size - 1)])) for k, task in enumerate(tasks)]
-        self._bound: Bound | None = None
         #: whether samples lack views, which every subset completes for itself
         self._incomplete = plan.bank.missing != "error" and not self.training.presence().present.all()
 
-    @property
+    @cached_property
     def bound(self) -> Bound:
         """All kernels on all samples, built once."""
-        if self._bound is None:
-            self._bound = bind(self.training, self.plan.bank, warn=False)
-        return self._bound
+        return bind(self.training, self.plan.bank, warn=False)
 
     @several_fits
     @one_call
@@ -80,7 +78,7 @@ class SubsetFits:
             tried = getattr(self.estimator, "norms", None) or (self.estimator.norm, *AUTO_NORMS)
             made = [make_norm(norm) for norm in tried if not (isinstance(norm, str) and norm == "auto")]
             others = copy(self)
-            others._bound = self.bound
+            others.bound = self.bound
             norm = next(norm for norm in made if norm.label == label)
             others.norm = norm_of_kernels(norm, self.training)
             others.tasks = [replace(task, C=C) for task in self.tasks]
@@ -160,7 +158,7 @@ class SubsetFits:
 
     @one_call
     def model(self, kernels: Index, views: Sequence[str] = ()) -> BaseMKL:
-        """Return the estimator fitted on some kernels; ``views`` are those it looks at, where they have names."""
+        """Return the estimator fitted on some kernels; ``views`` are those it takes, where they have names."""
         if self.training.kernels is None:
             raise ValueError("precomputed matrices are dropped by leaving them out: fit the others")
         some, model = self._training(kernels), clone(self.estimator)
