@@ -11,21 +11,10 @@ from sklearn.utils.validation import check_is_fitted
 
 from ..banks import KernelFunction
 from ..views import KnownViews, Views
-from ._base import weights_of_columns
-from ._inputs import is_precomputed, new_samples
+from ._base import weights_of_columns as weights_of_columns
+from ._inputs import is_precomputed as is_precomputed
+from ._inputs import new_samples
 from ._parameters import Samples
-
-__all__ = [
-    "WeightOrigin",
-    "function_of",
-    "has_function",
-    "is_precomputed",
-    "knows_tables",
-    "samples_for",
-    "views_for",
-    "weight_origin",
-    "weights_of_columns",
-]
 
 
 def has_function(estimator: BaseEstimator) -> bool:

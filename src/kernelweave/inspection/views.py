@@ -10,7 +10,7 @@ import numpy as np
 from sklearn.pipeline import Pipeline
 from sklearn.utils.validation import check_is_fitted
 
-from .._estimating.findings import MOVES
+from .._estimating import MOVES
 from ..estimators.fitted import is_precomputed
 from ..kernels import view_of
 from ..views import as_views, is_views, samples_and_targets

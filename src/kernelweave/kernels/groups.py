@@ -273,7 +273,9 @@ def from_gmt(
     names: list[str] = []
     for number, line in _lines(path):
         name, *rest = (field.strip() for field in line.split("\t"))
-        members = tuple(dict.fromkeys(member for member in rest[1:] if member))  # those named twice count once
+        members = tuple(
+            dict.fromkeys(member for member in rest[1:] if member)
+        )  # those named twice count once
         if not name or not members:
             raise ValueError(
                 f"{path}, line {number}: a gene set is a name, a description and genes, separated by tabs; got "

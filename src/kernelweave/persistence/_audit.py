@@ -33,7 +33,7 @@ KEPT = (
     "kernelweave.cluster.workers.ClusterCost",
     "kernelweave.crowd.CrowdLabels",
     "kernelweave.estimators._evidence.Spread",
-    "kernelweave._estimating.findings.SavedTable",
+    "kernelweave._estimating.SavedTable",
     "kernelweave.persistence._state.SavedCurve",
     "kernelweave.problems.certificate.Certificate",
     "kernelweave.views.holder.Views",

@@ -23,7 +23,7 @@ import numpy as np
 import scipy.sparse as sp
 from sklearn.base import BaseEstimator
 
-from .._estimating.findings import SavedTable, is_frame
+from .._estimating import SavedTable, is_frame
 from .._numerics.matrices import check_compressed, check_coordinates
 from ..banks import BoundKernels, CompletedKernels, Completion, KernelFunction, PrecomputedKernels, Term
 from ..banks.normalise import Normaliser

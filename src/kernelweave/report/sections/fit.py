@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from ..._estimating.findings import ONE_CLASS, constant_prediction
+from ..._estimating import ONE_CLASS, constant_prediction
 from ...displays import ConvergenceDisplay
 from ...estimators.fitted import WeightOrigin, weight_origin
 from .._html import WIDTH, drawn, figure, number, percent, short, table

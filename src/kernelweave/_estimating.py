@@ -1,15 +1,27 @@
-"""Findings about a fit in plain sentences, kept as ``findings_``; and tables of a fit as plain arrays."""
+"""Parts of every estimator, in whichever subpackage: targets, one call of ``fit``, findings, plain state.
+
+A call of ``fit`` is all or nothing, with one interrupt and one count of seconds.  Findings about a fit are plain
+sentences, kept as ``findings_``.
+"""
 
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
-from contextlib import suppress
-from typing import Any
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from functools import wraps
+from typing import Any, TypeVar
 
 import numpy as np
+from sklearn.utils import assert_all_finite, compute_class_weight
+from sklearn.utils.multiclass import check_classification_targets
+from sklearn.utils.validation import _check_sample_weight, check_array, column_or_1d
 
-from ..exceptions import DegenerateModelWarning, KernelWeaveWarning, warn_at_caller
+from ._numerics.resources import allowed_threads
+from ._numerics.stopping import interrupted, one_interrupt, time_spent
+from .exceptions import DegenerateModelWarning, KernelWeaveWarning, NotFiniteError, warn_at_caller
+from .solvers import Stop
 
 #: share of the samples of all other classes that a model may miss before it says one class for nearly everything
 MISSED = 0.9
@@ -25,6 +37,197 @@ NAMED = 3
 
 #: how a sentence about predictions of one class begins
 ONE_CLASS = "The model predicts class"
+
+
+Method = TypeVar("Method", bound=Callable)  # type: ignore[type-arg]
+
+
+@contextmanager
+def _all_or_nothing(estimator: Any) -> Iterator[None]:
+    """Put back every attribute where something raises: fitted ones are replaced by a fit, never changed in place."""
+    before = dict(vars(estimator))
+    try:
+        yield
+    except BaseException:
+        vars(estimator).clear()
+        vars(estimator).update(before)
+        raise
+
+
+def restore_on_error(fit: Method) -> Method:
+    """Decorate a method that fits: where it raises, the model is the same as before."""
+
+    @wraps(fit)
+    def guarded(self: Any, *args: Any, **kwargs: Any) -> Any:
+        with _all_or_nothing(self):
+            return fit(self, *args, **kwargs)
+
+    return guarded  # type: ignore[return-value]
+
+
+def one_call(function: Method) -> Method:
+    """Decorate a function that fits: Ctrl-C ends whatever it does, and its seconds are counted from here."""
+
+    @wraps(function)
+    def call(*arguments, **named):  # type: ignore[no-untyped-def]
+        # numbers that are not finite are looked for where they matter, and reported in a sentence
+        with one_interrupt(whole_fit=True), np.errstate(over="ignore", invalid="ignore"):
+            return function(*arguments, **named)
+
+    return call  # type: ignore[return-value]
+
+
+def several_fits(function: Method) -> Method:
+    """Decorate a function that compares fits: Ctrl-C raises ``KeyboardInterrupt``, since a half-done fit misleads."""
+
+    @wraps(function)
+    def call(*arguments, **named):  # type: ignore[no-untyped-def]
+        with one_interrupt(keeps_best=False):
+            return function(*arguments, **named)
+
+    return call  # type: ignore[return-value]
+
+
+def one_fit(method: Method) -> Method:
+    """Decorate a ``fit``: one call, as ``one_call``, on the threads of ``n_jobs``; the old model stays if it raises."""
+
+    @wraps(method)
+    def fit(self, *arguments, **named):  # type: ignore[no-untyped-def]
+        with (
+            allowed_threads(getattr(self, "n_jobs", None)),
+            one_interrupt(whole_fit=True),
+            np.errstate(over="ignore", invalid="ignore"),
+            _all_or_nothing(self),
+        ):
+            return method(self, *arguments, **named)
+
+    return fit  # type: ignore[return-value]
+
+
+class TimeShares:
+    """Deals out the seconds of a fit to its problems: each gets an equal part of what is left of their ``share``."""
+
+    def __init__(self, stop: Stop, problems: int, share: float = 1.0) -> None:
+        self.stop, self.problems, self.share = stop, problems, share
+
+    def __call__(self) -> Stop:
+        """Return when the next problem has to stop."""
+        if self.stop.max_seconds is None:
+            return self.stop
+        part = self._left() / max(self.problems, 1)
+        self.problems -= 1
+        return replace(self.stop, max_seconds=part)
+
+    def _left(self) -> float:
+        assert self.stop.max_seconds is not None
+        return max(self.share * self.stop.max_seconds - time_spent(), 0.0)
+
+    @property
+    def used_up(self) -> bool:
+        """Whether no time is left, or the fit was interrupted."""
+        return interrupted() or (self.stop.max_seconds is not None and self._left() == 0.0)
+
+
+def encode_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:
+    """Check class labels; return the classes in order, and the index of every sample's class among them.
+
+    >>> encode_classes(["b", "a", "b"])
+    (array(['a', 'b'], dtype='<U1'), array([1, 0, 1]))
+    """
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    labels = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"), warn=True)
+    check_classification_targets(labels)
+    classes, codes = np.unique(labels, return_inverse=True)
+    return classes, codes
+
+
+def weigh_samples(sample_weight: Any, n: int) -> np.ndarray:
+    """Return one factor of C per sample, finite and not negative; 1 where none is given."""
+    shell = np.empty((n, 0))
+    return _check_sample_weight(sample_weight, shell, dtype=np.float64, ensure_non_negative=True)
+
+
+def weigh_classes(
+    class_weight: Any, classes: np.ndarray, codes: np.ndarray, weight: np.ndarray
+) -> np.ndarray:
+    """Multiply the weight of every sample with the factor of its class.
+
+    ``class_weight="balanced"`` gives all classes the same total weight, the weights of their samples included; a class
+    without weight is not there.
+
+    >>> weigh_classes("balanced", np.array([0, 1]), np.array([0, 1, 1]), np.array([1.0, 1.0, 3.0]))
+    array([2.5  , 0.625, 1.875])
+    """
+    if class_weight is None:
+        return weight
+    if isinstance(class_weight, str) and class_weight == "balanced":
+        totals = np.bincount(codes, weights=weight, minlength=classes.size)
+        there = totals > 0
+        factors = np.zeros(classes.size)
+        factors[there] = totals.sum() / (np.count_nonzero(there) * totals[there])
+    else:
+        factors = compute_class_weight(class_weight, classes=classes, y=classes[codes])
+        if not (np.all(np.isfinite(factors)) and np.all(factors >= 0)):
+            raise ValueError(f"class weights must be finite and >= 0, got {class_weight!r}")
+    return weight * factors[codes]
+
+
+def check_two_classes(classes: np.ndarray, codes: np.ndarray, weight: np.ndarray) -> None:
+    """Raise where fewer than two classes have samples of positive weight."""
+    present = np.unique(codes[weight > 0])
+    if present.size < 2:
+        only = "all with a positive weight are" if classes.size > 1 else "y has only one class:"
+        raise ValueError(f"classification needs at least two classes, {only} {classes[present]}")
+
+
+def class_columns(codes: np.ndarray, k: int) -> np.ndarray:
+    """Return targets of shape (n, k): 1 in the column of the sample's class, -1 in the others.
+
+    >>> class_columns(np.array([0, 2]), 3)
+    array([[ 1., -1., -1.],
+           [-1., -1.,  1.]])
+    """
+    return np.where(codes[:, None] == np.arange(k), 1.0, -1.0)
+
+
+def checked_targets(y: Any, missing: bool = False) -> np.ndarray:
+    """Return the targets of a regression as numbers, ``(n,)`` or ``(n, t)``; ``missing`` allows NaN among several.
+
+    A table of one column is one target, with scikit-learn's warning.
+
+    >>> checked_targets([[1, 2], [3, 4]])
+    array([[1., 2.],
+           [3., 4.]])
+    """
+    if y is None:
+        raise ValueError("requires y to be passed, but the target y is None")
+    allowed = {"ensure_2d": False, "ensure_min_features": 0, "ensure_all_finite": "allow-nan"}
+    targets = check_array(y, dtype=np.float64, input_name="y", **allowed)
+    if targets.ndim == 2 and targets.shape[1] == 0:
+        raise ValueError(f"y has no targets: its shape is {targets.shape}")
+    several = targets.ndim == 2 and targets.shape[1] > 1
+    if not (several and missing):
+        assert_all_finite(targets, input_name="y")
+    if not several:
+        return column_or_1d(targets, warn=True)
+    unknown = np.flatnonzero(np.all(np.isnan(targets), axis=0))
+    if unknown.size:
+        raise ValueError(
+            f"target {unknown[0]} has no value at all ({unknown.size} such): leave them out of y"
+        )
+    return targets
+
+
+def finite_decision(values: np.ndarray) -> np.ndarray:
+    """Return decision values, or raise where one is not a number: no label may be made of it."""
+    if isinstance(values, np.ndarray) and not np.all(np.isfinite(values)):
+        row = int(np.flatnonzero(~np.isfinite(values).reshape(len(values), -1).all(axis=1))[0])
+        raise NotFiniteError(
+            f"the decision value of row {row} is not finite: its kernel values overflow, or it contains NaN; bring new "
+            "samples to the scale of the training samples, and impute what is missing"
+        )
+    return values
 
 
 def constant_prediction(
