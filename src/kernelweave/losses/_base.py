@@ -83,12 +83,6 @@ class Loss(Component):
         return quadratic is not None and quadratic.kink == 0.0
 
     @property
-    def dual_is_curved(self) -> bool:
-        """Whether the conjugate has a second derivative everywhere inside the bounds."""
-        quadratic = self.quadratic_dual(np.ones(1))
-        return self.has_curvature or (quadratic is not None and quadratic.ridge > 0.0)
-
-    @property
     def has_saddle_form(self) -> bool:
         """Whether the dual is linear on its set: ``total = max over beta of beta'(linear - f)``, bilinear in both."""
         quadratic = self.quadratic_dual(np.ones(1))

@@ -125,10 +125,8 @@ class Grouped(Norm, registered_as="grouped"):
     """
 
     has_prox = has_projection = has_boundary = True
-    label_text = "grouped({0._p:.3g}, {0._q:.3g})"
-    allowed_text = (
-        "non-negative weights whose {0._q:g}-norms within the groups have a {0._p:g}-norm of at most one"
-    )
+    label_text = "grouped({0.outer_norm.p:.3g}, {0.inner_norm.p:.3g})"
+    allowed_text = "non-negative weights whose {0.inner_norm.p:g}-norms within the groups have a {0.outer_norm.p:g}-norm of at most one"
 
     def __init__(self, outer: Any = "l1", inner: Any = 2, groups: Any = "views") -> None:
         self.outer = outer
@@ -139,7 +137,7 @@ class Grouped(Norm, registered_as="grouped"):
 
     @property
     def analytic(self) -> bool:  # type: ignore[override]
-        return self._p > 1.0 and self._q > 1.0
+        return self.outer_norm.p > 1.0 and self.inner_norm.p > 1.0
 
     smooth_conjugate = smooth_on_blocks = analytic  # type: ignore[assignment]
 
@@ -149,27 +147,21 @@ class Grouped(Norm, registered_as="grouped"):
 
     @property
     def update_rate(self) -> float:  # type: ignore[override]
-        return max(1.0 if norm.simplex else norm.update_rate for norm in (self.outer_norm, self.inner_norm))
+        return max(self.outer_norm.update_rate, self.inner_norm.update_rate)
 
     @property
-    def _p(self) -> float:
-        return _exponent(self.outer)
+    def outer_norm(self) -> L1 | Lp:
+        """Norm between the groups."""
+        return _norm_of(self.outer)
 
     @property
-    def _q(self) -> float:
-        return _exponent(self.inner)
-
-    @property
-    def outer_norm(self) -> Norm:
-        return _of_exponent(self._p)
-
-    @property
-    def inner_norm(self) -> Norm:
-        return _of_exponent(self._q)
+    def inner_norm(self) -> L1 | Lp:
+        """Norm within the groups."""
+        return _norm_of(self.inner)
 
     def check(self, m: int) -> None:
         for name, value in (("outer", self.outer), ("inner", self.inner)):
-            if not 1.0 <= _exponent(value) < np.inf:
+            if not 1.0 <= _norm_of(value).p < np.inf:
                 raise ValueError(
                     f"{name} of Grouped must be 'l1' or a finite number >= 1, Kloft's exponent on the weights, got "
                     f"{value!r}; for equal weights in a group add its kernels up to one"
@@ -206,17 +198,19 @@ class Grouped(Norm, registered_as="grouped"):
         return bound
 
     def members(self, m: int) -> list[NDArray[np.intp]]:
+        """Numbers of the kernels of every group."""
         settled = self.for_kernels(m)
         return [np.flatnonzero(settled.labels == g) for g in range(len(settled.group_names))]
 
     def group_weights(self, weights: Array) -> Array:
         """Weight of every group, ``|d_g|_q``, in the order of ``group_names``."""
-        q, top = self._q, float(np.max(weights, initial=0.0)) or 1.0
+        q, top = self.inner_norm.p, float(np.max(weights, initial=0.0)) or 1.0
         return np.array(
             [top * float(np.sum((weights[at] / top) ** q)) ** (1.0 / q) for at in self.members(weights.size)]
         )
 
     def group_lengths(self, t: Array) -> Array:
+        """Norm of the block norms of every group."""
         return np.array([np.sqrt(2.0 * self.inner_norm.half_square(t[at])) for at in self.members(t.size)])
 
     def half_square(self, t: Array) -> float:
@@ -234,7 +228,7 @@ class Grouped(Norm, registered_as="grouped"):
     @property
     def has_block_step(self) -> bool:
         # where an l1 norm chooses groups, all blocks of one leave zero together or not at all
-        return self._p > 1.0 or self._q == 1.0
+        return self.outer_norm.p > 1.0 or self.inner_norm.p == 1.0
 
     def conjugate(self, s: Array) -> float:
         return self.outer_norm.conjugate(self._forms(s))
@@ -261,28 +255,26 @@ class Grouped(Norm, registered_as="grouped"):
 
     def boundary(self, place: Array) -> Boundary:
         # with the sizes of the groups as numbers of their own a group may vanish without a corner
-        return grouped_boundary(place, self.labels, self._p, self._q)
+        return grouped_boundary(place, self.labels, self.outer_norm.p, self.inner_norm.p)
 
     def scaled(self, weights: Array) -> Array:
-        sizes = self.group_weights(weights)
+        sizes, p = self.group_weights(weights), self.outer_norm.p
         top = float(np.max(sizes))
-        return weights / (top * float(np.sum((sizes / top) ** self._p)) ** (1.0 / self._p))
+        return weights / (top * float(np.sum((sizes / top) ** p)) ** (1.0 / p))
 
     def project(self, weights: Array) -> Array:
-        nearest = project_grouped(weights, self.members(weights.size), self._p, self._q)
+        nearest = project_grouped(weights, self.members(weights.size), self.outer_norm.p, self.inner_norm.p)
         # on the boundary exactly, where it is not inside: rounding of a price is no room to move in
         return self.scaled(nearest) if np.any(nearest < weights) and np.any(nearest > 0) else nearest
 
     def prox(self, t: Array, mu: float) -> Array:
-        p, q = (2.0 * exponent / (exponent + 1.0) for exponent in (self._p, self._q))
-        return prox_grouped(t, mu, self.members(t.size), p, q)
+        p, q = self.outer_norm.p, self.inner_norm.p
+        return prox_grouped(t, mu, self.members(t.size), 2.0 * p / (p + 1.0), 2.0 * q / (q + 1.0))
 
 
-def _exponent(value: Any) -> float:
-    if isinstance(value, str):
-        return 1.0 if value == "l1" else np.nan
-    return float(value) if is_number(value) else np.nan
-
-
-def _of_exponent(p: float) -> Norm:
+def _norm_of(exponent: Any) -> L1 | Lp:
+    """Norm of Kloft's exponent, with p = nan for what is none."""
+    p = {"l1": 1.0}.get(exponent, np.nan) if isinstance(exponent, str) else np.nan
+    if is_number(exponent):
+        p = float(exponent)
     return L1() if p == 1.0 else Lp(p)

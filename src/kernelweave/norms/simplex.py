@@ -27,7 +27,7 @@ class L1(Norm, registered_as="l1"):
 
     simplex = True
     has_prox = has_projection = True
-    r = 1.0
+    r = p = 1.0
     allowed_text = "non-negative weights that sum to one"
 
     def half_square(self, t: Array) -> float:

@@ -51,7 +51,7 @@ class Curvature:
     ) -> None:
         self.m = problem.m
         # a loss that is curved keeps the block regular; a ridge in proportion to a large kernel would drown it
-        self._ridge = 1e-15 if problem.loss.dual_is_curved else 1e-8
+        self._ridge = 1e-15 if problem.loss.has_curvature or problem.loss.ridge else 1e-8
         self._root: Root | None = None
         self._later: Callable[[], Array] | None = None
         #: matrix on the free coefficients, products and normals of the constraints there, by column

@@ -218,14 +218,15 @@ def solve_budgeted(
     """
     budget = inner.loss.dual_budget(inner.y, inner.c)
     assert budget is not None
+    search = _Search(inner, budget)
     direct = not inner.fit_intercept and not np.any(budget.free)
-    ways = (_Spent if direct else _Priced)(inner, budget)
+    at_limit = search.by_equality if direct else search.by_price
     spending: _Spending | None = None
     binding, price = False, 0.0
     if start is not None:
         inside = inner.project(start.beta)
         product = start.decision if keep_product and np.array_equal(inside, start.beta) else inner.K @ inside
-        spending = _Spending(inside, product, ways.spend(inside), 0.0, True)
+        spending = _Spending(inside, product, search.spend(inside), 0.0, True)
         # whether the budget bound the last time is the best guess for this time
         binding, price = 0.0 < budget.limit * (1.0 - 1e-9) <= spending.spent, 1.0 - start.margin
     tolerance = min(1e-2, 10 * target)
@@ -233,20 +234,20 @@ def solve_budgeted(
     while True:
         known = binding
         if not binding:
-            spending = ways.at_price(0.0, tolerance, spending)
+            spending = search.at_price(0.0, tolerance, spending)
             binding = spending.spent > budget.limit
             if binding:  # where no coefficient is at a bound, what is spent is proportional to 1 - price
                 price = max(price, 1.0 - budget.limit / spending.spent)
         if binding:
             # half of what the gap may be is left to the search for the price
-            spending = ways.at_limit(tolerance, spending, price, 0.5 * target)
+            spending = at_limit(tolerance, spending, price, 0.5 * target)
             binding, price = not known or spending.price > 0, spending.price
         assert spending is not None
         beta, product = spending.beta, spending.product
         if spending.spent > budget.limit * (1.0 + 1e-12):
             beta = inner.project(beta)
             product = inner.K @ beta
-        solution = inner.assess(beta, product, ways.iterations)
+        solution = inner.assess(beta, product, search.iterations)
         if best is None or solution.relative_gap < best.relative_gap:
             best = solution
         if best.relative_gap <= target or not spending.converged or tolerance < 1e-14 or out_of_time():
@@ -254,59 +255,53 @@ def solve_budgeted(
         tolerance = finer(tolerance, target, solution.relative_gap)
 
 
-class _Ways:
-    """Base of both ways: the box and the plain solution at a given price."""
+@dataclass
+class _Search:
+    """Solutions at a price, and at the limit of the budget."""
 
-    def __init__(self, inner: Inner, budget: DualBudget) -> None:
-        self.K, self.y, self.c, self.budget = inner.K, inner.y, inner.c, budget
-        self.fit_intercept = inner.fit_intercept
-        self.iterations = 0
+    inner: Inner
+    budget: DualBudget
+    iterations: int = 0
+    #: how fast spending falls with the price, once two prices were tried
+    slope: float | None = None
 
     def spend(self, beta: Array) -> float:
-        return float(np.sum(np.maximum(self.y * beta - self.budget.free, 0.0)))
+        return float(np.sum(np.maximum(self.inner.y * beta - self.budget.free, 0.0)))
 
     def at_price(self, price: float, tolerance: float, near: _Spending | None) -> _Spending:
         """Solve with the linear term ``1 - price`` beyond what is free."""
         from .._numerics.smo import solve_box_qp
 
-        y, free = self.y, self.budget.free
+        K, y, c, free = self.inner.K, self.inner.y, self.inner.c, self.budget.free
         beta, product = (None, None) if near is None else (near.beta, near.product)
-        # the slopes scale with what the price leaves
-        tolerance *= max(1.0 - price, 1e-6) if not np.any(free) else 1.0
-        if price == 0.0 or not np.any(free):
-            full = y * self.c
-            solved = solve_box_qp(
-                self.K, (1.0 - price) * y, np.minimum(full, 0.0), np.maximum(full, 0.0),
-                equality=self.fit_intercept, tol=tolerance, beta=beta, product=product,
-            )  # fmt: skip
-            self.iterations += int(solved.iterations)
-            return _Spending(solved.beta, solved.product, self.spend(solved.beta), price, solved.converged)
-        # the free part of a coefficient and the rest of it are two variables of the same sample
-        n = y.size
-        upper = np.concatenate([free, self.c - free]) * np.tile(y, 2)
-        if beta is not None and product is not None:
-            first = y * np.minimum(y * beta, free)
-            beta, product = np.concatenate([first, beta - first]), np.tile(product, 2)
+        linear, full, n = (1.0 - price) * y, y * c, y.size
+        if not np.any(free):  # the slopes scale with what the price leaves
+            tolerance *= max(1.0 - price, 1e-6)
+        # where the price is not zero, the free part of a coefficient and the rest of it are two variables
+        split = price != 0.0 and bool(np.any(free))
+        if split:
+            K, linear = np.tile(K, (2, 2)), np.concatenate([y, linear])
+            full = np.concatenate([free, c - free]) * np.tile(y, 2)
+            if beta is not None and product is not None:
+                first = y * np.minimum(y * beta, free)
+                beta, product = np.concatenate([first, beta - first]), np.tile(product, 2)
         solved = solve_box_qp(
-            np.tile(self.K, (2, 2)), np.concatenate([y, (1.0 - price) * y]),
-            np.minimum(upper, 0.0), np.maximum(upper, 0.0),
-            equality=self.fit_intercept, tol=tolerance, beta=beta, product=product,
+            K, linear, np.minimum(full, 0.0), np.maximum(full, 0.0),
+            equality=self.inner.fit_intercept, tol=tolerance, beta=beta, product=product,
         )  # fmt: skip
         self.iterations += int(solved.iterations)
-        both = solved.beta[:n] + solved.beta[n:]
-        both = y * np.minimum(y * both, self.c)
-        return _Spending(both, solved.product[:n], self.spend(both), price, solved.converged)
+        beta = solved.beta
+        if split:
+            beta = y * np.minimum(y * (beta[:n] + beta[n:]), c)
+        return _Spending(beta, solved.product[:n], self.spend(beta), price, solved.converged)
 
-
-class _Spent(_Ways):
-    """The budget as the engine's equality: ``a = share c + x`` with ``sum x = 0``, the price its multiplier."""
-
-    def at_limit(self, tolerance: float, near: _Spending | None, price: float, target: float) -> _Spending:
+    def by_equality(self, tolerance: float, near: _Spending | None, price: float, target: float) -> _Spending:
+        """The budget as the engine's equality: ``a = share c + x`` with ``sum x = 0``, the price its multiplier."""
         from .._numerics.smo import solve_box_qp
 
-        y, c = self.y, self.c
+        y, c = self.inner.y, self.inner.c
         even = self.budget.limit / float(np.sum(c)) * c
-        G = self.K * np.outer(y, y)
+        G = self.inner.K * np.outer(y, y)
         pull = G @ even
         x = product = None
         if near is not None:
@@ -320,14 +315,8 @@ class _Spent(_Ways):
         product = y * (solved.product + pull)
         return _Spending(y * a, product, self.spend(y * a), solved.intercept, solved.converged)
 
-
-class _Priced(_Ways):
-    """The price by a search for the root of what is spent too much."""
-
-    #: how fast spending falls with the price, once two prices were tried
-    slope: float | None = None
-
-    def at_limit(self, tolerance: float, near: _Spending | None, price: float, target: float) -> _Spending:
+    def by_price(self, tolerance: float, near: _Spending | None, price: float, target: float) -> _Spending:
+        """Search for the price at which the limit is spent."""
         limit = self.budget.limit
         low: _Spending | None = None  # spends too much: the price is too low
         high: _Spending | None = None
@@ -376,7 +365,7 @@ class _Priced(_Ways):
         """Size of the objective, times the margin: what gaps are measured in."""
         half = 0.5 * float(spending.beta @ spending.product)
         left = max(1.0 - spending.price, 1e-6)
-        return left * max(half, float(self.y @ spending.beta) - half, np.finfo(float).tiny)
+        return left * max(half, float(self.inner.y @ spending.beta) - half, np.finfo(float).tiny)
 
 
 def _mix(low: _Spending, high: _Spending, share: float, limit: float) -> _Spending:

@@ -50,7 +50,7 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     if bank.thin and not norm.analytic and first_order.serves(loss, norm):
         return first_order
     # J is polyhedral, or nearly: planes describe it, and its curvature does not
-    if norm.simplex and bank.low_rank and not (loss.dual_is_curved or loss.joint):
+    if norm.simplex and bank.low_rank and not (loss.has_curvature or loss.ridge or loss.joint):
         return registry["level"]()
     for name in ("newton", "lp_analytic", "outer_approximation"):
         solver = registry[name]()

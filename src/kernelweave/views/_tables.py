@@ -170,7 +170,9 @@ def is_annotated(what: Any) -> bool:
     """Whether something is an AnnData or a MuData."""
     # a table may have columns of these names
     cells = hasattr(what, "obs") and hasattr(what, "obs_names") and not hasattr(what, "iloc")
-    return cells and (hasattr(what, "mod") or all(hasattr(what, name) for name in ("var_names", "layers", "X")))
+    return cells and (
+        hasattr(what, "mod") or all(hasattr(what, name) for name in ("var_names", "layers", "X"))
+    )
 
 
 def is_modality(what: Any) -> bool:
