@@ -126,7 +126,10 @@ class Grouped(Norm, registered_as="grouped"):
 
     has_prox = has_projection = has_boundary = True
     label_text = "grouped({0.outer_norm.p:.3g}, {0.inner_norm.p:.3g})"
-    allowed_text = "non-negative weights whose {0.inner_norm.p:g}-norms within the groups have a {0.outer_norm.p:g}-norm of at most one"
+    allowed_text = (
+        "non-negative weights whose {0.inner_norm.p:g}-norms within the groups have a "
+        "{0.outer_norm.p:g}-norm of at most one"
+    )
 
     def __init__(self, outer: Any = "l1", inner: Any = 2, groups: Any = "views") -> None:
         self.outer = outer
