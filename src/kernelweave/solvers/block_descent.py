@@ -141,13 +141,7 @@ class BlockDescentRun:
     shared: Point
 
     def __init__(
-        self,
-        problem: MKLProblem,
-        tol: float,
-        epochs: int,
-        memory: int,
-        start: Point | None,
-        w: Array | None,
+        self, problem: MKLProblem, tol: float, epochs: int, memory: int, start: Point | None, w: Array | None
     ) -> None:
         self.problem, self.tol, self.epochs, self.memory = problem, tol, epochs, memory
         self.at = at = Iterate(problem, BlockFeatures(problem, single=tol >= SINGLE), LossModel(problem))

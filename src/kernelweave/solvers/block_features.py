@@ -267,11 +267,7 @@ def _wide_model(Z: Any, root: float, h: Array, means: Array, total: float) -> Bl
     # what is left is no longer than the shortest of the directions found, and a little
     kept = slice(SPARE, None)
     return BlockModel(
-        basis @ turn[:, kept],
-        np.maximum(bend[kept], 0.0),
-        max(1.2 * float(bend[SPARE]), 0.0),
-        means,
-        total,
+        basis @ turn[:, kept], np.maximum(bend[kept], 0.0), max(1.2 * float(bend[SPARE]), 0.0), means, total
     )
 
 

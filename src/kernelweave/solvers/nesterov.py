@@ -113,8 +113,7 @@ class Nesterov(Solver, registered_as="nesterov"):
         ahead = new
         if mu > 0:
             ahead = state.dual.place(
-                new.beta + mu * (new.beta - state.x.beta),
-                new.image + mu * (new.image - state.x.image),
+                new.beta + mu * (new.beta - state.x.beta), new.image + mu * (new.image - state.x.image)
             )
         return replace(state, x=new, z=ahead, momentum=t_next, lipschitz=L)
 
