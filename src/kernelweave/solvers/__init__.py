@@ -1,10 +1,18 @@
 """Solvers: one file per algorithm, one loop for all."""
 
-from ._auto import ON_SUMS, choose_solver
-from ._base import REQUIREMENTS, Solver, begin, fitting_solvers, inner_target, make_solver, registry
+from ._base import (
+    ON_SUMS,
+    REQUIREMENTS,
+    Solver,
+    begin,
+    choose_solver,
+    fitting_solvers,
+    inner_target,
+    make_solver,
+    registry,
+)  # fmt: skip
 from ._checkpoint import TRACE_COLUMNS, check_place
-from ._loop import MESSAGES, Solution, Stop, final_status, solve, without_caches
-from ._path import follow_path
+from ._loop import MESSAGES, Solution, Stop, final_status, follow_path, solve, without_caches
 
 __all__ = [
     "MESSAGES",

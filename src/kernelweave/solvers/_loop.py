@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -13,7 +13,11 @@ import numpy as np
 
 from .._numerics.resources import one_blas_thread
 from .._numerics.stopping import Deadline, OutOfTime, one_interrupt, time_limit
+from .._typing import Array
+from ..banks import Bank
 from ..exceptions import NotFiniteError
+from ..losses import Loss
+from ..norms import Norm
 from ..problems import Certificate, MKLProblem, Point
 from ._base import Solver
 from ._checkpoint import TRACE_COLUMNS, Checkpoint
@@ -251,9 +255,8 @@ class Run:
                     point = solver.point(self.state)
                     certificate = problem.certificate(point)
             except OutOfTime:
-                if (
-                    best.point is None
-                ):  # no time was left for a first point: the start, or the function that is zero
+                # no time was left for a first point: the start, or the function that is zero
+                if best.point is None:
                     point = self.start or Point(np.zeros(problem.y.shape), problem.norm.start(problem.m))
                     seconds, passes = self.seconds, self.passes
                     certificate = problem.certificate(point)
@@ -406,8 +409,52 @@ def solve(
                 point, certificate = zero, at_zero.with_dual_of(certificate)
         # blocks may have had the gap that the coefficients that predict have not
         status = final_status(status, certificate.relative_gap, stop.tol)
-        if (
-            certificate.cuts is not None
-        ):  # what proves the bound goes with the point, so that it can be proved again
+        # what proves the bound goes with the point, so that it can be proved again
+        if certificate.cuts is not None:
             point = replace(point, cuts=certificate.cuts, cuts_bound=None)
         return Solution(point, certificate, status, best.trace, len(best.trace), run.seconds, run.passes)
+
+
+def follow_path(
+    bank: Bank,
+    loss: Loss,
+    norm: Norm,
+    solver: Solver,
+    y: Array,
+    Cs: Sequence[float],
+    stop: Stop | Callable[[], Stop],
+    *,
+    sample_weight: Array | None = None,
+    fit_intercept: bool = True,
+    callback: Any = None,
+    verbose: int = 0,
+    known: Mapping[float, Array] | None = None,
+) -> Iterator[tuple[float, MKLProblem, Solution]]:
+    """Solve for every C in turn, smallest first, and yield each with its problem.
+
+    The weights and coefficients of one C are the start of the next; coefficients at their bound move with it.  ``stop``
+    may be asked for every C.  ``known`` has the weights that were found on nearly the same samples, by C: on the next
+    fold they are a better start than those of the last C.
+    """
+    start: Point | None = None
+    last: MKLProblem | None = None
+    known = {} if known is None else known
+    for C in sorted(float(c) for c in Cs):
+        problem = MKLProblem(bank, loss, norm, y, C, sample_weight, fit_intercept)
+        if start is not None and last is not None:
+            # coefficients at their bound follow it, free ones stay (for large C all of them do)
+            beta, used = start.beta.copy(), last.c > 0
+            if last.loss.joint:  # a row is at its bound where its own class is, and follows as a whole
+                held = used[:, 0] & (np.max(start.beta, axis=1) >= (1.0 - 1e-7) * last.c[:, 0])
+            else:
+                held = np.zeros(beta.shape, dtype=bool)
+                held[used] = ~last.loss.interior(last.y[used], beta[used] / last.c[used], 1e-7)
+            beta[held] *= problem.c[held] / last.c[held]
+            # where no coefficient is at its bound the old solution is the new one, and all is known about it
+            start = start if np.array_equal(beta, start.beta) else Point(beta, known.get(C, start.weights))
+        elif C in known:
+            start = Point(np.zeros(problem.y.shape), known[C])
+        own_stop = stop if isinstance(stop, Stop) else stop()
+        solution = solve(problem, solver, own_stop, start=start, callback=callback, verbose=verbose)
+        start, last = solution.point, problem
+        yield C, problem, solution

@@ -5,7 +5,6 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 
 import numpy as np
-from numpy.typing import NDArray
 
 from .._numerics.quadratic import solve_qp
 from .._typing import Array
@@ -82,9 +81,8 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
         history = [*kept, (np.log(oracle.weights), np.log(plain) - np.log(oracle.weights))][-MEMORY:]
         x, change = history[-1]
         combined = x + change
-        if (
-            len(history) > 1
-        ):  # Anderson: the combination of earlier points whose change would be smallest, moved by it
+        # Anderson: the combination of earlier points whose change would be smallest, moved by it
+        if len(history) > 1:
             points = np.diff([point for point, _ in history], axis=0).T
             changes = np.diff([moved for _, moved in history], axis=0).T
             shares = np.linalg.lstsq(changes, change, rcond=1e-8)[0]
@@ -106,46 +104,32 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
             weights[learnt] = np.minimum(weights[learnt], 1.0 / least)
             following = problem.oracle(weights, origin.inner, target, curvature=True)
             return _AnalyticState(following, state.tol, state.gap, share, damping=max(10.0 * damping, DAMPED))
+        # the quadratic model of J(1 / gamma) is maximised over the simplex, no gamma below ``least``
+        assert here.root is not None
+        s, gamma = np.maximum(here.quad[learnt], 0.0), 1.0 / here.weights[learnt]
+        gamma = gamma / np.sum(gamma)
+        # in x, the change of gamma relative to itself: d(1 / gamma_j) = -x_j / gamma_j + x_j^2 / gamma_j
+        pull = s / gamma
+        root = here.root.columns(learnt) / gamma
+        values, vectors = np.linalg.eigh(np.diag(pull) - root.T @ root)
+        bend = (vectors * np.maximum(values, 0.0)) @ vectors.T  # concave, up to rounding
+        bend[np.diag_indices_from(bend)] += damping * pull + 1e-12 * np.max(pull)
+        low = np.minimum(1.0 - np.minimum(least / gamma, 1.0), SHRINK)
+        sides = np.vstack([-np.eye(s.size), np.eye(s.size)])
+        limits = np.concatenate([low, np.full(s.size, GROWTH)])
+        x, _ = solve_qp(bend, -0.5 * pull, sides, limits, gamma[None, :], np.zeros(1))
+        moved = np.maximum(gamma * (1.0 + np.clip(x, -low, GROWTH)), least)
         weights = here.weights.copy()
-        weights[learnt] = _newton_weights(here, learnt, damping, least)
+        weights[learnt] = np.sum(moved) / moved
         following = problem.oracle(weights, here.inner, target, curvature=True)
-        return _AnalyticState(
-            following, state.tol, gap, share, origin=here, damping=max(0.1 * damping, 1e-10)
-        )
+        damping = max(0.1 * damping, 1e-10)
+        return _AnalyticState(following, state.tol, gap, share, origin=here, damping=damping)
 
 
 def _by_newton(problem: MKLProblem) -> bool:
     """Whether the norm is a maximum over weights, of few enough kernels for Newton's method."""
     norm = problem.norm
     return not norm.convex_in_weights and norm.learnt(problem.m).size <= MOST_KERNELS
-
-
-def _newton_weights(oracle: Oracle, learnt: NDArray[np.intp], damping: float, least: float) -> Array:
-    """Maximise the quadratic model of ``J(1 / gamma)`` over the simplex, around the gamma of some kernels.
-
-    No gamma is below ``least``.
-    """
-    assert oracle.root is not None
-    s, gamma = np.maximum(oracle.quad[learnt], 0.0), 1.0 / oracle.weights[learnt]
-    gamma = gamma / np.sum(gamma)
-    # in x, the change of gamma relative to itself: d(1 / gamma_j) = -x_j / gamma_j + x_j^2 / gamma_j
-    pull = s / gamma
-    root = oracle.root.columns(learnt) / gamma
-    values, vectors = np.linalg.eigh(np.diag(pull) - root.T @ root)
-    bend = (vectors * np.maximum(values, 0.0)) @ vectors.T  # concave, up to rounding
-    bend[np.diag_indices_from(bend)] += damping * pull + 1e-12 * np.max(pull)
-    low = np.minimum(1.0 - np.minimum(least / gamma, 1.0), SHRINK)
-    sides = np.eye(s.size)
-    x, _ = solve_qp(
-        bend,
-        -0.5 * pull,
-        np.vstack([-sides, sides]),
-        np.concatenate([low, np.full(s.size, GROWTH)]),
-        gamma[None, :],
-        np.zeros(1),
-    )
-    moved = np.maximum(gamma * (1.0 + np.clip(x, -low, GROWTH)), least)
-    return np.asarray(np.sum(moved) / moved)
 
 
 @dataclass

@@ -292,10 +292,10 @@ class BlockDescentRun:
         """Exchange coefficients until their gap is small enough; those that promise too little are passed over."""
         problem, at, best, least = self.problem, self.at, None, np.inf
         room = ALLOWED * self.tol * abs(self.upper)
-        for exchange in exchanges(at, here.beta, here.image, weights, EXCHANGES):
-            if exchange.excess > room and not exchange.last:
+        for beta, image, excess, last in exchanges(at, here.beta, here.image, weights, EXCHANGES):
+            if excess > room and not last:
                 continue
-            point = self._point(exchange.beta, exchange.image, weights)
+            point = self._point(beta, image, weights)
             value = problem.primal(point)[0]
             if best is None or value < least:
                 best, least = point, value
@@ -756,22 +756,13 @@ def newton_step(at: Iterate, near: bool = True, most: int = 20, share: float = 0
     return step > 0.0
 
 
-@dataclass
-class Exchange:
-    """Coefficients shared by all kernels, with their image ``Z'beta`` on the active blocks and zeros elsewhere.
-
-    ``excess`` is how far their function is expected above the Newton point, were the blocks not alike at all.
-    """
-
-    beta: Array
-    image: Array
-    excess: float
-    last: bool
-
-
-def exchanges(at: Iterate, beta: Array, image: Array, weights: Array, most: int) -> Iterator[Exchange]:
+def exchanges(
+    at: Iterate, beta: Array, image: Array, weights: Array, most: int
+) -> Iterator[tuple[Array, Array, float, bool]]:
     """Coefficients whose function, with the weights at hand, comes closer and closer to that of the coordinates.
 
+    Yields coefficients shared by all kernels, their image ``Z'beta`` on the active blocks and zeros elsewhere, how far
+    their function is expected above the Newton point, were the blocks not alike at all, and whether they are the last.
     The first are those to begin with.
 
     What predicts is ``w_j = d_j Z_j'beta``.  With ``beta = -c l'(f)`` that is a gradient step of length one from w, far
@@ -786,11 +777,11 @@ def exchanges(at: Iterate, beta: Array, image: Array, weights: Array, most: int)
     spread = at.features.block_of
     image = np.where((weights > 0)[spread][:, None], image, 0.0)
     residual = image - ridge[spread][:, None] * at.w
-    yield Exchange(beta, image, _excess(at, weights, residual), False)
+    yield beta, image, _excess(at, weights, residual), False
     for done, (v, left, _, bent) in enumerate(_iterations(system, residual, most), start=1):
         # Z'(beta - HZv) = image - Z'HZv, and Z'HZv = residual - left - v / d
         moved = image - (residual - left - ridge[spread][:, None] * v)
-        yield Exchange(beta - bent, moved, _excess(at, weights, left), done == most)
+        yield beta - bent, moved, _excess(at, weights, left), done == most
 
 
 def _excess(at: Iterate, weights: Array, left: Array) -> float:

@@ -347,7 +347,21 @@ class LossModel:
         No curvature is below a share of the largest (but for a softmax, which has none that is zero).
         """
         if self.softmax:
-            return self._softmax_hessian(f)
+            p, c = self.problem.loss.probabilities(f), self.c
+
+            def plain(x: Array) -> Array:
+                return np.asarray(c * p * (x - np.sum(p * x, axis=1, keepdims=True)))
+
+            if not self.problem.fit_intercept:
+                return plain
+            # constants of the columns: a small system, singular along equal ones
+            inverse = np.linalg.pinv(np.diag(np.sum(c * p, axis=0)) - (c * p).T @ p, hermitian=True)
+
+            def centred(x: Array) -> Array:
+                along = plain(x)
+                return along - plain(np.broadcast_to(inverse @ np.sum(along, axis=0), x.shape))
+
+            return centred
         h = self.curvature(f, least)
         total = np.sum(h, axis=0)
         shifted = self.problem.fit_intercept & (total > 0)
@@ -356,22 +370,5 @@ class LossModel:
             along = h * x
             mean = np.where(shifted, np.sum(along, axis=0) / np.where(shifted, total, 1.0), 0.0)
             return np.asarray(along - h * mean)
-
-        return bend
-
-    def _softmax_hessian(self, f: Array) -> Callable[[Array], Array]:
-        p, c = self.problem.loss.probabilities(f), self.c
-
-        def plain(x: Array) -> Array:
-            return np.asarray(c * p * (x - np.sum(p * x, axis=1, keepdims=True)))
-
-        if not self.problem.fit_intercept:
-            return plain
-        # constants of the columns: a small system, singular along equal ones
-        inverse = np.linalg.pinv(np.diag(np.sum(c * p, axis=0)) - (c * p).T @ p, hermitian=True)
-
-        def bend(x: Array) -> Array:
-            along = plain(x)
-            return along - plain(np.broadcast_to(inverse @ np.sum(along, axis=0), x.shape))
 
         return bend

@@ -102,7 +102,18 @@ class Nesterov(Solver, registered_as="nesterov"):
             new = state.dual.place(beta, problem.bank.image(to_numpy(beta)))
             moved = new.beta - z.beta
             square = float((moved * moved).sum())
-            if _accepted(z, new, moved, square, L, problem.bank.rounding):
+            # the quadratic upper bound holds at step 1/L; by gradients where values differ by rounding only, for which
+            # the relative error of the bank's products counts: no shorter step makes it smaller
+            rounding = problem.bank.rounding
+            if square == 0.0:
+                break
+            if abs(new.value - z.value) < max(1e-8, 10.0 * rounding) * abs(z.value):
+                size = float((new.gradient * new.gradient).sum()) ** 0.5 + float(new.beta.shape[0]) ** 0.5
+                error = rounding * size * square**0.5
+                accepted = float(((new.gradient - z.gradient) * moved).sum()) <= L * square + error
+            else:
+                accepted = new.value <= z.value + float((z.gradient * moved).sum()) + 0.5 * L * square
+            if accepted:
                 break
             L *= 2.0
         # restart where the momentum points uphill (O'Donoghue and Candes)
@@ -163,22 +174,6 @@ def _stages(norm: Norm, scale: float) -> Iterator[Norm]:
         lam *= 0.1
     if goal > 0:
         yield norm
-
-
-def _accepted(
-    z: _NesterovPoint, new: _NesterovPoint, moved: Any, square: float, L: float, rounding: float = 0.0
-) -> bool:
-    """Quadratic upper bound at step 1/L; by gradients where values differ by rounding only.
-
-    ``rounding`` is the relative error of the bank's products, which no shorter step makes smaller.
-    """
-    if square == 0.0:
-        return True
-    if abs(new.value - z.value) < max(1e-8, 10.0 * rounding) * abs(z.value):
-        size = float((new.gradient * new.gradient).sum()) ** 0.5 + float(new.beta.shape[0]) ** 0.5
-        error = rounding * size * square**0.5
-        return float(((new.gradient - z.gradient) * moved).sum()) <= L * square + error
-    return new.value <= z.value + float((z.gradient * moved).sum()) + 0.5 * L * square
 
 
 class _SmoothedDual:

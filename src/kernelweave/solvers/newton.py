@@ -509,20 +509,37 @@ class SetModel(CutModel):
                 if in_use.size < self.d.size:
                     self.working = np.union1d(in_use, self.working)
         height, steepest = float(np.max(gains + rows @ self.d)), float(np.max(np.abs(self.centre_slope)))
+        scale = steepest or 1.0  # dimensionless, for the tolerances' sake
         for _ in range(30):
-            z, multipliers = self._on(self.working, rows, gains)
+            working = self.working
+            norm, m, here = self.norm.restricted(working), working.size, self.d[working]
+            near = norm.scaled(here) if np.any(here > 0) else norm.start(m)
+            start = norm.inside(0.5 * near + 0.5 * norm.start(m))
+            hessian = np.zeros((start.size, start.size))
+            linear, slopes = np.zeros(start.size), np.zeros((gains.size, start.size))
+            curved, pull = self._expanded(working, self.d)
+            hessian[:m, :m], linear[:m] = curved / scale, -pull / scale
+            slopes[:, :m] = rows[:, working] / scale
+            place, bounds, multipliers = minimise_on_set(
+                hessian, linear, slopes, (gains - gains[0]) / scale, norm.boundary, start
+            )
+            multipliers = multipliers / max(float(np.sum(multipliers)), np.finfo(float).tiny)
+            # complementarity tells the zeros: there the multiplier is the larger of the two, by far
+            part = np.where(place[:m] > TRACE * bounds[:m], place[:m], 0.0)
+            z = np.zeros(self.d.size)
+            z[working] = norm.scaled(part if np.any(part > 0) else place[:m])
             # the steepest points of the whole set tell which kernels are missing
             gradient = self._gradient(z - self.d, rows, multipliers)
             pulls = np.maximum(-2.0 * gradient, 0.0)
             above = float(gradient @ z) + self.norm.conjugate(pulls)
-            missing = np.setdiff1d(self._steepest(pulls), self.working)
+            missing = np.setdiff1d(self._steepest(pulls), working)
             if missing.size == 0:
                 break
             # the model may be so much above its minimum at weights that are worth an inner solve
             fall = height - float(np.max(gains + rows @ z)) - self._bent(z - self.d)
             if above <= max(SLACK * steepest, SHARE * fall) or fall > LONG_FALL * abs(height):
                 break
-            self.working = np.union1d(self.working, missing)
+            self.working = np.union1d(working, missing)
         return z, multipliers
 
     def _steepest(self, fall: Array) -> Index:
@@ -533,27 +550,6 @@ class SetModel(CutModel):
             if np.count_nonzero(left) <= max(left.size - ALL, 0):  # enough for once
                 break
         return np.flatnonzero((left == 0.0) & (fall > 0))
-
-    def _on(self, working: Index, rows: Array, gains: Array) -> tuple[Array, Array]:
-        """Minimise on a working set; return all weights and the multipliers of the cuts."""
-        norm, m = self.norm.restricted(working), working.size
-        scale = float(np.max(np.abs(self.centre_slope))) or 1.0  # dimensionless, for the tolerances' sake
-        here = self.d[working]
-        near = norm.scaled(here) if np.any(here > 0) else norm.start(m)
-        start = norm.inside(0.5 * near + 0.5 * norm.start(m))
-        hessian = np.zeros((start.size, start.size))
-        linear, slopes = np.zeros(start.size), np.zeros((gains.size, start.size))
-        curved, pull = self._expanded(working, self.d)
-        hessian[:m, :m], linear[:m] = curved / scale, -pull / scale
-        slopes[:, :m] = rows[:, working] / scale
-        place, bounds, multipliers = minimise_on_set(
-            hessian, linear, slopes, (gains - gains[0]) / scale, norm.boundary, start
-        )
-        # complementarity tells the zeros: there the multiplier is the larger of the two, by far
-        part = np.where(place[:m] > TRACE * bounds[:m], place[:m], 0.0)
-        z = np.zeros(self.d.size)
-        z[working] = norm.scaled(part if np.any(part > 0) else place[:m])
-        return z, multipliers / max(float(np.sum(multipliers)), np.finfo(float).tiny)
 
 
 def minimise_smooth_model(norm: Norm, quad: Array, root: Array, d: Array) -> Array | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import scipy.sparse as sp
@@ -20,6 +20,9 @@ from ..losses import Loss, own_class
 from ..norms import Norm
 from ..problems import MKLProblem, Point
 from ._base import Solver, block_sums, derivative_of
+
+if TYPE_CHECKING:  # with numba, which is imported where something is compiled
+    from .._numerics.online import Features
 
 #: entries of kernel rows, or of features, at hand at a time
 CHUNK = 20_000_000
@@ -47,12 +50,15 @@ class _Products:
         Rows of all samples, where they are at hand; elsewhere some are read at a time.
     steps, ascent : callable
         Compiled online steps, and compiled exact ascent.
+    read : callable
+        Returns the rows of some samples.
     """
 
     stored: Array
     whole: Any
     steps: Callable[..., None]
     ascent: Callable[..., int]
+    read: Callable[[Index], Any]
 
     def __init__(self, problem: MKLProblem, row: int) -> None:
         self.problem = problem
@@ -60,10 +66,6 @@ class _Products:
         self.columns = 1 if problem.y.ndim == 1 else problem.y.shape[1]
         self.diag = np.ascontiguousarray(problem.bank.diag())
         self._work, self._chunk = self.columns * row, max(1, CHUNK // max(1, row))
-
-    def read(self, part: Index) -> Any:
-        """Return the rows of some samples."""
-        raise NotImplementedError
 
     def sweep(self, order: Index, compiled: Callable[..., Any], *arguments: Any) -> int:
         """Run compiled steps on the samples in order, in place; return how many moved, if the steps say it."""
@@ -79,9 +81,10 @@ class _Products:
             moved += compiled(part, where, rows, self.stored, self.diag, *arguments) or 0
         return moved
 
-    def count(self, rows: float) -> None:
-        """Count kernel rows that were read as part of a pass."""
-        self.problem.bank.count(rows * self.m * self.n)
+    def count(self, samples: int, updates: float) -> None:
+        """Count rows of kernels as part of a pass: of the samples that moved, where they are kept."""
+        if self.whole is not None:
+            self.problem.bank.count(updates * self.m * self.n)
 
 
 class KernelProducts(_Products):
@@ -91,7 +94,7 @@ class KernelProducts(_Products):
         from .._numerics.online import ascend_kernel, kernel_steps
 
         super().__init__(problem, problem.m * problem.n)
-        self.steps, self.ascent = kernel_steps, ascend_kernel
+        self.steps, self.ascent, self.read = kernel_steps, ascend_kernel, problem.bank.rows
         budget = default_budget()
         needed = 8 * self.columns * self.m * self.n
         if needed > budget:
@@ -105,14 +108,6 @@ class KernelProducts(_Products):
             everyone = np.arange(self.n)
             check_time(preparing=True)
             self.whole = np.ascontiguousarray(problem.bank.block(everyone, everyone, np.arange(self.m)))
-
-    def read(self, part: Index) -> Any:
-        return self.problem.bank.rows(part)
-
-    def count_steps(self, samples: int, updates: float) -> None:
-        """Count the rows of the samples that moved; those that are computed count themselves."""
-        if self.whole is not None:
-            self.count(updates)
 
     def mixture(self, factors: Array) -> Array:
         """``sum_j factors_j`` times the products with block j, ``(n, k)``."""
@@ -136,21 +131,22 @@ class FeatureProducts(_Products):
         self.factors = factors
         self.starts = factors.starts.astype(np.int64)
         super().__init__(problem, int(self.starts[-1]))
-        self.steps, self.ascent = feature_steps, ascend_features
+        self.steps, self.ascent, self.read = feature_steps, ascend_features, self._dense
         self.stored, self.whole = np.zeros((self.columns, int(self.starts[-1]))), None
         Z = factors.features
         if isinstance(Z, np.ndarray) and Z.dtype == np.float64 and Z.flags.c_contiguous:
             self.whole = Features(Z, self.starts, factors.scale)
 
-    def read(self, part: Index) -> Any:
+    def _dense(self, part: Index) -> Features:
         from .._numerics.online import Features
 
         rows = self.factors.features[part]
         dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
         return Features(np.ascontiguousarray(dense), self.starts, self.factors.scale)
 
-    def count_steps(self, samples: int, updates: float) -> None:
-        self.count(samples)
+    def count(self, samples: int, updates: float) -> None:
+        """Count rows of all samples."""
+        self.problem.bank.count(samples * self.m * self.n)
 
     def mixture(self, factors: Array) -> Array:
         spread = np.repeat(factors * self.factors.scale, self.factors.ranks)
@@ -212,7 +208,7 @@ class OnlineRun:
         work = Work(self.share, coefficients, norms, steps, self.derivative)
         self.products.sweep(order, self.products.steps, *work)
         updates = self.scalars[UPDATES] - before
-        self.products.count_steps(order.size, updates)
+        self.products.count(order.size, updates)
         self.epochs += 1
         self.visits += 1
         if self.epochs % REFRESH == 0:
@@ -605,7 +601,7 @@ class DualAscent(Solver, registered_as="dual_ascent"):
         own, bounds = own_class(problem.y), np.ascontiguousarray(problem.c[:, 0])
         rows = OnlineRows(beta, quad, own, bounds, block_exponent(problem.norm), share)
         moved = state.products.sweep(rng.permutation(problem.n), state.products.ascent, rows)
-        state.products.count_steps(problem.n, moved)
+        state.products.count(problem.n, moved)
         epoch = state.epoch + 1
         if epoch % REFRESH == 0:
             state.products.reset(beta)

@@ -66,7 +66,7 @@ class Average:
 
 
 class Saddle:
-    """``F`` of one problem: gradient steps in u, proximal steps in f, and points to be evaluated."""
+    """``F`` of one problem: gradient steps in u, proximal steps in f."""
 
     def __init__(self, problem: MKLProblem) -> None:
         self.problem = problem
@@ -76,19 +76,6 @@ class Saddle:
         self.size = problem.y.size
         self.unit = max(float(np.mean(problem.c)), np.finfo(float).tiny)
         self.lam = 1.0 / (self.unit * self.size)
-
-    def begin(self, start: Point | None) -> tuple[Blocks, Any, Any]:
-        """First f, u and its image: zero, as in the paper, or what a point with shared coefficients stands for."""
-        if start is None:  # the image of nothing reads nothing, and is an array of the bank's kind
-            beta, weights = np.zeros(self.problem.y.shape), np.zeros(self.problem.m)
-        else:
-            beta, weights = self.problem.repair(start.beta), self.problem.norm.scaled(start.weights)
-        image = self.problem.bank.apply(beta)
-        xp = namespace(image)
-        scale = xp.reshape(as_like(weights, image), (-1,) + (1,) * beta.ndim)
-        first = as_like(beta, image)
-        coefficients = scale * first[None]
-        return Blocks(coefficients, scale * image), first / self.unit, image / self.unit
 
     def ascend(self, u: Any, decision: Any, step: float) -> Any:
         """Projected gradient step in u."""
@@ -107,17 +94,6 @@ class Saddle:
         xp = namespace(image)
         scale = xp.reshape(as_like(kept, image), (-1,) + (1,) * (image.ndim - 1))
         return Blocks(scale * moved.coefficients, scale * moved.products)
-
-    def point(self, average: Average) -> Point:
-        """The averages: f by its block norms and values, u as the coefficients, weights that the blocks ask for."""
-        w = average.weight
-        u, image = to_numpy(average.u) / w, average.image
-        blocks = np.sqrt(average.f.squares) / w
-        weights = self.problem.norm.weights_of_blocks(blocks)
-        pairs = image * average.u
-        quad = to_numpy(pairs.sum(axis=tuple(range(1, pairs.ndim)))) * (self.unit / w) ** 2
-        decision = to_numpy(average.f.decision) / w
-        return Point(self.unit * u, weights, np.maximum(quad, 0.0), decision, blocks=blocks)
 
 
 #: how much longer each step tries to be than the last
@@ -143,7 +119,14 @@ class SaddleSolver(Solver):
     default_max_iter = 10_000
 
     def point(self, state: _SaddleState) -> Point:
-        return state.saddle.point(state.average)
+        """The averages: f by its block norms and values, u as the coefficients, weights that the blocks ask for."""
+        saddle, average, w = state.saddle, state.average, state.average.weight
+        blocks = np.sqrt(average.f.squares) / w
+        weights = saddle.problem.norm.weights_of_blocks(blocks)
+        pairs = average.image * average.u
+        quad = to_numpy(pairs.sum(axis=tuple(range(1, pairs.ndim)))) * (saddle.unit / w) ** 2
+        beta, decision = saddle.unit * (to_numpy(average.u) / w), to_numpy(average.f.decision) / w
+        return Point(beta, weights, np.maximum(quad, 0.0), decision, blocks=blocks)
 
     def finish(self, problem: MKLProblem, best: Point) -> Point | None:
         """Solve on the kernel that the blocks of the best point mix: coefficients shared by all kernels.
@@ -158,7 +141,14 @@ class SaddleSolver(Solver):
     def _begin(self, problem: MKLProblem, start: Point | None) -> _SaddleState:
         """Return the first state, with the step ``sqrt(n / (2m))``: what unit mean diagonals call for at worst."""
         saddle = Saddle(problem)
-        f, u, image = saddle.begin(start)
+        # f and u are zero, as in the paper, or what a point with shared coefficients stands for
+        beta, weights = np.zeros(problem.y.shape), np.zeros(problem.m)
+        if start is not None:
+            beta, weights = problem.repair(start.beta), problem.norm.scaled(start.weights)
+        image = problem.bank.apply(beta)  # of nothing it reads nothing, and is an array of the bank's kind
+        scale = namespace(image).reshape(as_like(weights, image), (-1,) + (1,) * beta.ndim)
+        first = as_like(beta, image)
+        f, u, image = Blocks(scale * first[None], scale * image), first / saddle.unit, image / saddle.unit
         step = float(np.sqrt(problem.n / (2.0 * problem.m)))
         return _SaddleState(saddle, f, u, step, Average.empty(f, u, image))
 
@@ -192,9 +182,8 @@ class MirrorProx(SaddleSolver, registered_as="mirror_prox"):
         if not self.ratio > 0:
             raise ValueError(f"MirrorProx needs ratio > 0, got {self.ratio!r}")
         state = self._begin(problem, start)
-        if (
-            self.variant == "adaptive"
-        ):  # a step first tries to be longer than the last: the first one is the paper's
+        # a step first tries to be longer than the last: this makes the first one the paper's
+        if self.variant == "adaptive":
             state.step /= GROWTH
         return self.step(problem, state)
 

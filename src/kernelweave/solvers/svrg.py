@@ -89,7 +89,7 @@ class SVRG(Solver, registered_as="svrg"):
         if self.variant == "paper":
             return PaperRun(problem, self.accuracy, self.random_state)
         run = SVRGRun(problem, float(self.epoch), self.random_state)
-        return run.snapshot(run.first(start, float(self.step_size)))
+        return run.first(start, float(self.step_size))
 
     def step(self, problem: MKLProblem, state: SVRGState | PaperRun) -> SVRGState | PaperRun:
         return state.next_epoch() if isinstance(state, PaperRun) else state.run.next_epoch(state)
@@ -188,7 +188,8 @@ class SVRGRun:
             u = columns_of(self.factors.adjoint(a))
             self._count(1.0)
         nothing = np.zeros(0)
-        return SVRGState(self, a, u, d, b, step, nothing, nothing, nothing, nothing, nothing, nothing)
+        state = SVRGState(self, a, u, d, b, step, nothing, nothing, nothing, nothing, nothing, nothing)
+        return self.snapshot(state)
 
     def _count(self, passes: float) -> None:
         self.problem.bank.count(passes * self.problem.m * float(self.problem.n) ** 2)

@@ -109,7 +109,11 @@ class WorkingSet(Solver, registered_as="working_set"):
         decision = np.tensordot(weights, state.products, axes=1)
         f = decision + state.intercept
         # samples with coefficients, and those without that add most to the gap, no more than the set may grow by
-        used, room = support(state.beta), self._room(problem)
+        used = support(state.beta)
+        # samples whose mixed kernel fits into memory together with the part of it that the SVM engine copies
+        room = problem.n
+        if not problem.bank.on_device:
+            room = int(np.sqrt(default_budget() / (2 * problem.bank.mixed_itemsize)))
         gaps = losses_of(problem, f)
         gaps[used] = 0.0
         # what is below a share of the tolerance can stay outside for good
@@ -127,13 +131,6 @@ class WorkingSet(Solver, registered_as="working_set"):
         return self._round(
             problem, replace(state, weights=weights, working=working, decision=decision, seen=f, idle=idle)
         )
-
-    @staticmethod
-    def _room(problem: MKLProblem) -> int:
-        """Samples whose mixed kernel fits into memory together with the part of it that the SVM engine copies."""
-        if problem.bank.on_device:
-            return problem.n
-        return int(np.sqrt(default_budget() / (2 * problem.bank.mixed_itemsize)))
 
     def _round(self, problem: MKLProblem, state: _WorkingSetState) -> _WorkingSetState:
         working = state.working
