@@ -335,26 +335,24 @@ def choose_solver(loss: Loss, norm: Norm, bank: Bank) -> Solver:
     if bank.preferred_solver is not None:
         # a softmax has no stochastic steps, the l1 norm no gradient; these ask for as little
         for name in (bank.preferred_solver, *ON_SUMS):
-            suited = registry[name]()
-            if suited.serves(loss, norm):
-                return suited
-    blocks = registry["block_descent"]()
+            if registry[name].serves(loss, norm):
+                return registry[name]()
+    blocks, working_set, first_order = (
+        registry[name] for name in ("block_descent", "working_set", "nesterov")
+    )
     if bank.suits_blocks and blocks.serves(loss, norm) and (loss.sigmoid or bank.n >= QUADRATIC):
-        return blocks
-    working_set = registry["working_set"]()
+        return blocks()
     too_many = not bank.mixes_whole or 8 * bank.n**2 > default_budget() // 4
     if too_many and working_set.serves(loss, norm):
-        return working_set
+        return working_set()
     if norm.fixed:
         return registry["fixed_weights"]()
-    first_order = registry["nesterov"]()
     if bank.thin and not norm.analytic and first_order.serves(loss, norm):
-        return first_order
+        return first_order()
     # J is polyhedral, or nearly: planes describe it, and its curvature does not
     if norm.simplex and bank.low_rank and not (loss.has_curvature or loss.ridge or loss.joint):
         return registry["level"]()
     for name in ("newton", "lp_analytic", "outer_approximation"):
-        solver = registry[name]()
-        if solver.serves(loss, norm):
-            return solver
+        if registry[name].serves(loss, norm):
+            return registry[name]()
     raise ValueError(f"no solver fits loss={loss!r} with norm={norm.label!r}")

@@ -274,31 +274,26 @@ class Run:
                 steps = steps[steps[:, 1] > 0]
                 two_passes = 2.0 * float(np.min(steps[:, 0] / steps[:, 1])) if steps.size else 0.0
                 deadline.reserved = min(two_passes, FINISHING * self.stop.max_seconds)
-            progress.show(best.row)
-            self.save()
-            reason = self._reason_to_stop(callback)
-            if reason is not None:
-                return reason
+            if progress.verbose > 0:
+                progress.show(best.row)
+            if self.checkpoint is not None:
+                self.save()
+            # bounds that cross by more are rounding, and prove nothing yet
+            if best.certificate is not None and abs(best.certificate.relative_gap) <= self.stop.tol:
+                return "converged"
+            if callback is not None and callback(best.row):
+                return "stopped"
+            if deadline.left <= 0.0:
+                return "interrupted" if deadline.interrupted else "max_seconds"
+            if self._stalled():
+                return "stalled"
         return "max_iter"
 
-    def _reason_to_stop(self, callback: Callback | None) -> str | None:
-        best = self.best
-        assert best.certificate is not None
-        # bounds that cross by more are rounding, and prove nothing yet
-        if abs(best.certificate.relative_gap) <= self.stop.tol:
-            return "converged"
-        if callback is not None and callback(best.row):
-            return "stopped"
-        if self.deadline.left <= 0.0:
-            return "interrupted" if self.deadline.interrupted else "max_seconds"
-        unsolved = getattr(self.problem, "unsolved", 0) >= UNSOLVED and best.idle >= IDLE
-        if (
-            getattr(self.state, "finished", False)
-            or best.idle >= (self.solver.most_idle or np.inf)
-            or unsolved
-        ):
-            return "stalled"
-        return None
+    def _stalled(self) -> bool:
+        """Whether the solver says so, or nothing has come of too many iterations or inner problems."""
+        unsolved = getattr(self.problem, "unsolved", 0) >= UNSOLVED and self.best.idle >= IDLE
+        idle = self.best.idle >= (self.solver.most_idle or np.inf)
+        return getattr(self.state, "finished", False) or idle or unsolved
 
 
 #: what to say where there is no point at all
