@@ -103,82 +103,45 @@ def _leaves_samples_out(loss: Loss) -> bool:
     return quadratic.kink > 0.0 or bool(quadratic.lower[0] == 0.0)
 
 
+# fmt: off
 REQUIREMENTS = {
     "simplex": Requirement("norm", "", lambda norm: norm.simplex),
-    "convex weights": Requirement(
-        "norm", "a norm that is convex in the weights", lambda norm: norm.convex_in_weights
-    ),
-    "projection": Requirement(
-        "norm",
-        "a norm whose weights can be projected",
-        lambda norm: norm.convex_in_weights and norm.has_projection,
-    ),
+    "convex weights": Requirement("norm", "a norm that is convex in the weights", lambda norm: norm.convex_in_weights),
+    "projection": Requirement("norm", "a norm whose weights can be projected",
+                              lambda norm: norm.convex_in_weights and norm.has_projection),
     "analytic weights": Requirement("norm", "a norm with closed-form weights", lambda norm: norm.analytic),
     "fixed weights": Requirement("norm", "", lambda norm: norm.fixed, "kernelweave.norms.Fixed(weights)"),
-    "quadratic dual": Requirement(
-        "loss", "a loss whose dual is quadratic without a kink", lambda loss: loss.has_quadratic_dual
-    ),
-    "smooth dual": Requirement(
-        "norm",
-        "a norm whose dual is smooth, or can be made so",
-        lambda norm: norm.smooth_conjugate or norm.simplex,
-    ),
+    "quadratic dual": Requirement("loss", "a loss whose dual is quadratic without a kink",
+                                  lambda loss: loss.has_quadratic_dual),
+    "smooth dual": Requirement("norm", "a norm whose dual is smooth, or can be made so",
+                               lambda norm: norm.smooth_conjugate or norm.simplex),
     "saddle form": Requirement("loss", "a loss whose dual is linear", lambda loss: loss.has_saddle_form),
-    "prox": Requirement(
-        "norm",
-        "a norm with a proximal operator",
-        lambda norm: norm.has_prox and (norm.convex_in_weights or norm.fixed),
-    ),
+    "prox": Requirement("norm", "a norm with a proximal operator",
+                        lambda norm: norm.has_prox and (norm.convex_in_weights or norm.fixed)),
     "smooth loss": Requirement("loss", "a smooth loss", lambda loss: loss.smoothness is not None),
-    "simple derivative": Requirement(
-        "loss", "a smooth loss whose derivative is compiled", has_simple_derivative
-    ),
-    "block loss": Requirement(
-        "loss",
-        "a smooth loss whose derivative is compiled, or a softmax",
-        lambda loss: has_simple_derivative(loss) or (loss.joint and loss.smoothness is not None),
-    ),
-    "block exponent": Requirement(
-        "norm",
-        "a (2, r) block norm with 1 <= r <= 2",
-        lambda norm: norm.r is not None and 1.0 <= norm.r <= 2.0 and norm.l1_term is None,
-        "a number p >= 1",
-    ),
-    "block step": Requirement(
-        "norm",
-        "a norm with an exact step on one block",
-        lambda norm: norm.has_block_step,
-        "a number p >= 1, kernelweave.norms.Grouped(outer, inner) with outer > 1",
-    ),
-    "joint loss": Requirement(
-        "loss",
-        "a loss with corners that judges several classes together",
-        lambda loss: loss.joint and loss.smoothness is None,
-    ),
+    "simple derivative": Requirement("loss", "a smooth loss whose derivative is compiled", has_simple_derivative),
+    "block loss": Requirement("loss", "a smooth loss whose derivative is compiled, or a softmax",
+                              lambda loss: has_simple_derivative(loss) or (loss.joint and loss.smoothness is not None)),
+    "block exponent": Requirement("norm", "a (2, r) block norm with 1 <= r <= 2",
+                                  lambda norm: norm.r is not None and 1.0 <= norm.r <= 2.0 and norm.l1_term is None,
+                                  "a number p >= 1"),
+    "block step": Requirement("norm", "a norm with an exact step on one block", lambda norm: norm.has_block_step,
+                              "a number p >= 1, kernelweave.norms.Grouped(outer, inner) with outer > 1"),
+    "joint loss": Requirement("loss", "a loss with corners that judges several classes together",
+                              lambda loss: loss.joint and loss.smoothness is None),
     "stepwise loss": Requirement("loss", "a loss with a simple, bounded gradient", has_bounded_steps),
-    "block norm": Requirement(
-        "norm",
-        "a (2, r) block norm with r > 1",
-        lambda norm: norm.smooth_on_blocks and norm.r is not None and 1.0 < norm.r <= 2.0,
-        "kernelweave.norms.Block(r), a number p > 1",
-    ),
-    "elastic norm": Requirement(
-        "norm",
-        "a norm with an l1 term",
-        lambda norm: norm.l1_term is not None,
-        "kernelweave.norms.Elastic(alpha, r)",
-    ),
+    "block norm": Requirement("norm", "a (2, r) block norm with r > 1",
+                              lambda norm: norm.smooth_on_blocks and norm.r is not None and 1.0 < norm.r <= 2.0,
+                              "kernelweave.norms.Block(r), a number p > 1"),
+    "elastic norm": Requirement("norm", "a norm with an l1 term", lambda norm: norm.l1_term is not None,
+                                "kernelweave.norms.Elastic(alpha, r)"),
     "choice of subsets": Requirement("norm", "", lambda norm: norm.combinatorial),
-    "sparse dual": Requirement(
-        "loss", "a loss that leaves samples without coefficients", _leaves_samples_out
-    ),
-    "convex or fixed weights": Requirement(
-        "norm",
-        "a norm that is convex in the weights, or fixed ones",
-        lambda norm: norm.fixed or norm.convex_in_weights,
-    ),
+    "sparse dual": Requirement("loss", "a loss that leaves samples without coefficients", _leaves_samples_out),
+    "convex or fixed weights": Requirement("norm", "a norm that is convex in the weights, or fixed ones",
+                                           lambda norm: norm.fixed or norm.convex_in_weights),
     "smooth norm": Requirement("norm", "a norm with a gradient", lambda norm: norm.smooth_on_blocks),
 }
+# fmt: on
 
 
 #: largest factor between the sizes of kernels that equal weights are fair to

@@ -38,18 +38,10 @@ MESSAGES = {
 
 
 def final_status(status: str, gap: float, tol: float, chosen: bool = False) -> str:
-    """Return what may be said of a point with this gap: ``converged`` exactly where it is within the tolerance.
+    """Return what may be said of a point with this relative gap: ``converged`` exactly where it is within ``tol``.
 
-    Parameters
-    ----------
-    status : str
-        Why the solver stopped.
-    gap : float
-        Relative gap of the certificate; NaN is no gap at all.
-    tol : float
-    chosen : bool, default=False
-        Whether the weights were chosen by a criterion that is not convex: then the gap is that of the fit with these
-        weights, which says nothing of the choice, and the status of the choice is all that may be said of it.
+    ``status`` is why the solver stopped; a gap of NaN is none.  Where the weights were ``chosen`` by a criterion that is
+    not convex, the gap is that of the fit with these weights and says nothing of the choice: only its status does.
     """
     if gap <= tol:
         return status if chosen else "converged"
@@ -164,19 +156,7 @@ class Stop:
 
 
 class Run:
-    """State of the loop beside the solver's own.
-
-    Attributes
-    ----------
-    best : Best
-        Best point so far, with its certificate and the trace.
-    state
-        What the solver returned last; None before its first step.
-    iterations : range
-        Numbers of the iterations that may be made; they go on from those of a checkpoint.
-    ended : float or None
-        Moment at which the clock was stopped.
-    """
+    """State of the loop beside the solver's own."""
 
     def __init__(
         self,
@@ -192,8 +172,8 @@ class Run:
         self.start = start
         self.checkpoint = Checkpoint(checkpoint, problem) if checkpoint is not None else None
         self.best = Best(solver.keeps_last)
-        self.state: Any = None
-        self.ended: float | None = None
+        self.state: Any = None  # what the solver returned last
+        self.ended: float | None = None  # when the clock was stopped
         self._passes_before, spent = problem.passes, 0.0
         saved = self.checkpoint.load() if self.checkpoint is not None else None
         if saved is not None and self.checkpoint is not None:

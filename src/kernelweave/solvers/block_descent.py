@@ -150,7 +150,7 @@ class BlockDescentRun:
         #: relative gap that the coordinates are to reach: smaller than ``tol`` where shared coefficients lose too much
         self.aim = tol
         self.evaluations = 0
-        #: whether all blocks that should have joined the last working set found room in it
+        #: whether all blocks that should have joined the last working set fit into it
         self.complete = False
         self.finished = False
         if w is None and start is not None:  # the function of coefficients and weights that were found before
@@ -291,15 +291,15 @@ class BlockDescentRun:
     def _exchanged(self, here: ImprovedDual, weights: Array) -> Point:
         """Exchange coefficients until their gap is small enough; those that promise too little are passed over."""
         problem, at, best, least = self.problem, self.at, None, np.inf
-        room = ALLOWED * self.tol * abs(self.upper)
+        allowed = ALLOWED * self.tol * abs(self.upper)
         for beta, image, excess, last in exchanges(at, here.beta, here.image, weights, EXCHANGES):
-            if excess > room and not last:
+            if excess > allowed and not last:
                 continue
             point = self._point(beta, image, weights)
             value = problem.primal(point)[0]
             if best is None or value < least:
                 best, least = point, value
-            if least <= self.lower.value + room:
+            if least <= self.lower.value + allowed:
                 break
         else:
             # the coordinates are asked for a smaller gap, in double precision where single would not do
@@ -546,9 +546,9 @@ class Iterate:
         pull = features.pull(j, self.beta) - np.outer(self._means_of(j), pressed)
         charge = Charge(self.problem.norm, self.t, j)
         if self.t[j] == 0.0:
-            room, length = charge.held, float(np.linalg.norm(pull))
-            if length <= room:  # zero is the exact step, whatever the curvature
-                return length > FAR * room
+            held, length = charge.held, float(np.linalg.norm(pull))
+            if length <= held:  # zero is the exact step, whatever the curvature
+                return length > FAR * held
         model = self.model(j)
         free = self.problem.fit_intercept and model.total > 0.0
         before = self.objective
@@ -557,11 +557,9 @@ class Iterate:
             if v is None and self.t[j] == 0.0:
                 return True
             along = (0.0 if v is None else v) - w
-            shift = (
-                pressed / (model.stiffness * model.total) - model.means @ along
-                if free
-                else np.zeros_like(pressed)
-            )
+            shift = np.zeros_like(pressed)
+            if free:
+                shift = pressed / (model.stiffness * model.total) - model.means @ along
             f = self.f + features.push(j, along) + shift
             charged, beta = self.loss.evaluate(f)
             t = self.t.copy()

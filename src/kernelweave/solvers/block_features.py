@@ -20,11 +20,11 @@ from ._base import block_sums, columns_of, derivative_of
 ROWS = 1024
 #: rows of a Gram matrix of many blocks that are multiplied at once
 TALL = 8192
-#: widths from which only the leading directions of a block are told apart
+#: widths from which only the leading directions of a block are distinguished
 WIDE = 400
 #: leading directions of a wide block, and how many more are computed to find them
 LEADING, SPARE = 100, 10
-#: numbers that memory for copies is asked for at once: for pieces as large as this a system has large pages
+#: numbers that memory for copies is allocated for at once: for pieces as large as this a system has large pages
 PIECE = 1 << 24
 #: share of the memory there is that copies may take
 SHARE = 0.25
@@ -232,7 +232,7 @@ class BlockFeatures:
             self.bring(np.array([j]))
             weighted = _weighted_gram(self.at_hand(j), h)
             gram = float(self.root[j]) ** 2 * weighted - total * np.outer(means, means)
-            # NumPy's asks LAPACK for room in a fraction of the time that SciPy takes to ask
+            # NumPy's needs a fraction of SciPy's time to find the size of LAPACK's workspace
             bend, Q = np.linalg.eigh(gram)
             model = BlockModel(Q, np.maximum(bend, 0.0), None, means, total)
         if model.total > 0.0:

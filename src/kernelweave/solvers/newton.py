@@ -42,8 +42,8 @@ WORKING_SET, STEEPEST = 400, 20
 INSIDE = 1e-6
 #: on other sets: weights below this share of the multiplier that holds them up are zero, as far as a barrier can tell
 TRACE = 1e-2
-#: kernels beyond which a working set is taken, and how often the set is asked for its steepest point to fill it
-ALL, ASKED = 60, 6
+#: kernels beyond which a working set is taken, and how many times the steepest point of the rest fills it
+ALL, REPEATS = 60, 6
 #: what the model may be above its minimum on the whole set, as a share of its largest slope, and of what it falls by
 SLACK, SHARE = 1e-7, 0.1
 #: fall of the model, as a share of its height, after which no more kernels are asked for: that far from the optimum the
@@ -545,7 +545,7 @@ class SetModel(CutModel):
     def _steepest(self, fall: Array) -> Index:
         """Kernels of the steepest point of the set, of the steepest without those, and so on."""
         left = fall.copy()
-        for _ in range(ASKED):
+        for _ in range(REPEATS):
             left[self.norm.weights(left) > 0] = 0.0
             if np.count_nonzero(left) <= max(left.size - ALL, 0):  # enough for once
                 break

@@ -216,7 +216,7 @@ class PrimalObjective:
         w, b = self._unpack(x)
         t = self._blocks(w)
         weights = problem.norm.weights_of_blocks(t) if np.any(t > 0) else problem.norm.start(problem.m)
-        # a kernel without weight now may get some: it is not nailed down
+        # a kernel without weight now may get some: it is not held at zero
         weights = np.maximum(weights, 1e-3 * float(np.max(weights)))
         scaled = features.multiply(self.root_scale) if sp.issparse(features) else features * self.root_scale
         f = np.asarray(scaled @ w) + b

@@ -339,8 +339,8 @@ def schedule(delta: Array, L: float, strength: Array) -> tuple[Array, Array]:
 def work_done(L: float, strength: Array, step: Array, many: Array) -> Array:
     """Decrease c of (6) by an epoch of so many such steps."""
     left = np.exp(many * np.log1p(-np.minimum(strength * step, 1.0 - 1e-12)))
-    room = 1.0 - 2.0 * L * step
-    return left / np.maximum((1.0 - left) * room, 1e-300) + 2.0 * (L - strength) * step / room
+    kept = 1.0 - 2.0 * L * step
+    return left / np.maximum((1.0 - left) * kept, 1e-300) + 2.0 * (L - strength) * step / kept
 
 
 class PaperRun:

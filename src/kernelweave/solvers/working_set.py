@@ -111,15 +111,15 @@ class WorkingSet(Solver, registered_as="working_set"):
         # samples with coefficients, and those without that add most to the gap, no more than the set may grow by
         used = support(state.beta)
         # samples whose mixed kernel fits into memory together with the part of it that the SVM engine copies
-        room = problem.n
+        limit = problem.n
         if not problem.bank.on_device:
-            room = int(np.sqrt(default_budget() / (2 * problem.bank.mixed_itemsize)))
+            limit = int(np.sqrt(default_budget() / (2 * problem.bank.mixed_itemsize)))
         gaps = losses_of(problem, f)
         gaps[used] = 0.0
         # what is below a share of the tolerance can stay outside for good
         worth = gaps > 0.1 * state.tol * float(np.sum(gaps)) / problem.n + 1e-15
         most = int(max(0.5 * self.first, self.growth * state.working.size))
-        worst = np.argsort(-gaps)[: min(most, max(room - used.size, 1))]
+        worst = np.argsort(-gaps)[: min(most, max(limit - used.size, 1))]
         working = np.union1d(used, np.sort(worst[worth[worst]]))
         # those of the old set stay that are near to violation: they would be if the function moved as it just has
         pace = float(np.sqrt(np.mean((f - state.seen) ** 2)))
@@ -127,7 +127,7 @@ class WorkingSet(Solver, registered_as="working_set"):
         would = np.max([losses_of(problem, moved)[state.working] for moved in against], axis=0)
         near = state.working[np.argsort(-would, kind="stable")[: np.count_nonzero(would > 0.0)]]
         near = np.setdiff1d(near, working, assume_unique=True)
-        working = np.union1d(working, near[: max(0, room - working.size)])
+        working = np.union1d(working, near[: max(0, limit - working.size)])
         return self._round(
             problem, replace(state, weights=weights, working=working, decision=decision, seen=f, idle=idle)
         )
