@@ -40,7 +40,7 @@ MESSAGES = {
 def final_status(status: str, gap: float, tol: float, chosen: bool = False) -> str:
     """Return what may be said of a point with this relative gap: ``converged`` exactly where it is within ``tol``.
 
-    ``status`` is why the solver stopped; a gap of NaN is none.  Where the weights were ``chosen`` by a criterion that is
+    ``status`` is why the solver stopped; a gap of NaN is none.  Where weights were ``chosen`` by a criterion that is
     not convex, the gap is that of the fit with these weights and says nothing of the choice: only its status does.
     """
     if gap <= tol:
