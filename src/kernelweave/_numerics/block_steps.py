@@ -64,9 +64,9 @@ def _net_price(t, blocks, mix):
     return price, top, rise
 
 
-@inner()
-def _pulled(t, kind, others, r, within, exponent, blocks):
-    """Derivative of the charge in the length t of one block, and its own derivative."""
+@njit(cache=True)
+def block_pull(t, kind, others, r, within, exponent, blocks):
+    """Return the derivative of the charge in the length t of one block, and its own derivative."""
     if kind == NET:
         price, top, rise = _net_price(t, blocks, r)
         d = _cubic(math.exp(price) * (t / top) ** 2, r)
@@ -108,12 +108,6 @@ def block_held(kind, others, r, within, exponent, blocks):
 
 
 @njit(cache=True)
-def block_pull(t, kind, others, r, within, exponent, blocks):
-    """Return the derivative of the charge in the length t of one block."""
-    return _pulled(t, kind, others, r, within, exponent, blocks)[0]
-
-
-@njit(cache=True)
 def charged_length(squares, bend, extra, kind, others, r, within, exponent, blocks):
     """Length t of the block v that minimises ``charge(|v|) + extra |v| + 1/2 v'Bv - q'v``, B diagonal.
 
@@ -136,7 +130,7 @@ def charged_length(squares, bend, extra, kind, others, r, within, exponent, bloc
         low = (length - held) / (1.0 + np.max(bend))
         t = low
     for _ in range(MOST_STEPS):
-        pull, slope = _pulled(t, kind, others, r, within, exponent, blocks)
+        pull, slope = block_pull(t, kind, others, r, within, exponent, blocks)
         pull += extra
         total, fall = 0.0, 0.0
         for i in range(squares.size):

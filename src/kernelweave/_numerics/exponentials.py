@@ -16,7 +16,7 @@ import numpy as np
 from .compiled import UNCOUNTED, inner, intrinsic, ir, njit, overload, types
 from .passes import copy_vector, fourth, mix_three
 
-#: entries of a row that are worked on at a time; the functions below are given room for them
+#: entries of a row that are worked on at a time; the functions below are given arrays for them
 PIECE = 1024
 
 _LOG2_E = math.log2(math.e)
@@ -52,24 +52,6 @@ def _two_to(typingctx, rounded):
     return rounded(rounded), codegen
 
 
-@inner(nogil=True, fastmath=_EXACT)
-def _decay_double(distances, rate, out):
-    """``out = exp(-rate distances)`` in double precision."""
-    for j in range(out.size):
-        x = -rate * distances[j]
-        rounded = x * _LOG2_E + _ROUND
-        k = rounded - _ROUND
-        r = (x - k * _LN2_HIGH) - k * _LN2_LOW
-        # pairs of terms: a chain of fourteen products would wait for itself
-        s = r * r
-        low = (1.0 + r) + s * (_F2 + r * _F3)
-        middle = (_F4 + r * _F5) + s * (_F6 + r * _F7)
-        high = (_F8 + r * _F9) + s * (_F10 + r * _F11) + (s * s) * (_F12 + r * _F13)
-        s = s * s
-        value = (low + s * (middle + s * high)) * _two_to(rounded)
-        out[j] = 0.0 if x <= _LOWEST else value
-
-
 def _decay(distances, rate, out):
     """``out = exp(-rate distances)``, in the precision of ``out``."""
     raise NotImplementedError
@@ -78,7 +60,19 @@ def _decay(distances, rate, out):
 @overload(_decay, jit_options=_OPTIONS)
 def _decay_in_its_precision(distances, rate, out):
     def double(distances, rate, out):
-        _decay_double(distances, rate, out)
+        for j in range(out.size):
+            x = -rate * distances[j]
+            rounded = x * _LOG2_E + _ROUND
+            k = rounded - _ROUND
+            r = (x - k * _LN2_HIGH) - k * _LN2_LOW
+            # pairs of terms: a chain of fourteen products would wait for itself
+            s = r * r
+            low = (1.0 + r) + s * (_F2 + r * _F3)
+            middle = (_F4 + r * _F5) + s * (_F6 + r * _F7)
+            high = (_F8 + r * _F9) + s * (_F10 + r * _F11) + (s * s) * (_F12 + r * _F13)
+            s = s * s
+            value = (low + s * (middle + s * high)) * _two_to(rounded)
+            out[j] = 0.0 if x <= _LOWEST else value
 
     def single(distances, rate, out):
         for j in range(out.size):
@@ -105,14 +99,6 @@ def _add_squares(x, known, further, distances):
         for j in range(distances.size):
             difference = x - known[j]
             distances[j] = difference * difference
-
-
-@inner(nogil=True)
-def _three_fourths(rates, squarings, k, end):
-    """Whether the links k, k + 1 and k + 2 are each the fourth power of the one before."""
-    if k + 3 > end or rates[k] + rates[k + 1] + rates[k + 2] > 0.0:
-        return False
-    return squarings[k] == 2 and squarings[k + 1] == 2 and squarings[k + 2] == 2
 
 
 @inner(nogil=True, inline="always")
@@ -160,7 +146,9 @@ def mix_decays(
                     _add_squares(new[i, c], table[c, start:stop], c > columns[f], distances)
                 k, end = links[f], links[f + 1]
                 while k < end:
-                    if _three_fourths(rates, squarings, k, end):
+                    # three links at once that are each the fourth power of the one before
+                    three = k + 3 <= end and rates[k] + rates[k + 1] + rates[k + 2] <= 0.0
+                    if three and squarings[k] == 2 and squarings[k + 1] == 2 and squarings[k + 2] == 2:
                         mix_three(power, weights[k], weights[k + 1], weights[k + 2], target)
                         k += 3
                         continue
@@ -220,9 +208,7 @@ def fill_decays(table, columns, links, rates, views, families, rows, offsets, wo
                 for c in range(columns[f], columns[f + 1]):
                     _add_squares(table[c, i], table[c, start:stop], c > columns[f], distances)
                 for k in range(links[f], links[f + 1]):
-                    _decay_double(
-                        distances, rates[k], store[views[k], offsets[i] + start : offsets[i] + stop]
-                    )
+                    _decay(distances, rates[k], store[views[k], offsets[i] + start : offsets[i] + stop])
 
 
 # pi / 2 in three parts, the first two of 24 bits, so that their products with whole numbers are exact (Cody and Waite)

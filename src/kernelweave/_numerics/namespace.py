@@ -34,11 +34,9 @@ def cast(array: Any, dtype: Any) -> Any:
 
 def softplus(x: Any) -> Any:
     """``log(1 + exp(x))``, without overflow."""
-    return (
-        np.logaddexp(0.0, x)
-        if isinstance(x, np.ndarray | np.generic | float)
-        else x.new_zeros(()).logaddexp(x)
-    )
+    if isinstance(x, np.ndarray | np.generic | float):
+        return np.logaddexp(0.0, x)
+    return x.new_zeros(()).logaddexp(x)
 
 
 def expit(x: Any) -> Any:
@@ -67,7 +65,7 @@ WARM_UP = 3
 def recorded(function: Callable[..., tuple[Any, ...]], *examples: Any) -> Callable[..., tuple[Any, ...]]:
     """Return the function of CUDA tensors, replayed as one graph; arguments keep the examples' shapes and types.
 
-    The function must not wait for the device, nor look at a value.  Numbers may stand for tensors without axes.
+    The function must not wait for the device, nor read a value.  Numbers may stand for tensors without axes.
     Results are copies: the next replay does not change them.
     """
     import torch

@@ -18,7 +18,7 @@ from .._typing import Array
 from .compiled import njit
 from .svrg import unit_coefficient
 
-#: kind of a loss that judges a row together; the others are those of ``_numerics.svrg``
+#: kind of a loss that takes a row together; the others are those of ``_numerics.svrg``
 MULTICLASS = 10
 #: which rule steps follow
 FIXED_STEP, STRONGLY_CONVEX, UFO = 1, 2, 3
@@ -140,8 +140,8 @@ def _shrink(sq, scalars, factor):
 
 
 @njit(cache=True)
-def _decide(i, share, p, scores, unit, z, kii, norms, steps, loss):
-    """Take a step on sample i: move the norms and the scale; return whether its coefficients change.
+def _step(i, share, p, scores, unit, z, kii, coefficients, norms, steps, loss):
+    """Take a step on sample i: move norms, scale and coefficients; return whether its coefficients change.
 
     ``p`` are its products; ``scores``, ``unit`` (the negative gradient of its loss) and ``z`` (what its stored
     coefficients gain) are overwritten.
@@ -204,19 +204,13 @@ def _decide(i, share, p, scores, unit, z, kii, norms, steps, loss):
         sig *= factor
         step *= factor
     if moved:
+        A, H, window = coefficients
         for y in range(k):
             z[y] *= step / sig if sig > 0.0 else 0.0
+            window[i, y] += unit[y]
+            A[i, y] += z[y]
+            H[i, y] += scalars[SUM_SIG] * z[y]
     return moved
-
-
-@njit(cache=True)
-def _enter(i, unit, z, summed, coefficients):
-    """Note a change of a sample's coefficients: in A, for the average, and in what the dual point is made of."""
-    A, H, window = coefficients
-    for y in range(z.size):
-        window[i, y] += unit[y]
-        A[i, y] += z[y]
-        H[i, y] += summed * z[y]
 
 
 @njit(cache=True)
@@ -245,8 +239,7 @@ def kernel_steps(order, where, rows, P, diag, share, coefficients, norms, steps,
         for j in range(m):
             for y in range(k):
                 p[j, y] = P[y, j, i]
-        if _decide(i, share[i], p, scores, unit, z, diag[:, i], norms, steps, loss):
-            _enter(i, unit, z, scalars[SUM_SIG], coefficients)
+        if _step(i, share[i], p, scores, unit, z, diag[:, i], coefficients, norms, steps, loss):
             for y in range(k):
                 if z[y] != 0.0:
                     for j in range(m):
@@ -269,8 +262,7 @@ def feature_steps(order, where, features, W, diag, share, coefficients, norms, s
         i = order[t]
         x = Z[where[t]]
         read_features(x, starts, scale, W, p)
-        if _decide(i, share[i], p, scores, unit, z, diag[:, i], norms, steps, loss):
-            _enter(i, unit, z, scalars[SUM_SIG], coefficients)
+        if _step(i, share[i], p, scores, unit, z, diag[:, i], coefficients, norms, steps, loss):
             for y in range(k):
                 if z[y] != 0.0:
                     out, by = W[y], z[y]
@@ -306,8 +298,8 @@ class OnlineRows(NamedTuple):
     share: float  # gap of a row at which it is left alone
 
 
-class _Room(NamedTuple):
-    """Room for the work on one row: products, what coefficients change by, scores; and per kernel."""
+class _Buffers(NamedTuple):
+    """Arrays for the work on one row: products, what coefficients change by, scores; and per kernel."""
 
     p: Array
     change: Array
@@ -356,14 +348,14 @@ def _pair_length(s, b, kii, gain, slope_low, most, q, trial, d):
 
 
 @njit(cache=True)
-def _room(m, k):
-    return _Room(np.empty((m, k)), np.empty(k), np.empty(k), np.empty(m), np.empty(m), np.empty(m))
+def _buffers(m, k):
+    return _Buffers(np.empty((m, k)), np.empty(k), np.empty(k), np.empty(m), np.empty(m), np.empty(m))
 
 
 @njit(cache=True)
-def _ascend_row(i, room, kii, rows):
+def _ascend_row(i, buffers, kii, rows):
     """Pairwise exact ascent within row i; norms, products and coefficients move along; return whether any did."""
-    p, change, scores, d, b = room.p, room.change, room.scores, room.factors, room.b
+    p, change, scores, d, b = buffers.p, buffers.change, buffers.scores, buffers.factors, buffers.b
     s, q, beta, own, bound = rows.s, rows.q, rows.beta[i], rows.own[i], rows.bound[i]
     m, k = p.shape
     change[:] = 0.0
@@ -389,7 +381,7 @@ def _ascend_row(i, room, kii, rows):
         for j in range(m):
             b[j] = p[j, under] - p[j, top]
         most = (bound if under == own else 0.0) - beta[under]
-        length = _pair_length(s, b, kii, gain, scores[top] - scores[under], most, q, room.trial, d)
+        length = _pair_length(s, b, kii, gain, scores[top] - scores[under], most, q, buffers.trial, d)
         if length <= 0.0:
             break
         for j in range(m):
@@ -409,8 +401,8 @@ def _ascend_row(i, room, kii, rows):
 def ascend_kernel(order, where, kernels, P, diag, rows):
     """Exact ascent on the rows in ``order``, the t-th of which is ``kernels[:, where[t]]``; return how many moved."""
     k, m, n = P.shape
-    room = _room(m, k)
-    p, change = room.p, room.change
+    buffers = _buffers(m, k)
+    p, change = buffers.p, buffers.change
     updates = 0
     for t in range(order.size):
         i = order[t]
@@ -419,7 +411,7 @@ def ascend_kernel(order, where, kernels, P, diag, rows):
         for j in range(m):
             for y in range(k):
                 p[j, y] = P[y, j, i]
-        if _ascend_row(i, room, diag[:, i], rows):
+        if _ascend_row(i, buffers, diag[:, i], rows):
             updates += 1
             for y in range(k):
                 if change[y] != 0.0:
@@ -435,16 +427,16 @@ def ascend_features(order, where, features, W, diag, rows):
     """``ascend_kernel`` on explicit features."""
     k = W.shape[0]
     Z, starts, scale = features
-    room = _room(scale.size, k)
-    change = room.change
+    buffers = _buffers(scale.size, k)
+    change = buffers.change
     updates = 0
     for t in range(order.size):
         i = order[t]
         if rows.bound[i] <= 0.0:
             continue
         x = Z[where[t]]
-        read_features(x, starts, scale, W, room.p)
-        if _ascend_row(i, room, diag[:, i], rows):
+        read_features(x, starts, scale, W, buffers.p)
+        if _ascend_row(i, buffers, diag[:, i], rows):
             updates += 1
             for y in range(k):
                 if change[y] != 0.0:

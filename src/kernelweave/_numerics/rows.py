@@ -733,7 +733,7 @@ def ascend(K, own, c, beta, product, b, rho, goal, max_epochs, seed):
 
 
 @njit(cache=True)
-def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, attempts, look):
+def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, attempts, fewest):
     """Run epochs over the rows until the relative gap is ``target`` or Newton's method is expected to be quicker.
 
     After every few epochs the multipliers b move by the column sums, and a copy of the rows that is moved into the dual
@@ -775,7 +775,7 @@ def ascend_to(K, own, c, intercept, beta, product, b, penalty, target, epochs, a
         other = 2.0 * free**3 + 100.0 * free**2 + 500.0 * own.size
         # progress is not even: what counts are as many attempts as cost half of what Newton's method would
         each = work / (attempt + 1)
-        window = max(look, int(0.5 * other / each) + 1)
+        window = max(fewest, int(0.5 * other / each) + 1)
         if attempt + 1 >= window:
             gained = np.log(gaps[attempt + 1 - window] / gaps[attempt + 1])
             if gained * other < each * window:

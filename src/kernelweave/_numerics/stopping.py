@@ -149,7 +149,7 @@ SHORTEST = 2e-3
 
 
 class Pieces:
-    """Says how much work to do before the next look at the clock: as much as fits into half of the time left.
+    """Says how much work to do before the clock is read again: as much as fits into half of the time left.
 
     Long pieces as long as there is time, short ones towards the end; without a limit there is one piece.
     """

@@ -195,7 +195,7 @@ def _of_errors(a: Stored, e: Stored, J: Stored) -> Look:
 
 
 def _solved(block: Stored, B: Stored) -> Stored:
-    """``block^-1 B`` of a part of M, which is singular where the rest has no say in the intercept.
+    """``block^-1 B`` of a part of M, which is singular where the rest does not determine the intercept.
 
     Rows and columns are brought to one size: they differ like the samples' weights.
     """

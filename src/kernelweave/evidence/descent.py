@@ -106,7 +106,7 @@ class Watch:
             self.reason = "interrupted"
 
 
-def look_at(
+def evaluate(
     design: Design, criterion: Criterion, Y: Stored, weights: Array, leave: bool = False
 ) -> tuple[Look, int]:
     """Evaluate every target at its own weights ``(t, m)``; targets at the same point share one inverse.
@@ -143,7 +143,7 @@ def descend(
     """Improve the weights of every target from where they are, until ``watch`` ends it."""
     watch = watch or Watch()
     lattice = Lattice.of(design.m)
-    look, factorisations = look_at(design, criterion, Y, lattice.weights(levels))
+    look, factorisations = evaluate(design, criterion, Y, lattice.weights(levels))
     # The best of m unneeded kernels gains about this by chance, relative to the criterion: twice the gain of one is
     # about chi-squared, and the largest of m such numbers about 2 log m.
     t, by_chance = Y.shape[1], 2.0 * float(np.log(max(design.m, 2))) / design.n
@@ -182,7 +182,7 @@ def descend(
         if open_.size == 0:
             break
         try:
-            new, count = look_at(design, criterion, Y[:, open_], lattice.weights(trial), leave=True)
+            new, count = evaluate(design, criterion, Y[:, open_], lattice.weights(trial), leave=True)
         except OutOfTime:
             watch.ends()
             break
@@ -232,7 +232,7 @@ def refine(
     watch = watch or Watch()
     precise = replace(design, single=False)
     d, damping = weights.copy(), np.full(len(weights), DAMPING)
-    look, inverses = look_at(precise, criterion, Y, d)
+    look, inverses = evaluate(precise, criterion, Y, d)
     for _ in range(MOST_REFINEMENTS):
         slope, entering = _slope(d, look)
         open_ = np.flatnonzero(((slope > FLAT) | np.any(entering, axis=1)) & (damping < 1.0 / FLAT))
@@ -247,7 +247,7 @@ def refine(
         trial = np.minimum(trial, Lattice.MOST)
         trial[trial < LEAST] = 0.0
         try:
-            new, count = look_at(precise, criterion, Y[:, open_], trial, leave=True)
+            new, count = evaluate(precise, criterion, Y[:, open_], trial, leave=True)
         except OutOfTime:
             watch.ends()
             break

@@ -119,14 +119,12 @@ class Points:
         steep = 1.0 + design.n * np.sum(weights, axis=1) > STEEP
         if design.on_host:
             self.log_det = np.array(
-                [(invert_whole if wild else invert)(G) for G, wild in zip(self.inverse, steep, strict=True)]
+                [(invert_whole if one else invert)(G) for G, one in zip(self.inverse, steep, strict=True)]
             )
         elif not np.any(steep):
             self.log_det = to_numpy(cast(invert(self.inverse), xp.float64))
         else:
-            each = [
-                (invert_whole if wild else invert)(self.inverse[p : p + 1]) for p, wild in enumerate(steep)
-            ]
+            each = [(invert_whole if one else invert)(self.inverse[p : p + 1]) for p, one in enumerate(steep)]
             self.log_det = to_numpy(cast(xp.concat(each), xp.float64))
         if not np.all(np.isfinite(self.log_det)):
             raise np.linalg.LinAlgError("a mixture of kernels is not positive semidefinite")

@@ -409,7 +409,7 @@ class Charge:
         """Return the derivative of the charge at the length t."""
         from .._numerics.block_steps import block_pull
 
-        return self.extra + float(block_pull(t, *self.numbers))
+        return self.extra + float(block_pull(t, *self.numbers)[0])
 
 
 def length_hessian(norm: Norm, t: Array) -> Array:
