@@ -39,10 +39,10 @@ for module in (
     except ModuleNotFoundError as error:
         if error.name.partition(".")[0] not in optional:
             raise
-from kernelweave._numerics.resources import usable_memory
+from kernelweave._numerics.resources import default_budget
 from kernelweave import MKLClassifier
 from kernelweave.persistence import load, save
-usable_memory()
+default_budget()
 X, y = [[0.0], [1.0], [2.0], [3.0]], [0, 0, 1, 1]
 model = MKLClassifier(checkpoint="fit.npz").fit(X, y)
 save(model, "model.skops")

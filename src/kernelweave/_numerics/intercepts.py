@@ -11,14 +11,14 @@ from scipy.optimize import brentq
 NEAR = 1e-9
 
 
-def monotone_root(function: Callable[[float], float], guess: float = 0.0, step: float = 1.0) -> float:
+def monotone_root(function: Callable[[float], float], guess: float = 0.0) -> float:
     """Root of an increasing function, to machine precision: widen a bracket around ``guess``, then Brent.
 
     Where the function never changes sign within the doubles that matter (|x| up to about 1e12 steps) the end of the
     bracket is returned: the value there is the best there is.
     """
     low = high = float(guess)
-    value = function(low)
+    step, value = 1.0, function(low)
     if value == 0.0:
         return low
     for _ in range(40):
@@ -39,15 +39,13 @@ def monotone_root(function: Callable[[float], float], guess: float = 0.0, step: 
     return float(brentq(function, low, high, xtol=1e-300, rtol=8.9e-16, maxiter=200, disp=False))
 
 
-def smooth_root(
-    function: Callable[[float], float], derivative: Callable[[float], float], guess: float = 0.0
-) -> float:
+def smooth_root(function: Callable[[float], float], derivative: Callable[[float], float]) -> float:
     """Root of an increasing smooth function, to machine precision: Newton's steps, kept inside a bracket.
 
     A handful of evaluations where Newton's method works; where it does not settle, ``monotone_root`` goes on.  The
     second derivative is at most of the size of the first: a step of ``NEAR`` then ends within its square of the root.
     """
-    x, low, high = float(guess), -np.inf, np.inf
+    x, low, high = 0.0, -np.inf, np.inf
     value = function(x)
     for _ in range(30):
         if value == 0.0:
@@ -62,7 +60,7 @@ def smooth_root(
         if not low < following < high:
             break
         x, value = following, function(following)
-    return monotone_root(function, guess)
+    return monotone_root(function)
 
 
 def minimise_piecewise_linear(breaks: np.ndarray, jumps: np.ndarray, first_slope: float) -> float:
@@ -100,9 +98,7 @@ def probabilities(f: np.ndarray) -> np.ndarray:
     return e / np.sum(e, axis=1, keepdims=True)
 
 
-def best_softmax_shift(
-    f: np.ndarray, own: np.ndarray, c: np.ndarray, start: np.ndarray | None = None
-) -> np.ndarray:
+def best_softmax_shift(f: np.ndarray, own: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Return the b that minimises ``sum_i c_i (log sum_y exp(f_iy + b_y) - f_i,own - b_own)``.
 
     b sums to zero over the classes that have weight; a class without any would be shifted down without end, and is
@@ -116,8 +112,8 @@ def best_softmax_shift(
     if there.size == 0:
         return out
     values, weight, dues = f[np.ix_(used, there)], c[used], dues[there]
-    # without other information every class gets its share, whatever all its values have in common
-    b = np.log(dues) - weight @ values / np.sum(weight) if start is None else np.array(start)[there]
+    # at first every class gets its share, whatever all its values have in common
+    b = np.log(dues) - weight @ values / np.sum(weight)
     b = b - np.mean(b)
 
     def height(b: np.ndarray) -> float:

@@ -40,7 +40,7 @@ def project_lp_ball(v: np.ndarray, p: float, radius: float = 1.0) -> np.ndarray:
         x = shrink_power(v, np.exp(log_nu) * p, p - 1.0)
         return radius - np.sum(x**p) ** (1.0 / p)
 
-    x = shrink_power(v, np.exp(monotone_root(excess, 0.0, 1.0)) * p, p - 1.0)
+    x = shrink_power(v, np.exp(monotone_root(excess)) * p, p - 1.0)
     return x * (radius / np.sum(x**p) ** (1.0 / p))  # rounding only: nu is at machine precision
 
 
@@ -223,10 +223,8 @@ def project_rows(v: Any, upper: Any) -> Any:
     return xp.minimum(upper, v - shift)
 
 
-def balance_rows(
-    v: Any, upper: Any, totals: np.ndarray | float = 0.0, start: np.ndarray | None = None, steps: int = 100
-) -> tuple[Any, np.ndarray]:
-    """``project_rows(v - b)`` for the b at which the columns sum to ``totals``, and b.
+def balance_rows(v: Any, upper: Any, start: np.ndarray | None = None) -> tuple[Any, np.ndarray]:
+    """``project_rows(v - b)`` for the b at which the columns sum to zero, and b.
 
     b is the maximum of a concave, piecewise quadratic function, found by Newton's method; the k x k systems are solved
     on the host.  The shift of a projection nearby is a good one to start from.
@@ -240,11 +238,11 @@ def balance_rows(
 
     def at(shift: np.ndarray) -> tuple[Any, np.ndarray, float]:
         x = project_rows(v - as_like(shift, v), upper)
-        sums = to_numpy(x.sum(axis=0)) - totals
+        sums = to_numpy(x.sum(axis=0))
         return x, sums, 0.5 * float(((x - v) ** 2).sum()) + float(shift @ sums)
 
     x, sums, value = at(shift)
-    for _ in range(steps):
+    for _ in range(100):
         if np.max(np.abs(sums)) <= 1e-15 * scale:
             break
         free = xp.where(x < upper, xp.ones_like(x), xp.zeros_like(x))

@@ -17,12 +17,6 @@ from typing import Any, TypeVar
 _CGROUP_FILES = {"cgroup2": ("memory.max", "memory.high"), "cgroup": ("memory.limit_in_bytes",)}
 
 
-def usable_memory() -> int | None:
-    """Return the bytes that this process may use at most, None where the system says nothing at all."""
-    known = [size for size in (_physical(), _of_control_groups(), *_of_this_process()) if size is not None]
-    return min(known) if known else None
-
-
 def _physical() -> int | None:
     try:
         return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
@@ -92,8 +86,8 @@ def _of_control_groups(root: str = "/") -> int | None:
 
 def default_budget() -> int:
     """Half of what the process may use, containers and limits counted; 4 GB where the system does not say."""
-    usable = usable_memory()
-    return 4 * 10**9 if usable is None else usable // 2
+    known = [size for size in (_physical(), _of_control_groups(), *_of_this_process()) if size is not None]
+    return min(known) // 2 if known else 4 * 10**9
 
 
 # The number of threads is looked up and not handed down, like time limits: ``with allowed_threads(n_jobs):`` around a

@@ -178,9 +178,8 @@ def _solve(work, equality, tol, max_iter, mass, fewest):
     """
     run, full = (run_pairs if equality else run_free), work.full
     n = full.shape[1]
-    iterations = fresh = checked = stalls = (
-        0  # fresh, checked: iterations at the last recomputation and objective
-    )
+    # fresh and checked are the iterations at the last recomputation, and at the last comparison of the objective
+    iterations = fresh = checked = stalls = 0
     best, period, stepped, gained, pieces = -np.inf, _PERIOD, 0.0, 0.0, Pieces()
     while n and not out_of_time():
         size = work.active.shape[1]

@@ -159,11 +159,11 @@ class Pieces:
 
     def next(self) -> float:
         """Return the operations that may be done in the next piece, and start its clock."""
-        left = time_left()
-        if left == math.inf:
+        deadline = _current.get()
+        if deadline is None or deadline.left == math.inf:
             return math.inf
         self._began = time.perf_counter()
-        return self._speed * max(0.5 * left, SHORTEST)
+        return self._speed * max(0.5 * deadline.left, SHORTEST)
 
     def done(self, operations: float) -> None:
         """Learn from the piece how many operations fit into a second."""

@@ -140,6 +140,8 @@ def _inverse(lower: Array) -> Array:
 
 def copied(matrix: Array) -> Array:
     """Return a copy; new memory of a large one is slow to touch, so threads share that."""
+    if matrix.shape[0] < 4 * TILE:
+        return matrix.copy(order="K")
     out = np.empty_like(matrix)
 
     def copy(part: slice) -> None:

@@ -138,10 +138,9 @@ def evaluate(
 
 
 def descend(
-    design: Design, criterion: Criterion, Y: Stored, levels: NDArray[np.int64], watch: Watch | None = None
+    design: Design, criterion: Criterion, Y: Stored, levels: NDArray[np.int64], watch: Watch
 ) -> DescentState:
     """Improve the weights of every target from where they are, until ``watch`` ends it."""
-    watch = watch or Watch()
     lattice = Lattice.of(design.m)
     look, factorisations = evaluate(design, criterion, Y, lattice.weights(levels))
     # The best of m unneeded kernels gains about this by chance, relative to the criterion: twice the gain of one is
@@ -221,7 +220,7 @@ STATIONARY = 1e-3
 
 
 def refine(
-    design: Design, criterion: Criterion, Y: Stored, weights: Array, watch: Watch | None = None
+    design: Design, criterion: Criterion, Y: Stored, weights: Array, watch: Watch
 ) -> tuple[Array, Look, NDArray[np.bool_], int]:
     """Move the weights ``(t, m)`` of some targets to where the criterion is flat, one inverse per target and step.
 
@@ -229,7 +228,6 @@ def refine(
     where that does not raise it.  Returns the weights, what the criterion is there, whether it is flat in every weight
     that is not at one of its bounds, and the number of inverses.
     """
-    watch = watch or Watch()
     precise = replace(design, single=False)
     d, damping = weights.copy(), np.full(len(weights), DAMPING)
     look, inverses = evaluate(precise, criterion, Y, d)
