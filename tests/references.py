@@ -111,7 +111,8 @@ def _a_ln_a(a):
 
 
 def _in(a, low, high, value):
-    return np.where((a >= low) & (a <= high), value, np.inf)
+    """The value between the bounds, which coefficients of ``c`` times a bound, divided by c, miss by two roundings."""
+    return np.where((a >= low * (1 + 4e-16 * np.sign(-low))) & (a <= high * (1 + 4e-16)), value, np.inf)
 
 
 HINGE = RefLoss(

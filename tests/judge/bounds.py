@@ -313,7 +313,7 @@ class ProblemCase:
     def gain_doubt(self, beta, gain, paid, intercept) -> float:
         """What rounding may have added to the loss's part of the dual objective."""
         terms = abs(gain)
-        if self.loss.name in ("squared", "epsilon_insensitive"):
+        if self.loss.regression:
             terms = np.sum(np.abs(np.asarray(beta) * self.y)) + abs(gain)
         elif self.loss.name == "squared_hinge":
             terms = np.sum(np.abs(beta)) + abs(gain)

@@ -12,7 +12,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from sklearn.base import clone
 
-from kernelweave.losses import BudgetedHinge, EpsilonInsensitive, HuberHinge, Loss, make_loss, registry
+from kernelweave.losses import BudgetedHinge, EpsilonInsensitive, Hinge, HuberHinge, Loss, make_loss, registry
 from references import LOSSES, golden_section
 
 #: joint losses judge whole rows: they have tests of their own
@@ -259,7 +259,10 @@ def test_interior_leaves_bounds_and_kinks_out(loss):
     for edge in (low, high):
         finite = np.isfinite(edge)
         assert not np.any(loss.interior(y, np.where(finite, edge, 1e3 * y))[finite])
-    assert np.all(loss.interior(y, 0.5 * y))
+    bounded = np.isfinite(low) & np.isfinite(high)
+    with np.errstate(invalid="ignore"):
+        inside = np.where(bounded, low + 0.5 * (high - low) * (1 + 0.2 * y), 0.5 * y)
+    assert np.all(loss.interior(y, inside))
     if getattr(loss, "epsilon", 0.0) > 0:
         assert not np.any(loss.interior(y, np.zeros(2)))  # |b| has its kink there
 
@@ -454,3 +457,18 @@ def test_clone_keeps_the_parameters(loss):
     assert clone(loss).get_params() == loss.get_params()
     assert loss.tasks <= {"classification", "regression"}
     assert loss.tasks
+
+
+class TenthOfAHinge(Hinge):
+    """Its coefficients end at a number that c times it, divided by c, need not give back."""
+
+    most = 0.1
+
+
+def test_coefficients_at_their_bounds_have_a_gain():
+    loss, c = TenthOfAHinge(), np.linspace(0.1, 7.0, 70)
+    y = np.ones(70)
+    _, high = loss.box(y, c)
+    assert np.any(high / c > 0.1)  # by rounding
+    assert loss.gain(y, high, c) == pytest.approx(np.sum(high), rel=1e-14)
+    assert loss.gain(y, 1.0001 * high, c) == -np.inf

@@ -148,7 +148,14 @@ class Loss(Component):
     def gain(self, y: Array, beta: Array, c: Array) -> float:
         """Return the loss's part of the dual objective, ``-total*(-beta)``: ``-sum_i c_i l*(-beta_i / c_i)``."""
         used = c > 0
-        return float(np.sum(c[used] * -self.conjugate(y[used], -(beta[used] / c[used]))))
+        y, beta, c = y[used], beta[used], c[used]
+        value = float(np.sum(c * -self.conjugate(y, -(beta / c))))
+        if np.isfinite(value):
+            return value
+        # a coefficient at a bound of its box, divided by c, may leave the bounds of the unit coefficient by rounding
+        low, high = self.box(y, c)
+        unit = np.where((beta >= low) & (beta <= high), np.clip(beta / c, *self.bounds(y)), beta / c)
+        return float(np.sum(c * -self.conjugate(y, -unit)))
 
     def margin(self, y: Array, f: Array, c: Array) -> float:
         """Size of the decision values that matter, relative to 1: relative gaps are divided by it."""
