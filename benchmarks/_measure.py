@@ -19,12 +19,16 @@ from typing import Any, NamedTuple
 from _threads import ONE
 
 
-def in_child(script: str | Path, case: str, **parameters: Any) -> dict[str, Any]:
-    """Run ``script --case case`` with parameters as JSON, and return the JSON object on its last line."""
-    command = [sys.executable, str(script), "--case", case, "--parameters", json.dumps(parameters)]
+def in_child(script: str | list[str], case: str, **parameters: Any) -> dict[str, Any]:
+    """Run ``script --case case`` with parameters as JSON, and return the JSON object on its last line.
+
+    ``script`` is a file, or a file and the part of it.
+    """
+    words = [script] if isinstance(script, str) else script
+    command = [sys.executable, *words, "--case", case, "--parameters", json.dumps(parameters)]
     done = subprocess.run(command, env={**os.environ, **ONE}, capture_output=True, text=True, check=False)
     if done.returncode != 0:
-        raise RuntimeError(f"case {case!r} of {Path(script).name} failed:\n{done.stderr}")
+        raise RuntimeError(f"case {case!r} of {Path(words[0]).name} failed:\n{done.stderr}")
     return json.loads(done.stdout.splitlines()[-1])
 
 

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import sys
+from collections.abc import Callable
 from pathlib import Path
+from typing import Any
 
 from kernelweave_studies import tables
 from kernelweave_studies.tables import Target, Targets, cell, machine
 
-__all__ = ["RESULTS", "RUNS", "Target", "Targets", "cell", "machine", "show", "write_table"]
+__all__ = ["RESULTS", "RUNS", "Target", "Targets", "cell", "machine", "run_part", "show", "write_table"]
 
 RESULTS = Path(__file__).resolve().parent.parent / "docs" / "results"
 #: rows of single runs, from which a benchmark goes on; no page shows them
@@ -26,3 +29,11 @@ def show(rows: list[dict]) -> None:
 def write_table(name: str, rows: list[dict], command: str, note: str = "") -> None:
     """Write ``docs/results/<name>.csv`` and ``.md``; see ``kernelweave_studies.tables``."""
     tables.write_table(RESULTS, name, rows, command, note)
+
+
+def run_part(main: Callable[[], Any], **parts: Callable[[], Any]) -> None:
+    """Run the part of a script that its first argument names, or ``main`` where it names none."""
+    name = sys.argv[1] if len(sys.argv) > 1 else ""
+    if name in parts:
+        del sys.argv[1]
+    sys.exit(parts.get(name, main)())

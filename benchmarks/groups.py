@@ -3,6 +3,15 @@
 Run ``python benchmarks/groups.py`` where the extra ``rivals`` is installed (a missing rival is listed as such);
 ``--quick`` takes the small problems, one run each, and writes nothing; ``--planted 0 20`` looks for planted gene sets
 beside scMKL, in as many parts as you like.
+
+Sparse multiple kernel learning on explicit features, as a user asks for it: a path with folds, and 100,000 samples.
+
+Run ``python benchmarks/groups.py scale``; ``--quick`` takes small problems and writes nothing.
+
+Sparse MKL on a GPU: a million rows, 50 groups of 100 random Fourier features, the l1 norm.
+
+Run ``python benchmarks/groups.py gpu`` on a machine with a GPU; ``--device cpu --rows 20000 --dry`` tries the code
+anywhere and writes nothing.
 """
 
 from __future__ import annotations
@@ -10,6 +19,7 @@ from __future__ import annotations
 import argparse
 import gc
 import importlib.util
+import json
 import statistics
 import time
 import warnings
@@ -18,9 +28,13 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 
-from _report import RESULTS, Targets, machine, show, write_table
+from _measure import GB, answer, in_child, peak
+from _report import RESULTS, Targets, machine, run_part, show, write_table
 from _threads import pin
+from kernelweave import MKLClassifier
+from kernelweave import kernels as kw
 from kernelweave.banks import LowRankBank
 from kernelweave.losses import make_loss
 from kernelweave.norms import make_norm
@@ -337,5 +351,204 @@ def targets_of(rows: list[dict[str, Any]]) -> Targets:
     return targets
 
 
+# Groups through the estimators: a path over C with folds, and 100,000 samples.
+
+GROUPS, WIDTH, SCALE_COLUMNS, SCALE_TRUE = 50, 100, 4, 5
+PATH = {"n": 10_000, "values": 30, "folds": 5}
+LARGE = {"n": 100_000}
+QUICK = {"path": {"n": 600, "values": 4, "folds": 2}, "large": {"n": 2000}}
+SCALE_NOTE = """{groups} groups of {columns} columns, {width} random Fourier features each (`kernels.from_groups`,
+`kernels.random_fourier`); {true} of the groups make the target; logistic loss, l1, an intercept, tol = 1e-3. *path*:
+`MKLClassifierCV` with {values} values of C from 0.003 to 1 on {folds} folds, and the fit with the chosen one. *large*:
+`MKLClassifier`. *seconds* are wall-clock seconds of `fit` with the features made in it, one thread, after compilation;
+*gap* is the largest relative gap of all fits, each certified in double precision; *GB* is the peak of the process, data
+and libraries included. Every line is a process of its own. {machine}.
+
+{targets}"""
+
+
+def data(n: int, dtype: str) -> tuple[np.ndarray, np.ndarray, dict[str, list[int]]]:
+    """Samples, labels and groups of columns."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal(size=(n, GROUPS * SCALE_COLUMNS), dtype=np.dtype(dtype).type)
+    signal = np.zeros(n)
+    for j in range(SCALE_TRUE):
+        own = X[:, SCALE_COLUMNS * j : SCALE_COLUMNS * (j + 1)]
+        signal += np.sin(own[:, 0]) + 0.5 * own[:, 1] * own[:, 2]
+    y = (signal / signal.std() + 0.5 * rng.normal(size=n) > 0).astype(int)
+    return (
+        X,
+        y,
+        {f"group {j}": list(range(SCALE_COLUMNS * j, SCALE_COLUMNS * (j + 1))) for j in range(GROUPS)},
+    )
+
+
+def features(groups: dict[str, list[int]]) -> Any:
+    """One kernel with random Fourier features per group."""
+    from kernelweave import kernels as kw
+
+    return kw.from_groups(groups, kw.random_fourier(2.0, n_features=WIDTH))
+
+
+def _timed(fitted: Callable[[int], Any], n: int) -> tuple[float, Any]:
+    """Seconds of a fit, and the model; a small fit before it compiles."""
+    fitted(600)
+    began = time.perf_counter()
+    model = fitted(n)
+    return time.perf_counter() - began, model
+
+
+def path(n: int, values: int, folds: int) -> dict[str, Any]:
+    """C by cross-validation."""
+    from kernelweave import MKLClassifierCV
+
+    Cs = np.logspace(-2.5, 0, values)
+
+    def fitted(samples: int) -> MKLClassifierCV:
+        X, y, groups = data(samples, "float64")
+        bank = features(groups)
+        return MKLClassifierCV(bank, loss="logistic", Cs=Cs, cv=folds).fit(X, y)
+
+    seconds, model = _timed(fitted, n)
+    gap = max(float(model.cv_results_["relative_gap"].max()), model.certificate_.relative_gap)
+    what = f"path, n = {n:,}, {values} values of C x {folds} folds"
+    return _row(what, "float64", model, seconds, gap) | {"chosen": f"C = {model.C_:.3g}"}
+
+
+def large(n: int, C: float, dtype: str) -> dict[str, Any]:
+    """One fit."""
+    from kernelweave import MKLClassifier
+
+    def fitted(samples: int) -> MKLClassifier:
+        X, y, groups = data(samples, dtype)
+        bank = features(groups)
+        return MKLClassifier(bank, loss="logistic", C=C, dtype=dtype).fit(X, y)
+
+    seconds, model = _timed(fitted, n)
+    what = f"large, n = {n:,}"
+    return _row(what, dtype, model, seconds, model.certificate_.relative_gap) | {"chosen": f"C = {C:g}"}
+
+
+def _row(what: str, dtype: str, model: Any, seconds: float, gap: float) -> dict[str, Any]:
+    active = int(np.count_nonzero(model.weights_))
+    return {
+        "problem": what, "storage": dtype, "solver": model.solver_, "seconds": seconds, "gap": gap, "active": active,
+        "GB": peak() / GB,
+    }  # fmt: skip
+
+
+def scale_main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true")
+    parser.add_argument("--case", choices=("path", "large"))
+    parser.add_argument("--parameters", type=json.loads, default={})
+    options = parser.parse_args()
+    pin()
+    warnings.simplefilter("ignore")
+    if options.case:
+        answer({"path": path, "large": large}[options.case](**options.parameters))
+        return
+    sizes = QUICK if options.quick else {"path": PATH, "large": LARGE}
+    rows = [in_child([__file__, "scale"], "path", **sizes["path"])]
+    show(rows)
+    for C, dtype in ((0.01, "float32"), (0.1, "float32"), (0.01, "float64")):
+        rows.append(in_child([__file__, "scale"], "large", **sizes["large"], C=C, dtype=dtype))
+        show(rows[-1:])
+    targets = Targets()
+    targets.at_most("path, seconds", rows[0]["seconds"], 60.0)
+    targets.at_most("largest gap", max(row["gap"] for row in rows), 1e-3)
+    targets.at_most("large, float32, GB", max(row["GB"] for row in rows if row["storage"] == "float32"), 12.0)
+    if not options.quick:
+        note = SCALE_NOTE.format(
+            groups=GROUPS, columns=SCALE_COLUMNS, width=WIDTH, true=SCALE_TRUE, values=PATH["values"],
+            folds=PATH["folds"], machine=machine(), targets=targets.text(),
+        )  # fmt: skip
+        write_table("groups_scale", rows, "python benchmarks/groups.py scale", note)
+
+
+# Groups on a GPU.
+
+GPU_GROUPS, GPU_COLUMNS, FEATURES, GPU_WIDTH, GPU_TOL = 50, 3, 100, 2.0, 1e-3
+SECONDS = 15.0
+GPU_NOTE = """Rows of N(0, I), 50 groups of 3 columns, 100 random Fourier features of a Gaussian of width 2 each;
+`y = sign(x0 + .5 x3 x4 + sin(2 x6) + .5 noise)`: three groups count. Logistic loss, l1, C of the table over n, with
+intercept, to a certified relative gap of 1e-3, recomputed from features in double precision. *Fit* is all of it, from
+rows in the host's memory; a fit of 20,000 rows has compiled what is compiled. *Found*: whether the groups with weight
+include the three.
+
+{targets}"""
+
+
+def rows_of(n: int, seed: int) -> tuple[np.ndarray, np.ndarray]:
+    """Rows and labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.normal(size=(n, GPU_GROUPS * GPU_COLUMNS))
+    signal = X[:, 0] + 0.5 * X[:, 3] * X[:, 4] + np.sin(2 * X[:, 6])
+    return X, np.where(signal + 0.5 * rng.normal(size=n) > 0, 1, -1)
+
+
+def fitted(
+    X: np.ndarray, y: np.ndarray, C: float, dtype: str, options: argparse.Namespace
+) -> dict[str, object]:
+    """One fit on the device."""
+    bank = [
+        kw.random_fourier(GPU_WIDTH, n_features=FEATURES).on(
+            list(range(GPU_COLUMNS * g, GPU_COLUMNS * (g + 1)))
+        )
+        for g in range(GPU_GROUPS)
+    ]
+    model = MKLClassifier(
+        bank, loss="logistic", norm="l1", C=C / len(y), tol=GPU_TOL, device=options.device, dtype=dtype
+    )
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        model.fit(X[:20_000], y[:20_000])
+    if options.device == "cuda":
+        torch.cuda.synchronize()
+        torch.cuda.reset_peak_memory_stats()
+    began = time.perf_counter()
+    model.fit(X, y)
+    seconds = time.perf_counter() - began
+    new, labels = rows_of(20_000, 1)
+    chosen = set(np.flatnonzero(model.weights_ > 1e-6))
+    return {
+        "features": dtype, "n": len(y), "C": C, "solver": model.solver_, "fit, s": seconds,
+        "relative gap": model.certificate_.relative_gap, "status": model.status_, "passes": model.n_passes_,
+        "iterations": model.n_iter_, "groups with weight": len(chosen), "found": {0, 1, 2} <= chosen,
+        "accuracy": float(np.mean(model.predict(new) == labels)),
+        "peak, GB": torch.cuda.max_memory_allocated() / 1e9 if options.device == "cuda" else float("nan"),
+    }  # fmt: skip
+
+
+def gpu_main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--device", default="cuda")
+    parser.add_argument("--rows", type=int, default=1_000_000)
+    parser.add_argument("--dry", action="store_true", help="write nothing")
+    options = parser.parse_args()
+    X, y = rows_of(options.rows, 0)
+    targets, rows = Targets(), []
+    for C, dtype in (
+        (1000.0, "float32"),
+        (1000.0, "float16"),
+        (10_000.0, "float32"),
+        (1_000_000.0, "float32"),
+    ):
+        row = fitted(X, y, C, dtype, options)
+        rows.append(row)
+        show([row])
+        name = f"n = {len(y):,}, C = {C:g}, {dtype}"
+        targets.at_most(f"{name}: seconds", float(row["fit, s"]), SECONDS)
+        targets.at_most(f"{name}: certified relative gap", float(row["relative gap"]), GPU_TOL)
+        if not options.dry:
+            where = f"{torch.cuda.get_device_name()}, torch {torch.__version__}. "
+            write_table(
+                "groups_gpu",
+                rows,
+                "python benchmarks/groups.py gpu",
+                where + GPU_NOTE.format(targets=targets.text()),
+            )
+
+
 if __name__ == "__main__":
-    main()
+    run_part(main, scale=scale_main, gpu=gpu_main)

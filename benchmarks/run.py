@@ -43,6 +43,14 @@ BENCHMARKS = (
     "targets",
     "rivals",
 )
+#: benchmarks that are a part of a script
+PARTS = {
+    "small_fit": ("startup", "small_fit"),
+    "prediction": ("cores", "prediction"),
+    "path": ("passes", "path"),
+    "convergence": ("passes", "convergence"),
+    "svm_engine": ("engines", "svm"),
+}
 #: a module without which a benchmark cannot run
 NEEDS = {"rivals": "MKLpy", "targets": "himalaya", "agreement": "cvxpy", "streaming": "pyarrow"}
 EXTRAS = {
@@ -67,12 +75,13 @@ class Outcome(NamedTuple):
 
 def run(name: str, quick: bool, python: str) -> Outcome:
     """Run one benchmark, pass its output on, and collect the lines about targets."""
-    script = HERE / f"{name}.py"
+    file, *part = PARTS.get(name, (name,))
+    script = HERE / f"{file}.py"
     missing = f"there is no {script.name}" if not script.exists() else _missing_module(name, python)
     if missing:
         print(f"=== {name}: skipped, {missing}\n", flush=True)
         return Outcome([], 0.0, None)
-    command = [python, str(script), *(["--quick"] if quick else [])]
+    command = [python, str(script), *part, *(["--quick"] if quick else [])]
     print(f"=== {' '.join(command)}", flush=True)
     start, rows = time.perf_counter(), []
     environment = {**os.environ, **ONE, "PYTHONUNBUFFERED": "1"}

@@ -3,6 +3,20 @@
 Run ``python benchmarks/startup.py``; ``--quick`` repeats less and writes nothing.  ``--install`` measures what comes
 before, and nothing else: ``pip install`` of the package in a new environment, and of the libraries that it cannot do
 without (asks PyPI).
+
+Where the time of a small fit goes: reading the bank, inner SVMs, models, and what lies between.
+
+Run ``python benchmarks/startup.py small_fit``; ``--quick`` repeats less and writes nothing.
+
+How long commands take that people wait for: a fit with its report, and the quick reproductions.
+
+    python benchmarks/startup.py commands fit
+    python benchmarks/startup.py commands smkl svrg
+
+``fit`` is 150 patients with three views of 526 columns together and three classes, ``kernelweave fit`` with a model
+file and a report; other words are studies, run with ``--quick``.  Each command is a process of its own, so what it
+imports and compiles (from numba's cache, where it has been run before) counts.  Rows are added to
+``docs/results/commands.csv``, one for each command; a command that is run again replaces its row.
 """
 
 from __future__ import annotations
@@ -11,6 +25,7 @@ import argparse
 import ctypes
 import json
 import os
+import resource
 import shutil
 import statistics
 import subprocess
@@ -18,6 +33,7 @@ import sys
 import tempfile
 import time
 import venv
+from collections import Counter
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -27,8 +43,14 @@ import pandas as pd
 
 import kernelweave
 from _problems import SETTING, small
-from _report import Targets, machine, show, write_table
+from _report import RESULTS, Targets, machine, run_part, show, write_table
 from _threads import ONE, pin
+from kernelweave import MKLClassifier
+from kernelweave.banks import build as stored
+from kernelweave.banks import power
+from kernelweave.estimators import _base, _fitting
+from kernelweave.problems import curvature, mkl
+from kernelweave.solvers import newton as _model
 
 IMPORTS = {
     "from sklearn.svm import SVC": "SVC",
@@ -315,5 +337,166 @@ def main() -> None:
         write_table("startup", rows, "python benchmarks/startup.py", note)
 
 
+# Where the time of a small fit goes.
+
+#: a phase, and the functions whose own time belongs to it: without that of the others that they call
+PHASES: dict[str, list[tuple[Any, str]]] = {
+    "reading the bank: products and quadratic forms": [(power.PowerBank, "_sweep")],
+    "reading the bank: mixed kernels": [(power.PowerBank, "combine")],
+    "building the bank: distances and exponentials": [(stored, "stored_bank")],
+    "building the bank: which kernels share what": [(_base, "bind")],
+    "inner SVMs": [(mkl, "solve_fixed")],
+    "models in the weights": [(_model.SimplexModel, "__init__"), (_model.SimplexModel, "minimise")],
+    "second derivatives": [(curvature.Curvature, "__init__"), (curvature, "_root_of")],
+    "certificates, the reading aside": [(mkl.MKLProblem, "certificate"), (_fitting, "final_certificate")],
+    "checks of X, y and the parameters": [(MKLClassifier, "_prepared")],
+}
+REST = "everything else"
+SMALL_FIT_NOTE = f"""\
+{SETTING} `MKLClassifier(kernels.preset("stpmkl"), C=1)` on the small problem ({{source}}), everything else
+at its default: {{passes:.3g}} passes, {{iterations}} iterations. Medians of {{repeats}} fits, of the own time of each
+phase, without that of other phases inside it; *calls* is how often its functions are entered. The clock that watches is
+in it.
+
+A bank of {{bytes:.1f}} MB is read again by every pass: on processors whose second-level cache is smaller, a part of the
+reading is waiting for the cache behind it."""
+
+
+class Stopwatch:
+    """Own seconds and calls of every phase."""
+
+    def __init__(self) -> None:
+        self.seconds: Counter[str] = Counter()
+        self.calls: Counter[str] = Counter()
+        self._inside: list[float] = []
+
+    def watch(self, phase: str, owner: Any, name: str) -> None:
+        """Add what a function takes to a phase from now on."""
+        function: Callable[..., Any] = getattr(owner, name)
+
+        def watched(*arguments: Any, **named: Any) -> Any:
+            self._inside.append(0.0)
+            began = time.perf_counter()
+            try:
+                return function(*arguments, **named)
+            finally:
+                taken = time.perf_counter() - began
+                self.seconds[phase] += taken - self._inside.pop()
+                self.calls[phase] += 1
+                if self._inside:
+                    self._inside[-1] += taken
+
+        setattr(owner, name, watched)
+
+
+def small_fit_main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--quick", action="store_true", help="fewer runs, nothing is written")
+    quick = parser.parse_args().quick
+    pin()
+    print(machine())
+    problem, repeats = small(), 3 if quick else 51
+    watch = Stopwatch()
+    for phase, functions in PHASES.items():
+        for owner, name in functions:
+            watch.watch(phase, owner, name)
+    fits = []
+    for _ in range(repeats + 3):
+        watch.seconds.clear()
+        watch.calls.clear()
+        began = time.perf_counter()
+        model = MKLClassifier(problem.kernels, C=1.0).fit(problem.X, problem.y)
+        whole = time.perf_counter() - began
+        rest = whole - sum(watch.seconds.values())
+        fits.append({**watch.seconds, REST: rest, "the whole fit": whole})
+    fits = fits[3:]  # those before have compiled
+    rows = [
+        {
+            "phase": phase,
+            "ms": 1e3 * statistics.median(fit[phase] for fit in fits),
+            "share": statistics.median(fit[phase] / fit["the whole fit"] for fit in fits),
+            "calls": watch.calls[phase] or "",
+        }
+        for phase in (*PHASES, REST, "the whole fit")
+    ]
+    show(rows)
+    if not quick:
+        note = SMALL_FIT_NOTE.format(
+            source=problem.source, passes=model.n_passes_, iterations=model.n_iter_, repeats=repeats,
+            bytes=model.bank_bytes_ / 1e6,
+        )  # fmt: skip
+        write_table("small_fit", rows, "python benchmarks/startup.py small_fit", note)
+
+
+# Seconds of the commands.
+
+N = 150
+VIEWS = {"rna": (200, 20, 1.0), "methylation": (184, 15, 0.8), "protein": (142, 10, 0.5)}
+
+
+def patients() -> pd.DataFrame:
+    """Three views of correlated columns, some of which tell three subtypes apart."""
+    rng = np.random.default_rng(0)
+    subtype = rng.integers(0, 3, N)
+    table: dict[str, object] = {"patient": [f"P{i}" for i in range(N)]}
+    table["subtype"] = np.array(["basal", "luminal", "her2"])[subtype]
+    for name, (columns, informative, strength) in VIEWS.items():
+        values = rng.normal(size=(N, columns)) + 0.5 * rng.normal(size=(N, 5)) @ rng.normal(size=(5, columns))
+        values[:, :informative] += strength * rng.normal(size=(3, informative))[subtype]
+        table |= {f"{name}_{j}": values[:, j].round(4) for j in range(columns)}
+    return pd.DataFrame(table)
+
+
+def command(what: str) -> list[str]:
+    """The words of a command."""
+    if what != "fit":
+        return ["reproduce", what, "--quick", "-o", "results"]
+    patients().to_csv("patients.csv", index=False)
+    views = [word for name in VIEWS for word in ("--view", f"{name}={name}_*")]
+    outputs = ["--model", "model.skops", "--report", "report.html", "--quiet"]
+    return ["fit", "patients.csv", "--target", "subtype", "--id", "patient", *views, *outputs]
+
+
+def measure(what: str) -> dict:
+    """Run a command in an empty folder; return what it took."""
+    before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+    with tempfile.TemporaryDirectory() as folder:
+        home = Path.cwd()
+        os.chdir(folder)
+        try:
+            words = command(what)
+            before, began = resource.getrusage(resource.RUSAGE_CHILDREN), time.perf_counter()
+            subprocess.run(
+                [sys.executable, "-m", "kernelweave.cli", *words], check=True, stdout=subprocess.DEVNULL
+            )
+        finally:
+            os.chdir(home)
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    shown = words if what != "fit" else [*words[:4], "...", *words[-5:-1]]
+    return {
+        "what": what,
+        "command": "kernelweave " + " ".join(shown),
+        "seconds": round(time.perf_counter() - began, 1),
+        "processor seconds": round(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime, 1),
+        "allowed": 20 if what == "fit" else 120,
+    }
+
+
+def commands_main() -> None:
+    """Measure what was asked for."""
+    kept = RESULTS / "commands.csv"
+    rows = pd.read_csv(kept).to_dict("records") if kept.exists() else []
+    for what in sys.argv[1:] or ["fit"]:
+        rows = [row for row in rows if row["what"] != what] + [measure(what)]
+        print(rows[-1], flush=True)
+        note = f"Table of the fit: {N} patients, {sum(v[0] for v in VIEWS.values())} columns in {len(VIEWS)} views."
+        write_table(
+            "commands",
+            rows,
+            "python benchmarks/startup.py commands " + " ".join(r["what"] for r in rows),
+            note,
+        )
+
+
 if __name__ == "__main__":
-    main()
+    run_part(main, small_fit=small_fit_main, commands=commands_main)
