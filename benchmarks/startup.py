@@ -46,11 +46,6 @@ from _problems import SETTING, small
 from _report import RESULTS, Targets, machine, run_part, show, write_table
 from _threads import ONE, pin
 from kernelweave import MKLClassifier
-from kernelweave.banks import build as stored
-from kernelweave.banks import power
-from kernelweave.estimators import _base, _fitting
-from kernelweave.problems import curvature, mkl
-from kernelweave.solvers import newton as _model
 
 IMPORTS = {
     "from sklearn.svm import SVC": "SVC",
@@ -339,18 +334,6 @@ def main() -> None:
 
 # Where the time of a small fit goes.
 
-#: a phase, and the functions whose own time belongs to it: without that of the others that they call
-PHASES: dict[str, list[tuple[Any, str]]] = {
-    "reading the bank: products and quadratic forms": [(power.PowerBank, "_sweep")],
-    "reading the bank: mixed kernels": [(power.PowerBank, "combine")],
-    "building the bank: distances and exponentials": [(stored, "stored_bank")],
-    "building the bank: which kernels share what": [(_base, "bind")],
-    "inner SVMs": [(mkl, "solve_fixed")],
-    "models in the weights": [(_model.SimplexModel, "__init__"), (_model.SimplexModel, "minimise")],
-    "second derivatives": [(curvature.Curvature, "__init__"), (curvature, "_root_of")],
-    "certificates, the reading aside": [(mkl.MKLProblem, "certificate"), (_fitting, "final_certificate")],
-    "checks of X, y and the parameters": [(MKLClassifier, "_prepared")],
-}
 REST = "everything else"
 SMALL_FIT_NOTE = f"""\
 {SETTING} `MKLClassifier(kernels.preset("stpmkl"), C=1)` on the small problem ({{source}}), everything else
@@ -360,6 +343,26 @@ in it.
 
 A bank of {{bytes:.1f}} MB is read again by every pass: on processors whose second-level cache is smaller, a part of the
 reading is waiting for the cache behind it."""
+
+
+def phases() -> dict[str, list[tuple[Any, str]]]:
+    """Phases, and the functions whose own time belongs to each: without that of the others that they call."""
+    from kernelweave.banks import build, power
+    from kernelweave.estimators import _base, _fitting
+    from kernelweave.problems import curvature, mkl
+    from kernelweave.solvers import newton
+
+    return {
+        "reading the bank: products and quadratic forms": [(power.PowerBank, "_sweep")],
+        "reading the bank: mixed kernels": [(power.PowerBank, "combine")],
+        "building the bank: distances and exponentials": [(build, "stored_bank")],
+        "building the bank: which kernels share what": [(_base, "bind")],
+        "inner SVMs": [(mkl, "solve_fixed")],
+        "models in the weights": [(newton.SimplexModel, "__init__"), (newton.SimplexModel, "minimise")],
+        "second derivatives": [(curvature.Curvature, "_collect"), (curvature, "_root_by_steps")],
+        "certificates, the reading aside": [(mkl.MKLProblem, "certificate"), (_fitting, "final_certificate")],
+        "checks of X, y and the parameters": [(MKLClassifier, "_prepared")],
+    }
 
 
 class Stopwatch:
@@ -397,7 +400,8 @@ def small_fit_main() -> None:
     print(machine())
     problem, repeats = small(), 3 if quick else 51
     watch = Stopwatch()
-    for phase, functions in PHASES.items():
+    watched = phases()
+    for phase, functions in watched.items():
         for owner, name in functions:
             watch.watch(phase, owner, name)
     fits = []
@@ -417,7 +421,7 @@ def small_fit_main() -> None:
             "share": statistics.median(fit[phase] / fit["the whole fit"] for fit in fits),
             "calls": watch.calls[phase] or "",
         }
-        for phase in (*PHASES, REST, "the whole fit")
+        for phase in (*watched, REST, "the whole fit")
     ]
     show(rows)
     if not quick:
