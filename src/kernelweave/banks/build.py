@@ -313,11 +313,7 @@ def _row_blocks(n: int, kernel: Kernel, by_products: bool) -> Iterator[tuple[int
 
 
 def _fill_families(
-    families: list[tuple[Array, list[int]]],
-    heads: list[Kernel],
-    store: Array,
-    offsets: Index,
-    threads: int,
+    families: list[tuple[Array, list[int]]], heads: list[Kernel], store: Array, offsets: Index, threads: int
 ) -> None:
     """Fill the triangles of Gaussians on few columns, given by their columns and views, by compiled code.
 

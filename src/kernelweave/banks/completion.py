@@ -258,10 +258,6 @@ class CompletedKernels(PredictingKernels):
         table = table.sort_values("samples", ascending=False, kind="stable", ignore_index=True)
         return MissingViewSummary(dict(zip(names, learnt.predictability.tolist(), strict=True)), table)
 
-    def present(self, new: Any) -> Mask:
-        """Return which parts new samples have, ``(n_new, parts)``."""
-        return np.stack([part.present(new) for part in self.parts], axis=1)
-
     def restrict(self, kernels: Index, coef: Array) -> tuple[CompletedKernels, Array]:
         """Keep the weights of these kernels; return the coefficients spread over the samples of every part."""
         parts = self._parts_with(kernels)
@@ -279,7 +275,7 @@ class CompletedKernels(PredictingKernels):
 
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
         """Return ``sum_j weights_j K_j(new, .) coef`` of the completed kernels, ``(n_new,)`` or ``(n_new, k)``."""
-        present = self.present(new)
+        present = np.stack([part.present(new) for part in self.parts], axis=1)
         coef = self.spread(coef)
         ends = np.cumsum([rows.size for rows in self.completion.rows])
         out = np.zeros((present.shape[0], *coef.shape[1:]))
@@ -307,7 +303,7 @@ class CompletedKernels(PredictingKernels):
     def _add_predicted(self, new: Any, present: Mask, own: dict[int, Array], out: Array) -> None:
         """Add what samples get from the parts that they lack, pattern by pattern."""
         incomplete = ~present[:, list(own)].all(axis=1)
-        means = self.training_means()
+        means = self._training_means()
         for pattern in np.unique(present[incomplete], axis=0):
             rows = np.flatnonzero(np.all(present == pattern, axis=1))
             gram = self.completion.predictors(means, pattern)
@@ -321,7 +317,7 @@ class CompletedKernels(PredictingKernels):
                 if not pattern[p]:
                     out[rows] += self.completion.weights(pattern, p, means, gram, cross) @ values
 
-    def training_means(self) -> Array:
+    def _training_means(self) -> Array:
         """Return the mean kernels of the training samples, zero where one of two samples lacks the part."""
         if self.means is None:
             means = np.zeros((len(self.parts), self.n, self.n))
@@ -337,11 +333,8 @@ class CompletedKernels(PredictingKernels):
 
     def cross(self, new: Any) -> Array:
         """Return the completed kernels between new samples and all training samples, ``(m, n_new, n)``."""
-        present = self.present(new)
-        out = np.zeros((self.m, present.shape[0], self.n))
-        for j, alone in enumerate(np.eye(self.m)):
-            out[j] = self.decision(new, alone, np.eye(self.n))
-        return out
+        everyone = np.eye(self.n)
+        return np.stack([self.decision(new, alone, everyone) for alone in np.eye(self.m)])
 
 
 def completed_bank(
@@ -440,7 +433,7 @@ def _build(
     parts: list[Part], samples: Any, how: str, train: Index, m: int, threads: int
 ) -> tuple[PowerBank, CompletedKernels]:
     """Store the kernels of every part on the samples that have it, then complete them in place."""
-    from .._numerics.passes import pack_rows
+    from .._numerics.passes import mirror, pack_rows
 
     present = np.stack([part.present(samples) for part in parts], axis=1)
     n = present.shape[0]
@@ -465,7 +458,18 @@ def _build(
     for p, part in enumerate(parts):
         if fills[p].rows.size:
             for j in part.members:
-                _complete(store[j], offsets, np.flatnonzero(present[:, p]), completion.rows[p], fills[p])
+                # P K P' in the place of a kernel that is zero for samples that lack it
+                here, own = np.flatnonzero(present[:, p]), completion.rows[p]
+                full, fill = np.empty((n, n)), fills[p]
+                for i, start in enumerate(offsets):
+                    full[i, : i + 1] = store[j, start : start + i + 1]
+                mirror(full, np.array([0, n]))
+                cross = fill.weights @ full[np.ix_(own, here)]
+                full[np.ix_(fill.rows, here)] = cross
+                full[np.ix_(here, fill.rows)] = cross.T
+                among = cross[:, np.searchsorted(here, own)] @ fill.weights.T
+                full[np.ix_(fill.rows, fill.rows)] = 0.5 * (among + among.T)
+                pack_rows(full, 0, offsets, store[j])
     bank = PowerBank(store, offsets, [Chain((j,), (0,), (0,)) for j in range(m)], threads=threads)
     bank.completed = not bool(np.all(present))
     return bank, CompletedKernels(parts, completion, fills, n, m, means)
@@ -488,20 +492,3 @@ def _normalised(normaliser: Normaliser, j: int, entries: Array, train: Index) ->
     if all_rows.diagonal is not None:
         all_rows.diagonal = np.where(diagonal > 1e-300, diagonal, np.inf)[None, :]
     return all_rows.train_block(0, entries, everyone, everyone)
-
-
-def _complete(stored: Array, offsets: Index, here: Index, train: Index, fill: Fill) -> None:
-    """Put ``P K P'`` in the place of a kernel that is zero for samples that lack it."""
-    from .._numerics.passes import mirror, pack_rows
-
-    n = offsets.size
-    full = np.empty((n, n))
-    for i, start in enumerate(offsets):
-        full[i, : i + 1] = stored[start : start + i + 1]
-    mirror(full, np.array([0, n]))
-    cross = fill.weights @ full[np.ix_(train, here)]
-    full[np.ix_(fill.rows, here)] = cross
-    full[np.ix_(here, fill.rows)] = cross.T
-    own = cross[:, np.searchsorted(here, train)] @ fill.weights.T
-    full[np.ix_(fill.rows, fill.rows)] = 0.5 * (own + own.T)
-    pack_rows(full, 0, offsets, stored)

@@ -123,15 +123,11 @@ class LazyBank(Bank):
             self._sweep(where, used, which[slow], multiply)
         return out
 
-    def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
-        return self._mixed(weights, rows, cols, np.dtype(float))
-
     def mixed(self, weights: Array, rows: Index | None = None) -> np.ndarray:
-        """As of any bank; half the memory where the bank is in single precision."""
         where = np.arange(self.n) if rows is None else rows
-        return self._mixed(weights, where, where, self.dtype)
+        return self.mix_block(weights, where, where, self.dtype)  # half the memory in single precision
 
-    def _mixed(self, weights: Array, rows: Index, cols: Index, dtype: np.dtype) -> np.ndarray:
+    def mix_block(self, weights: Array, rows: Index, cols: Index, dtype: Any = np.float64) -> np.ndarray:
         active = np.flatnonzero(weights)
         self.count(float(active.size) * rows.size * cols.size)
         out = np.zeros((rows.size, cols.size), dtype=dtype)

@@ -26,12 +26,8 @@ def suits_blocks(n: int, ranks: Sequence[int | None]) -> bool:
     known = [rank for rank in ranks if rank is not None]
     if n < MANY_SAMPLES or len(known) < len(ranks):
         return False
-    return max(known) <= n and not is_thin(n, len(known), max(known))
-
-
-def is_thin(n: int, m: int, rank: int) -> bool:
-    """Whether there are more kernels than samples, all of small rank: one per term of a text."""
-    return m > n and 4 * rank <= n
+    thin = len(known) > n and 4 * max(known) <= n  # one kernel per term of a text
+    return max(known) <= n and not thin
 
 
 def loss_and_gradient(loss: Any, y: Array, f: Array, c: Array) -> tuple[float, Array]:
@@ -241,7 +237,7 @@ class LowRankBank(FeatureBank):
         self._by_column: Any = None
         self.nbytes = feature_bytes(features)
         highest = int(self.ranks.max(initial=0))
-        self.thin, self.low_rank = is_thin(self.n, self.m, highest), highest <= 2
+        self.thin, self.low_rank = self.m > self.n and 4 * highest <= self.n, highest <= 2
         self.suits_blocks = suits_blocks(self.n, self.ranks.tolist())
 
     def exact(self) -> Bank | None:

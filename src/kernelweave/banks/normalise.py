@@ -79,23 +79,6 @@ class Normaliser:
                 "the kernel out"
             )
 
-    def _warn_of_lost_digits(self, j: int, raw: Array, centred: Array) -> None:
-        """Say so where centring leaves so little of a kernel that its digits are mostly rounding."""
-        before, after = float(np.mean(np.abs(raw))), float(np.mean(centred))
-        if (
-            self.mode == "cosine"
-        ):  # every sample is brought to length one, those too of which next to nothing is left
-            after = float(np.min(centred, initial=after, where=centred > GONE * np.abs(raw)))
-        constant = float(np.ptp(raw)) <= 1e-14 * before and after <= GONE * before
-        if constant or after >= FEW_LEFT * before:
-            return
-        digits = max(0, int(np.log10(max(after / before, 1e-16)) + 16))
-        warn_at_caller(
-            f"centring leaves {max(after / before, 0.0):.1g} of kernel {self.names[j]!r}, about {digits} of its 16 "
-            "digits: bring the features to mean zero first (StandardScaler)",
-            KernelWeaveWarning,
-        )
-
     def keeps_powers(self) -> bool:
         """Whether a kernel only gets a factor, so that families can still be stored as powers of one matrix."""
         return not self.center and self.mode != "cosine"
@@ -120,7 +103,19 @@ class Normaliser:
                     NOTHING, GONE * np.abs(diagonal)
                 )  # what is left of a constant is rounding
                 centred = diagonal - 2.0 * row_means + self.grand_means[j]
-                self._warn_of_lost_digits(j, diagonal, centred)
+                before, after = float(np.mean(np.abs(diagonal))), float(np.mean(centred))
+                if (
+                    self.mode == "cosine"
+                ):  # every sample is brought to length one, those too of which little is left
+                    after = float(np.min(centred, initial=after, where=centred > GONE * np.abs(diagonal)))
+                constant = float(np.ptp(diagonal)) <= 1e-14 * before and after <= GONE * before
+                if not constant and not after >= FEW_LEFT * before:
+                    digits = max(0, int(np.log10(max(after / before, 1e-16)) + 16))
+                    warn_at_caller(
+                        f"centring leaves {max(after / before, 0.0):.1g} of kernel {self.names[j]!r}, about {digits} "
+                        "of its 16 digits: bring the features to mean zero first (StandardScaler)",
+                        KernelWeaveWarning,
+                    )
             else:
                 nothing = np.maximum(NOTHING, GONE_FEATURES * np.abs(diagonal))
             diagonal = centred

@@ -12,7 +12,7 @@ only where none of them is of use.  All of it is measured on a few samples, the 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -168,7 +168,7 @@ def _verdict_of_kernels(
     kinds: set[str] = set()
     # the middle of a grid first: one kernel of use is enough
     for kernel in [*group[len(group) // 2 :], *group[: len(group) // 2]]:
-        leaves = list(_leaves(kernel))
+        leaves = [leaf for leaf, _ in _leaves(kernel)]
         if all(isinstance(leaf, Constant) for leaf in leaves):
             continue
         local = given or any(isinstance(leaf, (OfDistance, FromDistance, Chi2)) for leaf in leaves)
@@ -186,13 +186,15 @@ def _verdict_of_kernels(
     return EITHER if len(kinds) > 1 else next(iter(kinds), None)
 
 
-def _leaves(kernel: Kernel) -> Iterable[Kernel]:
-    """Yield the kernels that a kernel is made of."""
+def _leaves(kernel: Kernel, columns: Columns = None) -> Iterator[tuple[Kernel, Columns]]:
+    """Yield the kernels that a kernel is made of, each with the columns that it reads."""
+    if isinstance(kernel, OnColumns) and isinstance(kernel.columns, tuple):
+        columns = kernel.columns
     inside = [*(getattr(kernel, "kernels", None) or ()), *filter(None, [getattr(kernel, "kernel", None)])]
     if not inside:
-        yield kernel
+        yield kernel, columns
     for one in inside:
-        yield from _leaves(one)
+        yield from _leaves(one, columns)
 
 
 def _exact(kernel: Kernel) -> Kernel:
@@ -207,6 +209,18 @@ def _exact(kernel: Kernel) -> Kernel:
     return kernel
 
 
+def _mixed_columns(kernels: Sequence[Kernel], width: int) -> list[Columns]:
+    """Return some groups of columns that kernels add up; histograms and periods have units of their own."""
+    groups: dict[Columns, None] = {}
+    for leaf, columns in (found for kernel in kernels for found in _leaves(kernel)):
+        own_unit = isinstance(leaf, Periodic) or getattr(leaf, "needs_nonnegative", False)
+        numeric = isinstance(leaf, (NumericKernel, Explicit))
+        if numeric and not (own_unit or leaf.takes_objects or leaf.takes_indices):
+            groups[columns] = None
+    mixed = [columns for columns in groups if (width if columns is None else len(columns)) > 1]
+    return [mixed[k] for k in _spread(np.arange(len(mixed)), MOST_GROUPS)]
+
+
 def _different_scales(
     kernels: Sequence[Kernel], some: _SomeSamples, names: Sequence[str] | None = None
 ) -> list[str]:
@@ -214,9 +228,7 @@ def _different_scales(
     shape: tuple[int, ...] = getattr(some.samples, "shape", ())
     if len(shape) != 2:
         return []
-    groups = dict.fromkeys(columns for kernel in kernels for columns in _mixed(kernel, None))
-    mixed = [columns for columns in groups if (shape[1] if columns is None else len(columns)) > 1]
-    mixed = [mixed[k] for k in _spread(np.arange(len(mixed)), MOST_GROUPS)]
+    mixed = _mixed_columns(kernels, shape[1])
     if names is None:
         names = (
             some.samples.names if isinstance(some.samples, Rows) else Schema.of(some.samples).feature_names
@@ -255,23 +267,6 @@ def _different_scales(
         f"largest{likewise}. Bring the columns to one scale before the fit, make_pipeline(StandardScaler(), model); "
         "relative=True alone does not help, because the large columns make up the median distance."
     ]
-
-
-def _mixed(kernel: Kernel, columns: Columns) -> Iterable[Columns]:
-    """Yield the groups of columns that a kernel adds up; histograms and periods have units of their own."""
-    if isinstance(kernel, OnColumns):
-        columns = kernel.columns if isinstance(kernel.columns, tuple) else columns
-    inside = [*(getattr(kernel, "kernels", None) or ()), *filter(None, [getattr(kernel, "kernel", None)])]
-    for one in inside:
-        yield from _mixed(one, columns)
-    adds_up = isinstance(kernel, (NumericKernel, Explicit)) and not inside
-    if adds_up and not (
-        kernel.takes_objects
-        or kernel.takes_indices
-        or isinstance(kernel, Periodic)
-        or getattr(kernel, "needs_nonnegative", False)
-    ):
-        yield columns
 
 
 def _numbers(part: Any, columns: Columns) -> Any:
@@ -339,7 +334,7 @@ def _sentence(verdict: str, groups: list[list[Kernel]], of: int) -> str:
         leaf.relative
         for group in groups
         for kernel in group
-        for leaf in _leaves(kernel)
+        for leaf, _ in _leaves(kernel)
         if isinstance(leaf, OfDistance)
     ]
     if verdict == IDENTITY:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -50,6 +51,7 @@ class DeviceKernels:
         self.kernels, self.samples, self.n, self.normaliser = kernels, samples, n, normaliser
         self.device, self.dtype = device, dtype
         self.m = len(kernels)
+        self._tensor = partial(to_device, dtype=dtype, device=device)
         self._bases: dict[Any, Base] = {}
         self._placed: Any = None
 
@@ -57,6 +59,7 @@ class DeviceKernels:
         """Return the same kernels computed in another precision."""
         other = copy(self)
         other.dtype, other._bases = dtype, {}
+        other._tensor = partial(to_device, dtype=dtype, device=self.device)
         return other
 
     def visit(self, rows: Index, cols: Index, which: Index) -> Iterator[tuple[int, Any]]:
@@ -97,9 +100,6 @@ class DeviceKernels:
             entries /= self._tensor(np.sqrt(known.diagonal[j, cols]))[None, :]
         entries *= float(known.scale[j])
         return entries
-
-    def _tensor(self, values: Any) -> Any:
-        return to_device(values, self.dtype, self.device)
 
     def _base(self, kernel: Kernel) -> Base:
         """Return the function of rows and columns that gives the base matrix of a kernel."""
@@ -216,6 +216,7 @@ class TorchBank(Bank):
         self.storage = storage
         self.precision = "computed" if storage is None else str(storage).removeprefix("torch.")
         self.wide = wide_dtype(self.device)
+        self._tensor = partial(to_device, dtype=self.wide, device=self.device)
         self.block_entries = GPU_BLOCK if self.device.type == "cuda" else HOST_BLOCK
         kept = source.dtype if storage is None else storage
         self.rounding = 0.0 if kept.itemsize == 8 else float(load_torch().finfo(kept).eps)
@@ -240,9 +241,6 @@ class TorchBank(Bank):
     def computed(self) -> TorchBank:
         """Return a bank that computes every entry in the precision of the source, which half types are not."""
         return TorchBank(self.source)
-
-    def _tensor(self, values: Any) -> Any:
-        return to_device(values, self.wide, self.device)
 
     def products(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Any:
         """``apply`` as a tensor on the device, in its best precision."""
@@ -430,6 +428,7 @@ class TorchFeatureBank(SweptBank):
     def __init__(self, source: StreamingBank, device: Any, dtype: Any = None) -> None:
         super().__init__(source.n, source.starts, source.scale)
         self.source, self.device, self.wide, self.dtype = source, device, wide_dtype(device), dtype
+        self._tensor = partial(to_device, dtype=self.wide, device=device)
         self._placed: list[tuple[Array, Any]] = []
         self.kept: Any = None
         self.computed: TorchFeatureBank | None = None
@@ -471,9 +470,6 @@ class TorchFeatureBank(SweptBank):
             return self.kept[at]
         raw = self.samples[at]
         return load_torch().cat([kernel.portable_features(raw) for kernel in self.source.kernels], dim=1)
-
-    def _tensor(self, values: Any) -> Any:
-        return to_device(values, self.wide, self.device)
 
     def _once(self, values: Array) -> Any:
         """Targets and weights of a problem, which stay the same arrays from sweep to sweep, on the device."""

@@ -39,17 +39,8 @@ class _View(Bank):
         self.passes += (self.bank.passes - before) * self._size[0] / self._size[1]
         return answer
 
-    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
-        return self.bank.block(rows, cols, kernels)
-
     def apply(self, a: Array, rows: Index | None = None, kernels: Index | None = None) -> Array:
         return self._read(self.bank.apply, a, rows, kernels)
-
-    def combine(self, weights: Array) -> Array:
-        return self._read(self.bank.combine, weights)
-
-    def diag(self) -> Array:
-        return self.bank.diag()
 
 
 class AmongSamples(_View):
@@ -77,9 +68,6 @@ class AmongSamples(_View):
 
     def quad(self, a: Array, kernels: Index | None = None) -> Array:
         return self._read(self.bank.quad, self._spread(a), kernels)
-
-    def combine(self, weights: Array) -> Array:
-        return Bank.combine(self, weights)
 
     def mix_block(self, weights: Array, rows: Index, cols: Index) -> Array:
         return self._read(self.bank.mix_block, weights, self.samples[rows], self.samples[cols])
@@ -117,7 +105,7 @@ class Rescaled(_View):
         return self._read(self.bank.quad, a, kernels) * times
 
     def combine(self, weights: Array) -> Array:
-        return super().combine(weights * self.times)
+        return self._read(self.bank.combine, weights * self.times)
 
     def mix_product(self, weights: Array, a: Array) -> Array:
         return self._read(self.bank.mix_product, weights * self.times, a)
@@ -156,9 +144,6 @@ class Selection(_View):
         self.count(float(np.count_nonzero(weights)) * self.n**2)
         return self.bank.combine(spread)
 
-    def diag(self) -> Array:
-        return Bank.diag(self)
-
 
 class Recentred(_View):
     """The kernels of another bank with the origin of feature space at the mean of some samples.
@@ -191,7 +176,7 @@ class Recentred(_View):
         return out + shift[:, None] - np.multiply.outer(means, total)
 
     def combine(self, weights: Array) -> Array:
-        mixed = super().combine(weights)
+        mixed = self._read(self.bank.combine, weights)
         means = weights @ self.means
         mixed -= means[:, None]
         mixed -= means[None, :]
@@ -255,6 +240,15 @@ class ByColumns(_View):
                 X, factor = self.columns[int(j)]
                 out[place] = factor * float(np.sum(_exact_products(X, a) ** 2))
         return out
+
+    def block(self, rows: Any, cols: Any, kernels: Index) -> Array:
+        return self.bank.block(rows, cols, kernels)
+
+    def combine(self, weights: Array) -> Array:
+        return self._read(self.bank.combine, weights)
+
+    def diag(self) -> Array:
+        return self.bank.diag()
 
     def rounding_lengths(self) -> Array:
         lengths = super().rounding_lengths()
