@@ -1,4 +1,4 @@
-"""Fitting on a Dask cluster: the public face of ``kernelweave.cluster``.
+"""Fitting on a Dask cluster: the public API of ``kernelweave.cluster``.
 
 Behind it is ``cluster``, so that inside the package ``distributed`` is Dask's own and nothing else;
 programs import from here.

@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 def support(a: Array) -> Index:
-    """Rows of ``a`` (``(n,)`` or ``(n, k)``) that are not zero."""
+    """Return the rows of ``a`` (``(n,)`` or ``(n, k)``) that are not zero."""
     return np.flatnonzero(a if a.ndim == 1 else np.any(a != 0, axis=1))
 
 

@@ -30,7 +30,7 @@ BLOCKS_AT_ONCE = 8
 class MissingViewSummary(NamedTuple):
     """Facts about training samples that lack kernels; none of kernels that no sample can lack.
 
-    ``predictability`` is the R2 of every part of the kernels from the others, ``patterns`` a table of who lacks what.
+    ``predictability`` is the R2 of every part of the kernels from the others, ``patterns`` a table of what is lacking.
     """
 
     predictability: dict[str, float] | None = None
@@ -71,11 +71,6 @@ class PredictingKernels(ABC):
         return MissingViewSummary()
 
 
-def active_kernels(weights: Array) -> Index:
-    """Kernels with weight, of ``(m,)`` or ``(k, m)`` weights."""
-    return np.flatnonzero(weights if weights.ndim == 1 else np.any(weights != 0, axis=0))
-
-
 @dataclass(frozen=True)
 class Term:
     """Kernels that share their coefficients: ``sum_j weights_j K_j coef``.
@@ -111,7 +106,7 @@ class KernelFunction:
         cls, bound: PredictingKernels, weights: Array, coef: Array, intercept: float | Array
     ) -> KernelFunction:
         """Return the function of a learnt mixture."""
-        return cls([Term.of(bound, active_kernels(weights), weights, coef)], intercept, weights.shape[-1])
+        return cls([Term.of(bound, support(weights.T), weights, coef)], intercept, weights.shape[-1])
 
     @property
     def active(self) -> Index:
@@ -215,16 +210,14 @@ class BoundKernels(PredictingKernels):
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
         """``sum_j weights_j K_j(new, samples) coef`` in blocks of rows; ``(n_new,)`` or ``(n_new, k)``.
 
-        Blocks are shared among the threads that are allowed (``_numerics.threads``), and do not depend on them.  With
-        ``dtype=float32`` kernels that are exponentials are computed in single precision, from distances in double
-        precision.  Powers of inner products stay in double precision: there is no time to gain, and single precision
-        overflows at 1e38.
+        Blocks are shared among the threads that are allowed, and do not depend on them.  With ``dtype=float32`` kernels
+        that are exponentials are computed in single precision, from distances in double precision; powers of inner
+        products are not, as there is no time to gain and single precision overflows at 1e38.
         """
         rows, known = n_samples(new), self.normaliser
         out = np.zeros((rows, *coef.shape[1:]))
-        if not np.any(
-            coef
-        ):  # no support: the function is its intercept, and there is nothing to compare with
+        # no support: the function is its intercept, and there is nothing to compare with
+        if not np.any(coef):
             return out
         # kernels that are cheaper through their features than through the support: Z (Z' coef)
         shape: tuple[int, ...] = getattr(self.samples, "shape", ())
@@ -256,9 +249,8 @@ class BoundKernels(PredictingKernels):
         worth_compiling = float(len(out)) * known * which.size > FEW_VALUES
         quick = np.array([self.kernels[j].decay for j in which])
         quick &= worth_compiling and self.normaliser.keeps_powers()
-        if (
-            weights.ndim == 2
-        ):  # every column has kernels and a support of its own: distances are cheap, functions not
+        # every column has kernels and a support of its own: distances are cheap, functions not
+        if weights.ndim == 2:
             quick &= np.array([self.kernels[j].quick for j in which])
         factors, compiled, others = weights * self.normaliser.scale, which[quick], which[~quick]
         mixtures: list[tuple[Exponentials, Any]] = []

@@ -97,9 +97,8 @@ def check_training_stack(
         )
     for j, matrix in enumerate(matrices):
         name = names[j] if names else f"precomputed kernel {j}"
-        gone = np.isnan(
-            np.diagonal(matrix)
-        )  # samples that lack the kernel have NaN in their rows and columns
+        # samples that lack the kernel have NaN in their rows and columns
+        gone = np.isnan(np.diagonal(matrix))
         if gone.any():
             if not (np.isnan(matrix[gone]).all() and np.isnan(matrix[:, gone]).all()):
                 raise ValueError(f"{name}: samples that lack it must have NaN in their whole row and column")
@@ -149,9 +148,8 @@ def precomputed_bank(
         means: Array | None = entries.mean(axis=1) if center else None
         normaliser.learn(j, np.diagonal(entries).copy(), means)
         pack_rows(normaliser.train_block(j, entries, everyone, everyone), 0, offsets, store[j])
-    zero = np.flatnonzero(
-        normaliser.scale == 0.0
-    )  # a matrix of zeros that was computed beforehand is a mistake
+    # a matrix of zeros that was computed beforehand is a mistake
+    zero = np.flatnonzero(normaliser.scale == 0.0)
     if zero.size:
         what = "is constant, so nothing is left after centring it" if center else "has trace zero"
         raise ValueError(f"{normaliser.names[zero[0]]!r} {what}: drop it, or use normalize=None")
@@ -509,9 +507,8 @@ def _explicit_bank(kernels: list[Kernel], index: Index, samples: Any, normaliser
         squares = np.asarray((z.multiply(z) if sp.issparse(z) else z**2).sum(axis=1), dtype=float).ravel()
         if normaliser.center:
             z = z - means
-            own = np.sum(
-                z**2, axis=1
-            )  # from the centred features: the raw ones may be of any size beside them
+            # from the centred features: the raw ones may be of any size beside them
+            own = np.sum(z**2, axis=1)
             normaliser.learn(int(j), squares, (z + means) @ means, own)
         else:
             normaliser.learn(int(j), squares)

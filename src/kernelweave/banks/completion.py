@@ -87,15 +87,8 @@ class Completion:
     ) -> tuple[Completion, list[Fill]]:
         """Choose penalties for every pattern among all samples, by the training samples alone, and complete them.
 
-        Parameters
-        ----------
-        means : array of shape (parts, n, n)
-            Mean kernel of every part, centred and scaled on the training samples that have it, zero elsewhere.
-        present : bool array of shape (n, parts)
-        train : index array
-            Samples to learn from; the others are completed as new samples are.
-        apart : bool array of shape (parts, parts)
-            Whether two parts share no view.
+        ``means`` ``(parts, n, n)`` are the mean kernels, centred and scaled on the training samples that have the part,
+        zero elsewhere; ``apart`` says which parts share no view.  Samples out of ``train`` are completed as new ones.
         """
         rows = [train[present[train, p]] for p in range(present.shape[1])]
         patterns, counts = np.unique(present[~present.all(axis=1)], axis=0, return_counts=True)
@@ -149,25 +142,15 @@ class Completion:
         return total
 
     def weights(self, pattern: Mask, p: int, means: Array, gram: Array, cross: Array) -> Array:
-        """Return the weights over ``rows[p]`` of samples with one pattern, ``(n_new, len(rows[p]))``.
+        """Return the weights over ``rows[p]`` of samples that lack part p, ``(n_new, len(rows[p]))``.
 
-        Parameters
-        ----------
-        pattern : bool array of shape (parts,)
-        p : int
-            A part that the pattern lacks.
-        means : array of shape (parts, n, n)
-        gram : array of shape (n, n)
-            ``predictors(means, pattern)``.
-        cross : array of shape (n_new, n)
-            The same kernel between the samples and the training samples.
+        ``gram`` is ``predictors(means, pattern)``, ``cross`` the same kernel between them and the training samples.
         """
         mine = self.rows[p]
         here = np.ix_(mine, mine)
         own = centred_gram(gram[here])
-        known = np.flatnonzero(
-            np.all(self.patterns == pattern, axis=1)
-        )  # among those of the training samples
+        # among those of the training samples
+        known = np.flatnonzero(np.all(self.patterns == pattern, axis=1))
         if known.size:
             penalty = float(self.penalties[known[0], p])
         elif self.how == "mean":

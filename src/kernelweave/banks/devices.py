@@ -84,13 +84,6 @@ def budget_of(device: Any, memory_budget: int | float | str | None) -> int:
     return int(0.9 * load_torch().cuda.mem_get_info(device)[0])
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Products of coefficients with matrices stored in half, single or double precision.
-#
-# For half precision coefficients are split into two halves, ``a = high + low / 2048``, whose products are
-# added up in single precision: what is lost is lost in storing the matrix, not in multiplying with it.
-
-
 #: entries of a block that a host converts at once
 HOST_BLOCK = 1 << 22
 #: factor of the lower half of a coefficient
@@ -98,7 +91,11 @@ LOW = 2048.0
 
 
 class Factor:
-    """Coefficients ``(k, n)`` ready to be multiplied with stored matrices from the right."""
+    """Coefficients ``(k, n)`` ready to be multiplied with matrices stored in half, single or double precision.
+
+    For half precision they are split into two halves, ``a = high + low / 2048``, whose products are added up in single
+    precision: what is lost is lost in storing the matrix, not in multiplying with it.
+    """
 
     def __init__(self, a: Any, storage: Any, device: Any) -> None:
         torch = load_torch()
@@ -108,9 +105,7 @@ class Factor:
         if not self.half or not self.on_gpu:
             self.a = a.to(storage if not self.half else torch.float32)
             return
-        self.size = (
-            a.abs().max().clamp(min=torch.finfo(torch.float32).tiny)
-        )  # on the device: nobody waits for it
+        self.size = a.abs().max().clamp(min=torch.finfo(torch.float32).tiny)  # stays on the device
         unit = a / self.size
         high = unit.to(storage)
         low = ((unit - high.to(unit.dtype)) * LOW).to(storage)
@@ -122,9 +117,8 @@ class Factor:
         torch = load_torch()
         wide = wide_dtype(matrix.device)
         if not self.half:
-            if (
-                self.k == 1
-            ):  # a product with a vector reads memory at full speed, one with a thin matrix does not
+            # a product with a vector reads memory at full speed, one with a thin matrix does not
+            if self.k == 1:
                 return (matrix.T @ self.a[0, part])[None].to(wide)
             return (self.a[:, part] @ matrix).to(wide)
         if self.on_gpu:

@@ -177,19 +177,8 @@ class NarrowFamilies:
     """Those kernels of a bank that are exponentials of squared distances on few columns; there may be none.
 
     Distances are computed once per family and piece of a row, the kernels of a family by squaring wherever that keeps
-    their digits (``_numerics.decays``), and nothing but the answer is ever stored.  That is about as quick as reading
-    stored matrices from memory, and costs none.
-
-    Parameters
-    ----------
-    kernels, samples :
-        Of the bank.
-    scale : array of shape (m,)
-        Factor of every kernel.
-    dtype : dtype
-        Precision of the exponentials; distances, sums and mixtures are in double precision.
-    threads : int
-        Threads that share the rows.
+    their digits (``_numerics.exponentials``), and nothing but the answer is ever stored.  That is about as quick as
+    reading stored matrices, and costs no memory.  Exponentials are in ``dtype``, sums and mixtures in double precision.
     """
 
     def __init__(
@@ -293,7 +282,7 @@ FEW_TARGETS = 16
 FEW_COLUMNS = 16
 #: squarings in a row: each doubles the relative error of an entry
 MOST_SQUARINGS = {np.dtype(np.float64): 10, np.dtype(np.float32): 4}
-#: entries below are as good as zero, and not multiplied further (``_numerics.decays``)
+#: entries below are as good as zero, and not multiplied further (``_numerics.exponentials``)
 LEAST = {np.dtype(np.float64): np.float64(1e-70), np.dtype(np.float32): np.float32(1e-8)}
 
 #: rates, squarings and weights of the links of a family
@@ -303,7 +292,7 @@ Joined = tuple[Array, Index, Array, Index]
 
 
 class Links(NamedTuple):
-    """Kernels of a family in the order in which they are computed, see ``_numerics.decays``."""
+    """Kernels of a family in the order in which they are computed, see ``_numerics.exponentials``."""
 
     kernels: Index
     rates: Array
@@ -333,22 +322,10 @@ class Links(NamedTuple):
 class Exponentials:
     """``sum_j factors_j K_j(new, samples) coef`` of kernels that are exponentials: the compiled part of prediction.
 
-    Distances are computed once per family, and the kernels of a family are powers of one another wherever squaring
-    keeps their digits.  Gaussians on few columns never have a matrix of distances at all
-    (``_numerics.decays.mix_decays``); on many columns a matrix product gives the distances, and any other distance is
-    asked of its kernel.
-
-    Parameters
-    ----------
-    kernels : list of Kernel
-        Settled; all of them ``decay``.
-    samples : samples
-        Those that have coefficients.
-    factors : array of shape (m,)
-        Weight times normalisation of every kernel.
-    coef : array of shape (n,) or (n, k)
-    dtype : dtype
-        Precision of the exponentials; distances are always in double precision.
+    Distances are computed once per family, in double precision, and the kernels of a family are powers of one another
+    wherever squaring keeps their digits.  Gaussians on few columns never have a matrix of distances at all; on many
+    columns a matrix product gives the distances, and any other distance is asked of its kernel.  ``factors`` are weight
+    times normalisation, ``samples`` those that have coefficients.
     """
 
     def __init__(

@@ -66,7 +66,8 @@ def feature_bytes(Z: Any) -> int:
 class FeatureBank(Bank):
     """Kernels ``K_j = scale_j Z_j Z_j'``, the features Z in memory or not: a linear map, and what follows from it.
 
-    Solvers on the primal work with ``forward``, ``adjoint``, ``lengths``, ``sweep`` and ``shuffled`` alone.
+    Solvers on the primal work with ``forward``, ``adjoint``, ``lengths``, ``sweep`` and ``shuffled`` alone; nothing of
+    the size n x R is held where features are not in memory.
 
     Parameters
     ----------
@@ -77,6 +78,9 @@ class FeatureBank(Bank):
     scale : array of shape (m,), optional
         Factor of every kernel (trace normalisation).
     """
+
+    #: solvers that need no more than sweeps over features that are not at hand all at once, for error messages
+    solvers = "solver='svrg', 'lbfgs' or 'proximal_newton'"
 
     def __init__(self, n: int, starts: Sequence[int] | Index, scale: Array | None = None) -> None:
         self.starts = np.asarray(starts, dtype=np.intp)
@@ -175,6 +179,14 @@ class FeatureBank(Bank):
         self.count(float(np.count_nonzero(weights)) * self.n * support(a).size)
         return self.image_mix(self.coordinates(a), weights)
 
+    def combine(self, weights: Array) -> Array:
+        if self.n**2 > MIXED_ENTRIES:
+            raise ValueError(
+                f"this solver needs the mixed kernel, {self.n} x {self.n} numbers, which is not computed from "
+                f"features that are swept: use {self.solvers} with a smooth loss and an lp norm"
+            )
+        return super().combine(weights)
+
     def judged(self, weights: Array, a: Array) -> tuple[Array, Array]:
         image = self.image(a)
         return self.image_quad(image, a), self.image_mix(image, weights)
@@ -188,24 +200,6 @@ class FeatureBank(Bank):
     def image_mix(self, image: Array, weights: Array) -> Array:
         mixing = np.repeat(weights * self.scale, self.ranks)
         return self.forward(image * (mixing if image.ndim == 1 else mixing[:, None]))
-
-
-class SweptBank(FeatureBank):
-    """Explicit features that are not at hand all at once: what a bank can do with sweeps over them alone.
-
-    Nothing of the size n x R is held here.
-    """
-
-    #: solvers that need no more than sweeps, for error messages
-    solvers = "solver='svrg', 'lbfgs' or 'proximal_newton'"
-
-    def combine(self, weights: Array) -> Array:
-        if self.n**2 > MIXED_ENTRIES:
-            raise ValueError(
-                f"this solver needs the mixed kernel, {self.n} x {self.n} numbers, which is not computed from "
-                f"features that are swept: use {self.solvers} with a smooth loss and an lp norm"
-            )
-        return super().combine(weights)
 
 
 class LowRankBank(FeatureBank):

@@ -52,7 +52,7 @@ _UNITS = {
 
 
 def human(size: float) -> str:
-    """Write a number of bytes for people.
+    """Write a number of bytes in readable units.
 
     >>> human(3_520_000_000)
     '3.5 GB'

@@ -99,14 +99,12 @@ class Normaliser:
             self.row_means[j] = row_means
             self.grand_means[j] = np.mean(row_means)
             if centred is None:
-                nothing = np.maximum(
-                    NOTHING, GONE * np.abs(diagonal)
-                )  # what is left of a constant is rounding
+                # what is left of a constant is rounding
+                nothing = np.maximum(NOTHING, GONE * np.abs(diagonal))
                 centred = diagonal - 2.0 * row_means + self.grand_means[j]
                 before, after = float(np.mean(np.abs(diagonal))), float(np.mean(centred))
-                if (
-                    self.mode == "cosine"
-                ):  # every sample is brought to length one, those too of which little is left
+                # every sample is brought to length one, those too of which little is left
+                if self.mode == "cosine":
                     after = float(np.min(centred, initial=after, where=centred > GONE * np.abs(diagonal)))
                 constant = float(np.ptp(diagonal)) <= 1e-14 * before and after <= GONE * before
                 if not constant and not after >= FEW_LEFT * before:

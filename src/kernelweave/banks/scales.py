@@ -58,16 +58,8 @@ def findings_of_kernels(
 ) -> tuple[str, ...]:
     """Return a sentence for each way in which settled kernels do not suit the samples; none where they do.
 
-    Parameters
-    ----------
-    kernels : sequence of Kernel
-        Settled on the samples.
-    samples : samples
-        Those of the fit; rows that are read as needed will do.
-    center : bool
-        Whether kernels are centred: then what is constant in them does not matter.
-    names : sequence of str, optional
-        Of the columns, where the samples do not have them.
+    What is constant in kernels does not matter where they are to be centred.  ``names`` are those of the columns, where
+    the samples do not have them.
     """
     if n_samples(samples) < FEWEST:
         return ()
@@ -79,15 +71,15 @@ def findings_of_kernels(
             columns = kernel.columns
             groups.setdefault(columns if isinstance(columns, tuple) else None, []).append(kernel)
     checked = [list(groups)[k] for k in _spread(np.arange(len(groups)), MOST_GROUPS)]
-    blamed: dict[str, list[list[Kernel]]] = {IDENTITY: [], CONSTANT: [], EITHER: []}
+    useless: dict[str, list[list[Kernel]]] = {IDENTITY: [], CONSTANT: [], EITHER: []}
     some = _SomeSamples(samples)
     for key in checked:
-        verdict = _verdict_of_kernels(groups[key], some, None if key == "matrices" else key, center)
-        if verdict in blamed:
-            blamed[verdict].append(groups[key])
+        kind = _kind_of_kernels(groups[key], some, None if key == "matrices" else key, center)
+        if kind in useless:
+            useless[kind].append(groups[key])
     sentences = [
-        _sentence(verdict, those, len(checked))
-        for verdict, those in blamed.items()
+        _sentence(kind, those, len(checked))
+        for kind, those in useless.items()
         if those and len(those) >= SHARE * len(checked)
     ]
     return (*sentences, *_different_scales(kernels, some, names))
@@ -150,9 +142,7 @@ def _nearly(
     return AS_MEANT if given and not nearest.any() else IDENTITY
 
 
-def _verdict_of_kernels(
-    group: list[Kernel], some: _SomeSamples, columns: Columns, center: bool
-) -> str | None:
+def _kind_of_kernels(group: list[Kernel], some: _SomeSamples, columns: Columns, center: bool) -> str | None:
     """Return what all kernels of some columns nearly are, None where one of them is of use."""
     rows, few, part = some.rows(columns, FEW)
     given = group[0].takes_indices
@@ -302,7 +292,7 @@ class _SomeSamples:
     cut: dict[bytes, Any] = field(default_factory=dict)
 
     def rows(self, columns: Columns, most: int) -> tuple[Index, Index, Any]:
-        """Return who has all views of some columns, at most so many of them by position, and these themselves."""
+        """Return the samples that have all views of some columns, at most so many of them, and these cut out."""
         samples, having = self.samples, np.arange(n_samples(self.samples))
         if isinstance(samples, Views) and not samples.complete:
             views = samples.view_of(np.arange(samples.shape[1]) if columns is None else columns)
@@ -319,7 +309,7 @@ def _spread(rows: Index, most: int) -> Index:
     return rows if rows.size <= most else rows[np.linspace(0, rows.size - 1, most).astype(np.intp)]
 
 
-def _sentence(verdict: str, groups: list[list[Kernel]], of: int) -> str:
+def _sentence(kind: str, groups: list[list[Kernel]], of: int) -> str:
     """Say what kernels are, on which columns, and what to do."""
     given = not groups or all(group[0].takes_indices for group in groups)
     places = [view_of(group[0]) for group in groups[:3]]
@@ -337,13 +327,13 @@ def _sentence(verdict: str, groups: list[list[Kernel]], of: int) -> str:
         for leaf, _ in _leaves(kernel)
         if isinstance(leaf, OfDistance)
     ]
-    if verdict == IDENTITY:
+    if kind == IDENTITY:
         width = "larger"
         said = (
             f"{which} nearly the identity on these samples: three in four have no other that is more than {ALIKE:g} "
             "alike, so that training samples are known by heart and new ones get little but the intercept."
         )
-    elif verdict == CONSTANT:
+    elif kind == CONSTANT:
         width = "smaller"
         said = (
             f"{which} nearly constant on these samples: centring leaves less than {LEFT:g} of it, so that only a very "

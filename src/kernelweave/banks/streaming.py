@@ -20,7 +20,7 @@ from .._numerics.matrices import check_sparse, without_duplicates
 from .._typing import Array, Index
 from ..kernels import Kernel, stack_features
 from .bound import BoundKernels
-from .lowrank import SweptBank, column_squares, feature_bytes, loss_and_gradient, row_lengths, weighted_gram
+from .lowrank import FeatureBank, column_squares, feature_bytes, loss_and_gradient, row_lengths, weighted_gram
 from .normalise import Normaliser
 
 #: rows that lie side by side in a file and are read together
@@ -228,13 +228,13 @@ def spread_rows(n: int, most: int = 10_000) -> Index:
 
 #: bytes of one block of features
 BLOCK_BYTES = 32_000_000
-#: where a file hands rows out in runs, so many blocks and so many runs from all over it are shuffled together, ...
+#: where a file gives rows in runs, so many blocks and so many runs from all over it are shuffled together, ...
 SHUFFLED_BLOCKS, SHUFFLED_RUNS = 4, 8
 #: ... unless the raw rows would take more bytes than this
 SHUFFLED_BYTES = 256_000_000
 
 
-class StreamingBank(SweptBank):
+class StreamingBank(FeatureBank):
     """Kernels with explicit features on rows that are not in memory, or whose features are not.
 
     Parameters
@@ -245,7 +245,7 @@ class StreamingBank(SweptBank):
     scale : array of shape (m,), optional
         Factor of every kernel.
     dtype : float64 or float32
-        In which features are handed out; sums are in double precision.
+        Of the features; sums are in double precision.
     block_rows : int, optional
         Rows in a block; by default what makes about 32 MB of features.
     threads : int
@@ -331,16 +331,16 @@ class StreamingBank(SweptBank):
         return self._in_turn(self._shuffled_parts(rng))
 
     def _shuffled_parts(self, rng: np.random.Generator) -> Iterator[tuple[Index, Any]]:
-        """Raw rows in random order; runs that a file hands out together are mixed with others before they are cut."""
+        """Raw rows in random order; runs that a file reads together are mixed with others before they are cut."""
         pieces = self.source.pieces()
-        room = SHUFFLED_BLOCKS * self.block_rows
+        wanted = SHUFFLED_BLOCKS * self.block_rows
         gathered: list[Index] = []
         size = 0
         for at, number in enumerate(rng.permutation(len(pieces))):
             gathered.append(pieces[number])
             size += pieces[number].size
             enough = len(gathered) >= SHUFFLED_RUNS or 8 * size * self.source.shape[1] >= SHUFFLED_BYTES
-            if at < len(pieces) - 1 and not (size >= room and enough):
+            if at < len(pieces) - 1 and not (size >= wanted and enough):
                 continue
             rows = np.concatenate(gathered)
             gathered, size = [], 0
@@ -432,7 +432,7 @@ class StreamedKernels(BoundKernels):
     ``direction`` is ``Z' coef`` and ``starts`` where each kernel begins in it, known after ``restrict``.
     """
 
-    bank: SweptBank | None = None
+    bank: FeatureBank | None = None
     direction: Array | None = None
     starts: Index | None = None
 

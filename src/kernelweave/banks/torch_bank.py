@@ -25,7 +25,7 @@ from ._base import Bank, support
 from .bound import BoundKernels
 from .devices import DTYPES, HOST_BLOCK, Factor, budget_of, device_of, is_tensor, load_torch, wide_dtype
 from .lazy import base_groups, row_slices
-from .lowrank import SweptBank
+from .lowrank import FeatureBank
 from .memory import refuse
 from .normalise import Normaliser
 from .streaming import StreamingBank
@@ -179,7 +179,7 @@ def normalised_diagonal(normaliser: Normaliser, j: int, diagonal: Array) -> Arra
 
 
 def _peeled(kernel: Kernel) -> tuple[Kernel, Any]:
-    """Return the kernel under its names, and the columns it looks at (None for all)."""
+    """Return the kernel under its names, and the columns it reads (None for all)."""
     columns = None
     while isinstance(kernel, Named | OnColumns):
         if isinstance(kernel, OnColumns):
@@ -197,15 +197,7 @@ BLOCKS_AT_ONCE = 5
 
 
 class TorchBank(Bank):
-    """m kernels on a device.
-
-    Parameters
-    ----------
-    source : DeviceKernels
-        Computes normalised entries on the device.
-    storage : torch dtype or None
-        Precision in which the kernels are stored; None computes them in every pass.
-    """
+    """m kernels on a device, stored in a precision, or computed in every pass where ``storage`` is None."""
 
     on_device = True
 
@@ -353,19 +345,8 @@ def torch_bank(
 ) -> TorchBank:
     """Count bytes, then build: with ``storage="auto"`` the first of these that fits: single precision, half, nothing.
 
-    A solver that mixes no whole kernel (``mixing=False``) is spared the half.
-
-    Parameters
-    ----------
-    source : DeviceKernels
-    storage : {"auto", "dense", "lazy"}
-        ``dense`` stores in ``dtype``, ``lazy`` computes entries in every pass.
-    dtype : {"float64", "float32", "float16", "bfloat16"}
-        Of ``dense`` storage; ``auto`` starts with single precision, or with a half type that is asked for.
-    memory_budget : int, str or None
-        None is nine tenths of the memory that is free on a GPU, half of a host's.
-    mixing : bool
-        Whether the mixed kernel, a matrix in single precision, will be wanted as well.
+    A solver that mixes no whole kernel (``mixing=False``) is spared the half.  ``dense`` stores in ``dtype``, ``lazy``
+    computes entries in every pass, and ``auto`` starts with single precision, or with a half type that is asked for.
     """
     torch = load_torch()
     name = str(np.dtype(dtype)) if str(dtype) not in DTYPES else str(dtype)
@@ -404,22 +385,17 @@ BLOCK_ROWS, READ_ROWS = 1 << 16, 1 << 18
 GRAM_ENTRIES = 1 << 27
 
 
-class TorchFeatureBank(SweptBank):
+class TorchFeatureBank(FeatureBank):
     """Explicit features of all rows, kept on a device, or made there whenever they are needed.
 
     Of the size of the samples, only targets, coefficients and decision values cross the bus; of the size of the
     features nothing does.  Sums over blocks are in the device's best precision, and one sweep, from the decision values
     to the gradient, waits for the device once.
 
-    Parameters
-    ----------
-    source : StreamingBank
-        The same features on the host: makes those that the device cannot make, once; and again for the certificate.
-    device : torch.device
-    dtype : torch dtype, optional
-        In which they are kept.  Half precision costs digits of the features alone: sums are in single precision, and
-        what is certified are features in double.  None makes them in every sweep, in the device's best precision, from
-        an array of numbers and by kernels that have ``portable_features``.
+    ``source`` has the same features on the host: it makes those that the device cannot make, once, and again for the
+    certificate.  Features are kept in ``dtype``; half precision costs digits of the features alone.  Where it is None,
+    they are made in every sweep, in the device's best precision, from an array of numbers and by kernels that have
+    ``portable_features``.
     """
 
     preferred_solver = "lbfgs"
@@ -449,7 +425,7 @@ class TorchFeatureBank(SweptBank):
             )
         self.nbytes = int(self.kept.nbytes)
 
-    def exact(self) -> SweptBank | None:
+    def exact(self) -> FeatureBank | None:
         if self.kept is None:
             return None
         if self.computed is None or self.wide.itemsize < 8:

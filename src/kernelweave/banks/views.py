@@ -14,8 +14,8 @@ from .._numerics.matrices import check_semidefinite
 from .._numerics.namespace import namespace
 from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, take
-from ._base import Bank
-from .bound import BoundKernels, active_kernels
+from ._base import Bank, support
+from .bound import BoundKernels
 from .lazy import base_groups, row_slices
 from .normalise import Normaliser
 
@@ -387,18 +387,10 @@ class MeanScale:
 
 @dataclass
 class SampledPart:
-    """Kernels on the training samples that have a part.
+    """Kernels on the training samples that have a part: a view, or several views joined.
 
-    Parameters
-    ----------
-    name : str
-        What to call it: the view, or the views joined.
-    needs : tuple of int
-        Views that a sample must have.
-    members : list of int
-        Places of the kernels in the bank; -1 where a kernel is needed for prediction of other parts only.
-    bound : BoundKernels
-    scale : MeanScale
+    ``needs`` are the views that a sample must have, ``members`` the places of the kernels in the bank, -1 where one
+    is needed for prediction of other parts only.
     """
 
     name: str
@@ -440,7 +432,7 @@ class SampledPart:
 
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
         """Return ``sum_j weights_j K_j(new, samples) coef``."""
-        used = active_kernels(weights)
+        used = support(weights.T)
         bound, coef = self.bound.restrict(used, coef)
         return bound.decision(new, weights[..., used], coef, dtype)
 

@@ -142,7 +142,7 @@ def fit(client: Any, estimator: Any, X: Any, y: Any, sample_weight: Any = None) 
 
 
 class DaskRows(Rows):
-    """Rows of a Dask array; what is indexed is computed and comes to the client.
+    """Rows of a Dask array; what is indexed is computed and sent to the client.
 
     Parameters
     ----------
@@ -233,7 +233,7 @@ class _SomeRows(Rows):
 
 
 def read_rows(sent: Any) -> Rows:
-    """On the worker: rows from what ``send_rows`` handed over."""
+    """On the worker: rows from what ``send_rows`` sent."""
     if isinstance(sent, Rows):
         return sent
     chunks = sent if isinstance(sent, Sequence) else [sent]

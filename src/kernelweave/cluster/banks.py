@@ -13,7 +13,7 @@ import scipy.sparse as sp
 
 from .._typing import Array, Index
 from ..banks import Bank, Normaliser, support
-from ..banks.lowrank import SweptBank
+from ..banks.lowrank import FeatureBank
 from ..banks.memory import parse_bytes, refuse
 from ._dask import cut_rows, send_rows
 from .workers import FeaturePart, KernelPart, Workers
@@ -136,7 +136,7 @@ class ClusterKernelBank(_OnWorkers, Bank):
         return np.concatenate(self.workers.ask_all("diag", self.double), axis=1)
 
 
-class ClusterFeatureBank(_OnWorkers, SweptBank):
+class ClusterFeatureBank(_OnWorkers, FeatureBank):
     """Explicit features, a run of rows a part; what comes back of a sweep is a vector of features, or of samples.
 
     Parameters

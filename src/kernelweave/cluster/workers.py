@@ -80,9 +80,8 @@ class StoredRows(Bank):
         for at, j in enumerate(which):
             part = self.entries[j] if most else self.entries[j, mine]
             found = np.empty((part.shape[0], *a.shape[1:]))
-            for top in range(
-                0, part.shape[0], height
-            ):  # single precision is widened while it is in the cache
+            # single precision is widened while it is in the cache
+            for top in range(0, part.shape[0], height):
                 found[top : top + height] = part[top : top + height].astype(float, copy=False) @ a
             out[at] = found[mine] if most else found
         return out
