@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, overload
 
@@ -11,6 +12,7 @@ from ._kernel import Kernel, KernelSpec, NamedParts, Schema
 from .columns import OnColumns, describe, pick, plain_columns
 
 
+@dataclass(eq=False, repr=False)
 class Stack(NamedParts):
     """Kernels side by side: what ``k1 + k2`` gives, and what a bank is made of.
 
@@ -29,8 +31,7 @@ class Stack(NamedParts):
     ['gaussian(width=0.5)', 'gaussian(width=1)', 'linear']
     """
 
-    def __init__(self, parts: Any = ()) -> None:
-        self.parts = parts
+    parts: Any = ()
 
     def expand(self, schema: Schema) -> list[Kernel]:
         return [kernel for part in self.parts for kernel in as_spec(part).expand(schema)]
@@ -66,12 +67,12 @@ class Stack(NamedParts):
         return Stack(tuple(chosen)) if isinstance(index, slice) else chosen
 
 
+@dataclass(eq=False, repr=False)
 class AllProducts(KernelSpec):
     """Every kernel on the left times every kernel on the right, expanded once the features are known."""
 
-    def __init__(self, left: Any, right: Any) -> None:
-        self.left = left
-        self.right = right
+    left: Any
+    right: Any
 
     def expand(self, schema: Schema) -> list[Kernel]:
         from .combined import product
@@ -173,6 +174,7 @@ def resolve_kernels(kernels: Sequence[Kernel], A: Any) -> list[Kernel]:
     return [kernel.resolve(A, shared) for kernel in kernels]
 
 
+@dataclass(eq=False, repr=False)
 class Chosen(KernelSpec):
     """The kernels of a bank that have these names, in the bank's order.
 
@@ -185,9 +187,8 @@ class Chosen(KernelSpec):
     names : tuple of str
     """
 
-    def __init__(self, bank: Any, names: tuple[str, ...]) -> None:
-        self.bank = bank
-        self.names = names
+    bank: Any
+    names: tuple[str, ...]
 
     def expand(self, schema: Schema) -> list[Kernel]:
         """Return the kernels that are wanted, each on the columns it finds."""
@@ -216,15 +217,15 @@ def kernels_without_columns(families: tuple[Any, ...], schema: Schema, what: str
     return kernels
 
 
+@dataclass(eq=False, repr=False)
 class PerFeature(NamedParts):
     """Every kernel of some families on every single feature; see :func:`per_feature`."""
 
+    families: Any = ()
+    columns: Any = None
+
     _sequence = "families"
     _no_columns = "per_feature places its kernels itself: choose features with per_feature(..., columns=...)"
-
-    def __init__(self, families: Any = (), columns: Any = None) -> None:
-        self.families = families
-        self.columns = columns
 
     def expand(self, schema: Schema) -> list[Kernel]:
         if schema.n_features is None:
@@ -238,15 +239,15 @@ class PerFeature(NamedParts):
         return [OnColumns(kernel, (j,), label, single=True) for j, label in labels for kernel in kernels]
 
 
+@dataclass(eq=False, repr=False)
 class PerView(NamedParts):
     """Every kernel of some families on every view, a group of columns; see :func:`per_view`."""
 
+    views: Any
+    families: Any = ()
+
     _sequence = "families"
     _no_columns = "per_view places its kernels itself: choose columns in its views"
-
-    def __init__(self, views: Any, families: Any = ()) -> None:
-        self.views = views
-        self.families = families
 
     def expand(self, schema: Schema) -> list[Kernel]:
         kernels: list[Kernel] = []

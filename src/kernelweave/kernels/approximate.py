@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Iterator, Sequence
+from dataclasses import dataclass
 from itertools import groupby
 from typing import Any, Self, overload
 
@@ -376,23 +377,17 @@ def nystroem(
 MANY_FREQUENCIES = 20_000
 
 
+@dataclass(eq=False, repr=False)
 class RandomFourier(Explicit, registered_as="random_fourier"):
     """Random Fourier features of a Gaussian kernel, a cosine and a sine of each of the ``frequencies`` that ``resolve``
     draws; see :func:`random_fourier`."""
 
-    settled = ("frequencies",)
+    kernel: Gaussian
+    n_features: Any = 200
+    random_state: Any = 0
+    frequencies: Any = None
 
-    def __init__(
-        self,
-        kernel: Gaussian,
-        n_features: int = 200,
-        random_state: Any = 0,
-        frequencies: Any = None,
-    ) -> None:
-        self.kernel = kernel
-        self.n_features = n_features
-        self.random_state = random_state
-        self.frequencies = frequencies
+    settled = ("frequencies",)
 
     @property
     def name(self) -> str:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Iterable, Sequence
+from dataclasses import dataclass
 from math import prod, sqrt
 from operator import attrgetter
 from typing import Any, ClassVar, Self, overload
@@ -48,6 +49,7 @@ class _Combined(Kernel):
         return None if None in ranks else self._total_rank(ranks)
 
 
+@dataclass(eq=False, repr=False)
 class Product(_Combined, registered_as="product"):
     """The entrywise product of kernels: what ``k1 * k2`` gives.
 
@@ -56,10 +58,9 @@ class Product(_Combined, registered_as="product"):
     array([[36.]])
     """
 
-    _total_rank = staticmethod(prod)
+    kernels: Any
 
-    def __init__(self, kernels: Any) -> None:
-        self.kernels = kernels
+    _total_rank = staticmethod(prod)
 
     @property
     def name(self) -> str:
@@ -89,14 +90,14 @@ class Product(_Combined, registered_as="product"):
         return result
 
 
+@dataclass(eq=False, repr=False)
 class Summed(_Combined, registered_as="summed"):
     """A fixed non-negative combination of kernels as one kernel; see :func:`summed`."""
 
-    _total_rank = staticmethod(sum)
+    kernels: Any
+    weights: Any = None
 
-    def __init__(self, kernels: Any, weights: Any = None) -> None:
-        self.kernels = kernels
-        self.weights = weights
+    _total_rank = staticmethod(sum)
 
     def _checked_weights(self) -> list[float]:
         if self.weights is None:
@@ -140,12 +141,12 @@ class Summed(_Combined, registered_as="summed"):
         return np.hstack(scaled)
 
 
+@dataclass(eq=False, repr=False)
 class SumOf(KernelSpec):
     """A sum whose kernels are only known with the features, such as ``summed(per_feature(...))``."""
 
-    def __init__(self, parts: Any, weights: Any = None) -> None:
-        self.parts = parts
-        self.weights = weights
+    parts: Any
+    weights: Any = None
 
     def expand(self, schema: Schema) -> list[Kernel]:
         return [_checked_sum(Stack(self.parts).expand(schema), self.weights)]
@@ -200,14 +201,14 @@ def summed(*kernels: Any, weights: Any = None) -> KernelSpec:
     return _checked_sum(parts, weights)
 
 
+@dataclass(eq=False, repr=False)
 class Always(Named, passes_on=("name",)):
     """A kernel with a given weight; see :func:`always`."""
 
-    always: Any = property(attrgetter("weight"))
+    kernel: Kernel
+    weight: float = 1.0
 
-    def __init__(self, kernel: Kernel, weight: float = 1.0) -> None:
-        self.kernel = kernel
-        self.weight = weight
+    always = property(attrgetter("weight"))
 
     def on(self, columns: Any) -> Kernel:
         return Always(self.kernel.on(columns), self.weight)
@@ -216,12 +217,12 @@ class Always(Named, passes_on=("name",)):
         return Always(self.kernel.named(name), self.weight)
 
 
+@dataclass(eq=False, repr=False)
 class AlwaysAll(KernelSpec):
     """Every kernel of a bank that is only known with the features, each with a given weight."""
 
-    def __init__(self, part: Any, weight: float = 1.0) -> None:
-        self.part = part
-        self.weight = weight
+    part: Any
+    weight: float = 1.0
 
     def expand(self, schema: Schema) -> list[Kernel]:
         return [Always(kernel, self.weight) for kernel in as_spec(self.part).expand(schema)]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from itertools import combinations_with_replacement
 from math import comb, factorial, prod, sqrt
 from typing import Any, overload
@@ -32,13 +33,13 @@ class _OfProducts(NumericKernel):
         return products
 
 
+@dataclass(eq=False, repr=False)
 class Linear(_OfProducts, registered_as="linear"):
     """``x.x'``, of samples counted from ``origin`` (None is zero); see :func:`linear`."""
 
-    for_tables = True
+    origin: Any = None
 
-    def __init__(self, origin: Any = None) -> None:
-        self.origin = origin
+    for_tables = True
 
     @property
     def base_key(self) -> Hashable:
@@ -104,15 +105,15 @@ def _scaled(A: Any, factors: np.ndarray) -> Any:
     return sparse.csr_matrix(A.multiply(factors[:, None])) if sparse.issparse(A) else A * factors[:, None]
 
 
+@dataclass(eq=False, repr=False)
 class _OfDegree(_OfProducts):
     """Base of a polynomial and of the same around an origin: parameters, and the monomials."""
 
-    family = "polynomial"
+    degree: float = 2
+    coef0: float = 1.0
+    gamma: float = 1.0
 
-    def __init__(self, degree: int = 2, coef0: float = 1.0, gamma: float = 1.0) -> None:
-        self.degree = degree
-        self.coef0 = coef0
-        self.gamma = gamma
+    family = "polynomial"
 
     @property
     def name(self) -> str:
@@ -182,6 +183,7 @@ class Polynomial(_OfDegree, registered_as="polynomial"):
         return products
 
 
+@dataclass(eq=False, repr=False)
 class PolynomialAround(_OfDegree):
     """``k(x, x') - k(x, o) - k(o, x') + k(o, o)`` of a polynomial k and an origin o: centred it is k itself.
 
@@ -190,11 +192,9 @@ class PolynomialAround(_OfDegree):
     ``S_d = sum_i u^i v^(d-1-i)``: numbers as large as the origin are multiplied, and never subtracted.
     """
 
-    is_settled = True
+    origin: Any = None
 
-    def __init__(self, degree: int = 2, coef0: float = 1.0, gamma: float = 1.0, origin: Any = None) -> None:
-        super().__init__(degree, coef0, gamma)
-        self.origin = origin
+    is_settled = True
 
     def _clean(self, A: Any) -> Any:
         A = super()._clean(A)
@@ -237,15 +237,15 @@ class PolynomialAround(_OfDegree):
         return super().features(A) - super().features(np.asarray(self.origin, dtype=float)[None, :])
 
 
+@dataclass(eq=False, repr=False)
 class Sigmoid(_OfProducts, registered_as="sigmoid"):
     """``tanh(gamma x.x' + coef0)``; see :func:`sigmoid`."""
 
+    gamma: float = 1.0
+    coef0: float = 0.0
+
     sure = False
     _shown = ("gamma", "coef0")
-
-    def __init__(self, gamma: float = 1.0, coef0: float = 0.0) -> None:
-        self.gamma = gamma
-        self.coef0 = coef0
 
     def _of_products(self, products: np.ndarray) -> np.ndarray:
         products *= checked_number(self.gamma, "gamma of a sigmoid kernel")
@@ -328,13 +328,13 @@ def sigmoid(gammas: Number | Numbers = 1.0, coef0: float = 0.0) -> Sigmoid | Sta
     return family_of(Sigmoid, gammas, "gamma of a sigmoid kernel", coef0)
 
 
+@dataclass(eq=False, repr=False)
 class Constant(Kernel, registered_as="constant"):
     """The same number for every pair; see :func:`constant`."""
 
-    accepts_sparse = True
+    value: float = 1.0
 
-    def __init__(self, value: float = 1.0) -> None:
-        self.value = value
+    accepts_sparse = True
 
     @property
     def name(self) -> str:

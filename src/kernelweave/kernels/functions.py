@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -13,16 +14,16 @@ from ._numeric import NumericKernel, subsample
 from .holder import Held, as_indices
 
 
+@dataclass(eq=False, repr=False)
 class Function(Kernel, registered_as="function"):
     """A kernel from a function; see :func:`function`."""
 
+    function: Callable[..., Any]
+    label: Any = None
+    pairwise: Any = True
+
     takes_objects = True
     sure = False
-
-    def __init__(self, function: Callable[..., Any], label: str | None = None, pairwise: bool = True) -> None:
-        self.function = function
-        self.label = label
-        self.pairwise = pairwise
 
     @property
     def name(self) -> str:
@@ -156,22 +157,20 @@ SURE_METRICS = frozenset(
 )
 
 
+@dataclass(eq=False, repr=False)
 class FromDistance(NumericKernel, registered_as="from_distance"):
     """``exp(-d / mean d)``; see :func:`from_distance`.
 
     A matrix of distances is in a ``Held``; ``scale`` is the mean distance, once ``resolve`` has settled it.
     """
 
+    distance: Any
+    label: Any = None
+    pairwise: Any = None
+    scale: float | None = None
+
     decay = True
     settled = ("scale",)
-
-    def __init__(
-        self, distance: Any, label: str | None = None, pairwise: bool | None = None, scale: Any = None
-    ) -> None:
-        self.distance = distance
-        self.label = label
-        self.pairwise = pairwise
-        self.scale = scale
 
     @property
     def sure(self) -> bool:  # type: ignore[override]

@@ -87,26 +87,18 @@ class Coverage:
         return "; ".join(said)
 
 
+@dataclass(eq=False, repr=False)
 class Groups(KernelSpec):
     """Every kernel of some families on every group of columns; see :func:`from_groups`."""
 
-    _no_columns = "from_groups places its kernels itself: choose columns in its groups"
+    groups: Any
+    families: Any = ()
+    missing_columns: str = "drop"
+    min_size: int = 1
+    residual: Any = False
+    columns: Any = None
 
-    def __init__(
-        self,
-        groups: Any,
-        families: Any = (),
-        missing_columns: str = "drop",
-        min_size: int = 1,
-        residual: bool | str = False,
-        columns: Any = None,
-    ) -> None:
-        self.groups = groups
-        self.families = families
-        self.missing_columns = missing_columns
-        self.min_size = min_size
-        self.residual = residual
-        self.columns = columns
+    _no_columns = "from_groups places its kernels itself: choose columns in its groups"
 
     def coverage(self, table: Any) -> Coverage:
         """Return which columns of a table (or a schema) every group has, and which it lacks."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar, overload
 
 import numpy as np
@@ -19,8 +20,11 @@ def _chi2_distances(A: np.ndarray, B: np.ndarray) -> np.ndarray:
     return np.negative(distances, out=distances)
 
 
+@dataclass(eq=False, repr=False)
 class Chi2(NumericKernel, registered_as="chi2"):
     """``exp(-gamma sum_j (x_j - x'_j)^2 / (x_j + x'_j))``; see :func:`chi2`."""
+
+    gamma: float = 1.0
 
     decay = True
     needs_nonnegative = True
@@ -28,9 +32,6 @@ class Chi2(NumericKernel, registered_as="chi2"):
     _base = staticmethod(_chi2_distances)
     _diagonal = 0.0
     _shown = ("gamma",)
-
-    def __init__(self, gamma: float = 1.0) -> None:
-        self.gamma = gamma
 
     @property
     def exponent(self) -> float:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -73,15 +74,15 @@ class Held(KernelSpec):
         return Stack(tuple(kernel.on(columns) for kernel in self._plain()))
 
 
+@dataclass(eq=False, repr=False)
 class HeldKernel(Kernel):
     """One matrix of a holder."""
 
+    holder: Held
+    index: int
+
     family = "held"
     takes_indices = True
-
-    def __init__(self, holder: Held, index: int) -> None:
-        self.holder = holder
-        self.index = index
 
     @property
     def name(self) -> str:

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Hashable
+from dataclasses import dataclass
 from math import pi, sqrt
-from typing import Any, overload
+from typing import Any, ClassVar, overload
 
 import numpy as np
 from scipy.sparse import issparse
@@ -25,24 +26,24 @@ from ._numeric import (
 )
 
 
+@dataclass(eq=False, repr=False)
 class OfDistance(NumericKernel):
     """Base of kernels of a distance: a width, counted in median distances of the training samples where ``relative``.
 
     ``scale`` is the median distance, once ``resolve`` has settled it.
     """
 
+    width: float = 1.0
+    relative: Any = False
+    scale: float | None = None
+
     decay = True
     for_tables = True
     settled = ("scale",)
     _diagonal = 0.0
     #: key under which the median distance is shared
-    _distance_key: Hashable = ("sqeuclidean", None)
+    _distance_key: ClassVar[Hashable] = ("sqeuclidean", None)
     _distance = staticmethod(euclidean)
-
-    def __init__(self, width: float = 1.0, relative: bool = False, scale: float | None = None) -> None:
-        self.width = width
-        self.relative = relative
-        self.scale = scale
 
     @property
     def is_settled(self) -> bool:  # type: ignore[override]
@@ -93,17 +94,17 @@ class OfDistance(NumericKernel):
         return Lowered(self) if left < LITTLE else self
 
 
+@dataclass(eq=False, repr=False)
 class Lowered(NumericKernel, passes_on=("family", "name", "accepts_sparse")):
     """``exp(-exponent * base) - 1``: centred it is the kernel itself, but the one has not rounded the rest away.
 
     By itself it is not positive semidefinite.
     """
 
+    kernel: OfDistance
+
     is_settled = True
     _diagonal = 0.0
-
-    def __init__(self, kernel: OfDistance) -> None:
-        self.kernel = kernel
 
     def _base(self, A: Any, B: Any) -> np.ndarray:
         base = self.kernel._base(A, B)
@@ -251,16 +252,16 @@ class RationalQuadratic(_OfEuclidean, registered_as="rational_quadratic"):
         return np.power(values, -alpha, out=values)
 
 
+@dataclass(eq=False, repr=False)
 class Periodic(NumericKernel, registered_as="periodic"):
     """``exp(-2 sum_j sin^2(pi (x_j - x'_j) / period) / width^2)``; see :func:`periodic`."""
+
+    period: float = 1.0
+    width: float = 1.0
 
     decay = True
     _diagonal = 0.0
     _shown = ("period", "width")
-
-    def __init__(self, period: float = 1.0, width: float = 1.0) -> None:
-        self.period = period
-        self.width = width
 
     @property
     def exponent(self) -> float:
