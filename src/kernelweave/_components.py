@@ -158,12 +158,12 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         if self._loaded:
             return self._classes
         with self._lock:  # other threads wait until all classes are there
-            if not (self._loaded or self._loading):  # the modules may look, too, while they are imported
+            if not (self._loaded or self._loading):  # the modules may ask, too, while they are imported
                 self._loading = True
                 try:
                     _import_below(self.package)
                     self._loaded = True
-                finally:  # after an interrupt the next look begins again
+                finally:  # after an interrupt the next use begins again
                     self._loading = False
         return self._classes
 

@@ -165,15 +165,6 @@ class Loss(Component):
         """Return the constraint on all coefficients of one column together, None where there is none."""
         return None
 
-    def normals(self, y: Array, beta: Array, c: Array) -> Array:
-        """Normals ``(k, n)`` of the constraints beyond the box (and the zero sum) that hold with equality at beta."""
-        budget = self.dual_budget(y, c)
-        if budget is not None:
-            beyond = y * beta - budget.free
-            if float(np.sum(np.maximum(beyond, 0.0))) >= budget.limit * (1.0 - 1e-7):
-                return np.where(beyond > 0, y, 0.0)[None, :]
-        return np.zeros((0, beta.size))
-
     def project(self, y: Array, beta: Array, c: Array, zero_sum: bool) -> Array:
         """Nearest coefficients in the dual set; with an intercept their columns sum to zero."""
         low, high = self.box(y, c)

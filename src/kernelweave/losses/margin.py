@@ -178,7 +178,7 @@ def budget_from_noise_rate(n: int, noise_rate: float, confidence: float = 0.95) 
     Returns
     -------
     budget : float
-        ``rho / n``; 1, the plain hinge, where n is too small for the noise to be told from chance (``q <= eps``).
+        ``rho / n``; 1, the plain hinge, where n is too small to tell the noise from chance (``q <= eps``).
     factor : float
         ``1 + tau``: multiply C by it.
 

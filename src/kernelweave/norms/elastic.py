@@ -202,26 +202,20 @@ class Elastic(Norm, registered_as="elastic"):
         # on x >= 0 the l1 term is linear: it moves the point, and the block norm does the rest
         return Block(self._exponents(t.size)[0]).prox(np.maximum(t - mu * self.alpha, 0.0), mu)
 
-    def _thresholded(self, s: Array) -> Array:
-        return np.maximum(np.sqrt(np.maximum(s, 0.0)) - self.alpha, 0.0)
+    def _above(self, s: Array) -> tuple[Array, float, float]:
+        """``v = sqrt(s) - alpha`` where that is positive, its q-norm, and q, the dual exponent."""
+        v = np.maximum(np.sqrt(np.maximum(s, 0.0)) - self.alpha, 0.0)
+        top, q = float(np.max(v, initial=0.0)), self._exponents(s.size)[1]
+        return v, 0.0 if top <= 0 else top * float(np.sum((v / top) ** q)) ** (1.0 / q), q
 
     def conjugate(self, s: Array) -> float:
-        v = self._thresholded(s)
-        top = float(np.max(v, initial=0.0))
-        if top <= 0:
-            return 0.0
-        q = self._exponents(s.size)[1]
-        return 0.5 * (top * float(np.sum((v / top) ** q)) ** (1.0 / q)) ** 2
+        return 0.5 * self._above(s)[1] ** 2
 
     def weights(self, s: Array) -> Array:
-        v = self._thresholded(s)
-        top = float(np.max(v, initial=0.0))
-        if top <= 0:
+        v, size, q = self._above(s)
+        if size <= 0:
             return np.zeros_like(s)
-        q = self._exponents(s.size)[1]
-        size = float(np.sum((v / top) ** q)) ** (1.0 / q)
-        root = np.sqrt(np.maximum(s, np.finfo(float).tiny))
-        return (v / root) * (v / (top * size)) ** (q - 2.0)
+        return (v / np.sqrt(np.maximum(s, np.finfo(float).tiny))) * (v / size) ** (q - 2.0)
 
     def penalty(self, weights: Array) -> float:
         """``max over s of d's/2 - conjugate(s)``: convex, because parallel sums of weights are concave.

@@ -109,21 +109,6 @@ class FixedParts(Norm):
     array([5., 0., 1.])
     """
 
-    # what it can do is what the norm can
-    convex_in_weights = property(attrgetter("norm.convex_in_weights"))  # type: ignore[assignment]
-    fixed = property(attrgetter("norm.fixed"))  # type: ignore[assignment]
-    analytic = property(attrgetter("norm.analytic"))  # type: ignore[assignment]
-    update_rate = property(attrgetter("norm.update_rate"))  # type: ignore[assignment]
-    smooth_conjugate = property(attrgetter("norm.smooth_conjugate"))  # type: ignore[assignment]
-    smooth_on_blocks = property(attrgetter("norm.smooth_on_blocks"))  # type: ignore[assignment]
-    has_prox = property(attrgetter("norm.has_prox"))  # type: ignore[assignment]
-    has_projection = property(attrgetter("norm.has_projection"))  # type: ignore[assignment]
-    combinatorial = property(attrgetter("norm.combinatorial"))  # type: ignore[assignment]
-    strength = property(attrgetter("norm.strength"))  # type: ignore[assignment]
-    allowed_weights = property(attrgetter("norm.allowed_weights"))  # type: ignore[assignment]
-    group_names = property(attrgetter("norm.group_names"))  # type: ignore[assignment]
-    learnt_norm = property(attrgetter("norm.learnt_norm"))  # type: ignore[assignment]
-
     def __init__(self, norm: Norm, given: Mapping[int, float]) -> None:
         self.norm = norm
         self.given = given
@@ -242,3 +227,11 @@ class FixedParts(Norm):
     def prox(self, t: Array, mu: float) -> Array:
         learnt, held, weights = self._parts(t)
         return self._joined(self.norm.prox(learnt, mu), held * weights / (weights + mu))
+
+
+for _name in (
+    "convex_in_weights", "fixed", "analytic", "update_rate", "smooth_conjugate", "smooth_on_blocks", "has_prox",
+    "has_projection", "combinatorial", "strength", "allowed_weights", "group_names", "learnt_norm",
+):  # fmt: skip
+    # what it can do is what its norm can
+    setattr(FixedParts, _name, property(attrgetter(f"norm.{_name}")))

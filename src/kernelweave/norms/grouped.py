@@ -267,7 +267,7 @@ class Grouped(Norm, registered_as="grouped"):
 
     def project(self, weights: Array) -> Array:
         nearest = project_grouped(weights, self.members(weights.size), self.outer_norm.p, self.inner_norm.p)
-        # on the boundary exactly, where it is not inside: rounding of a price is no room to move in
+        # on the boundary exactly, where it is not inside: a price is rounded
         return self.scaled(nearest) if np.any(nearest < weights) and np.any(nearest > 0) else nearest
 
     def prox(self, t: Array, mu: float) -> Array:

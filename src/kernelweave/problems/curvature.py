@@ -159,10 +159,14 @@ def _gather(
     free = used[inside]
     block = _square(K, free)
     block.flat[:: free.size + 1] += problem.loss.dual_curvature(y[free], unit[inside]) / c[free]
-    normals = problem.loss.normals(y, beta, c)[:, free]
-    if problem.fit_intercept:
-        normals = np.vstack([np.ones(free.size), normals])
-    return free, block, products[:, np.searchsorted(rows, free)].T, normals
+    normals = [np.ones(free.size)] if problem.fit_intercept else []
+    budget = problem.loss.dual_budget(y, c)
+    if budget is not None:
+        beyond = y * beta - budget.free
+        if float(np.sum(np.maximum(beyond, 0.0))) >= budget.limit * (1.0 - 1e-7):  # it is spent
+            normals.append(np.where(beyond > 0, y, 0.0)[free])
+    V = products[:, np.searchsorted(rows, free)].T
+    return free, block, V, np.array(normals).reshape(len(normals), free.size)
 
 
 def _square(K: Any, at: np.ndarray) -> Array:
@@ -308,7 +312,7 @@ class RootPart(NamedTuple):
 
 
 class Root:
-    """A matrix A of m columns with ``A'A = H``, of which only the columns that somebody asks for are computed.
+    """A matrix A of m columns with ``A'A = H``, of which only the columns that are asked for are computed.
 
     A model of J is minimised over the kernels in use and a few others; of thousands of kernels the other columns are
     never read one by one, and products with the whole root need a single triangular solve.

@@ -4,7 +4,7 @@ method.
     maximise  sum_i beta_i,own - tr(beta' K beta) / 2    beta_i <= c_i e_own and sum_y beta_iy = 0 for every row,
                                                          with an intercept sum_i beta_iy = 0 for every class as well
 
-Row-wise exact ascent (``_numerics.row_ascent``) comes first: it finds out which classes each row is torn between.  What
+Row-wise exact ascent (``_numerics.row_ascent``) comes first: it finds the classes that matter to each row.  What
 it leaves is Newton's method on those free coordinates, made globally convergent by a proximal term: around the last
 coefficients the smoothed primal problem
 
@@ -54,8 +54,8 @@ AT_ONCE, STAGE, STAGE_GAP = 100.0, 10.0, 3e-2
 
 #: share of all coefficients that a round leaves undone at most
 ENOUGH = 1e-6
-#: relative gap that a start may leave, and beyond which another is tried
-ASTRAY = 1e-2
+#: relative gap up to which a start was useful, and beyond which another is tried
+USEFUL = 1e-2
 
 
 def solve_joint(
@@ -78,9 +78,9 @@ def solve_joint(
         return best
     if start is not None and np.any(start.beta):
         best = rows.improve(best, target)
-        if best.relative_gap <= max(target, ASTRAY) or out_of_time():
+        if best.relative_gap <= max(target, USEFUL) or out_of_time():
             return best
-        # large coefficients of another kernel led astray
+        # large coefficients of another kernel were a bad start
         rows = _Rows(inner)
     rows.grow()
     other = rows.improve(rows.solution(), target)
