@@ -25,8 +25,7 @@ from ..problems import (
     scope_of,
     values_doubt,
 )
-from ..solvers import final_status
-from ._parameters import Codes, Device, Samples
+from ._parameters import Codes, Device, Samples, Splits
 from ._plan import Plan
 
 if TYPE_CHECKING:  # imported by those who choose by evidence: a classifier needs none of it
@@ -147,19 +146,12 @@ class Evidence:
         size = np.maximum(np.maximum(np.abs(self.primal), np.abs(self.dual)), _rounding(self.primal))
         return np.asarray((self.primal - self.dual) / size)
 
-    def status(self, tol: float) -> NDArray[np.object_]:
-        """Return what may be said of every target: that of the choice only where the ridge regression is solved."""
-        pairs = zip(self.choice.status, self.gaps, strict=True)
-        return np.array([final_status(status, gap, tol, chosen=True) for status, gap in pairs], dtype=object)
-
 
 def _rounding(primal: Array) -> float:
     return float(np.finfo(float).tiny + 1e-13 * np.max(np.abs(primal), initial=0.0))
 
 
-def criterion_of(
-    name: str, splits: list[tuple[Codes, Codes]], n: int
-) -> Callable[[NDArray[np.bool_]], Criterion]:
+def criterion_of(name: str, splits: Splits, n: int) -> Callable[[NDArray[np.bool_]], Criterion]:
     """Return what makes the criterion of a name for some of n samples; ``splits`` are those of all of them."""
     from ..evidence import Folds, LeaveOneOut, Reml
 

@@ -81,7 +81,19 @@ def estimate_noise(
     wrong = predicted != codes
     counted = np.ones(codes.size, dtype=bool) if weight is None else weight > 0
     if crowd is None:
-        rate, interval = _rate(sure[counted], wrong[counted])
+        certain, disagreed = sure[counted], wrong[counted]
+        half, few = _most_sure(certain, CONFIDENT), _most_sure(certain, VERY_CONFIDENT)
+        # more than one in two cannot be told from another naming of the classes
+        rate, rate_few = min(float(disagreed[half].mean()), 0.5), min(float(disagreed[few].mean()), 0.5)
+        # disagreement that grows towards the unsure half is overlap; some of it reaches into the sure half, too
+        everywhere = float(disagreed.mean())
+        overlap = max(0.0, everywhere - rate)
+        upper = max(rate, rate + UPPER * _deviation(rate, half.size) - 0.5 * overlap)
+        # overlap falls with confidence, flips do not: the very confident are nearer to the truth, but there are few
+        lower = max(min(rate, rate_few) - LOWER * _deviation(rate_few, few.size), 0.0)
+        # errors that follow the features are predicted with confidence: not even all disagreement is a bound
+        upper = min(max(upper, everywhere + UPPER * _deviation(everywhere, disagreed.size)), 0.5)
+        interval = lower, upper
         # disagreement among the confident half of what is predicted as a class; few samples lean on the overall rate
         rates = np.full(n_classes, rate)
         for k in range(n_classes):
@@ -182,22 +194,6 @@ def suspected(
 def _most_sure(sure: Array, share: float) -> NDArray[np.intp]:
     size = max(1, round(share * sure.size))
     return np.argsort(-sure, kind="stable")[:size]
-
-
-def _rate(sure: Array, wrong: NDArray[np.bool_]) -> tuple[float, tuple[float, float]]:
-    """Disagreement among the confident half, and an interval for the noise rate."""
-    half, few = _most_sure(sure, CONFIDENT), _most_sure(sure, VERY_CONFIDENT)
-    # more than one in two cannot be told from another naming of the classes
-    rate, rate_few = min(float(wrong[half].mean()), 0.5), min(float(wrong[few].mean()), 0.5)
-    # disagreement that grows towards the unsure half is overlap; some of it reaches into the sure half, too
-    overlap = max(0.0, float(wrong.mean()) - rate)
-    upper = max(rate, rate + UPPER * _deviation(rate, half.size) - 0.5 * overlap)
-    # overlap falls with confidence, flips do not: the very confident are the nearer to the truth, but there are few
-    lower = max(min(rate, rate_few) - LOWER * _deviation(rate_few, few.size), 0.0)
-    # errors that follow the features are predicted with confidence: not even all disagreement is a bound, but the least
-    everywhere = float(wrong.mean())
-    upper = min(max(upper, everywhere + UPPER * _deviation(everywhere, wrong.size)), 0.5)
-    return rate, (lower, upper)
 
 
 def _deviation(rate: float, size: int) -> float:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from functools import wraps
 from inspect import signature
 from pathlib import Path
@@ -10,6 +10,7 @@ from typing import Any, TypeAlias, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.model_selection import BaseCrossValidator
 
 from ..kernels import KernelSpec
 from ..losses import Loss
@@ -36,6 +37,10 @@ FileName: TypeAlias = str | Path
 Callback: TypeAlias = Callable[[Any], object]
 #: a device of torch, or its name
 Device: TypeAlias = Any
+#: training and held-out samples of folds, and what they are made of, as in scikit-learn
+Splits: TypeAlias = Sequence[tuple[Codes, Codes]]
+FoldsLike: TypeAlias = int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None
+Scoring: TypeAlias = str | Callable[..., float] | None
 #: what a problem is called: the label of a class, mostly
 Label: TypeAlias = Any
 
@@ -50,18 +55,12 @@ def keep_parameters(estimator: object, given: Mapping[str, object]) -> None:
             setattr(estimator, name, value)
 
 
-def takes_parameters_of(
+def parameters_of(
     parent: type, without: Sequence[str] = (), **defaults: object
 ) -> Callable[[Estimator], Estimator]:
     """Decorate an estimator whose constructor ends in ``**others``: the parameters of a parent, but ``without``.
 
     All of them are in the signature, as scikit-learn wants it; ``defaults`` are those that differ from the parent's.
-
-    Examples
-    --------
-    >>> from kernelweave import MKLClassifierCV
-    >>> MKLClassifierCV(tol=1e-4)
-    MKLClassifierCV(tol=0.0001)
     """
 
     def decorate(cls: Estimator) -> Estimator:

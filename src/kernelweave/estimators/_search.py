@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 import warnings
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from numbers import Integral
@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from scipy.optimize import brentq
 from scipy.special import logsumexp, softmax
-from sklearn.model_selection import BaseCrossValidator, check_cv
+from sklearn.model_selection import check_cv
 
 from .._estimating import TimeShares, clearly_ahead, end_of_grid, undecided
 from .._numerics.stopping import given_up
@@ -24,7 +24,7 @@ from ..norms import make_norm
 from ..problems import Point
 from ._bind import Bound, fold_bank
 from ._inputs import Training
-from ._parameters import Codes, NormLike
+from ._parameters import Codes, FoldsLike, NormLike, Splits
 from ._plan import Plan, Task, norm_of_kernels, path_of
 
 if TYPE_CHECKING:
@@ -44,12 +44,12 @@ ROUGH = 1e-2
 
 
 def folds_of(
-    cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None,
+    cv: FoldsLike,
     y: Array | Codes,
     classify: bool,
     seed: int | None,
     groups: object,
-) -> list[tuple[Codes, Codes]]:
+) -> Splits:
     """Return training and held-out samples of the folds; where ``cv`` is a number or None they are shuffled.
 
     Rows are often sorted, by the target or by what predicts it: folds of neighbours would ask a model of one part of
@@ -94,7 +94,7 @@ class Search:
     plans: list[Plan]
     #: increasing
     Cs: Array
-    splits: list[tuple[Codes, Codes]]
+    splits: Splits
     #: where ``squared_error`` is among these scores of held-out samples the least one decides, else the largest score
     score: Measures
     #: of what a pair of norm and C said of held-out samples, one pair of positions and decision values per fold: of
@@ -390,7 +390,7 @@ def norm_plans(
 def refuse_undefined_scores(
     score: Measures,
     tasks: Sequence[Task],
-    splits: Sequence[tuple[Codes, Codes]],
+    splits: Splits,
     name: str,
     instead: str | None = None,
 ) -> None:

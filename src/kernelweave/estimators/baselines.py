@@ -6,21 +6,19 @@ the same kernels, give the same attributes and carry the same certificate.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from numbers import Integral
 from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
-from sklearn.model_selection import BaseCrossValidator
 
 from .._typing import Array
 from ..banks import Bank
 from ..norms import Fixed, Uniform
 from ..problems import solve_fixed
 from ._base import BaseMKL
-from ._parameters import Codes, KernelsLike, NormLike, settled, takes_parameters_of
+from ._parameters import Codes, FoldsLike, KernelsLike, NormLike, Splits, parameters_of, settled
 from ._plan import Plan, Task
 from ._search import folds_of
 from .classifier import MKLClassifier
@@ -101,9 +99,7 @@ def only(j: int, m: int) -> Array:
     return np.where(np.arange(m) == j, 1.0, 0.0)
 
 
-def best_kernel(
-    task: Task, bank: Bank, splits: list[tuple[Codes, Codes]], Cs: Array | None, fit_intercept: bool
-) -> Task:
+def best_kernel(task: Task, bank: Bank, splits: Splits, Cs: Array | None, fit_intercept: bool) -> Task:
     """Put all weight on the kernel that does best in cross-validation, at the best of several values of C if wanted.
 
     ``Cs`` are tried for the kernels that do best on the first fold at the task's own C, as many as make ``MOST_PAIRS``.
@@ -157,25 +153,6 @@ def best_kernel(
     return replace(task, norm=Fixed(only(j, m)), C=float(Cs[int(np.argmax(scores[j]))]))
 
 
-def centred_alignment(bank: Bank, targets: Array, weight: Array) -> Array:
-    """``<K_c, y y'> / (|K_c| |y y'|)`` of every kernel, K_c and y centred; a weight counts a sample that often."""
-    share = weight / np.sum(weight)
-    y = targets if targets.ndim == 2 else targets[:, None]
-    y = y - share @ y
-    root = np.sqrt(share)
-    target_norm = float(np.linalg.norm(root[:, None] * (y @ y.T) * root))
-    numerators = bank.quad(share[:, None] * y)
-    out = np.zeros(bank.m)
-    everyone = np.arange(bank.n)
-    for j in range(bank.m):
-        K = bank.block(everyone, everyone, np.array([j]))[0]
-        means = K @ share
-        K = root[:, None] * (K - means[:, None] - means[None, :] + share @ means) * root
-        out[j] = numerators[j] / max(float(np.linalg.norm(K)) * target_norm, np.finfo(float).tiny)
-    bank.count(float(bank.m) * bank.n**2)
-    return out
-
-
 @settled(norm="uniform")
 class MeanKernelClassifier(MKLClassifier):
     """SVM (or another loss) on the mean of all kernels: the baseline that is hardest to beat.
@@ -192,7 +169,7 @@ class MeanKernelClassifier(MKLClassifier):
 
 
 @settled(norm="uniform")
-@takes_parameters_of(MKLClassifier)
+@parameters_of(MKLClassifier)
 class BestKernelClassifier(MKLClassifier):
     """SVM (or another loss) on the one kernel that does best in cross-validation, by accuracy.
 
@@ -215,14 +192,14 @@ class BestKernelClassifier(MKLClassifier):
     _weights_rule = "all weight is on the kernel that does best in cross-validation"
 
     Cs: ArrayLike | None
-    cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None
+    cv: FoldsLike
 
     def __init__(
         self,
         kernels: KernelsLike = None,
         *,
         Cs: ArrayLike | None = None,
-        cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None = None,
+        cv: FoldsLike = None,
         norm: NormLike = "uniform",
         **others: Any,
     ) -> None: ...
@@ -251,9 +228,22 @@ class AlignmentClassifier(MKLClassifier):
     _weights_rule = "every kernel has the weight of its alignment with the labels"
 
     def _by_rule(self, tasks: list[Task], bank: Bank, plan: Plan) -> list[Task]:
-        weighed = []
+        weighed, everyone, tiny = [], np.arange(bank.n), np.finfo(float).tiny
         for task in tasks:
-            alignments = np.maximum(centred_alignment(bank, task.y, task.weight), 0.0)
+            # <K_c, y y'> / (|K_c| |y y'|) of every kernel, K_c and y centred; a weight counts a sample that often
+            share = task.weight / np.sum(task.weight)
+            y = task.y if task.y.ndim == 2 else task.y[:, None]
+            y = y - share @ y
+            root = np.sqrt(share)
+            target_norm = float(np.linalg.norm(root[:, None] * (y @ y.T) * root))
+            numerators, alignments = bank.quad(share[:, None] * y), np.zeros(bank.m)
+            for j in range(bank.m):
+                K = bank.block(everyone, everyone, np.array([j]))[0]
+                means = K @ share
+                K = root[:, None] * (K - means[:, None] - means[None, :] + share @ means) * root
+                alignments[j] = numerators[j] / max(float(np.linalg.norm(K)) * target_norm, tiny)
+            bank.count(float(bank.m) * bank.n**2)
+            alignments = np.maximum(alignments, 0.0)
             total = float(alignments.sum())  # where no kernel is aligned at all, they count alike
             weighed.append(replace(task, norm=Fixed(alignments / total) if total > 0 else Uniform()))
         return weighed

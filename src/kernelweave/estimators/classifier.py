@@ -393,7 +393,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self.findings_ = () if sentence is None else (sentence,)
 
     def _prepared(self, X: Samples, y: Column, sample_weight: Column) -> tuple[Training, Plan, list[Task]]:
-        """Check parameters and input; return samples, plan and what there is to solve."""
         labelled = self._checked(X, y, sample_weight)
         return labelled.training, labelled.plan, labelled.tasks()
 
@@ -421,9 +420,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     @lazily
     def decision_function(self, X: Samples) -> Array:
         """Return decision values: ``(n_new,)`` for two classes, ``(n_new, k)`` for more."""
-        return self._margins(X)
-
-    def _margins(self, X: Samples) -> Array:
         values = self._decision(X)
         # two classes under a joint loss have a function each; what tells them apart is the difference
         return values[:, 1] - values[:, 0] if self.classes_.size == 2 and values.ndim == 2 else values
@@ -431,23 +427,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     @lazily
     def predict(self, X: Samples) -> NDArray[Any]:
         """Return the predicted labels."""
-        codes = codes_of(self._margins(X))
+        codes = codes_of(self.decision_function(X))
         return self.classes_[codes]
 
     def score(self, X: Samples, y: Column, sample_weight: Column = None) -> float:
-        """Return the mean accuracy.
-
-        Parameters
-        ----------
-        X : samples
-            As for ``fit``: views with names are brought into the order of y.
-        y : array of shape (n,)
-        sample_weight : array of shape (n,), optional
-
-        Returns
-        -------
-        float
-        """
+        """Return the mean accuracy; views with names are brought into the order of y."""
         return float(super().score(*self._joined(X, y), sample_weight))
 
     @available_if(_has_probabilities)

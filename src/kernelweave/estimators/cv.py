@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,7 +11,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
-from sklearn.model_selection import BaseCrossValidator
 
 from .._estimating import TimeShares, constant_prediction, one_call, one_fit, several_fits, warn_of_findings
 from .._typing import Array
@@ -19,7 +18,16 @@ from ..exceptions import GridEndWarning, KernelWeaveConvergenceWarning, warn_at_
 from ..norms import make_norm
 from ..problems import Certificate
 from ._bind import bind
-from ._parameters import Codes, Column, KernelsLike, NormLike, Samples, takes_parameters_of
+from ._parameters import (
+    Codes,
+    Column,
+    FoldsLike,
+    KernelsLike,
+    NormLike,
+    Samples,
+    Scoring,
+    parameters_of,
+)
 from ._plan import path_of
 from ._search import (
     SEARCH,
@@ -142,7 +150,7 @@ def checked_Cs(Cs: ArrayLike) -> Array:
     return values
 
 
-@takes_parameters_of(MKLClassifier, without=("device",))
+@parameters_of(MKLClassifier, without=("device",))
 class MKLClassifierCV(MKLClassifier):
     """MKL with C, and if wanted the norm, chosen by cross-validation along warm-started paths on one bank.
 
@@ -213,8 +221,8 @@ class MKLClassifierCV(MKLClassifier):
 
     Cs: ArrayLike
     norms: Sequence[NormLike] | None
-    cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None
-    scoring: str | Callable[..., float] | None
+    cv: FoldsLike
+    scoring: Scoring
 
     def __init__(
         self,
@@ -222,8 +230,8 @@ class MKLClassifierCV(MKLClassifier):
         *,
         Cs: ArrayLike = 10,
         norms: Sequence[NormLike] | None = None,
-        cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None = None,
-        scoring: str | Callable[..., float] | None = None,
+        cv: FoldsLike = None,
+        scoring: Scoring = None,
         **others: Any,
     ) -> None: ...
 

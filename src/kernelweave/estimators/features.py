@@ -78,17 +78,7 @@ class KernelFeatures(TransformerMixin, BaseEstimator):
 
     @restore_on_error
     def fit(self, X: Samples, y: Column = None) -> KernelFeatures:
-        """Settle kernels, landmarks and factors on the training samples.
-
-        Parameters
-        ----------
-        X : samples
-        y : ignored
-
-        Returns
-        -------
-        self
-        """
+        """Settle kernels, landmarks and factors on the training samples; y is ignored."""
         self.fit_transform(X)
         return self
 

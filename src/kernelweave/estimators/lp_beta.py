@@ -21,7 +21,16 @@ from ..problems import FixedSolution, solve_fixed
 from ..solvers import Stop
 from ._bind import Bound, fold_bank
 from ._fitting import plain
-from ._parameters import Bytes, ClassWeights, Codes, Column, KernelsLike, RandomSeed, Samples, keep_parameters
+from ._parameters import (
+    Bytes,
+    ClassWeights,
+    Column,
+    KernelsLike,
+    RandomSeed,
+    Samples,
+    Splits,
+    keep_parameters,
+)
 from ._plan import BankPlan, Plan, Task, check_positive, refuse_fixed_parts, seed_of
 from .baselines import only
 from .classifier import Labelled, MKLClassifier
@@ -237,7 +246,7 @@ class LPBetaClassifier(MKLClassifier):
         self.n_passes_ = bank.passes
 
     def _outputs(
-        self, bound: Bound, plan: Plan, y: Array, weight: Array, splits: list[tuple[Codes, Codes]]
+        self, bound: Bound, plan: Plan, y: Array, weight: Array, splits: Splits
     ) -> tuple[Array, Array]:
         """Outputs of every kernel's SVM for samples that it was not trained on, at the best C, and that C."""
         Cs, m = _several("C", self.C), bound.bank.m

@@ -28,7 +28,7 @@ from ._noise import (
     mixtures,
     suspected,
 )
-from ._parameters import Codes, Column, KernelsLike, Samples, takes_parameters_of
+from ._parameters import Codes, Column, KernelsLike, Samples, parameters_of
 from ._plan import Plan, Task, refuse_fixed_parts
 from .baselines import leave_one_out
 from .classifier import Labelled, MKLClassifier
@@ -36,7 +36,7 @@ from .classifier import Labelled, MKLClassifier
 METHODS = ("auto", "confident", "stochastic", "trimmed", "ramp", "corrected")
 
 
-@takes_parameters_of(
+@parameters_of(
     MKLClassifier,
     without=("warm_start", "checkpoint", "callback", "device"),
     loss="logistic",

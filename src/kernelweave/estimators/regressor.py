@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring, r2_score
-from sklearn.model_selection import BaseCrossValidator
 from sklearn.utils import Tags
 from sklearn.utils.validation import check_is_fitted
 
@@ -23,12 +22,23 @@ from ..banks import KernelFunction, support
 from ..banks.devices import device_of, on_host
 from ..cluster import in_memory, lazily
 from ..exceptions import GridEndWarning
+from ..solvers import final_status
 from ._base import BaseMKL
 from ._bind import Bound, bind, nuisance_kernels
 from ._evidence import EVIDENCE, Evidence, Spread, by_evidence, criterion_of, deviations, refuse_too_many
 from ._fitting import conclude
 from ._inputs import Training, new_samples, training_inputs
-from ._parameters import Codes, Column, KernelsLike, NormLike, Samples, takes_parameters_of
+from ._parameters import (
+    Codes,
+    Column,
+    FoldsLike,
+    KernelsLike,
+    NormLike,
+    Samples,
+    Scoring,
+    Splits,
+    parameters_of,
+)
 from ._plan import Plan, Task, norm_of_kernels, refuse_fixed_parts
 from ._search import (
     AUTO_NORMS,
@@ -50,7 +60,7 @@ if TYPE_CHECKING:
 MULTI_OUTPUT = ("shared", "each")
 
 
-@takes_parameters_of(MKLClassifier, without=("multi_class", "class_weight"), loss="squared")
+@parameters_of(MKLClassifier, without=("multi_class", "class_weight"), loss="squared")
 class MKLRegressor(RegressorMixin, BaseMKL):
     """Learn a regression function and the combination of kernels it stands on, with a certificate of optimality.
 
@@ -198,26 +208,14 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         return values, spread.reshape(values.shape)
 
     def score(self, X: Samples, y: Column, sample_weight: Column = None) -> float:
-        """Return R2, the mean over several targets.
-
-        Parameters
-        ----------
-        X : samples
-            As for ``fit``: views with names are brought into the order of y.
-        y : array of shape (n,) or (n, t)
-        sample_weight : array of shape (n,), optional
-
-        Returns
-        -------
-        float
-        """
+        """Return R2, the mean over several targets; views with names are brought into the order of y."""
         return float(super().score(*self._joined(X, y), sample_weight))
 
 
 CRITERIA = ("convex", *EVIDENCE)
 
 
-@takes_parameters_of(MKLRegressor, center=True, multi_output="each")
+@parameters_of(MKLRegressor, center=True, multi_output="each")
 class MKLRegressorCV(MKLRegressor):
     """Multiple kernel regression with the strength of regularisation chosen from the data, for every target by itself.
 
@@ -308,8 +306,8 @@ class MKLRegressorCV(MKLRegressor):
     criterion: str
     Cs: ArrayLike
     norms: Sequence[NormLike] | None
-    cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None
-    scoring: str | Callable[..., float] | None
+    cv: FoldsLike
+    scoring: Scoring
     targets_in_batch: int | None
     nuisance: Sequence[str | int] | str | int | None
 
@@ -320,8 +318,8 @@ class MKLRegressorCV(MKLRegressor):
         criterion: str = "convex",
         Cs: ArrayLike = 10,
         norms: Sequence[NormLike] | None = None,
-        cv: int | BaseCrossValidator | Iterable[tuple[Codes, Codes]] | None = None,
-        scoring: str | Callable[..., float] | None = None,
+        cv: FoldsLike = None,
+        scoring: Scoring = None,
         targets_in_batch: int | None = None,
         nuisance: Sequence[str | int] | str | int | None = None,
         norm: NormLike = "auto",
@@ -354,7 +352,7 @@ class MKLRegressorCV(MKLRegressor):
         training, plan, Y, weight = self._checked(X, y, sample_weight, plan)
         self.criterion_ = self.criterion
 
-        def splits() -> list[tuple[Codes, Codes]]:
+        def splits() -> Splits:
             return folds_of(self.cv, np.zeros(len(Y)), False, plan.seed, groups)
 
         if self.criterion == "convex":
@@ -417,7 +415,7 @@ class MKLRegressorCV(MKLRegressor):
             raise ValueError(f"groups are for criterion='folds' or 'convex', {self.criterion!r} has no folds")
 
     def _fit_convex(
-        self, training: Training, plan: Plan, Y: Array, weight: Array, splits: list[tuple[Codes, Codes]]
+        self, training: Training, plan: Plan, Y: Array, weight: Array, splits: Splits
     ) -> tuple[str, ...]:
         """Choose and fit; return what is to be warned of."""
         import pandas as pd
@@ -493,7 +491,10 @@ class MKLRegressorCV(MKLRegressor):
         def shown(values: Array) -> Array:
             return values if several else values[..., 0]
 
-        choice, status = evidence.choice, evidence.status(plan.stop.tol)
+        choice, tol = evidence.choice, plan.stop.tol
+        # that of the choice may be said only where the ridge regression is solved
+        pairs = zip(choice.status, evidence.gaps, strict=True)
+        status = np.array([final_status(said, gap, tol, chosen=True) for said, gap in pairs], dtype=object)
         self.weights_ = evidence.weights if several else evidence.weights[0]
         self.dual_coef_, self.intercept_ = shown(evidence.beta), shown(evidence.intercept)
         self.C_, self.alpha_ = shown(evidence.C), shown(evidence.alpha)
@@ -511,7 +512,7 @@ class MKLRegressorCV(MKLRegressor):
         label = "" if status.size == 1 else f"{at.size} of {status.size} targets: "
         said = choice.status[at[0]]
         self.status_ = conclude(
-            "stationary" if said == "constant" else said, float(np.max(evidence.gaps[at])), plan.stop.tol, label,
+            "stationary" if said == "constant" else said, float(np.max(evidence.gaps[at])), tol, label,
             f"after {evidence.steps} steps of {self.criterion!r}", chosen=True,
         )  # fmt: skip
         self.solver_, self.n_iter_ = self.criterion, int(choice.factorisations[0])

@@ -22,7 +22,7 @@ from ..views import KnownViews
 from ._bind import Bound, bind, completed, fold_bank, scale_findings
 from ._fitting import Fit, fit_tasks
 from ._inputs import Training
-from ._parameters import Codes, Column, Samples
+from ._parameters import Column, Samples, Splits
 from ._plan import Plan, Task, norm_of_kernels
 from ._search import AUTO_NORMS, mean_shares, refuse_undefined_scores
 from .classifier import codes_of
@@ -66,7 +66,7 @@ class SubsetFits:
     def scores(
         self,
         subsets: Sequence[Index],
-        splits: Sequence[tuple[Codes, Codes]],
+        splits: Splits,
         choice: tuple[str, float] | None = None,
     ) -> tuple[Array, Array]:
         """Accuracy (R2 of a regression) and seconds of every subset on every fold, ``(subsets, folds)``.
