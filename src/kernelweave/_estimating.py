@@ -231,19 +231,12 @@ def finite_decision(values: np.ndarray) -> np.ndarray:
 
 
 def constant_prediction(
-    predicted: np.ndarray,
-    codes: np.ndarray,
-    classes: np.ndarray,
-    counted: np.ndarray,
-    where: str = "training",
-) -> str | None:
+    predicted: np.ndarray, codes: np.ndarray, classes: np.ndarray, counted: np.ndarray, where: str = "training"
+) -> str | None:  # fmt: skip
     """Return a sentence where one class is predicted for nearly everything, None where a model tells classes apart.
 
-    That is so where at least nine in ten of the samples of all other classes are predicted as this one.  A rare class
-    that is found makes no finding, however rare it is.
-
-    Predicted and true classes are positions in ``classes``; ``counted`` says which samples count, ``where`` which
-    samples these are, for the sentence.
+    That is so where at least nine in ten of the samples of all other classes are predicted as this one.  Predicted and
+    true classes are positions in ``classes``; ``counted`` says which samples count, ``where`` which samples these are.
 
     >>> codes = np.repeat([0, 1], [30, 10])
     >>> everything = np.ones(40, dtype=bool)
@@ -289,10 +282,8 @@ def end_of_grid(
 
     The scores are flat there, which is said and not warned of, where the next value inside is behind by no more than a
     standard error of the difference over the folds, or by no more than a thousandth of the mean score there and of the
-    range of the mean scores.
-
-    ``Cs`` increase; ``scores`` are ``(folds, c)``, larger is better, and with ``errors`` they are errors with a minus
-    before them; ``of`` says of which targets this is, for the sentence.
+    range of the mean scores.  ``Cs`` increase; ``scores`` are ``(folds, c)``, larger is better (errors with a minus
+    before them); ``of`` says of which targets this is.
 
     >>> rising, level = np.array([[0.5, 0.7, 0.9], [0.4, 0.6, 0.8]]), np.array([[0.5, 0.9, 0.9], [0.4, 0.8, 0.8]])
     >>> print(end_of_grid(100.0, np.array([1.0, 10.0, 100.0]), rising)[0])

@@ -18,13 +18,7 @@ from ..banks import Bank, BoundKernels, KernelFunction
 from ..banks.memory import parse_bytes, refuse
 from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ..norms import Uniform
-from ..problems import (
-    UNIT,
-    Certificate,
-    forms_doubt,
-    scope_of,
-    values_doubt,
-)
+from ..problems import UNIT, Certificate, forms_doubt, scope_of, values_doubt
 from ._parameters import Codes, Device, Samples, Splits
 from ._plan import Plan
 

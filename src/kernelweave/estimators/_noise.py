@@ -167,8 +167,8 @@ def confident_joint(
 
 def suspected(
     probabilities: Array,
-    likely: NDArray[np.intp],
-    codes: NDArray[np.intp],
+    likely: Codes,
+    codes: Codes,
     counted: NDArray[np.bool_],
     at_most: float | None = None,
 ) -> NDArray[np.bool_]:

@@ -43,13 +43,7 @@ EQUAL = 1e-12
 ROUGH = 1e-2
 
 
-def folds_of(
-    cv: FoldsLike,
-    y: Array | Codes,
-    classify: bool,
-    seed: int | None,
-    groups: object,
-) -> Splits:
+def folds_of(cv: FoldsLike, y: Array | Codes, classify: bool, seed: int | None, groups: object) -> Splits:
     """Return training and held-out samples of the folds; where ``cv`` is a number or None they are shuffled.
 
     Rows are often sorted, by the target or by what predicts it: folds of neighbours would ask a model of one part of
@@ -218,11 +212,9 @@ class Search:
         leads = {pair: (scores[best] - scores[pair]).dropna().to_numpy() for pair in scores.columns}
         equal = {pair for pair, lead in leads.items() if lead.size and abs(lead.mean()) <= EQUAL}
         near = {pair for pair, lead in leads.items() if lead.size > 1 and not clearly_ahead(lead)}
-        kinds = {
-            **dict.fromkeys(near, "within a standard error"),
-            **dict.fromkeys(equal, "equal"),
-            best: "chosen",
-        }
+        kinds = (
+            dict.fromkeys(near, "within a standard error") | dict.fromkeys(equal, "equal") | {best: "chosen"}
+        )
         ties = pd.DataFrame(
             [
                 {
@@ -388,11 +380,7 @@ def norm_plans(
 
 
 def refuse_undefined_scores(
-    score: Measures,
-    tasks: Sequence[Task],
-    splits: Splits,
-    name: str,
-    instead: str | None = None,
+    score: Measures, tasks: Sequence[Task], splits: Splits, name: str, instead: str | None = None
 ) -> None:
     """Raise where no fold has a score (``name``), before anything is fitted.
 

@@ -18,16 +18,7 @@ from ..exceptions import GridEndWarning, KernelWeaveConvergenceWarning, warn_at_
 from ..norms import make_norm
 from ..problems import Certificate
 from ._bind import bind
-from ._parameters import (
-    Codes,
-    Column,
-    FoldsLike,
-    KernelsLike,
-    NormLike,
-    Samples,
-    Scoring,
-    parameters_of,
-)
+from ._parameters import Codes, Column, FoldsLike, KernelsLike, NormLike, Samples, Scoring, parameters_of
 from ._plan import path_of
 from ._search import (
     SEARCH,
@@ -274,18 +265,16 @@ class MKLClassifierCV(MKLClassifier):
 
         if self.scoring is not None:  # every sample has its share of the accuracy
             refuse_undefined_scores(score, tasks, splits, f"scoring={self.scoring!r}", "accuracy")
-        search = Search(
-            bind(labelled.training, plan.bank),
-            tasks,
-            plans,
-            Cs,
-            splits,
-            score,
-            lambda folds: scaled_log_loss([(codes[held_out], values) for held_out, values in folds]),
-            TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH),
-            # the estimator's own norm is kept in doubt; the first where it is not among those tried
-            next((k for k, tried in enumerate(plans) if tried.norm.label == make_norm(self.norm).label), 0),
-        )
+
+        def loss(folds: list[tuple[Codes, Array]]) -> float:
+            return scaled_log_loss([(codes[held_out], values) for held_out, values in folds])
+
+        stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
+        # the estimator's own norm is kept in doubt; the first where it is not among those tried
+        labels, own = [tried.norm.label for tried in plans], make_norm(self.norm).label
+        default = labels.index(own) if own in labels else 0
+        bound = bind(labelled.training, plan.bank)
+        search = Search(bound, tasks, plans, Cs, splits, score, loss, stops, default)
         chosen = search.choose()
         self.cv_results_, self.best_score_ = chosen.table, chosen.score
         self.norm_ = make_norm(self.norm if self.norms is None else self.norms[chosen.place])

@@ -274,10 +274,9 @@ class MKLRegressorCV(MKLRegressor):
         of the criterion's logarithm in the logarithm of a weight), ``relative_gap`` (of the problem solved for given
         choices) and ``status``.  ``certified``: the convex problem is proved to be solved to ``tol``; ``stationary``:
         the ridge regression is, and no step of the weights promises a gain worth having; ``max_steps``: some might;
-        ``constant``: there is nothing to learn; ``max_seconds``, ``interrupted``, ``stopped``: the choice was cut
-        short, and the best weights until then were kept; ``imprecise``: double precision does not hold the ridge
-        regression.
-        ``status_`` is that of the worst target; the last four come with a warning.
+        ``constant``: there is nothing to learn; ``max_seconds``, ``interrupted``, ``stopped``: cut short, with the best
+        weights until then; ``imprecise``: double precision does not hold the ridge regression.  ``status_`` is that of
+        the worst target; the last four come with a warning.
     variance_components_ : DataFrame
         Of one target by REML: variance and share of every kernel and of the noise, with standard errors from the
         expected information; none for kernels without weight.  One target alone is fitted to where the likelihood is
@@ -425,7 +424,6 @@ class MKLRegressorCV(MKLRegressor):
         plans = norm_plans(plan, AUTO_NORMS if open_norm else self.norms, training, fitting=open_norm)
         tasks = self._tasks(Y, weight, plan)
         stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
-
         if self.scoring is not None:  # the default goes by squared errors, which every sample has
             name = f"scoring={self.scoring!r}"
             for task in tasks:

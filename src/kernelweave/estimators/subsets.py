@@ -64,10 +64,7 @@ class SubsetFits:
     @several_fits
     @one_call
     def scores(
-        self,
-        subsets: Sequence[Index],
-        splits: Splits,
-        choice: tuple[str, float] | None = None,
+        self, subsets: Sequence[Index], splits: Splits, choice: tuple[str, float] | None = None
     ) -> tuple[Array, Array]:
         """Accuracy (R2 of a regression) and seconds of every subset on every fold, ``(subsets, folds)``.
 
