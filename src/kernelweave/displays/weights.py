@@ -436,7 +436,46 @@ class PathDisplay:
             raise ValueError(f"there are no {kind} to draw")
         ax = axes_to_draw_on(ax, (6.8, 4.0))
         self.lines_: list[Any] = []
-        (self._weights if kind == "weights" else self._scores)(ax, top, kwargs)
+        if kind == "weights" and self.weights is not None:
+            named = self.heaviest(top)
+            others = [j for j in self.heaviest(len(self.kernel_names)) if j not in named]
+            for j in others:
+                ax.plot(self.Cs, self.weights[:, j], color=FAINT, linewidth=1.0, zorder=1)
+            shades = np.linspace(0.0, 0.55, max(len(named), 1))
+            markers = "osD^vP*X"
+            for number, j in enumerate(named):
+                style = {
+                    "color": INK if number == 0 else str(shades[number]), "linestyle": LINES[number % len(LINES)],
+                    "marker": markers[number % len(markers)], "markersize": 4, "linewidth": 1.6,
+                }  # fmt: skip
+                name = shorten(self.kernel_names[j], 34)
+                self.lines_ += ax.plot(self.Cs, self.weights[:, j], label=name, **{**style, **kwargs})
+            ax.set_ylim(bottom=0.0)
+            ax.set_ylabel("weight")
+            rest = ", one other in grey" if len(others) == 1 else f", {len(others)} others in grey"
+            ax.set_title(f"Weights along the path{rest if others else ''}")
+        else:
+            table = self.scores
+            norms = list(dict.fromkeys(table["norm"])) if "norm" in table else [None]
+            for number, norm in enumerate(norms):
+                curve = table if norm is None else table[table["norm"] == norm]
+                groups = curve.groupby("C")["score"]
+                mean, count = groups.mean(), groups.count()
+                error = groups.std(ddof=1).fillna(0.0) / np.sqrt(count)
+                style = {
+                    "color": INK if number == 0 else str(0.55 * number / len(norms)), "marker": "o", "markersize": 4,
+                    "linestyle": LINES[number % len(LINES)], "capsize": 3,
+                }  # fmt: skip
+                drawn = ax.errorbar(
+                    mean.index.to_numpy(float),
+                    mean.to_numpy(float),
+                    yerr=error.to_numpy(float),
+                    label=None if norm is None else f"norm {norm}",
+                    **{**style, **kwargs},
+                )
+                self.lines_.append(drawn.lines[0])
+            ax.set_ylabel("score on held-out folds")
+            ax.set_title("Cross-validation")
         ax.set_xscale("log")
         ax.set_xlabel("C")
         if self.chosen is not None:
@@ -449,46 +488,3 @@ class PathDisplay:
         tidy(ax, "y")
         self.ax_, self.figure_ = ax, ax.figure
         return self
-
-    def _weights(self, ax: Any, top: int, kwargs: dict[str, Any]) -> None:
-        assert self.weights is not None
-        named = self.heaviest(top)
-        others = [j for j in self.heaviest(len(self.kernel_names)) if j not in named]
-        for j in others:
-            ax.plot(self.Cs, self.weights[:, j], color=FAINT, linewidth=1.0, zorder=1)
-        shades = np.linspace(0.0, 0.55, max(len(named), 1))
-        markers = "osD^vP*X"
-        for number, j in enumerate(named):
-            looks = {
-                "color": INK if number == 0 else str(shades[number]), "linestyle": LINES[number % len(LINES)],
-                "marker": markers[number % len(markers)], "markersize": 4, "linewidth": 1.6,
-            }  # fmt: skip
-            name = shorten(self.kernel_names[j], 34)
-            self.lines_ += ax.plot(self.Cs, self.weights[:, j], label=name, **{**looks, **kwargs})
-        ax.set_ylim(bottom=0.0)
-        ax.set_ylabel("weight")
-        rest = ", one other in grey" if len(others) == 1 else f", {len(others)} others in grey"
-        ax.set_title(f"Weights along the path{rest if others else ''}")
-
-    def _scores(self, ax: Any, top: int, kwargs: dict[str, Any]) -> None:
-        table = self.scores
-        norms = list(dict.fromkeys(table["norm"])) if "norm" in table else [None]
-        for number, norm in enumerate(norms):
-            curve = table if norm is None else table[table["norm"] == norm]
-            groups = curve.groupby("C")["score"]
-            mean, count = groups.mean(), groups.count()
-            error = groups.std(ddof=1).fillna(0.0) / np.sqrt(count)
-            looks = {
-                "color": INK if number == 0 else str(0.55 * number / len(norms)), "marker": "o", "markersize": 4,
-                "linestyle": LINES[number % len(LINES)], "capsize": 3,
-            }  # fmt: skip
-            drawn = ax.errorbar(
-                mean.index.to_numpy(float),
-                mean.to_numpy(float),
-                yerr=error.to_numpy(float),
-                label=None if norm is None else f"norm {norm}",
-                **{**looks, **kwargs},
-            )
-            self.lines_.append(drawn.lines[0])
-        ax.set_ylabel("score on held-out folds")
-        ax.set_title("Cross-validation")

@@ -18,7 +18,6 @@ from .._typing import Array
 from ..estimators.subsets import SubsetFits
 from ..kernels import take
 from .explain import Contributions, contributions
-from .stability import refuse_matrices
 from .subsets import compare_subsets, folds_for, views_of_kernels
 from .views import final_estimator, paired, transformed
 
@@ -118,10 +117,9 @@ def view_importance(
 
     if not (len(factors) and all(np.isfinite(factor) and factor > 0 for factor in factors)):
         raise ValueError(f"factors must be finite numbers > 0, got {factors!r}")
-    refuse_matrices(model)
+    X, y = paired(model, X, y, cut=True)
     of_kernel, names = views_of_kernels(model)
     estimator = final_estimator(model)
-    X, y = paired(model, X, y)
     fits = SubsetFits(estimator, transformed(model, X), y)
     # kernels of every kind (name without the view) that can be left out while every view keeps a kernel
     kind_of = np.array([str(name).rsplit(" on ", 1)[0] for name in estimator.kernel_names_], dtype=object)
@@ -240,8 +238,7 @@ def view_p_values(
     """
     if not (isinstance(n_permutations, int | np.integer) and n_permutations >= 1):
         raise ValueError(f"n_permutations must be a whole number >= 1, got {n_permutations!r}")
-    refuse_matrices(model)
-    X, y = paired(model, X, y)
+    X, y = paired(model, X, y, cut=True)
     classify = is_classifier(final_estimator(model))
     folds = list(check_cv(cv, y, classifier=classify).split(np.zeros((len(y), 1)), y))
     parts: list[tuple[Contributions, NDArray[Any]]] = []

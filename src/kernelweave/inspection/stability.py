@@ -193,8 +193,7 @@ def weight_stability(
         raise ValueError(f"n_refits must be a whole number >= 2, got {n_refits!r}")
     if not 0.0 < level <= 1.0:
         raise ValueError(f"level must be above 0 and at most 1, got {level!r}")
-    refuse_matrices(model)
-    X, y = paired(model, X, y)
+    X, y = paired(model, X, y, cut=True)
     whole = model if hasattr(final_estimator(model), "weights_") else clone(model).fit(X, y)
     origin = weight_origin(final_estimator(whole))
     if origin.nothing:
@@ -224,15 +223,6 @@ def weight_stability(
         of_kernel, kernel_families(whole), np.array(scores), method, level, threshold,
         np.stack(by_view), group_shares(whole, of_kernel),
     )  # fmt: skip
-
-
-def refuse_matrices(model: Any) -> None:
-    """Say that matrices cannot be cut into samples."""
-    kernels = getattr(final_estimator(model), "kernels", None)
-    if isinstance(kernels, str) and kernels == "precomputed":
-        raise ValueError(
-            "precomputed matrices cannot be cut into parts by sample: use kernels.held(stack) with sample indices as X"
-        )
 
 
 def _splits(

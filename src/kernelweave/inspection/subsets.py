@@ -16,7 +16,6 @@ from .._numerics.significance import corrected_t_test
 from ..estimators.fitted import knows_tables
 from ..estimators.subsets import SubsetFits
 from ..kernels import Chosen, Schema, Stack, as_spec, default_bank, expand_kernels
-from ..views import Views
 from .views import final_estimator, kernel_views, paired, transformed
 
 #: views of which all subsets are tried
@@ -246,7 +245,17 @@ def add_view(
         )
     X, y = paired(model, X, y)
     before = transformed(model, X)
-    extended, steps = _prepared(model, before, y, X.with_view(view, table))
+    extended, steps = X.with_view(view, table), []
+    if isinstance(model, Pipeline) and len(model.steps) > 1:
+        prepare = clone(model[:-1]).fit(extended, y)
+        extended, steps = prepare.transform(extended), prepare.steps
+        for name, block in before.items():
+            here = before.present[:, before.position(name)]
+            if not _same(extended[name][here], block[here]):
+                raise ValueError(
+                    f"the steps before the model prepare view {name!r} differently where there is one view more: fit "
+                    "the pipeline on all views"
+                )
     bank = estimator.kernels
     if kernels is not None:  # those of the model, and those of the new view
         own = default_bank() if bank is None else bank
@@ -277,22 +286,6 @@ def add_view(
     if steps:
         fitted = Pipeline([*steps, (model.steps[-1][0], fitted)])
     return WithView(fitted, view, *scores)
-
-
-def _prepared(model: Any, before: Views, y: Any, extended: Views) -> tuple[Views, list[Any]]:
-    """Return the extended views as the last step sees them, and the steps before it, fitted on them."""
-    if not isinstance(model, Pipeline) or len(model.steps) == 1:
-        return extended, []
-    prepare = clone(model[:-1]).fit(extended, y)
-    after = prepare.transform(extended)
-    for name, block in before.items():
-        here = before.present[:, before.position(name)]
-        if not _same(after[name][here], block[here]):
-            raise ValueError(
-                f"the steps before the model prepare view {name!r} differently where there is one view more: fit the "
-                "pipeline on all views"
-            )
-    return after, prepare.steps
 
 
 def _same(left: Any, right: Any) -> bool:

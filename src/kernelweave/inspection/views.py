@@ -33,9 +33,17 @@ def final_estimator(model: Any) -> Any:
     return last
 
 
-def paired(model: Any, X: Any, y: Any) -> tuple[Any, np.ndarray]:
-    """Return samples that can be cut, in the order of their targets, and the targets: tables of views become views."""
+def paired(model: Any, X: Any, y: Any, cut: bool = False) -> tuple[Any, np.ndarray]:
+    """Return samples in the order of their targets, and the targets: tables of views become views.
+
+    ``cut`` refuses matrices, which cannot be cut into samples.
+    """
     if is_precomputed(final_estimator(model).kernels):
+        if cut:
+            raise ValueError(
+                "precomputed matrices cannot be cut into parts by sample: use kernels.held(stack) with sample indices "
+                "as X"
+            )
         return X, np.asarray(y)
     X, y = samples_and_targets(X, y)
     return (as_views(X) if is_views(X, len(y)) else X), np.asarray(y)
