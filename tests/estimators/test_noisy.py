@@ -125,6 +125,22 @@ def test_several_classes():
         assert NoisyLabelMKLClassifier(BANK, method=method).fit(scale(X), noisy).score(scale(X), y) > 0.85
 
 
+def test_the_rate_of_several_classes_is_read_off_the_sure_half():
+    """Sure are the samples whose largest score is far above the second."""
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(150, 2))
+    y = np.argmax(
+        X @ np.array([[1.0, -0.5, -0.5], [0.0, 0.9, -0.9]]) + 0.5 * rng.normal(size=(150, 3)), axis=1
+    )
+    K = np.exp(-((X[:, None] - X[None]) ** 2).sum(axis=2) / 2)
+    scores = leave_one_out(K, np.where(y[:, None] == np.arange(3), 1.0, -1.0)).predictions
+    top = np.sort(scores, axis=1)
+    half = np.argsort(top[:, 1] - top[:, 2], kind="stable")[:75]
+    wrong = np.argmax(scores, axis=1) != y
+    assert np.mean(wrong[half]) < 0.5 * np.mean(wrong)
+    assert estimate_noise(K, y, 3).rate == pytest.approx(np.mean(wrong[half]), abs=0.02)
+
+
 def test_annotators_decide_the_rate_where_there_are_several(cancer):
     X, y = cancer
     rng = np.random.default_rng(0)

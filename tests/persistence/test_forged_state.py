@@ -95,6 +95,13 @@ FORGED = [
         np.ones(3),
         r"means of a part is float64 of shape \(3,\)",
     ),
+    (
+        "completed",
+        lambda m: part(m).normaliser,
+        "scale",
+        np.ones(9),
+        "normalisation is not that of the kernels",
+    ),
     ("kernels", lambda m: kernels(m).normaliser, "names", ["a", 3], "names"),
     ("stream", lambda m: m._stream, "bound", None, "state of partial_fit stands on no kernels"),
     ("stream", lambda m: m, "classes_", np.arange(5), "functions of 5 classes"),
@@ -115,6 +122,27 @@ def test_what_does_not_fit_together_is_named(fitted, kind, where, name, value, s
     save(model, path)
     with pytest.raises(ModelFileError, match=said):
         load(path)
+
+
+@pytest.mark.parametrize("kind", ["numbers", "matrices"])
+def test_models_whose_samples_lack_several_views_are_loaded(tmp_path, kind):
+    """Two patterns of missing views are tried when a file is opened, one for every view that samples lack."""
+    first, second = (rng.random((2, 30)) < 0.3) & (np.arange(30) > 5)
+    second &= ~first
+    a, b = np.where(first[:, None], np.nan, X), np.where(second[:, None], np.nan, X)
+    if kind == "numbers":
+        samples = {"a": a, "b": b, "c": X}
+        model = MKLClassifier(kw.gaussian(1.0), norm=2, missing="predict")
+    else:
+        samples = np.stack([*STACK, STACK[0]])
+        for K, lacks in zip(samples, (first, second), strict=False):
+            K[lacks], K[:, lacks] = np.nan, np.nan
+        model = MKLClassifier("precomputed", norm=2, missing="predict")
+    model.fit(samples, Y)
+    save(model, tmp_path / "model.skops")
+    loaded = load(tmp_path / "model.skops")
+    expected = model.decision_function(samples)
+    np.testing.assert_allclose(loaded.decision_function(samples), expected, rtol=1e-12)
 
 
 TEXTS = np.array([["a"], ["b"], ["c"]])
