@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Hashable, Sequence
+from dataclasses import dataclass
 from numbers import Real
 from operator import attrgetter
 from typing import Any, ClassVar, NamedTuple, Self
@@ -20,11 +21,11 @@ from .._components import Component, Registry
 from ..views import Views
 
 
+@dataclass(eq=False)
 class Same:
     """A key for one object by identity; it keeps the object alive, so that its id is not reused."""
 
-    def __init__(self, what: Any) -> None:
-        self.what = what
+    what: Any
 
     def __eq__(self, other: object) -> bool:
         return isinstance(other, Same) and other.what is self.what

@@ -466,11 +466,10 @@ def random_fourier(
     """
     _checked_even(n_features)
     check_switch("relative", relative)
-
-    def make(width: float) -> RandomFourier:
-        return RandomFourier(Gaussian(width, relative), n_features, random_state)
-
-    return family_of(make, widths, "the width of a random_fourier kernel")
+    exact = family_of(Gaussian, widths, "the width of a random_fourier kernel", relative)
+    if isinstance(exact, Gaussian):
+        return RandomFourier(exact, n_features, random_state)
+    return Stack(tuple(RandomFourier(kernel, n_features, random_state) for kernel in exact.parts))
 
 
 class Principal(Explicit, registered_as="principal"):

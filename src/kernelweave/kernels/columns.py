@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Hashable, Sequence
+from dataclasses import dataclass
 from difflib import get_close_matches
 from numbers import Integral
 from typing import Any
@@ -267,6 +268,7 @@ class Named(
         return self._with(kernel=self.kernel.recentred(A))
 
 
+@dataclass(eq=False, repr=False)
 class OnColumns(Wrapper, passes_on=("is_settled",)):
     """A kernel on some of the columns: what ``kernel.on(columns)`` gives.
 
@@ -275,11 +277,10 @@ class OnColumns(Wrapper, passes_on=("is_settled",)):
     asked for by itself, not as a list: kernels on objects then get its entries rather than rows of length one.
     """
 
-    def __init__(self, kernel: Kernel, columns: Any, label: str | None = None, single: bool = False) -> None:
-        self.kernel = kernel
-        self.columns = columns
-        self.label = label
-        self.single = single
+    kernel: Kernel
+    columns: Any = None
+    label: Any = None
+    single: Any = False
 
     @property
     def name(self) -> str:

@@ -270,9 +270,6 @@ class Views:
     def __iter__(self) -> Iterator[str]:
         return iter(self.names)
 
-    def __contains__(self, name: object) -> bool:
-        return name in self.names
-
     def items(self) -> Iterator[tuple[str, Any]]:
         """Yield every view with its name."""
         return zip(self.names, self.blocks, strict=True)
