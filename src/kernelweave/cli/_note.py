@@ -103,11 +103,9 @@ def checked_note(label: dict[str, Any], path: Path) -> Note:
             f"{path} does not say {wrong[0]!r} as this version needs it (it was written by kernelweave "
             f"{label['kernelweave']}): fit again, or load it in Python with kernelweave.persistence.load"
         )
-    known = {
-        key: value for key, value in note.items() if key in Note.__dataclass_fields__ and value is not None
-    }
-    known["id"] = note.get("id")
-    return Note(**{"data": "", **known, "C": note.get("C by cross-validation")})
+    fields = Note.__dataclass_fields__
+    known = {key: value for key, value in note.items() if key in fields and value is not None}
+    return Note(**{"data": "", "id": None, **known, "C": note.get("C by cross-validation")})
 
 
 TOP = 12
@@ -242,28 +240,21 @@ def tell(facts: dict[str, Any]) -> str:
     if facts.get("weights_in_words"):  # files of earlier versions say nothing of it
         lines.append(facts["weights_in_words"])
     if "noise_rate" in facts:
-        low, high = facts["noise_rate_interval"]
-        lines.append(
-            f"noise rate {100 * facts['noise_rate']:.1f} % (between {100 * low:.1f} and {100 * high:.1f} %)"
-        )
+        rate, low, high = (f"{100 * r:.1f}" for r in (facts["noise_rate"], *facts["noise_rate_interval"]))
+        lines.append(f"noise rate {rate} % (between {low} and {high} %)")
     if len(facts["views"]) > 1:
         rows = [[n, f"{w:.3f}"] for n, w in sorted(facts["views"].items(), key=lambda item: -item[1])[:TOP]]
         head = ["view", "weight"]
         ties = facts.get("tied_choices")
         if ties:
-            norms = {choice["norm"] for choice in ties["choices"]}
-            head.append(
-                f"among {len(ties['choices'])} tied choices of C{' and norm' if len(norms) > 1 else ''}"
-            )
+            several = len({choice["norm"] for choice in ties["choices"]}) > 1
+            head.append(f"among {len(ties['choices'])} tied choices of C{' and norm' if several else ''}")
             for row in rows:
                 low, high = ties["views"][row[0]]
                 row.append(f"{low:.3f} to {high:.3f}")
         lines += ["", table(head, rows, right=range(1, len(head)))]
-    shown = facts["weights"][:TOP]
-    lines += [
-        "",
-        table(["kernel", "weight"], [[w["kernel"], f"{w['weight']:.3f}"] for w in shown], right=[1]),
-    ]
+    rows = [[w["kernel"], f"{w['weight']:.3f}"] for w in facts["weights"][:TOP]]
+    lines += ["", table(["kernel", "weight"], rows, right=[1])]
     rest = facts["weights"][TOP:]
     if rest:
         lines.append(f"  and {len(rest)} others with {sum(w['weight'] for w in rest):.3f} together")

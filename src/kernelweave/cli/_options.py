@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
-import click
+from click import UsageError
 
 from .._components import nearest
 from ._tables import Format
@@ -66,30 +66,30 @@ def check_options(options: Options) -> None:
     _check_columns(options)
     _check_kernels(options)
     if options.missing != "error" and not (options.views or options.views_file):
-        raise click.UsageError("--missing is about views: name them with --view or --views")
+        raise UsageError("--missing is about views: name them with --view or --views")
     if options.min_size != 1 and options.gmt is None and options.groups is None:
-        raise click.UsageError("--min-size is about the groups of --gmt or --groups")
+        raise UsageError("--min-size is about the groups of --gmt or --groups")
     if options.noise_rate is not None:
         _check_noise(options)
     if options.norm is not None and options.norms:
-        raise click.UsageError("--norm fixes the norm and --norms chooses it: give one of them")
+        raise UsageError("--norm fixes the norm and --norms chooses it: give one of them")
     if options.scoring is not None:
         from sklearn.metrics import get_scorer_names
 
         names = get_scorer_names()
         if options.scoring not in names:
-            raise click.UsageError(
+            raise UsageError(
                 "--scoring takes a name of scikit-learn (balanced_accuracy, roc_auc, r2, ...), got "
                 f"{options.scoring!r}.{nearest(options.scoring, names)}"
             )
         if not options.chooses:
-            raise click.UsageError(
+            raise UsageError(
                 "--scoring says how C is chosen, but --C fixes it: leave --C away, or choose a norm with --norms"
             )
     if options.C not in (None, "cv") and not number_of("--C", str(options.C)) > 0:
-        raise click.UsageError(f"--C takes a number > 0, or 'cv', got {options.C!r}")
+        raise UsageError(f"--C takes a number > 0, or 'cv', got {options.C!r}")
     if not 0 < options.tol < math.inf:
-        raise click.UsageError(f"--tol takes a number > 0, got {options.tol:g}")
+        raise UsageError(f"--tol takes a number > 0, got {options.tol:g}")
     if options.norm is not None:
         norm_of(options.norm, "--norm")
     _ = options.tried_norms
@@ -99,7 +99,7 @@ def check_options(options: Options) -> None:
         try:
             registry[options.loss]
         except ValueError as error:
-            raise click.UsageError(f"--loss: {error}") from None
+            raise UsageError(f"--loss: {error}") from None
     if options.class_weight is not None:
         class_weights(options.class_weight)
 
@@ -109,15 +109,15 @@ def _check_columns(options: Options) -> None:
     roles: dict[str, str] = {}
     for option, column in (("--id", options.identity), ("--fold-groups", options.fold_groups)):
         if column == options.target:
-            raise click.UsageError(f"{option} and --target are both {column!r}: what is learnt is one column")
+            raise UsageError(f"{option} and --target are both {column!r}: what is learnt is one column")
         roles |= {} if column is None else {column: option}
     for column in options.drop:
         if column == options.target:
-            raise click.UsageError(
+            raise UsageError(
                 f"--drop {column!r} is the column of --target: what is learnt cannot be left out"
             )
         if column in roles:
-            raise click.UsageError(
+            raise UsageError(
                 f"--drop {column!r} is the column of {roles[column]}, which is not learnt from anyway: leave --drop "
                 "away"
             )
@@ -125,7 +125,7 @@ def _check_columns(options: Options) -> None:
     for view in views_of_options(options.views):
         for column in view.columns:
             if column in roles:
-                raise click.UsageError(
+                raise UsageError(
                     f"--view {view.name} names {column!r}, the column of {roles[column]}, which is not learnt from: "
                     "leave it out of the view"
                 )
@@ -141,12 +141,12 @@ def _check_kernels(options: Options) -> None:
     if names == ["--view", "--kernels"]:
         # a preset, or the default, is for all columns
         if not named_kernels(str(options.kernels)):
-            raise click.UsageError(
+            raise UsageError(
                 f"--view and --kernels {options.kernels} both say what the kernels are: give one of them, or kernels "
                 "by name (--kernels linear,gaussian), which every view then gets"
             )
     elif len(names) > 1:
-        raise click.UsageError(f"{names[0]} and {names[1]} both say what the kernels are: give one of them")
+        raise UsageError(f"{names[0]} and {names[1]} both say what the kernels are: give one of them")
     elif options.kernels is not None:
         named_kernels(options.kernels)
 
@@ -159,18 +159,18 @@ def _check_noise(options: Options) -> None:
     }  # fmt: skip
     for option, value in ignored.items():
         if value:
-            raise click.UsageError(
+            raise UsageError(
                 f"--noise-rate and {option} do not go together: the method for noisy labels has its own C, norm and "
                 f"loss, and would not look at {option}"
             )
     if options.missing != "error":
-        raise click.UsageError(
+        raise UsageError(
             "--noise-rate and --missing do not go together: complete or leave out one of the two"
         )
     if options.noise_rate != "estimate":
         rate = number_of("--noise-rate", str(options.noise_rate))
         if not 0 <= rate < 0.5:
-            raise click.UsageError(f"--noise-rate is a share in [0, 0.5), or 'estimate', got {rate:g}")
+            raise UsageError(f"--noise-rate is a share in [0, 0.5), or 'estimate', got {rate:g}")
 
 
 def named_kernels(text: str) -> tuple[str, ...]:
@@ -190,7 +190,7 @@ def named_kernels(text: str) -> tuple[str, ...]:
     if len(words) == 1 and words[0] in presets:
         return ()
     wrong = next((word for word, name in zip(words, names, strict=True) if name not in known), text)
-    raise click.UsageError(
+    raise UsageError(
         f"--kernels takes kernels by name, separated by commas ({', '.join(known)}; rbf is gaussian, poly is "
         f"polynomial), or one of {', '.join(presets)}; got {wrong!r}.{nearest(wrong, [*known, *presets])}"
     )
@@ -203,7 +203,7 @@ def number_of(option: str, text: str) -> float:
     except ValueError:
         number = math.nan
     if not math.isfinite(number):
-        raise click.UsageError(f"{option} takes a number, got {text!r}")
+        raise UsageError(f"{option} takes a number, got {text!r}")
     return number
 
 
@@ -220,29 +220,39 @@ def norm_of(text: str, option: str) -> Any:
             norm = text
         make_norm(norm)
     except ValueError as error:
-        raise click.UsageError(f"{option} {text}: {error}") from None
+        raise UsageError(f"{option} {text}: {error}") from None
     return norm
 
 
-def class_weights(text: str) -> Any:
-    """Return ``balanced``, or a weight for every class that is named.
+def class_weights(text: str, y: Any = None) -> Any:
+    """Return ``balanced``, or a weight for every class that is named, with the labels as the targets have them.
 
     >>> class_weights("balanced"), class_weights("sick=3,well=1")
     ('balanced', {'sick': 3.0, 'well': 1.0})
     """
+    import numpy as np
+
     if text == "balanced":
         return text
     weights = {}
     for part in text.split(","):
         label, equals, value = part.rpartition("=")
         if not (equals and label.strip()):
-            raise click.UsageError(
+            raise UsageError(
                 f"--class-weight takes 'balanced' or CLASS=WEIGHT,CLASS=WEIGHT,..., got {text!r}"
             )
         weights[label.strip()] = number_of("--class-weight", value)
         if weights[label.strip()] <= 0:
-            raise click.UsageError(f"--class-weight takes weights > 0, got {part.strip()!r}")
-    return weights
+            raise UsageError(f"--class-weight takes weights > 0, got {part.strip()!r}")
+    labels = {label: label for label in weights}
+    if y is not None:
+        labels = {str(label): label for label in np.unique(y).tolist()}
+    unknown = [label for label in weights if label not in labels]
+    if unknown:
+        raise ValueError(
+            f"--class-weight names a class {unknown[0]!r}, but the target has {', '.join(labels)}"
+        )
+    return {labels[label]: weight for label, weight in weights.items()}
 
 
 def estimator_for(kernels: Any, task: str, options: Options, y: Any, groups: Any) -> Any:
@@ -257,8 +267,10 @@ def estimator_for(kernels: Any, task: str, options: Options, y: Any, groups: Any
         settings["norm"] = norm_of(options.norm, "--norm")
     if options.loss is not None:
         settings["loss"] = options.loss
+    if options.class_weight is not None and not classify:
+        raise ValueError("--class-weight is about classes: the target here is a number")
     if options.class_weight is not None:
-        settings["class_weight"] = _class_weight(options.class_weight, classify, y)
+        settings["class_weight"] = class_weights(options.class_weight, y)
     if options.noise_rate is not None:
         rate: Any = options.noise_rate
         rate = rate if rate == "estimate" else number_of("--noise-rate", rate)
@@ -277,24 +289,6 @@ def estimator_for(kernels: Any, task: str, options: Options, y: Any, groups: Any
     if classify:
         return kw.MKLClassifierCV(kernels, **settings)
     return kw.MKLRegressorCV(kernels, center=False, **settings)
-
-
-def _class_weight(text: str, classify: bool, y: Any) -> Any:
-    """Return class weights with the labels as the targets have them."""
-    import numpy as np
-
-    if not classify:
-        raise ValueError("--class-weight is about classes: the target here is a number")
-    weights = class_weights(text)
-    if isinstance(weights, str):
-        return weights
-    labels = {str(label): label for label in np.unique(y).tolist()}
-    unknown = [label for label in weights if label not in labels]
-    if unknown:
-        raise ValueError(
-            f"--class-weight names a class {unknown[0]!r}, but the target has {', '.join(labels)}"
-        )
-    return {labels[label]: weight for label, weight in weights.items()}
 
 
 def _check_scorer(name: str, task: str, y: Any) -> None:

@@ -81,14 +81,9 @@ class Remarks:
         """Return a sentence for everything that happened, with the columns it happened to."""
         lines = [f"{name} was read as {how}" for name, how in self.files.items()]
         for new, old in self.renamed.items():
-            if old:
-                lines.append(
-                    f"the header has {old!r} more than once: one of these columns is called {new!r} here"
-                )
-            else:
-                lines.append(
-                    f"a column without a name is called {new!r} here: --drop it if it numbers the rows"
-                )
+            twice = f"the header has {old!r} more than once: one of these columns is called {new!r} here"
+            no_name = f"a column without a name is called {new!r} here: --drop it if it numbers the rows"
+            lines.append(twice if old else no_name)
         if self.decimal_commas:
             named, more = self.decimal_commas[:MOST_NAMED], len(self.decimal_commas) - MOST_NAMED
             columns = ", ".join(map(repr, named)) + (f" and {more} further columns" if more > 0 else "")
@@ -101,9 +96,7 @@ class Remarks:
                     "--decimal , makes decimals of the commas, thousands are to be written without"
                 )
                 continue
-            counted = [
-                f"{text!r}" + (f" ({count} times)" if count > 1 else "") for text, count in texts.items()
-            ]
+            counted = [f"{text!r}" + (f" ({n} times)" if n > 1 else "") for text, n in texts.items()]
             shown = ", ".join(counted[:3]) + (f" and {len(texts) - 3} other texts" if len(texts) > 3 else "")
             lines.append(
                 f"column {column!r} holds numbers and also {shown}: it is treated as categories; --na {first!r} makes "
@@ -192,22 +185,14 @@ class Format:
         str, ...
     ] = ()  # texts that mean a missing cell, beside the usual ones (empty, NA, NaN, null, ...)
     comment: str | None = None  # lines that begin so are left out
-    strip: bool = (
-        False  # whether white space around texts and names of columns is removed, in tables of every kind
-    )
+    #: whether white space around texts and names of columns is removed, in tables of every kind
+    strip: bool = False
 
 
 def read_delimited(
-    content: bytes,
-    name: str,
-    expected: str,
-    form: Format,
-    remarks: Remarks,
-    texts: Sequence[str] = (),
-    ids: Sequence[str] = (),
-    single: Sequence[str] = (),
-    codes: Sequence[str] = (),
-) -> Any:
+    content: bytes, name: str, expected: str, form: Format, remarks: Remarks, texts: Sequence[str] = (),
+    ids: Sequence[str] = (), single: Sequence[str] = (), codes: Sequence[str] = (),
+) -> Any:  # fmt: skip
     """Return a data frame from the bytes of a text table, perhaps compressed; what was found out is remarked.
 
     ``name`` is that of the file, for messages, and ``expected`` the separator that its suffix promises; the other
@@ -342,9 +327,8 @@ def _refuse_comments(text: str, separator: str, name: str, single: Sequence[str]
         wanted = {column.removeprefix(mark).strip() for column in single}
         header = None
         for place, line in enumerate(above):
-            parts = (
-                part.strip() for sep in {separator, *SEPARATORS} for part in line.lstrip(mark).split(sep)
-            )
+            line = line.lstrip(mark)
+            parts = (part.strip() for sep in {separator, *SEPARATORS} for part in line.split(sep))
             if header is None and not wanted.isdisjoint(parts):
                 header = place
         if header != 0:
@@ -509,14 +493,9 @@ def suffix_of(path: Path) -> str:
 
 
 def read_table(
-    path: Path,
-    form: Format | None = None,
-    remarks: Remarks | None = None,
-    texts: Sequence[str] = (),
-    ids: Sequence[str] = (),
-    single: Sequence[str] = (),
-    codes: Sequence[str] = (),
-) -> Any:
+    path: Path, form: Format | None = None, remarks: Remarks | None = None, texts: Sequence[str] = (),
+    ids: Sequence[str] = (), single: Sequence[str] = (), codes: Sequence[str] = (),
+) -> Any:  # fmt: skip
     """Return a data frame from a file; the suffix says the format, ``-`` is a text table on the standard input.
 
     An NPZ file gives a column for each one-dimensional array, and columns ``name_0``, ``name_1``, ... for each
@@ -611,12 +590,11 @@ def _arrays(path: Path) -> Any:
     import pandas as pd
 
     loaded = _load_arrays(path)
+    named = loaded
     if isinstance(loaded, np.ndarray):
         named = {"x": loaded} if loaded.dtype.names is None else {n: loaded[n] for n in loaded.dtype.names}
         if loaded.dtype.names is None and loaded.ndim != 2:
             raise ValueError(f"{path} holds an array of shape {loaded.shape}: a table has rows and columns")
-    else:
-        named = loaded
     columns: dict[str, Any] = {}
     for name, array in named.items():
         if array.ndim > 2 or array.ndim == 0:
@@ -626,11 +604,10 @@ def _arrays(path: Path) -> Any:
         if array.dtype.kind == "S":  # texts of other programs, in bytes
             array = np.char.decode(array, "utf-8")
         joint = "" if isinstance(loaded, np.ndarray) else "_"
-        columns |= (
-            {name: array}
-            if array.ndim == 1
-            else {f"{name}{joint}{j}": array[:, j] for j in range(array.shape[1])}
-        )
+        if array.ndim == 1:
+            columns[name] = array
+        else:
+            columns |= {f"{name}{joint}{j}": column for j, column in enumerate(array.T)}
     lengths = {name: len(array) for name, array in columns.items()}
     if len(set(lengths.values())) > 1:
         raise ValueError(f"{path}: its arrays differ in length: {lengths}")

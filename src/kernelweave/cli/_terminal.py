@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import UsageError
 
 from .._output import check_target
 
@@ -169,11 +170,7 @@ def progress_line(what: str, quiet: bool) -> Callable[[int, int], None]:
 
 
 def input_files(
-    data: Path | None = None,
-    views_file: Path | None = None,
-    gram: Iterable[Path] = (),
-    model: Path | None = None,
-    views: Iterable[str] = (),
+    data: Path | None, views_file: Path | None, gram: Iterable[Path], model: Path | None, views: Iterable[str]
 ) -> list[Path]:
     """Return every file that a command reads, those included that ``views.toml`` and ``--view`` name."""
     files = [path for path in (model, data, views_file, *gram) if path is not None]
@@ -198,19 +195,19 @@ def check_outputs(
     chosen = {option: path for option, path in outputs.items() if path is not None and str(path) != "-"}
     for option, path in chosen.items():
         if not path.absolute().parent.is_dir():
-            raise click.UsageError(f"the folder {path.parent} of {option} does not exist")
+            raise UsageError(f"the folder {path.parent} of {option} does not exist")
         for other in inputs:
             if _same(path, other):
-                raise click.UsageError(f"{option} {path} is a file that is read: give another {option}")
+                raise UsageError(f"{option} {path} is a file that is read: give another {option}")
         for also, other in chosen.items():
             if also != option and _same(path, other):
-                raise click.UsageError(f"{option} and {also} are the same file: give another {option}")
+                raise UsageError(f"{option} and {also} are the same file: give another {option}")
         try:
             exists = check_target(path) is not None
         except OSError as error:
-            raise click.UsageError(f"{option}: {error}") from None
+            raise UsageError(f"{option}: {error}") from None
         if exists and not force:
-            raise click.UsageError(f"{path} exists: give another {option}, or --force to write over it")
+            raise UsageError(f"{path} exists: give another {option}, or --force to write over it")
 
 
 def write_page(path: Path, page: str) -> None:

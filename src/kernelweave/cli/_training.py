@@ -9,7 +9,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-import click
+from click import UsageError
 
 from .._components import nearest
 from ..exceptions import DegenerateModelWarning, GridEndWarning
@@ -91,7 +91,7 @@ def train(options: Options) -> Trained:
         kernels = "precomputed"
         remarks.only(of_rows)
     else:
-        X, steps, kernels = _columns(frame, views, options, identity, note, notes, remarks)
+        X, steps, kernels = _columns(frame, views, options, note, notes, remarks)
     note.reading = remarks.as_dict()
     last = estimator_for(kernels, task, options, y, groups)
     with warnings.catch_warnings(record=True) as caught:
@@ -125,9 +125,8 @@ def _views(options: Options) -> tuple[list[View], str | None]:
             view.kernels = named_kernels(options.kernels or "")
     identity = options.identity or joined_by
     if joined_by not in (None, identity):
-        raise ValueError(
-            f"--id is {identity!r} and {options.views_file} says id = {joined_by!r}: give one of them"
-        )
+        file = options.views_file
+        raise ValueError(f"--id is {identity!r} and {file} says id = {joined_by!r}: give one of them")
     # ``check_options`` has checked those of ``--view``
     roles = {options.target: "target", identity: "id", options.fold_groups: "column of --fold-groups"}
     roles |= dict.fromkeys(options.drop, "column of --drop")
@@ -209,22 +208,13 @@ def _target(frame: Any, options: Options) -> tuple[Any, str]:
 
 
 def _columns(
-    frame: Any,
-    views: list[View],
-    options: Options,
-    identity: str | None,
-    note: Note,
-    notes: list[str],
-    remarks: Remarks,
+    frame: Any, views: list[View], options: Options, note: Note, notes: list[str], remarks: Remarks
 ) -> tuple[Any, list[Any], Any]:
     """Return the samples, the steps before the model, and the kernels on the columns that these steps produce."""
-
-    unknown = [name for name in options.drop if name not in frame]
-    if unknown:
-        raise ValueError(
-            f"there is no column {unknown[0]!r} to --drop.{nearest(unknown[0], list(frame.columns))}"
-        )
-    left_out = {options.target, identity, options.fold_groups, *options.drop}
+    for name in options.drop:
+        if name not in frame:
+            raise ValueError(f"there is no column {name!r} to --drop.{nearest(name, list(frame.columns))}")
+    left_out = {options.target, note.id, options.fold_groups, *options.drop}
     columns = [column for column in frame.columns if column not in left_out]
     if not columns:
         raise ValueError(f"{options.data} has no column beside the target to learn from")
@@ -281,14 +271,12 @@ def gram_matrices(paths: Sequence[Path], n: int, data: Path) -> tuple[Any, list[
     if not len(set(names)) == len(matrices) == len(names):  # not a file for each
         names = [f"kernel {j}" for j in range(len(matrices))]
     for name, matrix in zip(names, matrices, strict=True):
-        if matrix.shape != (n, n):
-            raise ValueError(
-                f"{name} is a {matrix.shape[0]} x {matrix.shape[1]} matrix, but {data} has {n} rows"
-            )
+        rows, columns = matrix.shape
+        if (rows, columns) != (n, n):
+            raise ValueError(f"{name} is a {rows} x {columns} matrix, but {data} has {n} rows")
     stack = np.stack(matrices).astype(float)
-    check_training_stack(
-        stack, n, names=[f"kernel matrix {name!r}" for name in names]
-    )  # errors name the file
+    # errors name the file
+    check_training_stack(stack, n, names=[f"kernel matrix {name!r}" for name in names])
     return stack, names
 
 
@@ -322,13 +310,9 @@ def write_report(
 
 
 def new_samples_for(
-    note: Note,
-    data: Path | None,
-    views_file: Path | None = None,
-    gram: Sequence[Path] = (),
-    view_files: Sequence[str] = (),
-    form: Format | None = None,
-) -> tuple[Any, Any, Remarks]:
+    note: Note, data: Path | None, views_file: Path | None = None, gram: Sequence[Path] = (),
+    view_files: Sequence[str] = (), form: Format | None = None,
+) -> tuple[Any, Any, Remarks]:  # fmt: skip
     """Samples for a model from a new table or from rows of kernel matrices; the table, if there is one; remarks."""
     remarks = Remarks()
     texts = [column for column, kind in note.columns.items() if kind == "categories"]
@@ -337,7 +321,7 @@ def new_samples_for(
     views, identity = views_of_options(view_files, files=True), note.id
     for view in views:
         if note.views and view.name not in note.views:
-            raise click.UsageError(
+            raise UsageError(
                 f"--view {view.name}: the model has the views {', '.join(note.views)}."
                 f"{nearest(view.name, list(note.views))}"
             )
@@ -361,9 +345,9 @@ def new_samples_for(
         remarks.only([])
         return rows, frame, remarks
     if gram:
-        raise click.UsageError("the model was fitted on columns, not on kernel matrices: remove --gram")
+        raise UsageError("the model was fitted on columns, not on kernel matrices: remove --gram")
     if frame is None:
-        raise click.UsageError("give a table of new samples")
+        raise UsageError("give a table of new samples")
     frame = join_files(frame, views, identity, note.missing, read)
     return _new_columns(note, frame, remarks), frame, remarks
 

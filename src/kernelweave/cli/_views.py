@@ -10,7 +10,7 @@ from inspect import signature
 from pathlib import Path
 from typing import Any
 
-import click
+from click import UsageError
 
 from .._components import nearest
 from ._tables import READABLE, TOO_LARGE, Remarks, looks, numbers_and_texts, suffix_of, text_of
@@ -134,28 +134,24 @@ def views_of_options(options: Sequence[str], files: bool = False) -> list[View]:
         name, equals, patterns = option.partition("=")
         columns = tuple(pattern.strip() for pattern in patterns.split(",") if pattern.strip())
         if not (equals and name.strip() and columns):
-            raise click.UsageError(f"--view takes NAME=COLUMN,COLUMN,... or NAME=FILE, got {option!r}")
+            raise UsageError(f"--view takes NAME=COLUMN,COLUMN,... or NAME=FILE, got {option!r}")
         from_file = len(columns) == 1 and suffix_of(Path(columns[0])) in READABLE
         views.append(View(name.strip(), file=columns[0]) if from_file else View(name.strip(), columns))
     names = [view.name for view in views]
     if len(set(names)) < len(names):
-        raise click.UsageError(f"two views are called {max(names, key=names.count)!r}")
+        raise UsageError(f"two views are called {max(names, key=names.count)!r}")
     for view in views:
         if files and view.file is None:
-            raise click.UsageError(
+            raise UsageError(
                 f"--view {view.name} takes a file here, NAME=FILE: which columns a view has, the model knows"
             )
     return views
 
 
 def join_files(
-    frame: Any,
-    views: Sequence[View],
-    identity: str | None,
-    missing: str,
-    read: Callable[..., Any],
+    frame: Any, views: Sequence[View], identity: str | None, missing: str, read: Callable[..., Any],
     notes: list[str] | None = None,
-) -> Any:
+) -> Any:  # fmt: skip
     """Put the columns of views with files of their own beside those of the table, row by row of the same id.
 
     The ids are texts, and the same where they are written alike.  Rows that a file does not have are refused, or empty
@@ -346,12 +342,9 @@ def _too_many_texts(column: str, values: Any, distinct: int, others: dict[str, i
 
 
 def check_columns(
-    frame: Any,
-    kinds: dict[str, str],
-    remarks: Remarks,
-    views: dict[str, list[str]] | None = None,
+    frame: Any, kinds: dict[str, str], remarks: Remarks, views: dict[str, list[str]] | None = None,
     fitting: bool = True,
-) -> Any:
+) -> Any:  # fmt: skip
     """Return the columns of a table that a model wants, in a form that its transformer takes; name what is wrong."""
     import numpy as np
     import pandas as pd
@@ -399,22 +392,18 @@ def refuse_beyond(what: str, numbers: Any, leave: str) -> None:
 
 def _refuse_missing_columns(frame: Any, kinds: dict[str, str], views: dict[str, list[str]]) -> None:
     missing = [column for column in kinds if column not in frame]
-    if not missing:
-        return
-    for name, columns in views.items():
+    for name, columns in views.items() if missing else ():
         absent = [column for column in columns if column not in frame]
         if absent:
-            some = (
-                ": a model fitted with --missing predict or --missing mean completes a view that a table does not have"
-                if len(absent) == len(columns)
-                else ""
-            )
+            completes = "a model fitted with --missing predict or --missing mean completes"
+            whole = f": {completes} a view that a table does not have" if len(absent) == len(columns) else ""
             raise ValueError(
                 f"the table has no column {absent[0]!r}, which the model needs for view {name!r} ({len(absent)} of its "
-                f"{len(columns)} columns are missing){some}"
+                f"{len(columns)} columns are missing){whole}"
             )
-    rest = f" ({len(missing)} columns are missing)" if len(missing) > 1 else ""
-    raise ValueError(f"the table has no column {missing[0]!r}, which the model needs{rest}")
+    if missing:
+        rest = f" ({len(missing)} columns are missing)" if len(missing) > 1 else ""
+        raise ValueError(f"the table has no column {missing[0]!r}, which the model needs{rest}")
 
 
 def column_transformer(table: Any, kinds: dict[str, str], views: Sequence[View]) -> tuple[Any, list[range]]:
@@ -449,16 +438,16 @@ def refuse_absent(frame: Any, views: dict[str, list[str]], fitting: bool = True)
     """Raise where a row has no value in any column of a view: filling all of them would be inventing a sample."""
     for name, columns in views.items():
         gone = int(frame[columns].isna().all(axis=1).sum())
-        if gone and not fitting:
+        if gone and fitting:
+            raise ValueError(
+                f"view {name!r} is missing for {gone} of {len(frame)} rows: --missing predict completes it from the "
+                "other views, --missing mean puts its mean there; or leave the view or these rows out"
+            )
+        if gone:
             whole = f" (its {len(columns)} columns are empty)" if gone == len(frame) else ""
             raise ValueError(
                 f"view {name!r} is missing in the new table for {gone} of {len(frame)} rows{whole}: a model fitted "
                 "with --missing predict or --missing mean completes it; or leave these rows out"
-            )
-        if gone:
-            raise ValueError(
-                f"view {name!r} is missing for {gone} of {len(frame)} rows: --missing predict completes it from the "
-                "other views, --missing mean puts its mean there; or leave the view or these rows out"
             )
 
 

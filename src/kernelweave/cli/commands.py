@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import UsageError
 
 from ._note import Note, checked_note, open_model
 from ._terminal import check_outputs, has_written, input_files, say, say_json
@@ -102,9 +103,9 @@ def predict(
 
     check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
     if output != STANDARD and output.suffix.lower() not in WRITABLE:
-        raise click.UsageError(f"cannot write {output}: the suffix is none of {', '.join(WRITABLE)}")
+        raise UsageError(f"cannot write {output}: the suffix is none of {', '.join(WRITABLE)}")
     if output == STANDARD and as_json:
-        raise click.UsageError("-o - and --json both write to the standard output: give -o a file")
+        raise UsageError("-o - and --json both write to the standard output: give -o a file")
     from ._training import new_samples_for
     from ._views import views_of_options
 
@@ -118,10 +119,8 @@ def predict(
             warnings.simplefilter("always")
             table = _predictions(fitted, X, frame, note)
         if note.id and frame is not None and note.id not in frame:
-            say(
-                f"note: the table has no column {note.id!r}, so that only their order names the rows",
-                err=True,
-            )
+            sentence = f"the table has no column {note.id!r}, so that only their order names the rows"
+            say(f"note: {sentence}", err=True)
         for line in remarks.lines():
             say(f"note: {line}", err=True)
         said = [str(warning.message) for warning in caught if "kernelweave" in warning.category.__module__]
@@ -188,7 +187,7 @@ def report(
 
     check_outputs({"--output": output}, input_files(data, views_file, gram, model, views), force)
     if str(data) == "-":
-        raise click.UsageError("the table is read twice here: give a file, not the standard input")
+        raise UsageError("the table is read twice here: give a file, not the standard input")
     from ._training import Trained, gram_matrices, new_samples_for, targets_of, write_report
     from ._views import views_of_options
 
@@ -235,22 +234,23 @@ def methods(as_json: bool) -> None:
     from ._terminal import listing, say_json
 
     needs = {name: [str(REQUIREMENTS[need]) for need in solvers[name].needs] for name in solvers}
-    tasks = {name: f"for {' and '.join(sorted(losses[name].tasks))}" for name in losses}
+    tasks = {name: sorted(losses[name].tasks) for name in losses}
     if as_json:
-        components = {
-            "solvers": {name: {"about": summary(solvers[name]), "needs": needs[name]} for name in solvers},
-            "losses": {
-                name: {"about": summary(losses[name]), "tasks": sorted(losses[name].tasks)} for name in losses
-            },
-            "norms": {name: {"about": summary(norms[name])} for name in norms},
+        components: dict[str, Any] = {
+            kind: {name: {"about": summary(registry[name])} for name in registry}
+            for kind, registry in (("solvers", solvers), ("losses", losses), ("norms", norms))
         }
+        for name, about in components["solvers"].items():
+            about["needs"] = needs[name]
+        for name, about in components["losses"].items():
+            about["tasks"] = tasks[name]
         say_json(components)
         return
     say('Solvers (solver="..."; "auto" picks one by loss and norm)\n')
     notes = {name: f"needs {' and '.join(what)}" if what else "" for name, what in needs.items()}
     say(listing([(name, summary(solvers[name]), notes[name]) for name in solvers]))
     say('\nLosses (loss="...")\n')
-    say(listing([(name, summary(losses[name]), tasks[name]) for name in losses]))
+    say(listing([(name, summary(losses[name]), f"for {' and '.join(tasks[name])}") for name in losses]))
     say('\nNorms (norm="...", or a number p >= 1, the exponent on the weights)\n')
     say(listing([(name, summary(norms[name]), "") for name in norms]))
 
@@ -309,13 +309,13 @@ def reproduce(
     try:
         known = {part.name: part for part in studies.load_study(study).parts}
     except ValueError as error:
-        raise click.UsageError(str(error)) from None
+        raise UsageError(str(error)) from None
     wanted = list(known) if only is None else [name.strip() for name in only.split(",")]
     unknown = [name for name in wanted if name not in known]
     if unknown:
-        raise click.UsageError(f"{study} has no part {unknown[0]!r}: it has {', '.join(known)}")
+        raise UsageError(f"{study} has no part {unknown[0]!r}: it has {', '.join(known)}")
     if jobs == 0:
-        raise click.UsageError("--jobs takes a number of processes, or -1 for one per core, got 0")
+        raise UsageError("--jobs takes a number of processes, or -1 for one per core, got 0")
     parts = [known[name] for name in wanted]
 
     from ._tables import plain_errors
@@ -338,10 +338,8 @@ def reproduce(
                 if table.exists():
                     say("\n" + table.read_text(encoding="utf-8"))
         except KeyboardInterrupt:
-            say(
-                f"\ninterrupted; what is done is in {output}, and the same command goes on from there",
-                err=True,
-            )
+            done = f"what is done is in {output}, and the same command goes on from there"
+            say(f"\ninterrupted; {done}", err=True)
             raise SystemExit(130) from None
 
 
@@ -389,8 +387,6 @@ def demo(output: Path | None, force: bool, seed: int, quick: bool) -> None:
     from ._tables import plain_errors
 
     if target.suffix.lower() not in SUFFIXES:
-        raise click.UsageError(
-            f"cannot draw a {target.suffix or 'file without suffix'}: use {', '.join(SUFFIXES)}"
-        )
+        raise UsageError(f"cannot draw a {target.suffix or 'file without suffix'}: use {', '.join(SUFFIXES)}")
     with plain_errors():
         run(target, seed=seed, quick=quick)

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click import UsageError
 from click.core import ParameterSource
 
 FILE = click.Path(dir_okay=False, path_type=Path)
@@ -56,30 +57,26 @@ def with_options(options: Sequence[Any]) -> Any:
 
 
 def format_of(
-    separator: str | None,
-    encoding: str | None,
-    decimal: str | None,
-    comment: str | None,
-    na: tuple[str, ...] = (),
-    strip: bool = False,
-) -> Any:
+    separator: str | None, encoding: str | None, decimal: str | None, comment: str | None,
+    na: tuple[str, ...] = (), strip: bool = False,
+) -> Any:  # fmt: skip
     """Return what is said of how text tables are written."""
     from ._tables import Format
 
     separator = {"tab": "\t", "\\t": "\t", "space": " "}.get(separator or "", separator)
     if separator is not None and (len(separator) != 1 or separator in '\n\r\0"'):
-        raise click.UsageError(f"--separator takes one character, or 'tab' or 'space', got {separator!r}")
+        raise UsageError(f"--separator takes one character, or 'tab' or 'space', got {separator!r}")
     if separator is not None and separator == decimal:
-        raise click.UsageError(f"--separator and --decimal are both {separator!r}")
+        raise UsageError(f"--separator and --decimal are both {separator!r}")
     if encoding is not None:
         try:
             b"    ".decode(encoding)
         except LookupError:
-            raise click.UsageError(
+            raise UsageError(
                 f"--encoding: there is no encoding {encoding!r}: try utf-8, latin-1, cp1252 or utf-16"
             ) from None
     if comment == "":
-        raise click.UsageError("--comment takes what lines of comments begin with, e.g. '#'")
+        raise UsageError("--comment takes what lines of comments begin with, e.g. '#'")
     return Format(separator, encoding, decimal, na, comment, strip)
 
 
@@ -170,13 +167,13 @@ def fit(
     from ._terminal import check_outputs, has_written, input_files
 
     if model is None and report_to is None and not as_json:
-        raise click.UsageError("nothing to do: give --model, --report or --json")
+        raise UsageError("nothing to do: give --model, --report or --json")
     if model is not None and str(model) == "-":
-        raise click.UsageError("--model is a file: a model cannot be written to the standard output")
+        raise UsageError("--model is a file: a model cannot be written to the standard output")
     if str(report_to) == "-" and as_json:
-        raise click.UsageError("--report - and --json both write to the standard output: give one a file")
+        raise UsageError("--report - and --json both write to the standard output: give one a file")
     read = [*given["gram"], *(path for path in (given["gmt"], given["groups"]) if path is not None)]
-    inputs = input_files(given["data"], given["views_file"], read, views=given["views"])
+    inputs = input_files(given["data"], given["views_file"], read, None, given["views"])
     check_outputs({"--model": model, "--report": report_to}, inputs, force)
     from .. import __version__
     from .._numerics.stopping import one_interrupt

@@ -34,11 +34,7 @@ UNNEEDED = {
 def import_skops() -> ModuleType:
     """Return ``skops.io``; importing it imports neither torch nor dask."""
     # where the package is there already, this costs nothing and may be in use
-    closed = [
-        module
-        for package, module in UNNEEDED.items()
-        if package not in sys.modules and module not in sys.modules
-    ]
+    closed = [module for package, module in UNNEEDED.items() if not {package, module} & set(sys.modules)]
     for module in closed:
         sys.modules[module] = None  # type: ignore[assignment]  # an ImportError, which the walk passes over
     try:
@@ -294,16 +290,8 @@ def _opened(path: Path, max_bytes: int | None) -> tuple[Archive, int]:
         if max_bytes is None:
             most = min(most, max(ALWAYS_ALLOWED, INFLATION * len(content)))
         return open_archive(content, str(path), most), most
-    pickles = (
-        b"\x80",
-        b"\x78\x9c",
-        b"\x78\x01",
-        b"\x1f\x8b",
-        b"(",
-        b"c",
-        b"]",
-        b"}",
-    )  # joblib's may be compressed
+    # pickles from protocol 2 on; those of joblib may be compressed
+    pickles = (b"\x80", b"\x78\x9c", b"\x78\x01", b"\x1f\x8b", b"(", b"c", b"]", b"}")
     if not content:
         guess = "it is empty"
     elif content.startswith(pickles):

@@ -189,10 +189,8 @@ def _check_attributes(part: Any) -> None:
     if isinstance(part, BaseEstimator):
         part.get_params(deep=False)
         names = vars(part).get("feature_names_in_")
-        fits = (
-            isinstance(names, np.ndarray) and names.ndim == 1 and all(isinstance(name, str) for name in names)
-        )
-        if names is not None and not (fits and len(names) == part.n_features_in_):
+        fits = isinstance(names, np.ndarray) and names.ndim == 1 and len(names) == part.n_features_in_
+        if names is not None and not (fits and all(isinstance(name, str) for name in names)):
             raise ValueError("names of the columns of the model are none")
     if dataclasses.is_dataclass(part):
         hints = _declared(type(part))  # type: ignore[arg-type]
@@ -235,9 +233,9 @@ def _numbers(what: str, value: Any, *shapes: tuple[Any, ...]) -> None:
         for shape in shapes
     )
     if not fits:
-        got = (
-            f"{value.dtype} of shape {value.shape}" if isinstance(value, np.ndarray) else type(value).__name__
-        )
+        got = type(value).__name__
+        if isinstance(value, np.ndarray):
+            got = f"{value.dtype} of shape {value.shape}"
         raise ValueError(f"{what} is {got}, not numbers of shape {' or '.join(map(str, shapes))}")
 
 
@@ -466,10 +464,7 @@ def _incomplete(model: Any, bound: CompletedKernels) -> Any:
 
 #: kinds of numbers and texts that a model is made of
 KINDS = "fiubUS"
-HEADERS = {
-    (1, 0): np.lib.format.read_array_header_1_0,
-    (2, 0): np.lib.format.read_array_header_2_0,
-}
+HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.read_array_header_2_0}
 
 
 def check_arrays(archive: Archive, used: Iterable[tuple[str, str]], most: int) -> None:

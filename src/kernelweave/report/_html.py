@@ -49,14 +49,7 @@ def short(value: float) -> str:
     return f"{value:.0f}" if 1000 <= abs(value) < 1e6 else f"{value:.3g}"
 
 
-def table(
-    head: Sequence[str],
-    rows: Sequence[Sequence[Any]],
-    caption: str,
-    *,
-    sortable: bool = True,
-    label: str = "",
-) -> str:
+def table(head: Sequence[str], rows: Sequence[Sequence[Any]], caption: str) -> str:
     """Return a table of cells; numbers are to the right, and a pair is a number to sort by with the text to show."""
     if not rows:
         return ""
@@ -65,10 +58,9 @@ def table(
         right = ' class="n"' if isinstance(first, (int, float, tuple)) else ""
         heads += f'<th scope="col"{right}>{escape(name)}</th>'
     body = "".join("<tr>" + "".join(map(_cell, row)) + "</tr>" for row in rows)
-    kind = ' class="sortable"' if sortable else ""
     return (
-        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(label or caption, quote=True)}">'
-        f"<table{kind}><caption><span>{escape(caption)} </span></caption><thead><tr>{heads}</tr></thead>"
+        f'<div class="scroll" tabindex="0" role="region" aria-label="{escape(caption, quote=True)}">'
+        f'<table class="sortable"><caption><span>{escape(caption)} </span></caption><thead><tr>{heads}</tr></thead>'
         f"<tbody>{body}</tbody></table></div>"
     )
 

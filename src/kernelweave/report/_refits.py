@@ -64,13 +64,8 @@ class Measured:
 
 
 def measured(
-    scores: Array,
-    sizes: Array,
-    test_share: float,
-    ours: Array | None,
-    most: float,
-    whole: Sequence[float] | None,
-) -> Measured:
+    scores: Array, sizes: Array, test_share: float, ours: Array | None, most: float, whole: Sequence[float] | None
+) -> Measured:  # fmt: skip
     """Return the mean over folds, each with the weight of its samples, and what can be said of it.
 
     The 95 % interval and the p-value allow for the overlap of the training sets (Nadeau and Bengio 2003).  ``ours`` are
@@ -128,9 +123,8 @@ def measures_for(classes: Any) -> Sequence[Measure]:
             Measure("RMSE", "root of the mean squared error", _rmse, number, most=float("inf")),
         )
     balanced = "mean over classes of the share predicted right"
-    area = "area under the ROC curve" + (
-        ", the mean of each class against the rest" if len(classes) > 2 else ""
-    )
+    several = ", the mean of each class against the rest" if len(classes) > 2 else ""
+    area = f"area under the ROC curve{several}"
     return (
         Measure("accuracy", "share of samples predicted right", _accuracy, percent, pooled=True),
         Measure("balanced accuracy", balanced, _balanced, percent, pooled=True),
@@ -228,12 +222,10 @@ def _on_kernels(model: Any, fitted: Any, classify: bool) -> list[Method]:
     chooses = hasattr(model, "Cs")
     # kernels that always count (``kernels.always``): rules that weigh all kernels refuse those
     fixed = any(kernel.always is not None for kernel in getattr(fitted, "kernels_", None) or [])
-    own_rule = classify and (
-        isinstance(model, NoisyLabelMKLClassifier) or "norm" not in model.get_params(deep=False)
-    )
+    no_norm = isinstance(model, NoisyLabelMKLClassifier) or "norm" not in model.get_params(deep=False)
     about = "all kernels weighted alike" if classify else "all kernels with the same weight"
     mean: Any
-    if own_rule:  # a loss or weights by a rule of its own
+    if classify and no_norm:  # a loss or weights by a rule of its own
         about = f"SVM with {about}, at the model's C = {C:.3g}"
         mean = MeanKernelClassifier(model.kernels, C=C, class_weight=model.class_weight)
         if fixed:
@@ -377,17 +369,9 @@ def _measure(found: list[HeldOut], measures: Sequence[Measure], y: NDArray[Any],
 
 
 def refit(
-    fitted: Any,
-    model: Any,
-    X: Any,
-    y: NDArray[Any],
-    *,
-    n_folds: int,
-    n_repeats: int,
-    random_state: int,
-    groups: Any = None,
-    progress: Callable[[int, int], None] | None = None,
-) -> Refits:
+    fitted: Any, model: Any, X: Any, y: NDArray[Any], *, n_folds: int, n_repeats: int, random_state: int,
+    groups: Any = None, progress: Callable[[int, int], None] | None = None,
+) -> Refits:  # fmt: skip
     """Refit on folds: ``fitted`` is what the report is about, ``model`` the same on samples that can be cut."""
     model = cleared(model)  # refits neither read nor write the files of the fit
     last = final_estimator(fitted)
@@ -421,9 +405,8 @@ def refit(
             with warnings.catch_warnings():
                 if isinstance(method.estimator, GridSearchCV):  # of values that are not chosen, mostly
                     warnings.simplefilter("ignore")
-                other = fitted_on(
-                    method.estimator, method.view(seen), y[train], of_train, classify, per_round
-                )
+                known = method.view(seen)
+                other = fitted_on(method.estimator, known, y[train], of_train, classify, per_round)
             if hasattr(other, "status_"):
                 statuses.append(other.status_)
             kept.keep(other, method.view(held_out), y, where, measures)

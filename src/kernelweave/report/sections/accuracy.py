@@ -77,9 +77,8 @@ def confusion_section(subject: Subject) -> str:
     totals = counts.sum(axis=1)
     recall = np.divide(np.diag(counts), totals, out=np.zeros_like(totals), where=totals > 0)
     predicted = counts.sum(axis=0)
-    precision = np.divide(
-        np.diag(counts), predicted, out=np.full_like(predicted, np.nan), where=predicted > 0
-    )
+    unknown = np.full_like(predicted, np.nan)
+    precision = np.divide(np.diag(counts), predicted, out=unknown, where=predicted > 0)
     # beyond this many columns nobody reads a matrix: the two shares of each class remain
     shown = range(len(names)) if len(names) <= MOST_CLASSES else range(0)
     head = ["label", *(f"predicted {names[k]}" for k in shown), "samples", "found", "right when predicted"]
@@ -119,21 +118,18 @@ def calibration_section(subject: Subject) -> str:
     said, true, count = reliability(refits.y, shares, refits.classes)
     brier = float(np.mean(np.sum((shares - (refits.y[:, None] == refits.classes)) ** 2, axis=2)))
     error = float(np.average(np.abs(said - true), weights=count))
-    what = (
-        f"probability of “{refits.classes[1]}”" if len(refits.classes) == 2 else "probability of each class"
-    )
+    what = f"“{refits.classes[1]}”" if len(refits.classes) == 2 else "each class"
     text = (
-        f"Held-out samples by predicted {what}: where probabilities are what they say, the points lie on the line. "
-        f"They are {number(error)} away from it on average (expected calibration error); the Brier score is "
-        f"{number(brier)} (0 is perfect)."
+        f"Held-out samples by predicted probability of {what}: where probabilities are what they say, the points lie "
+        f"on the line. They are {number(error)} away from it on average (expected calibration error); the Brier score "
+        f"is {number(brier)} (0 is perfect)."
     )
 
     def draw(ax: Any) -> None:
         ax.plot([0, 1], [0, 1], color=ACCENT, linewidth=1.6)
         ax.scatter(said, true, s=20 + 180 * count / count.max(), color=INK)
-        ax.set(
-            xlim=(-0.03, 1.03), ylim=(-0.03, 1.03), xlabel="predicted probability", ylabel="observed share"
-        )
+        ends = (-0.03, 1.03)
+        ax.set(xlim=ends, ylim=ends, xlabel="predicted probability", ylabel="observed share")
         tidy(ax, "both")
 
     dots = "Dots: observed share against predicted probability; the table below has the numbers"
@@ -224,11 +220,8 @@ def labels_section(subject: Subject) -> str:
         why = (
             "These are the labels that are the most likely to be wrong, by predictions that did not see them"
         )
-        measure, values, order = (
-            "probability that the label is right",
-            estimator.label_quality_,
-            estimator.suspects_,
-        )
+        measure = "probability that the label is right"
+        values, order = estimator.label_quality_, estimator.suspects_
         doubtful = values < 0.5
     else:
         why = "Each of these was predicted otherwise by a fit that did not see it"

@@ -224,9 +224,7 @@ def _scores(estimator: Any) -> str:
     if errors:
         by["error"] = results.groupby(["norm", "C"], sort=False)["squared_error"].mean().to_numpy()
     ties = getattr(estimator, "ties_", None)
-    known = (
-        {} if ties is None else dict(zip(zip(ties["norm"], ties["C"], strict=True), ties["tie"], strict=True))
-    )
+    known = {} if ties is None else ties.set_index(["norm", "C"])["tie"].to_dict()
     chosen = (by["C"] == float(np.mean(estimator.C_))) & (by["norm"] == _norm_of(estimator))
     rows = [
         [

@@ -241,9 +241,8 @@ def groups_section(subject: Subject) -> str:
     if count <= MOST_VIEWS and not (named and count > 1):
         return ""
     rows = group_table(subject.model, subject.X)
-    rows["selected"] = (
-        refits.stability.by_view().set_index("view")["selected"].reindex(rows["group"]).to_numpy()
-    )
+    by_view = refits.stability.by_view().set_index("view")
+    rows["selected"] = by_view["selected"].reindex(rows["group"]).to_numpy()
     if refits.views is not None:
         rows["p_value"] = refits.views["p_holm"].reindex(rows["group"]).to_numpy()
     # groups of one column each are columns: they have sections of their own
