@@ -17,12 +17,7 @@ from .. import __version__
 from .. import kernels as kw
 from .._estimating import several_fits
 from .._output import whole_file
-from ..estimators import (
-    BestKernelClassifier,
-    MeanKernelClassifier,
-    MeanKernelRidgeClassifier,
-    MKLClassifier,
-)
+from ..estimators import BestKernelClassifier, MeanKernelClassifier, MeanKernelRidgeClassifier, MKLClassifier
 from ._terminal import has_written, say, table
 
 SUFFIXES = (".png", ".pdf", ".svg")

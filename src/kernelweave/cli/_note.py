@@ -202,7 +202,7 @@ def noted(label: dict[str, Any]) -> dict[str, Any] | None:
     ):
         return None
     try:
-        tell(facts)
+        in_words(facts)
     except (TypeError, ValueError, KeyError, AttributeError):
         return None
     return facts
@@ -222,7 +222,7 @@ def _norm(estimator: Any) -> str | float:
     return repr(asked) if asked.registered_as else fitted
 
 
-def tell(facts: dict[str, Any]) -> str:
+def in_words(facts: dict[str, Any]) -> str:
     """Write the facts for people."""
     from ._terminal import on_one_line, table
 

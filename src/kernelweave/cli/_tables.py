@@ -68,7 +68,7 @@ class Remarks:
         """Note which texts of a column look the same to people and are different to programs."""
         groups: dict[str, list[str]] = {}
         for text in sorted({value for value in values if isinstance(value, str)}):
-            groups.setdefault(looks(text), []).append(text)
+            groups.setdefault(comparable(text), []).append(text)
         several = [group for group in groups.values() if len(group) > 1]
         if several:
             self.alike[column] = several
@@ -134,10 +134,10 @@ class Remarks:
         return f"column {column!r} has {shown}, which differ only {why} and count as different: {remedy}"
 
 
-def looks(text: str) -> str:
+def comparable(text: str) -> str:
     """Return a text as people read it: without spaces around it, letter case and the encoding of its letters.
 
-    >>> looks(" Yes") == looks("yes"), looks("yes") == looks("yes!")
+    >>> comparable(" Yes") == comparable("yes"), comparable("yes") == comparable("yes!")
     (True, False)
     """
     return " ".join(unicodedata.normalize("NFKC", text).split()).casefold()

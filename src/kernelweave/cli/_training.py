@@ -103,7 +103,7 @@ def train(options: Options) -> Trained:
     if options.gram:
         last.kernel_names_[:] = note.gram
     # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
-    said = [
+    sentences = [
         str(warning.message)
         for warning in caught
         if "kernelweave" in warning.category.__module__
@@ -111,7 +111,7 @@ def train(options: Options) -> Trained:
         and not issubclass(warning.category, DegenerateModelWarning | GridEndWarning)
     ]
     notes = [*remarks.lines(), *notes]
-    return Trained(model, X, y, note, names, groups, list(dict.fromkeys(said)), notes)
+    return Trained(model, X, y, note, names, groups, list(dict.fromkeys(sentences)), notes)
 
 
 def _views(options: Options) -> tuple[list[View], str | None]:
@@ -281,12 +281,12 @@ def gram_matrices(paths: Sequence[Path], n: int, data: Path) -> tuple[Any, list[
 
 
 def write_report(
-    path: Path, trained: Trained, title: str, folds: int, quiet: bool, somebody_elses: bool = False
+    path: Path, trained: Trained, title: str, folds: int, quiet: bool, untrusted: bool = False
 ) -> None:
     """Refit on folds and write the page.
 
-    The matrices of a model on kernel matrices go into a holder, from which folds can be cut.  What the file of
-    ``somebody_elses`` model says about files, processes and memory is not for this machine.
+    The matrices of a model on kernel matrices go into a holder, from which folds can be cut.  Of an ``untrusted``
+    model, what its file says about files, processes and memory is left out.
     """
     import numpy as np
     from sklearn.base import clone
@@ -300,7 +300,7 @@ def write_report(
     if note.gram:
         model = clone(model).set_params(kernels=kw.held(samples, note.gram))
         samples = np.arange(len(samples[0]))
-    if somebody_elses:
+    if untrusted:
         model = cleared(model, machine=True)
     page = make_report(
         trained.model, trained.X, trained.y, refit=(model, samples), n_folds=folds, groups=trained.groups,

@@ -13,7 +13,7 @@ from typing import Any
 from click import UsageError
 
 from .._components import nearest
-from ._tables import READABLE, TOO_LARGE, Remarks, looks, numbers_and_texts, suffix_of, text_of
+from ._tables import READABLE, TOO_LARGE, Remarks, comparable, numbers_and_texts, suffix_of, text_of
 
 EXAMPLE = """\
 id = "patient"                  # only where views come from files of their own: the column that joins them
@@ -227,7 +227,7 @@ def _nearly(absent: Any, there: Any) -> str:
         try:
             return float(text)
         except ValueError:
-            return looks(text)
+            return comparable(text)
 
     known = {spelled(text): text for text in there}
     for text in absent:

@@ -39,7 +39,7 @@ def inspect(model: Path, as_json: bool) -> None:
 
     with plain_errors():
         from ..persistence import about
-        from ._note import describe, noted, tell
+        from ._note import describe, in_words, noted
         from ._tables import Remarks
 
         label = about(model)
@@ -47,7 +47,7 @@ def inspect(model: Path, as_json: bool) -> None:
         if facts is None:
             fitted, label = open_model(model)
             facts = describe(fitted, label)
-        text = tell(facts)
+        text = in_words(facts)
         notes = Remarks.of(facts.get("reading", {})).lines()
     if as_json:
         say_json(facts)
@@ -123,8 +123,10 @@ def predict(
             say(f"note: {sentence}", err=True)
         for line in remarks.lines():
             say(f"note: {line}", err=True)
-        said = [str(warning.message) for warning in caught if "kernelweave" in warning.category.__module__]
-        for sentence in dict.fromkeys(said):
+        sentences = [
+            str(warning.message) for warning in caught if "kernelweave" in warning.category.__module__
+        ]
+        for sentence in dict.fromkeys(sentences):
             say(f"warning: {sentence}", err=True)
         write_table(table, output, spreadsheet)
         has_written(output)
@@ -212,7 +214,7 @@ def report(
             X, _, _ = new_samples_for(note, data, views_file, view_files=views, form=form)
         trained = Trained(fitted, X, y, note, ids, groups)
         title = f"{note.target} from {data.name}"
-        write_report(output, trained, title, folds, quiet, somebody_elses=True)
+        write_report(output, trained, title, folds, quiet, untrusted=True)
     if str(output) != "-":
         say(f"report written to {output}")
 

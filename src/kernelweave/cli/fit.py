@@ -221,7 +221,7 @@ def fit(
 
 
 def _say(facts: dict[str, Any], warnings: list[str], as_json: bool, to_stderr: bool) -> None:
-    from ._note import tell
+    from ._note import in_words
     from ._terminal import say, say_json
 
     for finding in facts.get("findings", ()):  # before any figure
@@ -229,7 +229,7 @@ def _say(facts: dict[str, Any], warnings: list[str], as_json: bool, to_stderr: b
     if as_json:
         say_json(facts | {"warnings": warnings})
     else:
-        say(tell(facts), err=to_stderr)
+        say(in_words(facts), err=to_stderr)
         for what, path in facts["written"].items():
             if path and path != "-":
                 say(f"{what} written to {path}", err=to_stderr)

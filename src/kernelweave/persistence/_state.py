@@ -150,7 +150,7 @@ def check_state(model: Any) -> None:
         warnings.simplefilter("ignore")
         for part in parts:
             if type(part).__module__.startswith(ESTIMATORS) and isinstance(part, BaseEstimator):
-                _rehearse(part)
+                _try_out(part)
 
 
 def _parts(model: Any) -> Iterator[Any]:
@@ -371,7 +371,7 @@ CHECKS: dict[str, Callable[[Any], None]] = {
 }
 
 
-def _rehearse(model: Any) -> None:
+def _try_out(model: Any) -> None:
     """Do once, on a copy, what people do with a model.
 
     A model that fails for a sample it was fitted on does not fit together.  Other samples may be refused with a

@@ -115,9 +115,9 @@ def calibration_section(subject: Subject) -> str:
     shares = refits.ours.probability
     if refits.classes is None or shares is None:
         return ""
-    said, true, count = reliability(refits.y, shares, refits.classes)
+    predicted, true, count = reliability(refits.y, shares, refits.classes)
     brier = float(np.mean(np.sum((shares - (refits.y[:, None] == refits.classes)) ** 2, axis=2)))
-    error = float(np.average(np.abs(said - true), weights=count))
+    error = float(np.average(np.abs(predicted - true), weights=count))
     what = f"“{refits.classes[1]}”" if len(refits.classes) == 2 else "each class"
     text = (
         f"Held-out samples by predicted probability of {what}: where probabilities are what they say, the points lie "
@@ -127,14 +127,14 @@ def calibration_section(subject: Subject) -> str:
 
     def draw(ax: Any) -> None:
         ax.plot([0, 1], [0, 1], color=ACCENT, linewidth=1.6)
-        ax.scatter(said, true, s=20 + 180 * count / count.max(), color=INK)
+        ax.scatter(predicted, true, s=20 + 180 * count / count.max(), color=INK)
         ends = (-0.03, 1.03)
         ax.set(xlim=ends, ylim=ends, xlabel="predicted probability", ylabel="observed share")
         tidy(ax, "both")
 
     dots = "Dots: observed share against predicted probability; the table below has the numbers"
     picture = drawn(draw, (WIDTH, 4.4), dots, "calibration")
-    rows = [[float(s), float(t), int(c)] for s, t, c in zip(said, true, count, strict=True)]
+    rows = [[float(s), float(t), int(c)] for s, t, c in zip(predicted, true, count, strict=True)]
     return (
         f'<h3 id="calibration">Calibration</h3><p>{escape(text)}</p>'
         + figure(picture, "Larger dots stand for more samples.")
@@ -145,13 +145,13 @@ def calibration_section(subject: Subject) -> str:
 def reliability(y: Any, shares: Any, classes: Any) -> tuple[Any, Any, Any]:
     """Return mean prediction, observed share and count of every bin that has any; several classes are pooled."""
     columns = [1] if len(classes) == 2 else range(len(classes))
-    said = np.concatenate([shares[:, :, k].ravel() for k in columns])
+    predicted = np.concatenate([shares[:, :, k].ravel() for k in columns])
     happened = np.concatenate([np.tile(y == classes[k], len(shares)) for k in columns]).astype(float)
-    bins = np.minimum((said * BINS).astype(int), BINS - 1)
+    bins = np.minimum((predicted * BINS).astype(int), BINS - 1)
     count = np.bincount(bins, minlength=BINS)
     some = count > 0
-    mean_said = np.bincount(bins, said, BINS)[some] / count[some]
-    return mean_said, np.bincount(bins, happened, BINS)[some] / count[some], count[some]
+    mean_predicted = np.bincount(bins, predicted, BINS)[some] / count[some]
+    return mean_predicted, np.bincount(bins, happened, BINS)[some] / count[some], count[some]
 
 
 #: samples listed with the largest errors
