@@ -116,8 +116,6 @@ def _interrupt_again(unraisable: Any) -> None:
 def listing(entries: Sequence[tuple[str, str, str]], columns: int | None = None) -> str:
     """Write names with a text and a note each, wrapped beside the names.
 
-    Examples
-    --------
     >>> print(listing([("level", "cutting planes", "needs norm='l1'"), ("l1", "the sum", "")], columns=60))
       level  cutting planes
              needs norm='l1'
@@ -136,8 +134,6 @@ def listing(entries: Sequence[tuple[str, str, str]], columns: int | None = None)
 def table(head: Sequence[str], rows: Sequence[Sequence[str]], right: Sequence[int] = ()) -> str:
     """Write a table; the columns in ``right`` are aligned to the right.
 
-    Examples
-    --------
     >>> print(table(["name", "n"], [["iris", "150"], ["digits", "1797"]], right=[1]))
       name       n
       ------  ----

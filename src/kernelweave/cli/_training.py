@@ -29,6 +29,7 @@ from ._views import (
     read_views,
     refuse_absent,
     refuse_beyond,
+    require_column,
     view_steps,
     views_of_options,
 )
@@ -66,10 +67,8 @@ def train(options: Options) -> Trained:
     frame = join_files(frame, views, identity, options.missing, read, notes)
     y, task = _target(frame, options)
     for option, column in (("--id", identity), ("--fold-groups", options.fold_groups)):
-        if column is not None and column not in frame:
-            raise ValueError(
-                f"{options.data} has no column {column!r} for {option}.{nearest(column, list(frame.columns))}"
-            )
+        if column is not None:
+            require_column(frame, column, options.data, f" for {option}")
     names = [str(value) for value in (frame[identity] if identity else range(len(frame)))]
     note = Note(
         options.data.name, options.target, task, identity, len(frame),
@@ -158,52 +157,42 @@ def _target(frame: Any, options: Options) -> tuple[Any, str]:
     """Return the targets and whether they are classes or numbers; name what is wrong with them."""
     import pandas as pd
 
-    if options.target not in frame:
-        raise ValueError(
-            f"{options.data} has no column {options.target!r} for --target."
-            f"{nearest(options.target, list(frame.columns))}"
-        )
-    y = frame[options.target]
-    missing = int(y.isna().sum())
-    if missing:
+    require_column(frame, options.target, options.data, " for --target")
+    y, task, what = frame[options.target], options.task, f"the target {options.target!r}"
+    if missing := int(y.isna().sum()):
         first = int(y.isna().to_numpy().argmax())
-        raise ValueError(
-            f"the target {options.target!r} is missing in {missing} rows, first in row {first}: leave these rows out"
-        )
+        raise ValueError(f"{what} is missing in {missing} rows, first in row {first}: leave these rows out")
     if (date := date_in(y)) is not None:
-        raise ValueError(
-            f"the target {options.target!r} holds dates, such as {date!r}: make numbers of them, or classes"
-        )
+        raise ValueError(f"{what} holds dates, such as {date!r}: make numbers of them, or classes")
     numbers = pd.api.types.is_numeric_dtype(y) and not pd.api.types.is_bool_dtype(y)
-    task = options.task
-    if not numbers and (task == "regression" or (task == "auto" and y.nunique() > MOST_CLASSES)):
+    many = y.nunique() > MOST_CLASSES
+    if not numbers and (task == "regression" or (task == "auto" and many)):
+        # 007, 008, ...: codes where they are few, padded numbers where they are many
         values = pd.to_numeric(y.map(str), errors="coerce")
-        if (
-            values.notna().all()
-        ):  # 007, 008, ...: codes where they are few, padded numbers where they are many
-            y, numbers = values, True
+        if values.notna().all():
+            y, numbers, many = values, True, values.nunique() > MOST_CLASSES
     others: dict[str, int] = {} if numbers else numbers_and_texts(y)
-    if others and y.nunique() > MOST_CLASSES and task != "classification":
+    if others and many and task != "classification":
         raise ValueError(
-            f"the target {options.target!r} holds numbers, but {sum(others.values())} of its cells are not, such as "
-            f"{next(iter(others))!r}: leave these rows out, or say --task classification if all of these are classes"
+            f"{what} holds numbers, but {sum(others.values())} of its cells are not, such as {next(iter(others))!r}: "
+            "leave these rows out, or say --task classification if all of these are classes"
         )
     if task == "auto":
-        few = not numbers or ((y == y.round()).all() and y.nunique() <= MOST_CLASSES)
+        few = not numbers or ((y == y.round()).all() and not many)
         task = "classification" if few else "regression"
     if task == "regression":
         if not numbers:
-            raise ValueError(f"the target {options.target!r} holds texts: regression needs numbers")
+            raise ValueError(f"{what} holds texts: regression needs numbers")
         targets = y.to_numpy(dtype=float)
-        refuse_beyond(f"the target {options.target!r}", targets, "the row out")
+        refuse_beyond(what, targets, "the row out")
         return targets, task
     if numbers and not (y == y.round()).all():
         raise ValueError(
-            f"the target {options.target!r} holds fractions, such as {y[y != y.round()].iloc[0]:g}: classes are texts "
-            "or whole numbers; --task regression predicts numbers"
+            f"{what} holds fractions, such as {y[y != y.round()].iloc[0]:g}: classes are texts or whole numbers; "
+            "--task regression predicts numbers"
         )
     if y.nunique() < 2:
-        raise ValueError(f"the target {options.target!r} has a single class, {y.iloc[0]!r}")
+        raise ValueError(f"{what} has a single class, {y.iloc[0]!r}")
     return (y.to_numpy() if numbers else y.map(str).to_numpy(dtype=object).astype(str)), task
 
 

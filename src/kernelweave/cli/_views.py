@@ -158,45 +158,38 @@ def join_files(
     where ``missing`` says that they will be completed; ``read`` is how files are read.  ``notes``, given where a model
     is fitted, gets how many rows were found; a model that is fitted needs some of every file.
     """
+    import pandas as pd
+
     if not any(view.file for view in views):
         return frame
     if identity is None:
         raise ValueError("views with a file need the column that joins them: --id COLUMN")
-    if identity not in frame:
-        raise ValueError(
-            f"the table has no column {identity!r}, by which the views' files are joined."
-            f"{nearest(identity, list(frame.columns))}"
-        )
+    require_column(frame, identity, "the table", ", by which the views' files are joined")
     _refuse_nameless("the table", frame, identity)
     for view in views:
         if view.file is None:
             continue
         other = read(Path(view.file), ids=[identity], single=[identity])
-        if identity not in other:
-            raise ValueError(
-                f"{view.file} has no column {identity!r}, by which it is joined."
-                f"{nearest(identity, list(other.columns))}"
-            )
+        require_column(other, identity, view.file, ", by which it is joined")
         _refuse_nameless(view.file, other, identity)
         if other[identity].duplicated().any():
             twice = other[identity][other[identity].duplicated()].iloc[0]
             raise ValueError(f"{view.file} has two rows with {identity} = {twice!r}")
         other = other.set_index(identity)
         absent = frame[identity][~frame[identity].isin(other.index)]
-        if len(absent) == len(frame) and (notes is not None or missing == "error"):
+        nearly, rows = _nearly(absent, other.index) if len(absent) else "", len(frame)
+        if len(absent) == rows and (notes is not None or missing == "error"):
             raise ValueError(
-                f"{view.file} has none of the {len(frame)} rows: their {identity} is like {absent.iloc[0]!r}, there it "
-                f"is like {next(iter(other.index), None)!r}{_nearly(absent, other.index)}"
+                f"{view.file} has none of the {rows} rows: their {identity} is like {absent.iloc[0]!r}, there it is "
+                f"like {next(iter(other.index), None)!r}{nearly}"
             )
         if notes is not None and len(absent):
-            notes.append(
-                f"view {view.name!r}: {len(frame) - len(absent)} of {len(frame)} rows found in {view.file}"
-                f"{_nearly(absent, other.index)}"
-            )
+            found = f"{rows - len(absent)} of {rows} rows found in {view.file}{nearly}"
+            notes.append(f"view {view.name!r}: {found}")
         if len(absent) and missing == "error":
             raise ValueError(
-                f"{view.file} has no row with {identity} = {absent.iloc[0]!r} ({len(absent)} of {len(frame)} are "
-                f"missing{_nearly(absent, other.index)}): --missing predict completes the view from the others"
+                f"{view.file} has no row with {identity} = {absent.iloc[0]!r} ({len(absent)} of {rows} are missing"
+                f"{nearly}): --missing predict completes the view from the others"
             )
         both = [column for column in other.columns if column in frame]
         if both:
@@ -204,10 +197,14 @@ def join_files(
         # without patterns a view with a file is all of it
         view.columns = tuple(other.columns) if view.columns == ("*",) else view.columns
         aligned = other.reindex(frame[identity]).reset_index(drop=True)
-        import pandas as pd
-
         frame = pd.concat([frame.reset_index(drop=True), aligned], axis=1)
     return frame
+
+
+def require_column(frame: Any, column: str, where: Any, why: str) -> None:
+    """Raise where a table does not have a column that an option names."""
+    if column not in frame:
+        raise ValueError(f"{where} has no column {column!r}{why}.{nearest(column, list(frame.columns))}")
 
 
 def _refuse_nameless(what: str, frame: Any, identity: str) -> None:
@@ -264,15 +261,15 @@ def column_kinds(frame: Any, columns: Sequence[str], remarks: Remarks) -> dict[s
 
     kinds = {}
     for column in columns:
-        values = frame[column]
+        values, what, leave = frame[column], f"column {column!r}", f"leave it out with --drop {column!r}"
         if values.isna().all():
-            raise ValueError(f"column {column!r} is empty: leave it out with --drop {column!r}")
+            raise ValueError(f"{what} is empty: {leave}")
         if pd.api.types.is_bool_dtype(values) or pd.api.types.is_numeric_dtype(values):
             kinds[column] = "numbers"
         elif not pd.api.types.is_datetime64_any_dtype(values) and (date := date_in(values)) is not None:
             raise ValueError(
-                f"column {column!r} holds dates, such as {date!r}: leave it out with --drop {column!r}, or make "
-                "numbers of it first, the days since a date for example"
+                f"{what} holds dates, such as {date!r}: {leave}, or make numbers of it first, the days since a date "
+                "for example"
             )
         elif isinstance(values.dtype, pd.CategoricalDtype) or pd.api.types.is_string_dtype(values.dropna()):
             others = numbers_and_texts(values)
@@ -285,8 +282,8 @@ def column_kinds(frame: Any, columns: Sequence[str], remarks: Remarks) -> dict[s
             kinds[column] = "categories"
         else:
             raise ValueError(
-                f"column {column!r} is of the kind {values.dtype}, which has no default treatment: leave it out with "
-                f"--drop {column!r}, or make numbers of it first"
+                f"{what} is of the kind {values.dtype}, which has no default treatment: {leave}, or make numbers of it "
+                "first"
             )
     return kinds
 
@@ -317,28 +314,25 @@ def date_in(values: Any) -> str | None:
 
 def _too_many_texts(column: str, values: Any, distinct: int, others: dict[str, int]) -> str:
     """Say why a column cannot be categories; where most of its texts are numbers, which ones are not."""
-    drop = f"--drop {column!r}"
-    first = next(iter(others), "")
+    what, drop, first = f"column {column!r}", f"--drop {column!r}", next(iter(others), "")
     if others and all("," in text for text in others):
         return (
-            f"column {column!r} holds numbers with commas, such as {first!r}: say with --decimal , that these are "
-            "decimals, or write thousands without commas"
+            f"{what} holds numbers with commas, such as {first!r}: say with --decimal , that these are decimals, or "
+            "write thousands without commas"
         )
     if others:
         return (
-            f"column {column!r} holds numbers, but {sum(others.values())} of its cells are not, such as {first!r}: "
-            f"--na {first!r} makes these missing, {drop} leaves the column out"
+            f"{what} holds numbers, but {sum(others.values())} of its cells are not, such as {first!r}: --na {first!r} "
+            f"makes these missing, {drop} leaves the column out"
         )
     texts = values.dropna().astype(str)
     if texts.map(DRESSED.fullmatch).astype(bool).mean() > 0.5:
         return (
-            f"column {column!r} holds numbers that are written with other characters, such as {texts.iloc[0]!r}: write "
-            f"plain ones, or leave the column out with {drop}"
+            f"{what} holds numbers that are written with other characters, such as {texts.iloc[0]!r}: write plain "
+            f"ones, or leave the column out with {drop}"
         )
-    return (
-        f"column {column!r} has {distinct} different texts, more than {MOST_CATEGORIES}: leave it out with {drop}, or "
-        "make numbers of it first"
-    )
+    many = f"{distinct} different texts, more than {MOST_CATEGORIES}"
+    return f"{what} has {many}: leave it out with {drop}, or make numbers of it first"
 
 
 def check_columns(
