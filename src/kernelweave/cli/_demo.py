@@ -108,16 +108,11 @@ def fit(name: str, classifier: Any, split: Split) -> Outcome:
 
 def compare(outcomes: list[Outcome], n_test: int) -> None:
     """Print accuracy and cost of every method."""
-    rows = [
-        [
-            outcome.name,
-            f"{100 * outcome.accuracy:.1f} %",
-            str(np.count_nonzero(outcome.classifier.weights_)),
-            f"{outcome.classifier.n_passes_:.1f}",
-            f"{outcome.seconds:.2f}",
-        ]
-        for outcome in outcomes
-    ]
+    rows = []
+    for outcome in outcomes:
+        used, passes = np.count_nonzero(outcome.classifier.weights_), outcome.classifier.n_passes_
+        accuracy = f"{100 * outcome.accuracy:.1f} %"
+        rows.append([outcome.name, accuracy, str(used), f"{passes:.1f}", f"{outcome.seconds:.2f}"])
     say("\nOn the test samples\n")
     head = ["method", "accuracy", "kernels used", "passes", "seconds"]
     say(table(head, rows, right=range(1, 5)))

@@ -55,10 +55,10 @@ def open_model(path: Path) -> tuple[Any, dict[str, Any]]:
         model, label = loaded(path)
     others = [warning for warning in caught if not issubclass(warning.category, InconsistentVersionWarning)]
     if len(others) < len(caught):
+        wrote, here = label["scikit-learn"], version("scikit-learn")
         say(
-            f"warning: {path} was written with scikit-learn {label['scikit-learn']}, "
-            f"this is {version('scikit-learn')}: "
-            "what its steps compute may have changed",
+            f"warning: {path} was written with scikit-learn {wrote}, this is {here}: what its steps compute may have "
+            "changed",
             err=True,
         )
     for warning in others:

@@ -152,11 +152,8 @@ OTHER_FILES = {
     b"\xd0\xcf\x11\xe0": "a spreadsheet (xls): save the sheet as CSV",
     b"PAR1": "a Parquet file: call it .parquet",
     b"\x93NUMPY": "a NumPy file: call it .npy",
-    b"<!": "HTML or XML, no table",
-    b"<?": "HTML or XML, no table",
-    b"<html": "HTML or XML, no table",
-    b'{"': "JSON, no table",
-    b"[{": "JSON, no table",
+    **dict.fromkeys((b"<!", b"<?", b"<html"), "HTML or XML, no table"),
+    **dict.fromkeys((b'{"', b"[{"), "JSON, no table"),
 }
 #: a first line that gives spreadsheets the separator
 SEP_LINE = re.compile(r'"?sep=([^"\r\n])"?[ ,;\t]*\r?\n', re.IGNORECASE)

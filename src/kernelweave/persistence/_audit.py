@@ -101,23 +101,14 @@ FUNCTIONS = (
 )
 SCALARS = (
     *(f"numpy.{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64)),
-    "numpy.float16",
-    "numpy.float32",
-    "numpy.float64",
-    "numpy.bool",
-    "numpy.bool_",
-    "numpy.str_",
+    *(f"numpy.{name}" for name in ("float16", "float32", "float64", "bool", "bool_", "str_")),
 )
 SPARSE = tuple(
     f"scipy.sparse._{kind}.{kind}_{what}" for kind in ("csr", "csc", "coo") for what in ("matrix", "array")
 )
 #: what every node of the description may be, beside the objects; methods have nodes that are not here
 PARTS = {
-    "DictNode": ("builtins.dict",),
-    "ListNode": ("builtins.list",),
-    "TupleNode": ("builtins.tuple",),
-    "SetNode": ("builtins.set",),
-    "SliceNode": ("builtins.slice",),
+    **{f"{kind.title()}Node": (f"builtins.{kind}",) for kind in ("dict", "list", "tuple", "set", "slice")},
     "JsonNode": ("builtins.str",),
     "NdArrayNode": ("numpy.ndarray", *SCALARS),
     "DTypeNode": ("numpy.dtype",),
@@ -182,10 +173,8 @@ def update_names(description: Any) -> bool:
 PATHS = frozenset(("memory", "checkpoint", "callback"))
 #: what else is somebody's choice for their own machine, with the value that leaves it to this one
 MACHINE: dict[str, Any] = {
-    **dict.fromkeys(PATHS),
-    "n_jobs": None,
+    **dict.fromkeys((*PATHS, "n_jobs", "memory_budget")),
     "pre_dispatch": "2*n_jobs",
-    "memory_budget": None,
     "verbose": False,
 }
 #: of these, what ``save`` leaves out without a word; a callback is code, which it refuses
@@ -278,9 +267,8 @@ class Finding(NamedTuple):
         """Return the message for saving a model."""
         if not self.why:
             return str(self)
-        what = (
-            f"the function {self.what}" if self.code else f"a {self.what}, which is not on the list of types"
-        )
+        of_type = f"a {self.what}, which is not on the list of types"
+        what = f"the function {self.what}" if self.code else of_type
         return (
             f"{self.where} is {what}, and a model file holds data, no code. Replace it by a component of the library, "
             "or use pickle between programs that trust each other"

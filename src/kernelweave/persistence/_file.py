@@ -24,11 +24,7 @@ from .._output import write_whole
 
 #: skops walks through every folder of scikit-learn to list its estimators, and imports these on the way: with torch
 #: and dask installed that takes longer than everything else in a prediction
-UNNEEDED = {
-    "torch": "sklearn.externals.array_api_compat.torch",
-    "dask": "sklearn.externals.array_api_compat.dask",
-    "cupy": "sklearn.externals.array_api_compat.cupy",
-}
+UNNEEDED = {name: f"sklearn.externals.array_api_compat.{name}" for name in ("torch", "dask", "cupy")}
 
 
 def import_skops() -> ModuleType:

@@ -384,12 +384,10 @@ def refit(
     bare = model.steps[-1][1] if isinstance(model, Pipeline) else model
     samples = None if matrices else transformed(fitted, X)
     methods, alone = methods_for(bare, last, classify, samples, random_state)
-    found = [
-        HeldOut(
-            m.name, m.about, np.empty((n_repeats, len(y)), dtype=object), {kind.name: [] for kind in measures}
-        )
-        for m in methods
-    ]
+    found = []
+    for method in methods:
+        predicted = np.empty((n_repeats, len(y)), dtype=object)
+        found.append(HeldOut(method.name, method.about, predicted, {kind.name: [] for kind in measures}))
     weights, view_weights, choices, parts, statuses = [], [], [], [], []
     per_round, done = len(splits) // n_repeats, 0
     for place, (train, test) in enumerate(splits):

@@ -40,17 +40,13 @@ def accuracy_section(subject: Subject) -> str:
 
     what = "Dots: held-out score of each method, with intervals; the table below has the numbers"
     picture = drawn(draw, (WIDTH, 0.9 + 0.42 * len(refits.methods)), what, "accuracy")
-    rows = []
+    rows: list[list[Any]] = []
     for method in refits.methods:
-        of_first = method.measures[first.name]
-        row: list[Any] = [
-            method.name,
-            (of_first.mean, first.shown(of_first.mean)),
-            (of_first.low, interval(of_first, refits)),
-            (of_first.p_value, number(of_first.p_value)),
-        ]
-        means = [method.measures[kind.name].mean for kind in others]
-        rows.append(row + [(mean, kind.shown(mean)) for mean, kind in zip(means, others, strict=True)])
+        score, *means = (method.measures[kind.name] for kind in refits.measures)
+        cells = [(score.mean, first.shown(score.mean)), (score.low, interval(score, refits))]
+        cells.append((score.p_value, number(score.p_value)))
+        cells += [(other.mean, kind.shown(other.mean)) for other, kind in zip(means, others, strict=True)]
+        rows.append([method.name, *cells])
     head = ["method", first.name, "95 % interval", "p against this model", *(kind.name for kind in others)]
     known = "; ".join(f"{method.name}: {method.about}" for method in refits.methods if method.about)
     return (
@@ -82,16 +78,11 @@ def confusion_section(subject: Subject) -> str:
     # beyond this many columns nobody reads a matrix: the two shares of each class remain
     shown = range(len(names)) if len(names) <= MOST_CLASSES else range(0)
     head = ["label", *(f"predicted {names[k]}" for k in shown), "samples", "found", "right when predicted"]
-    rows = [
-        [
-            name,
-            *((counts[i, k], _count(counts[i, k])) for k in shown),
-            round(totals[i]),
-            (recall[i], percent(recall[i])),
-            (precision[i], percent(precision[i])),
-        ]
-        for i, name in enumerate(names)
-    ]
+    rows = []
+    for i, name in enumerate(names):
+        cells = [(counts[i, k], _count(counts[i, k])) for k in shown]
+        shares = [(share[i], percent(share[i])) for share in (recall, precision)]
+        rows.append([name, *cells, round(totals[i]), *shares])
     rounds = "" if refits.rounds == 1 else f", the mean of {refits.rounds} rounds"
     text = (
         f"Samples by label and held-out prediction{rounds}: the share on the diagonal is the accuracy above, the mean "

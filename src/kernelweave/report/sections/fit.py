@@ -126,14 +126,12 @@ def _compared(subject: Subject, origin: WeightOrigin) -> str:
     if best.p_value < 0.05:
         better = refits.ours.measures[refits.main.name].mean > best.mean
         return f"On held-out folds the model is {'better' if better else 'worse'} than the {name} (p = {p})."
-    adds = (
-        ": what it adds is the knowledge of which kernels were needed."
-        if refits.better_than_guessing
-        and np.any(refits.stability.reference[origin.learnt] == 0.0)
-        and (subject.ties is None or subject.ties.settled)
-        else "."
-    )
-    return f"On held-out folds the model cannot be told from the {name} (p = {p}){adds}"
+    left_out = np.any(refits.stability.reference[origin.learnt] == 0.0)
+    settled = subject.ties is None or subject.ties.settled
+    adds = ""
+    if refits.better_than_guessing and left_out and settled:
+        adds = ": what it adds is the knowledge of which kernels were needed"
+    return f"On held-out folds the model cannot be told from the {name} (p = {p}){adds}."
 
 
 def convergence_section(subject: Subject) -> str:
@@ -226,17 +224,12 @@ def _scores(estimator: Any) -> str:
     ties = getattr(estimator, "ties_", None)
     known = {} if ties is None else ties.set_index(["norm", "C"])["tie"].to_dict()
     chosen = (by["C"] == float(np.mean(estimator.C_))) & (by["norm"] == _norm_of(estimator))
-    rows = [
-        [
-            str(row.norm),
-            (row.C, short(row.C)),
-            *([(row.error, short(row.error))] if errors else []),
-            float(row.mean),
-            (row.std, number(row.std)),
-            "chosen" if is_it else known.get((row.norm, row.C), ""),
-        ]
-        for row, is_it in zip(by.itertuples(), chosen, strict=True)
-    ]
+    rows: list[list[Any]] = []
+    for row, is_it in zip(by.itertuples(), chosen, strict=True):
+        cells: list[Any] = [str(row.norm), (row.C, short(row.C))]
+        cells += [(row.error, short(row.error))] if errors else []
+        choice = "chosen" if is_it else known.get((row.norm, row.C), "")
+        rows.append([*cells, float(row.mean), (row.std, number(row.std)), choice])
     rule = ""  # how a tie was broken, where there was one
     if errors:
         rule = "The least squared error decided."
@@ -250,6 +243,9 @@ def _scores(estimator: Any) -> str:
     )
     head = ["norm", "C", *(["squared error"] if errors else []), "score", "sd over folds", "choice"]
     return table(head, rows, "Cross-validation on all samples") + note
+
+
+LIBRARIES = ("kernelweave", "scikit-learn", "numpy", "numba")
 
 
 def settings_section(subject: Subject) -> str:
@@ -271,9 +267,7 @@ def settings_section(subject: Subject) -> str:
         "stopping": f"relative gap of {estimator.tol:g}",
         "folds of this page": f"{refits.folds} x {refits.rounds}, random state {subject.seed}"
         + (", whole groups" if subject.groups is not None else ""),
-        "versions": ", ".join(
-            f"{name} {version(name)}" for name in ("kernelweave", "scikit-learn", "numpy", "numba")
-        ),
+        "versions": ", ".join(f"{name} {version(name)}" for name in LIBRARIES),
         "machine": f"Python {platform.python_version()}, {platform.system()} {platform.machine()}",
     }
     for key in ("data", "target", "id"):

@@ -39,46 +39,28 @@ def _among_ties(subject: Subject) -> str:
         return ""
     chosen = int(np.argmax(ties.choices["tie"] == "chosen"))
     order = np.argsort(-ties.shares[chosen], kind="stable")[:VIEWS_OF_SENSITIVITY]
-    changes = (
-        "The weights hardly change among them."
-        if ties.settled
-        else "Nothing is concluded on this page from what changes among them."
-    )
-    sentence = (
-        f"The cross-validated scores do not tell {ties.of_what} apart; the fit is one of them. {changes}"
-    )
+    changes = "Nothing is concluded on this page from what changes among them."
+    if ties.settled:
+        changes = "The weights hardly change among them."
+    sentence = f"The cross-validated scores do not tell {ties.of_what} apart; the fit is one of them."
     heads = [ties.names[v] for v in order]
+    rows: list[list[Any]] = []
     if len(ties.choices) <= MOST_TIES:
-        rows: list[list[Any]] = [
-            [
-                str(row.norm),
-                (row.C, short(row.C) + (" (this fit)" if i == chosen else "")),
-                (row.score, number(row.score)),
-                str(row.tie),
-                *(float(ties.shares[i, v]) for v in order),
-            ]
-            for i, row in enumerate(ties.choices.itertuples())
-        ]
         head = ["norm", "C", "score", "choice", *heads]
+        for i, row in enumerate(ties.choices.itertuples()):
+            C = (row.C, short(row.C) + (" (this fit)" if i == chosen else ""))
+            shares = [float(ties.shares[i, v]) for v in order]
+            rows.append([str(row.norm), C, (row.score, number(row.score)), str(row.tie), *shares])
     else:
-        rows, head = [], ["norm", "C", "values of C", "score", *heads]
+        head = ["norm", "C", "values of C", "score", *heads]
         for norm, those in ties.choices.groupby("norm", sort=False):
-            part = ties.shares[those.index]
-            spread = [(part[:, v].min(), part[:, v].max()) for v in order]
-            rows.append(
-                [
-                    str(norm),
-                    (those["C"].min(), f"{short(those['C'].min())} – {short(those['C'].max())}"),
-                    len(those),
-                    (
-                        those["score"].max(),
-                        f"{number(those['score'].min())} – {number(those['score'].max())}",
-                    ),
-                    *((high, f"{number(low)} – {number(high)}") for low, high in spread),
-                ]
-            )
+            Cs, scores, part = those["C"], those["score"], ties.shares[those.index][:, order]
+            C = (Cs.min(), f"{short(Cs.min())} – {short(Cs.max())}")
+            ends = [(scores.min(), scores.max()), *zip(part.min(axis=0), part.max(axis=0), strict=True)]
+            spread = [(high, f"{number(low)} – {number(high)}") for low, high in ends]
+            rows.append([str(norm), C, len(those), *spread])
     caption = "Weights of the views at choices that the scores do not tell apart"
-    return f"<p>{escape(sentence)}</p>" + table(head, rows, caption)
+    return f"<p>{escape(sentence)} {changes}</p>" + table(head, rows, caption)
 
 
 def _along_C(subject: Subject) -> str:
@@ -87,26 +69,19 @@ def _along_C(subject: Subject) -> str:
     names = list(dict.fromkeys(views.tolist()))
     one_C = np.unique(np.atleast_1d(subject.estimator.C_)).size == 1
     learns = not weight_origin(subject.estimator).nothing
-    if (
-        len(names) < 2
-        or len(subject.y) > MOST_SAMPLES
-        or not (subject.estimator.fits_subsets and one_C and learns)
-    ):
+    learns_one = subject.estimator.fits_subsets and one_C and learns
+    if len(names) < 2 or len(subject.y) > MOST_SAMPLES or not learns_one:
         return ""
     C = float(np.mean(subject.estimator.C_))
     Cs, weights = weights_along_C(subject, C)
     by_view = np.stack([weights[:, views == name].sum(axis=1) for name in names], axis=1)
     order = np.argsort(-by_view[FACTORS.index(1.0)], kind="stable")[:VIEWS_OF_SENSITIVITY]
     heads = [names[v] for v in order]
-    rows = [
-        [
-            (value, short(value) + (" (this fit)" if factor == 1.0 else "")),
-            *(float(by_view[i, v]) for v in order),
-        ]
-        for i, (factor, value) in enumerate(zip(FACTORS, Cs, strict=True))
-    ]
-    reach = np.ptp(by_view, axis=0)
-    most = int(np.argmax(reach))
+    rows = []
+    for factor, value, shares in zip(FACTORS, Cs, by_view[:, order], strict=True):
+        shown = short(value) + (" (this fit)" if factor == 1.0 else "")
+        rows.append([(value, shown), *map(float, shares)])
+    most = int(np.argmax(np.ptp(by_view, axis=0)))
     sentence = (
         f"Refits on all samples with C from a tenth to ten times that of this fit. The weight that changes the most is "
         f"that of “{names[most]}”, from {by_view[:, most].min():.2f} to {by_view[:, most].max():.2f}: a ranking of "

@@ -198,11 +198,9 @@ def _single_features(subject: Subject) -> list[str]:
     estimator = subject.estimator
     kernels = getattr(estimator, "kernels_", None)
     m = len(estimator.kernel_names_)
-    if (
-        not isinstance(kernels, list)
-        or not hasattr(estimator, "n_features_in_")
-        or m * len(subject.y) > MOST_ENTRIES
-    ):
+    if not (isinstance(kernels, list) and hasattr(estimator, "n_features_in_")):
+        return []
+    if m * len(subject.y) > MOST_ENTRIES:
         return []
     names = feature_names(subject.model, estimator)
     alone: dict[int, list[int]] = {}
