@@ -10,7 +10,7 @@ from ._base import (
     inner_target,
     make_solver,
     registry,
-)  # fmt: skip
+)
 from ._checkpoint import TRACE_COLUMNS, check_place
 from ._loop import MESSAGES, Solution, Stop, final_status, follow_path, solve, without_caches
 

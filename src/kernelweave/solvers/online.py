@@ -221,10 +221,8 @@ class OnlineRun:
         from .._numerics.online import EXTRA, SUM_SIG, TIME
 
         self.scalars[TIME] = self.scalars[EXTRA] = self.scalars[SUM_SIG] = 0.0
-        self.H[:] = 0.0
-        self.window[:] = self.older[:] = 0.0
-        self.visits = self.older_visits = 0
-        self.next_reset = 1
+        self.H[:] = self.window[:] = self.older[:] = 0.0
+        self.visits, self.older_visits, self.next_reset = 0, 0, 1
 
     def point(self, factors: Array, shrink: float) -> Point:
         """The function ``shrink sum_j factors_j theta_j`` with what is known of it."""
@@ -244,9 +242,9 @@ class OnlineRun:
 
         steps = max(self.scalars[TIME], 1.0)
         mean = shrink * (self.scalars[SUM_SIG] * self.A - self.H) / steps
-        quad = self.problem.bank.quad(mean.reshape(self.problem.y.shape))
-        point = Point(mean.reshape(self.problem.y.shape), of_norms(quad), quad)
-        return self._with_dual(point)
+        mean = mean.reshape(self.problem.y.shape)
+        quad = self.problem.bank.quad(mean)
+        return self._with_dual(Point(mean, of_norms(quad), quad))
 
     def _with_dual(self, point: Point) -> Point:
         if self.dual_beta is None:
@@ -273,9 +271,8 @@ class OnlineRun:
 
     def offer_dual(self, beta: Array, quad: Array) -> None:
         """Keep a dual point if it is the best so far."""
-        if self.dual_beta is None or self.problem.dual(beta, quad) > self.problem.dual(
-            self.dual_beta, self.dual_quad
-        ):
+        dual = self.problem.dual
+        if self.dual_beta is None or dual(beta, quad) > dual(self.dual_beta, self.dual_quad):
             self.dual_beta, self.dual_quad = beta, quad
 
 
@@ -306,9 +303,9 @@ class Pegasos(Solver, registered_as="pegasos"):
         from .._numerics.online import TIME
         from .._numerics.online import UFO as RULE
 
-        run = state
+        run, norm = state, problem.norm
         # the paper's alpha goes with the mean loss: ours over sum c
-        run.epoch(RULE, cut=(problem.norm.l1_term or 0.0) * run.lam)
+        run.epoch(RULE, cut=(norm.l1_term or 0.0) * run.lam)
         # every sample was visited equally often: theta / t is in the dual set (algorithms, section 2)
         to_dual = run.total / run.scalars[TIME]
         beta = (run.A * to_dual).reshape(problem.y.shape)
@@ -473,6 +470,7 @@ class Stream:
         They always do in a stream that ``partial_fit`` made; a file may hold another one.
         """
         m, rows = len(self.bound.kernels), n_samples(self.bound.samples)
+        damaged = "the state of partial_fit is damaged"
         for name, array, shape in (
             ("coef", self.coef, (rows, self.coef.shape[1] if np.ndim(self.coef) == 2 else columns)),
             ("quad", self.quad, (m,)),
@@ -480,18 +478,13 @@ class Stream:
         ):
             fits = isinstance(array, np.ndarray) and array.dtype == np.float64 and array.shape == shape
             if not (fits and np.all(np.isfinite(array))):
-                raise ValueError(
-                    f"the state of partial_fit is damaged: {name} is not a finite array of {shape}"
-                )
+                raise ValueError(f"{damaged}: {name} is not a finite array of {shape}")
         if columns is not None and self.coef.shape[1] != columns:
-            raise ValueError(
-                f"the state of partial_fit is damaged: it has {self.coef.shape[1]} functions, the classes {columns}"
-            )
+            functions = self.coef.shape[1]
+            raise ValueError(f"{damaged}: it has {functions} functions, the classes {columns}")
         for name, value in (("exponent", self.q), ("step", self.eta)):
             if not (isinstance(value, int | float | np.number) and 0 < value < np.inf):
-                raise ValueError(
-                    f"the state of partial_fit is damaged: its {name} is {value!r}, no number > 0"
-                )
+                raise ValueError(f"{damaged}: its {name} is {value!r}, no number > 0")
 
     @property
     def weights(self) -> Array:
@@ -504,15 +497,7 @@ class Stream:
 
     def learn(self, batch: Any, y: Array, weight: Array, loss: Loss) -> int:
         """Visit the samples of a batch in their order; return how many changed the function."""
-        from .._numerics.online import (
-            FIXED_STEP,
-            SIG,
-            Coefficients,
-            Norms,
-            Steps,
-            block_factors,
-            kernel_steps,
-        )
+        from .._numerics import online as compiled
 
         self.check(1 if y.ndim == 1 else y.shape[1])
         size, columns = n_samples(batch), self.coef.shape[1]
@@ -521,17 +506,16 @@ class Stream:
         if self.coef.shape[0]:
             P += np.einsum("mbs,sk->kmb", known.cross(batch), self.coef)
         rows = BoundKernels(known.kernels, batch, known.normaliser).cross(batch)
-        coefficients = Coefficients(*np.zeros((3, size, columns)))
-        norms = Norms(self.quad, np.zeros(self.quad.size), np.zeros(6))
-        norms.scalars[SIG] = 1.0
+        coefficients = compiled.Coefficients(*np.zeros((3, size, columns)))
+        norms = compiled.Norms(self.quad, np.zeros(self.quad.size), np.zeros(6))
+        norms.scalars[compiled.SIG] = 1.0
         # floats and a copy, whatever was given: compiled functions are compiled anew for every kind of argument
         q, eta = float(self.q), float(self.eta)
-        block_factors(self.quad, q, 0.0, norms.factors)
+        compiled.block_factors(self.quad, q, 0.0, norms.factors)
         order, diagonal = np.arange(size), np.diagonal(rows, axis1=1, axis2=2).copy()
-        steps = Steps(FIXED_STEP, q, lam=1.0, eta=eta, radius=1.0, cut=0.0)
-        kernel_steps(
-            order, order, rows, P, diagonal, weight, coefficients, norms, steps, derivative_of(loss, y)
-        )
+        steps = compiled.Steps(compiled.FIXED_STEP, q, lam=1.0, eta=eta, radius=1.0, cut=0.0)
+        work = compiled.Work(weight, coefficients, norms, steps, derivative_of(loss, y))
+        compiled.kernel_steps(order, order, rows, P, diagonal, *work)
         used = support(coefficients.A)
         self.bound = BoundKernels(known.kernels, _joined(known.samples, take(batch, used)), known.normaliser)
         self.coef = np.vstack([self.coef, coefficients.A[used]])

@@ -180,47 +180,65 @@ def _stop_in_time(x: Array) -> None:
         raise StopIteration
 
 
-class PrimalObjective:
-    """Value and gradient in ``x = (w, b)``; a full gradient counts as one pass."""
+class PrimalFeatures:
+    """Explicit features of a problem, with the kernels' factors."""
 
     def __init__(self, problem: MKLProblem) -> None:
         self.problem = problem
         self.factors = problem.bank.factors()
-        self.starts = self.factors.starts
         self.block_of = np.repeat(np.arange(problem.m), self.factors.ranks)
+        self.columns = 1 if problem.y.ndim == 1 else problem.y.shape[1]
+        self.root = np.sqrt(self.factors.scale)[self.block_of][:, None]
+
+    def like_y(self, f: Array) -> Array:
+        return f[:, 0] if self.problem.y.ndim == 1 else f
+
+    def lengths(self, w: Array) -> Array:
+        """Norms of the blocks."""
+        return np.sqrt(block_sums(np.sum(w**2, axis=1), self.factors.starts))
+
+
+class PrimalObjective(PrimalFeatures):
+    """Value and gradient in ``x = (w, b)``; a full gradient counts as one pass."""
+
+    def __init__(self, problem: MKLProblem) -> None:
+        super().__init__(problem)
         # a kernel that is given no weight may have no block: without features it stays at zero
         usable = problem.norm.start(problem.m) > 0
-        self.root_scale = (np.sqrt(self.factors.scale) * usable)[self.block_of]
-        self.columns = 1 if problem.y.ndim == 1 else problem.y.shape[1]
-        self.width = int(self.starts[-1])
+        self.root = (np.sqrt(self.factors.scale) * usable)[self.block_of][:, None]
+        self.width = self.block_of.size
+        #: row numbers and features of a sample, None where a factorisation would cost too much
+        self._sampled = False
+        self._sample: tuple[Index, Any] | None = None
 
     def first(self, start: Point | None) -> Array:
         x = np.zeros((self.width + 1) * self.columns)
         if start is not None:
             adjoint = self.factors.adjoint(start.beta.reshape(-1, self.columns))
-            coordinates = (self.root_scale[:, None] * adjoint).reshape(self.width, self.columns)
+            coordinates = (self.root * adjoint).reshape(self.width, self.columns)
             x[: self.width * self.columns] = (coordinates * start.weights[self.block_of][:, None]).ravel()
         return x
 
     def coordinates(self, x: Array) -> SampledHessian | None:
         """Coordinates that suit the objective at x, or None where they would cost too much."""
         problem = self.problem
-        if not hasattr(self, "_sample"):
+        if not self._sampled:
+            self._sampled = True
             rows = sample_rows(problem.n, self.width)
-            self._sample = None if rows is None else (rows, self.factors.features_of(rows))
             if rows is not None:
+                self._sample = rows, self.factors.features_of(rows)
                 problem.bank.count(problem.m * float(problem.n) * rows.size)
         if self._sample is None:
             return None
         rows, features = self._sample
         w, b = self._unpack(x)
-        t = self._blocks(w)
+        t = self.lengths(w)
         weights = problem.norm.weights_of_blocks(t) if np.any(t > 0) else problem.norm.start(problem.m)
         # a kernel without weight now may get some: it is not held at zero
         weights = np.maximum(weights, 1e-3 * float(np.max(weights)))
-        scaled = features.multiply(self.root_scale) if sp.issparse(features) else features * self.root_scale
-        f = np.asarray(scaled @ w) + b
-        f = f[:, 0] if problem.y.ndim == 1 else f
+        root = self.root[:, 0]
+        scaled = features.multiply(root) if sp.issparse(features) else features * root
+        f = self.like_y(np.asarray(scaled @ w) + b)
         share = problem.n / rows.size
         c, pull = share * problem.c[rows], 1.0 / weights[self.block_of]
         return SampledHessian(scaled, problem.y[rows], f, c, problem.loss, pull, problem.fit_intercept)
@@ -229,15 +247,12 @@ class PrimalObjective:
         w = x[: self.width * self.columns].reshape(self.width, self.columns)
         return w, x[self.width * self.columns :]
 
-    def _blocks(self, w: Array) -> Array:
-        return np.sqrt(block_sums(np.sum(w**2, axis=1), self.starts))
-
     def __call__(self, x: Array) -> tuple[float, Array]:
         problem = self.problem
         problem.bank.count(problem.m * float(problem.n) ** 2)
         w, b = self._unpack(x)
-        t = self._blocks(w)
-        root = self.root_scale[:, None]
+        t = self.lengths(w)
+        root = self.root
         charged, along, db = self.factors.loss_sweep(root * w, b, problem.loss, problem.y, problem.c)
         pull = np.divide(problem.norm.block_gradient(t), t, out=np.zeros_like(t), where=t > 0)
         dw = pull[self.block_of][:, None] * w + root * along
@@ -249,15 +264,14 @@ class PrimalObjective:
         """Coefficients from the gradient of the loss at the best intercept, weights from the block norms."""
         problem = self.problem
         w, shift = self._unpack(x)
-        f = self.factors.forward(self.root_scale[:, None] * w)
-        f = f[:, 0] if problem.y.ndim == 1 else f
+        f = self.like_y(self.factors.forward(self.root * w))
         b: Any = 0.0
         if problem.fit_intercept:
             # near the best one already, which is then found in few steps
             f += shift[0] if f.ndim == 1 else shift
             b = problem.loss.best_intercept(problem.y, f, problem.c)
         beta = problem.repair(-problem.c * problem.loss.gradient(problem.y, f + b))
-        return Point(beta, problem.norm.weights_of_blocks(self._blocks(w)))
+        return Point(beta, problem.norm.weights_of_blocks(self.lengths(w)))
 
 
 class ProximalNewton(Solver, registered_as="proximal_newton"):
@@ -328,16 +342,13 @@ class ProximalNewton(Solver, registered_as="proximal_newton"):
         return Point(run.beta, run.weights, run.lengths(run.image) ** 2, run.like_y(shared))
 
 
-class ProximalRun:
+class ProximalRun(PrimalFeatures):
     """Coordinates, decision values and coefficients of one fit; it is its own state."""
 
     def __init__(self, problem: MKLProblem, tol: float, seed: int, start: Point | None) -> None:
-        self.problem, self.tol = problem, tol
-        self.factors = problem.bank.factors()
-        self.block_of = np.repeat(np.arange(problem.m), self.factors.ranks)
-        self.root = np.sqrt(self.factors.scale)[self.block_of][:, None]
+        super().__init__(problem)
         self.rng = np.random.default_rng(seed)
-        self.shape = (problem.n, 1 if problem.y.ndim == 1 else problem.y.shape[1])
+        self.shape = (problem.n, self.columns)
         self.finished = False
         self.inner = INNER * tol
         self.w, self.f = np.zeros((self.block_of.size, self.shape[1])), np.zeros(self.shape)
@@ -355,12 +366,6 @@ class ProximalRun:
     def _adjoint(self, a: Array) -> Array:
         self.problem.bank.count(self.problem.m * float(self.problem.n) ** 2)
         return self.root * self.factors.adjoint(a.reshape(self.shape))
-
-    def like_y(self, f: Array) -> Array:
-        return f[:, 0] if self.problem.y.ndim == 1 else f
-
-    def lengths(self, w: Array) -> Array:
-        return np.sqrt(block_sums(np.sum(w**2, axis=1), self.factors.starts))
 
     def evaluate(self, w: Array, f: Array) -> tuple[float, Array]:
         """Objective with the best intercept, and that intercept."""

@@ -225,8 +225,7 @@ class SVRGRun:
         else:
             f, table, both, lengths = self.factors.sweep(w, self._respond, e, beside)
         k = table.shape[1]
-        G, image = both[:, :k], state.u if beside is None else both[:, k:]
-        G = np.ascontiguousarray(G)
+        G, image = np.ascontiguousarray(both[:, :k]), state.u if beside is None else both[:, k:]
         candidates = [(table, self.quad(G)), (inside, self.quad(image))]
         gains = [problem.gain(beta.reshape(shape)) for beta, _ in candidates]
         bounds = [gain - problem.norm.conjugate(s) for gain, (_, s) in zip(gains, candidates, strict=True)]
@@ -283,15 +282,7 @@ class SVRGRun:
 
     def _walk(self, state: SVRGState) -> tuple[Array, Array, Array]:
         """One epoch of steps on single samples."""
-        from .._numerics.svrg import (
-            Pace,
-            Snapshot,
-            SparseRows,
-            Walk,
-            dense_steps,
-            lazy_finish,
-            sparse_steps,
-        )  # fmt: skip
+        from .._numerics import svrg as compiled
 
         problem, e = self.problem, self.mixing(state.d)
         lengths = state.lengths
@@ -306,10 +297,10 @@ class SVRGRun:
         share = shares(curvature)
         visits = draw(share, self.steps, self.rng)
         powers = np.power(1.0 - eta, np.arange(int(visits.sum()) + 1, dtype=float))
-        snapshot = Snapshot(e, state.table, state.G, self.c, state.table.sum(axis=0))
-        pace = Pace(eta, eta * offset, share, powers)
+        snapshot = compiled.Snapshot(e, state.table, state.G, self.c, state.table.sum(axis=0))
+        pace = compiled.Pace(eta, eta * offset, share, powers)
         last, touched = (np.zeros(array.shape[0], dtype=np.int64) for array in (state.a, state.u))
-        walk = Walk(state.u.copy(), state.a.copy(), state.b.copy(), last, touched)
+        walk = compiled.Walk(state.u.copy(), state.a.copy(), state.b.copy(), last, touched)
         time, sparse = 0, False
         for rows, Z in self.factors.shuffled(self.rng):
             order = self.rng.permutation(np.repeat(np.arange(rows.size), visits[rows]))
@@ -317,14 +308,15 @@ class SVRGRun:
             for part in in_time(order, self.block_of.size * self.c.shape[1]):
                 fixed = (part, rows, time, walk, snapshot, pace, self.derivative)
                 if hasattr(Z, "indptr"):
-                    time = sparse_steps(SparseRows(Z.data, Z.indices, Z.indptr), *fixed)
+                    csr = compiled.SparseRows(Z.data, Z.indices, Z.indptr)
+                    time = compiled.sparse_steps(csr, *fixed)
                 else:
-                    time = dense_steps(Z, *fixed)
+                    time = compiled.dense_steps(Z, *fixed)
         self._count(time / problem.n)
         # coefficients and their image are brought up to date
-        lazy_finish(walk.a, snapshot.table, walk.last, powers, time)
+        compiled.lazy_finish(walk.a, snapshot.table, walk.last, powers, time)
         if sparse:
-            lazy_finish(walk.u, snapshot.G, walk.touched, powers, time)
+            compiled.lazy_finish(walk.u, snapshot.G, walk.touched, powers, time)
         return walk.a, walk.u, walk.b
 
 
