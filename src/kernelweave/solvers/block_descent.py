@@ -118,27 +118,16 @@ class ImprovedDual:
 
 
 class BlockDescentRun:
-    """A run; it is its own state.
+    """A run; it is its own state."""
 
-    Attributes
-    ----------
-    at : Iterate
-        Where it stands.
-    upper, lower, gap : float, ImprovedDual, float
-        Objective when all blocks were evaluated last, the best dual point so far, and their relative gap.
-    here : ImprovedDual
-        Dual point found then.
-    shared : Point
-        Coefficients shared by all kernels that came with it.
-    evaluations : int
-        How often all blocks were evaluated.
-    """
-
+    #: when all blocks were evaluated last: the objective, the dual point found there, and the point with coefficients
+    #: shared by all kernels that came with it
     upper: float
-    lower: ImprovedDual
-    gap: float
     here: ImprovedDual
     shared: Point
+    #: the best dual point so far, and the relative gap to it
+    lower: ImprovedDual
+    gap: float
 
     def __init__(
         self, problem: MKLProblem, tol: float, epochs: int, memory: int, start: Point | None, w: Array | None
@@ -454,17 +443,8 @@ class Place:
 class Iterate:
     """The moving point of a run, and the quadratic models of its blocks.
 
-    Attributes
-    ----------
-    w : array of shape (R, k)
-        Coordinates in feature space, the kernels' factors folded in.
-    b : array of shape (k,)
-    f : array of shape (n, k)
-        Decision values.
-    beta : array of shape (n, k)
-        ``-c l'(f)``.
-    t : array of shape (m,)
-        Block norms.
+    ``w`` are coordinates ``(R, k)`` in feature space, the kernels' factors folded in, ``t`` the block norms, ``b``
+    intercepts, ``f`` decision values ``(n, k)``, and ``beta = -c l'(f)``.
     """
 
     def __init__(self, problem: MKLProblem, features: BlockFeatures, loss: LossModel) -> None:

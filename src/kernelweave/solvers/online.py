@@ -40,25 +40,16 @@ def block_exponent(norm: Any) -> float:
 
 
 class _Products:
-    """Products of every sample with every block ``theta_j = sum_i a_i phi_j(x_i)``, which compiled steps keep.
+    """Products of every sample with every block ``theta_j = sum_i a_i phi_j(x_i)``, which compiled steps keep."""
 
-    Attributes
-    ----------
-    stored : array
-        What the steps keep up to date, linear in the coefficients.
-    whole : array or None
-        Rows of all samples, where they are at hand; elsewhere some are read at a time.
-    steps, ascent : callable
-        Compiled online steps, and compiled exact ascent.
-    read : callable
-        Returns the rows of some samples.
-    """
-
+    #: what the steps keep up to date, linear in the coefficients
     stored: Array
+    #: rows of all samples, where they are kept; elsewhere those of some are read at a time
     whole: Any
+    read: Callable[[Index], Any]
+    #: compiled online steps, and compiled exact ascent
     steps: Callable[..., None]
     ascent: Callable[..., int]
-    read: Callable[[Index], Any]
 
     def __init__(self, problem: MKLProblem, row: int) -> None:
         self.problem = problem

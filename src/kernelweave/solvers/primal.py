@@ -58,19 +58,11 @@ def bend_of(loss: Any, y: Array, f: Array) -> Array:
 
 
 class SampledHessian:
-    """``x = back(v)`` and the gradient in v.
+    """Coordinates in which the Hessian on a sample of rows is the identity: ``x = back(v)``, and the gradient in v.
 
-    Parameters
-    ----------
-    rows : array or sparse matrix of shape (s, R)
-        Features of the sample, scaled as the objective scales them; one more coordinate stands for the intercept.
-    y, f, c : arrays of shape (s,) or (s, k)
-        Targets, decision values and costs there; ``c`` stands for all samples.
-    loss : Loss
-    pull : array of shape (R,)
-        Curvature of the regulariser.
-    intercept : bool
-        Whether there is one; else its coordinate has nothing to do with the others.
+    ``rows (s, R)`` are the features of the sample, scaled as the objective scales them; one more coordinate stands for
+    the intercept, where there is one.  ``y``, ``f`` and ``c`` are targets, decision values and costs there, ``c`` for
+    all samples; ``pull`` is the curvature of the regulariser.
     """
 
     def __init__(

@@ -194,10 +194,6 @@ class SVRGRun:
     def _count(self, passes: float) -> None:
         self.problem.bank.count(passes * self.problem.m * float(self.problem.n) ** 2)
 
-    def mixing(self, d: Array) -> Array:
-        """Weight of every feature, the kernel's factor included."""
-        return (d * self.factors.scale)[self.block_of]
-
     def snapshot(self, state: SVRGState) -> SVRGState:
         """Full gradient at the state's function, as coefficients in the dual set; one pass.
 
@@ -205,7 +201,9 @@ class SVRGRun:
         with these weights, and by other ones.
         """
         problem, shape = self.problem, self.problem.y.shape
-        e = self.mixing(state.d)
+        e = (state.d * self.factors.scale)[
+            self.block_of
+        ]  # weight of every feature, the kernel's factor included
         w = e[:, None] * state.u
         b = state.b
         # a is an average of past gradients, and the better bound until late; off the set, it needs its image again
@@ -284,7 +282,7 @@ class SVRGRun:
         """One epoch of steps on single samples."""
         from .._numerics import svrg as compiled
 
-        problem, e = self.problem, self.mixing(state.d)
+        problem, e = self.problem, (state.d * self.factors.scale)[self.block_of]
         lengths = state.lengths
         offset = 0.0
         if problem.fit_intercept:

@@ -44,10 +44,7 @@ class _WorkingSetState:
     seen: Any = 0.0
     gap: float = np.inf
     idle: int = 0
-
-    @property
-    def finished(self) -> bool:
-        return self.idle >= IDLE
+    finished: bool = False
 
 
 class WorkingSet(Solver, registered_as="working_set"):
@@ -155,7 +152,8 @@ class WorkingSet(Solver, registered_as="working_set"):
         gap = relative_gap(upper, problem.dual(beta, quad))
         idle = 0 if moved else state.idle + 1
         return _WorkingSetState(
-            state.tol, working, beta, products, weights, quad, decision, intercept, state.seen, gap, idle
+            state.tol, working, beta, products, weights, quad, decision, intercept, state.seen, gap, idle,
+            finished=idle >= IDLE,
         )  # fmt: skip
 
     def _inner(self, problem: MKLProblem, state: _WorkingSetState) -> tuple[Array, Array, Any]:
