@@ -55,11 +55,9 @@ def inner(**options: Any) -> Callable[[Callable[..., Any]], Any]:
 
     What would unpack its arguments, and a file for it in the cache, take as long as the function itself.
     """
-    wrappers = {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} | UNCOUNTED
-
-    def decorate(function: Callable[..., Any]) -> Any:
-        return numba.njit(**options | wrappers)(function)
-
+    decorate: Callable[[Callable[..., Any]], Any] = numba.njit(
+        **options | {"no_cpython_wrapper": True, "no_cfunc_wrapper": True} | UNCOUNTED
+    )
     return decorate
 
 

@@ -96,12 +96,9 @@ def shift_spectrum(matrix: np.ndarray) -> np.ndarray:
     return matrix + max(-float(values[0]), 0.0) * np.eye(matrix.shape[0])
 
 
-# ------------------------------------------------------------------------------------------------------------
-# Is a sparse matrix what it says it is?
-#
-# SciPy checks the parts of a matrix against each other only as far as that is quick, and its compiled code,
-# like ours, reads and writes wherever the indices say.  A matrix that was put together by hand, or that comes
-# from a file, is therefore looked through once before anything is computed with it.
+# SciPy checks the parts of a sparse matrix against each other only as far as that is quick, and its compiled code, like
+# ours, reads and writes wherever the indices say.  A matrix that was put together by hand, or that comes from a file,
+# is therefore checked once before anything is computed with it.
 
 
 def check_sparse(matrix: Any, name: str = "X") -> None:
@@ -132,16 +129,13 @@ def check_sparse(matrix: Any, name: str = "X") -> None:
 
 def check_compressed(kind: str, data: Any, indices: Any, indptr: Any, shape: Any, name: str = "X") -> None:
     """Raise a ValueError where the parts of a CSR, CSC or BSR matrix do not fit together."""
-    rows, columns = _checked_shape(shape, name)
     data, indices, indptr = np.asarray(data), np.asarray(indices), np.asarray(indptr)
-    if data.ndim != (3 if kind == "bsr" else 1):
-        raise _damaged(name, f"its values are an array of shape {data.shape}")
+    rows, columns = _checked_shape(shape, data, 3 if kind == "bsr" else 1, name)
     if kind == "bsr":
         height, width = data.shape[1:]
         if min(height, width) < 1 or rows % height or columns % width:
             raise _damaged(name, f"blocks of {height} x {width} do not fill {rows} x {columns}")
         rows, columns = rows // height, columns // width
-    _check_values(data, name)
     outer, inner = (columns, rows) if kind == "csc" else (rows, columns)
     what = ("columns", "rows") if kind == "csc" else ("rows", "columns")
     for part, values in (("indices", indices), ("pointers", indptr)):
@@ -160,11 +154,8 @@ def check_compressed(kind: str, data: Any, indices: Any, indptr: Any, shape: Any
 
 def check_coordinates(data: Any, row: Any, col: Any, shape: Any, name: str = "X") -> None:
     """Raise a ValueError where the parts of a COO matrix do not fit together."""
-    rows, columns = _checked_shape(shape, name)
     data = np.asarray(data)
-    if data.ndim != 1:
-        raise _damaged(name, f"its values are an array of shape {data.shape}")
-    _check_values(data, name)
+    rows, columns = _checked_shape(shape, data, 1, name)
     for values, size, what in ((row, rows, "rows"), (col, columns, "columns")):
         values = np.asarray(values)
         _check_whole(values, "indices", name)
@@ -182,16 +173,16 @@ def without_duplicates(matrix: Any) -> Any:
     return matrix
 
 
-def _checked_shape(shape: Any, name: str) -> tuple[int, int]:
+def _checked_shape(shape: Any, data: Any, axes: int, name: str) -> tuple[int, int]:
+    """Return rows and columns, where shape and values are what those of a matrix can be."""
     numbers = np.asarray(shape)
     if numbers.shape != (2,) or numbers.dtype.kind not in "iu" or np.any(numbers < 0):
         raise _damaged(name, f"its shape is {shape}")
-    return int(numbers[0]), int(numbers[1])
-
-
-def _check_values(data: Any, name: str) -> None:
+    if data.ndim != axes:
+        raise _damaged(name, f"its values are an array of shape {data.shape}")
     if data.dtype.kind not in "fiub":
         raise ValueError(f"{name} is a sparse matrix of {data.dtype}, not of numbers")
+    return int(numbers[0]), int(numbers[1])
 
 
 def _check_whole(values: Any, part: str, name: str) -> None:

@@ -337,17 +337,20 @@ def _balance_columns(beta, own, c):
 
 
 @njit(cache=True, fastmath={"contract", "reassoc"})
+def _add_row(product, column, change):
+    """Add ``column change'``, transposed, to ``product (k, n)``; a step changes two or three classes of ten."""
+    for y in range(change.size):
+        x, out = change[y], product[y]
+        if x != 0.0:
+            for i in range(out.size):
+                out[i] += x * column[i]
+
+
+@njit(cache=True, fastmath={"contract", "reassoc"})
 def add_products(K, beta, product):
     """Add ``(K beta)'`` to ``product (k, n)``: entries of beta that are zero cost nothing, and most are."""
-    n, k = beta.shape
-    for i in range(n):
-        row = K[i]
-        for y in range(k):
-            x = beta[i, y]
-            if x != 0.0:
-                out = product[y]
-                for j in range(n):
-                    out[j] += x * row[j]
+    for i in range(beta.shape[0]):
+        _add_row(product, K[i], beta[i])
 
 
 @njit(cache=True)
@@ -660,16 +663,6 @@ def _row_gap(scores, beta, own, c):
             top = scores[k]
         along += beta[k] * scores[k]
     return c * (top - scores[own]) + along
-
-
-@njit(cache=True, fastmath={"contract", "reassoc"})
-def _add_row(product, column, change):
-    # a step changes few classes: measured, two or three of ten
-    for k in range(change.size):
-        x, out = change[k], product[k]
-        if x != 0.0:
-            for i in range(out.size):
-                out[i] += x * column[i]
 
 
 @njit(cache=True)

@@ -76,9 +76,10 @@ class Reml(Criterion):
     name = "reml"
 
     def scan(self, spectrum: Spectrum, factors: Array) -> Array:
-        freedom = spectrum.design.freedom
-        log_det = np.sum(np.log1p(np.multiply.outer(factors, spectrum.values)), axis=1)
-        forms = np.maximum(spectrum.forms(factors), TINY)
+        freedom, scaled = spectrum.design.freedom, np.multiply.outer(factors, spectrum.values)
+        log_det = np.sum(np.log1p(scaled), axis=1)
+        shrunk = spectrum.design.store(1.0 / (1.0 + scaled))
+        forms = np.maximum(to_numpy(shrunk @ spectrum.rotated**2), TINY)
         return np.asarray(np.exp(log_det[:, None] / freedom + np.log(forms / freedom)))
 
     def look(self, points: Points, Y: Stored) -> Look:
@@ -104,8 +105,10 @@ class LeaveOneOut(Criterion):
     def scan(self, spectrum: Spectrum, factors: Array) -> Array:
         values = []
         for factor in factors:
-            leverage = spectrum.design.store(np.maximum(spectrum.leverage(factor), TINY))
-            errors = spectrum.solved(factor) / leverage[:, None]
+            shrunk = spectrum.shrunk(factor)
+            leverage = np.maximum(to_numpy(spectrum.vectors**2 @ shrunk), TINY)
+            coef = spectrum.vectors @ (shrunk[:, None] * spectrum.rotated)
+            errors = coef / spectrum.design.store(leverage)[:, None]
             values.append(to_numpy((errors**2).mean(0)))
         return np.stack(values)
 
@@ -141,10 +144,12 @@ class Folds(Criterion):
     def scan(self, spectrum: Spectrum, factors: Array) -> Array:
         values = []
         for factor in factors:
-            a = spectrum.solved(factor)
-            missed = [
-                (_solved(spectrum.block(factor, fold), a[fold]) ** 2).sum(0) for fold in self._places(a)
-            ]
+            shrunk = spectrum.shrunk(factor)
+            a = spectrum.vectors @ (shrunk[:, None] * spectrum.rotated)
+            missed = []
+            for fold in self._places(a):
+                part = spectrum.vectors[fold]
+                missed.append((_solved((part * shrunk) @ part.T, a[fold]) ** 2).sum(0))
             values.append(to_numpy(sum(missed)) / sum(fold.size for fold in self.folds))
         return np.stack(values)
 
@@ -240,25 +245,8 @@ class Spectrum:
         else:
             values, self.vectors = eigh(mixed[0])
         self.values = np.maximum(to_numpy(values), 0.0)
-        self._rotated = self.vectors.T @ Y
+        self.rotated = self.vectors.T @ Y
 
-    def _shrunk(self, factor: float) -> Stored:
+    def shrunk(self, factor: float) -> Stored:
+        """Eigenvalues of V at a factor."""
         return self.design.store(1.0 / (1.0 + factor * self.values))
-
-    def forms(self, factors: Array) -> Array:
-        """``y'M y`` of every target at several factors, ``(factors, t)``."""
-        shrunk = self.design.store(1.0 / (1.0 + np.multiply.outer(factors, self.values)))
-        return to_numpy(shrunk @ self._rotated**2)
-
-    def solved(self, factor: float) -> Stored:
-        """``M Y``."""
-        return self.vectors @ (self._shrunk(factor)[:, None] * self._rotated)
-
-    def leverage(self, factor: float) -> Array:
-        """Diagonal of M."""
-        return to_numpy(self.vectors**2 @ self._shrunk(factor))
-
-    def block(self, factor: float, rows: Stored) -> Stored:
-        """Rows and columns of M."""
-        part = self.vectors[rows]
-        return (part * self._shrunk(factor)) @ part.T
