@@ -68,9 +68,7 @@ def solve_joint(
         rows.beta = np.array(start.beta, dtype=float, order="C")
         if keep_product:
             rows.product = np.array(start.decision.T, dtype=float, order="C")
-        rows.settle()
-        if not keep_product:
-            rows.product = rows.times(rows.beta)
+        rows.settle(keep_product)
         if inner.fit_intercept and np.ndim(start.intercept):
             rows.b = np.array(start.intercept, dtype=float)
     best = rows.solution()
@@ -92,7 +90,7 @@ class _Rows:
 
     def __init__(self, inner: Inner) -> None:
         K, y, c, fit_intercept = inner.K, inner.y, inner.c, inner.fit_intercept
-        self.K, self.loss, self.y, self.c, self.fit_intercept = K, inner.loss, y, c, fit_intercept
+        self.K, self.fit_intercept = K, fit_intercept
         self.own = np.ascontiguousarray(own_class(y), dtype=np.int64)
         self.bound = np.ascontiguousarray(c[:, 0], dtype=float)
         #: mean diagonal; with an intercept that of the centred matrix, from some of the rows: a constant means nothing
@@ -105,21 +103,18 @@ class _Rows:
         self.product = np.zeros(y.shape[::-1])
         self.b = np.zeros(y.shape[1])
 
-    def settle(self) -> None:
-        """Move beta into the dual set, exactly."""
-        from .._numerics.rows import move_into_set
+    def settle(self, known: bool = True) -> None:
+        """Move beta into the dual set, exactly; its product with K follows where it is ``known``, or is computed."""
+        from .._numerics.rows import add_products, move_into_set
 
         move_into_set(self.K, self.own, self.bound, self.fit_intercept, self.beta, self.product)
-
-    def times(self, beta: Array) -> Array:
-        """``(K beta)'``; where much of beta is zero, from the rest alone."""
-        from .._numerics.rows import add_products
-
-        if np.count_nonzero(beta) > 0.3 * beta.size:
-            return np.ascontiguousarray(beta.T) @ self.K
-        out = np.zeros(beta.shape[::-1])
-        add_products(self.K, beta, out)
-        return out
+        if known:
+            return
+        if np.count_nonzero(self.beta) > 0.3 * self.beta.size:
+            self.product = np.ascontiguousarray(self.beta.T) @ self.K
+        else:  # where much of beta is zero, from the rest alone
+            self.product = np.zeros(self.beta.shape[::-1])
+            add_products(self.K, self.beta, self.product)
 
     def solution(self, bounds: tuple[float, float] | None = None) -> FixedSolution:
         """Return beta, which is in the dual set, with its bounds; computed ones take the best intercepts."""
@@ -134,22 +129,19 @@ class _Rows:
 
     def grow(self) -> None:
         """Solve roughly under small bounds, and let them grow: rows at their bound follow it."""
-        whole, high = self.c, float(np.max(self.bound))
+        whole, high = self.bound, float(np.max(self.bound))
         if not high * self.size > AT_ONCE:
             return
         cap = high / STAGE ** np.ceil(np.log(high * self.size) / np.log(STAGE))
         while cap < high and not out_of_time():
             old = self.bound
-            self.c = np.minimum(whole, cap)
-            self.bound = np.ascontiguousarray(self.c[:, 0])
+            self.bound = np.minimum(whole, cap)
             held = (self.beta[np.arange(old.size), self.own] >= old) & (old > 0) & (self.bound > old)
             self.beta[held] *= (self.bound[held] / old[held])[:, None]
-            self.settle()
-            self.product = self.times(self.beta)
-            best = self.improve(self.solution(), STAGE_GAP)
-            self._take(best)
+            self.settle(known=False)
+            self._take(self.improve(self.solution(), STAGE_GAP))
             cap *= STAGE
-        self.c, self.bound = whole, np.ascontiguousarray(whole[:, 0])
+        self.bound = whole
 
     def _take(self, solution: FixedSolution) -> None:
         self.beta, self.product = solution.beta.copy(), np.ascontiguousarray(solution.decision.T)
@@ -279,8 +271,9 @@ class SoftmaxSystem:
         if fit_intercept:
             each = np.zeros((k, n, k))
             each[np.arange(k), :, np.arange(k)] = 1.0
-            self.normals = self.transposed(each)
-            self.behind = self._solve(self.normals)
+            normals = self.transposed(each)
+            self.behind = self._precondition(normals)
+            self.normals = normals
             self.small = np.linalg.pinv(
                 np.einsum("aik,bik->ab", self.normals, self.behind), rcond=1e-12, hermitian=True
             )
@@ -295,14 +288,11 @@ class SoftmaxSystem:
         along = np.sum(self.p * v, axis=-1, keepdims=True)
         return self.size * self.root * (v - along)
 
-    def _solve(self, r: Array) -> Array:
+    def _precondition(self, r: Array) -> Array:
+        """The preconditioner on the subspace, or everywhere where that is not known."""
         flat = np.moveaxis(r, -2, 0).reshape(self.K.shape[0], -1)
         found = cho_solve(self.factor, flat, check_finite=False)
-        return np.moveaxis(found.reshape(r.shape[-2], *r.shape[:-2], r.shape[-1]), 0, -2)
-
-    def _precondition(self, r: Array) -> Array:
-        """The preconditioner on the subspace."""
-        x = self._solve(r)
+        x = np.moveaxis(found.reshape(r.shape[-2], *r.shape[:-2], r.shape[-1]), 0, -2)
         if self.normals is None:
             return x
         share = np.einsum("aik,...ik->...a", self.normals, x) @ self.small
