@@ -21,7 +21,7 @@ from .._components import Component, Registry
 from ..views import Views
 
 
-@dataclass(eq=False)
+@dataclass(eq=False, repr=False)
 class Same:
     """A key for one object by identity; it keeps the object alive, so that its id is not reused."""
 

@@ -105,7 +105,9 @@ class Groups(KernelSpec):
         schema = table if isinstance(table, Schema) else Schema.of(table)
         if schema.n_features is None:
             raise ValueError("groups of columns need a table: an array, a sparse matrix or a data frame")
-        names = self._names(schema)
+        names = schema.feature_names if self.columns is None else self.columns
+        if names is not None and len(names) != schema.n_features:
+            raise ValueError(f"columns has {len(names)} names for a table of {schema.n_features} columns")
         place = {name: j for j, name in enumerate(names)} if names is not None else {}
         positions: dict[str, tuple[int, ...]] = {}
         missing: dict[str, tuple[str, ...]] = {}
@@ -134,7 +136,7 @@ class Groups(KernelSpec):
         schema = table if isinstance(table, Schema) else Schema.of(table)
         found = self.coverage(schema)
         by_name = any(isinstance(member, str) for members in self.groups.values() for member in members)
-        names = self._names(schema)
+        names = schema.feature_names if self.columns is None else list(self.columns)
         if by_name and names is None:
             raise ValueError(
                 "groups name their columns, but the samples have no names: pass a data frame, or "
@@ -168,15 +170,6 @@ class Groups(KernelSpec):
             inside = kernels_without_columns(self.families, Schema(len(positions), None), "from_groups")
             kernels += [OnColumns(kernel, positions, group) for kernel in inside]
         return kernels
-
-    def _names(self, schema: Schema) -> Sequence[str] | None:
-        if self.columns is None:
-            return schema.feature_names
-        if len(self.columns) != schema.n_features:
-            raise ValueError(
-                f"columns has {len(self.columns)} names for a table of {schema.n_features} columns"
-            )
-        return list(self.columns)
 
 
 def _listed(names: list[str]) -> str:

@@ -194,11 +194,6 @@ class Layer:
     data: Any
     name: str | None = None
 
-    @property
-    def shape(self) -> tuple[int, int]:
-        """Cells and genes."""
-        return len(self.data.obs_names), len(self.data.var_names)
-
     def read(self, view: str) -> tuple[Any, tuple[str, ...], np.ndarray]:
         """Return the values (sparse ones as they are), the names of the columns and those of the cells."""
         for what, names, repair in (
