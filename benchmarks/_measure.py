@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import os
@@ -10,13 +11,14 @@ import statistics
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterator
+import warnings
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _threads import ONE
+from _threads import ONE, pin
 
 
 def in_child(script: str | list[str], case: str, **parameters: Any) -> dict[str, Any]:
@@ -123,3 +125,37 @@ def counted() -> Iterator[Counts]:
         yield counts
     finally:
         mkl.solve_fixed = solve
+
+
+def runs_by_set(
+    description: str, kept: Path, sets: Sequence[str], few: Sequence[str], splits: int,
+    measure: Callable[[str, int], dict[str, Any]],
+) -> tuple[Any, bool]:  # fmt: skip
+    """Measure splits of data sets as the command line asks for, joined with rows of other sets that were kept.
+
+    Returns the table of all runs, and whether to write (not with ``--quick``, which takes one split of ``few`` sets).
+    """
+    import pandas as pd
+
+    from _report import machine
+
+    parser = argparse.ArgumentParser(description=description)
+    parser.add_argument("--quick", action="store_true", help="one split of three sets, nothing is written")
+    parser.add_argument("--table", action="store_true", help="make the table of what was measured before")
+    parser.add_argument("--splits", type=int, default=splits, help="of each set")
+    parser.add_argument("--sets", nargs="*", choices=list(sets), help="only these; the others as before")
+    options = parser.parse_args()
+    pin()
+    print(machine())
+    warnings.simplefilter("ignore", UserWarning)
+    names = few if options.quick else () if options.table else options.sets or list(sets)
+    runs = []
+    for name in names:
+        for seed in range(1 if options.quick else options.splits):
+            runs.append(measure(name, seed))
+            print(runs[-1], flush=True)
+    table = pd.DataFrame(runs)
+    if (options.sets or options.table) and kept.exists():
+        before = pd.read_csv(kept)
+        table = pd.concat([before[~before["set"].isin(names)], table], ignore_index=True)
+    return table, not options.quick

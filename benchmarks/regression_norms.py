@@ -7,10 +7,8 @@ the folder named by ``KERNELWEAVE_DATA``.
 
 from __future__ import annotations
 
-import argparse
 import os
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -29,8 +27,8 @@ from sklearn.datasets import (
 from sklearn.model_selection import KFold, ShuffleSplit
 from sklearn.preprocessing import StandardScaler
 
-from _report import RUNS, Targets, machine, show, write_table
-from _threads import pin
+from _measure import runs_by_set
+from _report import RUNS, Targets, show, write_table
 from kernelweave import MKLRegressor, MKLRegressorCV
 from kernelweave import kernels as kw
 
@@ -267,26 +265,8 @@ def rows_of(runs: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one split of three sets, nothing is written")
-    parser.add_argument("--table", action="store_true", help="make the table of what was measured before")
-    parser.add_argument("--splits", type=int, default=SPLITS, help="of each set")
-    parser.add_argument("--sets", nargs="*", choices=list(SETS), help="only these; the others as before")
-    options = parser.parse_args()
-    pin()
-    print(machine())
-    warnings.simplefilter("ignore", UserWarning)
     kept = RUNS / "regression_norms_runs.csv"
-    names = QUICK if options.quick else () if options.table else options.sets or list(SETS)
-    runs = []
-    for name in names:
-        for seed in range(1 if options.quick else options.splits):
-            runs.append(errors(name, seed))
-            print(runs[-1], flush=True)
-    table = pd.DataFrame(runs)
-    if (options.sets or options.table) and kept.exists():
-        before = pd.read_csv(kept)
-        table = pd.concat([before[~before["set"].isin(names)], table], ignore_index=True)
+    table, write = runs_by_set(__doc__, kept, list(SETS), QUICK, SPLITS, errors)
     rows = rows_of(table)
     show(rows)
     targets = Targets()
@@ -294,7 +274,7 @@ def main() -> None:
     targets.at_most(
         "100 log(MSE / MSE of l1) of four norms by the least error, mean over the sets", ours, 0.0
     )
-    if not options.quick:
+    if write:
         table.round(5).to_csv(kept, index=False)
         command = "python benchmarks/regression_norms.py"
         write_table("regression_norms", rows, command, NOTE.format(targets=targets.text()))

@@ -7,9 +7,7 @@ named by ``KERNELWEAVE_DATA``.
 
 from __future__ import annotations
 
-import argparse
 import time
-import warnings
 from collections.abc import Callable
 from typing import Any
 
@@ -21,8 +19,8 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 
-from _report import RUNS, Targets, machine, show, write_table
-from _threads import pin
+from _measure import runs_by_set
+from _report import RUNS, Targets, show, write_table
 from kernelweave import MKLClassifier, MKLClassifierCV
 from kernelweave import kernels as kw
 from kernelweave_studies.datasets import load_mfeat, load_uci
@@ -149,29 +147,9 @@ def rows_of(runs: pd.DataFrame) -> list[dict[str, Any]]:
 
 
 def main() -> None:
-    parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--quick", action="store_true", help="one split of three sets, nothing is written")
-    parser.add_argument("--table", action="store_true", help="make the table of what was measured before")
-    parser.add_argument("--splits", type=int, default=SPLITS, help="of each set")
-    parser.add_argument(
-        "--sets", nargs="*", choices=list(SETS), help="only these; the others as measured before"
-    )
-    options = parser.parse_args()
-    pin()
-    print(machine())
-    warnings.simplefilter("ignore", UserWarning)
     kept = RUNS / "selection_runs.csv"
-    names = QUICK if options.quick else () if options.table else options.sets or list(SETS)
-    runs = []
-    for name in names:
-        for seed in range(1 if options.quick else options.splits):
-            runs.append(accuracies(name, seed))
-            print(runs[-1], flush=True)
-    table = pd.DataFrame(runs)
-    if (options.sets or options.table) and kept.exists():
-        before = pd.read_csv(kept)
-        table = pd.concat([before[~before["set"].isin(names)], table], ignore_index=True)
-    if not options.quick:
+    table, write = runs_by_set(__doc__, kept, list(SETS), QUICK, SPLITS, accuracies)
+    if write:
         table.round(4).to_csv(kept, index=False)
     rows = rows_of(table)
     show(rows)
@@ -179,7 +157,7 @@ def main() -> None:
     for method in ("always l1", "always uniform", "tuned SVC"):
         lost = rows[-1][method] - rows[-1]["chosen"]
         targets.at_most(f"points that choosing loses on average against {method}", lost, 0.5)
-    if not options.quick:
+    if write:
         write_table("selection", rows, "python benchmarks/selection.py", NOTE.format(targets=targets.text()))
 
 
