@@ -233,11 +233,11 @@ class SpectrumDisplay:
         # a few eigenvalues dwarf the others: the axis is linear near zero and logarithmic beyond
         small = float(np.median(np.abs(self.before[self.before != 0.0]))) if np.any(self.before) else 1.0
         ax.set_yscale("symlog", linthresh=small or 1.0)
-        looks = {"color": INK, "lw": 1.8, **kwargs}
-        self.lines_ = ax.plot(rank, self.before, label="similarity", **looks)
+        style = {"color": INK, "lw": 1.8, **kwargs}
+        self.lines_ = ax.plot(rank, self.before, label="similarity", **style)
         if self.after is not None:
-            looks = {**looks, "color": ACCENT, "ls": "--"}
-            self.lines_ += ax.plot(np.arange(1, self.after.size + 1), self.after, label=self.label, **looks)
+            style = {**style, "color": ACCENT, "ls": "--"}
+            self.lines_ += ax.plot(np.arange(1, self.after.size + 1), self.after, label=self.label, **style)
         negative = self.before < 0
         if negative.any():
             ax.fill_between(rank[negative], self.before[negative], 0.0, color=INK, alpha=0.15, lw=0)

@@ -1,4 +1,4 @@
-"""Reading a fitted model: which views its kernels look at, how stable the weights are, why a sample is decided so."""
+"""A fitted model explained: views of its kernels, stability of the weights, parts of a decision, p-values."""
 
 from ..similarity import Agreement, Indefiniteness, agreement, indefiniteness
 from .explain import Contributions, ShapleyValues, contributions, feature_weights, shapley_values

@@ -1,4 +1,4 @@
-"""Similarities that are no kernels: learning kernels from them, classifying by them, and looking at them.
+"""Similarities that are no kernels: learning kernels from them, classifying by them, measuring how indefinite they are.
 
 It is above the solvers and below the estimators, which show its estimators beside their own.  Its losses, problems and
 solvers are of its own kind and have registries of their own; the loop, the SVM and the hinge are shared.

@@ -265,7 +265,7 @@ class MirrorState:
     averages: tuple[Array, ...] = ()
     partial: PartialDual = field(default_factory=PartialDual)
     best: SimilarityPoint | None = None
-    champion: SimilarityPoint | None = None
+    best_ever: SimilarityPoint | None = None
     value: float = np.inf
 
 
@@ -346,7 +346,7 @@ class MirrorDescent(SimilaritySolver):
         duals = (own, DualPoint(beta, shares, Z, kernels), *tight)
         value = problem.primal(state.best.kernels, state.best.beta, state.best.weights)[0]
         best, value = (
-            (state.champion, state.value) if state.value < value and state.champion else (state.best, value)
+            (state.best_ever, state.value) if state.value < value and state.best_ever else (state.best, value)
         )
         # averages, best responses, and some of the way to those: Omega is smooth where the SVM has one solution, so
         # moving from the best kernels towards the best response goes down (a Frank-Wolfe step); how far is tried
@@ -360,7 +360,7 @@ class MirrorDescent(SimilaritySolver):
             )
             if reached < value:
                 best, value = SimilarityPoint(inner.beta, weights, kernels=candidate), reached
-        state.champion, state.value = best, value
+        state.best_ever, state.value = best, value
         state.best = replace(best, duals=duals)
         return state
 
