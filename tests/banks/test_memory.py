@@ -85,15 +85,16 @@ def test_a_system_without_control_groups(tmp_path):
 
 
 def test_half_of_the_smallest_counts(monkeypatch):
-    monkeypatch.setattr(_limits, "_physical", lambda: 8 * GB)
-    monkeypatch.setattr(_limits, "_of_control_groups", lambda: 6 * GB)
-    monkeypatch.setattr(_limits, "_of_this_process", lambda: iter([7 * GB, 4 * GB]))
+    def known(*limits):
+        monkeypatch.setattr(_limits, "_known_limits", lambda: iter(limits))
+
+    known(8 * GB, 6 * GB, 7 * GB, 4 * GB)
     assert _limits.default_budget() == 2 * GB
-    monkeypatch.setattr(_limits, "_of_this_process", lambda: iter([]))
+    known(8 * GB, 6 * GB)
     assert _limits.default_budget() == 3 * GB
-    monkeypatch.setattr(_limits, "_of_control_groups", lambda: None)
+    known(8 * GB)
     assert _limits.default_budget() == 4 * GB
-    monkeypatch.setattr(_limits, "_physical", lambda: None)
+    known()
     assert _limits.default_budget() == 4 * 10**9
 
 

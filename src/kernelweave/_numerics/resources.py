@@ -17,22 +17,26 @@ from typing import Any, TypeVar
 _CGROUP_FILES = {"cgroup2": ("memory.max", "memory.high"), "cgroup": ("memory.limit_in_bytes",)}
 
 
-def _physical() -> int | None:
+def default_budget() -> int:
+    """Half of what the process may use, containers and limits counted; 4 GB where the system does not say."""
+    known = list(_known_limits())
+    return min(known) // 2 if known else 4 * 10**9
+
+
+def _known_limits() -> Iterator[int]:
+    """Bytes of the machine, of the control groups, and of ``ulimit -v`` and ``-d`` beside what is in use."""
     try:
-        return os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+        yield os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     except (ValueError, OSError, AttributeError):  # Windows has no sysconf
         import ctypes
 
         kernel32 = getattr(getattr(ctypes, "windll", None), "kernel32", None)
-        if kernel32 is None:
-            return None
         kilobytes = ctypes.c_ulonglong(0)
-        known = kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes))
-        return kilobytes.value * 1024 if known else None
-
-
-def _of_this_process() -> Iterator[int]:
-    """Return what the limits on addresses and on data (``ulimit -v`` and ``-d``) leave beside what is in use."""
+        if kernel32 is not None and kernel32.GetPhysicallyInstalledSystemMemory(ctypes.byref(kilobytes)):
+            yield kilobytes.value * 1024
+    limit = _of_control_groups()
+    if limit is not None:
+        yield limit
     try:
         import resource
     except ImportError:  # not a POSIX system
@@ -82,12 +86,6 @@ def _of_control_groups(root: str = "/") -> int | None:
                     break
     # the first version writes its largest number for none
     return min((size for size in limits if 0 < size < 2**60), default=None)
-
-
-def default_budget() -> int:
-    """Half of what the process may use, containers and limits counted; 4 GB where the system does not say."""
-    known = [size for size in (_physical(), _of_control_groups(), *_of_this_process()) if size is not None]
-    return min(known) // 2 if known else 4 * 10**9
 
 
 # The number of threads is looked up and not handed down, like time limits: ``with allowed_threads(n_jobs):`` around a
