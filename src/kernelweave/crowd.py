@@ -72,55 +72,6 @@ def single_error(disagreement: float, k: int) -> float:
     return most * (1.0 - float(np.sqrt(max(1.0 - disagreement / most, 0.0))))
 
 
-def wrong_share(tasks: Codes, workers: Codes, votes: Codes, labels: Codes, k: int) -> CrowdRate | None:
-    """Estimate how many labels are wrong; None where no sample has two votes.
-
-    Parameters
-    ----------
-    tasks, workers, votes : arrays of shape (v,)
-        Sample, annotator and class of every vote.
-    labels : array of shape (n,)
-        The class that was made of the votes of each sample.
-    k : int
-        Number of classes.
-    """
-    n = labels.size
-    counts = np.zeros((n, k))
-    np.add.at(counts, (tasks, votes), 1.0)
-    each = counts.sum(axis=1)
-    several = each >= 2
-    pairs = int(np.count_nonzero(several))
-    if not pairs or k < 2:
-        return None
-    alike = np.sum(counts * (counts - 1.0), axis=1)[several] / (each * (each - 1.0))[several]
-    single = single_error(1.0 - float(alike.mean()), k)
-    # how reliable every annotator is, and from that how much a vote speaks for its class
-    right = np.full(int(workers.max()) + 1, 1.0 - single)
-    per_worker = np.bincount(workers, minlength=right.size)
-    posterior = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
-    for turn in range(ROUNDS):
-        if turn:
-            posterior = _posterior(tasks, votes, _log_odds(right, k)[workers], n, k)
-        hits = np.bincount(workers, weights=posterior[tasks, votes], minlength=right.size)
-        common = hits.sum() / per_worker.sum()
-        before, right = right, (hits + PRIOR_VOTES * common) / (per_worker + PRIOR_VOTES)
-        if turn and np.max(np.abs(right - before)) < 1e-6:
-            break
-    weight = _log_odds(right, k)[workers]
-    own = np.arange(n), labels
-    apart, together = (_posterior(tasks, votes, strength * weight, n, k) for strength in (1.0, TOGETHER))
-    wrong, wrong_together = 1.0 - apart[own], 1.0 - together[own]
-    rate = float(wrong.mean())
-    # the pairs decide how well the reliabilities are known, all samples how many labels happen to be wrong
-    deviation = float(np.sqrt(max(rate * (1.0 - rate), 1.0 / pairs) / pairs))
-    low = max(rate - QUANTILE * deviation, 0.0)
-    high = min(max(float(wrong_together.mean()), rate) + QUANTILE * deviation, 1.0)
-    named = np.zeros((n, k), dtype=bool)
-    named[own] = True
-    class_rates = np.sum(apart * ~named, axis=0) / np.maximum(apart.sum(axis=0), 1e-12)
-    return CrowdRate(rate, (low, high), np.clip(class_rates, 0.0, 1.0), single, pairs)
-
-
 def _log_odds(right: Array, k: int) -> Array:
     kept = np.clip(right, 1e-3, 1.0 - 1e-3)
     return np.asarray(np.log(kept * (k - 1) / (1.0 - kept)))
@@ -238,10 +189,42 @@ def disagreement(annotations: Any, labels: Any) -> CrowdRate | None:
             f"no annotator ever gave the label {unknown.tolist()[0]!r}: give labels made of the annotations"
         )
     workers = np.unique(table["worker"].to_numpy(), return_inverse=True)[1]
-    _check_tasks(table["task"].to_numpy(), given.size)
-    return wrong_share(
-        table["task"].to_numpy(), workers, votes, np.searchsorted(classes, given), classes.size
-    )
+    tasks, n, k = table["task"].to_numpy(), given.size, classes.size
+    _check_tasks(tasks, n)
+    counts = np.zeros((n, k))
+    np.add.at(counts, (tasks, votes), 1.0)
+    each = counts.sum(axis=1)
+    several = each >= 2
+    pairs = int(np.count_nonzero(several))
+    if not pairs or k < 2:
+        return None
+    alike = np.sum(counts * (counts - 1.0), axis=1)[several] / (each * (each - 1.0))[several]
+    single = single_error(1.0 - float(alike.mean()), k)
+    # how reliable every annotator is, and from that how much a vote speaks for its class
+    right = np.full(int(workers.max()) + 1, 1.0 - single)
+    per_worker = np.bincount(workers, minlength=right.size)
+    posterior = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
+    for turn in range(ROUNDS):
+        if turn:
+            posterior = _posterior(tasks, votes, _log_odds(right, k)[workers], n, k)
+        hits = np.bincount(workers, weights=posterior[tasks, votes], minlength=right.size)
+        common = hits.sum() / per_worker.sum()
+        before, right = right, (hits + PRIOR_VOTES * common) / (per_worker + PRIOR_VOTES)
+        if turn and np.max(np.abs(right - before)) < 1e-6:
+            break
+    weight = _log_odds(right, k)[workers]
+    own = np.arange(n), np.searchsorted(classes, given)
+    apart, together = (_posterior(tasks, votes, strength * weight, n, k) for strength in (1.0, TOGETHER))
+    wrong, wrong_together = 1.0 - apart[own], 1.0 - together[own]
+    rate = float(wrong.mean())
+    # the pairs decide how well the reliabilities are known, all samples how many labels happen to be wrong
+    deviation = float(np.sqrt(max(rate * (1.0 - rate), 1.0 / pairs) / pairs))
+    low = max(rate - QUANTILE * deviation, 0.0)
+    high = min(max(float(wrong_together.mean()), rate) + QUANTILE * deviation, 1.0)
+    named = np.zeros((n, k), dtype=bool)
+    named[own] = True
+    class_rates = np.sum(apart * ~named, axis=0) / np.maximum(apart.sum(axis=0), 1e-12)
+    return CrowdRate(rate, (low, high), np.clip(class_rates, 0.0, 1.0), single, pairs)
 
 
 def aggregate(annotations: Any, n_samples: int | None = None, method: str = "majority") -> CrowdLabels:
