@@ -264,7 +264,10 @@ class BoundKernels(PredictingKernels):
             if kept.size and mine.size:
                 kernels = [self.kernels[j] for j in kept]
                 mixtures.append((Exponentials(kernels, samples, own[kept], mine, dtype), at))
-        rest = BoundKernels([self.kernels[j] for j in others], self.samples, self.normaliser.restrict(others))
+        rest = self
+        if compiled.size or which.size < len(self.kernels):
+            kept = [self.kernels[j] for j in others]
+            rest = BoundKernels(kept, self.samples, self.normaliser.restrict(others))
         rest_weights, rest_coef = weights[..., others].astype(dtype), coef.astype(dtype)
         parts = row_slices(len(out), known, BLOCKS_AT_ONCE * BLOCK_ENTRIES)
 

@@ -294,7 +294,9 @@ class CompletedKernels(PredictingKernels):
             has = np.flatnonzero(pattern).tolist()
             for p in has:
                 part = self.parts[p]
-                cross[:, self.completion.rows[p]] += part.mean_cross(part.take(new, rows))
+                assert part.scale is not None
+                known = part.scale(part.mean_kernel(part.take(new, rows)), slice(None))
+                cross[:, self.completion.rows[p]] += known
             cross /= max(1, len(has))
             for p, values in own.items():
                 if not pattern[p]:

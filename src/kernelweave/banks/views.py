@@ -436,15 +436,14 @@ class SampledPart:
         bound, coef = self.bound.restrict(used, coef)
         return bound.decision(new, weights[..., used], coef, dtype)
 
-    def mean_cross(self, new: Any) -> Array:
-        """Return the centred and scaled mean kernel between new samples that have the part and the training samples."""
-        assert self.scale is not None
+    def mean_kernel(self, new: Any) -> Array:
+        """Return the mean kernel between new samples that have the part and the training samples."""
         total = np.zeros((n_samples(new), n_samples(self.bound.samples)))
         for part in row_slices(*total.shape):
             block = new if part == slice(0, len(total)) else take(new, np.arange(part.start, part.stop))
             for _, entries in self.bound.visit(block):
                 total[part] += entries
-        return self.scale(total / len(self.bound.kernels), slice(None))
+        return total / len(self.bound.kernels)
 
     def own(self) -> Any:
         """Return the training samples that have the part, as new samples."""
@@ -481,18 +480,14 @@ class MatrixPart:
         """Return some of the new rows."""
         return {self.needs[0]: new[self.needs[0]][rows]}
 
-    def _normalised(self, new: Any) -> Array:
+    def mean_kernel(self, new: Any) -> Array:
+        """Return the kernel between new rows and the training samples."""
         entries = np.asarray(new[self.needs[0]][:, self.rows], dtype=float)
         return self.normaliser.cross_block(0, entries, None, slice(None))
 
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
         """Return ``weight K(new, samples) coef``."""
-        return self._normalised(new) @ (coef * weights[..., 0])
-
-    def mean_cross(self, new: Any) -> Array:
-        """Return the centred and scaled kernel between new rows and the training samples."""
-        assert self.scale is not None
-        return self.scale(self._normalised(new), slice(None))
+        return self.mean_kernel(new) @ (coef * weights[..., 0])
 
     def own(self) -> Any:
         """Return the training samples that have the part, as new rows."""

@@ -7,7 +7,6 @@ nothing that they were not made of or had attached, so a round that a worker did
 from __future__ import annotations
 
 import time
-from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from typing import Any
@@ -24,16 +23,15 @@ from ._dask import check_client, read_rows
 TILE = 64
 
 
-class _Part(ABC):
+class _Part:
     """An object on a worker: some rows of the bank, and the sums over them that a round asks for.
 
     It keeps no state of the fit beyond what it was made of and what was attached to it (normalisation, targets), so a
     part that is lost is made again elsewhere and the round is asked again.
     """
 
-    @abstractmethod
-    def _bank(self, double: bool) -> Any:
-        """Return the bank of these rows, in double precision where that is asked for."""
+    #: the bank of these rows, by whether double precision is asked for
+    banks: dict[bool, Any]
 
     def call(self, method: str, *args: Any) -> tuple[float, Any]:
         """Run a method; return its seconds here, which tell work from waiting, and its result."""
@@ -43,7 +41,7 @@ class _Part(ABC):
 
     def read(self, double: bool, method: str, *args: Any) -> Any:
         """Run a method of the bank of these rows."""
-        return getattr(self._bank(double), method)(*args)
+        return getattr(self.banks[double], method)(*args)
 
 
 class StoredRows(Bank):
@@ -141,8 +139,6 @@ class KernelPart(_Part):
         self.kernels, self.samples, self.n = kernels, samples, n
         self.rows = np.arange(first, last)
         self.dtype, self.stored, self.threads = np.dtype(dtype), stored, threads
-        self.bank: Bank | None = None
-        self.precise: Bank | None = None
 
     def row_means(self) -> Array:
         """Means of the raw kernels over all samples, for centring."""
@@ -151,31 +147,27 @@ class KernelPart(_Part):
     def settle(self, normaliser: Normaliser) -> int:
         """Take over what was learnt of all rows, and store; return the bytes."""
         given = self.kernels, self.samples, self.n, normaliser
-        self.precise = LazyBank(*given, threads=self.threads)
+        precise = LazyBank(*given, threads=self.threads)
         if self.stored:
             first, last = int(self.rows[0]), int(self.rows[-1]) + 1
-            self.bank = StoredRows(self.precise, first, last, self.dtype, self.threads)
+            bank: Bank = StoredRows(precise, first, last, self.dtype, self.threads)
         else:
-            self.bank = LazyBank(*given, self.dtype, threads=self.threads)
-        return self.bank.nbytes
-
-    def _bank(self, double: bool) -> Bank:
-        bank = self.precise if double and self.dtype != np.float64 else self.bank
-        assert bank is not None
-        return bank
+            bank = LazyBank(*given, self.dtype, threads=self.threads)
+        self.banks = {False: bank, True: bank if self.dtype == np.float64 else precise}
+        return bank.nbytes
 
     def diag(self, double: bool) -> Array:
         """Diagonals at these rows."""
-        bank, kernels = self._bank(double), np.arange(len(self.kernels))
+        bank, kernels = self.banks[double], np.arange(len(self.kernels))
         return np.concatenate([bank.block([i], [i], kernels)[:, 0] for i in self.rows], axis=1)
 
     def apply(self, double: bool, a: Array, rows: Index | None, kernels: Index | None) -> Array:
         """Products with every kernel at some of the rows."""
-        return self._bank(double).apply(a, self.rows if rows is None else rows, kernels)
+        return self.banks[double].apply(a, self.rows if rows is None else rows, kernels)
 
     def quad(self, double: bool, a: Array, kernels: Index | None) -> Array:
         """This part's share of the quadratic forms."""
-        bank, used = self._bank(double), self.rows[support(a[self.rows])]
+        bank, used = self.banks[double], self.rows[support(a[self.rows])]
         if isinstance(bank, StoredRows) and a.ndim == 1:
             return bank.row_products(a, kernels=kernels) @ a
         products = bank.apply(a, used, kernels)
@@ -184,14 +176,14 @@ class KernelPart(_Part):
     def mix_product(self, double: bool, weights: Array, a: Array) -> Array:
         """The mixed kernel's product at these rows, from the kernels with weight alone."""
         active = np.flatnonzero(weights)
-        return np.tensordot(weights[active], self._bank(double).apply(a, self.rows, active), axes=1)
+        return np.tensordot(weights[active], self.banks[double].apply(a, self.rows, active), axes=1)
 
     def judged(self, double: bool, weights: Array, a: Array) -> tuple[Array, Array]:
         """This part's share of the quadratic forms and of the mixed kernel's product, from one pass.
 
         Stored rows give a share of the product at all samples, others the product at these rows.
         """
-        bank = self._bank(double)
+        bank = self.banks[double]
         if isinstance(bank, StoredRows) and a.ndim == 1:
             products = bank.row_products(a)
             return products @ a, weights @ products
@@ -201,7 +193,7 @@ class KernelPart(_Part):
 
     def mix_block(self, double: bool, weights: Array, rows: Index | None, cols: Index) -> Array:
         """Some rows and columns of the mixed kernel."""
-        return self._bank(double).mix_block(weights, self.rows if rows is None else rows, cols)
+        return self.banks[double].mix_block(weights, self.rows if rows is None else rows, cols)
 
 
 class FeaturePart(_Part):
@@ -210,7 +202,7 @@ class FeaturePart(_Part):
     def __init__(self, kernels: list[Any], sent: Any, dtype: str, stored: bool, threads: int) -> None:
         self.rows = read_rows(sent)
         self.bank = StreamingBank(kernels, self.rows, dtype=dtype, threads=threads)
-        self.exact = self.bank.exact()
+        self.banks = {False: self.bank, True: self.bank.exact()}
         if stored:
             self.bank.keep()
         self.y: Array | None = None
@@ -228,12 +220,9 @@ class FeaturePart(_Part):
         """Keep the targets and the cost of every row."""
         self.y, self.c = y, c
 
-    def _bank(self, double: bool) -> StreamingBank:
-        return self.exact if double else self.bank
-
     def features(self, rows: Index) -> Any:
         """Features of some rows, in double precision."""
-        return self.exact.features_of(rows)
+        return self.banks[True].features_of(rows)
 
     def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
         """This part's share of ``A' diag(charge) A``, A these columns of some rows and a column of ones."""
@@ -243,7 +232,7 @@ class FeaturePart(_Part):
         """Loss and gradient of these rows, reading each once."""
         assert self.y is not None
         assert self.c is not None
-        return self._bank(double).loss_sweep(w, b, loss, self.y, self.c)
+        return self.banks[double].loss_sweep(w, b, loss, self.y, self.c)
 
 
 #: seconds between two checks whether a worker that does not answer is still there
