@@ -266,8 +266,8 @@ class BoundKernels(PredictingKernels):
                 mixtures.append((Exponentials(kernels, samples, own[kept], mine, dtype), at))
         rest = self
         if compiled.size or which.size < len(self.kernels):
-            kept = [self.kernels[j] for j in others]
-            rest = BoundKernels(kept, self.samples, self.normaliser.restrict(others))
+            slow = [self.kernels[j] for j in others]
+            rest = BoundKernels(slow, self.samples, self.normaliser.restrict(others))
         rest_weights, rest_coef = weights[..., others].astype(dtype), coef.astype(dtype)
         parts = row_slices(len(out), known, BLOCKS_AT_ONCE * BLOCK_ENTRIES)
 
