@@ -6,11 +6,12 @@ from typing import Any
 
 import numpy as np
 
+from .._typing import Array
 from .intercepts import monotone_root
 from .namespace import as_like, namespace, to_numpy
 
 
-def project_simplex(v: np.ndarray, total: float = 1.0) -> np.ndarray:
+def project_simplex(v: Array, total: float = 1.0) -> Array:
     """Project ``v`` on ``{x >= 0, sum x = total}`` by sorting; NaN and infinity raise ``FloatingPointError``."""
     top = np.max(v)
     if not np.isfinite(top):
@@ -22,7 +23,7 @@ def project_simplex(v: np.ndarray, total: float = 1.0) -> np.ndarray:
     return np.maximum(v - excess[k] / (k + 1), 0.0)
 
 
-def project_lp_ball(v: np.ndarray, p: float, radius: float = 1.0) -> np.ndarray:
+def project_lp_ball(v: Array, p: float, radius: float = 1.0) -> Array:
     """Project ``max(v, 0)`` on ``{x >= 0, |x|_p <= radius}``, ``1 <= p <= inf``.
 
     The projection of a non-negative point solves ``x_j + nu p x_j^(p-1) = v_j``; nu is found by bisection and each
@@ -44,7 +45,7 @@ def project_lp_ball(v: np.ndarray, p: float, radius: float = 1.0) -> np.ndarray:
     return x * (radius / np.sum(x**p) ** (1.0 / p))  # rounding only: nu is at machine precision
 
 
-def shrink_power(v: np.ndarray, nu: float | np.ndarray, power: float) -> np.ndarray:
+def shrink_power(v: Array, nu: float | Array, power: float) -> Array:
     """Solve ``x + nu x^power = v`` for ``0 <= x <= v`` elementwise (``power > 0``); nu one for all or one for each.
 
     In ``y = x`` for powers above one, in ``y = x^power`` below, both terms are convex: from the right of the root
@@ -56,7 +57,7 @@ def shrink_power(v: np.ndarray, nu: float | np.ndarray, power: float) -> np.ndar
     return np.minimum(y ** (1.0 / power), v)
 
 
-def _convex_root(v: np.ndarray, a: float | np.ndarray, b: float | np.ndarray, power: float) -> np.ndarray:
+def _convex_root(v: Array, a: float | Array, b: float | Array, power: float) -> Array:
     """Solve ``a y + b y^power = v`` for y >= 0, elementwise (``power >= 1``)."""
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         y = np.fmin(v / a, (v / b) ** (1.0 / power))
@@ -70,7 +71,7 @@ def _convex_root(v: np.ndarray, a: float | np.ndarray, b: float | np.ndarray, po
     return y
 
 
-def project_box_sum(v: np.ndarray, lower: np.ndarray, upper: np.ndarray, total: float = 0.0) -> np.ndarray:
+def project_box_sum(v: Array, lower: Array, upper: Array, total: float = 0.0) -> Array:
     """Project ``v`` on ``{lower <= x <= upper, sum x = total}``; infinite bounds are allowed.
 
     The answer is ``clip(v - h, lower, upper)``: the sum is piecewise linear and falling in h, so a search over the
@@ -110,12 +111,8 @@ def project_box_sum(v: np.ndarray, lower: np.ndarray, upper: np.ndarray, total: 
 
 
 def project_box_budget(
-    v: np.ndarray,
-    upper: np.ndarray,
-    limit: float,
-    free: np.ndarray | None = None,
-    balance: np.ndarray | None = None,
-) -> np.ndarray:
+    v: Array, upper: Array, limit: float, free: Array | None = None, balance: Array | None = None
+) -> Array:
     """Project ``v`` on ``{0 <= x <= upper, sum [x - free]_+ <= limit}``, with ``balance`` also ``balance'x = 0``.
 
     ``limit`` is not negative; ``free`` is what each entry may have at no cost, zero by default; ``balance`` of -1 and 1
@@ -140,8 +137,8 @@ def project_box_budget(
             x[group] = project_box_sum(v[group], np.zeros(np.count_nonzero(group)), upper[group], 0.5 * limit)
         return x
 
-    def at(h: float) -> np.ndarray:
-        def shrunk(b: float) -> np.ndarray:
+    def at(h: float) -> Array:
+        def shrunk(b: float) -> Array:
             w = v - b * balance
             return np.clip(np.maximum(np.minimum(w, free), w - h), 0.0, upper)
 
@@ -223,7 +220,7 @@ def project_rows(v: Any, upper: Any) -> Any:
     return xp.minimum(upper, v - shift)
 
 
-def balance_rows(v: Any, upper: Any, start: np.ndarray | None = None) -> tuple[Any, np.ndarray]:
+def balance_rows(v: Any, upper: Any, start: Array | None = None) -> tuple[Any, Array]:
     """``project_rows(v - b)`` for the b at which the columns sum to zero, and b.
 
     b is the maximum of a concave, piecewise quadratic function, found by Newton's method; the k x k systems are solved
@@ -236,7 +233,7 @@ def balance_rows(v: Any, upper: Any, start: np.ndarray | None = None) -> tuple[A
         return v, shift
     scale = max(float(xp.max(xp.abs(v))), float(xp.max(upper))) * v.shape[0]
 
-    def at(shift: np.ndarray) -> tuple[Any, np.ndarray, float]:
+    def at(shift: Array) -> tuple[Any, Array, float]:
         x = project_rows(v - as_like(shift, v), upper)
         sums = to_numpy(x.sum(axis=0))
         return x, sums, 0.5 * float(((x - v) ** 2).sum()) + float(shift @ sums)

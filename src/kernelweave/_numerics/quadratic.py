@@ -16,15 +16,8 @@ from .._typing import Array
 
 
 def solve_qp(
-    P: np.ndarray,
-    q: np.ndarray,
-    G: np.ndarray,
-    h: np.ndarray,
-    A: np.ndarray,
-    b: np.ndarray,
-    tol: float = 1e-10,
-    max_iter: int = 60,
-) -> tuple[np.ndarray, np.ndarray]:
+    P: Array, q: Array, G: Array, h: Array, A: Array, b: Array, tol: float = 1e-10, max_iter: int = 60
+) -> tuple[Array, Array]:
     """Minimise ``x'Px/2 + q'x`` subject to ``G x <= h`` and ``A x = b``; return x and the multipliers of ``G x <= h``.
 
     Mehrotra's predictor and corrector with one factorisation per iteration.
@@ -32,7 +25,8 @@ def solve_qp(
     # multipliers start at one: the objective is put in units in which that is a fair guess
     unit = float(np.max(np.abs(q), initial=0.0)) or 1.0
     P, q = P / unit, q / unit
-    x, y = np.linalg.lstsq(A, b, rcond=None)[0], np.zeros(b.size)
+    x = np.asarray(np.linalg.lstsq(A, b, rcond=None)[0], dtype=float)
+    y = np.zeros(b.size)
     slack, z = np.maximum(h - G @ x, 1.0), np.ones(h.size)
     scale = 1.0 + max(float(np.max(np.abs(q), initial=0.0)), float(np.max(np.abs(h), initial=0.0)))
     best, best_error, idle = (x, z), np.inf, 0
@@ -100,20 +94,14 @@ class Boundary(NamedTuple):
 
 
 def minimise_on_set(
-    P: Array,
-    c: Array,
-    rows: Array,
-    gains: Array,
-    boundary: Callable[[Array], Boundary],
-    start: Array,
-    tol: float = 1e-11,
+    P: Array, c: Array, rows: Array, gains: Array, boundary: Callable[[Array], Boundary], start: Array
 ) -> tuple[Array, Array, Array]:
     """Minimise ``x'Px/2 + c'x + max_k (gains_k + rows_k'x)`` over ``x >= 0, boundary(x).values <= 0``.
 
     Numbers should be of the order of one.  ``start`` is strictly inside: its entries are positive, the values negative.
     Returns x and the multipliers of ``x >= 0`` and of the rows.
     """
-    task = _Task(P, c, rows, gains, boundary)
+    task, tol = _Task(P, c, rows, gains, boundary), 1e-11
     place = _BarrierPoint(task, np.append(start, float(np.max(gains + rows @ start)) + 1.0))
     w = start.size
     # steps in which slacks and prices are numbers of their own: far fewer than a barrier's, where they go well
