@@ -46,14 +46,15 @@ def identity(what: Any) -> Hashable:
     return Same(what)
 
 
-def refuse_non_finite(values: np.ndarray, what: str) -> None:
+def refuse_non_finite(values: np.ndarray, what: str | Kernel) -> None:
     """Raise where numbers that a kernel is to work on are NaN or infinite."""
     # the sum of finite numbers is almost always finite: each is checked only if it is not
     with np.errstate(over="ignore", invalid="ignore"):
         finite = bool(np.isfinite(values.sum()))
     if not finite and not np.isfinite(values).all():
+        called = what if isinstance(what, str) else f"kernel {what.name!r}"
         raise ValueError(
-            f"{what}: the samples contain NaN or infinity; impute missing values first (SimpleImputer), or drop those "
+            f"{called}: the samples contain NaN or infinity; impute missing values first (SimpleImputer), or drop those "
             "rows"
         )
 

@@ -170,7 +170,7 @@ class NumericKernel(Kernel):
                 f"kernel {self.name!r} needs a two-dimensional array of numbers, got {A.ndim} dimension(s); "
                 "one feature is X.reshape(-1, 1)"
             )
-        refuse_non_finite(values, f"kernel {self.name!r}")
+        refuse_non_finite(values, self)
         if self.needs_nonnegative and values.size and values.min() < 0:
             raise ValueError(
                 f"kernel {self.name!r} needs non-negative features (counts, histograms), got {values.min():g}"
