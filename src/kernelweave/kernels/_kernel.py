@@ -54,8 +54,8 @@ def refuse_non_finite(values: np.ndarray, what: str | Kernel) -> None:
     if not finite and not np.isfinite(values).all():
         called = what if isinstance(what, str) else f"kernel {what.name!r}"
         raise ValueError(
-            f"{called}: the samples contain NaN or infinity; impute missing values first (SimpleImputer), or drop those "
-            "rows"
+            f"{called}: the samples contain NaN or infinity; impute missing values first (SimpleImputer), or drop "
+            "those rows"
         )
 
 
