@@ -114,18 +114,16 @@ class TimeShares:
         """Return when the next problem has to stop."""
         if self.stop.max_seconds is None:
             return self.stop
-        part = self._left() / max(self.problems, 1)
+        left = max(self.share * self.stop.max_seconds - time_spent(), 0.0)
+        part = left / max(self.problems, 1)
         self.problems -= 1
         return replace(self.stop, max_seconds=part)
-
-    def _left(self) -> float:
-        assert self.stop.max_seconds is not None
-        return max(self.share * self.stop.max_seconds - time_spent(), 0.0)
 
     @property
     def used_up(self) -> bool:
         """Whether no time is left, or the fit was interrupted."""
-        return interrupted() or (self.stop.max_seconds is not None and self._left() == 0.0)
+        limit = self.stop.max_seconds
+        return interrupted() or (limit is not None and time_spent() >= self.share * limit)
 
 
 def encode_classes(y: Any) -> tuple[np.ndarray, np.ndarray]:

@@ -137,8 +137,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         Storage of the bank, and kernel values in prediction; distances, sums over samples in the fit, coefficients and
         the certificate are always in double precision.
     memory_budget : int, str or None, default=None
-        Bytes the bank may take (``"2GB"``); None is half of what the process may use (the machine's memory, or the
-        limit of its container or user where that is less).
+        Bytes the bank may take (``"2GB"``); None is half of what the process may use.
     warm_start : bool, default=False
         Start from the previous fit where it has the same samples and kernels.
     checkpoint : path or None, default=None
@@ -157,8 +156,7 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         in feature space by the mean of the samples that have it, or by what the views at hand predict
         (docs/incomplete_views.md).  Views are those of a dict of tables, or the groups of columns that kernels are on.
     random_state : int, RandomState or None, default=None
-        For solvers that draw samples, where they are given by name (a solver object keeps its own), and for the folds
-        of ``BestKernelClassifier``.
+        For solvers that draw, given by name (an object keeps its own), and for the folds of ``BestKernelClassifier``.
 
     Attributes
     ----------
@@ -191,13 +189,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     n_passes_, n_iter_ : float, int
         Passes over the bank and iterations.
     solver_, status_ : str
-        What was run; and ``"converged"`` where ``certificate_.relative_gap <= tol`` (of every certificate), else why it
-        stopped before that.
+        What was run; and ``"converged"`` where every certificate's ``relative_gap <= tol``, else why it stopped before.
     view_predictability_ : dict
         With ``missing``: leave-one-out R2 of every view's features from the other views.
     missing_patterns_ : DataFrame
-        With ``missing``: patterns of views among the training samples, their numbers, and how well what each lacks is
-        predicted.
+        With ``missing``: patterns of views among the training samples, and how well what each lacks is predicted.
     coef_ : array of shape (1, p) or (k, p)
         Where all kernels with weight are linear: the weights of the columns.
     findings_ : tuple of str

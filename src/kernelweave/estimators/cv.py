@@ -164,8 +164,7 @@ class MKLClassifierCV(MKLClassifier):
     scoring : str or callable, default=None
         As in scikit-learn; None is the accuracy.  Every held-out sample counts once, whatever its weight.
     random_state : int, RandomState or None, default=None
-        Shuffles the folds where ``cv`` is a number or None, None always in the same way; and as for
-        ``MKLClassifier``.
+        Shuffles the folds where ``cv`` is a number or None, None always in the same way; and as for ``MKLClassifier``.
     **others
         As for ``MKLClassifier``; its ``C`` is not used, and ``max_seconds`` is for the search and the fit together.
         Where the time is up, or the search is interrupted from the keyboard, the choice is made by what is known then.
@@ -181,15 +180,14 @@ class MKLClassifierCV(MKLClassifier):
     refit_time_ : float
         Seconds of the fit with the chosen pair.
     ties_ : DataFrame
-        The pairs of norm and C that the scores do not tell from the chosen one: norm, C, score (the mean) and ``tie``,
-        which is ``"chosen"``, ``"equal"``, or ``"within a standard error"`` of the difference over the folds.
+        The pairs of norm and C that the scores do not tell from the chosen one: norm, C, mean score and ``tie``, which
+        is ``"chosen"``, ``"equal"``, or ``"within a standard error"`` of the difference over the folds.
     tied_weights_ : array of shape (t, m)
         Weights of the kernels, as shares of their sum, of fits on all samples with each of these pairs (the mean where
         classes have their own); absent where the search was cut short.
     findings_ : tuple of str
-        As for ``MKLClassifier``, by held-out samples; that the weights of views change among the pairs of
-        ``ties_``; and that C was chosen at an end of ``Cs``, which is a ``GridEndWarning`` as well unless the scores
-        are flat there.
+        As for ``MKLClassifier``, by held-out samples; that the weights of views change among the pairs of ``ties_``;
+        and that C was chosen at an end of ``Cs``, a ``GridEndWarning`` as well unless the scores are flat there.
 
     Notes
     -----
@@ -265,16 +263,16 @@ class MKLClassifierCV(MKLClassifier):
 
         if self.scoring is not None:  # every sample has its share of the accuracy
             refuse_undefined_scores(score, tasks, splits, f"scoring={self.scoring!r}", "accuracy")
-
-        def loss(folds: list[tuple[Codes, Array]]) -> float:
-            return scaled_log_loss([(codes[held_out], values) for held_out, values in folds])
-
         stops = TimeShares(plan.stop, len(splits) * len(plans) * len(Cs) * len(tasks), SEARCH)
         # the estimator's own norm is kept in doubt; the first where it is not among those tried
         labels, own = [tried.norm.label for tried in plans], make_norm(self.norm).label
         default = labels.index(own) if own in labels else 0
         bound = bind(labelled.training, plan.bank)
-        search = Search(bound, tasks, plans, Cs, splits, score, loss, stops, default)
+        search = Search(
+            bound, tasks, plans, Cs, splits, score,
+            lambda folds: scaled_log_loss([(codes[held_out], values) for held_out, values in folds]),
+            stops, default,
+        )  # fmt: skip
         chosen = search.choose()
         self.cv_results_, self.best_score_ = chosen.table, chosen.score
         self.norm_ = make_norm(self.norm if self.norms is None else self.norms[chosen.place])

@@ -94,9 +94,9 @@ def largest_margin(leads: Array, nu: float, weight: Array) -> MarginWeights:
 class LPBetaClassifier(MKLClassifier):
     """LP-beta [GN09]: SVMs on single kernels, combined by a linear program on their cross-validated outputs.
 
-    Every kernel gets an SVM (with more than two classes one per class, against the rest).  Outputs for samples that an
-    SVM was not trained on come from cross-validation; on them, one set of weights beta on the simplex is found that
-    separates every sample's own class from the others by the largest margin, up to a share ``nu`` of errors::
+    Every kernel gets an SVM (with more than two classes one per class, against the rest).  On their cross-validated
+    outputs weights beta on the simplex are found that separate every sample's own class from the others by the largest
+    margin, up to a share ``nu`` of errors::
 
         max  rho - 1/(nu n) sum_i xi_i    s.t.  sum_j beta_j (f_j,own(x_i) - f_j,c(x_i)) >= rho - xi_i,  all c != own
 
@@ -108,8 +108,7 @@ class LPBetaClassifier(MKLClassifier):
     kernels : kernels
         As for ``MKLClassifier``.
     C : float or sequence of float, default=1.0
-        Weight of the hinge loss in the SVMs; of several values each kernel gets the one with the best cross-validated
-        accuracy.
+        Weight of the hinge loss; of several values each kernel gets that of the best cross-validated accuracy.
     nu : float or sequence of float, default=(0.05, 0.1, 0.2, 0.4, 0.8)
         Share of errors in (0, 1]; of several the one with the best cross-validated accuracy.
     n_folds : int, default=5
@@ -123,10 +122,8 @@ class LPBetaClassifier(MKLClassifier):
 
     Attributes
     ----------
-    weights_ : array of shape (m,)
-        beta.
-    C_ : array of shape (m,)
-        C of every kernel.
+    weights_, C_ : arrays of shape (m,)
+        beta, and the C of every kernel.
     nu_, rho_ : float
         Share of errors, and the margin reached on cross-validated outputs.
     kernel_scores_ : array of shape (m,)

@@ -45,23 +45,21 @@ METHODS = ("auto", "confident", "stochastic", "trimmed", "ramp", "corrected")
 class NoisyLabelMKLClassifier(MKLClassifier):
     """Multiple kernel learning from labels of which some are wrong.
 
-    Estimates how many labels are wrong and which, from leave-one-out predictions (and from the disagreement of
-    annotators, where there are several), and fits by a method that can live with them.  ``docs/noisy_labels.md`` says
-    which method to use at which noise, and what none of them can do.
+    Estimates how many labels are wrong and which, from leave-one-out predictions (and the disagreement of annotators),
+    and fits by a robust method.  ``docs/noisy_labels.md`` says which one to use when, and what none of them can do.
 
     Parameters
     ----------
     kernels : kernels
         As for ``MKLClassifier``.
     method : {"auto", "confident", "stochastic", "trimmed", "ramp", "corrected"}, default="auto"
-        ``auto``: squared loss on fixed, dense weights, C by closed-form leave-one-out: the most robust thing measured.
-        All groups of kernels count alike (a group is the kernels that see equally many columns), unless leave-one-out
-        finds another mixture better beyond doubt.
-        ``confident``: the hinge loss, with suspected labels at a part of their weight or none: those that
-        leave-one-out predictions contradict with confidence (the confident joint of Northcutt et al. 2021).
-        ``stochastic``: StPMKL, the hinge loss of the worst samples under a budget.  ``trimmed``: the hinge loss of the
-        best ``1 - noise_rate`` of the samples, which are chosen again after every fit.  ``ramp``: the hinge loss cut
-        off at 1.  ``corrected``: a loss whose expectation under noise is that of the clean labels.
+        ``auto``: squared loss on fixed, dense weights, C by closed-form leave-one-out: the most robust method measured.
+        All groups of kernels (those that see equally many columns) count alike, unless leave-one-out finds another
+        mixture better beyond doubt.  ``confident``: the hinge loss, with suspected labels at a part of their weight or
+        none: those that leave-one-out predictions contradict with confidence (the confident joint of Northcutt et al.
+        2021).  ``stochastic``: StPMKL, the hinge loss of the worst samples under a budget.  ``trimmed``: the hinge loss
+        of the best ``1 - noise_rate`` of the samples, chosen again after every fit.  ``ramp``: the hinge loss cut off
+        at 1.  ``corrected``: a loss whose expectation under noise is that of the clean labels.
     noise_rate : float, mapping or "estimate", default="estimate"
         Share of wrong labels in [0, 0.5); a mapping gives the share of each true class that is labelled otherwise.
     suspect_weight : float, optional
@@ -76,8 +74,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     exact_set : bool, default=False
         For ``stochastic``: the set of (10) in [YMJZY12] instead of its relaxation (11).
     crowd : {"majority", "dawid_skene"}, default="majority"
-        How the labels of several annotators are joined, where ``fit`` gets them: the likeliest label counts, weighted
-        by its probability.
+        How the labels of several annotators are joined: the likeliest label counts, weighted by its probability.
     crowd_rounds : int, default=1
         With ``dawid_skene``: how often leave-one-out predictions join as one more annotator.
     loss : {"logistic", "squared"}, default="logistic"
@@ -97,8 +94,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     noise_rate_ : float
         Share of wrong labels that was used: as given, or estimated.
     noise_rate_interval_ : tuple of float
-        Where the rate is: by the disagreement of annotators where there are several, else by the labels alone, under an
-        assumption that they cannot test.
+        Where the rate is: by the disagreement of annotators, else by the labels under an assumption they cannot test.
     noise_rate_basis_ : str
         What the estimate and the interval rest on, in words; among ``findings_`` where the rate was estimated.
     class_noise_rates_ : array of shape (k,)
@@ -115,8 +111,7 @@ class NoisyLabelMKLClassifier(MKLClassifier):
     picked_ : str
         What was fitted, in words.
     sample_share_ : array of shape (n,) or (n, k)
-        Where suspected labels count less: how much each sample counts.  For ``trimmed``
-        and ``ramp``: which samples the last fit stands on.
+        How much each sample counts; for ``trimmed`` and ``ramp`` which samples the last fit stands on.
     objectives_ : list of float
         For ``trimmed`` and ``ramp``: the objective after every round; it never rises.
     certificate_ : Certificate
@@ -151,7 +146,6 @@ class NoisyLabelMKLClassifier(MKLClassifier):
 
     @property
     def _weights_rule(self) -> str:  # type: ignore[override]
-        """Say what sets the weights in the place of the norm."""
         return "the method for wrong labels takes a fixed mixture of them" if self.method == "auto" else ""
 
     def __init__(
@@ -250,13 +244,6 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         self.findings_ = (*bound.findings, *self.findings_, *basis)
         return self
 
-    @property
-    def _suspects_count(self) -> float:
-        """How much suspected labels count."""
-        if self.suspect_weight is None:
-            return 0.5 if self.method == "confident" else 1.0
-        return self.suspect_weight
-
     def _loss(self, n_classes: int) -> Loss:
         if self.method == "corrected":
             return CORRECTED[str(self.loss)]()
@@ -274,8 +261,9 @@ class NoisyLabelMKLClassifier(MKLClassifier):
             raise ValueError(f"method='corrected' needs loss='logistic' or 'squared', got {self.loss!r}")
         if self.budget is not None and not 0.0 < self.budget <= 1.0:
             raise ValueError(f"budget must be in (0, 1], a share of the samples, got {self.budget!r}")
-        number = isinstance(self._suspects_count, int | float | np.integer | np.floating)
-        if not (number and 0.0 <= self._suspects_count <= 1.0) or isinstance(self.suspect_weight, bool):
+        count = 1.0 if self.suspect_weight is None else self.suspect_weight
+        number = isinstance(count, int | float | np.integer | np.floating) and not isinstance(count, bool)
+        if not (number and 0.0 <= count <= 1.0):
             raise ValueError(
                 f"suspect_weight must be a share in [0, 1]: 0 leaves suspected labels out, 1 is no filter; got "
                 f"{self.suspect_weight!r}"
@@ -341,7 +329,9 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         confidence.  Where more than a third of all labels are contradicted, ``auto`` does not trust predictions.
         """
         self._set_optional("confident_joint_", None)
-        count = self._suspects_count
+        count = self.suspect_weight
+        if count is None:
+            count = 0.5 if self.method == "confident" else 1.0
         if not (self.method == "confident" or (self.method == "auto" and count != 1)):
             return None, ""
         codes, counted = labelled.codes, labelled.weight > 0

@@ -239,19 +239,16 @@ class MKLRegressorCV(MKLRegressor):
     norms : sequence of norms, optional
         Norms to choose among instead of these four.
     scoring : str or callable, default=None
-        For the convex criterion, as in scikit-learn: the pair of norm and C with the largest mean score is taken.  None
-        takes the one of the least mean squared error over the folds, and reports R2.  Where the scores of pairs are
-        equal the squared error decides, then the smallest C.
+        For the convex criterion, as in scikit-learn; None goes by the least mean squared error over the folds, and
+        reports R2.  Where the scores of pairs of norm and C are equal the squared error decides, then the smallest C.
     cv : int, splitter or iterable, default=None
         Folds of ``convex`` and ``folds``, as in scikit-learn, but that those of a number (None is 5) are shuffled by
         ``random_state``.  For blocks of time take ``KFold(shuffle=False)``.
     targets_in_batch : int, optional
-        Targets that the criteria by evidence work on together; by default as many as go well with memory.  The answer
-        does not depend on it.
+        Targets that the criteria by evidence work on together, by default as memory allows; no effect on the answer.
     nuisance : str, int or sequence of them, optional
-        Kernels, by name, view or position, that explain the training samples and are left out at prediction, for the
-        criteria by evidence: what belongs to the subject, the batch or the session of a sample and not to a new one.
-        They keep their ``weights_``.
+        Kernels, by name, view or position, that are left out at prediction, for the criteria by evidence: what belongs
+        to the subject, the batch or the session of a sample and not to a new one.  They keep their ``weights_``.
     device : {"cuda", "cpu"}, optional
         Where torch chooses weights by evidence; None is NumPy in memory, which answers the same.
     multi_output : {"each", "shared"}, default="each"
@@ -279,16 +276,14 @@ class MKLRegressorCV(MKLRegressor):
         the worst target; the last four come with a warning.
     variance_components_ : DataFrame
         Of one target by REML: variance and share of every kernel and of the noise, with standard errors from the
-        expected information; none for kernels without weight.  One target alone is fitted to where the likelihood is
-        flat, from several starts where that is cheap; several targets on a lattice of weights.
+        expected information; none for kernels without weight.
     certificate_ :
         Of the convex problems, or of the ridge regressions with the chosen weights.
     cv_results_, norm_, ties_, tied_weights_, refit_time_ :
         Of the convex criterion, as for ``MKLClassifierCV``; tables have a column ``squared_error`` where that decides,
         and for several targets a column ``target``; ``norm_`` is then a list.
     findings_ : tuple of str
-        As for ``MKLClassifierCV``: of one target that the weights of views change among choices that the scores do not
-        tell apart; and which ends of ``Cs`` were chosen.
+        As for ``MKLClassifierCV``; that weights of views change among tied choices is said of one target alone.
 
     Examples
     --------
@@ -350,10 +345,7 @@ class MKLRegressorCV(MKLRegressor):
         self._check_options(plan, groups)
         training, plan, Y, weight = self._checked(X, y, sample_weight, plan)
         self.criterion_ = self.criterion
-
-        def splits() -> Splits:
-            return folds_of(self.cv, np.zeros(len(Y)), False, plan.seed, groups)
-
+        splits = partial(folds_of, self.cv, np.zeros(len(Y)), False, plan.seed, groups)
         if self.criterion == "convex":
             warned_of = self._fit_convex(training, plan, Y, weight, splits())
             warn_of_findings(warned_of, GridEndWarning)
