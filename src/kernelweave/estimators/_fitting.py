@@ -145,17 +145,14 @@ def run(
         only_rounding = best.unrounded <= tol and gap - best.unrounded > goal  # which no solver takes away
         if solution.status in ENDED or gap <= tol or only_rounding:
             break
-        further = _go_on(
-            problem.on(other), solver, replace(stop, tol=goal), replace(solution, point=best.point)
-        )
+        so_far = replace(solution, point=best.point)
+        further = _go_on(problem.on(other), solver, replace(stop, tol=goal), so_far)
         if other is not bank and other is not exact:
             bank.passes += other.passes
-        again = (
-            final_certificate(certifying, further) if summed is None else _refined(certifying, further, tol)
-        )
-        better, worse = (
-            (again, best) if again.certificate.primal <= best.certificate.primal else (best, again)
-        )
+        exactly = summed is not None
+        again = _refined(certifying, further, tol) if exactly else final_certificate(certifying, further)
+        improved = again.certificate.primal <= best.certificate.primal
+        better, worse = (again, best) if improved else (best, again)
         # where the old point is the better one, the way there is reported all the same
         solution = replace(further, point=better.point)
         best = replace(better, certificate=better.certificate.with_dual_of(worse.certificate))
@@ -170,13 +167,8 @@ def run(
             summed = by_columns()
             if summed is not None:
                 beta, certificate = _turned_back(*known, task.problem(summed, plan.fit_intercept))
-        gap = certificate.relative_gap
-        # only a fit that had converged was not worth a warning yet
-        status = (
-            conclude(status, gap, tol, label, work)
-            if status == "converged"
-            else final_status(status, gap, tol)
-        )
+        gap, warned = certificate.relative_gap, status != "converged"
+        status = final_status(status, gap, tol) if warned else conclude(status, gap, tol, label, work)
         decision = decision @ axes.T
     solution = replace(solution, point=point)
     return Fit(

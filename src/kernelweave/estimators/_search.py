@@ -174,10 +174,9 @@ class Search:
     def choose(self) -> SearchResult:
         """Run, and choose: of every norm the C with the best mean score, and among norms the default in doubt.
 
-        The largest of many means is too large by chance, and the more norms are tried the more so: where there is a
-        default, it is left only for a norm that is ahead of it by more than a standard error of the difference over
-        the folds.  Pairs of equal mean score are told apart by their loss, and where that is equal the smallest C, the
-        most regularised, is taken.
+        The largest of many means is too large by chance, the more so the more norms are tried: a default is left only
+        for a norm that is ahead of it by more than a standard error of the difference over the folds.  Of pairs of equal
+        mean score the one of the least loss is taken, and where that is equal the smallest C, the most regularised.
         """
         import pandas as pd
 
