@@ -175,7 +175,7 @@ class Search:
         """Run, and choose: of every norm the C with the best mean score, and among norms the default in doubt.
 
         The largest of many means is too large by chance, the more so the more norms are tried: a default is left only
-        for a norm that is ahead of it by more than a standard error of the difference over the folds.  Of pairs of equal
+        for a norm that is ahead by more than a standard error of the difference over the folds.  Of pairs of equal
         mean score the one of the least loss is taken, and where that is equal the smallest C, the most regularised.
         """
         import pandas as pd
