@@ -74,30 +74,30 @@ def checked_note(label: dict[str, Any], path: Path) -> Note:
             f"{path} was not written by 'kernelweave fit', which notes the columns: load it in Python with "
             "kernelweave.persistence.load"
         )
-    checks = {
-        "command": lambda value: value is None or isinstance(value, str),
-        "columns": lambda value: isinstance(value, dict) and all(kind in COLUMNS for kind in value.values()),
-        "gram": lambda value: isinstance(value, list) and all(isinstance(name, str) for name in value),
-        "id": lambda value: value is None or isinstance(value, str),
-        "fold_groups": lambda value: value is None or isinstance(value, str),
-        "na": lambda value: (
-            value is None or (isinstance(value, list) and all(isinstance(t, str) for t in value))
-        ),
-        # remarks, of which only the new names of columns are used again
-        "reading": lambda value: (
-            value is None
-            or (
-                isinstance(value, dict)
-                and isinstance(value.get("renamed", {}), dict)
-                and all(isinstance(old, str) for old in value.get("renamed", {}).values())
-            )
-        ),
-        "rows": lambda value: type(value) is int and value > 0,
-        "strip": lambda value: value is None or isinstance(value, bool),
-        "target": lambda value: isinstance(value, str),
-        "task": lambda value: value in TASKS,
+
+    def is_text(value: Any) -> bool:
+        return value is None or isinstance(value, str)
+
+    def are_texts(values: Any) -> bool:
+        return isinstance(values, list) and all(isinstance(text, str) for text in values)
+
+    columns, na, reading, rows = note["columns"], note.get("na"), note.get("reading"), note.get("rows")
+    # of the remarks only the new names of columns are used again
+    renamed = {} if reading is None else reading.get("renamed", {}) if isinstance(reading, dict) else None
+    fits = {
+        "command": is_text(note.get("command")),
+        "columns": isinstance(columns, dict) and all(kind in COLUMNS for kind in columns.values()),
+        "gram": are_texts(note.get("gram")),
+        "id": is_text(note.get("id")),
+        "fold_groups": is_text(note.get("fold_groups")),
+        "na": na is None or are_texts(na),
+        "reading": isinstance(renamed, dict) and are_texts(list(renamed.values())),
+        "rows": type(rows) is int and rows > 0,
+        "strip": isinstance(note.get("strip"), bool | None),
+        "target": isinstance(note.get("target"), str),
+        "task": note.get("task") in TASKS,
     }
-    wrong = [key for key, fits in checks.items() if not fits(note.get(key))]
+    wrong = [key for key, right in fits.items() if not right]
     if wrong:
         raise ValueError(
             f"{path} does not say {wrong[0]!r} as this version needs it (it was written by kernelweave "

@@ -206,17 +206,6 @@ def check_outputs(
             raise UsageError(f"{path} exists: give another {option}, or --force to write over it")
 
 
-def write_page(path: Path, page: str) -> None:
-    """Write a page whole, or to the standard output for ``-``."""
-    from .._output import write_whole
-
-    if str(path) == "-":
-        write_out(page)
-    else:
-        write_whole(path, page)
-        has_written(path)
-
-
 def _same(path: Path, other: Path) -> bool:
     """Whether two names mean one file, through links and other ways of writing it too."""
     if os.path.realpath(path) == os.path.realpath(other):

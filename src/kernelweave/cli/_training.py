@@ -97,18 +97,18 @@ def train(options: Options) -> Trained:
         warnings.simplefilter("always")
         model = Pipeline([*steps, ("model", last)]) if steps else last
         # groups reach the folds of the estimator, where it has any
-        own = {} if groups is None or not hasattr(last, "cv") else {"groups": groups}
-        model.fit(X, y, **{f"model__{name}" if steps else name: value for name, value in own.items()})
+        name = "model__groups" if steps else "groups"
+        model.fit(X, y, **({name: groups} if groups is not None and hasattr(last, "cv") else {}))
     if options.gram:
         last.kernel_names_[:] = note.gram
     # matplotlib and the like may warn of anything: only what the library says of the fit is passed on
-    sentences = [
-        str(warning.message)
-        for warning in caught
-        if "kernelweave" in warning.category.__module__
-        # among the facts: the fit itself is sound
-        and not issubclass(warning.category, DegenerateModelWarning | GridEndWarning)
-    ]
+    sentences = []
+    for warning in caught:
+        among_facts = issubclass(
+            warning.category, DegenerateModelWarning | GridEndWarning
+        )  # the fit is sound
+        if "kernelweave" in warning.category.__module__ and not among_facts:
+            sentences.append(str(warning.message))
     notes = [*remarks.lines(), *notes]
     return Trained(model, X, y, note, names, groups, list(dict.fromkeys(sentences)), notes)
 
@@ -281,9 +281,10 @@ def write_report(
     from sklearn.base import clone
 
     from .. import kernels as kw
+    from .._output import write_whole
     from ..persistence import cleared
     from ..report import make_report
-    from ._terminal import progress_line, write_page
+    from ._terminal import has_written, progress_line, write_out
 
     model, samples, note = trained.model, trained.X, trained.note
     if note.gram:
@@ -295,7 +296,11 @@ def write_report(
         trained.model, trained.X, trained.y, refit=(model, samples), n_folds=folds, groups=trained.groups,
         note=note.as_dict(), row_names=trained.ids, title=title, progress=progress_line("report", quiet),
     )  # fmt: skip
-    write_page(path, page)
+    if str(path) == "-":
+        write_out(page)
+    else:
+        write_whole(path, page)
+        has_written(path)
 
 
 def new_samples_for(

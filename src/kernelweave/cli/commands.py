@@ -202,7 +202,8 @@ def report(
         if len(y) != note.rows:
             raise ValueError(f"{data} has {len(y)} rows, but the model was fitted on {note.rows}")
         classes = getattr(fitted, "classes_", y).tolist()
-        new = [label for label in y.tolist() if label not in set(classes)]
+        known = set(classes)
+        new = [label for label in y.tolist() if label not in known]
         if new:
             raise ValueError(
                 f"{data} has a label {new[0]!r}, but the model was fitted on {', '.join(map(str, classes))}: "

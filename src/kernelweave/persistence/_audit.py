@@ -410,10 +410,9 @@ class Audit:
                 if content is not None:  # a function is its name, and that is on the list
                     self.refuse(where, "a function with something in it")
             case "SliceNode":
-                ends = (
-                    [content.get(e) for e in ("start", "stop", "step")] if isinstance(content, dict) else [{}]
-                )
-                if any(type(end) not in (int, str, type(None)) for end in ends):
+                ends = ("start", "stop", "step")
+                kinds = [type(content.get(end)) for end in ends] if isinstance(content, dict) else [dict]
+                if not set(kinds) <= {int, str, type(None)}:
                     self.refuse(where, "a slice that has no ends")
             case "DTypeNode":
                 self.visit(content, where)
