@@ -13,6 +13,13 @@ from .._typing import Array
 from ..problems import FixedSolution, MKLProblem, Oracle, Point, relative_gap
 from ._base import Solver, begin, inner_target
 
+#: share of the tolerance to which the relaxation is solved before subsets are proposed, and of a program's own gap
+RELAXED, PROGRAM = 0.5, 0.1
+#: cuts at fractional weights that may leave the relaxation's gap about as it is
+MOST_IDLE = 12
+#: inner precision beyond which a subset that comes back tells nothing new
+FINEST = 1e-9
+
 
 @dataclass
 class Cuts:
@@ -59,19 +66,16 @@ class CutState:
     dual_beta: Array | None = None
 
 
-class CuttingPlanes(Solver):
-    """A method that minimises the model, solves at weights of its choice (``choose``), and adds the cut there."""
+class Silp(Solver, registered_as="silp"):
+    """Minimise the cutting-plane model by an LP (HiGHS), solve there, add the cut (Sonnenburg et al. 2006)."""
 
     needs = ("simplex",)
+    summary = "cutting planes, one LP per iteration (Sonnenburg et al. 2006)"
 
     def choose(
         self, gains: Array, slopes: Array, lowest: Array, last: Array, lower: float, upper: float
     ) -> Array:
-        """Return the weights to solve at, by default those where the model is lowest.
-
-        ``lowest`` are those where the model has its minimum ``lower``, ``last`` those of the last cut; ``upper`` is the
-        best value so far.
-        """
+        """Return the weights to solve at: ``lowest``, where the model has its minimum ``lower``."""
         return lowest
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> CutState:
@@ -95,13 +99,7 @@ class CuttingPlanes(Solver):
         return replace(state.best.point, dual_beta=state.dual_beta)
 
 
-class Silp(CuttingPlanes, registered_as="silp"):
-    """Minimise the cutting-plane model by an LP (HiGHS), solve there, add the cut (Sonnenburg et al. 2006)."""
-
-    summary = "cutting planes, one LP per iteration (Sonnenburg et al. 2006)"
-
-
-class Level(CuttingPlanes, registered_as="level"):
+class Level(Silp, registered_as="level"):
     """Project the last weights on a level set of the cutting-plane model (Xu et al. 2009).
 
     Parameters
@@ -123,7 +121,7 @@ class Level(CuttingPlanes, registered_as="level"):
     def choose(
         self, gains: Array, slopes: Array, lowest: Array, last: Array, lower: float, upper: float
     ) -> Array:
-        """Return the weights on the simplex nearest to ``last`` where the model is at most at the level."""
+        """Return the weights nearest to ``last``, those of the last cut, where the model is at most at the level."""
         level = lower + self.level * max(upper - lower, 0.0)
         m = last.size
         rows = np.vstack([-np.eye(m), slopes])
@@ -134,14 +132,6 @@ class Level(CuttingPlanes, registered_as="level"):
         x, _ = solve_qp(np.eye(m), -last, rows / size[:, None], limits / size, ones, np.ones(1))
         x = np.where(x > 1e-9, x, 0.0)
         return x / np.sum(x)
-
-
-#: share of the tolerance to which the relaxation is solved before subsets are asked for, and of a program's own gap
-RELAXED, PROGRAM = 0.5, 0.1
-#: cuts at fractional weights that may leave the relaxation's gap about as it is
-MOST_IDLE = 12
-#: inner precision beyond which a subset that comes back tells nothing new
-FINEST = 1e-9
 
 
 @dataclass(frozen=True)

@@ -47,6 +47,8 @@ class _Products:
     #: rows of all samples, where they are kept; elsewhere those of some are read at a time
     whole: Any
     read: Callable[[Index], Any]
+    #: whether every step reads a row, and not only those that move coefficients
+    all_rows = False
     #: compiled online steps, and compiled exact ascent
     steps: Callable[..., None]
     ascent: Callable[..., int]
@@ -73,9 +75,9 @@ class _Products:
         return moved
 
     def count(self, samples: int, updates: float) -> None:
-        """Count rows of kernels as part of a pass: of the samples that moved, where they are kept."""
-        if self.whole is not None:
-            self.problem.bank.count(updates * self.m * self.n)
+        """Count rows as part of a pass: features of all samples, or kept rows of kernels of those that moved."""
+        rows = updates if self.whole is not None else 0.0
+        self.problem.bank.count((samples if self.all_rows else rows) * self.m * self.n)
 
 
 class KernelProducts(_Products):
@@ -116,6 +118,8 @@ class KernelProducts(_Products):
 class FeatureProducts(_Products):
     """``W (k, D)``: a step reads and changes the features of one sample, whatever n is."""
 
+    all_rows = True
+
     def __init__(self, problem: MKLProblem, factors: LowRankBank) -> None:
         from .._numerics.online import Features, ascend_features, feature_steps
 
@@ -134,10 +138,6 @@ class FeatureProducts(_Products):
         rows = self.factors.features[part]
         dense = np.asarray(rows.toarray() if hasattr(rows, "toarray") else rows, dtype=float)
         return Features(np.ascontiguousarray(dense), self.starts, self.factors.scale)
-
-    def count(self, samples: int, updates: float) -> None:
-        """Count rows of all samples."""
-        self.problem.bank.count(samples * self.m * self.n)
 
     def mixture(self, factors: Array) -> Array:
         spread = np.repeat(factors * self.factors.scale, self.factors.ranks)
