@@ -42,8 +42,8 @@ class Loss(Component):
     """A convex loss ``l(y, f)``.
 
     Subclasses give ``value``, ``gradient``, ``conjugate`` and ``bounds``; and ``smoothness`` where the gradient is
-    Lipschitz, ``curvature`` where the second derivative is positive everywhere, ``ridge`` where the conjugate is
-    piecewise quadratic.
+    Lipschitz, ``curvature`` where the second derivative is positive everywhere, ``ridge`` (or ``quadratic_dual``) where
+    the conjugate is piecewise quadratic.
 
     A loss of several classes that evaluates them together is ``joint``, and gives ``total``, ``gain``, ``project`` and
     ``best_intercept`` for whole rows.
@@ -114,9 +114,10 @@ class Loss(Component):
 
     def dual_curvature(self, y: Array, b: Array) -> Array:
         """Second derivative of ``l*(-b)`` in b, inside the bounds."""
-        if self.ridge is None:
+        quadratic = self.quadratic_dual(y)
+        if quadratic is None:
             raise NotImplementedError
-        return np.full(b.shape, self.ridge)
+        return np.full(b.shape, quadratic.ridge)
 
     def interior(self, y: Array, b: Array, margin: float = 1e-9) -> NDArray[np.bool_]:
         """Where ``l*(-b)`` is twice differentiable: strictly inside the bounds and off any kink."""
