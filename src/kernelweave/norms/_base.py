@@ -172,7 +172,7 @@ class Norm(Component):
         return 0.0
 
     def conjugate(self, s: Array) -> float:
-        """``max over d of d's/2 - penalty(d)``: what the dual pays."""
+        """``max over d of d's/2 - penalty(d)``: what the dual pays; ``weights`` have to attain it exactly."""
         best = self.weights(s)
         return 0.5 * float(best @ s) - self.penalty(best)
 
