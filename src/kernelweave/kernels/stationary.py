@@ -26,16 +26,15 @@ from ._numeric import (
 )
 
 
-@dataclass(eq=False, repr=False)
 class OfDistance(NumericKernel):
     """Base of kernels of a distance: a width, counted in median distances of the training samples where ``relative``.
 
     ``scale`` is the median distance, once ``resolve`` has settled it.
     """
 
-    width: float = 1.0
-    relative: Any = False
-    scale: float | None = None
+    width: float
+    relative: Any
+    scale: float | None
 
     decay = True
     for_tables = True
@@ -112,8 +111,13 @@ class Lowered(NumericKernel, passes_on=("family", "name", "accepts_sparse")):
         return np.expm1(base, out=base)
 
 
+@dataclass(eq=False, repr=False)
 class Gaussian(OfDistance, registered_as="gaussian"):
     """``exp(-|x - x'|^2 / (2 width^2))``; see :func:`gaussian`."""
+
+    width: float = 1.0
+    relative: Any = False
+    scale: float | None = None
 
     accepts_sparse = True
     quick = True
@@ -128,8 +132,13 @@ class Gaussian(OfDistance, registered_as="gaussian"):
         return None if issparse(A) else self._clean(A)
 
 
+@dataclass(eq=False, repr=False)
 class Laplacian(OfDistance, registered_as="laplacian"):
     """``exp(-|x - x'|_1 / width)``; see :func:`laplacian`."""
+
+    width: float = 1.0
+    relative: Any = False
+    scale: float | None = None
 
     base_key = _distance_key = ("cityblock", None)  # of all widths
     _base = _distance = staticmethod(cityblock)
@@ -211,16 +220,16 @@ class _OfEuclidean(OfDistance):
     _diagonal = 1.0
 
 
+@dataclass(eq=False, repr=False)
 class Matern(_OfEuclidean, registered_as="matern"):
     """A function that can be differentiated ``nu - 1/2`` times; see :func:`matern`."""
 
-    _shown = ("nu",)
+    width: float = 1.0
+    nu: float = 1.5
+    relative: Any = False
+    scale: float | None = None
 
-    def __init__(
-        self, width: float = 1.0, nu: float = 1.5, relative: bool = False, scale: float | None = None
-    ) -> None:
-        super().__init__(width, relative, scale)
-        self.nu = nu
+    _shown = ("nu",)
 
     def _base(self, A: Any, B: Any) -> np.ndarray:
         factors = _polynomial(self.nu)
@@ -233,16 +242,16 @@ class Matern(_OfEuclidean, registered_as="matern"):
         return distance
 
 
+@dataclass(eq=False, repr=False)
 class RationalQuadratic(_OfEuclidean, registered_as="rational_quadratic"):
     """A mixture of Gaussians of all widths around one; see :func:`rational_quadratic`."""
 
-    _shown = ("alpha",)
+    width: float = 1.0
+    alpha: float = 1.0
+    relative: Any = False
+    scale: float | None = None
 
-    def __init__(
-        self, width: float = 1.0, alpha: float = 1.0, relative: bool = False, scale: float | None = None
-    ) -> None:
-        super().__init__(width, relative, scale)
-        self.alpha = alpha
+    _shown = ("alpha",)
 
     def _base(self, A: Any, B: Any) -> np.ndarray:
         alpha = checked_number(self.alpha, "alpha of a rational quadratic kernel")
