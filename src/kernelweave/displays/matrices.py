@@ -204,9 +204,8 @@ class SpectrumDisplay:
             Which similarity, where there are several.
         problem : int, default=0
             Which class, where each has a kernel of its own.
-        ax : matplotlib axes, optional
-        **kwargs
-            For the lines.
+        ax, **kwargs
+            As for ``plot``.
         """
         check_is_fitted(estimator, "kernel_")
         before = np.atleast_2d(estimator.eigenvalues_)[which]

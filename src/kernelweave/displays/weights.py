@@ -84,14 +84,11 @@ class WeightsDisplay:
         ----------
         estimator : MKLClassifier or MKLRegressor
             Fitted.
-        ax : matplotlib axes, optional
-        top : int, default=15
-            Kernels with a row of their own.
+        ax, top, **kwargs
+            As for ``plot``.
         group_by : {"view", "family", None}, default=None
             Show kernels under their views (see ``inspection.kernel_views``; where the norm has groups, under those) or
             families; one set of weights only.
-        **kwargs
-            For the bars or the image.
         """
         check_is_fitted(estimator, "weights_")
         classes = getattr(estimator, "classes_", None) if estimator.weights_.ndim == 2 else None
@@ -291,9 +288,8 @@ class GroupsDisplay:
             Fitted.
         X, y : samples and targets
             As for ``inspection.group_table``.
-        ax : matplotlib axes, optional
-        top : int, default=20
-            Groups with a row.
+        ax, top
+            As for ``plot``.
         **kwargs
             For ``inspection.group_table``: ``n_refits``, ``n_permutations``, ...
         """

@@ -268,14 +268,10 @@ def shapley_values(model: Any, X: Any, background: Any = None, *, views: Any = N
 
     Parameters
     ----------
-    model : estimator or pipeline
-        Fitted; as for :func:`contributions`.
-    X : samples
-        As for its ``predict``.
+    model, X, views
+        As for :func:`contributions`.  Kernels on several views at once are a view of their own.
     background : samples, optional
         What decisions are compared with, best the training samples; X itself by default.
-    views : sequence or function, optional
-        As for :func:`kernel_views`.  Kernels that look at several views at once are a view of their own.
 
     Returns
     -------

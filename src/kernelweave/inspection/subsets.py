@@ -206,10 +206,8 @@ def add_view(
 
     Parameters
     ----------
-    model : estimator or pipeline
-        Fitted on a dict of views (or a list of them, or ``Views``).
-    X, y : samples and targets
-        Those of the fit.
+    model, X, y, n_folds, random_state
+        As for :func:`drop_view`; the model fitted on a dict of views (or a list of them, or ``Views``).
     view : str
         What to call the view.
     table : array or table
@@ -218,8 +216,6 @@ def add_view(
         For the view; by default those that the model has on every view.
     missing : {"error", "mean", "predict"}, optional
         What becomes of samples that lack the view; by default as the model has it.
-    n_folds : int, default=5
-    random_state : int, default=0
 
     Returns
     -------

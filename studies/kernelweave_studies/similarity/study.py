@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from ..datasets import load_similarity, load_uci
@@ -66,6 +66,22 @@ def _settings(methods: Any, **more: Any) -> Mapping[str, Any]:
     return {**_SETTINGS, "methods": list(methods), **more}
 
 
+def _of_proteins(
+    name: str, title: str, methods: Any, work: Callable[..., Any], report: Callable[..., Any], repeats: int
+) -> Part:
+    return Part(
+        name,
+        title,
+        _settings(methods, train=PROTEINS),
+        lambda repeats: _runs(_families(), methods, repeats),
+        work,
+        report,
+        repeats=repeats,
+        quick_repeats=1,
+        missing=lambda: not_at_hand(load_similarity, ["scop40"]),
+    )
+
+
 STUDY = Study(
     "similarity",
     "Efficient algorithms for learning kernels from multiple similarity matrices with general convex loss functions",
@@ -81,27 +97,11 @@ STUDY = Study(
             quick_repeats=1,
             missing=lambda: [*not_at_hand(load_uci, UCI), *not_at_hand(load_similarity, REAL)],
         ),
-        Part(
-            "table3",
-            "Table 3: three similarities of proteins",
-            _settings(METHODS, train=PROTEINS),
-            lambda repeats: _runs(_families(), METHODS, repeats),
-            protein_work,
-            reports.proteins,
-            repeats=5,
-            quick_repeats=1,
-            missing=lambda: not_at_hand(load_similarity, ["scop40"]),
+        _of_proteins(
+            "table3", "Table 3: three similarities of proteins", METHODS, protein_work, reports.proteins, 5
         ),
-        Part(
-            "garbage",
-            "One of three similarities is noise",
-            _settings(GARBAGE, train=PROTEINS),
-            lambda repeats: _runs(_families(), GARBAGE, repeats),
-            garbage_work,
-            reports.garbage,
-            repeats=2,
-            quick_repeats=1,
-            missing=lambda: not_at_hand(load_similarity, ["scop40"]),
+        _of_proteins(
+            "garbage", "One of three similarities is noise", GARBAGE, garbage_work, reports.garbage, 2
         ),
         Part(
             "certificates",

@@ -5,6 +5,8 @@ The paper prints figures and no numbers, so there is nothing to put beside ours 
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 
 from kernelweave.estimators import NoisyLabelMKLClassifier
@@ -87,6 +89,19 @@ def _missing(sets: tuple[str, ...]) -> list[str]:
     return not_at_hand(load_uci, sets)
 
 
+def _once(module: Any, name: str, title: str) -> Part:
+    """Return a part whose runs are made once for every data set at hand."""
+    return Part.of(
+        module,
+        name,
+        title,
+        keys=lambda repeats: module.keys(at_hand(load_uci, SETS)),
+        repeats=1,
+        quick_repeats=1,
+        missing=lambda: _missing(SETS),
+    )
+
+
 STUDY = Study(
     "stpmkl",
     "Multiple Kernel Learning from Noisy Labels by Stochastic Programming",
@@ -101,24 +116,8 @@ STUDY = Study(
             quick_repeats=1,
             missing=lambda: _missing(SETS),
         ),
-        Part.of(
-            convergence,
-            "convergence",
-            "Figure 1, right: gap against iterations",
-            keys=lambda repeats: convergence.keys(at_hand(load_uci, SETS)),
-            repeats=1,
-            quick_repeats=1,
-            missing=lambda: _missing(SETS),
-        ),
-        Part.of(
-            equivalence,
-            "equivalence",
-            "StPMKL is l1-MKL at a smaller lambda",
-            keys=lambda repeats: equivalence.keys(at_hand(load_uci, SETS)),
-            repeats=1,
-            quick_repeats=1,
-            missing=lambda: _missing(SETS),
-        ),
+        _once(convergence, "convergence", "Figure 1, right: gap against iterations"),
+        _once(equivalence, "equivalence", "StPMKL is l1-MKL at a smaller lambda"),
         Part.of(
             stopping,
             "stopping",
