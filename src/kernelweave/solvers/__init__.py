@@ -1,4 +1,4 @@
-"""Solvers: one file per algorithm, one loop for all."""
+"""Solvers: a file per kind of algorithm, one loop for all."""
 
 from ._base import (
     ON_SUMS,
