@@ -1,8 +1,4 @@
-"""Parts of every estimator, in whichever subpackage: targets, one call of ``fit``, findings, plain state.
-
-A call of ``fit`` is all or nothing, with one interrupt and one count of seconds.  Findings about a fit are plain
-sentences, kept as ``findings_``.
-"""
+"""Parts of every estimator, in whichever subpackage: targets, one call of ``fit``, findings, plain state."""
 
 from __future__ import annotations
 

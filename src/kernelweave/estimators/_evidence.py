@@ -1,5 +1,4 @@
-"""Kernel weights by evidence on a bank: from samples and targets to coefficients, their bounds and standard
-deviations."""
+"""Kernel weights by evidence on a bank: coefficients, their bounds, and standard deviations of predictions."""
 
 from __future__ import annotations
 
@@ -175,8 +174,7 @@ def by_evidence(
 ) -> Evidence:  # fmt: skip
     """Choose weights for the targets ``(n,)`` or ``(n, t)``, and certify the ridge regressions with them.
 
-    Targets that lack the same samples go together.  One target alone leaves the lattice that many share, and REML then
-    has standard errors.
+    Targets that lack the same samples go together.  One alone leaves the lattice that many share; REML then has errors.
     """
     from ..evidence import Design, Watch, WeightChoice, batch_size, choose_weights, variance_components
 

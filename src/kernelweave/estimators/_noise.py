@@ -6,8 +6,8 @@ alone cannot test that assumption: overlap that reaches into that half looks lik
 features are learnt and look right.  The interval is therefore wide: its upper end is the disagreement among all
 samples.  Where several annotators gave the labels, their disagreement takes the place of the assumption.
 
-Which labels are contradicted with confidence is a question of its own, answered by the confident joint of Northcutt,
-Jiang and Chuang (Journal of Artificial Intelligence Research 70, 2021) from the same predictions.
+The confident joint of Northcutt, Jiang and Chuang (Journal of Artificial Intelligence Research 70, 2021) says from the
+same predictions which labels are contradicted with confidence.
 """
 
 from __future__ import annotations

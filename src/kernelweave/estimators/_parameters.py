@@ -87,12 +87,8 @@ def parameters_of(
 
 
 def settled(**values: object) -> Callable[[Estimator], Estimator]:
-    """Decorate an estimator that settles parameters of its parent: they leave its constructor.
+    """Decorate an estimator that settles parameters of its parent: without effect, they leave its constructor.
 
-    A parameter without effect would be a promise that is not kept.
-
-    Examples
-    --------
     >>> from kernelweave import MeanKernelClassifier, MKLClassifier
     >>> "norm" in MKLClassifier().get_params(), "norm" in MeanKernelClassifier().get_params()
     (True, False)

@@ -91,13 +91,11 @@ class Search:
     splits: Splits
     #: where ``squared_error`` is among these scores of held-out samples the least one decides, else the largest score
     score: Measures
-    #: of what a pair of norm and C said of held-out samples, one pair of positions and decision values per fold: of
-    #: pairs whose mean scores are equal the one of the smallest loss is chosen
+    #: of positions and decision values of held-out samples by fold: it decides where mean scores are equal
     loss: Callable[[list[tuple[Codes, Array]]], float]
     #: one share per task, C, plan and fold
     stops: TimeShares
-    #: place of the plan that is kept unless another is ahead by more than a standard error; None where the largest mean
-    #: score decides
+    #: place of the plan that is kept unless another is clearly ahead; None where the largest mean score decides
     default: int | None = 0
     rows: list[dict[str, object]] = field(default_factory=list)
     #: where each pair of plan and C ended, on the last fold that had it

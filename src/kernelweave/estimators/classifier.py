@@ -433,10 +433,6 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
     @available_if(_has_probabilities)
     @lazily
     def predict_proba(self, X: Samples) -> Array:
-        """Return class probabilities (logistic loss only).
-
-        Several classes together have the softmax of their decision values; probabilities of each class against the rest
-        are normalised.
-        """
+        """Return class probabilities (logistic loss only): softmax, or one against the rest, normalised."""
         # what was fitted decides, and not what the parameters say now
         return self.loss_.probabilities(self._decision(X))

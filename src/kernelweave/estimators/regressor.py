@@ -113,8 +113,7 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
         X : samples
             As for ``MKLClassifier.fit``.
         y : array of shape (n,) or (n, t), or str
-            Targets, or the column of AnnData's ``obs`` that has them;
-            with ``multi_output="each"`` an entry of several may be missing (NaN).
+            Targets (of several, with ``multi_output="each"``, NaN is missing), or their column of AnnData's ``obs``.
         sample_weight : array of shape (n,), optional
             Factors of C by sample.
 
@@ -332,8 +331,7 @@ class MKLRegressorCV(MKLRegressor):
         Parameters
         ----------
         X, y, sample_weight :
-            As for ``MKLRegressor.fit``; entries of several targets may be missing (NaN).  By evidence, targets that
-            lack the same samples are fitted together.
+            As for ``MKLRegressor.fit``.  By evidence, targets that lack the same samples are fitted together.
         groups : array of shape (n,), optional
             For group-aware splitters.
 
