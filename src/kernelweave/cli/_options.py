@@ -318,10 +318,7 @@ def _splitter(y: Any, classify: bool, folds: int, groups: Any) -> Any:
 
         return group_folds(most_folds(y, groups, folds, classify), classify)
     fewest = int(np.unique(y, return_counts=True)[1].min()) if classify else len(y)
-    if fewest < 2 and classify:
-        raise ValueError(
-            "--C cv needs at least two rows of every class: leave the rare class out, or give a number"
-        )
     if fewest < 2:
-        raise ValueError("--C cv needs at least two rows: give a number")
+        more = " of every class: leave the rare class out, or" if classify else ":"
+        raise ValueError(f"--C cv needs at least two rows{more} give a number")
     return min(folds, fewest)

@@ -36,6 +36,9 @@ from ..views import KnownViews, Views
 from ._audit import DROPPED, is_default
 from ._file import Archive, ModelFileError, open_archive
 
+#: what has no parts that are visited; a module would give access to everything
+PLAIN = (str, int, float, bool, np.generic, type, ModuleType, type(None))
+
 
 @dataclasses.dataclass
 class SavedCurve:
@@ -85,10 +88,7 @@ def exchange_parts(what: Any, *, saving: bool, done: dict[int, tuple[Any, Any]] 
     Choices for the machine are left out where a model is saved.  The originals are not touched; containers and objects
     in which something was exchanged are made again, and parts that are shared stay shared (``done``, by their ids).
     """
-    # a module gives access to everything
-    if what is None or isinstance(
-        what, str | int | float | bool | np.ndarray | np.generic | type | ModuleType
-    ):
+    if isinstance(what, (*PLAIN, np.ndarray)):
         return what
     done = {} if done is None else done
     if id(what) in done:
@@ -159,11 +159,7 @@ def _parts(model: Any) -> Iterator[Any]:
     waiting = [model]
     while waiting:
         part = waiting.pop()
-        plain = (
-            part is None
-            or isinstance(part, str | int | float | bool | np.generic | type | ModuleType | FunctionType)
-            or sp.issparse(part)
-        )
+        plain = isinstance(part, (*PLAIN, FunctionType)) or sp.issparse(part)
         if plain or id(part) in seen or (isinstance(part, np.ndarray) and part.dtype != object):
             continue
         seen.add(id(part))

@@ -157,7 +157,7 @@ def _worth(subject: Subject, subsets: Any, names: list[str]) -> str:
     least = int(np.argmax(without))
     name, of_least = names[least], float(without[least])
     here, elsewhere = _at_tied_choices(subject, names)
-    also = ""
+    also, with_all = "", f"{shown(whole)} with all views"
     if elsewhere:
         others = " and ".join(which for which, *_ in elsewhere)
         others = others if len(elsewhere) <= 2 else f"{len(elsewhere)} others"
@@ -166,29 +166,27 @@ def _worth(subject: Subject, subsets: Any, names: list[str]) -> str:
         contrary = next((found for found in elsewhere if found[2][least] < found[1]), None)
         if contrary is None:
             return (
-                f"Without {name!r} the model does as well on held-out samples ({shown(of_least)}, and {shown(whole)} "
-                f"with all views{also}): the view need not be measured for this purpose, and a refit without it "
-                f"(inspection.drop_view) no longer asks for it."
+                f"Without {name!r} the model does as well on held-out samples ({shown(of_least)}, and {with_all}{also}"
+                "): the view need not be measured for this purpose, and a refit without it (inspection.drop_view) no "
+                "longer asks for it."
             )
         which, all_, left = contrary
         return (
             f"Whether {name!r} is needed is not decided: without it the model does as well at {here} "
-            f"({shown(of_least)}, and {shown(whole)} with all views), but not at {which} ({shown(float(left[least]))}, "
-            f"and {shown(all_)} with all views), and the cross-validated scores do not tell these choices apart."
+            f"({shown(of_least)}, and {with_all}), but not at {which} ({shown(float(left[least]))}, and {shown(all_)} "
+            "with all views), and the cross-validated scores do not tell these choices apart."
         )
     contrary = next((found for found in elsewhere if np.any(found[2] >= found[1])), None)
     if contrary is not None:
         which, all_, left = contrary
         return (
             f"Whether every view is needed is not decided: at {here} each helps ({shown(of_least)} without {name!r}, "
-            f"{shown(whole)} with all views), but at {which}, which the cross-validated scores do not tell from it, "
-            f"the model does as well without {names[int(np.argmax(left))]!r} ({shown(float(left.max()))}, and "
-            f"{shown(all_)} with all views)."
+            f"{with_all}), but at {which}, which the cross-validated scores do not tell from it, the model does as "
+            f"well without {names[int(np.argmax(left))]!r} ({shown(float(left.max()))}, and {shown(all_)} with all "
+            "views)."
         )
-    return (
-        f"Every view helps: {name!r} is the one whose loss costs least ({shown(of_least)} without it, "
-        f"{shown(whole)} with all views{also})."
-    )
+    costs = f"{name!r} is the one whose loss costs least ({shown(of_least)} without it, {with_all}{also})"
+    return f"Every view helps: {costs}."
 
 
 def _at_tied_choices(subject: Subject, names: list[str]) -> tuple[str, list[tuple[str, float, Any]]]:
