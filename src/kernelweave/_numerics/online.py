@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from .._typing import Array
-from .compiled import njit
+from .compiled import inner, njit
 from .svrg import unit_coefficient
 
 #: kind of a loss that takes a row together; the others are those of ``_numerics.svrg``
@@ -105,7 +105,7 @@ def block_factors(sq, q, cut, c):
     return top * size
 
 
-@njit(cache=True)
+@inner()
 def _coefficient_row(loss, i, scores, z):
     """``-gradient`` of the loss of sample i at its scores; return its squared length."""
     k, low, high = scores.size, loss.low, loss.high
@@ -273,7 +273,7 @@ def feature_steps(order, where, features, W, diag, share, coefficients, norms, s
             _fold(coefficients, W, scalars)
 
 
-@njit(cache=True, fastmath=FAST)
+@inner(fastmath=FAST)
 def read_features(x, starts, scale, W, p):
     """Products ``p (m, k)`` of a sample with features x."""
     for j in range(scale.size):
@@ -309,7 +309,7 @@ class _Buffers(NamedTuple):
     trial: Array
 
 
-@njit(cache=True)
+@inner()
 def _pair_length(s, b, kii, gain, slope_low, most, q, trial, d):
     """Best length of a move between two classes: where the slope of the dual falls to zero, at most ``most``.
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from .compiled import njit
+from .compiled import inner, njit
 from .passes import copy_vector
 
 #: rows beyond which every eighth row is settled first: from the shift found there few rows have to move
@@ -100,14 +100,14 @@ def settle(scores, own, c, b):
     _centre(cheapest, count, b)
 
 
-@njit(cache=True)
+@inner()
 def _enter(member, place, count, y, i):
     place[y, i] = count[y]
     member[y, count[y]] = i
     count[y] += 1
 
 
-@njit(cache=True)
+@inner()
 def _find_mover(scores, member, count, cheapest, mover, r, s):
     """Row of class r that loses least by going to s, and what it loses before b."""
     low, at = np.inf, -1
@@ -120,7 +120,7 @@ def _find_mover(scores, member, count, cheapest, mover, r, s):
     cheapest[r, s], mover[r, s] = low, at
 
 
-@njit(cache=True)
+@inner()
 def _nearest(cheapest, b, excess, dust, distance, hops, before, done):
     """Class that lacks something nearest to one that has too much (Dijkstra), or -1; fewer exchanges win ties."""
     k = b.size
@@ -237,7 +237,7 @@ def _centre(cheapest, count, b):
 # A row of coefficients is ``beta_i <= c_i e_own, sum_y beta_iy = 0``; with an intercept columns sum to zero as well.
 
 
-@njit(cache=True)
+@inner()
 def row_shift(target, own, c, order):
     """Shift h for which ``min(target - h, upper)`` sums to zero, upper being c at ``own`` and 0 elsewhere.
 
@@ -336,7 +336,7 @@ def _balance_columns(beta, own, c):
                         break
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"})
+@inner(fastmath={"contract", "reassoc"})
 def _add_row(product, column, change):
     """Add ``column change'``, transposed, to ``product (k, n)``; a step changes two or three classes of ten."""
     for y in range(change.size):
@@ -400,7 +400,7 @@ def bounds_at(own, c, intercept, beta, product, b):
 STUCK, ROUNDING = 2, 1e-9
 
 
-@njit(cache=True)
+@inner()
 def _respond(product, i, own, c, b, centre, hold, t, order, out):
     """Fill ``out`` with the response of row i; ``product`` and ``b`` are at the point asked for."""
     k = t.size
@@ -484,7 +484,7 @@ def free_directions(beta, own, c):
     return where, Q
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"})
+@inner(fastmath={"contract", "reassoc"})
 def _forward(L, x):
     """Solve ``L y = x`` in place for every column of ``x' (columns, f)``."""
     f = L.shape[0]
@@ -498,7 +498,7 @@ def _forward(L, x):
             v[p] = (v[p] - total) / row[p]
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"})
+@inner(fastmath={"contract", "reassoc"})
 def _backward(L, v):
     """Solve ``L' z = v`` in place."""
     for p in range(v.size - 1, -1, -1):
@@ -653,7 +653,7 @@ def newton_round(K, own, c, centre, product, b, hold, stay, intercept, most, eno
 # rho hold the column sums at zero (an augmented Lagrangian, ``ascend_to``); both are zero without an intercept.
 
 
-@njit(cache=True, fastmath={"contract", "reassoc"})
+@inner(fastmath={"contract", "reassoc"})
 def _row_gap(scores, beta, own, c):
     """``c (max scores - own score) + beta'scores``: this row's part of the duality gap."""
     top = scores[0]
