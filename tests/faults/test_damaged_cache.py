@@ -74,6 +74,25 @@ def test_damaged_files_are_compiled_again(made, tmp_path, kind, how):
         assert sum(made().stats.cache_hits.values()) == 1
 
 
+def test_code_is_compiled_again_where_another_file_of_the_folder_changed(made, tmp_path, monkeypatch):
+    """Functions that it calls may be in that file, and numba looks at the function's own alone."""
+    folder = tmp_path / "sources"
+    folder.mkdir()
+    (folder / "compiled.py").write_text("")
+    monkeypatch.setattr(compiled, "__file__", str(folder / "compiled.py"))
+    compiled._stamp_of_all_files.cache_clear()
+    made()
+    assert sum(made().stats.cache_hits.values()) == 1
+    (folder / "other.py").write_text("changed = True\n")
+    compiled._stamp_of_all_files.cache_clear()
+    try:
+        assert sum(made().stats.cache_hits.values()) == 0
+        assert sum(made().stats.cache_hits.values()) == 1
+    finally:
+        monkeypatch.undo()
+        compiled._stamp_of_all_files.cache_clear()
+
+
 @pytest.mark.parametrize("kind", ["nbi", "nbc"])
 def test_something_else_in_the_place_of_a_file(made, tmp_path, kind):
     """It cannot be replaced, so that the code is compiled again every time."""

@@ -105,6 +105,13 @@ def private_folder() -> Path | None:
         return None
 
 
+@cache
+def _stamp_of_all_files() -> tuple[tuple[int, int], ...]:
+    """Times and sizes of all modules here: compiled code holds that of functions it calls, from other files too."""
+    every = [path.stat() for path in sorted(Path(__file__).parent.glob("*.py"))]
+    return tuple((status.st_mtime_ns, status.st_size) for status in every)
+
+
 def _in_one_piece(dispatcher: Any) -> Any:
     """Hold Ctrl-C back while the function is compiled, and go on where its file is damaged or cannot be written."""
     if not hasattr(dispatcher, "_compile_for_args"):  # NUMBA_DISABLE_JIT leaves functions as they are
@@ -118,6 +125,8 @@ def _in_one_piece(dispatcher: Any) -> Any:
 
     dispatcher._compile_for_args = compile_for_args
     kept = dispatcher._cache
+    with suppress(AttributeError):  # numba itself asks for the time of the function's own file alone
+        kept._cache_file._source_stamp = (kept._cache_file._source_stamp, _stamp_of_all_files())
     loading, keeping = kept.load_overload, kept.save_overload
 
     @wraps(loading)
