@@ -82,6 +82,18 @@ class SavedCurve:
         return BSpline(t, c, k, extrapolate=self.extrapolate)
 
 
+def _other_form(what: Any, saving: bool) -> Any:
+    """Return a data frame or a curve as plain arrays, or, not ``saving``, restored; anything else as it is."""
+    kind = type(what)
+    if saving and is_frame(what):
+        return SavedTable.of(what)
+    if saving and kind.__name__ == "BSpline" and kind.__module__.startswith("scipy.interpolate"):
+        return SavedCurve.of(what)
+    if not saving and isinstance(what, SavedTable):
+        return what.frame()
+    return what.spline() if not saving and isinstance(what, SavedCurve) else what
+
+
 def exchange_parts(what: Any, *, saving: bool, done: dict[int, tuple[Any, Any]] | None = None) -> Any:
     """Return the same objects with every data frame and curve as plain arrays, or, not ``saving``, with these restored.
 
@@ -93,15 +105,9 @@ def exchange_parts(what: Any, *, saving: bool, done: dict[int, tuple[Any, Any]] 
     done = {} if done is None else done
     if id(what) in done:
         return done[id(what)][1]
-    kind, new = type(what), what
-    if saving and is_frame(what):
-        new = SavedTable.of(what)
-    elif saving and kind.__name__ == "BSpline" and kind.__module__.startswith("scipy.interpolate"):
-        new = SavedCurve.of(what)
-    elif not saving and isinstance(what, SavedTable):
-        new = what.frame()
-    elif not saving and isinstance(what, SavedCurve):
-        new = what.spline()
+    kind, new = type(what), _other_form(what, saving)
+    if new is not what:
+        pass
     elif kind in (list, tuple):
         parts = [exchange_parts(part, saving=saving, done=done) for part in what]
         if any(part is not old for part, old in zip(parts, what, strict=True)):
