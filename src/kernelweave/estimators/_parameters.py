@@ -55,37 +55,6 @@ def keep_parameters(estimator: object, given: Mapping[str, object]) -> None:
             setattr(estimator, name, value)
 
 
-def parameters_of(
-    parent: type, without: Sequence[str] = (), **defaults: object
-) -> Callable[[Estimator], Estimator]:
-    """Decorate an estimator whose constructor ends in ``**others``: the parameters of a parent, but ``without``.
-
-    All of them are in the signature, as scikit-learn wants it; ``defaults`` are those that differ from the parent's.
-    """
-
-    def decorate(cls: Estimator) -> Estimator:
-        shown = signature(cls.__init__)  # type: ignore[misc]
-        own = [part for name, part in shown.parameters.items() if name != "others"]
-        others = [
-            part.replace(default=defaults.get(name, part.default))
-            for name, part in signature(parent.__init__).parameters.items()  # type: ignore[misc]
-            if name not in shown.parameters and name not in without
-        ]
-        whole = shown.replace(parameters=[*own, *others])
-
-        @wraps(cls.__init__)  # type: ignore[misc]
-        def __init__(self, *arguments, **named):  # type: ignore[no-untyped-def]
-            given = whole.bind(self, *arguments, **named)
-            given.apply_defaults()
-            keep_parameters(self, given.arguments)
-
-        __init__.__signature__ = whole  # type: ignore[attr-defined]
-        cls.__init__ = __init__  # type: ignore[misc]
-        return cls
-
-    return decorate
-
-
 def settled(**values: object) -> Callable[[Estimator], Estimator]:
     """Decorate an estimator that settles parameters of its parent: without effect, they leave its constructor.
 

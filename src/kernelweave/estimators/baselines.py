@@ -8,17 +8,32 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from numbers import Integral
-from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, DTypeLike
 
 from .._typing import Array
 from ..banks import Bank
 from ..norms import Fixed, Uniform
 from ..problems import solve_fixed
 from ._base import BaseMKL
-from ._parameters import Codes, FoldsLike, KernelsLike, NormLike, Splits, parameters_of, settled
+from ._parameters import (
+    Bytes,
+    Callback,
+    ClassWeights,
+    Codes,
+    Device,
+    FileName,
+    FoldsLike,
+    KernelsLike,
+    LossLike,
+    NormLike,
+    RandomSeed,
+    SolverLike,
+    Splits,
+    keep_parameters,
+    settled,
+)
 from ._plan import Plan, Task
 from ._search import folds_of
 from .classifier import MKLClassifier
@@ -169,7 +184,6 @@ class MeanKernelClassifier(MKLClassifier):
 
 
 @settled(norm="uniform")
-@parameters_of(MKLClassifier)
 class BestKernelClassifier(MKLClassifier):
     """SVM (or another loss) on the one kernel that does best in cross-validation, by accuracy.
 
@@ -200,9 +214,31 @@ class BestKernelClassifier(MKLClassifier):
         *,
         Cs: ArrayLike | None = None,
         cv: FoldsLike = None,
+        loss: LossLike = "hinge",
         norm: NormLike = "uniform",
-        **others: Any,
-    ) -> None: ...
+        C: float = 1.0,
+        solver: SolverLike = "auto",
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        normalize: str | None = "trace",
+        center: bool = False,
+        multi_class: str = "joint",
+        class_weight: ClassWeights = None,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        storage: str = "auto",
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
+        warm_start: bool = False,
+        checkpoint: FileName | None = None,
+        callback: Callback | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        device: Device = None,
+        missing: str = "error",
+        random_state: RandomSeed = None,
+    ) -> None:
+        keep_parameters(self, locals())
 
     def _by_rule(self, tasks: list[Task], bank: Bank, plan: Plan) -> list[Task]:
         Cs = None if self.Cs is None else checked_Cs(self.Cs)

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.metrics import check_scoring
 
@@ -18,7 +18,23 @@ from ..exceptions import GridEndWarning, KernelWeaveConvergenceWarning, warn_at_
 from ..norms import make_norm
 from ..problems import Certificate
 from ._bind import bind
-from ._parameters import Codes, Column, FoldsLike, KernelsLike, NormLike, Samples, Scoring, parameters_of
+from ._parameters import (
+    Bytes,
+    Callback,
+    ClassWeights,
+    Codes,
+    Column,
+    FileName,
+    FoldsLike,
+    KernelsLike,
+    LossLike,
+    NormLike,
+    RandomSeed,
+    Samples,
+    Scoring,
+    SolverLike,
+    keep_parameters,
+)
 from ._plan import path_of
 from ._search import (
     SEARCH,
@@ -141,7 +157,6 @@ def checked_Cs(Cs: ArrayLike) -> Array:
     return values
 
 
-@parameters_of(MKLClassifier, without=("device",))
 class MKLClassifierCV(MKLClassifier):
     """MKL with C, and if wanted the norm, chosen by cross-validation along warm-started paths on one bank.
 
@@ -221,8 +236,30 @@ class MKLClassifierCV(MKLClassifier):
         norms: Sequence[NormLike] | None = None,
         cv: FoldsLike = None,
         scoring: Scoring = None,
-        **others: Any,
-    ) -> None: ...
+        loss: LossLike = "hinge",
+        norm: NormLike = "l1",
+        C: float = 1.0,
+        solver: SolverLike = "auto",
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        normalize: str | None = "trace",
+        center: bool = False,
+        multi_class: str = "joint",
+        class_weight: ClassWeights = None,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        storage: str = "auto",
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
+        warm_start: bool = False,
+        checkpoint: FileName | None = None,
+        callback: Callback | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        missing: str = "error",
+        random_state: RandomSeed = None,
+    ) -> None:
+        keep_parameters(self, locals())
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None, groups: Column = None) -> Self:

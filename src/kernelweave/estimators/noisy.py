@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import DTypeLike
 
 from .._components import check_switch, nearest
 from .._estimating import TimeShares, one_fit, warn_of_findings
@@ -28,7 +29,19 @@ from ._noise import (
     mixtures,
     suspected,
 )
-from ._parameters import Codes, Column, KernelsLike, Samples, parameters_of
+from ._parameters import (
+    Bytes,
+    ClassWeights,
+    Codes,
+    Column,
+    KernelsLike,
+    LossLike,
+    NormLike,
+    RandomSeed,
+    Samples,
+    SolverLike,
+    keep_parameters,
+)
 from ._plan import Plan, Task, refuse_fixed_parts
 from .baselines import leave_one_out
 from .classifier import Labelled, MKLClassifier
@@ -36,12 +49,6 @@ from .classifier import Labelled, MKLClassifier
 METHODS = ("auto", "confident", "stochastic", "trimmed", "ramp", "corrected")
 
 
-@parameters_of(
-    MKLClassifier,
-    without=("warm_start", "checkpoint", "callback", "device"),
-    loss="logistic",
-    multi_class="ovr",
-)
 class NoisyLabelMKLClassifier(MKLClassifier):
     """Multiple kernel learning from labels of which some are wrong.
 
@@ -160,9 +167,28 @@ class NoisyLabelMKLClassifier(MKLClassifier):
         exact_set: bool = False,
         crowd: str = "majority",
         crowd_rounds: int = 1,
+        loss: LossLike = "logistic",
+        norm: NormLike = "l1",
+        C: float = 1.0,
+        solver: SolverLike = "auto",
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        normalize: str | None = "trace",
+        center: bool = False,
+        multi_class: str = "ovr",
+        class_weight: ClassWeights = None,
         max_rounds: int = 20,
-        **others: Any,
-    ) -> None: ...
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        storage: str = "auto",
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        missing: str = "error",
+        random_state: RandomSeed = None,
+    ) -> None:
+        keep_parameters(self, locals())
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None) -> Self:

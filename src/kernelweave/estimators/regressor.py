@@ -7,10 +7,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Any, Self
+from typing import TYPE_CHECKING, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike, DTypeLike, NDArray
 from sklearn.base import BaseEstimator, RegressorMixin
 from sklearn.metrics import check_scoring, r2_score
 from sklearn.utils import Tags
@@ -29,15 +29,22 @@ from ._evidence import EVIDENCE, Evidence, Spread, by_evidence, criterion_of, de
 from ._fitting import conclude
 from ._inputs import Training, new_samples, training_inputs
 from ._parameters import (
+    Bytes,
+    Callback,
     Codes,
     Column,
+    Device,
+    FileName,
     FoldsLike,
     KernelsLike,
+    LossLike,
     NormLike,
+    RandomSeed,
     Samples,
     Scoring,
+    SolverLike,
     Splits,
-    parameters_of,
+    keep_parameters,
 )
 from ._plan import Plan, Task, norm_of_kernels, refuse_fixed_parts
 from ._search import (
@@ -50,7 +57,6 @@ from ._search import (
     refuse_centred_cosine,
     refuse_undefined_scores,
 )
-from .classifier import MKLClassifier
 from .cv import checked_Cs
 
 if TYPE_CHECKING:
@@ -60,7 +66,6 @@ if TYPE_CHECKING:
 MULTI_OUTPUT = ("shared", "each")
 
 
-@parameters_of(MKLClassifier, without=("multi_class", "class_weight"), loss="squared")
 class MKLRegressor(RegressorMixin, BaseMKL):
     """Learn a regression function and the combination of kernels it stands on, with a certificate of optimality.
 
@@ -101,8 +106,33 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
     multi_output: str
 
     def __init__(
-        self, kernels: KernelsLike = None, *, multi_output: str = "shared", **others: Any
-    ) -> None: ...
+        self,
+        kernels: KernelsLike = None,
+        *,
+        loss: LossLike = "squared",
+        norm: NormLike = "l1",
+        C: float = 1.0,
+        solver: SolverLike = "auto",
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        normalize: str | None = "trace",
+        center: bool = False,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        storage: str = "auto",
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
+        warm_start: bool = False,
+        checkpoint: FileName | None = None,
+        callback: Callback | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        device: Device = None,
+        missing: str = "error",
+        multi_output: str = "shared",
+        random_state: RandomSeed = None,
+    ) -> None:
+        keep_parameters(self, locals())
 
     @one_fit
     def fit(self, X: Samples, y: Column, sample_weight: Column = None) -> Self:
@@ -214,7 +244,6 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
 CRITERIA = ("convex", *EVIDENCE)
 
 
-@parameters_of(MKLRegressor, center=True, multi_output="each")
 class MKLRegressorCV(MKLRegressor):
     """Multiple kernel regression with the strength of regularisation chosen from the data, for every target by itself.
 
@@ -315,9 +344,30 @@ class MKLRegressorCV(MKLRegressor):
         scoring: Scoring = None,
         targets_in_batch: int | None = None,
         nuisance: Sequence[str | int] | str | int | None = None,
+        loss: LossLike = "squared",
         norm: NormLike = "auto",
-        **others: Any,
-    ) -> None: ...
+        C: float = 1.0,
+        solver: SolverLike = "auto",
+        tol: float = 1e-3,
+        fit_intercept: bool = True,
+        normalize: str | None = "trace",
+        center: bool = True,
+        max_iter: int | None = None,
+        max_seconds: float | None = None,
+        storage: str = "auto",
+        dtype: DTypeLike = "float64",
+        memory_budget: Bytes = None,
+        warm_start: bool = False,
+        checkpoint: FileName | None = None,
+        callback: Callback | None = None,
+        n_jobs: int | None = None,
+        verbose: int = 0,
+        device: Device = None,
+        missing: str = "error",
+        multi_output: str = "each",
+        random_state: RandomSeed = None,
+    ) -> None:
+        keep_parameters(self, locals())
 
     @property
     def fits_subsets(self) -> bool:  # type: ignore[override]
