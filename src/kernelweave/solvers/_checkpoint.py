@@ -9,13 +9,14 @@ import platform
 import stat
 import tempfile
 import time
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+from .._typing import Array
 from ..exceptions import KernelWeaveWarning, warn_at_caller
 from ..problems import MKLProblem, Point
 
@@ -124,19 +125,13 @@ class Checkpoint:
             raise self.damaged("the time spent is negative")
 
     def save(
-        self,
-        point: Point,
-        dual_beta: np.ndarray,
-        trace: list[tuple[float, ...]],
-        seconds: float,
-        force: bool = False,
+        self, point: Point, dual_beta: Array, trace: Sequence[Any], seconds: float, force: bool = False
     ) -> None:
         """Write the best point, the coefficients of the best bound and the trace, unless that was just done.
 
         A disk that is full, or gone, costs the checkpoint and not the fit: a warning says so, once.
         """
-        now = time.monotonic()
-        if not force and now - self._last < self.every:
+        if not force and time.monotonic() - self._last < self.every:
             return
         try:
             self._replace(
@@ -161,9 +156,8 @@ class Checkpoint:
 
     def _replace(self, **arrays: np.ndarray) -> None:
         """Write a file of its own name in the same folder, make sure it is on the disk, and let it take the place."""
-        handle, name = tempfile.mkstemp(
-            prefix=self._prefix + f"{os.getpid()}-", suffix=".part", dir=self.path.parent
-        )
+        prefix = f"{self._prefix}{os.getpid()}-"
+        handle, name = tempfile.mkstemp(prefix=prefix, suffix=".part", dir=self.path.parent)
         try:
             with os.fdopen(handle, "wb") as file:
                 np.savez(file, **arrays)  # type: ignore[arg-type]
@@ -200,9 +194,9 @@ def check_place(path: str | Path) -> Path:
         raise ValueError(f"checkpoint {str(place)!r} is no name for a file: {error}") from error
     if not stat.S_ISREG(mode):
         kinds = {stat.S_IFDIR: "a folder", stat.S_IFLNK: "a symbolic link", stat.S_IFIFO: "a pipe"}
-        kind = kinds.get(stat.S_IFMT(mode), "a device or a socket")
+        found = kinds.get(stat.S_IFMT(mode), "a device or a socket")
         raise ValueError(
-            f"checkpoint {str(place)!r} is {kind}: give the name of a file, new or written by a fit"
+            f"checkpoint {str(place)!r} is {found}: give the name of a file, new or written by a fit"
         )
     return place
 

@@ -94,9 +94,7 @@ class BlockDescent(Solver, registered_as="block_descent"):
         self.epochs = epochs
         self.memory = memory
 
-    def init(
-        self, problem: MKLProblem, start: Point | None, tol: float, at: Array | None = None
-    ) -> BlockDescentRun:
+    def init(self, problem: MKLProblem, start: Point | None, tol: float, at: Any = None) -> BlockDescentRun:
         """Return the first state; ``at`` are coordinates ``(R, k)`` to begin with, where they are known."""
         return BlockDescentRun(problem, tol, self.epochs, self.memory, start, at)
 
@@ -245,13 +243,30 @@ class BlockDescentRun:
             self.lower = here
         self.upper = at.objective
         self.gap = relative_gap(self.upper, self.lower.value, self.problem.tiny)
-        weights = norm.weights_of_blocks(at.t)
+        weights, best, least = norm.weights_of_blocks(at.t), None, np.inf
+        allowed = ALLOWED * self.tol * abs(self.upper)
         if not np.any(at.t):
-            self.shared = self._point(np.zeros_like(at.f), np.zeros_like(at.w), weights)
-        elif self.gap > NEAR * self.tol:
-            self.shared = self._point(here.beta, here.image, weights)
-        else:
-            self.shared = self._exchanged(here, weights)
+            best = self._point(np.zeros_like(at.f), np.zeros_like(at.w), weights)
+        elif not self.gap > NEAR * self.tol:
+            # coefficients are exchanged until their gap is small enough; those that promise too little are passed over
+            for beta, image, excess, last in exchanges(at, here.beta, here.image, weights, EXCHANGES):
+                if excess > allowed and not last:
+                    continue
+                point = self._point(beta, image, weights)
+                value = self.problem.primal(point)[0]
+                if best is None or value < least:
+                    best, least = point, value
+                if least <= self.lower.value + allowed:
+                    break
+            else:
+                # the coordinates are asked for a smaller gap, in double precision where single would not do
+                at.hard = True
+                self.aim = max(SHARPER * self.aim, FINEST)
+                if at.features.single and self.aim < SINGLE:
+                    at.features.single = False
+                    at.models.clear()
+                    at.recompute()
+        self.shared = self._point(here.beta, here.image, weights) if best is None else best
 
     def _dual_point(self) -> ImprovedDual:
         """Return a dual point from where we are: a polished one where the bounds are near enough for that."""
@@ -276,29 +291,6 @@ class BlockDescentRun:
             if waits and relative_gap(at.objective, here.value, tiny) < 1.5 * gap:
                 return here
         return dual_point(at, at.beta) if waits else plain
-
-    def _exchanged(self, here: ImprovedDual, weights: Array) -> Point:
-        """Exchange coefficients until their gap is small enough; those that promise too little are passed over."""
-        problem, at, best, least = self.problem, self.at, None, np.inf
-        allowed = ALLOWED * self.tol * abs(self.upper)
-        for beta, image, excess, last in exchanges(at, here.beta, here.image, weights, EXCHANGES):
-            if excess > allowed and not last:
-                continue
-            point = self._point(beta, image, weights)
-            value = problem.primal(point)[0]
-            if best is None or value < least:
-                best, least = point, value
-            if least <= self.lower.value + allowed:
-                break
-        else:
-            # the coordinates are asked for a smaller gap, in double precision where single would not do
-            at.hard = True
-            self.aim = max(SHARPER * self.aim, FINEST)
-            if at.features.single and self.aim < SINGLE:
-                at.features.single = False
-                at.models.clear()
-                at.recompute()
-        return self._point(here.beta, here.image, weights) if best is None else best
 
     def _point(self, beta: Array, image: Array, weights: Array) -> Point:
         at, shape, lower = self.at, self.problem.y.shape, self.lower
@@ -563,9 +555,8 @@ class Iterate:
             slope = square + linear - float(np.sum(self.beta * values))
             bent = self.loss.hessian(self.f)(values)
             step = -slope / (square + float(np.sum(values * bent)))
-            if abs(step) < 1e-6 or not self.try_place(
-                Place((1.0 + step) * self.w, self.b, (1.0 + step) * values + self.b)
-            ):
+            there = Place((1.0 + step) * self.w, self.b, (1.0 + step) * values + self.b)
+            if abs(step) < 1e-6 or not self.try_place(there):
                 return
 
     def try_place(self, other: Place) -> bool:
@@ -636,8 +627,8 @@ class _System:
             ridged += along[features.block_of][:, None] * self.u
         return features.adjoint_of(bent, self.active, self.quick) + ridged, moved, bent
 
-    def factorise(self) -> None:
-        """Have the whole system for a preconditioner, where blocks alone say too little of it and it is small."""
+    def __post_init__(self) -> None:
+        """Factorise the whole system as a preconditioner, where blocks alone say too little of it and it is small."""
         at = self.at
         columns = np.flatnonzero(np.isin(at.features.block_of, self.active))
         if not at.hard or columns.size > LARGEST or at.f.shape[1] > 1:
@@ -707,7 +698,6 @@ def newton_step(at: Iterate, near: bool = True, most: int = 20, share: float = 0
     u, spread = at.directions, at.features.block_of
     least = at.caution if at.hard else 0.0
     system = _System(at, active, at.loss.hessian(at.f, least), ridge, u, bend, least, quick=not at.hard)
-    system.factorise()
     gradient = at.features.adjoint_of(at.beta, active) - ridge[spread][:, None] * at.w
     goal = share * float(np.sqrt(np.sum(gradient**2)))
     v, moved = None, None
@@ -751,7 +741,6 @@ def exchanges(
     ridge = np.zeros_like(weights)
     ridge[active] = 1.0 / weights[active]
     system = _System(at, active, at.loss.hessian(at.f), ridge, at.directions)
-    system.factorise()
     spread = at.features.block_of
     image = np.where((weights > 0)[spread][:, None], image, 0.0)
     residual = image - ridge[spread][:, None] * at.w

@@ -78,28 +78,12 @@ class BlockModel:
         return y - along * float(np.sum(u * y)) / bottom * z if bottom > 1e-12 else y
 
 
-@dataclass
-class _Noted:
-    """A model that waits for the next fit, for weights that sum to one, and the weights that it was made for."""
-
-    h: Array
-    centred: bool
-    single: bool  # whether single precision went into it
-    model: BlockModel
-
-
 class BlockFeatures:
     """Products with the features, block by block.
 
     ``adjoint_all`` and what is not ``quick`` are as precise as the features.  ``pull`` and ``push`` are for steps,
-    which make up for what they get wrong: they read copies in single precision of blocks that lie side by side, row
-    by row, in double precision.  A step reads its block twice; in a copy that is half of the bytes, one after the
-    other, and three times as quick.
-
-    Attributes
-    ----------
-    single : bool
-        Whether steps may read copies in single precision.
+    which make up for what they get wrong: where they are ``single`` they read copies in single precision of blocks
+    that lie side by side, row by row, in double precision, which is three times as quick.
     """
 
     def __init__(self, problem: MKLProblem, single: bool) -> None:
@@ -111,13 +95,9 @@ class BlockFeatures:
         self.root = np.sqrt(self.factors.scale) * (problem.norm.start(problem.m) > 0)
         self.block_of = np.repeat(np.arange(self.m), self.ranks)
         self.width = int(self.starts[-1])
-        features = getattr(self.factors, "features", None)
-        self.single = (
-            single
-            and isinstance(features, np.ndarray)
-            and features.dtype == np.float64
-            and 4 * features.size <= SHARE * default_budget()
-        )
+        features: Any = getattr(self.factors, "features", None)
+        plain = isinstance(features, np.ndarray) and features.dtype == np.float64
+        self.single = single and plain and 4 * features.size <= SHARE * default_budget()
         self._kept: dict[int, Any] = {}
         self._piece: NDArray[np.float32] = np.empty(0, dtype=np.float32)
 
@@ -141,10 +121,7 @@ class BlockFeatures:
         return self.block(j) if found is None else found
 
     def bring(self, blocks: Index) -> None:
-        """Copy blocks that steps will read, that have no copy yet and that single precision can hold.
-
-        Their rows are next to one another, so that several are copied in little more time than one.
-        """
+        """Copy blocks that steps will read, that have no copy yet and that single precision can hold, row by row."""
         new = []
         for j in (int(j) for j in blocks if self.single and 0 < self.ranks[j] <= WIDE):
             if ("copy", j) not in self.factors.notes:
@@ -214,29 +191,39 @@ class BlockFeatures:
     def model(self, j: int, h: Array, means: Array, likeness: float) -> BlockModel:
         """Curvature ``Z_j' diag(h) Z_j`` of block j around given means.
 
-        One that was made in an earlier fit serves where it is precise enough and its weights were as alike, but for a
-        factor (0 equal, 2 disjoint).
+        One of an earlier fit serves if it is precise enough and its weights were as alike but for a factor (0 equal).
         """
-        noted, centred, total = self.factors.notes.get(j), bool(np.any(means)), float(np.sum(h))
-        if (
-            isinstance(noted, _Noted)
-            and centred == noted.centred
-            and (self.single or not noted.single)
-            and float(np.sum(np.abs(h / np.sum(h) - noted.h / np.sum(noted.h)))) <= likeness
-        ):
-            return noted.model.times(total)
+        centred, total, root = bool(np.any(means)), float(np.sum(h)), float(self.root[j])
+        if j in self.factors.notes:
+            made_for, was_centred, was_single, noted = self.factors.notes[j]
+            alike = float(np.sum(np.abs(h / np.sum(h) - made_for / np.sum(made_for)))) <= likeness
+            if alike and centred == was_centred and (self.single or not was_single):
+                return noted.times(total)
         check_time()
         if self.ranks[j] > WIDE:
-            model = _wide_model(self.block(j), float(self.root[j]), h, means, total)
+            # leading directions by a randomised range finder; the shortest of them, and a little, bounds the rest
+            Z = self.block(j)
+
+            def curved(x: Array) -> Array:
+                along = h[:, None] * np.asarray(Z @ x, dtype=float)
+                return root**2 * np.asarray(Z.T @ along, dtype=float) - total * np.outer(means, means @ x)
+
+            basis = np.linalg.qr(np.random.default_rng(0).normal(size=(means.size, LEADING + SPARE)))[0]
+            for _ in range(3):
+                basis = np.linalg.qr(curved(basis))[0]
+            bend, turn = np.linalg.eigh(basis.T @ curved(basis))
+            rest = max(1.2 * float(bend[SPARE]), 0.0)
+            model = BlockModel(basis @ turn[:, SPARE:], np.maximum(bend[SPARE:], 0.0), rest, means, total)
         else:
             self.bring(np.array([j]))
             weighted = _weighted_gram(self.at_hand(j), h)
-            gram = float(self.root[j]) ** 2 * weighted - total * np.outer(means, means)
+            gram = root**2 * weighted - total * np.outer(means, means)
             # NumPy's needs a fraction of SciPy's time to find the size of LAPACK's workspace
             bend, Q = np.linalg.eigh(gram)
             model = BlockModel(Q, np.maximum(bend, 0.0), None, means, total)
         if model.total > 0.0:
-            self.factors.notes[j] = _Noted(h, centred, self.single, model.times(1.0))
+            # for weights that sum to one: it waits for the next fit
+            self.factors.notes[j] = h, centred, self.single, model.times(1.0)
         return model
 
     def gram(self, h: Array, columns: Index, centred: bool) -> Array:
@@ -253,32 +240,13 @@ class BlockFeatures:
         return gram - np.outer(sums, sums) / total if centred and total > 0.0 else gram
 
 
-def _wide_model(Z: Any, root: float, h: Array, means: Array, total: float) -> BlockModel:
-    """Leading directions by a randomised range finder; the next one bounds the rest."""
-
-    def curved(x: Array) -> Array:
-        along = h[:, None] * np.asarray(Z @ x, dtype=float)
-        return root**2 * np.asarray(Z.T @ along, dtype=float) - total * np.outer(means, means @ x)
-
-    basis = np.linalg.qr(np.random.default_rng(0).normal(size=(means.size, LEADING + SPARE)))[0]
-    for _ in range(3):
-        basis = np.linalg.qr(curved(basis))[0]
-    bend, turn = np.linalg.eigh(basis.T @ curved(basis))
-    # what is left is no longer than the shortest of the directions found, and a little
-    kept = slice(SPARE, None)
-    return BlockModel(
-        basis @ turn[:, kept], np.maximum(bend[kept], 0.0), max(1.2 * float(bend[SPARE]), 0.0), means, total
-    )
-
-
 def _weighted_gram(Z: Any, h: Array) -> Array:
     """``Z' diag(h) Z`` in double precision."""
     level = float(h[0])
     even = bool(np.all(h == level))
     if sp.issparse(Z):
-        return np.asarray(
-            (Z.T @ (Z * level if even else Z.multiply(h[:, None]).tocsc())).todense(), dtype=float
-        )
+        weighted = Z * level if even else Z.multiply(h[:, None]).tocsc()
+        return np.asarray((Z.T @ weighted).todense(), dtype=float)
     if even:
         return level * np.asarray(Z.T @ Z, dtype=float)
     root = np.sqrt(h)[:, None].astype(Z.dtype)
@@ -298,9 +266,7 @@ class LossModel:
         self.softmax = problem.loss.joint
         quadratic = problem.loss.quadratic_dual(problem.y)
         #: whether the curvature is the same everywhere, so that a quadratic model is exact
-        self.constant = quadratic is not None and bool(
-            np.all(np.isinf(quadratic.lower) & np.isinf(quadratic.upper))
-        )
+        self.constant = quadratic is not None and bool(np.all(np.isinf([quadratic.lower, quadratic.upper])))
         if not self.softmax:
             self.derivative: tuple[Any, ...] = tuple(derivative_of(problem.loss, problem.y))
             assert problem.loss.smoothness is not None

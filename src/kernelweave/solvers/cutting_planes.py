@@ -73,10 +73,10 @@ class Silp(Solver, registered_as="silp"):
     summary = "cutting planes, one LP per iteration (Sonnenburg et al. 2006)"
 
     def choose(
-        self, gains: Array, slopes: Array, lowest: Array, last: Array, lower: float, upper: float
+        self, gains: Array, slopes: Array, at: Array, last: Array, lower: float, upper: float
     ) -> Array:
-        """Return the weights to solve at: ``lowest``, where the model has its minimum ``lower``."""
-        return lowest
+        """Return the weights to solve at: ``at``, where the model has its minimum ``lower``."""
+        return at
 
     def init(self, problem: MKLProblem, start: Point | None, tol: float) -> CutState:
         cuts = Cuts()
@@ -119,7 +119,7 @@ class Level(Silp, registered_as="level"):
         return super().init(problem, start, tol)
 
     def choose(
-        self, gains: Array, slopes: Array, lowest: Array, last: Array, lower: float, upper: float
+        self, gains: Array, slopes: Array, at: Array, last: Array, lower: float, upper: float
     ) -> Array:
         """Return the weights nearest to ``last``, those of the last cut, where the model is at most at the level."""
         level = lower + self.level * max(upper - lower, 0.0)
@@ -189,10 +189,24 @@ class OuterApproximation(Solver, registered_as="outer_approximation"):
         return _SubsetState(cuts, best, core, best.inner, tol, target=inner_target(0.1, tol))
 
     def step(self, problem: MKLProblem, state: _SubsetState) -> _SubsetState:
-        if state.whole:
-            return self._subset_step(problem, state)
-        # one more cut half-way to the relaxation's lowest point; on to subsets once that is solved
         gains, quads = np.array(state.cuts.gains), np.array(state.cuts.quads)
+        if state.whole:  # the lowest subset, by the program
+            check_time()
+            tol = PROGRAM * state.tol
+            lower, subset = problem.norm.lowest_of_cuts(gains, quads, gap=tol, seconds=time_left())
+            state = replace(state, lower=max(state.lower, lower))
+            # the time is over, or numbers differ by more powers of ten than the program can hold
+            if subset is None:
+                return replace(state, finished=time_left() > 0.0)
+            if relative_gap(state.best.inner.primal, state.lower) <= state.tol:
+                # the loop goes on all the same: it measures the gap in units of the margin, or without rounding
+                return replace(state, tol=0.3 * state.tol, finished=state.tol <= FINEST)
+            following = self._with_subset(problem, state, subset)
+            if self.between > 0.0 and following.target == state.target:
+                weights = self.between * subset + (1.0 - self.between) * state.core.weights
+                state.cuts.add(problem, weights, following.inner, state.target)
+            return following
+        # one more cut half-way to the relaxation's lowest point; on to subsets once that is solved
         lower, goal = problem.norm.lowest_of_cuts(gains, quads, whole=False)
         state = replace(state, lower=max(state.lower, lower))
         gap = relative_gap(state.core.inner.primal, lower)
@@ -208,26 +222,6 @@ class OuterApproximation(Solver, registered_as="outer_approximation"):
         oracle = state.cuts.add(problem, weights, state.inner, target)
         core = oracle if oracle.inner.primal < state.core.inner.primal else state.core
         return replace(state, core=core, inner=oracle.inner)
-
-    def _subset_step(self, problem: MKLProblem, state: _SubsetState) -> _SubsetState:
-        """Ask the program for the lowest subset and solve there."""
-        check_time()
-        gains, quads = np.array(state.cuts.gains), np.array(state.cuts.quads)
-        lower, subset = problem.norm.lowest_of_cuts(
-            gains, quads, gap=PROGRAM * state.tol, seconds=time_left()
-        )
-        state = replace(state, lower=max(state.lower, lower))
-        # the time is over, or numbers differ by more powers of ten than the program can hold
-        if subset is None:
-            return replace(state, finished=time_left() > 0.0)
-        if relative_gap(state.best.inner.primal, state.lower) <= state.tol:
-            # the loop goes on all the same: it measures the gap in units of the margin, or without rounding
-            return replace(state, tol=0.3 * state.tol, finished=state.tol <= FINEST)
-        following = self._with_subset(problem, state, subset)
-        if self.between > 0.0 and following.target == state.target:
-            weights = self.between * subset + (1.0 - self.between) * state.core.weights
-            state.cuts.add(problem, weights, following.inner, state.target)
-        return following
 
     def _with_subset(self, problem: MKLProblem, state: _SubsetState, subset: Array) -> _SubsetState:
         """Solve with a subset; with more precision where its cut says no more than was known."""

@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from .._typing import Array
 from ..problems import MKLProblem, Oracle, Point, relative_gap
 from ._base import Solver, begin, inner_target
 
@@ -58,9 +57,8 @@ class SimpleMKL(Solver, registered_as="simplemkl"):
         while True:
             falling = direction < -rounding
             if not np.any(falling):
-                return _SimpleMKLState(
-                    current, state.tol, 0.1 * target, finished=current is here and target < 1e-6 * state.tol
-                )
+                finished = current is here and target < 1e-6 * state.tol
+                return _SimpleMKLState(current, state.tol, 0.1 * target, finished)
             lengths = np.full(direction.shape, np.inf)
             lengths[falling] = -current.weights[falling] / direction[falling]
             first = int(np.argmin(lengths))
@@ -75,36 +73,28 @@ class SimpleMKL(Solver, registered_as="simplemkl"):
                 return _SimpleMKLState(current, state.tol, target)
             direction[leader] += direction[first]
             direction[first] = 0.0
-        reached = self._search(problem, current, trial, direction, float(lengths[first]), target)
-        if reached.inner.dual >= here.inner.dual:
-            # nothing gained: either the inner solves are too coarse, or this is the optimum
-            return _SimpleMKLState(here, state.tol, 0.1 * target, finished=target < 1e-6 * state.tol)
-        return _SimpleMKLState(reached, state.tol, target)
-
-    def _search(
-        self, problem: MKLProblem, low: Oracle, high: Oracle, direction: Array, length: float, target: float
-    ) -> Oracle:
-        """Find a point on the line where the slope is a tenth of the first: J is convex, its slope ``-s'D/2``."""
-        origin = low.weights
-        at_low, at_high = 0.0, length
-        slope_low, slope_high = float(-0.5 * low.quad @ direction), float(-0.5 * high.quad @ direction)
+        # a point on the line where the slope is a tenth of the first: J is convex, its slope -s'D/2
+        at_low, at_high, low, reached = 0.0, float(lengths[first]), current.inner.dual, current
+        slope_low, slope_high = (float(-0.5 * end.quad @ direction) for end in (current, trial))
         goal = 0.1 * abs(slope_low)
-        best = low
         for _ in range(self.line_search):
             # the secant's root, kept away from the ends
             share = slope_low / (slope_low - slope_high) if slope_high > slope_low else 0.5
             at = at_low + min(max(share, 0.05), 0.95) * (at_high - at_low)
-            trial = problem.oracle(np.maximum(origin + at * direction, 0.0), best.inner, target)
-            if trial.inner.dual < best.inner.dual:
-                best = trial
+            trial = problem.oracle(np.maximum(current.weights + at * direction, 0.0), reached.inner, target)
+            if trial.inner.dual < reached.inner.dual:
+                reached = trial
             slope = float(-0.5 * trial.quad @ direction)
-            if abs(slope) <= goal and best is trial:
+            if abs(slope) <= goal and reached is trial:
                 break
-            if slope < 0 and trial.inner.dual <= low.inner.dual:
+            if slope < 0 and trial.inner.dual <= low:
                 at_low, slope_low = at, slope
             else:
                 at_high, slope_high = at, slope
-        return best
+        if reached.inner.dual >= here.inner.dual:
+            # nothing gained: either the inner solves are too coarse, or this is the optimum
+            return _SimpleMKLState(here, state.tol, 0.1 * target, finished=target < 1e-6 * state.tol)
+        return _SimpleMKLState(reached, state.tol, target)
 
 
 #: relative gap of an inner solve below which double precision has no more digits
@@ -179,10 +169,8 @@ class Subgradient(Solver, registered_as="subgradient"):
         """Stay, but solve more precisely: no step goes down along an inexact gradient, or none is needed."""
         target = 0.1 * min(target, max(state.oracle.inner.relative_gap, FINEST))
         oracle = problem.oracle(state.oracle.weights, state.oracle.inner, target)
-        finished = target < 0.01 * FINEST
-        return _SubgradientState(
-            oracle, state.tol, _first_step(oracle), (oracle.inner.primal,), target, finished
-        )
+        recent, finished = (oracle.inner.primal,), target < 0.01 * FINEST
+        return _SubgradientState(oracle, state.tol, _first_step(oracle), recent, target, finished)
 
 
 def _first_step(oracle: Oracle) -> float:

@@ -88,14 +88,22 @@ class Nesterov(Solver, registered_as="nesterov"):
 
     def step(self, problem: MKLProblem, state: _NesterovState) -> _NesterovState:
         if self.variant == "paper":
-            return self._paper_step(problem, state)
+            # Algorithm 2: (17) and (18) with the constant of Corollary 3 as corrected
+            dual, k, L = state.dual, state.steps, state.dual.lipschitz_bound()
+            gathered = state.gathered + 0.5 * (k + 1) * state.z.gradient
+            b = dual.project(state.z.beta - state.z.gradient / L)
+            centre = dual.project(state.origin - gathered / L)
+            a = (2.0 * centre + (k + 1) * b) / (k + 3)
+            x = dual.place(b, problem.bank.image(to_numpy(b)))
+            z = dual.place(a, problem.bank.image(to_numpy(a)))
+            return replace(state, x=x, z=z, steps=k + 1, gathered=gathered, lipschitz=L)
         lam = state.dual.norm.strength
         if lam is not None and state.dual.gap(state.x) <= 0.05 * lam:
             # the smoothed gap is a twentieth of the smoothing: on to less of it
-            dual = next(state.stages, None)
-            if dual is not None:
-                x = dual.place(state.x.beta, state.x.image)
-                state = replace(state, dual=dual, x=x, z=x, momentum=1.0)
+            following = next(state.stages, None)
+            if following is not None:
+                x = following.place(state.x.beta, state.x.image)
+                state = replace(state, dual=following, x=x, z=x, momentum=1.0)
         z, L = state.z, 0.9 * state.lipschitz
         while True:
             beta = state.dual.project(z.beta - z.gradient / L)
@@ -123,22 +131,9 @@ class Nesterov(Solver, registered_as="nesterov"):
         mu = (t - 1.0) / t_next
         ahead = new
         if mu > 0:
-            ahead = state.dual.place(
-                new.beta + mu * (new.beta - state.x.beta), new.image + mu * (new.image - state.x.image)
-            )
+            image = new.image + mu * (new.image - state.x.image)
+            ahead = state.dual.place(new.beta + mu * (new.beta - state.x.beta), image)
         return replace(state, x=new, z=ahead, momentum=t_next, lipschitz=L)
-
-    def _paper_step(self, problem: MKLProblem, state: _NesterovState) -> _NesterovState:
-        """Algorithm 2: (17) and (18) with the constant of Corollary 3 as corrected."""
-        dual, k = state.dual, state.steps
-        L = dual.lipschitz_bound()
-        gathered = state.gathered + 0.5 * (k + 1) * state.z.gradient
-        b = dual.project(state.z.beta - state.z.gradient / L)
-        centre = dual.project(state.origin - gathered / L)
-        a = (2.0 * centre + (k + 1) * b) / (k + 3)
-        x = dual.place(b, problem.bank.image(to_numpy(b)))
-        z = dual.place(a, problem.bank.image(to_numpy(a)))
-        return replace(state, x=x, z=z, steps=k + 1, gathered=gathered, lipschitz=L)
 
     def point(self, state: _NesterovState) -> Point:
         x = state.x
@@ -221,11 +216,8 @@ class _SmoothedDual:
         if not hasattr(self, "_bound"):
             problem = self.problem
             everyone = np.arange(problem.n)
-            tops = [
-                np.linalg.eigvalsh(problem.bank.block(everyone, everyone, np.array([j]))[0])[-1]
-                for j in range(problem.m)
-            ]
-            top = float(max(tops))
+            kernels = (problem.bank.block(everyone, everyone, np.array([j]))[0] for j in range(problem.m))
+            top = float(max(np.linalg.eigvalsh(kernel)[-1] for kernel in kernels))
             lam = self.norm.strength or np.inf
             self._bound = top + float(np.sum(problem.c**2)) * top**2 / (2.0 * lam) + float(np.max(self.ridge))
         return self._bound

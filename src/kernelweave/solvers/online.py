@@ -42,16 +42,12 @@ def block_exponent(norm: Any) -> float:
 class _Products:
     """Products of every sample with every block ``theta_j = sum_i a_i phi_j(x_i)``, which compiled steps keep."""
 
-    #: what the steps keep up to date, linear in the coefficients
-    stored: Array
-    #: rows of all samples, where they are kept; elsewhere those of some are read at a time
-    whole: Any
+    stored: Array  # what the steps keep up to date, linear in the coefficients
+    whole: Any  # rows of all samples, where they are kept; elsewhere those of some are read at a time
     read: Callable[[Index], Any]
-    #: whether every step reads a row, and not only those that move coefficients
-    all_rows = False
-    #: compiled online steps, and compiled exact ascent
-    steps: Callable[..., None]
-    ascent: Callable[..., int]
+    all_rows = False  # whether every step reads a row, and not only those that move coefficients
+    steps: Callable[..., None]  # compiled online steps
+    ascent: Callable[..., int]  # compiled exact ascent
 
     def __init__(self, problem: MKLProblem, row: int) -> None:
         self.problem = problem
@@ -158,11 +154,7 @@ def products_of(problem: MKLProblem) -> KernelProducts | FeatureProducts:
 
 
 class OnlineRun:
-    """Coefficients, products and norms under online steps, in the papers' scale.
-
-    The papers minimise ``lam/2 |w|^2 + mean loss`` with ``lam = 1 / sum c``, our objective over ``sum c``; ``share`` is
-    a sample's weight in that mean.
-    """
+    """Coefficients, products and norms under online steps, in the papers' scale: our objective over ``sum c``."""
 
     def __init__(self, problem: MKLProblem, q: float, seed: int) -> None:
         from .._numerics.online import SIG
@@ -172,6 +164,7 @@ class OnlineRun:
         cost = problem.c if problem.c.ndim == 1 else problem.c[:, 0]
         self.total = float(np.sum(cost))
         self.lam = 1.0 / self.total
+        #: weights of the samples in the mean loss
         self.share = np.ascontiguousarray(cost * problem.n / self.total)
         shape = (problem.n, self.products.columns)
         self.A, self.H, self.window = np.zeros(shape), np.zeros(shape), np.zeros(shape)
@@ -232,33 +225,15 @@ class OnlineRun:
         from .._numerics.online import SUM_SIG, TIME
 
         steps = max(self.scalars[TIME], 1.0)
-        mean = shrink * (self.scalars[SUM_SIG] * self.A - self.H) / steps
-        mean = mean.reshape(self.problem.y.shape)
+        mean = (shrink * (self.scalars[SUM_SIG] * self.A - self.H) / steps).reshape(self.problem.y.shape)
         quad = self.problem.bank.quad(mean)
         return self._with_dual(Point(mean, of_norms(quad), quad))
 
     def _with_dual(self, point: Point) -> Point:
-        if self.dual_beta is None:
-            # nothing known yet: zero is in every dual set
-            zero = np.zeros(self.problem.y.shape)
-            return replace(point, dual_beta=zero, dual_quad=np.zeros(self.problem.m))
-        return replace(point, dual_beta=self.dual_beta, dual_quad=self.dual_quad)
-
-    def take_dual(self) -> None:
-        """Make a dual point of the last visits (at least the last half of them) and keep it if it is the best so far.
-
-        A sample's mean negative gradient over some visits is in its dual set, whatever the visits were.
-        """
-        visits = self.visits + self.older_visits
-        if visits == 0:
-            return
-        cost = self.share * self.total / self.problem.n
-        beta = ((self.window + self.older) * (cost[:, None] / visits)).reshape(self.problem.y.shape)
-        self.offer_dual(beta, self.problem.bank.quad(beta))
-        if self.visits >= self.next_reset:
-            self.older[:], self.older_visits = self.window, self.visits
-            self.window[:] = 0.0
-            self.visits, self.next_reset = 0, 2 * self.next_reset
+        beta, quad = self.dual_beta, self.dual_quad
+        if beta is None:  # nothing known yet: zero is in every dual set
+            beta, quad = np.zeros(self.problem.y.shape), np.zeros(self.problem.m)
+        return replace(point, dual_beta=beta, dual_quad=quad)
 
     def offer_dual(self, beta: Array, quad: Array) -> None:
         """Keep a dual point if it is the best so far."""
@@ -306,8 +281,7 @@ class Pegasos(Solver, registered_as="pegasos"):
     def point(self, state: OnlineRun) -> Point:
         from .._numerics.online import TIME, block_factors
 
-        run = state
-        t = max(run.scalars[TIME], 1.0)
+        run, t = state, max(state.scalars[TIME], 1.0)
         factors = np.zeros(run.problem.m)
         block_factors(run.sq, run.q, (run.problem.norm.l1_term or 0.0) * run.lam * t, factors)
         return run.point(factors, 1.0 / (run.lam * t))
@@ -405,16 +379,22 @@ class Obscure(Solver, registered_as="obscure"):
             state.objectives.append(problem.primal(state.reached)[0])
             # the best objective of the last epochs may be hardly below that of the epochs before them
             seen, last = state.objectives, self.patience
-            still = (
-                last is not None and len(seen) > last and min(seen[-last:]) > (1.0 - FALL) * min(seen[:-last])
-            )
+            still = last and len(seen) > last and min(seen[-last:]) > (1.0 - FALL) * min(seen[:-last])
             if updates == 0 or run.epochs >= self.online_epochs or still:
                 state.radius, state.reached = radius_of(run, min(state.objectives)), None
                 run.restart_clock()
             return state
         run.epoch(STRONGLY_CONVEX, radius=state.radius)
         if run.visits % self.certify_every == 0 or run.visits < 3:
-            run.take_dual()
+            # a sample's mean negative gradient over the last visits, at least half of them all, is in its dual set
+            cost = run.share * run.total / problem.n
+            visits = run.visits + run.older_visits
+            beta = ((run.window + run.older) * (cost[:, None] / visits)).reshape(problem.y.shape)
+            run.offer_dual(beta, problem.bank.quad(beta))
+            if run.visits >= run.next_reset:
+                run.older[:], run.older_visits = run.window, run.visits
+                run.window[:] = 0.0
+                run.visits, run.next_reset = 0, 2 * run.next_reset
         return state
 
     def point(self, state: _ObscureState) -> Point:
@@ -471,8 +451,7 @@ class Stream:
             if not (fits and np.all(np.isfinite(array))):
                 raise ValueError(f"{damaged}: {name} is not a finite array of {shape}")
         if columns is not None and self.coef.shape[1] != columns:
-            functions = self.coef.shape[1]
-            raise ValueError(f"{damaged}: it has {functions} functions, the classes {columns}")
+            raise ValueError(f"{damaged}: it has {self.coef.shape[1]} functions, the classes {columns}")
         for name, value in (("exponent", self.q), ("step", self.eta)):
             if not (isinstance(value, int | float | np.number) and 0 < value < np.inf):
                 raise ValueError(f"{damaged}: its {name} is {value!r}, no number > 0")
@@ -508,34 +487,35 @@ class Stream:
         work = compiled.Work(weight, coefficients, norms, steps, derivative_of(loss, y))
         compiled.kernel_steps(order, order, rows, P, diagonal, *work)
         used = support(coefficients.A)
-        self.bound = BoundKernels(known.kernels, _joined(known.samples, take(batch, used)), known.normaliser)
+        parts: list[Any] = [known.samples, take(batch, used)]
+        if sp.issparse(known.samples):
+            samples = sp.vstack(parts, format="csr")
+        elif hasattr(known.samples, "iloc"):
+            import pandas as pd
+
+            samples = pd.concat(parts)
+        else:
+            samples = np.concatenate(parts) if hasattr(known.samples, "shape") else [*parts[0], *parts[1]]
+        self.bound = BoundKernels(known.kernels, samples, known.normaliser)
         self.coef = np.vstack([self.coef, coefficients.A[used]])
         return int(used.size)
 
 
-def _joined(first: Any, second: Any) -> Any:
-    """Samples one after the other, of whatever kind they are."""
-    if sp.issparse(first):
-        return sp.vstack([first, second], format="csr")
-    if hasattr(first, "iloc"):
-        import pandas as pd
-
-        return pd.concat([first, second])
-    if hasattr(first, "shape"):
-        return np.concatenate([first, second])
-    return [*first, *second]
-
-
-@dataclass(frozen=True)
+@dataclass
 class _AscentState:
     products: KernelProducts | FeatureProducts
     beta: Array
     quad: Array
-    weights: Array
-    decision: Array
-    gap: float
     epoch: int = 0
     finished: bool = False
+
+    def __post_init__(self) -> None:
+        problem = self.products.problem
+        self.weights = problem.norm.weights(self.quad)
+        self.decision = self.products.mixture(self.weights)
+        value = problem.norm.conjugate(self.quad)
+        upper = value + problem.loss.total(problem.y, self.decision, problem.c)
+        self.gap = upper - problem.gain(self.beta) + value
 
 
 class DualAscent(Solver, registered_as="dual_ascent"):
@@ -565,7 +545,7 @@ class DualAscent(Solver, registered_as="dual_ascent"):
         if start is not None:
             beta = np.ascontiguousarray(problem.repair(start.beta))
             products.reset(beta)
-        return self._state(problem, products, beta, products.quad(beta), 0)
+        return _AscentState(products, beta, products.quad(beta))
 
     def step(self, problem: MKLProblem, state: _AscentState) -> _AscentState:
         from .._numerics.online import OnlineRows
@@ -581,24 +561,7 @@ class DualAscent(Solver, registered_as="dual_ascent"):
         if epoch % REFRESH == 0:
             state.products.reset(beta)
             quad = state.products.quad(beta)
-        following = self._state(problem, state.products, beta, quad, epoch)
-        return replace(following, finished=moved == 0)
-
-    def _state(
-        self,
-        problem: MKLProblem,
-        products: KernelProducts | FeatureProducts,
-        beta: Array,
-        quad: Array,
-        epoch: int,
-    ) -> _AscentState:
-        weights = problem.norm.weights(quad)
-        decision = products.mixture(weights)
-        value = problem.norm.conjugate(quad)
-        upper = value + problem.loss.total(problem.y, decision, problem.c)
-        return _AscentState(
-            products, beta, quad, weights, decision, upper - problem.gain(beta) + value, epoch
-        )
+        return _AscentState(state.products, beta, quad, epoch, finished=moved == 0)
 
     def point(self, state: _AscentState) -> Point:
         return Point(state.beta, state.weights, state.quad, state.decision)

@@ -66,7 +66,7 @@ class SampledHessian:
     """
 
     def __init__(
-        self, rows: Any, y: Array, f: Array, c: Array, loss: Any, pull: Array, intercept: bool
+        self, rows: Any, y: Array, f: Array, c: Array, loss: Any, pull: Any, intercept: bool
     ) -> None:
         charge = np.maximum(c * bend_of(loss, y, f), 0.0)
         if charge.ndim == 2:  # one set of coordinates for all columns
@@ -158,9 +158,8 @@ class LBFGS(Solver, registered_as="lbfgs"):
         # where rounding ended the line search, a start without memory may still find a way down
         idle = 0 if result.fun < state.value else state.idle + 1
         finished = result.nit == 0 or idle == 3
-        return _PrimalState(
-            objective, x, most + (most + 1) // 2, state.tol, float(result.fun), idle, finished
-        )
+        following = most + (most + 1) // 2
+        return _PrimalState(objective, x, following, state.tol, float(result.fun), idle, finished)
 
     def point(self, state: _PrimalState) -> Point:
         return state.objective.point(state.x)
@@ -236,8 +235,8 @@ class PrimalObjective(PrimalFeatures):
         return SampledHessian(scaled, problem.y[rows], f, c, problem.loss, pull, problem.fit_intercept)
 
     def _unpack(self, x: Array) -> tuple[Array, Array]:
-        w = x[: self.width * self.columns].reshape(self.width, self.columns)
-        return w, x[self.width * self.columns :]
+        end = self.width * self.columns
+        return x[:end].reshape(self.width, self.columns), x[end:]
 
     def __call__(self, x: Array) -> tuple[float, Array]:
         problem = self.problem

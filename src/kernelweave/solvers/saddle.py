@@ -60,9 +60,8 @@ class Average:
 
     def add(self, weight: float, f: Blocks, u: Any, image: Any) -> Average:
         """Return the sums with one more iterate."""
-        return Average(
-            self.weight + weight, self.f.plus(f, weight), self.u + weight * u, self.image + weight * image
-        )
+        u, image = self.u + weight * u, self.image + weight * image
+        return Average(self.weight + weight, self.f.plus(f, weight), u, image)
 
 
 class Saddle:

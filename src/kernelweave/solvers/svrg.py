@@ -99,19 +99,13 @@ class SVRG(Solver, registered_as="svrg"):
 
 
 def shares(curvature: Array) -> Array:
-    """Probabilities of the samples, proportional to what each adds to the curvature: the largest step is then safe.
-
-    Where all rows have the same length and C this is the uniform law of the paper.
-    """
+    """Probabilities of the samples, proportional to what each adds to the curvature: the largest step is then safe."""
     total = float(np.sum(curvature))
     return curvature / total if total > 0 else np.full(curvature.size, 1.0 / curvature.size)
 
 
 def draw(share: Array, steps: int, rng: np.random.Generator) -> NDArray[np.intp]:
-    """How often each sample is visited: ``steps * share`` on average, and never more than one off.
-
-    With equal shares every sample is visited once, which converges faster than drawing independently.
-    """
+    """How often each sample is visited: ``steps * share`` on average, and never more than one off."""
     ends = np.floor(np.cumsum(share) * steps + rng.uniform(1e-9, 1.0 - 1e-9))
     return np.diff(ends, prepend=0.0).astype(np.intp)
 
@@ -163,6 +157,7 @@ class SVRGRun:
         self.block_of = np.repeat(np.arange(problem.m), self.factors.ranks)
         self.rng = np.random.default_rng(seed)
         self.c = columns_of(problem.c)
+        self.one_pass = problem.m * float(problem.n) ** 2
         self.derivative = derivative_of(problem.loss, problem.y)
         self.steps = max(1, round(epoch * problem.n))
         assert problem.loss.smoothness is not None
@@ -186,13 +181,10 @@ class SVRGRun:
             if not self.problem.norm.fixed:  # a weight of exactly zero could never grow again
                 d = np.where(d > 0, d, 1e-3 * np.max(d))
             u = columns_of(self.factors.adjoint(a))
-            self._count(1.0)
+            self.problem.bank.count(self.one_pass)
         nothing = np.zeros(0)
         state = SVRGState(self, a, u, d, b, step, nothing, nothing, nothing, nothing, nothing, nothing)
         return self.snapshot(state)
-
-    def _count(self, passes: float) -> None:
-        self.problem.bank.count(passes * self.problem.m * float(self.problem.n) ** 2)
 
     def snapshot(self, state: SVRGState) -> SVRGState:
         """Full gradient at the state's function, as coefficients in the dual set; one pass.
@@ -201,20 +193,19 @@ class SVRGRun:
         with these weights, and by other ones.
         """
         problem, shape = self.problem, self.problem.y.shape
-        e = (state.d * self.factors.scale)[
-            self.block_of
-        ]  # weight of every feature, the kernel's factor included
+        # weight of every feature, the kernel's factor included
+        e = (state.d * self.factors.scale)[self.block_of]
         w = e[:, None] * state.u
         b = state.b
         # a is an average of past gradients, and the better bound until late; off the set, it needs its image again
         inside = columns_of(problem.repair(state.a.reshape(shape)))
         beside = None if np.array_equal(inside, state.a) else inside
-        self._count(1.0)
+        problem.bank.count(self.one_pass)
         if problem.fit_intercept:
             # the best intercept is known after all rows were seen: streamed ones are read again for the gradient
             if self.factors.streams:
                 f, _, _, lengths = self.factors.sweep(w, self._respond, e)
-                self._count(1.0)
+                problem.bank.count(self.one_pass)
             else:
                 f, lengths = columns_of(self.factors.forward(w)), self.factors.lengths(e)
             b = np.atleast_1d(problem.loss.best_intercept(problem.y, f.reshape(shape), problem.c))
@@ -248,22 +239,15 @@ class SVRGRun:
         """Steps with the weights fixed, new weights, and the snapshot there; or back, with shorter steps."""
         a, u, b = self._walk(state)
         best = state if state.best is None or state.gap < state.best.gap else state.best
+        back = replace(best, step=0.5 * state.step, best=None, idle=0)
         blocks = state.d * np.sqrt(self.quad(u))
-        if np.all(np.isfinite(blocks)) and np.all(np.isfinite(b)):
-            fresh = self._with_new_weights(replace(state, a=a, u=u, b=b), blocks)
-            idle = 0 if fresh.gap < best.gap else state.idle + 1
-            if idle <= PATIENCE and fresh.upper <= WILD * self.nothing:
-                return replace(fresh, best=replace(best, best=None), idle=idle)
-        return replace(best, step=0.5 * state.step, best=None, idle=0)
-
-    def _with_new_weights(self, state: SVRGState, blocks: Array) -> SVRGState:
-        """Snapshot after the steps, with weights as far towards their goal as the objective bears.
-
-        a is kept, not w: new weights before the steps have done their work would only undo it, and where decision
-        values are many times what the regulariser wants, even small changes of the weights cost more than they gain.
-        """
+        if not (np.all(np.isfinite(blocks)) and np.all(np.isfinite(b))):
+            return back
+        # weights as far towards their goal as the objective bears.  a is kept, not w: new weights before the steps have
+        # done their work would only undo it, and where decision values are many times what the regulariser wants, even
+        # small changes of the weights cost more than they gain
         reach = state.reach if state.inner <= READY * state.outer else 0.0
-        norm, goal = self.problem.norm, state.d
+        here, norm, goal = replace(state, a=a, u=u, b=b), self.problem.norm, state.d
         if reach > 0:  # weights of (2), and beyond them
             goal = closed = norm.weights_of_blocks(blocks)
             if not norm.fixed:
@@ -271,12 +255,18 @@ class SVRGRun:
                 goal = norm.scaled(closed * moved ** (BEYOND - 1.0))
         while True:
             d = state.d if reach == 0.0 else norm.scaled(state.d ** (1.0 - reach) * goal**reach)
-            fresh = self.snapshot(replace(state, d=d))
-            if reach == 0.0 or fresh.upper <= ROUGH * state.upper:
-                # a wait leaves the reach as it was, an update lets it recover
-                return fresh if reach == 0.0 else replace(fresh, reach=min(1.0, 2.0 * reach))
+            fresh = self.snapshot(replace(here, d=d))
+            if reach == 0.0:  # a wait leaves the reach as it was, ...
+                break
+            if fresh.upper <= ROUGH * state.upper:
+                fresh = replace(fresh, reach=min(1.0, 2.0 * reach))  # ... an update lets it recover
+                break
             reach = 0.25 * reach if reach > NEAREST else 0.0
-            state = replace(state, reach=max(reach, NEAREST))
+            here = replace(here, reach=max(reach, NEAREST))
+        idle = 0 if fresh.gap < best.gap else state.idle + 1
+        if idle > PATIENCE or not fresh.upper <= WILD * self.nothing:
+            return back
+        return replace(fresh, best=replace(best, best=None), idle=idle)
 
     def _walk(self, state: SVRGState) -> tuple[Array, Array, Array]:
         """One epoch of steps on single samples."""
@@ -310,7 +300,7 @@ class SVRGRun:
                     time = compiled.sparse_steps(csr, *fixed)
                 else:
                     time = compiled.dense_steps(Z, *fixed)
-        self._count(time / problem.n)
+        problem.bank.count(time / problem.n * problem.m * float(problem.n) ** 2)
         # coefficients and their image are brought up to date
         compiled.lazy_finish(walk.a, snapshot.table, walk.last, powers, time)
         if sparse:
@@ -351,8 +341,7 @@ class PaperRun:
         factors = problem.bank.factors()
         if not isinstance(factors, LowRankBank):
             raise ValueError("svrg(variant='paper') needs its features in memory: use variant='corrected'")
-        self.problem, self.accuracy = problem, accuracy
-        self.rng = np.random.default_rng(seed)
+        self.problem, self.accuracy, self.rng = problem, accuracy, np.random.default_rng(seed)
         features = factors.features
         self.Z = np.ascontiguousarray(features.toarray() if hasattr(features, "toarray") else features)
         self.starts, self.root = factors.starts, np.sqrt(factors.scale)
@@ -367,15 +356,12 @@ class PaperRun:
         self.L = float(problem.loss.smoothness) * float(np.max(problem.c * lengths)) * problem.n / self.total
         self.w = np.zeros(self.Z.shape[1])
         self.d = np.full(problem.m, 1.0 / problem.m)  # line 1; F^(-1/p) would be right
-        self.epochs = max(1, int(np.ceil(np.log(1.0 / accuracy))))
-        self.done = 0
-        self.steps: list[Array] = []
-        self.counts: list[Array] = []
+        self.epochs, self.done = max(1, int(np.ceil(np.log(1.0 / accuracy)))), 0
+        self.past: list[tuple[Array, Array]] = []  # steps and their numbers of the epochs so far
         self._snapshot()
 
     @property
     def finished(self) -> bool:
-        """J epochs, and no more."""
         return self.done >= self.epochs or not np.all(np.isfinite(self.w))
 
     def _snapshot(self) -> None:
@@ -392,7 +378,7 @@ class PaperRun:
         problem, n = self.problem, self.problem.n
         clipped = np.minimum(self.lam / np.maximum(self.d, 1e-300), 0.5 * self.L)  # line 16
         past = np.ones(problem.m)
-        for step, many in zip(self.steps, self.counts, strict=True):  # line 17
+        for step, many in self.past:  # line 17
             past *= np.minimum(work_done(self.L, clipped, step, many), 1e30)
         left = self.epochs - self.done
         # an epoch that by (6) did nothing asks the impossible of the next: kept within what can be run
@@ -414,13 +400,11 @@ class PaperRun:
             )  # fmt: skip
         # a block that has stopped costs nothing: inner steps count by the blocks that moved
         problem.bank.count(float(stop.sum()) * n)
-        self.steps.append(step)
-        self.counts.append(many)
-        self.done += 1
-        self.w = w
+        self.past.append((step, many))
+        self.w, self.done = w, self.done + 1
         blocks = np.sqrt(block_sums(w**2, self.starts))
         if np.all(np.isfinite(blocks)):
-            self.d = self.problem.norm.weights_of_blocks(blocks)
+            self.d = problem.norm.weights_of_blocks(blocks)
         self._snapshot()
         return self
 
