@@ -129,5 +129,4 @@ def _writable(table: Any) -> Any:
     return rows
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # completion shows the public names alone

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, overload
+from typing import Any
 
 from ._kernel import Kernel, KernelSpec, NamedParts, Schema
 from .columns import OnColumns, describe, pick, plain_columns
@@ -58,11 +58,7 @@ class Stack(NamedParts):
     def __iter__(self) -> Iterator[Kernel]:
         return iter(self._kernels())
 
-    @overload
-    def __getitem__(self, index: int) -> Kernel: ...
-    @overload
-    def __getitem__(self, index: slice) -> Stack: ...
-    def __getitem__(self, index: Any) -> Kernel | Stack:
+    def __getitem__(self, index: Any) -> Any:
         chosen = self._kernels()[index]
         return Stack(tuple(chosen)) if isinstance(index, slice) else chosen
 

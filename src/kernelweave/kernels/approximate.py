@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import groupby
-from typing import Any, Self, overload
+from typing import Any, Self
 
 import numpy as np
 from scipy import sparse
@@ -307,24 +307,6 @@ def _checked_size(rank: Any, sampling: Any, error: Any) -> int | None:
     return int(checked_number(rank, "the rank of nystroem", whole=True))
 
 
-@overload
-def nystroem(
-    kernel: Kernel,
-    rank: int | None = ...,
-    random_state: Any = ...,
-    *,
-    sampling: str = ...,
-    error: float | None = ...,
-) -> Nystroem: ...
-@overload
-def nystroem(
-    kernel: Any,
-    rank: int | None = ...,
-    random_state: Any = ...,
-    *,
-    sampling: str = ...,
-    error: float | None = ...,
-) -> KernelSpec: ...
 def nystroem(
     kernel: Any,
     rank: int | None = None,
@@ -332,7 +314,7 @@ def nystroem(
     *,
     sampling: str = "uniform",
     error: float | None = None,
-) -> KernelSpec:
+) -> Any:
     """Return low-rank approximations of kernels through some of the training samples.
 
     Parameters
@@ -433,17 +415,9 @@ def _checked_even(n_features: Any) -> int:
     return int(n_features)
 
 
-@overload
-def random_fourier(
-    widths: Number = ..., n_features: int = ..., random_state: Any = ..., relative: bool = ...
-) -> RandomFourier: ...
-@overload
-def random_fourier(
-    widths: Numbers, n_features: int = ..., random_state: Any = ..., relative: bool = ...
-) -> Stack: ...
 def random_fourier(
     widths: Number | Numbers = 1.0, n_features: int = 200, random_state: Any = 0, relative: bool = False
-) -> RandomFourier | Stack:
+) -> Any:
     """Return random Fourier approximations of Gaussian kernels; widths as in :func:`gaussian`.
 
     Parameters

@@ -6,7 +6,7 @@ from collections.abc import Callable, Hashable, Iterable, Sequence
 from dataclasses import dataclass
 from math import prod, sqrt
 from operator import attrgetter
-from typing import Any, ClassVar, Self, overload
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
@@ -174,11 +174,7 @@ def product(left: Kernel, right: Kernel) -> Product:
     return Product((*sides[0], *sides[1]))
 
 
-@overload
-def summed(*kernels: Kernel, weights: Any = ...) -> Summed: ...
-@overload
-def summed(*kernels: Any, weights: Any = ...) -> KernelSpec: ...
-def summed(*kernels: Any, weights: Any = None) -> KernelSpec:
+def summed(*kernels: Any, weights: Any = None) -> Any:
     """Return one kernel that is the sum of several; ``+`` would put them side by side instead.
 
     Parameters

@@ -301,11 +301,7 @@ def polynomial(
     return family_of(Polynomial, degrees, "the degree of a polynomial kernel", coef0, gamma, whole=True)
 
 
-@overload
-def sigmoid(gammas: Number = ..., coef0: float = ...) -> Sigmoid: ...
-@overload
-def sigmoid(gammas: Numbers, coef0: float = ...) -> Stack: ...
-def sigmoid(gammas: Number | Numbers = 1.0, coef0: float = 0.0) -> Sigmoid | Stack:
+def sigmoid(gammas: Number | Numbers = 1.0, coef0: float = 0.0) -> Any:
     """Return sigmoid kernels ``tanh(gamma x.x' + coef0)``, which are **not** positive semidefinite in general.
 
     The training matrix is checked before a fit, and refused where it has negative eigenvalues: no certificate would

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from typing import Any, ClassVar
 
 import numpy as np
 
-from ._algebra import Stack
 from ._numeric import Number, Numbers, NumericKernel, checked_number, cityblock, family_of
 
 
@@ -85,11 +84,7 @@ class Tanimoto(NumericKernel, registered_as="tanimoto"):
         return np.divide(common, sums, out=np.ones_like(sums), where=sums > 0)
 
 
-@overload
-def chi2(gammas: Number = ...) -> Chi2: ...
-@overload
-def chi2(gammas: Numbers) -> Stack: ...
-def chi2(gammas: Number | Numbers = 1.0) -> Chi2 | Stack:
+def chi2(gammas: Number | Numbers = 1.0) -> Any:
     """Return exponential chi-squared kernels ``exp(-gamma sum_j (x_j - x'_j)^2 / (x_j + x'_j))``.
 
     For histograms and counts; where both entries are zero the term is zero.

@@ -189,11 +189,7 @@ def gaussian(widths: Number | Numbers = 1.0, relative: bool = False) -> Gaussian
     return family_of(Gaussian, widths, "the width of a gaussian kernel", relative)
 
 
-@overload
-def laplacian(widths: Number = ..., relative: bool = ...) -> Laplacian: ...
-@overload
-def laplacian(widths: Numbers, relative: bool = ...) -> Stack: ...
-def laplacian(widths: Number | Numbers = 1.0, relative: bool = False) -> Laplacian | Stack:
+def laplacian(widths: Number | Numbers = 1.0, relative: bool = False) -> Any:
     """Return Laplacian kernels ``exp(-|x - x'|_1 / width)``; parameters as for :func:`gaussian`.
 
     Examples
@@ -299,11 +295,7 @@ def _polynomial(nu: float) -> tuple[float, ...]:
     return MATERN[nu]
 
 
-@overload
-def matern(widths: Number = ..., nu: float = ..., relative: bool = ...) -> Matern: ...
-@overload
-def matern(widths: Numbers, nu: float = ..., relative: bool = ...) -> Stack: ...
-def matern(widths: Number | Numbers = 1.0, nu: float = 1.5, relative: bool = False) -> Matern | Stack:
+def matern(widths: Number | Numbers = 1.0, nu: float = 1.5, relative: bool = False) -> Any:
     """Return Matern kernels of the Euclidean distance, rougher than Gaussians.
 
     Parameters
@@ -326,15 +318,7 @@ def matern(widths: Number | Numbers = 1.0, nu: float = 1.5, relative: bool = Fal
     return family_of(Matern, widths, "the width of a matern kernel", nu, relative)
 
 
-@overload
-def rational_quadratic(
-    widths: Number = ..., alpha: float = ..., relative: bool = ...
-) -> RationalQuadratic: ...
-@overload
-def rational_quadratic(widths: Numbers, alpha: float = ..., relative: bool = ...) -> Stack: ...
-def rational_quadratic(
-    widths: Number | Numbers = 1.0, alpha: float = 1.0, relative: bool = False
-) -> RationalQuadratic | Stack:
+def rational_quadratic(widths: Number | Numbers = 1.0, alpha: float = 1.0, relative: bool = False) -> Any:
     """Return rational quadratic kernels ``(1 + |x - x'|^2 / (2 alpha width^2)) ** -alpha``.
 
     Parameters
@@ -357,11 +341,7 @@ def rational_quadratic(
     return family_of(RationalQuadratic, widths, "the width of a rational quadratic kernel", alpha, relative)
 
 
-@overload
-def periodic(periods: Number = ..., width: float = ...) -> Periodic: ...
-@overload
-def periodic(periods: Numbers, width: float = ...) -> Stack: ...
-def periodic(periods: Number | Numbers = 1.0, width: float = 1.0) -> Periodic | Stack:
+def periodic(periods: Number | Numbers = 1.0, width: float = 1.0) -> Any:
     """Return periodic kernels ``exp(-2 sum_j sin^2(pi (x_j - x'_j) / period) / width^2)``.
 
     On one column that is scikit-learn's ``ExpSineSquared``.  On several it is the product over the columns, which is

@@ -14,24 +14,9 @@ from .lp import Block, Lp, Maximum
 from .simplex import L1, AtMost, Entropy
 
 __all__ = [
-    "L1",
-    "AtMost",
-    "Block",
-    "Elastic",
-    "ElasticBlocks",
-    "ElasticNet",
-    "Entropy",
-    "Fixed",
-    "FixedParts",
-    "Grouped",
-    "Lp",
-    "Maximum",
-    "Norm",
-    "Uniform",
-    "make_norm",
-    "norm_from_text",
-    "registry",
-]
+    "L1", "AtMost", "Block", "Elastic", "ElasticBlocks", "ElasticNet", "Entropy", "Fixed", "FixedParts",
+    "Grouped", "Lp", "Maximum", "Norm", "Uniform", "make_norm", "norm_from_text", "registry",
+]  # fmt: skip
 
 
 def norm_from_text(text: str) -> Norm:
@@ -71,5 +56,4 @@ def make_norm(norm: Any) -> Norm:
     return registry.make(norm, Norm)
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # completion shows the public names alone

@@ -17,23 +17,9 @@ from .fixed import FixedSolution, solve_fixed
 from .mkl import MKLProblem, Oracle
 
 __all__ = [
-    "UNIT",
-    "Certificate",
-    "FixedSolution",
-    "MKLProblem",
-    "Oracle",
-    "Point",
-    "Root",
-    "forms_doubt",
-    "joined",
-    "relative_gap",
-    "scope_of",
-    "solve_fixed",
-    "values_doubt",
-    "with_certain_bounds",
+    "UNIT", "Certificate", "FixedSolution", "MKLProblem", "Oracle", "Point", "Root", "forms_doubt", "joined",
+    "relative_gap", "scope_of", "solve_fixed", "values_doubt", "with_certain_bounds",
     "without_crossed_bounds",
-]
+]  # fmt: skip
 
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # completion shows the public names alone
