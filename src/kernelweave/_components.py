@@ -26,10 +26,7 @@ T = TypeVar("T")
 
 
 class ShownInNotebooks:
-    """Makes notebooks show what ``_html_repr`` returns, in every version of scikit-learn.
-
-    Later versions ask ``_html_repr`` themselves; 1.6 draws its diagram whatever a class says.
-    """
+    """Makes notebooks show what ``_html_repr`` returns, also with scikit-learn 1.6, which draws its own diagram."""
 
     def _html_repr(self) -> str:
         raise NotImplementedError

@@ -18,11 +18,9 @@ from .exceptions import KernelWeaveWarning, warn_at_caller
 __all__ = ["CrowdLabels", "CrowdRate", "aggregate", "as_long", "disagreement"]
 
 
-# How many labels of a crowd are wrong, from how often its annotators contradict each other: annotators who disagree
-# cannot all be right.  Every annotator w is right with a probability a_w of its own and otherwise names one of the
-# other classes at random, independently of the others (the one-coin model of Dawid and Skene); a few rounds of
-# expectation and maximisation give the a_w and the probability of every class for every sample.  Annotators who err on
-# the same samples agree more than they should: for the upper end of the interval each counts half.
+# The one-coin model of Dawid and Skene: every annotator w is right with a probability a_w of its own and otherwise
+# names one of the other classes at random, whatever the others say; rounds of expectation and maximisation give the a_w
+# and the probability of every class.  Annotators who err together agree too much: for the upper end each counts half.
 
 Codes = NDArray[np.intp]
 
@@ -171,8 +169,7 @@ def disagreement(annotations: Any, labels: Any) -> CrowdRate | None:
     Returns
     -------
     CrowdRate or None
-        ``rate``, ``interval``, ``class_rates`` and ``single``, the error of one annotator; None where no sample has two
-        annotations.
+        None where no sample has two annotations.
 
     Examples
     --------
@@ -185,9 +182,8 @@ def disagreement(annotations: Any, labels: Any) -> CrowdRate | None:
     classes, votes = np.unique(table["label"].to_numpy(), return_inverse=True)
     unknown = np.setdiff1d(given, classes)
     if unknown.size:
-        raise ValueError(
-            f"no annotator ever gave the label {unknown.tolist()[0]!r}: give labels made of the annotations"
-        )
+        wrong = unknown.tolist()[0]
+        raise ValueError(f"no annotator ever gave the label {wrong!r}: give labels made of the annotations")
     workers = np.unique(table["worker"].to_numpy(), return_inverse=True)[1]
     tasks, n, k = table["task"].to_numpy(), given.size, classes.size
     _check_tasks(tasks, n)
@@ -248,12 +244,10 @@ def aggregate(annotations: Any, n_samples: int | None = None, method: str = "maj
     if method not in METHODS:
         raise ValueError(f"method must be one of {', '.join(METHODS)}, got {method!r}")
     table = as_long(annotations)
-    rows = (
-        np.shape(annotations)[0]
-        if n_samples is None and "task" not in getattr(annotations, "columns", ())
-        else n_samples
-    )
-    n = int(table["task"].max()) + 1 if rows is None else int(rows)
+    if n_samples is None:
+        in_rows = "task" not in getattr(annotations, "columns", ())
+        n_samples = np.shape(annotations)[0] if in_rows else table["task"].max() + 1
+    n = int(n_samples)
     _check_tasks(table["task"].to_numpy(), n)
     classes, codes = np.unique(table["label"].to_numpy(), return_inverse=True)
     if method == "majority":

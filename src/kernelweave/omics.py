@@ -21,9 +21,7 @@ __all__ = ["annotate", "cells"]
 def cells(
     data: Any, layer: str | Mapping[str, str] | None = None, modalities: Sequence[str] | None = None
 ) -> Views:
-    """Return a layer of AnnData, or some modalities of MuData, as views that estimators take.
-
-    Sparse matrices stay sparse.  The result is cut by cells like an array, so that it goes into ``GridSearchCV``.
+    """Return a layer of AnnData, or some modalities of MuData, as views that estimators and ``GridSearchCV`` take.
 
     Parameters
     ----------

@@ -131,9 +131,7 @@ def multiplied(left: Any, right: Any) -> KernelSpec:
 
 
 def expand_kernels(spec: Any, schema: Schema) -> list[Kernel]:
-    """Expand a spec to its kernels and check them: at least one, all names different, all columns there.
-
-    Where the samples have views, kernels that choose no columns are put on every one of them.
+    """Expand a spec to its kernels, on every view where they choose none; at least one, and all names different.
 
     >>> from kernelweave import kernels as kw
     >>> [kernel.name for kernel in expand_kernels(kw.per_feature(kw.linear()), Schema(2, ("age", "dose")))]
@@ -174,20 +172,13 @@ def resolve_kernels(kernels: Sequence[Kernel], A: Any) -> list[Kernel]:
 class Chosen(KernelSpec):
     """The kernels of a bank that have these names, in the bank's order.
 
-    Parts of the bank that ask for a view or column that is not there are left out, as long as no kernel that is wanted
-    is among them: a model without proteins can be fitted to tables without proteins.
-
-    Parameters
-    ----------
-    bank : KernelSpec
-    names : tuple of str
+    Other parts of the bank may ask for views or columns that are not there.
     """
 
     bank: Any
     names: tuple[str, ...]
 
     def expand(self, schema: Schema) -> list[Kernel]:
-        """Return the kernels that are wanted, each on the columns it finds."""
         kernels: list[Kernel] = []
         refused: ValueError | None = None
         for part in spec_parts(self.bank):
@@ -196,12 +187,11 @@ class Chosen(KernelSpec):
             except ValueError as error:
                 refused = refused or error
         wanted = [kernel for kernel in kernels if kernel.name in self.names]
-        lacking = [name for name in self.names if name not in {kernel.name for kernel in wanted}]
-        if not lacking:
-            return wanted
-        raise ValueError(
-            f"the samples have no view or columns for kernel {lacking[0]!r}, which the model needs"
-        ) from refused
+        for name in self.names:
+            if name not in {kernel.name for kernel in wanted}:
+                message = f"the samples have no view or columns for kernel {name!r}, which the model needs"
+                raise ValueError(message) from refused
+        return wanted
 
 
 def kernels_without_columns(families: tuple[Any, ...], schema: Schema, what: str) -> list[Kernel]:
@@ -229,8 +219,7 @@ class PerFeature(NamedParts):
                 "per_feature needs samples with features: an array or a data frame, not a list of objects"
             )
         chosen = slice(None) if self.columns is None else self.columns
-        one_column = Schema(1, None)
-        kernels = kernels_without_columns(self.families, one_column, "per_feature")
+        kernels = kernels_without_columns(self.families, Schema(1), "per_feature")
         labels = [(j, describe((j,), schema.feature_names)) for j in pick(chosen, schema)[0]]
         return [OnColumns(kernel, (j,), label, single=True) for j, label in labels for kernel in kernels]
 

@@ -32,11 +32,7 @@ FIRST = 32
 def choose_landmarks(
     kernel: Kernel, A: Any, most: int | None, sampling: str, error: float | None, draw: np.random.RandomState
 ) -> np.ndarray:
-    """Return the row numbers of the landmarks, sorted.
-
-    ``most`` is their number; where ``error`` is given, the fewest (up to ``most``) whose features leave no more than
-    that share of the trace.
-    """
+    """Return sorted row numbers of ``most`` landmarks, or of the fewest that leave at most ``error`` of the trace."""
     n = n_samples(A)
     if sampling == "uniform" and error is None:
         return np.sort(draw.permutation(n)[:most])
@@ -64,14 +60,12 @@ def choose_landmarks(
 def leverage_scores(kernel: Kernel, samples: Any, rank: int, draw: np.random.RandomState) -> np.ndarray:
     """Return ridge leverage scores ``diag K (K + lam I)^-1``, from a uniform sample of twice the rank.
 
-    lam is the mean of what the best approximation of this rank leaves of the trace (Musco and Musco 2017): directions
-    that rank cannot hold count for nothing.  What the sample itself leaves is a better guess where it missed something.
+    lam is the mean of what the best approximation of this rank leaves of the trace (Musco and Musco 2017).
     """
     n = n_samples(samples)
     pilot = np.sort(draw.permutation(n)[: min(n, 2 * rank)])
     seen = take(samples, pilot)
-    matrix = kernel(seen)
-    diagonal = kernel.diag(samples)
+    matrix, diagonal = kernel(seen), kernel.diag(samples)
     trace = float(np.sum(diagonal))
 
     def unexplained(ridge: float) -> np.ndarray:
@@ -86,7 +80,7 @@ def leverage_scores(kernel: Kernel, samples: Any, rank: int, draw: np.random.Ran
 
     values = np.linalg.eigvalsh(matrix)[::-1] * (n / pilot.size)
     left = trace - float(np.sum(values[:rank]))
-    if pilot.size < n:
+    if pilot.size < n:  # what the sample itself leaves is a better guess where it missed something
         left = max(left, float(np.sum(unexplained(1e-8 * trace / n))))
     lam = max(left / rank, 1e-10 * trace)
     return np.clip(unexplained(lam * pilot.size / n) / lam, 0.0, 1.0)
@@ -232,13 +226,8 @@ class Nystroem(_Ranked, Explicit, registered_as="nystroem"):
         sampling: str = "uniform",
         error: float | None = None,
     ) -> None:
-        self.kernel = kernel
-        self.n_landmarks = rank
-        self.random_state = random_state
-        self.landmarks = landmarks
-        self.root = root
-        self.sampling = sampling
-        self.error = error
+        self.kernel, self.n_landmarks, self.random_state = kernel, rank, random_state
+        self.landmarks, self.root, self.sampling, self.error = landmarks, root, sampling, error
 
     @property
     def name(self) -> str:
@@ -246,15 +235,12 @@ class Nystroem(_Ranked, Explicit, registered_as="nystroem"):
         return f"nystroem({self.kernel.name}, {size})"
 
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Nystroem:
-        """Draw the landmarks and settle the kernel inside."""
         if self.root is not None:
             return self
         kernel = self.kernel.resolve(A, shared)
         most = _checked_size(self.n_landmarks, self.sampling, self.error)
-        drawn = choose_landmarks(
-            kernel, A, most, self.sampling, self.error, check_random_state(self.random_state)
-        )
-        landmarks = take(A, drawn)
+        draw = check_random_state(self.random_state)
+        landmarks = take(A, choose_landmarks(kernel, A, most, self.sampling, self.error, draw))
         values, vectors = np.linalg.eigh(kernel(landmarks))
         # directions at rounding level would only add noise
         kept = values > max(values[-1], 0.0) * len(values) * np.finfo(np.float64).eps
@@ -266,7 +252,6 @@ class Nystroem(_Ranked, Explicit, registered_as="nystroem"):
         return self.kernel(A, self.landmarks) @ self.root
 
     def rank(self, n_columns: int) -> int:
-        """Return the number of features; before they are drawn, the number asked for."""
         return int(self.n_landmarks or 1) if self.root is None else self.root.shape[1]
 
 
@@ -281,11 +266,8 @@ class NystroemOf(_Ranked):
         sampling: str = "uniform",
         error: float | None = None,
     ) -> None:
-        self.kernels = kernels
-        self.n_landmarks = rank
-        self.random_state = random_state
-        self.sampling = sampling
-        self.error = error
+        self.kernels, self.n_landmarks, self.random_state = kernels, rank, random_state
+        self.sampling, self.error = sampling, error
 
     def expand(self, schema: Schema) -> list[Kernel]:
         return [
@@ -349,10 +331,8 @@ def nystroem(
     kernels = spec._plain()
     if kernels is None:
         return NystroemOf(spec, rank, random_state, sampling, error)
-    approximations = tuple(
-        Nystroem(exact, rank, random_state, sampling=sampling, error=error) for exact in kernels
-    )
-    return approximations[0] if isinstance(spec, Kernel) else Stack(approximations)
+    made = tuple(Nystroem(exact, rank, random_state, sampling=sampling, error=error) for exact in kernels)
+    return made[0] if isinstance(spec, Kernel) else Stack(made)
 
 
 #: angles from which loading compiled code pays
@@ -418,16 +398,15 @@ def _checked_even(n_features: Any) -> int:
 def random_fourier(
     widths: Number | Numbers = 1.0, n_features: int = 200, random_state: Any = 0, relative: bool = False
 ) -> Any:
-    """Return random Fourier approximations of Gaussian kernels; widths as in :func:`gaussian`.
+    """Return random Fourier approximations of Gaussian kernels.
 
     Parameters
     ----------
-    widths : float or sequence of float
+    widths, relative
+        As for :func:`gaussian`.
     n_features : int
         Even; the error of an entry falls like ``1 / sqrt(n_features)``.
     random_state : int, RandomState or None
-    relative : bool
-        Count the widths in median distances between training samples.
 
     Examples
     --------
@@ -449,8 +428,7 @@ def random_fourier(
 class Principal(Explicit, registered_as="principal"):
     """The linear kernel on the leading principal components; see :func:`principal`.
 
-    ``resolve`` settles ``axes``, the directions of the components, ``(columns, components)``, and ``middle``, the mean
-    of the training samples along them.
+    ``resolve`` settles ``axes``, the directions ``(columns, components)``, and ``middle``, their training mean.
     """
 
     settled = ("axes", "middle")
@@ -498,15 +476,13 @@ class Principal(Explicit, registered_as="principal"):
         return A @ as_like(self.axes, A) - as_like(self.middle, A)
 
     def rank(self, n_columns: int) -> int:
-        """Return the number of components: at most that of the columns."""
         return min(int(self.n_components), n_columns) if self.axes is None else self.axes.shape[1]
 
 
 def principal(n_components: int = 3) -> Principal:
     """Return the linear kernel on the leading principal components of the columns.
 
-    For groups of columns that move together, such as the genes of a pathway: what they have in common is kept, what
-    each does by itself is left out, and a group has few features however many columns it has.
+    For groups of columns that move together, such as the genes of a pathway: what they have in common is kept.
 
     Parameters
     ----------

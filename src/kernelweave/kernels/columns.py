@@ -22,9 +22,8 @@ def plain_columns(columns: Any) -> Any:
     if isinstance(columns, (str, slice)):
         return columns
     if isinstance(columns, (list, tuple, range, set, frozenset)) or hasattr(columns, "__array__"):
-        values = np.asarray(
-            sorted(columns, key=str) if isinstance(columns, (set, frozenset)) else columns, object
-        )
+        ordered = sorted(columns, key=str) if isinstance(columns, (set, frozenset)) else columns
+        values = np.asarray(ordered, object)
         if values.ndim == 1:
             return tuple(value.item() if isinstance(value, np.generic) else value for value in values)
     if isinstance(columns, Integral) and not isinstance(columns, bool):
@@ -148,19 +147,14 @@ def describe(columns: Any, names: Sequence[str] | None = None) -> str:
         columns = (columns,)
     if not isinstance(columns, tuple) or (columns and all(isinstance(column, bool) for column in columns)):
         if isinstance(columns, slice):
-            parts = (columns.start, columns.stop, columns.step)
-            return "features " + ":".join(
-                "" if part is None else str(part) for part in parts[: 2 + bool(parts[2])]
-            )
+            parts = (columns.start, columns.stop, columns.step)[: 2 + bool(columns.step)]
+            return "features " + ":".join("" if part is None else str(part) for part in parts)
         return f"{sum(columns)} features" if isinstance(columns, tuple) else str(columns)
     by_name = names is not None or any(isinstance(column, str) for column in columns)
     called = [names[j] if names is not None and isinstance(j, int) else str(j) for j in columns]
     if by_name:
-        return (
-            ", ".join(called)
-            if len(called) <= 3
-            else f"{called[0]} ... {called[-1]} ({len(called)} features)"
-        )
+        few = len(called) <= 3
+        return ", ".join(called) if few else f"{called[0]} ... {called[-1]} ({len(called)} features)"
     if len(columns) == 1:
         return f"feature {columns[0]}"
     if len(columns) > 2 and columns == tuple(range(columns[0], columns[-1] + 1)):
@@ -200,10 +194,7 @@ def view_of(kernel: Kernel) -> str:
 def column_groups(
     kernels: Sequence[Kernel], n_columns: int, names: Sequence[str] | None = None
 ) -> dict[str, tuple[int, ...]]:
-    """Return the largest groups of columns that no kernel divides, each under a name.
-
-    Groups are called as the kernels on them call their columns (the views of ``per_view``), else by their columns.
-    Columns that no kernel looks at are in no group.
+    """Return the largest groups of columns that no kernel divides, each under the name that kernels on it give it.
 
     >>> from kernelweave import kernels as kw
     >>> bank = kw.per_view({"a": [0, 1], "b": [2]}, kw.linear()) + kw.gaussian(1.0)
@@ -240,7 +231,6 @@ class Wrapper(
     kernel: Kernel
 
     def expand(self, schema: Schema) -> list[Kernel]:
-        """Return the same around the kernel inside, with its columns as positions."""
         return [self._with(kernel=kernel) for kernel in self.kernel.expand(schema)]
 
 
@@ -356,7 +346,6 @@ class OnColumns(Wrapper, passes_on=("is_settled",)):
         return self if settled is self.kernel else self._with(kernel=settled)
 
     def expand(self, schema: Schema) -> list[Kernel]:
-        """Return the kernel with its columns as positions; columns that are not there are named."""
         positions, single = pick(self.columns, schema)
         names = schema.feature_names
         label = self.label

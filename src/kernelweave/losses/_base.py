@@ -43,14 +43,8 @@ class Loss(Component):
 
     Subclasses give ``value``, ``gradient``, ``conjugate`` and ``bounds``; and ``smoothness`` where the gradient is
     Lipschitz, ``curvature`` where the second derivative is positive everywhere, ``ridge`` (or ``quadratic_dual``) where
-    the conjugate is piecewise quadratic.
-
-    A loss of several classes that evaluates them together is ``joint``, and gives ``total``, ``gain``, ``project`` and
-    ``best_intercept`` for whole rows.
-
-    The objective has ``total``, nearly always the weighted sum of the values.  A loss that weighs the samples against
-    each other gives its own ``total``, ``gain``, ``project``, ``_intercept`` and ``dual_budget``; its ``value``,
-    ``conjugate`` and ``bounds`` are then those of one sample by itself.
+    the conjugate is piecewise quadratic.  A loss that evaluates several classes together (``joint``), or weighs samples
+    against each other, gives its own ``total``, ``gain``, ``project`` and intercept.
     """
 
     components = registry

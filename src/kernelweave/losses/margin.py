@@ -163,8 +163,7 @@ def budget_from_noise_rate(n: int, noise_rate: float, confidence: float = 0.95) 
 
     With ``eps = sqrt(ln(2/delta) / (2n))`` (Proposition 1 of [YMJZY12]), ``tau = sqrt(ln(1/eta) / 2)`` (Lemma 1) and
     ``1 - delta = 1 - eta = confidence``, problem (11) has multipliers in ``[0, 1 + tau]`` whose sum is at most
-    ``n (1 - q + eps + tau)``.  Divided by ``1 + tau`` that is the budget of ``BudgetedHinge`` and a lambda that is
-    ``1 + tau`` times smaller, a C that is ``1 + tau`` times larger.
+    ``n (1 - q + eps + tau)``.  Divided by ``1 + tau`` that is the budget of ``BudgetedHinge``, for a larger C.
 
     Parameters
     ----------
@@ -204,9 +203,9 @@ class BudgetedHinge(Hinge, registered_as="budgeted_hinge"):
     """The sum of the largest hinge losses, ``budget`` of them; dual ``0 <= a <= C``, ``sum a <= budget sum C``.
 
     ``total = max over a of sum_i a_i (1 - y_i f_i)`` over that set: the losses of the worst ``rho = budget n`` samples,
-    a fraction of the last one, ``rho`` times their conditional value at risk.  The multiplier of the budget is the
-    threshold s, the loss of the last sample that counts, and ``1 - s`` the margin that remains: with a budget that
-    binds the classifier is that of the plain hinge with a larger C (a nu-SVM), in smaller units.
+    a fraction of the last one.  The multiplier of the budget is the threshold s, the loss of the last sample that
+    counts, and ``1 - s`` the margin that remains: with a budget that binds the classifier is that of the plain hinge
+    with a larger C (a nu-SVM), in smaller units.
 
     Parameters
     ----------
@@ -251,8 +250,7 @@ class BudgetedHinge(Hinge, registered_as="budgeted_hinge"):
 
     def worst(self, y: Array, f: Array, c: Array) -> Array:
         """Weights a that attain ``total``: the largest losses are filled first; arrays of one column."""
-        losses = self.value(y, f)
-        return self.base * c + self._filled(losses, c)[0]
+        return self.base * c + self._filled(self.value(y, f), c)[0]
 
     def _filled(self, losses: Array, c: Array) -> tuple[Array, float]:
         """Weight beyond the base that each sample gets, and the threshold: the loss of the last one to get any."""
@@ -283,16 +281,13 @@ class BudgetedHinge(Hinge, registered_as="budgeted_hinge"):
         return super().gain(y, beta, c)
 
     def margin(self, y: Array, f: Array, c: Array) -> float:
-        """``1 - s``, s the threshold: the objective of the equivalent plain hinge is so many times larger.
-
-        The base holds the decision values at the margin 1, however much the budget leaves out.
-        """
+        """``1 - s``, s the threshold: the objective of the equivalent plain hinge is so many times larger."""
         if self.budget >= 1.0:
             return 1.0
         if f.ndim == 2:
             return min(self.margin(y[:, k], f[:, k], c[:, k]) for k in range(f.shape[1]))
-        threshold = self._filled(self.value(y, f), c)[1]
-        return max(1.0 - threshold, self.base, SMALLEST_MARGIN)
+        # the base holds the decision values at the margin 1, however much the budget leaves out
+        return max(1.0 - self._filled(self.value(y, f), c)[1], self.base, SMALLEST_MARGIN)
 
     def dual_budget(self, y: Array, c: Array) -> DualBudget | None:
         if self.budget >= 1.0:
@@ -357,9 +352,7 @@ class BudgetedHinge(Hinge, registered_as="budgeted_hinge"):
             b = cross if k % 3 < 2 else 0.5 * (left + right)
             height, slope = piece(b)
             best = min(best, (height, b))
-            if best[0] <= promised + 1e-14 * abs(promised):
-                break
-            if slope == 0:
+            if best[0] <= promised + 1e-14 * abs(promised) or slope == 0:
                 break
             if slope < 0:
                 left, height_l, slope_l = b, height, slope

@@ -23,10 +23,8 @@ class MulticlassHinge(Loss, registered_as="multiclass_hinge"):
     """``max_k ([k != own] + f_k) - f_own``: how far the best other class comes too close, one value a row.
 
     ``y`` is a table ``(n, k)`` of -1 and 1 with the 1 at the sample's own class.  Dual set: every row of the
-    coefficients is ``c (e_own - a)``, a on the simplex; its part of the dual objective is ``beta_own``.
-
-    Two classes are the binary hinge with twice the C: ``f_2 - f_1`` is the binary decision value and
-    ``|f_1|^2 + |f_2|^2`` half its squared norm.
+    coefficients is ``c (e_own - a)``, a on the simplex; its part of the dual objective is ``beta_own``.  Two classes
+    are the binary hinge of ``f_2 - f_1`` with twice the C.
 
     Examples
     --------
@@ -91,8 +89,7 @@ class MulticlassHinge(Loss, registered_as="multiclass_hinge"):
 class Multinomial(MulticlassHinge, registered_as="multinomial"):
     """``log sum_k exp(f_k) - f_own``: minus the log of the own class's probability, ``P(k | f) ~ exp(f_k)``.
 
-    ``y`` is a table ``(n, k)`` of -1 and 1 with the 1 at the sample's own class.  The dual set is that of the
-    multiclass hinge, rows ``c (e_own - a)`` with a on the simplex; its part of the dual objective is the entropy
+    Targets and dual set are those of the multiclass hinge; its part of the dual objective is the entropy
     ``-sum_k a_k ln a_k``, and at the optimum a are the probabilities.  Two classes are the logistic loss of
     ``f_2 - f_1``, with twice the C.
 

@@ -80,10 +80,9 @@ class Norm(Component):
 
     @property
     def allowed_weights(self) -> str:
-        """Describe the weights that the objective is minimised over, as it is read behind "no".
+        """Describe the weights that the lower bound holds for, as it is read behind "no".
 
-        Empty where the weights are not minimised over: they are given (``fixed``), or follow from the function.  This
-        is what a certificate speaks of, so it must not describe more weights than the lower bound holds for.
+        Empty where there is no minimum over weights: they are given (``fixed``), or follow from the function.
         """
         return self.allowed_text.format(self)
 

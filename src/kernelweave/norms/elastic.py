@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from operator import attrgetter
 
 import numpy as np
@@ -22,6 +23,9 @@ class MixedNorm(Norm):
     has_prox = has_projection = has_boundary = has_block_step = True
     #: how to ask for the norm at ``mix = 0``
     at_zero: str
+    #: cost of weights, at most one in the set; the point of the set that is nearest at a price of that cost
+    _charge: Callable[[Array], float]
+    _nearest: Callable[[Array, float], Array]
 
     def __init__(self, mix: float = 0.5) -> None:
         self.mix = mix
@@ -38,12 +42,19 @@ class MixedNorm(Norm):
                 f"mix = 1 is norm='l1', mix = 0 is {self.at_zero}"
             )
 
+    def project(self, weights: Array) -> Array:
+        v = np.maximum(weights, 0.0)
+        if self._charge(v) <= 1.0:
+            return v
+        price = np.exp(monotone_root(lambda log: 1.0 - self._charge(self._nearest(v, np.exp(log)))))
+        return self.scaled(self._nearest(v, price))
+
 
 class ElasticNet(MixedNorm, registered_as="elastic_net"):
     """Weights in ``mix sum_j d_j + (1 - mix) sum_j d_j^2 <= 1``: few kernels, and similar ones share their weight.
 
-    The constraint of Yang et al. (2011) and of Citi's elastic-net MKL (2015).  ``mix -> 1`` is l1, ``mix -> 0`` Kloft's
-    p = 2.  The elastic net of PRoNTo is another one, on the block norms: ``ElasticBlocks``.
+    The constraint of Yang et al. (2011) and of Citi (2015); ``mix -> 0`` is Kloft's p = 2.  PRoNTo's elastic net is on
+    the block norms: ``ElasticBlocks``.
 
     Parameters
     ----------
@@ -126,15 +137,8 @@ class ElasticNet(MixedNorm, registered_as="elastic_net"):
         values, slopes = np.array([self._charge(place) - 1.0]), (self.mix + bend * place)[None, :]
         return Boundary(values, slopes, lambda price: price[0] * bend * np.eye(place.size))
 
-    def project(self, weights: Array) -> Array:
-        v = np.maximum(weights, 0.0)
-        if self._charge(v) <= 1.0:
-            return v
-
-        def at(price: float) -> Array:
-            return np.maximum(v - price * self.mix, 0.0) / (1.0 + 2.0 * price * self.rest)
-
-        return self.scaled(at(np.exp(monotone_root(lambda log: 1.0 - self._charge(at(np.exp(log)))))))
+    def _nearest(self, v: Array, price: float) -> Array:
+        return np.maximum(v - price * self.mix, 0.0) / (1.0 + 2.0 * price * self.rest)
 
     def scaled(self, weights: Array) -> Array:
         # the positive root c of (1 - mix) |d|^2 c^2 + mix (sum d) c = 1
@@ -218,11 +222,7 @@ class Elastic(Norm, registered_as="elastic"):
         return (v / np.sqrt(np.maximum(s, np.finfo(float).tiny))) * (v / size) ** (q - 2.0)
 
     def penalty(self, weights: Array) -> float:
-        """``max over s of d's/2 - conjugate(s)``: convex, because parallel sums of weights are concave.
-
-        The weights of the two terms, e of the l1 term at a charge of ``alpha^2 e / 2`` and those of the lp ball, add up
-        as resistances in parallel do.
-        """
+        """``max over s of d's/2 - conjugate(s)``: weights of the two terms add up as resistances in parallel do."""
         w = weights[weights > 0]
         if w.size == 0 or self.alpha == 0.0:
             inside = w.size == 0 or self._size(weights) <= 1.0 + 1e-9
@@ -239,8 +239,7 @@ class Elastic(Norm, registered_as="elastic"):
                 return _solve_share(w, self.alpha * np.exp(-log_size), q) * np.exp(log_size)
 
             def excess(log_size: float) -> float:
-                share = at(log_size) / np.exp(log_size)
-                return 1.0 - float(np.sum(share**q)) ** (1.0 / q)
+                return 1.0 - float(np.sum((at(log_size) / np.exp(log_size)) ** q)) ** (1.0 / q)
 
             v = at(monotone_root(excess, np.log(self.alpha)))
         size = float(np.sum(v**q)) ** (2.0 / q)
@@ -352,14 +351,7 @@ class ElasticBlocks(MixedNorm, registered_as="elastic_blocks"):
         bend = 2.0 * self.rest * self.mix / inside**3
         return Boundary(values, slopes, lambda price: price[0] * np.diag(bend))
 
-    def project(self, weights: Array) -> Array:
-        v = np.maximum(weights, 0.0)
-        if self._charge(v) <= 1.0:
-            return v
-        nearest = monotone_root(lambda log: 1.0 - self._charge(self._at_price(v, np.exp(log))))
-        return self.scaled(self._at_price(v, float(np.exp(nearest))))
-
-    def _at_price(self, v: Array, price: float) -> Array:
+    def _nearest(self, v: Array, price: float) -> Array:
         """Solve ``(v - d) (1 - (1 - mix) d)^2 = price mix`` for d in the set, by bisection; zero for a small v."""
         low, high = np.zeros_like(v), np.minimum(v, 1.0 / self.rest)
         for _ in range(100):
@@ -377,8 +369,7 @@ class ElasticBlocks(MixedNorm, registered_as="elastic_blocks"):
         def excess(x: float) -> float:  # x -> the largest weight, on all of the real line
             return self._charge(share * np.exp(most - np.logaddexp(0.0, -x))) - 1.0
 
-        found = np.exp(most - np.logaddexp(0.0, -monotone_root(excess)))
-        return share * float(found)
+        return share * float(np.exp(most - np.logaddexp(0.0, -monotone_root(excess))))
 
     def start(self, m: int) -> Array:
         return np.full(m, 1.0 / (self.mix * m + self.rest))

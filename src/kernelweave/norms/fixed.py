@@ -44,11 +44,8 @@ class Fixed(Norm):
         return np.asarray(self.given, dtype=float)
 
     def half_square(self, t: Array) -> float:
-        d = self._weights(t.size)
-        used = t > 0
-        if np.any(d[used] == 0):
-            return float(np.inf)
-        return 0.5 * float(np.sum(t[used] ** 2 / d[used]))
+        d, used = self._weights(t.size), t > 0
+        return float(np.inf) if np.any(d[used] == 0) else 0.5 * float(np.sum(t[used] ** 2 / d[used]))
 
     def block_gradient(self, t: Array) -> Array:
         d = self._weights(t.size)
@@ -89,9 +86,9 @@ class Uniform(Fixed, registered_as="uniform"):
 class FixedParts(Norm):
     """A norm on some kernels; the others have given weights and take no part in the choice.
 
-    With ``f_0`` the part of a kernel of weight tau the objective is ``1/2 Omega(others)^2 + 1/2 |f_0|^2 / tau``: the
-    mixed kernel gains ``tau K_0``, and the dual pays ``tau/2 beta'K_0 beta`` (notation (20)).  As tau grows, ``f_0``
-    becomes free of charge.  Estimators make this norm where the bank says ``kernels.always(...)``.
+    Estimators make this norm where the bank says ``kernels.always(...)``.  With ``f_0`` the part of a kernel of weight
+    tau the objective is ``1/2 Omega(others)^2 + 1/2 |f_0|^2 / tau``, and the dual pays ``tau/2 beta'K_0 beta``
+    (notation (20)).
 
     Parameters
     ----------

@@ -27,18 +27,9 @@ FORMS = (
 def group_labels(
     groups: Any, names: Sequence[str], views: Sequence[str] | None, held: Collection[int] = ()
 ) -> list[str]:
-    """Return the name of every kernel's group.
+    """Return the name of every kernel's group, ``groups`` as of ``Grouped``.
 
-    Parameters
-    ----------
-    groups : "views", mapping or sequence
-        As of ``Grouped``.
-    names : sequence of m str
-        Names of the kernels.
-    views : sequence of m str or None
-        Views of the kernels; None where they are not known (a bare problem, without an estimator).
-    held : collection of int
-        Kernels that always count: a mapping must not name them.
+    ``views`` is None where there are matrices alone; the kernels in ``held`` always count, and are in no group.
     """
     if isinstance(groups, str):
         if groups != "views":
@@ -208,9 +199,8 @@ class Grouped(Norm, registered_as="grouped"):
     def group_weights(self, weights: Array) -> Array:
         """Weight of every group, ``|d_g|_q``, in the order of ``group_names``."""
         q, top = self.inner_norm.p, float(np.max(weights, initial=0.0)) or 1.0
-        return np.array(
-            [top * float(np.sum((weights[at] / top) ** q)) ** (1.0 / q) for at in self.members(weights.size)]
-        )
+        sums = [float(np.sum((weights[at] / top) ** q)) for at in self.members(weights.size)]
+        return np.array([top * each ** (1.0 / q) for each in sums])
 
     def group_lengths(self, t: Array) -> Array:
         """Norm of the block norms of every group."""
@@ -221,9 +211,8 @@ class Grouped(Norm, registered_as="grouped"):
 
     def block_gradient(self, t: Array) -> Array:
         sizes, gradient = self.group_lengths(t), np.zeros_like(t)
-        for at, size, pull in zip(
-            self.members(t.size), sizes, self.outer_norm.block_gradient(sizes), strict=True
-        ):
+        pulls = self.outer_norm.block_gradient(sizes)
+        for at, size, pull in zip(self.members(t.size), sizes, pulls, strict=True):
             if size > 0:
                 gradient[at] = self.inner_norm.block_gradient(t[at]) * (pull / size)
         return gradient

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 
 from .._numerics.intercepts import monotone_root
@@ -142,13 +140,11 @@ def Block(r: float) -> Norm:
 
     ``Block(1)`` is l1, ``Block(2)`` the sum kernel, ``Block(inf)`` the maximum.
     """
-    made: dict[float, Any] = {1.0: L1, 2.0: lambda: Lp(p=np.inf), np.inf: Maximum}
-    if isinstance(r, int | float | np.number) and r in made:
-        norm: Norm = made[r]()
-        return norm
-    if not (isinstance(r, int | float | np.number) and 1.0 < r < 2.0):
+    if not (isinstance(r, int | float | np.number) and (1.0 <= r <= 2.0 or r == np.inf)):
         raise ValueError(f"Block needs 1 <= r <= 2 or r = inf, got {r!r}")
-    return Lp(p=r / (2.0 - r))
+    if r in (1.0, np.inf):
+        return L1() if r == 1.0 else Maximum()
+    return Lp(p=np.inf if r == 2.0 else r / (2.0 - r))
 
 
 #: A kernel that contributes nothing would get an infinite weight: it is capped, which is always valid.  The cap costs

@@ -65,11 +65,9 @@ class L1(Norm, registered_as="l1"):
 class Entropy(Norm, registered_as="entropy"):
     """Weights on the simplex that pay ``(lam / 2) sum_j d_j ln(m d_j)``: the model of SMKL.
 
-    What is charged is the divergence from equal weights.  The paper's ``sum d ln d`` differs by the constant
-    ``(lam / 2) ln m``, without which the objective may be negative or zero and a relative gap would mean nothing.
-
-    ``lam = smoothing * v`` with v the optimal value on the mean kernel, so that ``smoothing`` has the same meaning on
-    every data set: 0 is l1, infinity the mean kernel.
+    The paper's ``sum d ln d`` differs by the constant ``(lam / 2) ln m``, without which the objective may be zero and a
+    relative gap would mean nothing.  ``lam = smoothing * v`` with v the optimal value on the mean kernel: ``smoothing``
+    0 is l1, infinity the mean kernel, on every data set.
 
     Parameters
     ----------
@@ -170,9 +168,8 @@ def _solve_log(a: Array, nu: float) -> Array:
 class AtMost(Norm, registered_as="at_most"):
     """Weights 1/k on at most k kernels and zero elsewhere: the best subset, not its convex relaxation.
 
-    ``k = 1`` is the best single kernel, ``k = m`` the mean kernel.  No single dual point proves a subset best; the
-    certificate carries the coefficients of many cuts, and its lower bound is that of the mixed-integer program over all
-    of them (solver ``outer_approximation``).
+    ``k = 1`` is the best single kernel, ``k = m`` the mean kernel.  Many cuts together prove a subset best: the lower
+    bound is that of the mixed-integer program over all of them (solver ``outer_approximation``).
 
     Parameters
     ----------
@@ -206,10 +203,8 @@ class AtMost(Norm, registered_as="at_most"):
         return self if self.k <= m else AtMost(m)
 
     def half_square(self, t: Array) -> float:
-        used = t > 0
-        return (
-            float(np.inf) if np.count_nonzero(used) > self.k else 0.5 * self.k * float(np.sum(t[used] ** 2))
-        )
+        used = t[t > 0]
+        return float(np.inf) if used.size > self.k else 0.5 * self.k * float(np.sum(used**2))
 
     def weights(self, s: Array) -> Array:
         d = np.zeros_like(s)
