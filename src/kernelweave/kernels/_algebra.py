@@ -173,6 +173,11 @@ class Chosen(KernelSpec):
     """The kernels of a bank that have these names, in the bank's order.
 
     Other parts of the bank may ask for views or columns that are not there.
+
+    Parameters
+    ----------
+    bank : KernelSpec
+    names : tuple of str
     """
 
     bank: Any

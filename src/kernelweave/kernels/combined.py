@@ -108,7 +108,6 @@ class Summed(_Combined, registered_as="summed"):
 
     @property
     def name(self) -> str:
-        """The names of the parts with a plus sign between, and weights that are not 1; long sums are cut."""
         weights = self._checked_weights()
         parts = [
             kernel.name if weight == 1 else f"{readable(weight)} {kernel.name}"
@@ -227,15 +226,14 @@ class AlwaysAll(KernelSpec):
 def always(kernels: Any, weight: float = 1.0) -> KernelSpec:
     """Return kernels that count with a given weight, whatever the norm chooses of the others.
 
-    For what is to be adjusted for: age and sex, a batch, a scanner.  The weight is that of the normalised kernel, like
-    those in ``weights_``; the larger it is, the less is charged for this part of the function, and with a very large
-    one (1e3, say) the features of the kernel are covariates without a penalty.
+    For what is to be adjusted for: age and sex, a batch, a scanner.  The larger the weight, the less is charged for
+    this part of the function; with a very large one (1e3, say) the features are covariates without a penalty.
 
     Parameters
     ----------
     kernels : Kernel, Stack or other spec
     weight : float, default=1.0
-        Weight of every one of them, > 0.
+        Of every normalised kernel, > 0, like those in ``weights_``.
 
     Examples
     --------

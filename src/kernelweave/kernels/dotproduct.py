@@ -89,10 +89,9 @@ class Cosine(NumericKernel, registered_as="cosine"):
         """Return the samples scaled to length one; zero rows stay zero."""
         A = self._clean(A)
         # dividing by the largest entry first keeps the squares of tiny and of huge entries representable
-        largest = np.asarray(
-            abs(A).max(axis=1).toarray() if sparse.issparse(A) else abs(A).max(axis=1, initial=0)
+        largest = (
+            abs(A).max(axis=1).toarray().ravel() if sparse.issparse(A) else abs(A).max(axis=1, initial=0)
         )
-        largest = largest.ravel()
         A = _scaled(A, 1.0 / np.where(largest > 0, largest, 1.0))
         lengths = np.sqrt(row_norms(A))
         return _scaled(A, 1.0 / np.where(lengths > 0, lengths, 1.0))
@@ -148,7 +147,6 @@ class _OfDegree(_OfProducts):
         return monomials
 
     def rank(self, n_columns: int) -> int:
-        """Return the number of monomials: large for many columns, four for a cubic of one."""
         degree = self._checked_degree()
         return comb(n_columns + int(self.coef0 > 0) + degree - 1, degree)
 
@@ -304,8 +302,7 @@ def polynomial(
 def sigmoid(gammas: Number | Numbers = 1.0, coef0: float = 0.0) -> Any:
     """Return sigmoid kernels ``tanh(gamma x.x' + coef0)``, which are **not** positive semidefinite in general.
 
-    The training matrix is checked before a fit, and refused where it has negative eigenvalues: no certificate would
-    hold.  For such a matrix there is :class:`SimilarityClassifier`, which takes similarities of any kind.
+    A training matrix with negative eigenvalues is refused; :class:`SimilarityClassifier` takes any similarities.
 
     Parameters
     ----------

@@ -34,17 +34,16 @@ class Function(Kernel, registered_as="function"):
         return ("function", Same(self.function), bool(self.pairwise)), None
 
     def base(self, A: Any, B: Any) -> np.ndarray:
+        who = f"kernel {self.name!r}"
         if self.pairwise:
-            return evaluate_pairs(self.function, A, B, f"kernel {self.name!r}")
-        values = self.function(A, B)
-        shape = n_samples(A), n_samples(B)
-        return check_returned(values, shape, f"kernel {self.name!r}", symmetric=A is B)
+            return evaluate_pairs(self.function, A, B, who)
+        return check_returned(self.function(A, B), (n_samples(A), n_samples(B)), who, symmetric=A is B)
 
     def base_diag(self, A: Any) -> np.ndarray:
-        if self.pairwise:
-            rows = rows_of(A)
-            return np.array([_value(self.function, row, row, f"kernel {self.name!r}") for row in rows], float)
-        return super().base_diag(A)
+        if not self.pairwise:
+            return super().base_diag(A)
+        who = f"kernel {self.name!r}"
+        return np.array([_value(self.function, row, row, who) for row in rows_of(A)], float)
 
 
 def name_of(function: Callable[..., Any]) -> str:
@@ -149,25 +148,18 @@ def function(f: Callable[..., Any], name: str | None = None, pairwise: bool = Tr
 
 # these take parameters from whichever samples they are shown: new samples would get another metric
 DATA_DEPENDENT = ("mahalanobis", "seuclidean")
-
-
 #: metrics of negative type: exp(-d / scale) is positive semi-definite whatever the samples
-SURE_METRICS = frozenset(
-    {"euclidean", "l2", "sqeuclidean", "manhattan", "cityblock", "l1", "hamming", "jaccard"}
-)
+SURE_METRICS = {"euclidean", "l2", "sqeuclidean", "manhattan", "cityblock", "l1", "hamming", "jaccard"}
 
 
 @dataclass(eq=False, repr=False)
 class FromDistance(NumericKernel, registered_as="from_distance"):
-    """``exp(-d / mean d)``; see :func:`from_distance`.
+    """``exp(-d / mean d)``; see :func:`from_distance`."""
 
-    A matrix of distances is in a ``Held``; ``scale`` is the mean distance, once ``resolve`` has settled it.
-    """
-
-    distance: Any
+    distance: Any  # a matrix of distances is in a ``Held``
     label: Any = None
     pairwise: Any = None
-    scale: float | None = None
+    scale: float | None = None  # the mean distance, once ``resolve`` has settled it
 
     decay = True
     settled = ("scale",)
@@ -187,11 +179,8 @@ class FromDistance(NumericKernel, registered_as="from_distance"):
 
     @property
     def name(self) -> str:
-        if self.label:
-            return self.label
-        if isinstance(self.distance, str):
-            return f"from_distance({self.distance})"
-        return f"from_distance({'matrix' if isinstance(self.distance, Held) else name_of(self.distance)})"
+        distance = self.distance if isinstance(self.distance, str) else name_of(self.distance)
+        return self.label or f"from_distance({'matrix' if self.takes_indices else distance})"
 
     @property
     def exponent(self) -> float:
@@ -223,11 +212,11 @@ class FromDistance(NumericKernel, registered_as="from_distance"):
 
     def base(self, A: Any, B: Any) -> np.ndarray:
         """Return the distances, checked: finite, not negative, and on one set symmetric, zero to itself."""
+        who = f"kernel {self.name!r}"
         if isinstance(self.distance, str):
             distances = super().base(A, B)
         elif isinstance(self.distance, Held):
-            rows = as_indices(A, self.distance.n_samples, f"kernel {self.name!r}")
-            columns = as_indices(B, self.distance.n_samples, f"kernel {self.name!r}")
+            rows, columns = (as_indices(samples, self.distance.n_samples, who) for samples in (A, B))
             distances = self.distance.stack[0][np.ix_(rows, columns)]
         else:
             pairwise = self.pairwise
@@ -237,11 +226,8 @@ class FromDistance(NumericKernel, registered_as="from_distance"):
                     pairwise = np.shape(self.distance(left, right)) != (3, 2)
                 except Exception:  # a function of two samples may fail on sets in any way it likes
                     pairwise = True
-            if pairwise:
-                distances = evaluate_pairs(self.distance, A, B, f"kernel {self.name!r}")
-            else:
-                distances = self.distance(A, B)
-        return as_distances(distances, (n_samples(A), n_samples(B)), A is B, f"kernel {self.name!r}")
+            distances = evaluate_pairs(self.distance, A, B, who) if pairwise else self.distance(A, B)
+        return as_distances(distances, (n_samples(A), n_samples(B)), A is B, who)
 
     def base_diag(self, A: Any) -> np.ndarray:
         return np.zeros(n_samples(A))

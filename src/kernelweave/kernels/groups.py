@@ -18,8 +18,7 @@ from .columns import OnColumns, plain_columns
 
 def read_groups(path: str | Path) -> dict[str, tuple[str, ...]]:
     """Read groups from a CSV file with the columns ``column`` and ``group``; a column may be in several groups."""
-    lines = [line for _, line in _lines(path)]
-    table = csv.DictReader(lines)
+    table = csv.DictReader([line for _, line in _lines(path)])
     heads = [head.strip() for head in table.fieldnames or ()]
     if not {"column", "group"} <= set(heads):
         raise ValueError(
@@ -69,7 +68,7 @@ class Coverage:
     @property
     def n_missing(self) -> int:
         """Number of different names that the table does not have."""
-        return len({name for names in self.missing.values() for name in names})
+        return len(set().union(*self.missing.values()))
 
     def __str__(self) -> str:
         """Say what was left out; nothing where all was found."""
@@ -158,7 +157,6 @@ class Groups(KernelSpec):
         return found
 
     def expand(self, schema: Schema) -> list[Kernel]:
-        """Return all kernels of the first group, then of the second, and so on; say what was left out."""
         found = self.checked(schema)
         chosen = dict(found.positions)
         if self.residual and found.residual:
@@ -225,11 +223,12 @@ def from_groups(
     members: dict[str, tuple[Any, ...]] = {}
     for group, names in made.items():
         plain = plain_columns(names)
-        members[str(group)] = plain if isinstance(plain, tuple) else (plain,)
-        if not members[str(group)] or not all(type(member) in (int, str) for member in members[str(group)]):
-            raise ValueError(
+        members[str(group)] = own = plain if isinstance(plain, tuple) else (plain,)
+        if not own or not all(type(member) in (int, str) for member in own):
+            message = (
                 f"group {str(group)!r}: a group is a list of names or positions of columns, got {names!r}"
             )
+            raise ValueError(message)
     if len(members) < len(made):
         raise ValueError("groups of the same name: their names must differ as text")
     called = None if columns is None else tuple(map(str, columns))
@@ -258,9 +257,7 @@ def from_gmt(
     names: list[str] = []
     for number, line in _lines(path):
         name, *rest = (field.strip() for field in line.split("\t"))
-        members = tuple(
-            dict.fromkeys(member for member in rest[1:] if member)
-        )  # those named twice count once
+        members = tuple(dict.fromkeys(filter(None, rest[1:])))  # those named twice count once
         if not name or not members:
             raise ValueError(
                 f"{path}, line {number}: a gene set is a name, a description and genes, separated by tabs; got "
@@ -270,9 +267,8 @@ def from_gmt(
         found[name] = members
     twice = [name for name, count in Counter(names).items() if count > 1]
     if twice:
-        raise ValueError(
-            f"{path}: sets of the same name: {', '.join(map(repr, twice[:5]))}; rename or remove the copies"
-        )
+        some = ", ".join(map(repr, twice[:5]))
+        raise ValueError(f"{path}: sets of the same name: {some}; rename or remove the copies")
     if not found:
         raise ValueError(f"{path} holds no gene set: every line is empty")
     return from_groups(

@@ -106,8 +106,7 @@ def chi2(gammas: Number | Numbers = 1.0) -> Any:
 def additive_chi2() -> AdditiveChi2:
     """Return the additive chi-squared kernel ``sum_j 2 x_j x'_j / (x_j + x'_j)``, for non-negative features.
 
-    It is what scikit-learn's ``AdditiveChi2Sampler`` approximates.  scikit-learn's function ``additive_chi2_kernel`` is
-    minus a distance and not positive semidefinite: to it one adds the sums of both rows and takes the half.
+    ``AdditiveChi2Sampler`` approximates it; scikit-learn's ``additive_chi2_kernel`` is minus a distance instead.
 
     >>> additive_chi2()([[1.0, 3.0]], [[1.0, 1.0]])
     array([[2.5]])

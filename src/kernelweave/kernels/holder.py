@@ -13,8 +13,11 @@ from ._algebra import Stack
 from ._kernel import Kernel, KernelSpec, Same
 
 
-def _frozen(matrix: Any) -> np.ndarray:
-    view = matrix.view() if isinstance(matrix, np.ndarray) else np.asarray(matrix).view()
+def _frozen_stack(stack: Any) -> Any:
+    """Return an array, or every matrix of a sequence, as a read-only view."""
+    if not isinstance(stack, np.ndarray):
+        return tuple(_frozen_stack(np.asanyarray(matrix)) for matrix in stack)
+    view = stack.view()
     view.flags.writeable = False
     return view
 
@@ -25,7 +28,7 @@ class Held(KernelSpec):
     def __init__(self, stack: Any, names: Sequence[str] | None = None) -> None:
         if getattr(stack, "ndim", None) == 2:
             stack = [stack]
-        self.stack = _frozen(stack) if isinstance(stack, np.ndarray) else tuple(map(_frozen, stack))
+        self.stack = _frozen_stack(stack)
         self.names = None if names is None else tuple(map(str, names))
         if not len(self.stack):
             raise ValueError("the bank is empty: held got no matrix")
@@ -53,9 +56,7 @@ class Held(KernelSpec):
     def __setstate__(self, state: dict[str, Any]) -> None:
         super().__setstate__(state)
         # neither pickle nor deepcopy keeps arrays read-only
-        self.stack = (
-            _frozen(self.stack) if isinstance(self.stack, np.ndarray) else tuple(map(_frozen, self.stack))
-        )
+        self.stack = _frozen_stack(self.stack)
 
     def __repr__(self, N_CHAR_MAX: int = 700) -> str:  # the matrices are too long to print
         return f"held({len(self)} kernels of {self.n_samples} samples)"
@@ -132,8 +133,7 @@ def as_indices(A: Any, n: int, who: str) -> np.ndarray:
 def held(stack: Any, names: Sequence[str] | None = None) -> Held:
     """Hold kernel matrices computed elsewhere; X is then the indices of the samples.
 
-    The holder is not copied by ``clone``, so that ``GridSearchCV`` and cross-validation share one stack:
-    split the indices, and each fold reads its own block.  The matrices are seen through a read-only view.
+    ``clone`` does not copy the holder: in ``GridSearchCV`` every fold reads its own block of one stack.
 
     Parameters
     ----------

@@ -16,9 +16,7 @@ SIMPLEMKL_WIDTHS = (0.5, 1.0, 2.0, 5.0, 7.0, 10.0, 12.0, 15.0, 17.0, 20.0)
 def default_bank() -> Stack:
     """Return the bank behind ``kernels=None``: Gaussians around the median distance, and the linear kernel.
 
-    Widths of 1/4, 1/2, 1, 2 and 4 median distances run from nearly the identity to nearly linear whatever
-    the units of the features; all five share one distance matrix.  Six kernels, and no parameter that
-    depends on scaling: a polynomial would need one.
+    Widths of 1/4 to 4 median distances run from nearly the identity to nearly linear in any units of the features.
 
     >>> len(default_bank())
     6
@@ -35,13 +33,11 @@ class _ImageBlocks(KernelSpec):
                 "the preset 'obscure_mnist' is for images of 28 x 28 = 784 pixels, not "
                 f"{schema.n_features} features"
             )
-        rows = {"top": range(14), "bottom": range(14, 28)}
-        sides = {"left": range(14), "right": range(14, 28)}
-        blocks = {
-            f"{row} {side}": [28 * i + j for i in rows[row] for j in sides[side]]
-            for row in rows
-            for side in sides
-        }
+        halves = range(14), range(14, 28)
+        blocks = {}
+        for row, down in zip(("top", "bottom"), halves, strict=True):
+            for side, across in zip(("left", "right"), halves, strict=True):
+                blocks[f"{row} {side}"] = [28 * i + j for i in down for j in across]
         return per_view(blocks, linear(), polynomial(3), gaussian(1.0, relative=True)).expand(schema)
 
 

@@ -95,10 +95,7 @@ class OfDistance(NumericKernel):
 
 @dataclass(eq=False, repr=False)
 class Lowered(NumericKernel, passes_on=("family", "name", "accepts_sparse")):
-    """``exp(-exponent * base) - 1``: centred it is the kernel itself, but the one has not rounded the rest away.
-
-    By itself it is not positive semidefinite.
-    """
+    """``exp(-exponent * base) - 1``: centred it is the kernel itself, but the one has not rounded the rest away."""
 
     kernel: OfDistance
 
@@ -177,9 +174,8 @@ def gaussian(widths: Number | Numbers = 1.0, relative: bool = False) -> Gaussian
 
     Examples
     --------
-    >>> import numpy as np
     >>> from kernelweave import kernels as kw
-    >>> kw.gaussian(1.0)(np.array([[0.0], [1.0]])).round(3)
+    >>> kw.gaussian(1.0)([[0.0], [1.0]]).round(3)
     array([[1.   , 0.607],
            [0.607, 1.   ]])
     >>> kw.gaussian([0.5, 1, 2], relative=True)[0].name
@@ -194,9 +190,8 @@ def laplacian(widths: Number | Numbers = 1.0, relative: bool = False) -> Any:
 
     Examples
     --------
-    >>> import numpy as np
     >>> from kernelweave import kernels as kw
-    >>> kw.laplacian(2.0)(np.array([[0.0, 0.0]]), np.array([[1.0, 1.0]])).round(3)
+    >>> kw.laplacian(2.0)([[0.0, 0.0]], [[1.0, 1.0]]).round(3)
     array([[0.368]])
     """
     check_switch("relative", relative)
@@ -300,12 +295,10 @@ def matern(widths: Number | Numbers = 1.0, nu: float = 1.5, relative: bool = Fal
 
     Parameters
     ----------
-    widths : float or sequence of float
-        One width gives a kernel, a sequence a stack; scikit-learn calls it ``length_scale``.
+    widths, relative
+        As for :func:`gaussian`; scikit-learn calls a width ``length_scale``.
     nu : {0.5, 1.5, 2.5}
         Smoothness: 0.5 is ``exp(-distance / width)``, 1.5 gives functions with one derivative, 2.5 with two.
-    relative : bool
-        Count the widths in median distances, as for :func:`gaussian`.
 
     Examples
     --------
@@ -323,12 +316,10 @@ def rational_quadratic(widths: Number | Numbers = 1.0, alpha: float = 1.0, relat
 
     Parameters
     ----------
-    widths : float or sequence of float
-        One width gives a kernel, a sequence a stack.
+    widths, relative
+        As for :func:`gaussian`.
     alpha : float
         How narrow the mixture of Gaussians is; large values approach the Gaussian of that width.
-    relative : bool
-        Count the widths in median distances, as for :func:`gaussian`.
 
     Examples
     --------

@@ -182,14 +182,7 @@ def is_modality(what: Any) -> bool:
 
 @dataclass(frozen=True)
 class Layer:
-    """One matrix of an AnnData, with the names of its cells and genes.
-
-    Parameters
-    ----------
-    data : AnnData
-    name : str or None
-        Of the layer; None is X.
-    """
+    """One matrix of an AnnData, with the names of its cells and genes: a layer by its name, or X."""
 
     data: Any
     name: str | None = None
@@ -203,44 +196,34 @@ class Layer:
             if not names.is_unique:
                 twice = names[names.duplicated()][0]
                 raise ValueError(f"view {view!r} has two {what} named {twice!r}: call .{repair}() first")
-        if self.name is None:
-            values = self.data.X
-            if values is None:
-                raise ValueError(f"view {view!r} has no X: choose a layer, {_listed(self.data.layers)}")
-        else:
-            if self.name not in self.data.layers:
-                raise ValueError(
-                    f"there is no layer {self.name!r}.{nearest(self.name, list(self.data.layers))} Layers: "
-                    f"{_listed(self.data.layers)}"
-                )
-            values = self.data.layers[self.name]
+        layers = self.data.layers
+        if self.name is None and self.data.X is None:
+            raise ValueError(f"view {view!r} has no X: choose a layer, {_listed(layers)}")
+        if self.name is not None and self.name not in layers:
+            close = nearest(self.name, list(layers))
+            raise ValueError(f"there is no layer {self.name!r}.{close} Layers: {_listed(layers)}")
+        values = self.data.X if self.name is None else layers[self.name]
         # matrices in a file that is open: all of it, rows as they are
         values = values.to_memory() if hasattr(values, "to_memory") else values
         if sparse.issparse(values):
             values = sparse.csr_matrix(values)
-        _warn_of_counts(values, view)
+        entries = values.data if sparse.issparse(values) else np.asarray(values)
+        if entries.size and entries.dtype.kind in "fiu":
+            # of raw counts, the few genes with the most of them would be all that a kernel sees
+            largest = float(np.max(entries))
+            counts = COUNTS < largest < np.inf and float(np.min(entries)) >= 0.0
+            if counts and np.array_equal(entries, np.round(entries)):
+                warn_at_caller(
+                    f"view {view!r} holds raw counts (up to {largest:.0f}): a few columns with many counts decide "
+                    "then. Divide by the cells' totals and take logarithms (scanpy: normalize_total, log1p), or choose "
+                    "a layer with such values: omics.cells(data, layer=...)",
+                    KernelWeaveWarning,
+                )
         return values, tuple(map(str, self.data.var_names)), np.asarray(self.data.obs_names)
 
 
 def _listed(names: Any) -> str:
     return ", ".join(map(repr, names)) or "of which there are none"
-
-
-def _warn_of_counts(values: Any, view: str) -> None:
-    """Warn of raw counts: the few genes with the most of them would be all that a kernel sees."""
-    entries = values.data if sparse.issparse(values) else np.asarray(values)
-    if entries.size == 0 or entries.dtype.kind not in "fiu":
-        return
-    largest = float(np.max(entries))
-    if not COUNTS < largest < np.inf or float(np.min(entries)) < 0.0:
-        return
-    if np.array_equal(entries, np.round(entries)):
-        warn_at_caller(
-            f"view {view!r} holds raw counts (up to {largest:.0f}): a few columns with many counts decide then. Divide "
-            "by the cells' totals and take logarithms (scanpy: normalize_total, log1p), or choose a layer with such "
-            "values: omics.cells(data, layer=...)",
-            KernelWeaveWarning,
-        )
 
 
 def layers_of(
@@ -256,9 +239,8 @@ def layers_of(
     chosen_layers = dict(layer) if isinstance(layer, Mapping) else dict.fromkeys(chosen, layer)
     for name in [*chosen, *chosen_layers]:
         if name not in known:
-            raise ValueError(
-                f"there is no modality {name!r}.{nearest(name, known)} Modalities: {_listed(known)}"
-            )
+            close = nearest(name, known)
+            raise ValueError(f"there is no modality {name!r}.{close} Modalities: {_listed(known)}")
     return {name: Layer(data.mod[name], chosen_layers.get(name)) for name in chosen}
 
 
@@ -266,9 +248,8 @@ def annotated_target(data: Any, name: str) -> Any:
     """Return a column of ``obs`` as a target, or say what is wrong with it; warn of classes of one cell."""
     columns = [str(column) for column in data.obs.columns]
     if name not in columns:
-        raise ValueError(
-            f".obs has no column {name!r}.{nearest(name, columns)} Its columns are {_listed(columns)}"
-        )
+        close = nearest(name, columns)
+        raise ValueError(f".obs has no column {name!r}.{close} Its columns are {_listed(columns)}")
     column = data.obs[name]
     gone = int(column.isna().sum())
     if gone:

@@ -195,9 +195,8 @@ class Views:
         if isinstance(views, Views):
             vars(self).update(vars(views))
             return
-        if index is None and is_annotated(views):
-            index = views.obs_names
         if is_annotated(views):
+            index = views.obs_names if index is None else index
             views = layers_of(views)
         if isinstance(views, Mapping):
             tables = {str(name): table for name, table in views.items()}
@@ -233,9 +232,8 @@ class Views:
         made.index = None
         made.matched = {name: len(made) for name in made.names}
         made.order = np.full(block.values.shape[1], -1, dtype=np.intp)
-        made.order[np.concatenate([np.asarray(columns) for columns in groups.values()])] = np.arange(
-            sum(len(columns) for columns in groups.values())
-        )
+        chosen = np.concatenate([np.asarray(columns) for columns in groups.values()])
+        made.order[chosen] = np.arange(chosen.size)
         return made
 
     def _with(self, **changes: Any) -> Views:
@@ -330,9 +328,8 @@ class Views:
         if name not in self.names:
             from .._components import nearest
 
-            raise ValueError(
-                f"there is no view {name!r}.{nearest(name, list(self.names))} Views: {', '.join(self.names)}"
-            )
+            close = nearest(name, list(self.names))
+            raise ValueError(f"there is no view {name!r}.{close} Views: {', '.join(self.names)}")
         return self.names.index(name)
 
     def select_columns(self, positions: Sequence[int] | np.ndarray) -> Any:
@@ -433,9 +430,7 @@ def is_views(X: Any, n_targets: int | None = None) -> bool:
         return True
     if isinstance(X, Views | Mapping):
         return not sparse.issparse(X)  # scipy's matrices by keys are dictionaries, too
-    if n_targets is None or not isinstance(X, list | tuple) or not len(X):
-        return False
-    if not all(is_table(table) for table in X):
+    if n_targets is None or not isinstance(X, list | tuple) or not len(X) or not all(map(is_table, X)):
         return False
     return len(X) != n_targets or {int(table.shape[0]) for table in X} == {n_targets}
 

@@ -71,10 +71,8 @@ class ViewLayout:
             if name not in new:
                 shape = (len(new), self.widths[k])
                 # one NaN that stands for all of them
-                nothing = (
-                    sparse.csr_matrix(shape) if self.sparse[k] else np.broadcast_to(np.float64(np.nan), shape)
-                )
-                blocks.append(nothing)
+                nothing = np.broadcast_to(np.float64(np.nan), shape)
+                blocks.append(sparse.csr_matrix(shape) if self.sparse[k] else nothing)
                 continue
             at = new.position(name)
             present[:, k] = new.present[:, at]
@@ -192,26 +190,23 @@ def refuse_missing(views: Views, completes: bool = True, fitted: bool = False) -
         return
     name, count = max(lacking.items(), key=lambda item: item[1])
     others = f" ({len(lacking)} views are missing for some)" if len(lacking) > 1 else ""
-    said = f"view {name!r} is missing for {count} of {len(views)} samples{others}: "
-    if not completes:
-        raise ValueError(
-            said
-            + "this estimator needs all views of every sample; leave out the view or these samples, or take "
-            "MKLClassifier or MKLRegressor with missing='predict'"
-        )
     ways = "missing='predict' to complete it from the views that are there, or missing='mean' to put its mean there"
+    advice = f"write {ways}; or leave out the view or these samples"
     if fitted:
-        raise ValueError(
-            said + f"fit the model with {ways}; where all new samples lack it, fit without it "
-            "(inspection.drop_view)"
+        advice = (
+            f"fit the model with {ways}; where all new samples lack it, fit without it (inspection.drop_view)"
         )
-    raise ValueError(said + f"write {ways}; or leave out the view or these samples")
+    if not completes:
+        advice = (
+            "this estimator needs all views of every sample; leave out the view or these samples, or take "
+        )
+        advice += "MKLClassifier or MKLRegressor with missing='predict'"
+    raise ValueError(f"view {name!r} is missing for {count} of {len(views)} samples{others}: {advice}")
 
 
 def warn_of_classes(views: Views | Presence, codes: NDArray[np.intp], classes: Any) -> None:
     """Warn where a view is missing more often in one class than in another: the pattern itself would be learnt."""
-    shares = []
-    p_values = []
+    shares, p_values = [], []
     sizes = np.bincount(codes, minlength=len(classes))
     there = sizes > 0
     for k in range(len(views.names)):
@@ -233,7 +228,7 @@ def warn_of_classes(views: Views | Presence, codes: NDArray[np.intp], classes: A
 
 @dataclass
 class MissingRates:
-    """How many of the training samples lacked each view.
+    """How many of the n training samples lacked each view.
 
     Parameters
     ----------
@@ -258,9 +253,8 @@ class MissingRates:
             return
         gone = np.count_nonzero(~new.present, axis=0)
         before = [int(self.missing[self.names.index(name)]) for name in new.names]
-        p_values = [
-            _p_value(np.array(pair), np.array([self.n, n])) for pair in zip(before, gone, strict=True)
-        ]
+        pairs = np.column_stack([before, gone])
+        p_values = [_p_value(pair, np.array([self.n, n])) for pair in pairs]
         for k, p_value in enumerate(holm(np.array(p_values))):
             then, now = before[k] / self.n, gone[k] / n
             if gone[k] == n:

@@ -19,8 +19,7 @@ from .layout import ViewLayout
 class ViewColumns(TransformerMixin, BaseEstimator):
     """Make views of one table: a transformer for each, learnt on the samples that have a value in one of its columns.
 
-    What ``ColumnTransformer`` is to single columns: other samples lack the view, whatever the transformer would put in
-    the place of missing values.
+    Other samples lack the view, whatever the transformer would put in the place of missing values.
 
     Parameters
     ----------
@@ -131,11 +130,9 @@ class ViewScaler(TransformerMixin, BaseEstimator):
         self._layout = ViewLayout.of(views)
         self.means_, self.scales_ = {}, {}
         for k, (name, block) in enumerate(views.items()):
-            values = block[np.flatnonzero(views.present[:, k])]
-            mean, spread = _mean_and_spread(values)
-            if self.equal_views:
-                spread = spread * np.sqrt(block.shape[1])
-            self.means_[name], self.scales_[name] = mean, spread
+            mean, spread = _mean_and_spread(block[np.flatnonzero(views.present[:, k])])
+            self.means_[name] = mean
+            self.scales_[name] = spread * np.sqrt(block.shape[1]) if self.equal_views else spread
         self.n_features_in_ = views.shape[1]
         return self
 
