@@ -10,16 +10,9 @@ from .matrices import KernelMatrixDisplay, SpectrumDisplay
 from .weights import GroupsDisplay, PathDisplay, WeightsDisplay
 
 __all__ = [
-    "ConvergenceDisplay",
-    "GroupsDisplay",
-    "KernelMatrixDisplay",
-    "NoiseDisplay",
-    "PathDisplay",
-    "ShapleyDisplay",
-    "SpectrumDisplay",
-    "VarianceDisplay",
-    "WeightsDisplay",
-]
+    "ConvergenceDisplay", "GroupsDisplay", "KernelMatrixDisplay", "NoiseDisplay", "PathDisplay",
+    "ShapleyDisplay", "SpectrumDisplay", "VarianceDisplay", "WeightsDisplay",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -10,36 +10,12 @@ from .variance import VarianceSplit, r2_split, split_r2, variance_shares
 from .views import TiedViews, final_estimator, kernel_families, kernel_views, tied_views
 
 __all__ = [
-    "Agreement",
-    "Contributions",
-    "Indefiniteness",
-    "ShapleyValues",
-    "TiedViews",
-    "VarianceSplit",
-    "ViewImportance",
-    "WeightStability",
-    "WithView",
-    "WithoutView",
-    "add_view",
-    "agreement",
-    "contributions",
-    "drop_view",
-    "feature_weights",
-    "final_estimator",
-    "group_table",
-    "indefiniteness",
-    "kernel_families",
-    "kernel_views",
-    "r2_split",
-    "shapley_values",
-    "split_r2",
-    "tied_views",
-    "variance_shares",
-    "view_importance",
-    "view_p_values",
-    "view_subsets",
-    "weight_stability",
-]
+    "Agreement", "Contributions", "Indefiniteness", "ShapleyValues", "TiedViews", "VarianceSplit",
+    "ViewImportance", "WeightStability", "WithView", "WithoutView", "add_view", "agreement",
+    "contributions", "drop_view", "feature_weights", "final_estimator", "group_table", "indefiniteness",
+    "kernel_families", "kernel_views", "r2_split", "shapley_values", "split_r2", "tied_views",
+    "variance_shares", "view_importance", "view_p_values", "view_subsets", "weight_stability",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -30,8 +30,7 @@ def group_table(
 
     Parameters
     ----------
-    model : estimator or pipeline
-        Fitted.
+    model : fitted estimator or pipeline
     X : samples
         By which the decision's variance is split; the training samples, or new ones.
     y : targets, optional
@@ -43,8 +42,7 @@ def group_table(
         adjusted p-value is the number of groups over ``n_permutations + 1``: 50 groups take 999 to reach 0.05.
     top : int, default=5
         Members of a group that are named.
-    views : sequence or function, optional
-        As for :func:`kernel_views`.
+    views : as for :func:`kernel_views`, optional
     random_state : int or RandomState, default=0
 
     Returns
@@ -89,10 +87,8 @@ def group_table(
     each = (by_view - by_view.mean(axis=0)).reshape(*by_view.shape[:2], -1)
     along = np.einsum("igk,ik->g", each, centred.reshape(len(centred), -1))
     # columns of every group, in order; all of them where a kernel of it is on none
-    everyone, settled = (
-        range(int(getattr(estimator, "n_features_in_", 0))),
-        getattr(estimator, "kernels_", None),
-    )
+    everyone = range(int(getattr(estimator, "n_features_in_", 0)))
+    settled = getattr(estimator, "kernels_", None)
     columns: list[list[int]] = [[] for _ in names]
     if settled is not None:
         for found, name in zip(columns, names, strict=True):
@@ -108,15 +104,12 @@ def group_table(
             "top_members": _members(model, transformed(model, X), each, columns, top),
         }
     )
+    how = {"views": views, "random_state": random_state}
     if n_refits:
-        stability = weight_stability(
-            model, X, y, n_refits=n_refits, views=views, random_state=random_state
-        ).by_view()
-        table.insert(3, "selected", stability.set_index("view")["selected"].reindex(names).to_numpy())
+        refits = weight_stability(model, X, y, n_refits=n_refits, **how).by_view().set_index("view")
+        table.insert(3, "selected", refits["selected"].reindex(names).to_numpy())
     if n_permutations:
-        tested = view_p_values(
-            model, X, y, n_permutations=n_permutations, views=views, random_state=random_state
-        ).set_index("view")
+        tested = view_p_values(model, X, y, n_permutations=n_permutations, **how).set_index("view")
         for place, column in enumerate(("p_value", "p_holm"), start=4 if n_refits else 3):
             table.insert(place, column, tested[column].reindex(names).to_numpy())
     return table.sort_values("weight", ascending=False, kind="stable").reset_index(drop=True)

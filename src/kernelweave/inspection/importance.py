@@ -55,9 +55,8 @@ class ViewImportance:
                 line += f", {row['low_bank']:.2f} to {row['high_bank']:.2f} with other kernels"
             line += ")"
             if np.isfinite(row["without"]):
-                line += (
-                    f"; score {row['score']:.3f}, without it {row['without']:.3f} (p = {row['p_drop']:.2g})"
-                )
+                line += f"; score {row['score']:.3f}, without it {row['without']:.3f}"
+                line += f" (p = {row['p_drop']:.2g})"
             lines.append(f"{line}; shuffled p = {row['p_value']:.2g}")
         return "\n".join(lines)
 
@@ -82,22 +81,14 @@ def view_importance(
 
     Parameters
     ----------
-    model : estimator or pipeline
-        Fitted; one mixture of kernels (any ``MKLClassifier``, ``MKLClassifierCV``, ``MKLRegressor`` or baseline).
-    X, y : samples and targets
-        Those of the fit.
-    factors : sequence of float, default=(0.1, 0.3, 1.0, 3.0, 10.0)
+    model : fitted estimator of one mixture of kernels, or pipeline
+    X, y : samples and targets of the fit
+    factors : sequence of float
         Of the model's C.
-    n_folds : int, default=5
+    n_folds : int
         For the scores with and without each view, and for the shuffled decisions.
-    n_permutations : int, default=199
-    random_state : int, default=0
-    progress : callable, optional
-        Called with the number of steps done and to do.
-
-    Returns
-    -------
-    ViewImportance
+    n_permutations, random_state : int
+    progress : callable of the steps done and to do, optional
 
     Examples
     --------
@@ -153,27 +144,15 @@ def view_importance(
         scores = compare_subsets(fits, everything, without, folds)
     if progress is not None:
         progress(steps - 1, steps)
-    tested = view_p_values(
-        model, X, y, cv=folds, n_permutations=n_permutations, random_state=random_state
-    ).set_index("view")
+    how: Any = {"cv": folds, "n_permutations": n_permutations, "random_state": random_state}
+    tested = view_p_values(model, X, y, **how).set_index("view").loc[names]
     if progress is not None:
         progress(steps, steps)
-    other = np.vstack([banks, weight])
-    table = pd.DataFrame(
-        {
-            "view": names,
-            "weight": weight,
-            "low_C": along_C.min(axis=0),
-            "high_C": along_C.max(axis=0),
-            "low_bank": other.min(axis=0),
-            "high_bank": other.max(axis=0),
-            "score": [score[0] for score in scores],
-            "without": [score[1] for score in scores],
-            "p_drop": [score[2] for score in scores],
-            "p_value": tested.loc[names, "p_value"].to_numpy(),
-            "p_holm": tested.loc[names, "p_holm"].to_numpy(),
-        }
-    )
+    table = pd.DataFrame({"view": names, "weight": weight})
+    for what, shares_of in (("C", along_C), ("bank", np.vstack([banks, weight]))):
+        table[f"low_{what}"], table[f"high_{what}"] = shares_of.min(axis=0), shares_of.max(axis=0)
+    table[["score", "without", "p_drop"]] = scores
+    table[["p_value", "p_holm"]] = tested[["p_value", "p_holm"]].to_numpy()
     at_C = pd.DataFrame(along_C, columns=names)
     at_C.insert(0, "C", np.array(ordered) * float(np.mean(estimator.C_)))
     without_kind = pd.DataFrame(banks, columns=names)
@@ -209,14 +188,12 @@ def view_p_values(
     ----------
     model : estimator or pipeline
     X, y : samples and targets
-    cv : int, splitter or iterable, default=5
-    n_permutations : int, default=999
+    cv : int, splitter or iterable
+    n_permutations : int
         The smallest p-value is ``1 / (n_permutations + 1)``.
-    views : sequence or function, optional
-        As for :func:`kernel_views`.
-    random_state : int or RandomState, default=0
-    progress : callable, optional
-        Called with the number of folds done and to do.
+    views : as for :func:`kernel_views`, optional
+    random_state : int or RandomState
+    progress : callable of the folds done and to do, optional
 
     Returns
     -------
@@ -253,10 +230,7 @@ def view_p_values(
 def test_views(
     parts: list[tuple[Contributions, NDArray[Any]]], permutations: int, random: Any, classify: bool
 ) -> Any:
-    """Shuffle every view among the held-out samples of each fold; one row per view.
-
-    All views are shuffled by the same permutations, which every one of their tests may be.
-    """
+    """Shuffle every view among the held-out samples of each fold, all by the same permutations; one row per view."""
     import pandas as pd
 
     n = sum(len(labels) for _, labels in parts)
@@ -284,23 +258,14 @@ def test_views(
                 shuffled[v, some] += _quality(moved, own, classify)
     shuffled /= n
     beaten = np.sum(shuffled >= true - 1e-12, axis=1)
-    table = pd.DataFrame(
-        {
-            "view": names,
-            "quality": true,
-            "shuffled": shuffled.mean(axis=1),
-            "p_value": (1 + beaten) / (permutations + 1),
-        }
+    p = (1 + beaten) / (permutations + 1)
+    return pd.DataFrame(
+        {"view": names, "quality": true, "shuffled": shuffled.mean(axis=1), "p_value": p, "p_holm": holm(p)}
     )
-    table["p_holm"] = holm(table["p_value"].to_numpy())
-    return table
 
 
 def _quality(decision: Array, own: Array, classify: bool) -> Any:
-    """Sum of margins cut off at -1 and 1, or minus the sum of squared errors, of decisions ``(..., n[, classes])``.
-
-    ``own`` is the targets of a regression, the signs of two classes, or where the own class of every sample is.
-    """
+    """Sum of margins cut off at -1 and 1, or minus the sum of squared errors, of decisions ``(..., n[, classes])``."""
     if not classify:
         return -np.sum((decision - own) ** 2, axis=tuple(range(-own.ndim, 0)))
     if own.ndim == 1:

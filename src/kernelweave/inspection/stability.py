@@ -73,7 +73,6 @@ class WeightStability(ViewsOfKernels):
         mixed = {name for name in self.view_names if np.ptp(kernels[self.views == name].astype(int))}
         inside = np.array([kernels[self.views == name].all() for name in self.view_names])
         own = None if mixed or self.view_weights is None or self.view_reference is None else inside
-
         return replace(
             self,
             weights=as_shares(self.weights[:, kernels]),
@@ -95,7 +94,7 @@ class WeightStability(ViewsOfKernels):
         import pandas as pd
 
         head = {"kernel": self.kernel_names, "view": self.views, "family": self.families}
-        return pd.DataFrame(head | self._summary(self.reference, self.weights, None))
+        return pd.DataFrame(head | self._summary(self.reference, self.weights, self.weights > self.threshold))
 
     def by_view(self) -> Any:
         """Return a table with one row per view: its own weight, or its kernels' weights summed up."""
@@ -112,18 +111,12 @@ class WeightStability(ViewsOfKernels):
     def _summary(self, reference: Array, weights: Array, selected: Any) -> dict[str, Array]:
         tail = 50.0 * (1.0 - self.level)
         low, high = np.percentile(weights, [tail, 100.0 - tail], axis=0)
-        chosen = weights > self.threshold if selected is None else selected
-        return {
-            "weight": reference,
-            "mean": weights.mean(axis=0),
-            "low": low,
-            "high": high,
-            "selected": chosen.mean(axis=0),
-        }
+        mean, often = weights.mean(axis=0), selected.mean(axis=0)
+        return {"weight": reference, "mean": mean, "low": low, "high": high, "selected": often}
 
     def __repr__(self) -> str:
-        steady = int(np.sum((self.weights > self.threshold).mean(axis=0) >= 0.9))
-        ever = int(np.sum((self.weights > self.threshold).any(axis=0)))
+        selected = self.weights > self.threshold
+        steady, ever = int(np.sum(selected.mean(axis=0) >= 0.9)), int(np.sum(selected.any(axis=0)))
         return (
             f"WeightStability: {len(self.kernel_names)} kernels in {len(self.weights)} refits by {self.method}; "
             f"{ever} were ever selected, {steady} in at least 90 % of the refits"
@@ -156,24 +149,17 @@ def weight_stability(
         Fitted on X and y, or not (then it is fitted first, on a copy).
     X, y : samples and targets
         Not precomputed matrices: use ``kernels.held(stack)`` with sample indices as X for those.
-    method : {"folds", "bootstrap"}, default="folds"
-        Repeated (stratified) folds: each refit leaves one fold out.  Or samples drawn with replacement.
-    n_refits : int, default=25
-    n_folds : int, default=5
-        For ``folds``.
+    method : {"folds", "bootstrap"}
+        Repeated (stratified) folds: each refit leaves one of ``n_folds`` out.  Or samples drawn with replacement.
+    n_refits, n_folds : int
     views : sequence or function, optional
         As for :func:`kernel_views`; by default the groups of the norm, where it has any.
-    level : float, default=1.0
+    level : float
         Share of the refits between ``low`` and ``high``; 1 is their whole range.
-    threshold : float, default=1e-3
+    threshold : float
         Share of the total weight above which a kernel counts as selected.
-    random_state : int or RandomState, default=0
-    progress : callable, optional
-        Called with the number of refits done and to do.
-
-    Returns
-    -------
-    WeightStability
+    random_state : int or RandomState
+    progress : callable of the refits done and to do, optional
 
     Examples
     --------
@@ -235,8 +221,7 @@ def _splits(
             if rarest < 2:
                 raise ValueError("a class with a single sample cannot be in two parts: leave it out")
             n_folds = min(n_folds, rarest)
-        kind = RepeatedStratifiedKFold if stratify else RepeatedKFold
-        repeats = -(-n_refits // n_folds)
+        kind, repeats = RepeatedStratifiedKFold if stratify else RepeatedKFold, -(-n_refits // n_folds)
         made = kind(n_splits=n_folds, n_repeats=repeats, random_state=random_state)
         yield from islice(made.split(np.zeros((n, 1)), y), n_refits)
         return

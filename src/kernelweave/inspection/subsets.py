@@ -30,12 +30,9 @@ def view_subsets(
 
     Parameters
     ----------
-    model : estimator or pipeline
-        Fitted; of at most five views.
-    X, y : samples and targets
-        Those of the fit.
-    n_folds : int, default=5
-    random_state : int, default=0
+    model : fitted estimator or pipeline, of at most five views
+    X, y : samples and targets of the fit
+    n_folds, random_state : int
     splits : list of (train, held out), optional
         Folds of your own, instead of these.
 
@@ -56,16 +53,11 @@ def view_subsets(
     fits = SubsetFits(final_estimator(model), transformed(model, X), y)
     folds = folds_for(final_estimator(model), y, n_folds, random_state) if splits is None else list(splits)
     scores, seconds = fits.scores(subsets, folds)
-    table = pd.DataFrame(
-        {
-            "views": [", ".join(subset) for subset in chosen],
-            "kernels": [subset.size for subset in subsets],
-            "score": scores.mean(axis=1),
-            "sd": scores.std(axis=1, ddof=1),
-            "seconds": seconds.mean(axis=1),
-        }
+    head = {"views": [", ".join(some) for some in chosen], "kernels": [some.size for some in subsets]}
+    found = {"score": scores.mean(axis=1), "sd": scores.std(axis=1, ddof=1), "seconds": seconds.mean(axis=1)}
+    return pd.DataFrame(head | found).sort_values(
+        ["score", "kernels"], ascending=[False, True], ignore_index=True
     )
-    return table.sort_values(["score", "kernels"], ascending=[False, True], ignore_index=True)
 
 
 def views_of_kernels(model: Any) -> tuple[np.ndarray, list[str]]:
@@ -120,15 +112,9 @@ class _Compared:
 class WithoutView(_Compared):
     """A model refitted without a view, and the accuracy of both on held-out folds.
 
-    Attributes
-    ----------
-    model : estimator or pipeline
-        Fitted on all samples without the view; with it, in ``WithView``.
-    view : str
-    score_with, score_without : float
-        Mean accuracy (R2 of a regression) on held-out folds.
-    p_value : float
-        Of the difference between the two, corrected for the overlap of the folds.
+    ``model`` is fitted on all samples without ``view`` (with it, in ``WithView``); ``score_with`` and ``score_without``
+    are mean accuracies (R2 of a regression) on held-out folds, and ``p_value`` is that of their difference, corrected
+    for the overlap of the folds.
     """
 
 
@@ -146,18 +132,10 @@ def drop_view(
 
     Parameters
     ----------
-    model : estimator or pipeline
-        Fitted.
-    X, y : samples and targets
-        Those of the fit.
-    view : str
-        As ``kernel_views`` calls it.
-    n_folds : int, default=5
-    random_state : int, default=0
-
-    Returns
-    -------
-    WithoutView
+    model : fitted estimator or pipeline
+    X, y : samples and targets of the fit
+    view : str, as ``kernel_views`` calls it
+    n_folds, random_state : int
 
     Examples
     --------
@@ -206,20 +184,15 @@ def add_view(
 
     Parameters
     ----------
-    model, X, y, n_folds, random_state
-        As for :func:`drop_view`; the model fitted on a dict of views (or a list of them, or ``Views``).
-    view : str
-        What to call the view.
+    model, X, y, n_folds, random_state : as for :func:`drop_view`
+        The model fitted on a dict of views (or a list of them, or ``Views``).
+    view : str, what to call the view
     table : array or table
         The view of the same samples: in their order, or joined by name where both have names.
     kernels : kernels, optional
         For the view; by default those that the model has on every view.
     missing : {"error", "mean", "predict"}, optional
         What becomes of samples that lack the view; by default as the model has it.
-
-    Returns
-    -------
-    WithView
 
     Examples
     --------
@@ -253,7 +226,7 @@ def add_view(
                     "the pipeline on all views"
                 )
     bank = estimator.kernels
-    if kernels is not None:  # those of the model, and those of the new view
+    if kernels is not None:
         own = default_bank() if bank is None else bank
         known = tuple(kernel.name for kernel in expand_kernels(own, Schema.of(before)))
         bank = Stack((Chosen(own, known), as_spec(kernels).on(view)))

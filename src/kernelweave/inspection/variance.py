@@ -17,14 +17,8 @@ from .views import ViewsOfKernels, final_estimator, kernel_views, paired, transf
 class VarianceSplit(ViewsOfKernels):
     """Parts of one for every kernel, and what is left.
 
-    Attributes
-    ----------
-    parts : array of shape (m,) or (m, t)
-    rest : float or array of shape (t,)
-        The noise's share of the variance, or what a wrong mean of the predictions takes off R2.
-    kernel_names, views : arrays of shape (m,)
-    what : str
-        ``"share of variance"`` or ``"R2"``.
+    ``parts`` have shape (m,), or (m, t) for t targets; ``rest`` is the noise's share of the variance, or what a wrong
+    mean of the predictions takes off R2; ``what`` is ``"share of variance"`` or ``"R2"``.
     """
 
     parts: Array
@@ -53,17 +47,10 @@ class VarianceSplit(ViewsOfKernels):
         import pandas as pd
 
         parts = self.parts.reshape(len(self.parts), -1)
-        low, middle, high = np.quantile(parts, [0.25, 0.5, 0.75], axis=1)
-        return pd.DataFrame(
-            {
-                "kernel": self.kernel_names,
-                "view": self.views,
-                "mean": parts.mean(axis=1),
-                "lower quartile": low,
-                "median": middle,
-                "upper quartile": high,
-            }
-        )
+        table = pd.DataFrame({"kernel": self.kernel_names, "view": self.views, "mean": parts.mean(axis=1)})
+        names = ["lower quartile", "median", "upper quartile"]
+        table[names] = np.quantile(parts, [0.25, 0.5, 0.75], axis=1).T
+        return table
 
 
 def variance_shares(model: Any, *, views: Any = None) -> VarianceSplit:
@@ -77,8 +64,7 @@ def variance_shares(model: Any, *, views: Any = None) -> VarianceSplit:
     ----------
     model : MKLRegressorCV, or a pipeline that ends in one
         Fitted with centred kernels of trace n, its defaults.
-    views : sequence or function, optional
-        As for :func:`kernel_views`.
+    views : as for :func:`kernel_views`, optional
 
     Examples
     --------
@@ -96,11 +82,10 @@ def variance_shares(model: Any, *, views: Any = None) -> VarianceSplit:
     if not hasattr(estimator, "alpha_"):
         raise ValueError(f"{type(estimator).__name__} has no ridge per target: take MKLRegressorCV")
     if estimator.normalize != "trace" or not estimator.center:
-        raise ValueError(
-            "shares of variance need kernels of one scale: fit with normalize='trace' and center=True"
-        )
-    C, weights = 2.0 * np.asarray(estimator.C_), np.asarray(estimator.weights_)
-    scaled = weights.T * C  # d over alpha; nothing where alpha is infinite
+        needed = "fit with normalize='trace' and center=True"
+        raise ValueError(f"shares of variance need kernels of one scale: {needed}")
+    # d over alpha; nothing where alpha is infinite
+    scaled = np.asarray(estimator.weights_).T * (2.0 * np.asarray(estimator.C_))
     total = 1.0 + scaled.sum(axis=0)
     return VarianceSplit(scaled / total, 1.0 / total, names, kernel_views(model, views), "share of variance")
 
@@ -110,14 +95,11 @@ def r2_split(model: Any, X: Any, y: Any, *, views: Any = None, centred: bool = T
 
     Parameters
     ----------
-    model : estimator or pipeline
-        A fitted regressor.
+    model : fitted regressor or pipeline
     X, y : samples and targets
         New ones, to say something about prediction.
-    views : sequence or function, optional
-        As for :func:`kernel_views`.
-    centred : bool, default=True
-        As for :func:`split_r2`.
+    views : as for :func:`kernel_views`, optional
+    centred : as for :func:`split_r2`
     """
     estimator = final_estimator(model)
     names = estimator_names(estimator)
@@ -125,10 +107,9 @@ def r2_split(model: Any, X: Any, y: Any, *, views: Any = None, centred: bool = T
     X, y = paired(model, X, y)
     parts = function.by_kernel(samples_for(estimator, transformed(model, X)))
     targets = np.asarray(y, dtype=float)
-    if targets.shape != (parts.shape[0], *parts.shape[2:]):
-        raise ValueError(
-            f"y of shape {targets.shape} does not go with predictions of {(parts.shape[0], *parts.shape[2:])}"
-        )
+    predicted = (parts.shape[0], *parts.shape[2:])
+    if targets.shape != predicted:
+        raise ValueError(f"y of shape {targets.shape} does not go with predictions of {predicted}")
     split = split_r2(targets, parts, centred)
     rest = np.zeros(targets.shape[1:])
     if centred:
@@ -148,10 +129,6 @@ def split_r2(y: Array, parts: Array, centred: bool = True) -> Array:
     centred : bool, default=True
         Whether targets and parts are taken from their means first.  The sum over parts is then R2 of predictions whose
         mean is right.  Without it the form is that of himalaya's ``r2_score_split``, for targets of mean zero.
-
-    Returns
-    -------
-    array of shape (m,) or (m, t)
 
     Examples
     --------

@@ -22,32 +22,12 @@ from .solvers import SimilaritySolver, similarity_solvers
 from .transformers import Denoise, Flip, Shift, SimilarityFeatures, Square
 
 __all__ = [
-    "Agreement",
-    "Denoise",
-    "DualPoint",
-    "Flip",
-    "IndefiniteSVMProblem",
-    "Indefiniteness",
-    "RestrictedKernelsProblem",
-    "SeparateKernelsProblem",
-    "Shift",
-    "SimilarityCertificate",
-    "SimilarityClassifier",
-    "SimilarityFeatures",
-    "SimilarityLoss",
-    "SimilarityPoint",
-    "SimilarityProblem",
-    "SimilaritySolver",
-    "SingleKernelProblem",
-    "Square",
-    "UserLoss",
-    "agreement",
-    "held_similarities",
-    "indefiniteness",
-    "make_similarity_loss",
-    "similarity_losses",
-    "similarity_solvers",
-]
+    "Agreement", "Denoise", "DualPoint", "Flip", "IndefiniteSVMProblem", "Indefiniteness",
+    "RestrictedKernelsProblem", "SeparateKernelsProblem", "Shift", "SimilarityCertificate",
+    "SimilarityClassifier", "SimilarityFeatures", "SimilarityLoss", "SimilarityPoint", "SimilarityProblem",
+    "SimilaritySolver", "SingleKernelProblem", "Square", "UserLoss", "agreement", "held_similarities",
+    "indefiniteness", "make_similarity_loss", "similarity_losses", "similarity_solvers",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:
