@@ -70,11 +70,6 @@ def single_error(disagreement: float, k: int) -> float:
     return most * (1.0 - float(np.sqrt(max(1.0 - disagreement / most, 0.0))))
 
 
-def _log_odds(right: Array, k: int) -> Array:
-    kept = np.clip(right, 1e-3, 1.0 - 1e-3)
-    return np.asarray(np.log(kept * (k - 1) / (1.0 - kept)))
-
-
 def _posterior(tasks: Codes, votes: Codes, weight: Array, n: int, k: int) -> Array:
     """Probabilities of the classes, all of them alike before any vote."""
     scores = np.zeros((n, k))
@@ -201,14 +196,14 @@ def disagreement(annotations: Any, labels: Any) -> CrowdRate | None:
     per_worker = np.bincount(workers, minlength=right.size)
     posterior = counts / np.maximum(counts.sum(axis=1, keepdims=True), 1.0)
     for turn in range(ROUNDS):
-        if turn:
-            posterior = _posterior(tasks, votes, _log_odds(right, k)[workers], n, k)
         hits = np.bincount(workers, weights=posterior[tasks, votes], minlength=right.size)
         common = hits.sum() / per_worker.sum()
         before, right = right, (hits + PRIOR_VOTES * common) / (per_worker + PRIOR_VOTES)
+        kept = np.clip(right, 1e-3, 1.0 - 1e-3)
+        weight = np.log(kept * (k - 1) / (1.0 - kept))[workers]
         if turn and np.max(np.abs(right - before)) < 1e-6:
             break
-    weight = _log_odds(right, k)[workers]
+        posterior = _posterior(tasks, votes, weight, n, k)
     own = np.arange(n), np.searchsorted(classes, given)
     apart, together = (_posterior(tasks, votes, strength * weight, n, k) for strength in (1.0, TOGETHER))
     wrong, wrong_together = 1.0 - apart[own], 1.0 - together[own]

@@ -181,11 +181,8 @@ def scope_of(norm: Norm, m: int, columns: int = 1, completed: bool = False, give
 def joined(certificates: Sequence[Certificate]) -> Certificate:
     """Return one certificate of independent problems: their objectives add up, and so do their bounds."""
     counts = Counter(one.scope for one in certificates)
-    scopes = [
-        f"in {'each' if len(counts) == 1 else count} of them {scope}"
-        for scope, count in counts.items()
-        if scope
-    ]
+    several = len(counts) > 1
+    scopes = [f"in {n if several else 'each'} of them {scope}" for scope, n in counts.items() if scope]
     return Certificate(
         primal=sum(one.primal for one in certificates),
         dual=sum(one.dual for one in certificates),
@@ -198,10 +195,7 @@ def joined(certificates: Sequence[Certificate]) -> Certificate:
 
 
 def _rounded(value: float, digits: int, rounding: str) -> float:
-    """Return a number with so many digits, rounded to the side on which it claims less.
-
-    What the last bits of a double say does not count: 1.9 stays 1.9.
-    """
+    """Return a number with so many digits, rounded to the side on which it claims less; 1.9 stays 1.9."""
     slack = 1e-14 * abs(value) * (1.0 if rounding == ROUND_FLOOR else -1.0)
     return float(Context(prec=digits, rounding=rounding).create_decimal_from_float(float(value) + slack))
 
@@ -237,10 +231,9 @@ def values_doubt(lengths: Array, beta: Array, weights: Array) -> Array:
 def with_certain_bounds(problem: MKLProblem, point: Point, certificate: Certificate) -> Certificate:
     """Return a certificate whose bounds hold in spite of rounding.
 
-    Coefficients that cancel in huge kernels leave forms and decision values of which few digits are right, or none.
-    What rounding may have taken from the objective is added to it, and what it may have added to the lower bound is
-    taken off, where that is not negligible.  Sums of squares of features that are streamed or on a cluster are left as
-    they are: their rounding is relative to themselves.
+    Coefficients that cancel in huge kernels leave forms and decision values of which few digits are right, or none:
+    what that may have done to the two bounds is charged to them, where it is not negligible.  Sums of squares of
+    features that are streamed or on a cluster stay as they are: their rounding is relative to themselves.
 
     Parameters
     ----------
@@ -342,24 +335,11 @@ def without_crossed_bounds(problem: MKLProblem, point: Point, certificate: Certi
     size = max(abs(certificate.primal), abs(certificate.dual), certificate.tiny)
     if not certificate.dual - certificate.primal > NEGLIGIBLE * size:
         return certificate
-    doubt = rounding_doubt(problem, point, certificate)
-    if certificate.dual - certificate.primal <= doubt:
-        return _lowered(problem, certificate, doubt)
-    raise CertificateError(
-        f"the lower bound {certificate.dual:.6g} lies above the objective {certificate.primal:.6g}, beyond rounding: "
-        f"value and conjugate of the loss {problem.loss!r} or of the norm {problem.norm!r} do not belong together, or "
-        "a kernel is not positive semidefinite. No certificate can be given; check conjugate(u) = max over f of "
-        "u f - value(f)"
-    )
-
-
-def rounding_doubt(problem: MKLProblem, point: Point, certificate: Certificate) -> float:
-    """Bound of what double precision alone may have added to the two bounds.
-
-    Products of a kernel with coefficients are sums of terms whose size the diagonals bound (Cauchy and Schwarz).
-    """
+    # what double precision alone may have added to the two bounds: products of a kernel with coefficients are sums of
+    # terms whose size the diagonals bound (Cauchy and Schwarz), at most sum_i |beta_i| sqrt(K_j,ii) by kernel
     lengths = np.sqrt(np.maximum(problem.bank.diag(), 0.0))
-    reach = _reach(lengths, point.beta)
+    sizes = (np.abs(b).reshape(problem.n, -1).sum(axis=1) for b in (point.beta, certificate.dual_point))
+    reach, other_reach = (lengths @ size for size in sizes)
     blur = ROUNDING * np.einsum("j,ji,j->i", point.weights, lengths, reach)
     quad, f = problem.bank.judged(point.weights, point.beta)
     f = f + certificate.intercept
@@ -368,16 +348,18 @@ def rounding_doubt(problem: MKLProblem, point: Point, certificate: Certificate) 
     moved = [abs(problem.loss.total(problem.y, f + sign * blur, problem.c) - plain) for sign in (-1, 1)]
     charged = _widened(problem, point.weights, quad, ROUNDING * reach**2)
     other = problem.bank.quad(certificate.dual_point)
-    paid = problem.norm.conjugate(other + ROUNDING * _reach(lengths, certificate.dual_point) ** 2)
+    paid = problem.norm.conjugate(other + ROUNDING * other_reach**2)
     gained = float(np.sum(np.abs(certificate.dual_point) * np.maximum(np.abs(problem.y), 1.0)))
     own = abs(certificate.primal) + abs(certificate.dual) + gained
-    return float(max(moved) + charged + paid - problem.norm.conjugate(other) + ROUNDING * own)
-
-
-def _reach(lengths: Array, beta: Array) -> Array:
-    """``sum_i |beta_i| sqrt(K_j,ii)`` by kernel, the columns added up."""
-    size = np.abs(beta) if beta.ndim == 1 else np.sum(np.abs(beta), axis=1)
-    return lengths @ size
+    doubt = float(max(moved) + charged + paid - problem.norm.conjugate(other) + ROUNDING * own)
+    if certificate.dual - certificate.primal <= doubt:
+        return _lowered(problem, certificate, doubt)
+    raise CertificateError(
+        f"the lower bound {certificate.dual:.6g} lies above the objective {certificate.primal:.6g}, beyond rounding: "
+        f"value and conjugate of the loss {problem.loss!r} or of the norm {problem.norm!r} do not belong together, or "
+        "a kernel is not positive semidefinite. No certificate can be given; check conjugate(u) = max over f of "
+        "u f - value(f)"
+    )
 
 
 def _widened(problem: MKLProblem, weights: Array, quad: Array, doubt: Array) -> float:

@@ -34,11 +34,9 @@ MOST_STOPPED = 0.4
 
 
 class Curvature:
-    """The Hessian of J at an inner solution, as a root A with ``A'A = H``.
+    """The Hessian of J at an inner solution, as a root A with ``A'A = H`` that is factorised when it is asked for.
 
-    ``products`` are ``K_j beta`` on the rows.  With them, what the root takes is gathered at once, while the mixed
-    kernel exists; without, at a point that is expected to be the last, the bank is read once the root is asked for.
-    The factorisation waits for that in any case.
+    With ``products``, ``K_j beta`` on the rows, what it takes is gathered at once; without, the bank is read then.
     """
 
     def __init__(
@@ -97,11 +95,11 @@ class Curvature:
         whole = isinstance(K, np.ndarray) and rows.size == problem.n
         block = np.asarray(K, dtype=float) if whole else _square(K, rows)
         if not loss.joint:
-            self._later = partial(_least_squares_root, problem, block, inner, rows, products)
+            self._later = partial(_least_squares_hessian, problem, block, inner, rows, products)
         elif loss.has_curvature:
-            self._later = partial(_softmax_root, problem, block, inner, rows, products)
+            self._later = partial(_softmax_hessian, problem, block, inner, rows, products)
         else:
-            self._later = partial(_root_by_steps, block, loose, products, problem.fit_intercept)
+            self._later = partial(_hessian_by_steps, block, loose, products, problem.fit_intercept)
 
     @property
     def root(self) -> Root:
@@ -111,7 +109,11 @@ class Curvature:
             self._collect(problem, K, inner, rows, problem.bank.apply(inner.beta, rows))
             self._unread = None
         if self._root is None:
-            parts = [] if self._later is None else [RootPart(self._later())]
+            parts = []
+            if self._later is not None:
+                H = self._later()
+                values, axes = np.linalg.eigh(0.5 * (H + H.T))
+                parts = [RootPart(np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T))]
             for block, V, normals in self._parts:
                 if V.shape[0] == 0:
                     continue
@@ -176,8 +178,8 @@ def _square(K: Any, at: np.ndarray) -> Array:
     return to_numpy(K[at][:, at]).astype(float)
 
 
-def _root_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> Array:
-    """The root for so many free entries that a factorisation would take longer than the fit: by conjugate gradients.
+def _hessian_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> Array:
+    """H for so many free entries that a factorisation would take longer than the fit: by conjugate gradients.
 
     The system is K on the directions in which loose entries keep the sums of rows and, with an intercept, of columns: a
     projection, which costs next to nothing.  What few steps find of H is never more than H, and nearly all of it.
@@ -221,18 +223,13 @@ def _root_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: 
         new = np.sum(r * r, axis=(1, 2), keepdims=True)
         d = r + np.divide(new, size, out=np.zeros_like(size), where=size > 0) * d
         size = new
-    return _root_of_hessian(np.einsum("aik,bik->ab", right, z))
+    return np.asarray(np.einsum("aik,bik->ab", right, z))
 
 
-def _root_of_hessian(H: Array) -> Array:
-    values, axes = np.linalg.eigh(0.5 * (H + H.T))
-    return np.asarray(np.sqrt(np.maximum(values, 0.0))[:, None] * axes.T)
-
-
-def _least_squares_root(
+def _least_squares_hessian(
     problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
 ) -> Array:
-    """The root for columns of targets under the squared loss: one factor serves all of them.
+    """H for columns of targets under the squared loss: one factor serves all of them.
 
     ``H_jk = sum over columns of V_j'M V_k``, M the inverse of ``K + 1 / (2c)``, deflated by the ones of an intercept.
     """
@@ -247,25 +244,21 @@ def _least_squares_root(
         ones = factor.solve(np.ones(n))
         solved -= np.multiply.outer(ones, (ones @ solved) / (ones @ ones))
     by_kernel = np.moveaxis(solved.reshape(n, m, -1), 1, 0).reshape(m, -1)
-    return _root_of_hessian(by_kernel @ by_kernel.T)
+    return np.asarray(by_kernel @ by_kernel.T)
 
 
-def _softmax_root(
+def _softmax_hessian(
     problem: MKLProblem, K: Any, inner: FixedSolution, rows: np.ndarray, products: Array
 ) -> Array:
-    """The root where all classes are tied by a softmax: ``H = V'R (I + R'K R)^-1 R'V``, ``V_j = K_j beta``.
-
-    At the inner solution the probabilities are ``Y - beta / c``; the system is that of the Newton step.  K is the mixed
-    kernel on ``rows``.
-    """
+    """``H = V'R (I + R'K R)^-1 R'V``, ``V_j = K_j beta``, where all classes are tied by a softmax."""
     from .joint import SoftmaxSystem
 
     c = np.ascontiguousarray(problem.c[rows, 0])
+    # at the inner solution the probabilities are Y - beta / c
     p = np.clip((problem.y[rows] > 0) - inner.beta[rows] / c[:, None], 0.0, 1.0)
     system = SoftmaxSystem(K, p, c, problem.fit_intercept)
     right = system.transposed(products)
-    solved = system.solve(right, 1e-6)
-    return _root_of_hessian(np.einsum("aik,bik->ab", right, solved))
+    return np.asarray(np.einsum("aik,bik->ab", right, system.solve(right, 1e-6)))
 
 
 def _stable_cholesky(matrix: Array, least: float = 1e-8) -> TiledFactor:
@@ -314,8 +307,8 @@ class RootPart(NamedTuple):
 class Root:
     """A matrix A of m columns with ``A'A = H``, of which only the columns that are asked for are computed.
 
-    A model of J is minimised over the kernels in use and a few others; of thousands of kernels the other columns are
-    never read one by one, and products with the whole root need a single triangular solve.
+    A model of J is minimised over the kernels in use and a few others; products with the whole root need a single
+    triangular solve.
 
     Parameters
     ----------

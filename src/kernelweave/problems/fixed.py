@@ -25,19 +25,15 @@ FINEST = 1e-12
 
 @dataclass(frozen=True)
 class FixedSolution:
-    """Coefficients for one kernel matrix.
-
-    ``decision`` is ``K beta``; ``primal`` and ``dual`` bracket the inner optimum; ``iterations`` counts SMO or Newton
-    steps; ``margin`` is that of the loss.
-    """
+    """Coefficients for one kernel matrix, ``decision = K beta``, and bounds of the inner optimum."""
 
     beta: Array
     decision: Array
     intercept: Any
     primal: float
     dual: float
-    iterations: int
-    margin: float = 1.0
+    iterations: int  # of SMO or Newton's method
+    margin: float = 1.0  # of the loss
 
     @property
     def gap(self) -> float:
@@ -208,13 +204,11 @@ def solve_budgeted(
 ) -> FixedSolution:
     """Solve the inner problem of one column with a budget on all coefficients; arguments as of ``solve_fixed``.
 
-    ``max over a of sum a - a'Ga/2``, ``G = diag(y) K diag(y)``, ``0 <= a <= c``, ``sum a <= limit`` (more generally
-    ``sum [a - free]_+ <= limit``).  Where the budget binds it is a nu-SVM: its multiplier s, the threshold loss, is the
-    price of a unit of a, and ``a(s)``, the solution with the linear term ``1 - s``, spends less the higher the price.
-
-    Without an intercept the budget itself is the engine's equality.  With one, the price is searched for: what is spent
-    is piecewise linear in it, so secants end after a few steps, and where it jumps (a singular G) a convex combination
-    of the solutions on both sides spends exactly the limit and is optimal.
+    ``max over a of sum a - a'Ga/2``, ``G = diag(y) K diag(y)``, ``0 <= a <= c``, ``sum [a - free]_+ <= limit``.  Where
+    the budget binds, its multiplier s is the price of a unit of a, and the solution with the linear term ``1 - s``
+    spends less the higher the price.  Without an intercept the budget itself is the engine's equality.  With one, the
+    price is searched for: what is spent is piecewise linear in it, so secants end after a few steps, and where it jumps
+    (a singular G) a convex combination of the solutions on both sides spends exactly the limit and is optimal.
     """
     budget = inner.loss.dual_budget(inner.y, inner.c)
     assert budget is not None

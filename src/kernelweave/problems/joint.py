@@ -4,8 +4,8 @@ method.
     maximise  sum_i beta_i,own - tr(beta' K beta) / 2    beta_i <= c_i e_own and sum_y beta_iy = 0 for every row,
                                                          with an intercept sum_i beta_iy = 0 for every class as well
 
-Row-wise exact ascent (``_numerics.row_ascent``) comes first: it finds the classes that matter to each row.  What
-it leaves is Newton's method on those free coordinates, made globally convergent by a proximal term: around the last
+Row-wise exact ascent (``_numerics.rows``) comes first: it finds the classes that matter to each row.  What it leaves
+is Newton's method on those free coordinates, made globally convergent by a proximal term: around the last
 coefficients the smoothed primal problem
 
     min over U, b   tr(U' K U) / 2 - min over beta of sum_i [beta_i's_i + hold_i/2 |beta_i - centre_i|^2],
@@ -274,9 +274,8 @@ class SoftmaxSystem:
             normals = self.transposed(each)
             self.behind = self._precondition(normals)
             self.normals = normals
-            self.small = np.linalg.pinv(
-                np.einsum("aik,bik->ab", self.normals, self.behind), rcond=1e-12, hermitian=True
-            )
+            between = np.einsum("aik,bik->ab", normals, self.behind)
+            self.small = np.linalg.pinv(between, rcond=1e-12, hermitian=True)
 
     def times(self, z: Array) -> Array:
         """``R z``; leading axes are columns."""

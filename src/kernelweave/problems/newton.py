@@ -131,18 +131,14 @@ def solve_newton(inner: Inner, target: float, start: FixedSolution | None) -> Fi
 
 
 def _inverse(scaled: Array) -> Callable[[Array], Array]:
-    """Return the product with ``(I + scaled)^-1`` of a positive semidefinite matrix.
-
-    Entries beyond 1e16 have a rounding larger than the identity, and then there may be no Cholesky factor; eigenvalues
-    tell what is rounding.
-    """
+    """Return the product with ``(I + scaled)^-1`` of a positive semidefinite matrix."""
     n = scaled.shape[0]
     try:
         system = scaled.copy()
         system.flat[:: n + 1] += 1.0
         factor = cho_factor(system, lower=True, overwrite_a=True, check_finite=False)
         return lambda rhs: np.asarray(cho_solve(factor, rhs, check_finite=False))
-    except np.linalg.LinAlgError:
+    except np.linalg.LinAlgError:  # entries beyond 1e16 have a rounding larger than the identity
         values, vectors = np.linalg.eigh(scaled)
     shrink = 1.0 / (1.0 + np.maximum(values, 0.0))
     return lambda rhs: np.asarray((vectors * shrink) @ (vectors.T @ rhs))
@@ -156,9 +152,8 @@ IDLE_FIRST_ORDER = 30
 
 def fits_first_order(loss: Loss, y: Array, c: Array) -> bool:
     """Whether the dual is quadratic on a set with a projection that devices know."""
-    return (loss.joint and loss.smoothness is None) or (
-        loss.has_quadratic_dual and loss.dual_budget(y, c) is None
-    )
+    boxed = loss.has_quadratic_dual and loss.dual_budget(y, c) is None
+    return boxed or (loss.joint and loss.smoothness is None)
 
 
 def solve_first_order(
@@ -258,15 +253,12 @@ class _Dual:
         return cast((cast(beta.T, self.K.dtype) @ self.K).T, self.kind.dtype)
 
     def step(self, x: Any, z: Any, Kz: Any, L: Any) -> tuple[Any, Any, Any]:
-        """A projected gradient step from z: the new point, its product, and three numbers about it.
-
-        These are the curvature along the move times its square, that square, and the slope of the momentum, which is
-        positive where it points uphill.
-        """
+        """A projected gradient step from z: the new point, its product, and three numbers about it."""
         new = self.project(z - (Kz - self.linear + self.ridge * z) / L)
         Knew = self.product(new)
         moved = new - z
         bend = (moved * (Knew - Kz)).sum() + (self.ridge * moved * moved).sum()
+        # the curvature along the move times its square, that square, and the slope of the momentum, positive uphill
         numbers = namespace(new).stack([bend, (moved * moved).sum(), -(moved * (new - x)).sum()])
         return new, Knew, numbers
 
