@@ -1,7 +1,4 @@
-"""Compiled parts of block descent: the length of a block after its exact step, and losses with their derivatives.
-
-Losses come as in ``svrg``: a kind and three numbers for every sample.
-"""
+"""Compiled parts of block descent: the length of a block after its exact step, and losses (those of ``svrg``)."""
 
 from __future__ import annotations
 
@@ -38,10 +35,7 @@ def _cubic(goal, mix):
 
 @inner()
 def _net_price(t, blocks, mix):
-    """Logarithm of the price at which weights fill an elastic net, for blocks and one more of length t.
-
-    Also the largest of the lengths, which is their unit, and ``d charge / d log(price)`` there.
-    """
+    """Log price at which weights fill an elastic net, the largest length (the unit), ``d charge / d log(price)``."""
     top = t
     for other in blocks:
         top = max(top, other)
@@ -112,12 +106,9 @@ def charged_length(squares, bend, extra, kind, others, r, within, exponent, bloc
     """Length t of the block v that minimises ``charge(|v|) + extra |v| + 1/2 v'Bv - q'v``, B diagonal.
 
     It solves ``sum_i q_i^2 / (bend_i t + pull(t) + extra)^2 = 1`` with pull the derivative of the charge; the left side
-    falls in t, so the root is unique.  Newton's method on logarithms, within a bracket.
-
-    ``squares`` are ``q_i^2``, ``bend`` is the diagonal of B, non-negative, ``extra`` the factor of the length itself,
-    where that is charged beside the square.  Of the kind POWERS the charge is
-    ``1/2 (others + (within + t^exponent)^(r / exponent))^(2/r)``; NET is an elastic net on the weights with the share r
-    of its l1 part, ``blocks`` the lengths of the other blocks.
+    falls in t, so the root is unique.  Newton's method on logarithms, within a bracket.  ``squares`` are ``q_i^2``,
+    ``bend`` is the diagonal of B.  Of the kind POWERS the charge is ``1/2 (others + (within + t^exponent)^(r /
+    exponent))^(2/r)``; NET: an elastic net on weights, r the share of its l1 part, ``blocks`` the other lengths.
     """
     length = math.sqrt(np.sum(squares))
     held = block_held(kind, others, r, within, exponent, blocks) + extra

@@ -175,11 +175,7 @@ def _dot_with(power, factors):
 
 @njit(makes_arrays=False, nogil=True)
 def decay_products(new, table, columns, rates, squarings, links, least, coef, work, power, out):
-    """Add the products of every kernel by itself with coefficients to ``out``, ``(rows, links, columns of coef)``.
-
-    Everything else is that of ``mix_decays``; a piece of a kernel's row is multiplied while it is in the first-level
-    cache, and no matrix exists at any time.
-    """
+    """Add the products of every kernel by itself with coefficients to ``out``, ``(rows, links, columns of coef)``."""
     for i in range(out.shape[0]):
         for start in range(0, table.shape[1], PIECE):
             stop = min(start + PIECE, table.shape[1])
@@ -240,10 +236,7 @@ def _row(angles, scale, cosines, sines):
 
 @njit(cache=True, nogil=True)
 def cos_sin(angles, scale, out):
-    """Write ``scale * cos`` and ``scale * sin`` of ``angles (n, D)`` side by side into ``out (n, 2 D)``.
-
-    Angles beyond 1e6 are not reduced accurately.
-    """
+    """Write ``scale * cos`` and ``scale * sin`` of angles below 1e6, ``(n, D)``, side by side into ``out (n, 2 D)``."""
     width = angles.shape[1]
     for i in range(angles.shape[0]):
         _row(angles[i], scale, out[i, :width], out[i, width:])

@@ -48,8 +48,7 @@ class PenaltyChoice:
 class Target:
     """Features that are to be predicted, as a triangular root of their kernel: ``K[order][:, order] = root root'``.
 
-    A triangular root halves the work of a product, and serves every penalty and every set of predictors.  It has as
-    many columns as the kernel has rank where that is a saving, and is square otherwise.
+    It has as many columns as the kernel has rank where that is a saving, and is square otherwise.
     """
 
     order: NDArray[np.intp]
@@ -118,12 +117,9 @@ def _inverse(matrix: Array) -> Array:
 
 
 def leave_one_out(centred: Array, target: Target, penalty: float) -> Array:
-    """Squared distance in feature space of every sample from its prediction without it; ``centred`` is ``J G J``.
-
-    Centring the kernel of the view that is predicted changes nothing; an infinite penalty predicts the mean.
-    """
+    """Squared distance in feature space of every sample from its prediction without it; ``centred`` is ``J G J``."""
     n = centred.shape[0]
-    if np.isinf(penalty):
+    if np.isinf(penalty):  # predicts the mean
         return target.spread * (n / (n - 1.0)) ** 2
     return _Trial.of(centred, target, penalty).errors
 
@@ -158,10 +154,9 @@ class _Trial:
         return np.einsum("ij,ij->i", self.missed, self.missed) / self.own**2
 
     def slope(self) -> float:
-        """Estimate the derivative of the sum of the errors in the logarithm of the penalty.
+        """Estimate the derivative of the sum of the errors in the logarithm of the penalty, of which the sign is used.
 
-        With ``B = lam (Gc + lam)^-1`` it takes ``B - B^2`` of the features, a product as costly as all the rest, or of
-        a few random mixtures of them, which is next to nothing.  Only the sign is used.
+        With ``B = lam (Gc + lam)^-1`` it takes ``B - B^2`` of a few random mixtures of the features.
         """
         n, width = self.missed.shape
         probes = np.random.default_rng(0).standard_normal((width, PROBES)) / np.sqrt(PROBES)

@@ -22,10 +22,7 @@ def group_sizes(x: Array, groups: Groups, q: float) -> Array:
 
 
 def grouped_boundary(place: Array, labels: NDArray[np.intp], p: float, q: float) -> Boundary:
-    """``|x_g|_q <= u_g`` for every group and ``sum_g u_g^p <= 1``, at ``place = (x, u) > 0``; ``labels`` are of x.
-
-    In the form ``sum_j x_j^q / u_g^(q-1) - u_g <= 0``, which is smooth where a group vanishes, too.
-    """
+    """``sum_j x_j^q / u_g^(q-1) <= u_g``, that is ``|x_g|_q <= u_g``, and ``sum_g u_g^p <= 1``, at ``(x, u) > 0``."""
     m, total = labels.size, place.size
     u, entries, groups = place[m:], np.arange(m), np.arange(total - m)
     share = place[:m] / u[labels]
@@ -67,23 +64,21 @@ def shrink_grouped(v: Array, price: float, groups: Groups, p: float, q: float) -
         sizes = group_sizes(v, groups, 2.0)
         left = np.maximum(sizes - price, 0.0) if p == 1.0 else shrink_power(sizes, price, p - 1.0)
         return v * np.divide(left, sizes, out=np.zeros_like(sizes), where=sizes > 0)[label]
-    there = np.array([_stays(v[at], price, p, q) for at in groups])
+    there = np.zeros(len(groups), dtype=bool)
+    for g, at in enumerate(groups):
+        # with p = 1 the dual norm must exceed the price, by more than rounding: the size would be below every double
+        top = float(np.max(v[at], initial=0.0))
+        there[g] = top > 0.0
+        if top > 0.0 and p <= 1.0:
+            dual = q / (q - 1.0)
+            length = top * float(np.sum((v[at] / top) ** dual)) ** (1.0 / dual)
+            there[g] = length > price * (1.0 + 1e-13)
     x = np.zeros_like(v)
     if np.any(there):
         kept = there[label]
         number = np.cumsum(there) - 1
         x[kept] = _shrink_all(v[kept], number[label[kept]], price, p, q)
     return x
-
-
-def _stays(v: Array, price: float, p: float, q: float) -> bool:
-    """Whether a group is not zero: with p = 1 its dual norm must exceed the price."""
-    top = float(np.max(v, initial=0.0))
-    if top <= 0.0 or p > 1.0:
-        return top > 0.0
-    dual = q / (q - 1.0)
-    # where rounding alone says that it does, the size would be below every double
-    return top * float(np.sum((v / top) ** dual)) ** (1.0 / dual) > price * (1.0 + 1e-13)
 
 
 def _shrink_all(v: Array, label: NDArray[np.intp], price: float, p: float, q: float) -> Array:

@@ -65,8 +65,7 @@ def _spectrum(matrix: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         raise ValueError(f"the spectrum needs a square matrix, got shape {matrix.shape}")
     if not np.all(np.isfinite(matrix)):
         raise ValueError("the matrix contains NaN or infinite entries")
-    values, vectors = np.linalg.eigh((matrix + matrix.T) / 2.0)
-    return values, vectors
+    return np.linalg.eigh((matrix + matrix.T) / 2.0)
 
 
 def clip_spectrum(matrix: np.ndarray) -> np.ndarray:
@@ -96,9 +95,8 @@ def shift_spectrum(matrix: np.ndarray) -> np.ndarray:
     return matrix + max(-float(values[0]), 0.0) * np.eye(matrix.shape[0])
 
 
-# SciPy checks the parts of a sparse matrix against each other only as far as that is quick, and its compiled code, like
-# ours, reads and writes wherever the indices say.  A matrix that was put together by hand, or that comes from a file,
-# is therefore checked once before anything is computed with it.
+# SciPy's compiled code, like ours, reads and writes wherever the indices say: a matrix that was put together by hand,
+# or that comes from a file, is checked once before anything is computed with it.
 
 
 def check_sparse(matrix: Any, name: str = "X") -> None:
@@ -119,9 +117,8 @@ def check_sparse(matrix: Any, name: str = "X") -> None:
         check_compressed(matrix.format, matrix.data, matrix.indices, matrix.indptr, matrix.shape, name)
         return
     if matrix.format == "dia" and np.shape(matrix.data)[:1] != np.shape(matrix.offsets):
-        raise _damaged(
-            name, f"it has {np.size(matrix.offsets)} diagonals, but values of {np.shape(matrix.data)}"
-        )
+        count = np.size(matrix.offsets)
+        raise _damaged(name, f"it has {count} diagonals, but values of {np.shape(matrix.data)}")
     # lists, dictionaries and diagonals are turned into coordinates without any compiled code
     plain = matrix if matrix.format == "coo" else matrix.tocoo()
     check_coordinates(plain.data, plain.row, plain.col, plain.shape, name)
@@ -146,9 +143,8 @@ def check_compressed(kind: str, data: Any, indices: Any, indptr: Any, shape: Any
     if int(indptr[0]) != 0 or np.any(indptr[1:] < indptr[:-1]):
         raise _damaged(name, "its pointers do not rise from 0")
     if stored > indices.size or indices.size != len(data):
-        raise _damaged(
-            name, f"its pointers end at {stored}, with {indices.size} indices and {len(data)} values"
-        )
+        sizes = f"{indices.size} indices and {len(data)} values"
+        raise _damaged(name, f"its pointers end at {stored}, with {sizes}")
     _check_range(indices[:stored], inner, what[1], name)
 
 
@@ -187,9 +183,8 @@ def _checked_shape(shape: Any, data: Any, axes: int, name: str) -> tuple[int, in
 
 def _check_whole(values: Any, part: str, name: str) -> None:
     if values.ndim != 1 or values.dtype.kind not in "iu":
-        raise _damaged(
-            name, f"its {part} are {values.dtype} of shape {values.shape}, not a row of whole numbers"
-        )
+        found = f"{values.dtype} of shape {values.shape}"
+        raise _damaged(name, f"its {part} are {found}, not a row of whole numbers")
 
 
 def _check_range(indices: Any, size: int, what: str, name: str) -> None:

@@ -1,11 +1,9 @@
 """Steps on single samples for (2, r)-norm MKL (OBSCURE, Pegasos, UFO), and exact ascent on the same dual.
 
-Every kernel j has ``theta_j = sum_i a_i phi_j(x_i)`` with the same coefficients a ``(n, k)``; only the norms differ, so
-``f = sum_j c_j theta_j`` with one factor per kernel.  A step needs the sample's products with all theta_j,
-``p (m, k)``.  They are kept for all samples, ``P (k, m, n)``, or made from ``W = theta (k, D)`` where kernels have
-explicit features.
-
-True coefficients and products are ``scalars[SIG]`` times the stored ones, so that shrinking costs nothing.
+Every kernel j has ``theta_j = sum_i a_i phi_j(x_i)`` with the same coefficients a ``(n, k)``, and ``f = sum_j c_j
+theta_j`` one factor per kernel.  A step needs the sample's products ``p (m, k)`` with all theta_j: kept for all
+samples, ``P (k, m, n)``, or made from ``W = theta (k, D)`` where kernels have explicit features.  True coefficients and
+products are ``scalars[SIG]`` times the stored ones, so that shrinking costs nothing.
 """
 
 from __future__ import annotations
@@ -41,16 +39,13 @@ class Steps(NamedTuple):
 
 
 class Work(NamedTuple):
-    """All but the order of the samples and their products: the last arguments of the steps, in their order.
+    """All but the order of the samples and their products: the last arguments of the steps, in their order."""
 
-    ``share (n,)`` are the weights of the samples in the mean loss, ``loss`` is a ``Derivative``.
-    """
-
-    share: Array
+    share: Array  # weights of the samples in the mean loss, ``(n,)``
     coefficients: Coefficients
     norms: Norms
     steps: Steps
-    loss: Any
+    loss: Any  # a ``Derivative``
 
 
 class Features(NamedTuple):
@@ -226,11 +221,7 @@ def _fold(coefficients, stored, scalars):
 
 @njit(cache=True, fastmath=FAST)
 def kernel_steps(order, where, rows, P, diag, share, coefficients, norms, steps, loss):
-    """Step on the samples in ``order``; ``rows[:, where[t]]`` are the kernels' rows of the t-th.
-
-    ``P`` is kept up to date with the coefficients; ``diag (m, n)`` are the kernels' diagonals,
-    ``share (n,)`` the weights of the samples in the mean loss, and ``loss`` is a ``Derivative``.
-    """
+    """Step on the samples in ``order``; ``rows[:, where[t]]`` are the kernels' rows of the t-th, ``diag`` diagonals."""
     k, m, n = P.shape
     p, scores, unit, z = np.empty((m, k)), np.empty(k), np.empty(k), np.empty(k)
     scalars = norms.scalars
@@ -311,10 +302,7 @@ class _Buffers(NamedTuple):
 
 @inner()
 def _pair_length(s, b, kii, gain, slope_low, most, q, trial, d):
-    """Best length of a move between two classes: where the slope of the dual falls to zero, at most ``most``.
-
-    ``slope_low`` is the slope at zero, ``gain`` the loss's part of every slope.
-    """
+    """Length, at most ``most``, of a move along which the slope falls from ``slope_low`` to 0; ``gain``: the loss's."""
     low, high, first = 0.0, most, slope_low
     slope_high = 0.0
     for attempt in range(60):
@@ -322,11 +310,8 @@ def _pair_length(s, b, kii, gain, slope_low, most, q, trial, d):
             x = most
         else:
             # regula falsi with the middle every other time: the slope falls along the move
-            x = (
-                0.5 * (low + high)
-                if attempt % 3 == 0
-                else low + (high - low) * slope_low / (slope_low - slope_high)
-            )
+            secant = low + (high - low) * slope_low / (slope_low - slope_high)
+            x = 0.5 * (low + high) if attempt % 3 == 0 else secant
         for j in range(s.size):
             trial[j] = max(s[j] + 2.0 * x * b[j] + 2.0 * x * x * kii[j], 0.0)
         block_factors(trial, q, 0.0, d)
@@ -345,11 +330,6 @@ def _pair_length(s, b, kii, gain, slope_low, most, q, trial, d):
         if slope_low - slope_high <= 1e-12 * first or high - low <= 1e-14 * most:
             break
     return low
-
-
-@njit(cache=True)
-def _buffers(m, k):
-    return _Buffers(np.empty((m, k)), np.empty(k), np.empty(k), np.empty(m), np.empty(m), np.empty(m))
 
 
 @njit(cache=True)
@@ -401,7 +381,7 @@ def _ascend_row(i, buffers, kii, rows):
 def ascend_kernel(order, where, kernels, P, diag, rows):
     """Exact ascent on the rows in ``order``, the t-th of which is ``kernels[:, where[t]]``; return how many moved."""
     k, m, n = P.shape
-    buffers = _buffers(m, k)
+    buffers = _Buffers(np.empty((m, k)), np.empty(k), np.empty(k), np.empty(m), np.empty(m), np.empty(m))
     p, change = buffers.p, buffers.change
     updates = 0
     for t in range(order.size):
@@ -425,9 +405,9 @@ def ascend_kernel(order, where, kernels, P, diag, rows):
 @njit(cache=True, fastmath=FAST)
 def ascend_features(order, where, features, W, diag, rows):
     """``ascend_kernel`` on explicit features."""
-    k = W.shape[0]
     Z, starts, scale = features
-    buffers = _buffers(scale.size, k)
+    k, m = W.shape[0], scale.size
+    buffers = _Buffers(np.empty((m, k)), np.empty(k), np.empty(k), np.empty(m), np.empty(m), np.empty(m))
     change = buffers.change
     updates = 0
     for t in range(order.size):

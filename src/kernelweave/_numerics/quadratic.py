@@ -299,9 +299,7 @@ class SubsetBound(NamedTuple):
     """A lower bound of the program, and where it is attained."""
 
     bound: float
-    chosen: (
-        Array | None
-    )  # shares in [0, 1], whole where asked; None where the time was over before there was a subset
+    chosen: Array | None  # shares in [0, 1], whole where asked; None where the time was over before
 
 
 def lowest_subset(

@@ -145,15 +145,12 @@ def allowed_threads(n_jobs: int | None) -> Iterator[int]:
         _allowed.reset(token)
 
 
-def in_threads(
-    run: Callable[[Part], Result], parts: Sequence[Part], limit: int | None = None
-) -> list[Result]:
-    """Return ``run`` of every part, in the order of the parts.
+def in_threads(run: Callable[[Part], Result], parts: Sequence[Part], most: int | None = None) -> list[Result]:
+    """Return ``run`` of every part, in the order of the parts; long ones should come first.
 
-    As many run at a time as ``allowed_threads`` says, or ``limit``.  Threads take the next part when they are done with
-    one, so long parts should come first.  Inside ``run`` nothing is divided again.
+    As many run at a time as ``allowed_threads`` says, or ``most``.  Within ``run`` nothing is divided again.
     """
-    count = min(_allowed.get() if limit is None else limit, len(parts))
+    count = min(_allowed.get() if most is None else most, len(parts))
     if count <= 1 or _allowed.get() == DIVIDED:
         return [run(part) for part in parts]
     results: list[Any] = [None] * len(parts)
@@ -198,11 +195,7 @@ def _controller() -> Any:
 
 @contextmanager
 def one_blas_thread(rows: int = 0) -> Iterator[None]:
-    """One BLAS thread, unless matrices have so many rows that more of them gain something.
-
-    More would wait for each other on a busy machine, and compete for the same cores with threads of our own.  Within
-    the limit of another fit nothing is set, and nothing is put back.
-    """
+    """One BLAS thread, unless matrices have so many rows that more gain something, or another fit has set the limit."""
     if rows >= LARGE or not _setting.acquire(blocking=False):
         yield
         return

@@ -1,5 +1,4 @@
-"""The dual of a multiclass loss, compiled: rows that sum to zero under bounds, best intercepts, ascent and Newton
-steps.
+"""The dual of a multiclass loss, compiled: rows that sum to zero under bounds, best intercepts, ascent, Newton steps.
 
     minimise over b   sum_i c_i max_y (scores_iy + b_y) - sum_y p_y b_y,      p_y the weight of the samples of class y
 
@@ -14,6 +13,7 @@ from __future__ import annotations
 
 import numpy as np
 
+from .._typing import Array
 from .compiled import inner, njit
 from .passes import copy_vector
 
@@ -21,9 +21,7 @@ from .passes import copy_vector
 MANY, EVERY = 1000, 8
 
 
-def best_shift(
-    scores: np.ndarray, own: np.ndarray, c: np.ndarray, start: np.ndarray | None = None
-) -> np.ndarray:
+def best_shift(scores: Array, own: np.ndarray, c: Array, start: Array | None = None) -> Array:
     """Return the b (summing to zero) that minimises ``sum_i c_i (max_y (scores_iy + b_y) - scores_i,own - b_own)``.
 
     Where many b do, it is a point in the middle of them, whatever ``start`` is: the nearer that is, the fewer rows have
@@ -74,7 +72,7 @@ def settle(scores, own, c, b):
     chains, most = 0, 1000 + 50 * n * k
     for _ in range(
         50
-    ):  # what the classes hold beyond their due is added up again until it is right: once or twice
+    ):  # what classes hold beyond their due is added up again until it is right: once or twice
         excess[:] = 0.0
         gross = 0.0
         for i in range(n):
@@ -199,11 +197,7 @@ def _hand_on(scores, c, amount, member, place, count, cheapest, mover, excess, b
 
 @njit(cache=True)
 def _centre(cheapest, count, b):
-    """Move b to the mean of the extreme shifts that cost nothing.
-
-    Shifts are free as long as no row wants to leave its class: ``b_s - b_r <= way[r, s]``.  A class without rows takes
-    the highest place that costs nothing, as it would with next to no weight.
-    """
+    """Move b to the mean of the extreme shifts that cost nothing, ``b_s - b_r <= way[r, s]``: no row changes class."""
     k = b.size
     there = count > 0
     way = np.empty((k, k))
@@ -226,7 +220,7 @@ def _centre(cheapest, count, b):
                 if there[r]:
                     move[s] += (way[r, s] - way[s, r]) / (2 * number)
     for s in range(k):
-        if not there[s]:
+        if not there[s]:  # the highest place that costs nothing, as with next to no weight
             move[s] = np.inf
             for r in range(k):
                 if there[r]:
@@ -239,9 +233,9 @@ def _centre(cheapest, count, b):
 
 @inner()
 def row_shift(target, own, c, order):
-    """Shift h for which ``min(target - h, upper)`` sums to zero, upper being c at ``own`` and 0 elsewhere.
+    """Return h, for which ``min(target - h, upper)`` sums to zero, and the sum of the entries at their bounds.
 
-    Returns h and the sum of the entries that are at their bounds; ``order`` is overwritten.
+    ``upper`` is c at ``own`` and 0 elsewhere; ``order`` is overwritten.
     """
     k = target.size
     for a in range(k):  # insertion sort by the breakpoints target - upper
@@ -452,10 +446,7 @@ def _slope(product, change, own, c, b, shift, centre, hold, U, moves, alpha):
 
 @njit(cache=True)
 def free_directions(beta, own, c):
-    """Orthonormal directions ``Q (f, k)`` in which rows can move, and the row of each.
-
-    Entries at their bound are held, the others keep their sum.
-    """
+    """Orthonormal directions ``Q (f, k)`` in which rows can move, entries at their bounds held, and the row of each."""
     n, k = beta.shape
     loose = np.zeros(n, dtype=np.int64)
     f = 0

@@ -81,10 +81,7 @@ def unit_coefficient(kind, target, width, low, high, f):
 
 @njit(cache=True, fastmath=FAST, nogil=True)
 def dense_steps(Z, order, rows, time, walk, snapshot, pace, loss):
-    """Run the steps of ``order`` (rows of the block Z, sample ``rows[i]`` of the whole) in place; return the time.
-
-    ``walk``, ``snapshot``, ``pace`` and ``loss`` are a ``Walk``, ``Snapshot``, ``Pace`` and ``Derivative``.
-    """
+    """Run the steps of ``order`` (rows of the block Z, sample ``rows[i]`` of the whole) in place; return the time."""
     u, a, b, last, _ = walk
     e, table, G, c, pull = snapshot
     eta, free, share, powers = pace
@@ -187,11 +184,7 @@ class PaperBlocks(NamedTuple):
 
 @njit(cache=True, fastmath=FAST, nogil=True)
 def paper_steps(Z, order, w, blocks, full, table, c, loss):
-    """Take the steps of lines 7 to 14: block k moves while ``t < stop[k]``.
-
-    ``w`` (R,) is overwritten; ``full`` is the gradient of the mean loss at the snapshot and ``table``
-    ``-c l'`` there; ``loss`` is a ``Derivative`` with one column.
-    """
+    """Take the steps of lines 7 to 14 in place; ``full``, ``table``: mean gradient and ``-c l'`` at the snapshot."""
     starts, scale, strength, step, stop = blocks
     kind, target, width, low, high = loss
     m = scale.size

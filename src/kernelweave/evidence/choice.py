@@ -32,22 +32,17 @@ STARTS, FOLLOWED, CHEAP = 8, 3, 1e9
 class WeightChoice:
     """Weights chosen for t targets; they refer to the kernels of the design."""
 
-    #: ``(t, m)``; the ridge is in them: the mixed kernel stands beside the identity
-    weights: Array
-    #: ``a = (I + sum_j d_j K_j)^-1 y`` for the targets of the design, ``(n, t)``
-    coef: Array
-    #: the criterion
-    value: Array
+    weights: Array  # ``(t, m)``; the ridge is in them: the mixed kernel stands beside the identity
+    coef: Array  # ``a = (I + sum_j d_j K_j)^-1 y`` for the targets of the design, ``(n, t)``
+    value: Array  # the criterion
     #: R2 of held-out samples: each by itself for REML and leave-one-out, by folds for folds.  The weights have seen
     #: these samples, so that it flatters a little
     score: Array
-    #: largest derivative of the criterion's logarithm in the logarithm of a weight
-    slope: Array
+    slope: Array  # largest derivative of the criterion's logarithm in the logarithm of a weight
     #: ``"stationary"``, ``"max_steps"`` or ``"constant"``; ``"max_seconds"``, ``"interrupted"`` or ``"stopped"`` where
     #: the choice was cut short before
     status: NDArray[np.object_]
-    #: how many mixtures were inverted, ``(1,)``
-    factorisations: NDArray[np.int64]
+    factorisations: NDArray[np.int64]  # how many mixtures were inverted, ``(1,)``
 
     @classmethod
     def empty(cls, m: int, n: int, t: int) -> WeightChoice:

@@ -27,22 +27,18 @@ FEW = 3
 
 @dataclass(frozen=True)
 class Lattice:
-    """Weights ``d = exp(spacing level)``, level whole; ``OFF`` stands for zero.
-
-    Targets at the same point share their inverse.  With few kernels a fine lattice has few points too.
-    """
+    """Weights ``d = exp(spacing level)``, level whole; targets at the same point share their inverse."""
 
     spacing: float
 
-    OFF: ClassVar[int] = -(10**6)
-    #: weights below this are zero
-    LEAST: ClassVar[float] = 5e-3
+    OFF: ClassVar[int] = -(10**6)  # stands for zero
+    LEAST: ClassVar[float] = 5e-3  # weights below this are zero
     #: and none is above this: where nothing is noise they would grow until rounding decides
     MOST: ClassVar[float] = 1e8
 
     @classmethod
     def of(cls, m: int) -> Lattice:
-        """Lattice for m kernels."""
+        """Lattice for m kernels: with few of them a fine one has few points too."""
         return cls(0.25 if m <= FEW else 0.5)
 
     def weights(self, levels: NDArray[np.int64]) -> Array:
@@ -167,11 +163,8 @@ def descend(
         taken = lattice.weights(trial)
         # the relative decrease that the model promises at the point of the lattice: logarithms for weights that stay,
         # differences for those that come and go
-        change = np.where(
-            active & (taken > 0),
-            d * np.log(np.where(taken > 0, taken, 1.0) / np.where(active, d, 1.0)),
-            taken - d,
-        )
+        logs = d * np.log(np.where(taken > 0, taken, 1.0) / np.where(active, d, 1.0))
+        change = np.where(active & (taken > 0), logs, taken - d)
         promised = -np.einsum("tj,tj->t", gradient, change)
         promised -= 0.5 * np.einsum("tj,tjk,tk->t", change, hessian, change)
         moved = np.any(trial != state.levels[open_], axis=1) & (promised > WORTH / design.n)
@@ -239,9 +232,8 @@ def refine(
         here, enters = d[open_], entering[open_]
         scale = np.where(here > 0, here, 1.0 * enters)
         step = damped_step(look.gradient[open_], look.hessian[open_], scale, damping[open_])
-        trial = np.where(
-            here > 0, here * np.exp(np.clip(step, -LONGEST, LONGEST)), np.clip(enters * step, 0.0, 1.0)
-        )
+        entered = np.clip(enters * step, 0.0, 1.0)
+        trial = np.where(here > 0, here * np.exp(np.clip(step, -LONGEST, LONGEST)), entered)
         trial = np.minimum(trial, Lattice.MOST)
         trial[trial < LEAST] = 0.0
         try:

@@ -35,14 +35,10 @@ ROUNDS, MARGIN = 12, 1.5
 class Design:
     """Kernels of mean diagonal one, ready for the criteria."""
 
-    #: weighted, projected, scaled, ``(m, n, n)``
-    kernels: Stored
-    #: ``d_j scale_j`` is the weight of the kernel that was given; zero for one that vanishes
-    scale: Array
-    #: roots of the samples' weights
-    root: Array
-    #: unit vector of the intercept, zero without one
-    direction: Array
+    kernels: Stored  # weighted, projected, scaled, ``(m, n, n)``
+    scale: Array  # ``d_j scale_j`` is the weight of the kernel that was given; zero for one that vanishes
+    root: Array  # roots of the samples' weights
+    direction: Array  # unit vector of the intercept, zero without one
     #: whether inverses are computed in single precision where their condition allows it; coefficients are refined in
     #: double precision either way
     single: bool = False
@@ -50,12 +46,9 @@ class Design:
     def __post_init__(self) -> None:
         self.on_host = isinstance(self.kernels, np.ndarray)
         self.m, self.n = len(self.kernels), int(self.kernels.shape[1])
-        #: dimensions that the intercept leaves
-        self.freedom = self.n - int(np.any(self.direction))
-        #: sample of the largest weight, whose coordinate becomes that of the intercept
-        self.pivot = int(np.argmax(self.root))
-        #: kernels as rows, for mixing many at once
-        self.flat = self.kernels.reshape(self.m, -1)
+        self.freedom = self.n - int(np.any(self.direction))  # dimensions that the intercept leaves
+        self.pivot = int(np.argmax(self.root))  # sample of the largest weight, the intercept's coordinate
+        self.flat = self.kernels.reshape(self.m, -1)  # kernels as rows, for mixing many at once
 
     @classmethod
     def of(
@@ -69,9 +62,8 @@ class Design:
         for j in range(m):
             K = root[:, None] * kernels[j] * root
             means = K @ direction
-            K -= np.multiply.outer(direction, means) + np.multiply.outer(
-                means - (direction @ means) * direction, direction
-            )
+            rest = means - (direction @ means) * direction
+            K -= np.multiply.outer(direction, means) + np.multiply.outer(rest, direction)
             size = float(np.trace(K)) / n
             original = float(np.mean(np.diagonal(kernels[j]) * root**2))
             # what is constant up to rounding explains nothing

@@ -80,9 +80,8 @@ def _small_on_device(G: Any) -> Any:
     torch = namespace(G)
     factor, info = torch.linalg.cholesky_ex(G)
     log_det = 2.0 * torch.sum(torch.log(torch.diagonal(factor, dim1=-2, dim2=-1)), dim=-1)
-    half = torch.linalg.solve_triangular(
-        factor, torch.eye(G.shape[-1], dtype=G.dtype, device=G.device), upper=False
-    )
+    identity = torch.eye(G.shape[-1], dtype=G.dtype, device=G.device)
+    half = torch.linalg.solve_triangular(factor, identity, upper=False)
     G[...] = half.swapaxes(-1, -2) @ half
     return torch.where(info == 0, log_det, torch.nan)
 
@@ -118,9 +117,8 @@ class Points:
         # kernels have a mean diagonal of one, so that no eigenvalue is above n
         steep = 1.0 + design.n * np.sum(weights, axis=1) > STEEP
         if design.on_host:
-            self.log_det = np.array(
-                [(invert_whole if one else invert)(G) for G, one in zip(self.inverse, steep, strict=True)]
-            )
+            pairs = zip(self.inverse, steep, strict=True)
+            self.log_det = np.array([(invert_whole if one else invert)(G) for G, one in pairs])
         elif not np.any(steep):
             self.log_det = to_numpy(cast(invert(self.inverse), xp.float64))
         else:

@@ -133,16 +133,11 @@ class Checkpoint:
         """
         if not force and time.monotonic() - self._last < self.every:
             return
+        numbers = {"beta": point.beta, "weights": point.weights, "dual_beta": dual_beta, "seconds": seconds}
+        arrays = {name: np.asarray(value, dtype=float) for name, value in numbers.items()}
+        arrays["trace"] = np.array(trace, dtype=float).reshape(-1, len(TRACE_COLUMNS))
         try:
-            self._replace(
-                fingerprint=np.array(self.fingerprint),
-                sample=self.sample,
-                beta=np.asarray(point.beta, dtype=float),
-                weights=np.asarray(point.weights, dtype=float),
-                dual_beta=np.asarray(dual_beta, dtype=float),
-                trace=np.array(trace, dtype=float).reshape(-1, len(TRACE_COLUMNS)),
-                seconds=np.array(float(seconds)),
-            )
+            self._replace(fingerprint=np.array(self.fingerprint), sample=self.sample, **arrays)
         except OSError as error:
             if not self._warned:
                 self._warned = True

@@ -74,7 +74,7 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
             weights = norm.weights_of_blocks(oracle.weights * np.sqrt(np.maximum(oracle.quad, 0.0)))
             return _AnalyticState(problem.oracle(weights, oracle.inner, target), state.tol, gap, share)
         if _by_newton(problem):
-            return self._newton_step(problem, state, gap, share)
+            return self._newton_step(problem, state, gap, share, target)
         plain = norm.weights(oracle.quad)
         # a combination that led away is given up with what led to it
         kept = state.history if gap <= 2.0 * state.gap else []
@@ -92,13 +92,12 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
         return _AnalyticState(following, state.tol, gap, share, history)
 
     def _newton_step(
-        self, problem: MKLProblem, state: _AnalyticState, gap: float, share: float
+        self, problem: MKLProblem, state: _AnalyticState, gap: float, share: float, target: float
     ) -> _AnalyticState:
         """Take a Newton step from the last point, or where that led down an update in closed form from its origin."""
         here, origin, damping = state.oracle, state.origin, state.damping
         learnt = problem.norm.learnt(problem.m)
         least = max(SMALLEST, KEPT * min(state.tol, 1.0) / max(learnt.size, 1))
-        target = inner_target(gap, state.tol, share)
         if origin is not None and here.inner.primal < origin.value:  # beyond what the inner solves leave open
             weights = problem.norm.weights(origin.quad)
             weights[learnt] = np.minimum(weights[learnt], 1.0 / least)
@@ -122,8 +121,8 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
         weights = here.weights.copy()
         weights[learnt] = np.sum(moved) / moved
         following = problem.oracle(weights, here.inner, target, curvature=True)
-        damping = max(0.1 * damping, 1e-10)
-        return _AnalyticState(following, state.tol, gap, share, origin=here, damping=damping)
+        eased = max(0.1 * damping, 1e-10)
+        return _AnalyticState(following, state.tol, gap, share, origin=here, damping=eased)
 
 
 def _by_newton(problem: MKLProblem) -> bool:

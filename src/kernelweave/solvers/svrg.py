@@ -88,8 +88,17 @@ class SVRG(Solver, registered_as="svrg"):
             raise ValueError(f"accuracy of svrg must be in (0, 1), got {self.accuracy!r}")
         if self.variant == "paper":
             return PaperRun(problem, self.accuracy, self.random_state)
-        run = SVRGRun(problem, float(self.epoch), self.random_state)
-        return run.first(start, float(self.step_size))
+        run, norm = SVRGRun(problem, float(self.epoch), self.random_state), problem.norm
+        k = run.c.shape[1]
+        a, u, d = np.zeros((problem.n, k)), np.zeros((run.block_of.size, k)), norm.start(problem.m)
+        if start is not None:
+            a, d = columns_of(start.beta).copy(), norm.scaled(start.weights)
+            if not norm.fixed:  # a weight of exactly zero could never grow again
+                d = np.where(d > 0, d, 1e-3 * np.max(d))
+            u = columns_of(run.factors.adjoint(a))
+            problem.bank.count(run.one_pass)
+        unknown: list[Any] = [np.zeros(0)] * 6
+        return run.snapshot(SVRGState(run, a, u, d, np.zeros(k), float(self.step_size), *unknown))
 
     def step(self, problem: MKLProblem, state: SVRGState | PaperRun) -> SVRGState | PaperRun:
         return state.next_epoch() if isinstance(state, PaperRun) else state.run.next_epoch(state)
@@ -169,22 +178,6 @@ class SVRGRun:
     def quad(self, u: Array) -> Array:
         """``s_j = |x^j|^2`` of a vector in feature space, block by block."""
         return block_sums(np.sum(u**2, axis=1), self.factors.starts) * self.factors.scale
-
-    def first(self, start: Point | None, step: float) -> SVRGState:
-        """Return the state of zero, or of the coefficients and weights of ``start``."""
-        n, width = self.problem.n, self.block_of.size
-        a, b = np.zeros((n, self.c.shape[1])), np.zeros(self.c.shape[1])
-        u, d = np.zeros((width, self.c.shape[1])), self.problem.norm.start(self.problem.m)
-        if start is not None:
-            a = columns_of(start.beta).copy()
-            d = self.problem.norm.scaled(start.weights)
-            if not self.problem.norm.fixed:  # a weight of exactly zero could never grow again
-                d = np.where(d > 0, d, 1e-3 * np.max(d))
-            u = columns_of(self.factors.adjoint(a))
-            self.problem.bank.count(self.one_pass)
-        nothing = np.zeros(0)
-        state = SVRGState(self, a, u, d, b, step, nothing, nothing, nothing, nothing, nothing, nothing)
-        return self.snapshot(state)
 
     def snapshot(self, state: SVRGState) -> SVRGState:
         """Full gradient at the state's function, as coefficients in the dual set; one pass.
