@@ -23,15 +23,12 @@ class ConvergenceDisplay:
         ``problem`` where several problems were fitted.  An estimator's ``trace_`` is one.
     tol : float, optional
         Relative gap that was asked for.
-    solver : str, optional
-        For the title.
-    several : str, default="problem"
-        What the entries of ``problem`` are, for the legend.
+    solver, several : str, optional
+        For the title, and for the legend: what the entries of ``problem`` are.
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
-    lines_ : list of matplotlib lines
+    ax_, figure_, lines_ : matplotlib axes, figure and lines
 
     Examples
     --------
@@ -47,9 +44,7 @@ class ConvergenceDisplay:
         missing = [name for name in ("primal", "dual", "relative_gap") if name not in self.trace]
         if missing:
             raise ValueError(f"the trace has no column {missing[0]!r}")
-        self.tol = tol
-        self.solver = solver
-        self.several = several
+        self.tol, self.solver, self.several = tol, solver, several
 
     @classmethod
     def from_estimator(
@@ -71,14 +66,7 @@ class ConvergenceDisplay:
     def from_estimators(
         cls, estimators: Mapping[str, Any], *, ax: Any = None, x: str = "passes", **kwargs: Any
     ) -> ConvergenceDisplay:
-        """Compare the relative gaps of several fits of one problem each, say by different solvers.
-
-        Parameters
-        ----------
-        estimators : mapping from a name to a fitted estimator
-        ax, x, **kwargs
-            As for ``plot``.
-        """
+        """Compare the relative gaps of fits (by name) of one problem each; other parameters are those of ``plot``."""
         import pandas as pd
 
         tables = []
@@ -138,14 +126,8 @@ class ConvergenceDisplay:
             style = {"marker": "o", "markersize": 4, "linewidth": 1.6, **kwargs}
             ax.fill_between(at, dual, primal, color=FAINT, linewidth=0.0)
             self.lines_ += ax.plot(at, primal, color=INK, label="primal: best fit so far", **style)
-            style = {
-                "linestyle": "--",
-                "color": ACCENT,
-                "label": "dual: proved lower bound",
-                **style,
-                "marker": "s",
-            }
-            self.lines_ += ax.plot(at, dual, **style)
+            style = {"linestyle": "--", "color": ACCENT, "label": "dual: proved lower bound", **style}
+            self.lines_ += ax.plot(at, dual, **{**style, "marker": "s"})
             # early dual bounds can be far below anything of interest
             low, high, last = float(np.min(dual)), float(np.max(primal)), float(primal[-1])
             floor = max(low, last - (high - last) - 0.35 * abs(last))
@@ -158,11 +140,8 @@ class ConvergenceDisplay:
             for number, (rows, name) in enumerate(zip(traces, wanted, strict=True)):
                 style = {"marker": "o", "markersize": 4, "linewidth": 1.6, "color": INK}
                 if len(wanted) > 1:
-                    style |= {
-                        "marker": "",
-                        "color": str(shades[number]),
-                        "linestyle": LINES[number % len(LINES)],
-                    }
+                    line = LINES[number % len(LINES)]
+                    style |= {"marker": "", "color": str(shades[number]), "linestyle": line}
                 gap = np.maximum(rows["relative_gap"], np.finfo(float).tiny)
                 label = None if name is None else str(name)
                 self.lines_ += ax.plot(rows[x], gap, label=label, **{**style, **kwargs})
@@ -175,9 +154,8 @@ class ConvergenceDisplay:
                 )  # fmt: skip
             ax.set_ylabel("relative gap")
             if len(wanted) > 1:
-                ax.legend(
-                    title=self.several, frameon=False, ncols=1 + (len(wanted) - 1) // 6, fontsize="small"
-                )
+                columns = 1 + (len(wanted) - 1) // 6
+                ax.legend(title=self.several, frameon=False, ncols=columns, fontsize="small")
         tidy(ax, "y")
         title = "bounds of the optimum" if kind == "bounds" else "relative gap"
         ax.set_title(f"{self.solver}: {title}" if self.solver else title.capitalize())

@@ -19,7 +19,6 @@ class WeightsDisplay:
     weights : array of shape (m,) or (k, m)
         Kernel weights, one row per problem where several were fitted.
     kernel_names : sequence of m str
-        Names of the kernels.
     problem_names : sequence of k str, optional
         Names of the problems (classes), for weights of shape (k, m).
     intervals : array of shape (2, m), optional
@@ -33,8 +32,7 @@ class WeightsDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-    bars_ : bar container, for weights of shape (m,)
-    image_ : matplotlib image, for weights of shape (k, m)
+    bars_, image_ : matplotlib bars, or image for weights of shape (k, m)
 
     Examples
     --------
@@ -82,11 +80,9 @@ class WeightsDisplay:
 
         Parameters
         ----------
-        estimator : MKLClassifier or MKLRegressor
-            Fitted.
-        ax, top, **kwargs
-            As for ``plot``.
-        group_by : {"view", "family", None}, default=None
+        estimator : fitted MKLClassifier or MKLRegressor
+        ax, top, **kwargs : as for ``plot``
+        group_by : {"view", "family", None}
             Show kernels under their views (see ``inspection.kernel_views``; where the norm has groups, under those) or
             families; one set of weights only.
         """
@@ -110,23 +106,14 @@ class WeightsDisplay:
     def from_stability(
         cls, stability: Any, *, ax: Any = None, top: int = 15, group_by: str | None = "view", **kwargs: Any
     ) -> WeightsDisplay:
-        """Draw mean weights over refits, with lines from ``low`` to ``high``: the range of the refits.
+        """Draw mean weights over the refits of ``inspection.weight_stability``, with lines from ``low`` to ``high``.
 
-        Parameters
-        ----------
-        stability : WeightStability
-            From ``inspection.weight_stability``.
-        ax, top, **kwargs
-            As for ``plot``.
-        group_by : {"view", "family", None}, default="view"
+        The other parameters are those of ``from_estimator``.
         """
         table = stability.kernels()
-        made = cls(
-            table["mean"],
-            table["kernel"].tolist(),
-            intervals=table[["low", "high"]].to_numpy().T,
-            groups=None if group_by is None else table[group_by].tolist(),
-        )
+        groups = None if group_by is None else table[group_by].tolist()
+        intervals = table[["low", "high"]].to_numpy().T
+        made = cls(table["mean"], table["kernel"].tolist(), intervals=intervals, groups=groups)
         return made.plot(ax=ax, top=top, **kwargs)
 
     def rows(self, top: int = 15) -> tuple[list[int], str]:
@@ -139,15 +126,9 @@ class WeightsDisplay:
         return shown, "" if rest <= 0 else "one other" if rest == 1 else f"{rest} others"
 
     def plot(self, *, ax: Any = None, top: int = 15, **kwargs: Any) -> WeightsDisplay:
-        """Draw bars, or for several problems a table in shades of grey.
+        """Draw bars, or for several problems a table in shades of grey; ``top`` kernels have a row of their own.
 
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-        top : int, default=15
-            Kernels with a row of their own.
-        **kwargs
-            For ``Axes.barh`` or ``Axes.imshow``.
+        Other parameters go to ``Axes.barh`` or ``Axes.imshow``.
         """
         shown, rest = self.rows(top)
         heads = len({self.groups[j] for j in shown}) if self.groups is not None else 0
@@ -254,10 +235,7 @@ class GroupsDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-    bars_ : bar container
-        Weights.
-    marks_ : matplotlib line
-        Shares of the decision's variance.
+    bars_, marks_ : weights, and shares of the decision's variance
 
     Examples
     --------
@@ -280,19 +258,7 @@ class GroupsDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any = None, *, ax: Any = None, top: int = 20, **kwargs: Any
     ) -> GroupsDisplay:
-        """Make the table of a fitted model, and draw it.
-
-        Parameters
-        ----------
-        estimator : estimator or pipeline
-            Fitted.
-        X, y : samples and targets
-            As for ``inspection.group_table``.
-        ax, top
-            As for ``plot``.
-        **kwargs
-            For ``inspection.group_table``: ``n_refits``, ``n_permutations``, ...
-        """
+        """Make the table of a fitted model, and draw it; parameters as for ``inspection.group_table`` and ``plot``."""
         from ..inspection import group_table
 
         return cls(group_table(estimator, X, y, **kwargs)).plot(ax=ax, top=top)
@@ -316,14 +282,7 @@ class GroupsDisplay:
         return said
 
     def plot(self, *, ax: Any = None, top: int = 20) -> GroupsDisplay:
-        """Draw a bar for every weight and a mark for every share of the variance.
-
-        Parameters
-        ----------
-        ax : matplotlib axes, optional
-        top : int, default=20
-            Groups with a row.
-        """
+        """Draw a bar for every weight and a mark for every share of the variance, of the ``top`` heaviest groups."""
         rows = self.shown(top)
         ax = axes_to_draw_on(ax, (7.0, 1.2 + 0.3 * len(rows)))
         places = np.arange(len(rows))
@@ -359,8 +318,7 @@ class PathDisplay:
 
     Attributes
     ----------
-    ax_, figure_ : matplotlib axes and figure
-    lines_ : list of matplotlib lines
+    ax_, figure_, lines_ : matplotlib axes, figure and lines
 
     Examples
     --------
@@ -419,12 +377,9 @@ class PathDisplay:
         Parameters
         ----------
         ax : matplotlib axes, optional
-        kind : {"weights", "scores"}, default="weights"
-            Weights of the heaviest kernels with the others in grey, or mean scores with their standard errors.
-        top : int, default=6
-            Kernels with a name.
-        **kwargs
-            For ``Axes.plot``.
+        kind : {"weights", "scores"}
+            Weights of the ``top`` heaviest kernels with the others in grey, or mean scores with standard errors.
+        **kwargs : for ``Axes.plot``
         """
         if kind not in ("weights", "scores"):
             raise ValueError(f"kind must be 'weights' or 'scores', got {kind!r}")
@@ -462,22 +417,16 @@ class PathDisplay:
                     "color": INK if number == 0 else str(0.55 * number / len(norms)), "marker": "o", "markersize": 4,
                     "linestyle": LINES[number % len(LINES)], "capsize": 3,
                 }  # fmt: skip
-                drawn = ax.errorbar(
-                    mean.index.to_numpy(float),
-                    mean.to_numpy(float),
-                    yerr=error.to_numpy(float),
-                    label=None if norm is None else f"norm {norm}",
-                    **{**style, **kwargs},
-                )
-                self.lines_.append(drawn.lines[0])
+                at, height, bars = (values.to_numpy(float) for values in (mean.index, mean, error))
+                style |= {"label": None if norm is None else f"norm {norm}"}
+                self.lines_.append(ax.errorbar(at, height, yerr=bars, **{**style, **kwargs}).lines[0])
             ax.set_ylabel("score on held-out folds")
             ax.set_title("Cross-validation")
         ax.set_xscale("log")
         ax.set_xlabel("C")
         if self.chosen is not None:
-            ax.axvline(
-                self.chosen, color=ACCENT, linestyle="--", linewidth=1.2, label=f"chosen: {self.chosen:g}"
-            )
+            label = f"chosen: {self.chosen:g}"
+            ax.axvline(self.chosen, color=ACCENT, linestyle="--", linewidth=1.2, label=label)
         handles, _ = ax.get_legend_handles_labels()
         if handles:
             ax.legend(frameon=False, fontsize="small", loc="center left", bbox_to_anchor=(1.0, 0.5))
