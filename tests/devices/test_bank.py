@@ -76,6 +76,16 @@ def test_entries_are_those_of_numpy(precision):
     )
 
 
+def test_polynomials_keep_their_slope_and_constant():
+    X = np.random.default_rng(0).standard_normal((N, 3))
+    kernels = kw.resolve_kernels(
+        list(kw.polynomial([1, 3], gamma=0.25, coef0=2.0).expand(kw.Schema.of(X))), X
+    )
+    reference, normaliser = build_bank(kernels, X, storage="dense", normalize=None)
+    bank = TorchBank(DeviceKernels(kernels, X, N, normaliser, CPU, torch.float64), torch.float64)
+    np.testing.assert_allclose(bank.combine(np.ones(2)), reference.combine(np.ones(2)), rtol=1e-11)
+
+
 def test_a_kernel_that_is_zero_stays_zero():
     X = np.random.default_rng(0).standard_normal((N, 3))
     X[:, 2] = 0.0

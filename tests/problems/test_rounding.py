@@ -51,3 +51,13 @@ def test_bounds_that_cross_by_no_more_than_rounding_are_taken_apart():
         else:
             with pytest.raises(CertificateError, match="beyond rounding"):
                 without_crossed_bounds(problem, point, crossed)
+
+
+def test_what_is_unsure_of_cuts_lowers_their_bound():
+    rng = np.random.default_rng(1)
+    bank, _ = precomputed_bank(np.array([Z @ Z.T for Z in rng.normal(size=(3, 12, 4))]), normalize=None)
+    problem = MKLProblem(bank, Squared(), AtMost(1), rng.normal(size=12), 1.0, fit_intercept=False)
+    betas = 0.1 * rng.normal(size=(2, 12))
+    known = problem.bound_of_cuts(betas)
+    assert problem.bound_of_cuts(betas, np.full(2, 0.5)) == pytest.approx(known - 0.5, rel=1e-9)
+    assert problem.bound_of_cuts(betas, 0.0, np.full((2, 3), 0.5)) == pytest.approx(known - 0.25, rel=1e-9)

@@ -178,6 +178,15 @@ def test_a_file_with_objects_is_refused_before_they_are_built(tmp_path):
         assert not trace.exists(), name
 
 
+@pytest.mark.skipif(not hasattr(os, "mkfifo"), reason="no pipes in the file system")
+def test_what_is_no_file_is_not_read(tmp_path):
+    path = tmp_path / "fit.npz"
+    checkpoint = Checkpoint(path, fresh())
+    os.mkfifo(path)  # in between
+    with pytest.raises(ValueError, match="not a regular file"):
+        checkpoint.load()
+
+
 def test_a_file_of_another_problem_is_refused(tmp_path):
     path = tmp_path / "fit.npz"
     run(fresh(), checkpoint=path, tol=1e-2)

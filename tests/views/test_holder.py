@@ -269,3 +269,8 @@ def test_one_table_is_made_of_views_of_one_kind():
     ):
         views = Views(other)
         assert views.table() is views
+
+
+def test_an_index_that_names_a_sample_twice_is_refused():
+    with pytest.raises(ValueError, match="index"):
+        Views({"a": pd.DataFrame(A, index=list("pqrs"))}, index=["p", "q", "p"])
