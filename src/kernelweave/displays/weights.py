@@ -418,8 +418,9 @@ class PathDisplay:
                     "linestyle": LINES[number % len(LINES)], "capsize": 3,
                 }  # fmt: skip
                 at, height, bars = (values.to_numpy(float) for values in (mean.index, mean, error))
-                style |= {"label": None if norm is None else f"norm {norm}"}
-                self.lines_.append(ax.errorbar(at, height, yerr=bars, **{**style, **kwargs}).lines[0])
+                label = None if norm is None else f"norm {norm}"
+                drawn = ax.errorbar(at, height, yerr=bars, label=label, **{**style, **kwargs})
+                self.lines_.append(drawn.lines[0])
             ax.set_ylabel("score on held-out folds")
             ax.set_title("Cross-validation")
         ax.set_xscale("log")
