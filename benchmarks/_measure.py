@@ -18,7 +18,26 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-from _threads import ONE, pin
+#: one thread for every program: what a ratio between two programs means otherwise depends on the machine's cores
+VARIABLES = (
+    "OMP_NUM_THREADS",
+    "OPENBLAS_NUM_THREADS",
+    "MKL_NUM_THREADS",
+    "BLIS_NUM_THREADS",
+    "VECLIB_MAXIMUM_THREADS",
+    "NUMEXPR_NUM_THREADS",
+    "NUMBA_NUM_THREADS",
+)
+ONE = dict.fromkeys(VARIABLES, "1")
+
+
+def pin() -> None:
+    """Start this program again with one thread where it has more; a BLAS reads the variables when it is loaded."""
+    if all(os.environ.get(name) == "1" for name in VARIABLES):
+        return
+    sys.stdout.flush()
+    os.environ.update(ONE)
+    os.execv(sys.executable, [sys.executable, *sys.orig_argv[1:]])
 
 
 def in_child(script: str | list[str], case: str, **parameters: Any) -> dict[str, Any]:

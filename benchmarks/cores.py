@@ -23,10 +23,9 @@ from joblib import cpu_count
 from sklearn.svm import SVC
 
 import _measure as memory
-from _measure import answer, in_child, in_turns
+from _measure import answer, in_child, in_turns, pin
 from _problems import SETTING, Problem, generated, mid
 from _report import Targets, machine, run_part, show, write_table
-from _threads import pin
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.banks import BoundKernels, KernelFunction, bound, build_bank

@@ -18,10 +18,9 @@ from typing import Any
 
 import numpy as np
 
-from _measure import Counts, counted
+from _measure import Counts, counted, pin
 from _problems import SETTING, Case, Runner, generated, in_turns, mid, small
 from _report import Targets, machine, run_part, show, write_table
-from _threads import pin
 from kernelweave.banks import Bank
 
 # The picture: certified gap against passes and against seconds.

@@ -19,8 +19,8 @@ from sklearn.impute import KNNImputer
 from sklearn.linear_model import RidgeCV
 from sklearn.model_selection import StratifiedShuffleSplit
 
+from _measure import pin
 from _report import RUNS, Targets, machine, show, write_table
-from _threads import pin
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave._numerics.significance import corrected_t_test

@@ -30,9 +30,9 @@ from sklearn.metrics import log_loss
 from sklearn.model_selection import GridSearchCV
 from sklearn.svm import SVC
 
+from _measure import ONE, pin
 from _multiclass_cases import case_of
 from _report import RESULTS, Targets, machine, show, write_table
-from _threads import ONE, pin
 from kernelweave import MKLClassifier, MKLClassifierCV
 from kernelweave import kernels as kw
 from kernelweave.banks import build_bank

@@ -21,10 +21,9 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import GridSearchCV, StratifiedKFold
 
-from _measure import counted, in_turns
+from _measure import counted, in_turns, pin
 from _problems import C_GRID, SETTING, UCI, Problem, generated, mid, uci
 from _report import RESULTS, RUNS, Targets, machine, run_part, show, write_table
-from _threads import pin
 from kernelweave import MKLClassifier, MKLClassifierCV, mkl_path
 from kernelweave.exceptions import KernelWeaveWarning
 from kernelweave.norms import L1, Lp

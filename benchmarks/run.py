@@ -16,8 +16,8 @@ import time
 from pathlib import Path
 from typing import NamedTuple
 
+from _measure import ONE
 from _report import RESULTS, machine, show, write_table
-from _threads import ONE
 
 HERE = Path(__file__).resolve().parent
 #: in this order: counts first, then the longer ones, those that need other packages last
@@ -50,6 +50,8 @@ PARTS = {
     "path": ("passes", "path"),
     "convergence": ("passes", "convergence"),
     "svm_engine": ("engines", "svm"),
+    "screening": ("candidates", "screening"),
+    "single": ("rivals", "single"),
 }
 #: a module without which a benchmark cannot run
 NEEDS = {"rivals": "MKLpy", "targets": "himalaya", "agreement": "cvxpy", "streaming": "pyarrow"}

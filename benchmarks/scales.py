@@ -25,8 +25,8 @@ from sklearn.model_selection import train_test_split
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 
+from _measure import pin
 from _report import Targets, machine, run_part, show, write_table
-from _threads import pin
 from kernelweave import MKLClassifierCV, SimilarityClassifier
 from kernelweave.banks import scales
 from kernelweave.exceptions import ScaleWarning

@@ -26,10 +26,9 @@ import numpy as np
 import pandas as pd
 
 import _measure as memory
-from _measure import answer, in_child, in_turns
+from _measure import answer, in_child, in_turns, pin
 from _problems import SETTING, Problem, generated, mid
 from _report import RESULTS, Targets, machine, run_part, show, write_table
-from _threads import pin
 from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 

@@ -42,9 +42,9 @@ import numpy as np
 import pandas as pd
 
 import kernelweave
+from _measure import ONE, pin
 from _problems import SETTING, small
 from _report import RESULTS, Targets, machine, run_part, show, write_table
-from _threads import ONE, pin
 from kernelweave import MKLClassifier
 
 IMPORTS = {

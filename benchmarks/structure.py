@@ -22,9 +22,9 @@ from sklearn.model_selection import GridSearchCV, train_test_split
 from sklearn.preprocessing import StandardScaler, scale
 from sklearn.svm import SVC
 
+from _measure import pin
 from _problems import SETTING, uci
 from _report import RESULTS, Targets, machine, show
-from _threads import pin
 from kernelweave import MKLClassifier, MKLClassifierCV, norms
 from kernelweave import kernels as kw
 from kernelweave._numerics.significance import corrected_t_test

@@ -40,8 +40,8 @@ from typing import Any
 from sklearn.datasets import make_classification
 
 import kernelweave
+from _measure import pin
 from _report import machine, show, write_table
-from _threads import pin
 from kernelweave import MKLClassifier, kernels
 from kernelweave.exceptions import KernelWeaveWarning
 
