@@ -84,8 +84,8 @@ def readable(value: Any) -> str:
 class Schema(NamedTuple):
     """Facts about the samples that a bank of kernels may know before it sees them.
 
-    ``n_features`` is None for lists of objects, ``feature_names`` unless the samples are a data frame, ``views`` (the
-    columns of every view by its name) unless the samples are ``Views``.
+    ``n_features`` is None for lists of objects, ``feature_names`` but for a data frame, ``views`` (the columns of every
+    view by its name) but for ``Views``.
     """
 
     n_features: int | None = None
@@ -258,8 +258,7 @@ class Kernel(KernelSpec):
     def resolve(self, A: Any, shared: dict[Hashable, Any] | None = None) -> Kernel:
         """Return this kernel with everything that depends on the training samples settled.
 
-        ``shared`` is an optional dictionary, the same for all kernels of a bank and one set of samples, in
-        which kernels leave what their siblings can use (the median distance, say).
+        In ``shared`` kernels of a bank leave what the others can use (the median distance, say).
         """
         return self
 
@@ -321,11 +320,7 @@ class Kernel(KernelSpec):
         return np.power(base, exponent, out=out)
 
     def recentred(self, A: Any) -> Kernel:
-        """Return a kernel that is the same once it is centred on these samples, and keeps more digits.
-
-        Centring takes the mean of a feature space away; where that is large beside what is left, nothing but rounding
-        is left of a matrix that was computed before.
-        """
+        """Return a kernel that is the same once it is centred on these samples, and keeps its digits."""
         return self
 
     def on(self, columns: Any) -> Kernel:
@@ -422,8 +417,7 @@ class NamedParts(KernelSpec):
             inside.setdefault(places[whose], {})[inner] = params.pop(name)
         for place, values in inside.items():
             parts[place].set_params(**values)
-        if inside or any(
-            new is not old for new, old in zip(parts, getattr(self, self._sequence), strict=True)
-        ):
-            setattr(self, self._sequence, type(getattr(self, self._sequence))(parts))
+        before = getattr(self, self._sequence)
+        if inside or any(new is not old for new, old in zip(parts, before, strict=True)):
+            setattr(self, self._sequence, type(before)(parts))
         return super().set_params(**params) if params else self

@@ -316,33 +316,29 @@ class BudgetedHinge(Hinge, registered_as="budgeted_hinge"):
         plain = super()._intercept(y, f, c)
         if self.budget >= 1.0:
             return plain
-        if self.base > 0:
-            return self._search_intercept(y, f, c, plain)
-        # total = min over s >= 0 of rho s + sum c (1 - y (f + b) - s)_+ (notation (12)), and in u = s + b, v = s - b
-        # the classes fall apart: each is a quantile
-        half = 0.5 * self.budget * float(np.sum(c))
-        ends = []
-        for sign in (1.0, -1.0):
-            members = (y == sign) & (c > 0)
-            spare = float(np.sum(c[members])) - half
-            if spare <= 0:  # the smaller class cannot spend its half: the budget does not bind
-                return plain
-            ends.append(minimise_piecewise_linear(1.0 - sign * f[members], c[members], -spare))
-        u, v = ends
-        return 0.5 * (u - v) if u + v > 0 else plain
+        if self.base == 0:
+            # total = min over s >= 0 of rho s + sum c (1 - y (f + b) - s)_+ (notation (12)), and in u = s + b,
+            # v = s - b the classes fall apart: each is a quantile
+            half = 0.5 * self.budget * float(np.sum(c))
+            ends = []
+            for sign in (1.0, -1.0):
+                members = (y == sign) & (c > 0)
+                spare = float(np.sum(c[members])) - half
+                if spare <= 0:  # the smaller class cannot spend its half: the budget does not bind
+                    return plain
+                ends.append(minimise_piecewise_linear(1.0 - sign * f[members], c[members], -spare))
+            u, v = ends
+            return 0.5 * (u - v) if u + v > 0 else plain
 
-    def _search_intercept(self, y: Array, f: Array, c: Array, guess: float) -> float:
-        """Minimise a convex piecewise linear function by intersecting the pieces left and right of the minimum."""
-
+        # a convex piecewise linear function: the pieces left and right of its minimum are intersected
         def piece(b: float) -> tuple[float, float]:
-            a = self.worst(y, f + b, c)
-            losses = self.value(y, f + b)
+            a, losses = self.worst(y, f + b, c), self.value(y, f + b)
             return float(a @ losses), -float(np.sum((a * y)[losses > 0]))
 
         reach = 2.0 * (1.0 + float(np.max(np.abs(f), initial=0.0)))
-        left, right = min(guess, -reach), max(guess, reach)
+        left, right = min(plain, -reach), max(plain, reach)
         (height_l, slope_l), (height_r, slope_r) = piece(left), piece(right)
-        best = min((height_l, left), (height_r, right), (piece(guess)[0], guess))
+        best = min((height_l, left), (height_r, right), (piece(plain)[0], plain))
         for k in range(200):
             if not (slope_l < 0 < slope_r and left < right):
                 break

@@ -106,8 +106,7 @@ class Multinomial(MulticlassHinge, registered_as="multinomial"):
     has_curvature = True
     has_probabilities = True
 
-    def probabilities(self, f: Array) -> Array:
-        return probabilities(f)
+    probabilities = staticmethod(probabilities)  # type: ignore[assignment]
 
     def value(self, y: Array, f: Array) -> Array:
         return log_sums(f - f[np.arange(f.shape[0]), own_class(y)][:, None])

@@ -40,18 +40,16 @@ def group_labels(
                 "groups, as a mapping or as the group of every kernel"
             )
         return [str(view) for view in views]
-    if isinstance(groups, Mapping):
-        return _of_mapping(groups, names, held)
-    try:
-        labels = [str(group) for group in groups]
-    except TypeError:
-        raise ValueError(f"{FORMS}; got {groups!r}") from None
-    if len(labels) != len(names):
-        raise ValueError(f"groups says {len(labels)} groups for {len(names)} kernels: one for each is needed")
-    return labels
-
-
-def _of_mapping(groups: Mapping[Any, Any], names: Sequence[str], held: Collection[int]) -> list[str]:
+    if not isinstance(groups, Mapping):
+        try:
+            each = [str(group) for group in groups]
+        except TypeError:
+            raise ValueError(f"{FORMS}; got {groups!r}") from None
+        if len(each) != len(names):
+            raise ValueError(
+                f"groups says {len(each)} groups for {len(names)} kernels: one for each is needed"
+            )
+        return each
     if not groups:
         raise ValueError("groups names no group: without groups take norm='l1', or a number p")
     labels: list[str | None] = [None] * len(names)

@@ -143,8 +143,7 @@ class Entropy(Norm, registered_as="entropy"):
         d = _solve_log(a, low)
         return d / np.sum(d)
 
-    def scaled(self, weights: Array) -> Array:
-        return weights / np.sum(weights)
+    scaled = L1.scaled
 
 
 def _solve_log(a: Array, nu: float) -> Array:

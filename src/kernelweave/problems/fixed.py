@@ -364,11 +364,11 @@ class _Search:
 
 def _mix(low: _Spending, high: _Spending, share: float, limit: float) -> _Spending:
     """``share`` of the first and the rest of the second: spends the limit."""
-
-    def between(first: Array, second: Array) -> Array:
-        # equal entries (at a bound) stay exactly what they are
-        return np.where(first == second, first, share * first + (1.0 - share) * second)
-
     price = share * low.price + (1.0 - share) * high.price
-    beta, product = between(low.beta, high.beta), between(low.product, high.product)
+    beta, product = (
+        np.where(
+            first == second, first, share * first + (1.0 - share) * second
+        )  # what is at a bound stays there
+        for first, second in ((low.beta, high.beta), (low.product, high.product))
+    )
     return _Spending(beta, product, limit, price, low.converged and high.converged)

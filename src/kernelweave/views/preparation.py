@@ -130,9 +130,23 @@ class ViewScaler(TransformerMixin, BaseEstimator):
         self._layout = ViewLayout.of(views)
         self.means_, self.scales_ = {}, {}
         for k, (name, block) in enumerate(views.items()):
-            mean, spread = _mean_and_spread(block[np.flatnonzero(views.present[:, k])])
+            values, width = block[np.flatnonzero(views.present[:, k])], block.shape[1]
+            mean, spread = np.zeros(width), np.ones(width)
+            if block.dtype != object and values.shape[0]:
+                if sparse.issparse(values):
+                    middle = np.asarray(values.mean(axis=0)).ravel()
+                    square = np.asarray(values.multiply(values).mean(axis=0)).ravel()
+                    variance = np.maximum(square - middle**2, 0.0)
+                else:
+                    known = ~np.isnan(values)
+                    count = np.maximum(known.sum(axis=0), 1)
+                    mean = np.where(known, values, 0.0).sum(axis=0) / count
+                    variance = (np.where(known, values - mean, 0.0) ** 2).sum(axis=0) / count
+                spread = np.sqrt(variance)
+                # constant columns have a spread of one
+                spread = np.where(spread <= 10.0 * np.finfo(float).eps * np.abs(mean), 1.0, spread)
             self.means_[name] = mean
-            self.scales_[name] = spread * np.sqrt(block.shape[1]) if self.equal_views else spread
+            self.scales_[name] = spread * np.sqrt(width) if self.equal_views else spread
         self.n_features_in_ = views.shape[1]
         return self
 
@@ -174,23 +188,3 @@ class ViewScaler(TransformerMixin, BaseEstimator):
             else:
                 blocks.append((block - self.means_[name]) / self.scales_[name])
         return views.with_blocks(blocks)
-
-
-def _mean_and_spread(values: Any) -> tuple[np.ndarray, np.ndarray]:
-    """Mean and standard deviation of every column; constant columns have a spread of one."""
-    width = values.shape[1]
-    if values.dtype == object or values.shape[0] == 0:
-        return np.zeros(width), np.ones(width)
-    if sparse.issparse(values):
-        mean = np.asarray(values.mean(axis=0)).ravel()
-        square = np.asarray(values.multiply(values).mean(axis=0)).ravel()
-        mean, variance = np.zeros(width), np.maximum(square - mean**2, 0.0)
-    else:
-        known = ~np.isnan(values)
-        count = np.maximum(known.sum(axis=0), 1)
-        mean = np.where(known, values, 0.0).sum(axis=0) / count
-        variance = np.where(known, values - mean, 0.0)
-        variance = (variance**2).sum(axis=0) / count
-    spread = np.sqrt(variance)
-    constant = spread <= 10.0 * np.finfo(float).eps * np.abs(mean)
-    return mean, np.where(constant, 1.0, spread)
