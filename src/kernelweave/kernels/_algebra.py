@@ -92,9 +92,8 @@ def as_spec(what: Any) -> KernelSpec:
     if isinstance(what, (list, tuple)):
         return Stack(tuple(as_spec(part) for part in what))
     if isinstance(what, type):
-        raise ValueError(
-            f"kernels must be objects, not classes: write {what.__name__}(...), not {what.__name__}"
-        )
+        name = what.__name__
+        raise ValueError(f"kernels must be objects, not classes: write {name}(...), not {name}")
     if callable(what):
         from .functions import function
 

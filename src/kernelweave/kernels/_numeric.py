@@ -172,8 +172,9 @@ class NumericKernel(Kernel):
             )
         refuse_non_finite(values, self)
         if self.needs_nonnegative and values.size and values.min() < 0:
+            least = f"got {values.min():g}"
             raise ValueError(
-                f"kernel {self.name!r} needs non-negative features (counts, histograms), got {values.min():g}"
+                f"kernel {self.name!r} needs non-negative features (counts, histograms), {least}"
             )
         return A
 
@@ -181,10 +182,7 @@ class NumericKernel(Kernel):
 def family_of(
     make: Callable[..., OneKernel], values: Number | Numbers, what: str, *others: Any, whole: bool = False
 ) -> OneKernel | Stack:
-    """Return ``make(value, *others)`` for one number, the stack of these for a sequence; each is checked first.
-
-    ``what`` is how a message calls the number.
-    """
+    """Return ``make(value, *others)`` for one number, called ``what``, or the stack of these; each is checked first."""
     several = isinstance(values, (list, tuple, set, range)) or getattr(values, "ndim", 0) == 1
     kernels = []
     every: Any = values if several else (values,)

@@ -111,10 +111,7 @@ MANY = 1000
 
 
 def stack_features(kernels: Sequence[Kernel], A: Any) -> tuple[Any, np.ndarray]:
-    """Return the features of all kernels as one matrix, and where each kernel's columns start.
-
-    The matrix is sparse where all parts are.
-    """
+    """Return the features of all kernels as one matrix, sparse where all are, and where each kernel's columns start."""
     many = isinstance(A, np.ndarray | Views) and A.shape[0] > MANY
     made = list(_feature_parts(kernels, A[:2] if many else A))
     starts = np.cumsum([0, *(width for _, widths in made for width in widths)]).astype(np.intp)
@@ -137,8 +134,7 @@ def stack_features(kernels: Sequence[Kernel], A: Any) -> tuple[Any, np.ndarray]:
 def _feature_parts(kernels: Sequence[Kernel], A: Any) -> Iterator[tuple[Any, list[int]]]:
     """Features of kernels one after the other, with the widths of those that a part holds.
 
-    Runs of kernels whose features are columns of the samples, such as one linear kernel a term of a text, are cut out
-    in one go: column by column that would take minutes for thousands of kernels.
+    Runs of kernels whose features are columns of the samples are cut out in one go: one by one, thousands take minutes.
     """
     width = int(A.shape[1]) if len(getattr(A, "shape", ())) == 2 else None
     chosen = [None if width is None else kernel.feature_columns(width) for kernel in kernels]
@@ -185,9 +181,8 @@ class Explicit(Wrapper, passes_on=("_picks_columns",)):
                 "kernel.resolve(X_train) first"
             )
         if rows is not None and rows.shape[1] != len(drawn):
-            raise ValueError(
-                f"kernel {self.name!r} was settled on {len(drawn)} features, got {rows.shape[1]}"
-            )
+            got = rows.shape[1]
+            raise ValueError(f"kernel {self.name!r} was settled on {len(drawn)} features, got {got}")
 
 
 class _Ranked(KernelSpec):
@@ -209,10 +204,7 @@ class _Ranked(KernelSpec):
 
 
 class Nystroem(_Ranked, Explicit, registered_as="nystroem"):
-    """The Nystroem approximation of a kernel; see :func:`nystroem`.
-
-    ``resolve`` settles ``landmarks``, the drawn samples, and ``root``, the inverse square root of their kernel matrix.
-    """
+    """The Nystroem approximation of a kernel, from samples and their matrix; see :func:`nystroem`."""
 
     settled = ("landmarks", "root")
 

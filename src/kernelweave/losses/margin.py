@@ -109,8 +109,7 @@ class HuberHinge(MarginLoss, registered_as="huber_hinge"):
 class Logistic(MarginLoss, registered_as="logistic"):
     """``log(1 + exp(-y f))``; dual term the entropy ``-a ln a - (1-a) ln(1-a)``, ``0 <= a <= 1``.
 
-    It has probabilities: ``P(y = 1 | f) = 1 / (1 + exp(-f))``; so has ``multinomial``, what it becomes with several
-    classes together.
+    It has probabilities, ``P(y = 1 | f) = 1 / (1 + exp(-f))``; with several classes together it is ``multinomial``.
     """
 
     ridge = None

@@ -73,9 +73,8 @@ def group_labels(
                     message = f"group {group!r} has {member!r}, which is no kernel's name or number"
                     raise ValueError(message) from None
                 if not 0 <= j < len(names):
-                    raise ValueError(
-                        f"group {group!r} has kernel {j}, but there are {len(names)}, counted from 0"
-                    )
+                    message = f"group {group!r} has kernel {j}, but there are {len(names)}, counted from 0"
+                    raise ValueError(message)
             if j in held:
                 raise ValueError(
                     f"kernel {names[j]!r} always counts (kernels.always), so that it is in no group: leave it out of "

@@ -148,17 +148,12 @@ def Block(r: float) -> Norm:
 
 
 #: A kernel that contributes nothing would get an infinite weight: it is capped, which is always valid.  The cap costs
-#: a part of the objective that is proportional to SMALLEST; the rounding of what that kernel contributes, times its
-#: weight, costs one that is inversely proportional to it, and more of it the larger C is.  Here both are a few 1e-7.
+#: a share of the objective in proportion to SMALLEST, rounding one in inverse proportion; here both are a few 1e-7.
 SMALLEST = 2e-6
 
 
 class Maximum(Norm, registered_as="max"):
-    """``Omega = max_j |f_j|`` (r = inf): weights ``1 / gamma_j`` with gamma on the simplex.
-
-    The least sparse of all: at the optimum every kernel with a part in the answer has the same block norm, so a bad
-    kernel cannot be dropped.
-    """
+    """``Omega = max_j |f_j|`` (r = inf): weights ``1 / gamma_j``, gamma on the simplex; none can be dropped."""
 
     analytic = True
     convex_in_weights = False

@@ -285,8 +285,7 @@ class MKLProblem:
     def refined(self, point: Point, target: float) -> Point:
         """Solve on with the weights of a point, to a relative gap of the inner problem.
 
-        The products that it begins with are summed by the bank, which may know more digits of them than the mixed
-        kernel has; what is added on the way is small, and so is its rounding.
+        The bank may know more digits of the products that it begins with than the mixed kernel has.
         """
         decision = self.bank.mix_product(point.weights, point.beta)
         start = FixedSolution(point.beta, decision, 0.0, np.inf, -np.inf, 0)

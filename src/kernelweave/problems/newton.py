@@ -96,9 +96,8 @@ def descend(
 def solve_newton(inner: Inner, target: float, start: FixedSolution | None) -> FixedSolution:
     """Solve an inner problem of one column, or of several that have the same curvature: the squared loss.
 
-    With W the curvatures and g the gradients of the loss, ``(K + W^-1) step + shift of b = -W^-1 (beta + g)``.  Columns
-    of targets under the squared loss share W, and so the factor.  The system is solved in the form
-    ``W^1/2 (I + W^1/2 K W^1/2)^-1 W^1/2`` that stays well conditioned where curvatures vanish.
+    With W the curvatures and g the gradients of the loss, ``(K + W^-1) step + shift of b = -W^-1 (beta + g)``,
+    solved as ``W^1/2 (I + W^1/2 K W^1/2)^-1 W^1/2`` that stays well conditioned where curvatures vanish.
     """
     floor = 1e-14 * float(np.max(inner.c))
 
@@ -171,9 +170,8 @@ def solve_first_order(
         minimise 1/2 <beta, K beta> + 1/2 <ridge beta, beta> - <linear, beta>   over the dual set of the loss
 
     Accelerated projected gradient (Nesterov; Beck and Teboulle 2009) with restart where the momentum points uphill
-    (O'Donoghue and Candes 2015).  A step is one product of K with k columns: the product at an extrapolated point
-    follows from those at the two points before.  K may be in single precision; coefficients, products and sums are kept
-    in double precision where the device has it.
+    (O'Donoghue and Candes 2015).  A step is one product of K with k columns.  K may be in single precision;
+    coefficients, products and sums are kept in double precision where the device has it.
     """
     dual = _Dual(K, loss, y, c, fit_intercept)
     x = dual.project(dual.like(np.zeros(y.shape) if start is None else start.beta))

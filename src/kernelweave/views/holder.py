@@ -26,8 +26,7 @@ from ._tables import (
 def align(blocks: Mapping[str, Block], index: Any = None) -> tuple[list[Any], np.ndarray, np.ndarray | None]:
     """Return the values of every view on the same samples, which samples were found in each, and their names.
 
-    Tables without names of rows are taken as they are and must have the same length.  Tables with names are joined by
-    them: on ``index`` where it is given, else on all names in the order in which they appear.
+    Tables with names of rows are joined by them: on ``index`` where it is given, else on all names as they appear.
     """
     names = {view: block.samples for view, block in blocks.items() if block.samples is not None}
     for view, own in names.items():
@@ -70,9 +69,8 @@ def align(blocks: Mapping[str, Block], index: Any = None) -> tuple[list[Any], np
                 rows[place[name]] = k
         found[:, column] = rows >= 0
         if not found[:, column].any():
-            raise ValueError(
-                f"no row of view {view!r} ({unlike(block.samples)}) is named like a sample ({unlike(samples)})"
-            )
+            theirs, ours = unlike(block.samples), unlike(samples)
+            raise ValueError(f"no row of view {view!r} ({theirs}) is named like a sample ({ours})")
         values.append(take_rows(block.values, rows))
     return values, found, samples
 
@@ -88,9 +86,8 @@ def _refuse_twice(what: str, names: np.ndarray) -> None:
 def samples_and_targets(X: Any, y: Any) -> tuple[Any, Any]:
     """Return X and y joined by the names of their samples; y may be the name of a column of AnnData's ``obs``.
 
-    Several tables become views of the samples that y names, in its order.  Tables without names are taken by position.
-    Where tables have names and y has none, it is taken to be in the order of the first table, which must then have all
-    samples: any other order would be a guess.
+    Several tables become views of the samples that y names, in its order.  Where tables have names and y has none, it
+    is in the order of the first table, which must then have all samples.
     """
     annotated = is_annotated(X)
     if isinstance(y, str):
@@ -146,9 +143,8 @@ def _in_order(X: Views, names: np.ndarray) -> Views:
 class Views:
     """Hold several tables of the same samples, with the samples that each of them lacks.
 
-    What estimators make of a dict or a list of tables; make it yourself for ``train_test_split``, ``GridSearchCV`` and
-    ``cross_val_score``, which cut samples: ``X[rows]`` are the same views of some samples.  Columns are numbered
-    through all views, in order.
+    What estimators make of a dict or a list of tables; make it yourself for ``train_test_split`` and ``GridSearchCV``,
+    which cut samples: ``X[rows]`` are the same views of some samples.  Columns are numbered through all views.
 
     Parameters
     ----------
