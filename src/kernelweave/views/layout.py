@@ -193,14 +193,13 @@ def refuse_missing(views: Views, completes: bool = True, fitted: bool = False) -
     ways = "missing='predict' to complete it from the views that are there, or missing='mean' to put its mean there"
     advice = f"write {ways}; or leave out the view or these samples"
     if fitted:
-        advice = (
-            f"fit the model with {ways}; where all new samples lack it, fit without it (inspection.drop_view)"
-        )
+        without = "where all new samples lack it, fit without it (inspection.drop_view)"
+        advice = f"fit the model with {ways}; {without}"
     if not completes:
+        other = "take MKLClassifier or MKLRegressor with missing='predict'"
         advice = (
-            "this estimator needs all views of every sample; leave out the view or these samples, or take "
+            f"this estimator needs all views of every sample; leave out the view or these samples, or {other}"
         )
-        advice += "MKLClassifier or MKLRegressor with missing='predict'"
     raise ValueError(f"view {name!r} is missing for {count} of {len(views)} samples{others}: {advice}")
 
 
