@@ -355,8 +355,7 @@ class Kernel(KernelSpec):
 class NamedParts(KernelSpec):
     """A spec that holds a sequence of others, each a parameter by its position and by its family.
 
-    ``kernels__0__width`` and ``kernels__gaussian__width`` are the width of the first kernel, a Gaussian.  Of several of
-    one family each has a number: ``gaussian-1``, ``gaussian-2``, as in ``sklearn.pipeline.make_pipeline``.
+    ``kernels__0__width``, ``kernels__gaussian__width``; several of one family are ``gaussian-1``, ``gaussian-2``, ...
     """
 
     #: parameter with the sequence

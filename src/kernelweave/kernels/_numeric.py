@@ -36,9 +36,8 @@ def inner(A: Any, B: Any) -> np.ndarray:
 def sqeuclidean(A: Any, B: Any) -> np.ndarray:
     """Return the squared Euclidean distances between the rows of A and of B.
 
-    The expanded square ``|a|^2 + |b|^2 - 2 a.b`` runs at the speed of BLAS but loses close pairs to
-    cancellation; those few pairs are computed again from their differences.  Equal rows have distance zero, and the
-    distances of A to itself are symmetric to the bit.
+    The expanded square ``|a|^2 + |b|^2 - 2 a.b`` loses close pairs to cancellation; those few are computed again from
+    their differences.  Equal rows have distance zero, and the distances of A to itself are symmetric to the bit.
 
     >>> import numpy as np
     >>> A = np.array([[1e8, 1.0], [1e8, 2.0]])

@@ -351,8 +351,7 @@ class SoftmaxSystem:
 def solve_softmax(inner: Inner, target: float, start: FixedSolution | None) -> FixedSolution:
     """Solve the inner problem to a relative gap of ``target``.
 
-    Far from the solution most probabilities are 0 or 1, and the curvature is lost.  Where bounds are large, and
-    wherever Newton's method gets nowhere, they are raised in stages, smaller ones as they turn out to be needed.
+    Far from the solution most probabilities are 0 or 1, and the curvature is lost: large bounds are raised in stages.
     """
     high, size = float(np.max(inner.c)), float(np.mean(np.diagonal(inner.K)))
     reached = min(high, SOFTMAX_AT_ONCE / size) if size > 0 else high

@@ -101,7 +101,20 @@ def samples_and_targets(X: Any, y: Any) -> tuple[Any, Any]:
     if annotated:
         return X if names is None else Views(X, index=names), y
     if isinstance(X, Views):
-        return X if names is None else _in_order(X, names), y
+        if names is None or X.index is None or np.array_equal(X.index, names):
+            return X, y
+        place = {name: row for row, name in enumerate(X.index.tolist())}
+        rows = np.array([place.get(name, -1) for name in names.tolist()])
+        if np.all(rows < 0):
+            if len(X) == len(names):  # names of another kind are no names
+                return X, y
+            raise ValueError(f"y names its samples {unlike(names)}, but those of X are {unlike(X.index)}")
+        if np.any(rows < 0):
+            raise ValueError(
+                f"y has {np.count_nonzero(rows < 0)} samples that X does not have, such as {unlike(names[rows < 0])}: "
+                "cut both by the same rows, with Views(tables, index=y.index)"
+            )
+        return X[rows], y
     tables: list[Any] = []
     if isinstance(X, Mapping):
         tables = list(X.values())
@@ -120,24 +133,6 @@ def samples_and_targets(X: Any, y: Any) -> tuple[Any, Any]:
             "Views(tables, index=names)"
         )
     return views, y
-
-
-def _in_order(X: Views, names: np.ndarray) -> Views:
-    """Bring views whose samples have names into the order of others; names of another kind are no names."""
-    if X.index is None or np.array_equal(X.index, names):
-        return X
-    place = {name: row for row, name in enumerate(X.index.tolist())}
-    rows = np.array([place.get(name, -1) for name in names.tolist()])
-    if np.all(rows < 0):
-        if len(X) == len(names):
-            return X
-        raise ValueError(f"y names its samples {unlike(names)}, but those of X are {unlike(X.index)}")
-    if np.any(rows < 0):
-        raise ValueError(
-            f"y has {np.count_nonzero(rows < 0)} samples that X does not have, such as {unlike(names[rows < 0])}: cut "
-            "both by the same rows, with Views(tables, index=y.index)"
-        )
-    return X[rows]
 
 
 class Views:
