@@ -52,10 +52,7 @@ def distances_among(points: Array) -> Callable[[int, int], Array]:
 
 
 def _augmented(rows: Array) -> tuple[Array, Array]:
-    """Rows about their mean with ones and their squared norms beside them, and the norms.
-
-    Distances do not change with the origin, but the digits lost do.
-    """
+    """Rows about their mean, so that fewer digits are lost, with ones and squared norms beside them; and the norms."""
     norms = np.einsum("ij,ij->i", rows, rows)
     return np.hstack([rows, np.ones((len(rows), 1)), norms[:, None]]), norms
 

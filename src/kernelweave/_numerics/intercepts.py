@@ -14,8 +14,7 @@ NEAR = 1e-9
 def monotone_root(function: Callable[[float], float], guess: float = 0.0) -> float:
     """Root of an increasing function, to machine precision: widen a bracket around ``guess``, then Brent.
 
-    Where the function never changes sign within the doubles that matter (|x| up to about 1e12 steps) the end of the
-    bracket is returned: the value there is the best there is.
+    Where the function does not change sign (|x| up to about 1e12 steps) the end of the bracket is returned.
     """
     low = high = float(guess)
     step, value = 1.0, function(low)
@@ -64,10 +63,9 @@ def smooth_root(function: Callable[[float], float], derivative: Callable[[float]
 
 
 def minimise_piecewise_linear(breaks: np.ndarray, jumps: np.ndarray, first_slope: float) -> float:
-    """Minimiser of a convex piecewise linear function of one variable.
+    """Minimiser of a convex piecewise linear function of one variable, the middle where a whole interval is optimal.
 
-    ``first_slope`` is its slope left of all ``breaks``, ``jumps >= 0`` what the slope gains at each.  Where a whole
-    interval is optimal its middle is returned.
+    ``first_slope`` is its slope left of all ``breaks``, ``jumps >= 0`` what the slope gains at each.
     """
     order = np.argsort(breaks)
     breaks = breaks[order]
@@ -101,8 +99,7 @@ def probabilities(f: np.ndarray) -> np.ndarray:
 def best_softmax_shift(f: np.ndarray, own: np.ndarray, c: np.ndarray) -> np.ndarray:
     """Return the b that minimises ``sum_i c_i (log sum_y exp(f_iy + b_y) - f_i,own - b_own)``.
 
-    b sums to zero over the classes that have weight; a class without any would be shifted down without end, and is
-    shifted so far that it has no probability left.
+    b sums to zero over the classes that have weight; a class without any is shifted until it has no probability left.
     """
     k = f.shape[1]
     used = c > 0

@@ -24,11 +24,7 @@ def project_simplex(v: Array, total: float = 1.0) -> Array:
 
 
 def project_lp_ball(v: Array, p: float, radius: float = 1.0) -> Array:
-    """Project ``max(v, 0)`` on ``{x >= 0, |x|_p <= radius}``, ``1 <= p <= inf``.
-
-    The projection of a non-negative point solves ``x_j + nu p x_j^(p-1) = v_j``; nu is found by bisection and each
-    ``x_j`` by a vectorised, bracketed Newton iteration.
-    """
+    """Project ``max(v, 0)`` on ``{x >= 0, |x|_p <= radius}``, ``1 <= p <= inf``: ``x_j + nu p x_j^(p-1) = v_j``."""
     v = np.maximum(v, 0.0)
     if np.isinf(p):
         return np.minimum(v, radius)
@@ -46,11 +42,8 @@ def project_lp_ball(v: Array, p: float, radius: float = 1.0) -> Array:
 
 
 def shrink_power(v: Array, nu: float | Array, power: float) -> Array:
-    """Solve ``x + nu x^power = v`` for ``0 <= x <= v`` elementwise (``power > 0``); nu one for all or one for each.
-
-    In ``y = x`` for powers above one, in ``y = x^power`` below, both terms are convex: from the right of the root
-    Newton's steps are monotone.
-    """
+    """Solve ``x + nu x^power = v`` for ``0 <= x <= v`` elementwise (``power > 0``); nu one for all or one for each."""
+    # in y = x for powers above one, in y = x^power below, both terms are convex: Newton's steps are monotone
     if power >= 1.0:
         return _convex_root(v, 1.0, np.asarray(nu, dtype=float), power)
     y = _convex_root(v, np.asarray(nu, dtype=float), 1.0, 1.0 / power)
@@ -161,10 +154,7 @@ def project_box(v: Any, low: Any, high: Any) -> Any:
 
 
 def project_box_balanced(v: Any, low: Any, high: Any) -> Any:
-    """Project on the box *and* on columns that sum to zero: ``clip(v - h)`` with one h per column.
-
-    The sum falls with h and is linear between breakpoints: Newton's method, kept inside a bracket.
-    """
+    """Project on the box *and* on columns that sum to zero: ``clip(v - h)``, one h per column by bracketed Newton."""
     xp = namespace(v)
     left, right = xp.min(v - high, axis=0), xp.max(v - low, axis=0)  # sums >= 0 and <= 0 there
     h = project_box(0.0 * left, left, right)

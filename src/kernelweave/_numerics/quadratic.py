@@ -18,11 +18,9 @@ from .._typing import Array
 def solve_qp(
     P: Array, q: Array, G: Array, h: Array, A: Array, b: Array, tol: float = 1e-10, max_iter: int = 60
 ) -> tuple[Array, Array]:
-    """Minimise ``x'Px/2 + q'x`` subject to ``G x <= h`` and ``A x = b``; return x and the multipliers of ``G x <= h``.
-
-    Mehrotra's predictor and corrector with one factorisation per iteration.
-    """
-    # multipliers start at one: the objective is put in units in which that is a fair guess
+    """Minimise ``x'Px/2 + q'x`` subject to ``G x <= h``, ``A x = b``; return x and the multipliers of ``G x <= h``."""
+    # Mehrotra's predictor and corrector with one factorisation per iteration; multipliers start at one: the objective
+    # is put in units in which that is a fair guess
     unit = float(np.max(np.abs(q), initial=0.0)) or 1.0
     P, q = P / unit, q / unit
     x = np.asarray(np.linalg.lstsq(A, b, rcond=None)[0], dtype=float)
@@ -232,10 +230,7 @@ def _room(values: Array, change: Array) -> float:
 
 
 def _centre(place: _BarrierPoint, strength: float) -> tuple[_BarrierPoint, Array, Array] | None:
-    """Newton's steps to the minimiser of objective / strength + barrier; None where they fail.
-
-    Returns the place, the step that is left from there, and how the minimiser moves with the strength.
-    """
+    """Minimiser of objective / strength + barrier, the step left there, its move with the strength; None: failed."""
     for _ in range(MOST_STEPS):
         task, x, slopes = place.task, place.v[:-1], place.curved.slopes
         w, k = x.size, task.gains.size

@@ -203,8 +203,7 @@ def starts(
 class Components:
     """Variances that kernels of mean diagonal one and the noise contribute to one target."""
 
-    #: of the kernels, then of the noise, ``(m + 1,)``
-    variance: Array
+    variance: Array  # of the kernels, then of the noise, ``(m + 1,)``
     #: of the estimates, from the expected information; not a number for kernels without weight, whose estimate lies on
     #: the boundary
     covariance: Array

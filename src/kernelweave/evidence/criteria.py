@@ -1,5 +1,4 @@
-"""Criteria by which kernel weights are chosen, each with its gradient and Hessian, and all scales of one mixture at
-once.
+"""Criteria by which kernel weights are chosen, with gradients and Hessians, and all scales of one mixture at once.
 
 ``a = V y`` are the coefficients, ``q = y'a``.  All three are positive and fall with the noise; derivatives are relative
 to the value, in the weights themselves.
@@ -200,10 +199,7 @@ def _of_errors(a: Stored, e: Stored, J: Stored) -> Look:
 
 
 def _solved(block: Stored, B: Stored) -> Stored:
-    """``block^-1 B`` of a part of M, which is singular where the rest does not determine the intercept.
-
-    Rows and columns are brought to one size: they differ like the samples' weights.
-    """
+    """``block^-1 B`` of a part of M, rows and columns brought to one size: they differ like the samples' weights."""
     places = np.arange(len(block))
     diagonal = block[places, places]
     unit = namespace(block).where(diagonal > 0, diagonal, 1.0) ** -0.5

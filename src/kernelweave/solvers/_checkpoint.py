@@ -36,11 +36,7 @@ class Saved:
 
 
 class Checkpoint:
-    """One NPZ file, replaced atomically at most every ``every`` seconds.
-
-    The file carries a fingerprint of the problem; a file of another problem is refused rather than resumed from.  A
-    reader sees the old file or the new one, whole, whatever happens to the writer, and however many write.
-    """
+    """One NPZ file, replaced atomically at most every ``every`` seconds; a file of another problem is refused."""
 
     def __init__(self, path: str | Path, problem: MKLProblem, every: float = 1.0) -> None:
         self.path = check_place(path)

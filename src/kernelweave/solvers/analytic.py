@@ -74,55 +74,50 @@ class LpAnalytic(Solver, registered_as="lp_analytic"):
             weights = norm.weights_of_blocks(oracle.weights * np.sqrt(np.maximum(oracle.quad, 0.0)))
             return _AnalyticState(problem.oracle(weights, oracle.inner, target), state.tol, gap, share)
         if _by_newton(problem):
-            return self._newton_step(problem, state, gap, share, target)
+            learnt, damping, origin = norm.learnt(problem.m), state.damping, state.origin
+            least = max(SMALLEST, KEPT * min(state.tol, 1.0) / max(learnt.size, 1))
+            if origin is not None and oracle.inner.primal < origin.value:
+                # the last step led down, beyond what inner solves leave open: an update in closed form from its origin
+                weights = norm.weights(origin.quad)
+                weights[learnt] = np.minimum(weights[learnt], 1.0 / least)
+                following = problem.oracle(weights, origin.inner, target, curvature=True)
+                damping = max(10.0 * damping, DAMPED)
+                return _AnalyticState(following, state.tol, state.gap, share, damping=damping)
+            # the quadratic model of J(1 / gamma) is maximised over the simplex, no gamma below ``least``
+            assert oracle.root is not None
+            s, gamma = np.maximum(oracle.quad[learnt], 0.0), 1.0 / oracle.weights[learnt]
+            gamma = gamma / np.sum(gamma)
+            # in x, the change of gamma relative to itself: d(1 / gamma_j) = -x_j / gamma_j + x_j^2 / gamma_j
+            pull = s / gamma
+            root = oracle.root.columns(learnt) / gamma
+            values, vectors = np.linalg.eigh(np.diag(pull) - root.T @ root)
+            bend = (vectors * np.maximum(values, 0.0)) @ vectors.T  # concave, up to rounding
+            bend[np.diag_indices_from(bend)] += damping * pull + 1e-12 * np.max(pull)
+            low = np.minimum(1.0 - np.minimum(least / gamma, 1.0), SHRINK)
+            sides = np.vstack([-np.eye(s.size), np.eye(s.size)])
+            limits = np.concatenate([low, np.full(s.size, GROWTH)])
+            x, _ = solve_qp(bend, -0.5 * pull, sides, limits, gamma[None, :], np.zeros(1))
+            moved = np.maximum(gamma * (1.0 + np.clip(x, -low, GROWTH)), least)
+            weights = oracle.weights.copy()
+            weights[learnt] = np.sum(moved) / moved
+            following = problem.oracle(weights, oracle.inner, target, curvature=True)
+            damping = max(0.1 * damping, 1e-10)
+            return _AnalyticState(following, state.tol, gap, share, origin=oracle, damping=damping)
         plain = norm.weights(oracle.quad)
         # a combination that led away is given up with what led to it
         kept = state.history if gap <= 2.0 * state.gap else []
         history = [*kept, (np.log(oracle.weights), np.log(plain) - np.log(oracle.weights))][-MEMORY:]
-        x, change = history[-1]
-        combined = x + change
+        point, change = history[-1]
+        combined = point + change
         # Anderson: the combination of earlier points whose change would be smallest, moved by it
         if len(history) > 1:
-            points = np.diff([point for point, _ in history], axis=0).T
-            changes = np.diff([moved for _, moved in history], axis=0).T
+            points = np.diff([earlier for earlier, _ in history], axis=0).T
+            changes = np.diff([away for _, away in history], axis=0).T
             shares = np.linalg.lstsq(changes, change, rcond=1e-8)[0]
-            combined = x + change - (points + changes) @ shares
-            combined = np.clip(combined, x - 3.0, x + 3.0)  # nothing is known that far away
+            combined = point + change - (points + changes) @ shares
+            combined = np.clip(combined, point - 3.0, point + 3.0)  # nothing is known that far away
         following = problem.oracle(np.exp(combined), oracle.inner, target)
         return _AnalyticState(following, state.tol, gap, share, history)
-
-    def _newton_step(
-        self, problem: MKLProblem, state: _AnalyticState, gap: float, share: float, target: float
-    ) -> _AnalyticState:
-        """Take a Newton step from the last point, or where that led down an update in closed form from its origin."""
-        here, origin, damping = state.oracle, state.origin, state.damping
-        learnt = problem.norm.learnt(problem.m)
-        least = max(SMALLEST, KEPT * min(state.tol, 1.0) / max(learnt.size, 1))
-        if origin is not None and here.inner.primal < origin.value:  # beyond what the inner solves leave open
-            weights = problem.norm.weights(origin.quad)
-            weights[learnt] = np.minimum(weights[learnt], 1.0 / least)
-            following = problem.oracle(weights, origin.inner, target, curvature=True)
-            return _AnalyticState(following, state.tol, state.gap, share, damping=max(10.0 * damping, DAMPED))
-        # the quadratic model of J(1 / gamma) is maximised over the simplex, no gamma below ``least``
-        assert here.root is not None
-        s, gamma = np.maximum(here.quad[learnt], 0.0), 1.0 / here.weights[learnt]
-        gamma = gamma / np.sum(gamma)
-        # in x, the change of gamma relative to itself: d(1 / gamma_j) = -x_j / gamma_j + x_j^2 / gamma_j
-        pull = s / gamma
-        root = here.root.columns(learnt) / gamma
-        values, vectors = np.linalg.eigh(np.diag(pull) - root.T @ root)
-        bend = (vectors * np.maximum(values, 0.0)) @ vectors.T  # concave, up to rounding
-        bend[np.diag_indices_from(bend)] += damping * pull + 1e-12 * np.max(pull)
-        low = np.minimum(1.0 - np.minimum(least / gamma, 1.0), SHRINK)
-        sides = np.vstack([-np.eye(s.size), np.eye(s.size)])
-        limits = np.concatenate([low, np.full(s.size, GROWTH)])
-        x, _ = solve_qp(bend, -0.5 * pull, sides, limits, gamma[None, :], np.zeros(1))
-        moved = np.maximum(gamma * (1.0 + np.clip(x, -low, GROWTH)), least)
-        weights = here.weights.copy()
-        weights[learnt] = np.sum(moved) / moved
-        following = problem.oracle(weights, here.inner, target, curvature=True)
-        eased = max(0.1 * damping, 1e-10)
-        return _AnalyticState(following, state.tol, gap, share, origin=here, damping=eased)
 
 
 def _by_newton(problem: MKLProblem) -> bool:

@@ -303,8 +303,7 @@ class BlockDescentRun:
 def dual_point(at: Iterate, beta: Array, active_only: bool = False) -> ImprovedDual:
     """Move coefficients into the dual set, and compute what they prove: one read of all features.
 
-    With ``active_only`` it is what they would prove if no other block counted, as quick as a step: no bound, but one
-    that holds is as good only where the other blocks' images are no longer.
+    With ``active_only`` it is what they would prove if no other block counted, as quick as a step, and no bound.
     """
     problem, features = at.problem, at.features
     inside = problem.repair(beta.reshape(problem.y.shape))

@@ -138,8 +138,27 @@ class WorkingSet(Solver, registered_as="working_set"):
                 ["a smaller C (fewer support vectors)", "explicit features (kernels.nystroem)"],
             )  # fmt: skip
         check_time()
-        solve = self._inner if problem.norm.fixed or problem.norm.analytic else self._second_order
-        found, weights, intercept = solve(problem, state)
+        if problem.norm.fixed or problem.norm.analytic:
+            found, weights, intercept = self._inner(problem, state)
+        else:
+            # second-order steps on the working set, to a share of the gap that is left on all samples
+            part, newton = problem.among(working), Newton()
+            target = max(SHARE * min(state.gap, 1.0), SHARE * state.tol)
+            known = state.beta[working]
+            steps = newton.init(part, Point(known, state.weights) if np.any(known) else None, target)
+            best: tuple[Point, Certificate] | None = None
+            lower = -np.inf
+            for _ in range(STEPS):
+                point = newton.point(steps)
+                certificate = part.certificate(point)
+                lower = max(lower, certificate.dual)
+                if best is None or certificate.primal < best[1].primal:
+                    best = point, certificate
+                if relative_gap(best[1].primal, lower) <= target or steps.finished or out_of_time():
+                    break
+                steps = newton.step(part, steps)
+            assert best is not None
+            found, weights, intercept = best[0].beta, best[0].weights, best[1].intercept
         change = np.zeros(state.beta.shape)
         change[working] = found - state.beta[working]
         moved = np.any(change) or not np.array_equal(weights, state.weights)
@@ -166,27 +185,6 @@ class WorkingSet(Solver, registered_as="working_set"):
             problem.fit_intercept, inner_target(min(state.gap, 1.0), state.tol), start if np.any(known) else None,
         )  # fmt: skip
         return inner.beta, state.weights, inner.intercept
-
-    def _second_order(self, problem: MKLProblem, state: _WorkingSetState) -> tuple[Array, Array, Any]:
-        """Coefficients and weights that suit the working set, to a share of the gap that is left on all samples."""
-        part, newton = problem.among(state.working), Newton()
-        target = max(SHARE * min(state.gap, 1.0), SHARE * state.tol)
-        known = state.beta[state.working]
-        start = Point(known, state.weights) if np.any(known) else None
-        steps = newton.init(part, start, target)
-        best: tuple[Point, Certificate] | None = None
-        lower = -np.inf
-        for _ in range(STEPS):
-            point = newton.point(steps)
-            certificate = part.certificate(point)
-            lower = max(lower, certificate.dual)
-            if best is None or certificate.primal < best[1].primal:
-                best = point, certificate
-            if relative_gap(best[1].primal, lower) <= target or steps.finished or out_of_time():
-                break
-            steps = newton.step(part, steps)
-        assert best is not None
-        return best[0].beta, best[0].weights, best[1].intercept
 
     def point(self, state: _WorkingSetState) -> Point:
         return Point(state.beta, state.weights, state.quad, state.decision)
