@@ -190,16 +190,10 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
 
         Parameters
         ----------
-        X : similarities or samples
-            As ``similarity`` says.
-        y : array of shape (n,)
-            Class labels.
+        X : similarities or samples, as ``similarity`` says
+        y : array of shape (n,), class labels
         sample_weight : array of shape (n,), optional
             Factors of C by sample.
-
-        Returns
-        -------
-        self
         """
         self._check_parameters()
         self.classes_, codes = encode_classes(y)
@@ -220,9 +214,7 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         several = self.classes_.size > 2
         targets = class_columns(codes, self.classes_.size) if several else np.where(codes == 1, 1.0, -1.0)
         self.method_, self.rule_ = self.method, "smooth" if self.rule == "auto" else self.rule
-        rho = (
-            1.0 if isinstance(self.rho, str) else float(self.rho)
-        )  # replaced below where kernels are learned
+        rho = 1.0 if isinstance(self.rho, str) else float(self.rho)  # "auto" is scaled below
         stop = Stop(float(self.tol), self.max_iter, self.max_seconds)
         task = SimilarityTask(
             targets, weight, float(self.C), rho, self.loss, self.rule_, self.fit_intercept, stop, self.solver,
@@ -248,9 +240,8 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
         counted = weight > 0
         by_kernel = _side_by_side([fit.kernel @ fit.beta + fit.certificate.intercept for fit in self._fits])
         by_rows = _codes(_side_by_side([fit.decision(given.stack) for fit in self._fits]))
-        wrong, wrong_by_rows = (
-            int(np.count_nonzero((found != codes)[counted])) for found in (_codes(by_kernel), by_rows)
-        )
+        wrong = int(np.count_nonzero((_codes(by_kernel) != codes)[counted]))
+        wrong_by_rows = int(np.count_nonzero((by_rows != codes)[counted]))
         sentences = [
             poor_rule(self.method_, self.rule_, wrong, wrong_by_rows, int(np.count_nonzero(counted))),
             constant_prediction(by_rows, codes, self.classes_, counted),
@@ -347,8 +338,7 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         given = isinstance(self.similarity, str)
-        tags.input_tags.pairwise = given
-        tags.input_tags.three_d_array = given
+        tags.input_tags.pairwise = tags.input_tags.three_d_array = given
         tags.input_tags.string = not given
         return tags
 

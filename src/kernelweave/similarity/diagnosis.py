@@ -19,18 +19,9 @@ NEGLIGIBLE, LARGE, SKEWED = 0.01, 0.2, 0.05
 class Indefiniteness:
     """How indefinite a similarity is; printed, it says so in words.
 
-    Attributes
-    ----------
-    eigenvalues : array of shape (n,)
-        Of ``(S + S') / 2``, ascending.
-    signature : tuple of int
-        Positive, zero and negative eigenvalues; zero is within 1e-10 of the largest in absolute value.
-    negative_share : float
-        Sum of the negative eigenvalues over that of all, in absolute value: 0 for a kernel.
-    negative_peak : float
-        The most negative eigenvalue over the largest, in absolute value.
-    asymmetry : float
-        ``|S - S'| / |S + S'|``.
+    ``eigenvalues`` are those of ``(S + S') / 2``, ascending; ``signature`` counts the positive, zero (within 1e-10 of
+    the largest) and negative ones; ``negative_share`` is the sum of the negative over that of all, in absolute value,
+    ``negative_peak`` the most negative over the largest, ``asymmetry`` is ``|S - S'| / |S + S'|``.
     """
 
     eigenvalues: Array
@@ -64,9 +55,9 @@ class Indefiniteness:
         else:
             lines.append("Many small negative eigenvalues: noise, which Denoise or a learned kernel removes.")
         if self.asymmetry > SKEWED:
+            size = f"{100 * self.asymmetry:.2g} %"
             lines.append(
-                f"The asymmetry is large, {100 * self.asymmetry:.2g} %: S and S' may be two similarities in their own "
-                "right."
+                f"The asymmetry is large, {size}: S and S' may be two similarities in their own right."
             )
         return "\n".join(lines)
 
@@ -109,15 +100,8 @@ def indefiniteness(similarity: Any) -> Indefiniteness:
 class Agreement:
     """How alike several similarities are.
 
-    Attributes
-    ----------
-    names : list of str
-    alignments : array of shape (m, m)
-        Cosines between the centred matrices: 1 where they say the same.
-    with_others : array of shape (m,)
-        Cosine of each with the mean of the others.
-    with_labels : array of shape (m,) or None
-        Cosine of each with the matrix of shared labels.
+    ``alignments`` are the cosines between the centred matrices, of shape (m, m): 1 where they say the same;
+    ``with_others`` and ``with_labels`` those of each with the mean of the others, and with the matrix of shared labels.
     """
 
     names: list[str]
@@ -187,8 +171,7 @@ def agreement(similarities: Any, y: Any = None, names: Sequence[str] | None = No
 
 def _centred(S: Array) -> Array:
     rows = S.mean(axis=0)
-    centred: Array = S - rows - rows[:, None] + rows.mean()
-    return centred
+    return np.asarray(S - rows - rows[:, None] + rows.mean())
 
 
 def _cosine(A: Array, B: Array) -> float:

@@ -67,9 +67,7 @@ class SimilarityFit:
 
     def decision(self, rows: np.ndarray) -> np.ndarray:
         """Decision values of normalised rows ``(m, n_new, n)``, each from its own row alone."""
-        if (
-            self.loss is not None
-        ):  # one kernel: the similarities of a row are first joined, as the loss does it
+        if self.loss is not None:  # one kernel: the loss joins the similarities of a row first
             return self.loss.aggregate(rows, self.shares) @ self.coef + self.certificate.intercept
         values = sum(R @ w for R, w in zip(rows, self.coef, strict=True))
         return values + self.certificate.intercept
@@ -119,14 +117,9 @@ def _fit_learned(method: str, given: Normalised, task: SimilarityTask) -> Simila
     scale = 1.0 / given.stack.shape[0] ** 2 if several else 1.0
     columns = 1 if task.y.ndim == 1 else task.y.shape[1]
     problem: SimilarityProblem = made.problem(
-        given.stack,
-        task.y,
-        C=task.C * scale,
-        rho=task.rho * scale * columns,
-        loss=task.loss,
-        sample_weight=task.weight,
-        fit_intercept=task.fit_intercept,
-    )
+        given.stack, task.y, C=task.C * scale, rho=task.rho * scale * columns, loss=task.loss,
+        sample_weight=task.weight, fit_intercept=task.fit_intercept,
+    )  # fmt: skip
     solution = solve(problem, made, task.stop, callback=task.callback, verbose=task.verbose)
     certificate = problem.certificate(solution.point).with_dual_of(solution.certificate)
     if certificate.relative_gap < -1e-6:
@@ -212,9 +205,7 @@ def scaled_rho(method: str, given: Normalised, task: SimilarityTask) -> float:
 
 
 def poor_rule(method: str, rule: str, by_kernel: int, by_rows: int, n: int) -> str | None:
-    """Return a sentence where training rows are predicted far worse than by the fitted kernel.
-
-    A row of a training sample is what a row of a new sample looks like at best.
+    """Return a sentence where training rows, the best that new rows can be, are predicted far worse than by the kernel.
 
     >>> poor_rule("eskl", "smooth", 3, 5, 100) is None
     True
@@ -234,12 +225,9 @@ def poor_rule(method: str, rule: str, by_kernel: int, by_rows: int, n: int) -> s
 
 #: kernel and rule; the first one is taken unless another is ahead by more than half a standard error
 CANDIDATES = (
-    ("denoise", "classical"),
-    ("features", "classical"),
-    ("flip", "classical"),
-    ("denoise", "smooth"),
+    ("denoise", "classical"), ("features", "classical"), ("flip", "classical"), ("denoise", "smooth"),
     ("flip", "smooth"),
-)
+)  # fmt: skip
 FOLDS = 5
 #: repetitions of the folds with other samples together: fewer samples have noisier errors
 SAMPLES, MOST_ROUNDS = 400, 4
@@ -259,10 +247,8 @@ def choose_method(
 ) -> tuple[str, str, Any]:
     """Return method and rule by cross-validation on the training samples, and a table of the errors.
 
-    The candidates are solved in closed form but for one SVM each, so that comparing all of them costs a few
-    eigendecompositions per fold.  Every fold does what a user would: it scales, decomposes and fits on the similarities
-    of its training samples alone, and predicts the others from their rows.  ``task`` has the targets of all classes
-    together; ``rules`` are those to choose among.
+    Every fold scales, decomposes and fits on the similarities of its training samples alone, and predicts the others
+    from their rows: one SVM for each candidate, and a few eigendecompositions in all.
     """
     import pandas as pd
     from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split

@@ -86,9 +86,7 @@ def similarity_names(names: Sequence[str] | None, m: int) -> list[str]:
 
 
 def held_similarities(stack: Any, names: Sequence[str] | None = None) -> Held:
-    """Hold similarity matrices that ``clone`` does not copy; X is then the indices of the samples.
-
-    What ``kernels.held`` is for kernels, without asking that the matrices be positive semi-definite.
+    """Hold similarity matrices, as ``kernels.held`` does kernels; X is then the indices of the samples.
 
     Parameters
     ----------
@@ -211,11 +209,8 @@ class Normalised:
 def normalised(stack: np.ndarray, names: Sequence[str], scale: bool = True) -> Normalised:
     """Decompose every similarity, and scale it unless ``scale`` is false."""
     spectra = [np.linalg.eigh(S) for S in stack]
-    factors = np.array(
-        [positive_scale(values, name) for (values, _), name in zip(spectra, names, strict=True)]
-    )
+    values, vectors = (np.stack(parts) for parts in zip(*spectra, strict=True))
+    factors = np.array([positive_scale(own, name) for own, name in zip(values, names, strict=True)])
     if not scale:
         factors = np.ones_like(factors)
-    scaled = np.stack([factor * values for factor, (values, _) in zip(factors, spectra, strict=True)])
-    vectors = np.stack([V for _, V in spectra])
-    return Normalised(factors[:, None, None] * stack, factors, scaled, vectors)
+    return Normalised(factors[:, None, None] * stack, factors, factors[:, None] * values, vectors)

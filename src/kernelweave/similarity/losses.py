@@ -35,12 +35,9 @@ similarity_losses: Registry[SimilarityLoss] = Registry("similarity loss", "kerne
 class SimilarityLoss(Component):
     """A convex function of ``X = K - S``: how far a kernel may be from a similarity, and at what price.
 
-    Losses are weighted so that rho is free of dimension: with matrices of trace n, residuals of the size of the
-    matrices cost about the same under every loss, whatever n is.  On the *spectrum* (REKL) ``X`` is the vector of
-    differences of eigenvalues.
-
-    ``value`` and ``subgradient`` are needed.  ``conjugate`` (of any point that is a mixture of subgradients) gives the
-    Fenchel-Jensen bound; ``curvature`` or ``prox`` gives the partial dual, the tight one.
+    With matrices of trace n, residuals of the size of the matrices cost about the same under every loss, whatever n is.
+    On the *spectrum* (REKL) ``X`` is the vector of differences of eigenvalues.  ``value`` and ``subgradient`` are
+    needed; ``conjugate`` gives the Fenchel-Jensen bound, ``curvature`` or ``prox`` the partial dual, the tight one.
     """
 
     components = similarity_losses
@@ -91,8 +88,7 @@ class SquaredLoss(SimilarityLoss, registered_as="squared"):
         return float(np.sum(X * X)) / X.shape[0]
 
     def subgradient(self, X: Array) -> Array:
-        slope: Array = (2.0 / X.shape[0]) * X
-        return slope
+        return np.asarray((2.0 / X.shape[0]) * X)
 
     def conjugate(self, Z: Array) -> float:
         return 0.25 * Z.shape[0] * float(np.sum(Z * Z))
@@ -144,12 +140,10 @@ class AbsoluteLoss(SimilarityLoss, registered_as="l1"):
         return 0.0 if float(np.max(np.abs(Z))) * Z.shape[0] <= 1.0 + 1e-9 else np.inf
 
     def prox(self, X: Array, step: float) -> Array:
-        shrunk: Array = np.sign(X) * np.maximum(np.abs(X) - step / X.shape[0], 0.0)
-        return shrunk
+        return np.asarray(np.sign(X) * np.maximum(np.abs(X) - step / X.shape[0], 0.0))
 
     def aggregate(self, rows: Array, shares: Array) -> Array:
-        middle: Array = np.median(rows, axis=0)
-        return middle
+        return np.asarray(np.median(rows, axis=0))
 
     def shares(self, residuals: Array) -> Array:
         # the median decides entry by entry; over all entries a similarity counts as it agrees with the kernel
@@ -189,10 +183,8 @@ class UserLoss(SimilarityLoss):
         conjugate_function: Callable[[Array], float] | None = None,
         prox_function: Callable[[Array, float], Array] | None = None,
     ) -> None:
-        self.function = function
-        self.slope = slope
-        self.conjugate_function = conjugate_function
-        self.prox_function = prox_function
+        self.function, self.slope = function, slope
+        self.conjugate_function, self.prox_function = conjugate_function, prox_function
 
     def value(self, X: Array) -> float:
         value = self.function(X.copy())

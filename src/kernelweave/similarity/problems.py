@@ -167,8 +167,7 @@ class SimilarityProblem:
     def slope(self, beta: Array, shares: Array) -> Array:
         """Derivative of Omega in the kernels, ``-beta beta' / (2 gamma_i)``."""
         columns = beta.reshape(self.n, -1)
-        outer: Array = -0.5 * (columns @ columns.T)
-        return outer / shares[:, None, None]
+        return np.asarray(-0.5 * (columns @ columns.T)) / shares[:, None, None]
 
     def extremes(self, gradient: Array) -> tuple[Array, Array]:
         """Smallest and largest eigenvalue of every gradient."""
@@ -278,14 +277,9 @@ class SimilarityProblem:
                 "convex, or its subgradient or conjugate is wrong"
             )
         functions = "no function" if self.y.ndim == 1 else f"no {self.y.shape[1]} functions"
-        return SimilarityCertificate(
-            primal,
-            values[best],
-            self.repair(duals[best].beta),
-            intercept,
-            scope=f"at this rho, no {self.allowed_kernels} and {functions} on {'it' if self.shared else 'them'}",
-            witness=duals[best],
-        )
+        scope = f"at this rho, no {self.allowed_kernels} and {functions} on {'it' if self.shared else 'them'}"
+        beta, witness = self.repair(duals[best].beta), duals[best]
+        return SimilarityCertificate(primal, values[best], beta, intercept, scope=scope, witness=witness)
 
     def repair(self, beta: Array) -> Array:
         """Nearest coefficients in the dual set."""
@@ -306,10 +300,7 @@ class SeparateKernelsProblem(SimilarityProblem):
 
 
 class RestrictedKernelsProblem(SimilarityProblem):
-    """(7), summed to n: kernels are the eigenvalues mu_i on the eigenvectors of S_i.
-
-    Losses of the eigenvalues are losses of vectors; the others need the matrices, but no decomposition.
-    """
+    """(7), summed to n: kernels are the eigenvalues mu_i on the eigenvectors of S_i."""
 
     allowed_kernels = "kernels of trace n on the eigenvectors of the similarities"
     kernel_ndim = 2
@@ -317,9 +308,8 @@ class RestrictedKernelsProblem(SimilarityProblem):
     def __init__(self, similarities: Array, y: Array, **parameters: Any) -> None:
         super().__init__(similarities, y, **parameters)
         self.decompositions += self.m
-        spectra = [np.linalg.eigh(S) for S in self.similarities]
-        self.values = np.stack([values for values, _ in spectra])
-        self.vectors = np.stack([vectors for _, vectors in spectra])
+        spectra = zip(*(np.linalg.eigh(S) for S in self.similarities), strict=True)
+        self.values, self.vectors = (np.stack(parts) for parts in spectra)
         if self.loss.spectral:
             self.targets = self.values
 
@@ -366,10 +356,7 @@ class RestrictedKernelsProblem(SimilarityProblem):
 
 
 class IndefiniteSVMProblem(SingleKernelProblem):
-    """(2), IndSVM: the squared loss, and kernels of any trace.
-
-    The loss is ``(1/n) |X|_F^2``, so that rho means the same as in (4).
-    """
+    """(2), IndSVM: kernels of any trace, and the squared loss, ``(1/n) |X|_F^2``, so that rho is as in (4)."""
 
     allowed_kernels = "positive semidefinite kernel"
 
@@ -386,8 +373,5 @@ class IndefiniteSVMProblem(SingleKernelProblem):
         weight = self.rho * self.m / self.n
         slope = self.slope(beta, np.ones(1))
         K = self.project(self.similarities.mean(axis=0)[None] - slope / (2.0 * weight))
-        return (
-            self.hinge.gain(self.y, beta, self.c)
-            + float(np.sum(slope * K))
-            + self.rho * float(self.losses(K).sum())
-        )
+        gain = self.hinge.gain(self.y, beta, self.c) + float(np.sum(slope * K))
+        return gain + self.rho * float(self.losses(K).sum())

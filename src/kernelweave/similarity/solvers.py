@@ -38,16 +38,15 @@ class SimilaritySolver(Solver):
 
     def point(self, state: Any) -> SimilarityPoint:
         """Return the point to be evaluated: kernels that an SVM was solved with."""
-        point: SimilarityPoint = state.best
-        return point
+        return state.best  # type: ignore[no-any-return]
 
 
 @dataclass
 class PartialDual:
-    """Kernels that are best for given coefficients, which make the lower bound tight.
+    """Kernels that are best for given coefficients, for a tight lower bound; kept, as coefficients change slowly.
 
     They solve ``min over kernels of <slope, K> + rho sum_i L(A(K) - S_i)``, with ``A`` the embedding of the kernels
-    among the targets.  Kernels (and for ADMM multipliers) are kept between calls: coefficients change slowly.
+    among the targets.
     """
 
     kernels: Array | None = None
@@ -125,10 +124,7 @@ def solve_omega(
     start: FixedSolution | None = None,
     rounds: int = 10,
 ) -> tuple[FixedSolution, Array, float]:
-    """Return an SVM's solution, the weights it was solved with, and the objective there; the best of some rounds.
-
-    With one kernel this is a single SVM.  ``norm="max"`` of ``MKLClassifier`` is the same for kernels that are given.
-    """
+    """Return an SVM's solution, the weights it was solved with, and the objective there; the best of some rounds."""
     charge = problem.rho * float(problem.losses(kernels).sum())
     best: tuple[FixedSolution, Array, float] | None = None
     for _ in range(1 if problem.k == 1 else rounds):
@@ -207,9 +203,9 @@ class IndSVM(SimilaritySolver, registered_as="indsvm"):
         """One step of FISTA, begun again where the momentum leads downhill."""
         ahead, momentum = state.ahead, state.momentum
         while True:
-            kernel, here = (
-                _best_kernel(problem, ahead) if ahead is not state.beta else (state.kernel, state.value)
-            )
+            kernel, here = state.kernel, state.value
+            if ahead is not state.beta:
+                kernel, here = _best_kernel(problem, ahead)
             gradient = problem.y - kernel[0] @ ahead
             lipschitz = 0.7 * state.lipschitz
             while True:
@@ -226,9 +222,8 @@ class IndSVM(SimilaritySolver, registered_as="indsvm"):
         following = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * momentum**2))
         carried = beta + (momentum - 1.0) / following * (beta - state.beta)
         inner = problem.svm(kernel, np.ones(1), state.target, state.inner)
-        still = float(np.max(np.abs(beta - state.beta))) <= 1e-14 * float(
-            np.max(np.abs(beta), initial=1e-300)
-        )
+        size = float(np.max(np.abs(beta), initial=1e-300))
+        still = float(np.max(np.abs(beta - state.beta))) <= 1e-14 * size
         return AscentState(beta, carried, following, lipschitz, kernel, value, inner, state.target, still)
 
 
@@ -294,10 +289,8 @@ class MirrorDescent(SimilaritySolver):
         uniform_start: bool = False,
         step_size: str = "adaptive",
     ) -> None:
-        self.check_every = check_every
-        self.partial_steps = partial_steps
-        self.uniform_start = uniform_start
-        self.step_size = step_size
+        self.check_every, self.partial_steps = check_every, partial_steps
+        self.uniform_start, self.step_size = uniform_start, step_size
 
     def init(self, problem: Any, start: Any, tol: float) -> MirrorState:
         """Return the state after the first SVM."""
@@ -344,10 +337,10 @@ class MirrorDescent(SimilaritySolver):
         beta, shares, Z, kernels = state.averages
         tight = state.partial.solve(problem, beta, shares, kernels, self.partial_steps)
         duals = (own, DualPoint(beta, shares, Z, kernels), *tight)
-        value = problem.primal(state.best.kernels, state.best.beta, state.best.weights)[0]
-        best, value = (
-            (state.best_ever, state.value) if state.value < value and state.best_ever else (state.best, value)
-        )
+        best = state.best
+        value = problem.primal(best.kernels, best.beta, best.weights)[0]
+        if state.value < value and state.best_ever:
+            best, value = state.best_ever, state.value
         # averages, best responses, and some of the way to those: Omega is smooth where the SVM has one solution, so
         # moving from the best kernels towards the best response goes down (a Frank-Wolfe step); how far is tried
         candidates, response = [kernels], state.partial.kernels
@@ -355,11 +348,11 @@ class MirrorDescent(SimilaritySolver):
             ways = [(1.0 - share) * best.kernels + share * response for share in (0.1, 0.3, 0.6)]
             candidates += [response, *ways]
         for candidate in candidates:
-            inner, weights, reached = solve_omega(
+            svm, weights, reached = solve_omega(
                 problem, candidate, state.weights, state.target, state.inner, 3
             )
             if reached < value:
-                best, value = SimilarityPoint(inner.beta, weights, kernels=candidate), reached
+                best, value = SimilarityPoint(svm.beta, weights, kernels=candidate), reached
         state.best_ever, state.value = best, value
         state.best = replace(best, duals=duals)
         return state
@@ -418,8 +411,7 @@ class ESKL(MirrorDescent, registered_as="eskl"):
         step_size: str = "adaptive",
     ) -> None:
         super().__init__(check_every, partial_steps, uniform_start, step_size)
-        self.variant = variant
-        self.fast = fast
+        self.variant, self.fast = variant, fast
 
     def init(self, problem: Any, start: Any, tol: float) -> Any:
         """Return the state of the way that the loss and the variant ask for."""

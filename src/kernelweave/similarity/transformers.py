@@ -57,7 +57,7 @@ class _Pairwise(OneToOneFeatureMixin, TransformerMixin, BaseEstimator):
         check_switch("normalize", self.normalize)
         X = validate_data(self, X, dtype=np.float64)
         values, vectors = np.linalg.eigh(symmetrised(X[None], ["the similarity"])[0])
-        scale = positive_scale(values, "the similarity")
+        scale = positive_scale(values, "the similarity")  # which refuses spectra without a positive part
         self.scale_ = scale if self.normalize else 1.0
         return self.scale_ * values, vectors
 
@@ -108,11 +108,8 @@ class _Spectrum(_Pairwise):
         values, vectors = self._decomposed(X)
         self.eigenvalues_ = values
         self.kernel_ = (vectors * EIGENVALUES[self.kind](values)) @ vectors.T
-        eye = np.eye(values.size)
-        if self.rule == "smooth":
-            self._rows = smooth(self.kernel_, eye)
-        else:
-            self._rows = classical(values, vectors, self.kind, eye)
+        eye, smoothed = np.eye(values.size), self.rule == "smooth"
+        self._rows = smooth(self.kernel_, eye) if smoothed else classical(values, vectors, self.kind, eye)
         return self
 
     def fit_transform(self, X: Any, y: Any = None, **fit_params: Any) -> np.ndarray:
