@@ -137,7 +137,22 @@ def solve_box_qp(
     work.follow(full[BETA] - known)
     mass = max(np.abs(known).sum(), np.abs(full[BETA]).sum())
     limit = max(10_000_000, 100 * n) if max_iter < 0 else int(max_iter)
-    return _solve(work, equality, float(tol), limit, mass, fewest)
+    iterations = _solve(work, equality, float(tol), limit, mass, fewest)
+    # a run of no steps measures what has been reached
+    _, status, high, low, _ = (run_pairs if equality else run_free)(work.sub, full, float(tol), 0, 0.0)
+    intercept, b = 0.0, full[BETA]
+    if equality:  # mean slope of the free variables, or the middle of the interval that the others leave
+        smooth = (b != 0.0) | (kink == 0.0)
+        free = ((lower < b) & (b < upper) & smooth).nonzero()[0]
+        ends = [end for end in (high, low) if abs(end) < 0.1 * CLOSED]
+        if free.size:
+            intercept = float((full[SLOPE, free] + full[UP, free]).sum()) / free.size
+        elif ends:
+            intercept = float(np.mean(ends))
+    product = linear - full[SLOPE] - ridge * b
+    violation = max(0.0, high - low if equality else high)
+    converged = status == CONVERGED and bool(np.isfinite(product).all())
+    return BoxQP(b.copy(), product, intercept, iterations, violation, converged)
 
 
 def solve_few(K, linear, lower, upper, tol, max_iter):
@@ -162,7 +177,7 @@ def solve_few(K, linear, lower, upper, tol, max_iter):
 
 
 def _solve(work, equality, tol, max_iter, mass, fewest):
-    """Iterate until the full problem has converged or nothing more can be gained; return what has been reached.
+    """Iterate until the full problem has converged or nothing more can be gained; return the number of steps.
 
     ``mass`` is the sum of the sizes of the coefficients that the slopes were computed for, to which their rounding is
     in proportion.  Conjugate gradients follow ``period`` steps per variable, sooner or later by what they have gained.
@@ -216,33 +231,15 @@ def _solve(work, equality, tol, max_iter, mass, fewest):
             period = max(period / 2.0, 1.0) if gain * stepped > gained * spent else period * 4.0
             stepped = gained = 0.0
             pieces.done(spent)
-    work.restore()
+    if work.index is not None:
+        work.restore()
     if iterations - fresh > 20 * n or mass > 10.0 * np.abs(full[BETA]).sum():
         work.recompute()
     if equality:
         before = full[BETA].copy()
         remove_drift(full[BETA], full[LOWER], full[UPPER])
         work.follow(full[BETA] - before)
-    return _result(full, work.linear, run(work.sub, full, tol, 0, 0.0), equality, iterations)
-
-
-def _result(full, linear, measured, equality, iterations):
-    """The solution, from its variables and what a run of no steps has ``measured`` at it."""
-    _, status, high, low, _ = measured
-    intercept = 0.0
-    if equality:  # mean slope of the free variables, or the middle of the interval that the others leave
-        b = full[BETA]
-        smooth = (b != 0.0) | (full[KINK] == 0.0)
-        free = ((full[LOWER] < b) & (b < full[UPPER]) & smooth).nonzero()[0]
-        ends = [end for end in (high, low) if abs(end) < 0.1 * CLOSED]
-        if free.size:
-            intercept = float((full[SLOPE, free] + full[UP, free]).sum()) / free.size
-        elif ends:
-            intercept = float(np.mean(ends))
-    product = linear - full[SLOPE] - full[RIDGE] * full[BETA]
-    violation = max(0.0, high - low if equality else high)
-    converged = status == CONVERGED and bool(np.isfinite(product).all())
-    return BoxQP(full[BETA].copy(), product, intercept, iterations, violation, converged)
+    return iterations
 
 
 class Workspace:
@@ -274,27 +271,30 @@ class Workspace:
         self.sub.flags.writeable = False
 
     def restore(self):
-        """Bring every variable back, with its slope."""
-        if self.index is not None:
-            self.full[BETA, self.index] = self.active[BETA]
-            self.active, self.sub, self.index = self.full, self.gram, None
-            self.follow(self.full[BETA] - self._anchor)
+        """Bring every variable back, with its slope, after some were set aside."""
+        self.full[BETA, self.index] = self.active[BETA]
+        self.active, self.sub, self.index = self.full, self.gram, None
+        self.follow(self.full[BETA] - self._anchor)
 
     def follow(self, change):
         """Bring slopes and offsets up to date after the coefficients changed by ``change``."""
         full, moved = self.full, change.nonzero()[0]
         less, n = -change[moved], full.shape[1]
+        if n <= WIDE:
+            add_rows(self.gram, moved, less, 0, n, full[SLOPE])
+        else:
 
-        def run(first):
-            add_rows(self.gram, moved, less, first, min(first + WIDE, n), full[SLOPE])
+            def run(first):
+                add_rows(self.gram, moved, less, first, min(first + WIDE, n), full[SLOPE])
 
-        in_threads(run, range(0, n, WIDE))
+            in_threads(run, range(0, n, WIDE))
         full[SLOPE, moved] -= full[RIDGE, moved] * change[moved]
         set_offsets(full)
 
     def recompute(self):
         """Recompute slopes and offsets from the coefficients alone, without accumulated rounding."""
-        self.restore()
+        if self.index is not None:
+            self.restore()
         self.full[SLOPE] = self.linear
         self.follow(self.full[BETA])
 

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 from scipy.linalg.lapack import dpotrf, dtrtri, dtrtrs
 
 from .._typing import Array
+from .namespace import to_numpy
 from .resources import in_threads, one_blas_thread
 
 #: rows of a tile; a matrix of fewer than four is factorised in one piece
@@ -25,38 +26,46 @@ class TiledFactor(NamedTuple):
     lower: Array
     inverses: list[Array]
 
-    def solve(self, right: Array) -> Array:
-        """Return ``L^-1 right``, of a vector or of columns."""
-        if not self.inverses or right.ndim == 1:  # a single column is not worth the threads
-            return _solved(self.lower, right)
+    def solve(self, right: Array, transposed: bool = False) -> Array:
+        """Return ``L^-1 right``, or ``L^-T right``, of a vector or of columns."""
+        lower = self.lower
+        if not self.inverses or (
+            right.ndim == 1 and not transposed
+        ):  # a single column is not worth the threads
+            if right.size == 0:
+                return np.zeros_like(right)
+            # LAPACK itself: on a hundred rows the checks around it take longer than it does
+            if lower.flags.f_contiguous:
+                solved, info = dtrtrs(lower, right, lower=1, trans=int(transposed))
+            else:  # the transpose is in LAPACK's order, and need not be copied
+                solved, info = dtrtrs(lower.T, right, lower=0, trans=int(not transposed))
+            if info != 0:
+                raise np.linalg.LinAlgError(
+                    f"the triangular matrix has a zero on its diagonal, in row {info}"
+                )
+            return np.asarray(solved)
         out = np.array(right, dtype=float)
         tiles = _tiles(out.shape[0])
         with one_blas_thread():
+            if transposed:
+                for inverse, here in zip(self.inverses[::-1], tiles[::-1], strict=True):
+                    out[here] = inverse.T @ (out[here] - lower[here.stop :, here].T @ out[here.stop :])
+                return out
             for k in range(0, len(tiles), RUN):
                 top, below = tiles[k].start, tiles[k + RUN :]
                 for here, inverse in zip(tiles[k : k + RUN], self.inverses[k : k + RUN], strict=True):
-                    out[here] -= self.lower[here, top : here.start] @ out[top : here.start]
+                    out[here] -= lower[here, top : here.start] @ out[top : here.start]
                     out[here] = inverse @ out[here]
 
                 def take_off(part: slice, known: slice = slice(top, here.stop)) -> None:
-                    out[part] -= self.lower[part, known] @ out[known]
+                    out[part] -= lower[part, known] @ out[known]
 
                 in_threads(take_off, below)
         return out
 
-    def solve_transposed(self, right: Array) -> Array:
-        """Return ``L^-T right``, of a vector or of columns."""
-        if not self.inverses:
-            return _solved(self.lower, right, transposed=True)
-        out = np.array(right, dtype=float)
-        with one_blas_thread():
-            for inverse, here in zip(self.inverses[::-1], _tiles(out.shape[0])[::-1], strict=True):
-                out[here] = inverse.T @ (out[here] - self.lower[here.stop :, here].T @ out[here.stop :])
-        return out
 
-
-def factorise(matrix: Array) -> TiledFactor:
-    """Return the lower Cholesky factor of a symmetric matrix, which is overwritten, or raise ``LinAlgError``.
+def factorise(matrix: Array, ridge: float = 0.0) -> TiledFactor:
+    """Return the lower Cholesky factor of a symmetric matrix plus a ridge, or raise ``LinAlgError``.
 
     >>> factorise(np.array([[4.0, 2.0], [2.0, 2.0]])).lower
     array([[2., 0.],
@@ -64,12 +73,20 @@ def factorise(matrix: Array) -> TiledFactor:
     """
     n = matrix.shape[0]
     if n < 4 * TILE:
+        matrix = matrix.copy(order="K")
+        matrix.flat[:: n + 1] += ridge
         return TiledFactor(_cholesky(matrix), [])
-    tiles = _tiles(n)
+    tiles, given = _tiles(n), matrix
+    matrix = np.empty_like(given)
+
+    def copy(part: slice) -> None:
+        matrix[part] = given[part]
 
     def clear(here: slice) -> None:
         matrix[: here.start, here] = 0.0
 
+    in_threads(copy, tiles)  # new memory is slow to touch, so threads share that
+    matrix.flat[:: n + 1] += ridge
     with one_blas_thread():
         inverses = [_settle(matrix, tiles[0])]
         for k, here in enumerate(tiles[:-1]):
@@ -97,28 +114,12 @@ def factorise(matrix: Array) -> TiledFactor:
     return TiledFactor(matrix, inverses)
 
 
-# LAPACK itself: on a hundred rows the checks around it take longer than it does.
-
-
 def _cholesky(matrix: Array) -> Array:
     """Lower Cholesky factor of a symmetric matrix, which may be overwritten, or ``LinAlgError``."""
     lower, info = dpotrf(matrix.T, lower=1, clean=1, overwrite_a=1)
     if info != 0:
         raise np.linalg.LinAlgError(f"the leading minor of order {info} is not positive definite")
     return np.asarray(lower)
-
-
-def _solved(lower: Array, right: Array, transposed: bool = False) -> Array:
-    """Solve with a lower triangular matrix, or with its transpose."""
-    if right.size == 0:
-        return np.zeros_like(right)
-    if lower.flags.f_contiguous:
-        solved, info = dtrtrs(lower, right, lower=1, trans=int(transposed))
-    else:  # the transpose is in LAPACK's order, and need not be copied
-        solved, info = dtrtrs(lower.T, right, lower=0, trans=int(not transposed))
-    if info != 0:
-        raise np.linalg.LinAlgError(f"the triangular matrix has a zero on its diagonal, in row {info}")
-    return np.asarray(solved)
 
 
 def _settle(matrix: Array, here: slice) -> Array:
@@ -138,26 +139,15 @@ def _inverse(lower: Array) -> Array:
     return out
 
 
-def copied(matrix: Array) -> Array:
-    """Return a copy; new memory of a large one is slow to touch, so threads share that."""
-    if matrix.shape[0] < 4 * TILE:
-        return matrix.copy(order="K")
-    out = np.empty_like(matrix)
-
-    def copy(part: slice) -> None:
-        out[part] = matrix[part]
-
-    in_threads(copy, _tiles(matrix.shape[0]))
-    return out
-
-
-def principal_part(matrix: Array, at: NDArray[np.intp]) -> Array:
-    """Return the rows and columns ``at`` of a matrix."""
+def principal_part(matrix: Any, at: NDArray[np.intp]) -> Array:
+    """Return the rows and columns ``at`` of a matrix in double precision, on the host wherever the matrix lives."""
+    if not isinstance(matrix, np.ndarray):
+        return to_numpy(matrix[at][:, at]).astype(float)
     if at.size < 4 * TILE:
-        return matrix.take(at, axis=0).take(at, axis=1)
+        return matrix.take(at, axis=0).take(at, axis=1).astype(float, copy=False)
     from .smo import gather
 
-    return gather(matrix, at)
+    return gather(matrix, at).astype(float, copy=False)
 
 
 def _tiles(n: int) -> list[slice]:

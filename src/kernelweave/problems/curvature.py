@@ -16,8 +16,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from .._numerics.namespace import to_numpy
-from .._numerics.tiles import TiledFactor, copied, factorise, principal_part
+from .._numerics.tiles import TiledFactor, factorise, principal_part
 from .._typing import Array
 from .certificate import TINY
 from .fixed import FixedSolution
@@ -90,10 +89,10 @@ class Curvature:
             )
             normals = Q.T if problem.fit_intercept else np.zeros((0, where.size))
             V = np.einsum("mfk,fk->fm", products[:, where], Q)
-            self._parts = [(_square(K, rows[where]) * (Q @ Q.T), V, normals)]
+            self._parts = [(principal_part(K, rows[where]) * (Q @ Q.T), V, normals)]
             return
         whole = isinstance(K, np.ndarray) and rows.size == problem.n
-        block = np.asarray(K, dtype=float) if whole else _square(K, rows)
+        block = np.asarray(K, dtype=float) if whole else principal_part(K, rows)
         if not loss.joint:
             self._later = partial(_least_squares_hessian, problem, block, inner, rows, products)
         elif loss.has_curvature:
@@ -142,7 +141,7 @@ class Curvature:
         if root is None or moving is None or len(root.parts) != 1 or root.parts[0].factor is None:
             return None
         free, lower, upper = moving
-        moved = beta[free] - root.parts[0].factor.solve_transposed(root.times(shift))
+        moved = beta[free] - root.parts[0].factor.solve(root.times(shift), transposed=True)
         inside = np.count_nonzero((moved >= lower) & (moved <= upper))
         if 2 * free.size <= np.count_nonzero(beta) or inside < (1.0 - MOST_STOPPED) * free.size:
             return None
@@ -159,7 +158,7 @@ def _gather(
     unit = beta[used] / c[used]
     inside = problem.loss.interior(y[used], unit)
     free = used[inside]
-    block = _square(K, free)
+    block = principal_part(K, free)
     block.flat[:: free.size + 1] += problem.loss.dual_curvature(y[free], unit[inside]) / c[free]
     normals = [np.ones(free.size)] if problem.fit_intercept else []
     budget = problem.loss.dual_budget(y, c)
@@ -171,13 +170,6 @@ def _gather(
     return free, block, V, np.array(normals).reshape(len(normals), free.size)
 
 
-def _square(K: Any, at: np.ndarray) -> Array:
-    """Rows and columns ``at`` of the mixed kernel, on the host wherever the matrix lives."""
-    if isinstance(K, np.ndarray):
-        return principal_part(K, at).astype(float, copy=False)
-    return to_numpy(K[at][:, at]).astype(float)
-
-
 def _hessian_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercept: bool) -> Array:
     """H for so many free entries that a factorisation would take longer than the fit: by conjugate gradients.
 
@@ -186,7 +178,7 @@ def _hessian_by_steps(K: Array, loose: np.ndarray, products: Array, fit_intercep
     """
     moving = np.count_nonzero(loose, axis=1) > 1
     if np.count_nonzero(moving) < WORTH_A_COPY * moving.size:  # the others' rows are zero throughout
-        K, loose, products = _square(K, np.flatnonzero(moving)), loose[moving], products[:, moving]
+        K, loose, products = principal_part(K, np.flatnonzero(moving)), loose[moving], products[:, moving]
         moving = moving[moving]
     free = loose & moving[:, None]
     share = free / np.maximum(np.count_nonzero(free, axis=1), 1)[:, None]
@@ -269,10 +261,8 @@ def _stable_cholesky(matrix: Array, least: float = 1e-8) -> TiledFactor:
     mean = float(np.mean(np.diagonal(matrix)))
     ridge = least * (mean if mean > TINY else 1.0)
     while np.isfinite(ridge):
-        lifted = copied(matrix)
-        lifted.flat[:: matrix.shape[0] + 1] += ridge
         try:
-            return factorise(lifted)
+            return factorise(matrix, ridge)
         except np.linalg.LinAlgError:
             ridge *= 100.0
     raise np.linalg.LinAlgError("a matrix of second derivatives is not finite")
@@ -290,18 +280,20 @@ class RootPart(NamedTuple):
 
     def solved(self, right: Array) -> Array:
         """``P L^-1 right``, of a vector or of columns."""
-        return right if self.factor is None else self._projected(self.factor.solve(right))
-
-    def transposed(self, left: Array) -> Array:
-        """``A' left``."""
-        if self.factor is not None:
-            left = self.factor.solve_transposed(self._projected(left))
-        return np.asarray(self.V.T @ left)
-
-    def _projected(self, values: Array) -> Array:
+        if self.factor is None:
+            return right
+        values = self.factor.solve(right)
         for normal in self.normals:
             values = values - np.multiply.outer(normal, (normal @ values) / (normal @ normal))
         return values
+
+    def transposed(self, left: Array) -> Array:
+        """``A' left``, of a vector."""
+        for normal in self.normals:
+            left = left - normal * ((normal @ left) / (normal @ normal))
+        if self.factor is not None:
+            left = self.factor.solve(left, transposed=True)
+        return np.asarray(self.V.T @ left)
 
 
 class Root:

@@ -144,7 +144,9 @@ def solve_fixed(
         # the engine's tolerance is on the gradient; what is wanted is the gap
         if best.relative_gap <= target or not solved.converged or tolerance < FINEST * unit or out_of_time():
             return best
-        tolerance = finer(tolerance, target, solution.relative_gap)
+        # the gap is about proportional to the tolerance: aim a little below the target
+        aim = 0.5 * tolerance * target / solution.relative_gap
+        tolerance = min(0.3 * tolerance, max(aim, 1e-3 * tolerance))
 
 
 def _solve_otherwise(
@@ -181,11 +183,6 @@ def _solve_otherwise(
         iterations=sum(solution.iterations for solution in solved),
         margin=min(solution.margin for solution in solved),
     )
-
-
-def finer(tolerance: float, target: float, gap: float) -> float:
-    """Next tolerance of the SMO engine: the gap is about proportional to it, so aim a little below the target."""
-    return min(0.3 * tolerance, max(0.5 * tolerance * target / gap, 1e-3 * tolerance))
 
 
 @dataclass(frozen=True)
@@ -246,7 +243,9 @@ def solve_budgeted(
             best = solution
         if best.relative_gap <= target or not spending.converged or tolerance < 1e-14 or out_of_time():
             return best
-        tolerance = finer(tolerance, target, solution.relative_gap)
+        # the gap is about proportional to the tolerance: aim a little below the target
+        aim = 0.5 * tolerance * target / solution.relative_gap
+        tolerance = min(0.3 * tolerance, max(aim, 1e-3 * tolerance))
 
 
 @dataclass

@@ -163,7 +163,9 @@ class MKLProblem:
         blocks = point.blocks
         if blocks is None:
             blocks = point.weights * np.sqrt(np.maximum(quad, 0.0))
-        b = self._intercept(decision)
+        b: Any = 0.0 if self.y.ndim == 1 else np.zeros(self.y.shape[1])
+        if self.fit_intercept:
+            b = self.loss.best_intercept(self.y, decision, self.c)
         try:
             with np.errstate(over="ignore"):
                 value = self.norm.regulariser(blocks, point.weights)
@@ -243,11 +245,6 @@ class MKLProblem:
             decision = self.bank.mix_product(point.weights, point.beta)
         return quad, decision
 
-    def _intercept(self, decision: Array) -> Any:
-        if self.fit_intercept:
-            return self.loss.best_intercept(self.y, decision, self.c)
-        return 0.0 if self.y.ndim == 1 else np.zeros(self.y.shape[1])
-
     def oracle(
         self,
         weights: Array,
@@ -306,4 +303,5 @@ class MKLProblem:
             primal = inner.primal
         # the bounds are of no use: the function that is zero costs no more than this on any kernel
         zero = np.zeros_like(self.y)
-        return min(primal, self.loss.total(self.y, zero + self._intercept(zero), self.c))
+        b: Any = self.loss.best_intercept(self.y, zero, self.c) if self.fit_intercept else 0.0
+        return min(primal, self.loss.total(self.y, zero + b, self.c))

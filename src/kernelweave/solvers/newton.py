@@ -59,10 +59,6 @@ class Cut(NamedTuple):
     beta: Array
 
 
-def _cut_at(problem: MKLProblem, oracle: Oracle) -> Cut:
-    return Cut(problem.gain(oracle.inner.beta), oracle.quad, oracle.inner.beta)
-
-
 @dataclass
 class _NewtonState:
     centre: Oracle
@@ -94,23 +90,6 @@ class _NewtonState:
     def __post_init__(self) -> None:
         if self.own == -np.inf:  # all there is
             self.own = self.known = self.lower
-
-    def bounded_together(self, beta: Array | None, bound: float) -> None:
-        """Take note of the bound that several inner solutions attain together."""
-        if beta is not None and bound > self.lower:
-            self.lower, self.combined = bound, beta
-
-    def read_if_worthwhile(self) -> None:
-        """Have the bank read for several inner solutions together, if that should end the fit or say much more.
-
-        Reading costs as much as another step.
-        """
-        if self.combined is None or self.enough:
-            return
-        upper = self.centre.inner.primal
-        promised, known = relative_gap(upper, self.lower), relative_gap(upper, self.known)
-        if promised <= max(self.tol, WORTH_READING * known):
-            self.dual_beta, self.known, self.combined = self.combined, self.lower, None
 
     @property
     def enough(self) -> bool:
@@ -145,21 +124,82 @@ class Newton(Solver, registered_as="newton"):
             curvature = start is not None or problem.norm.update_rate > CLOSED_FORM_BOUND
             precision = inner_target(1.0 if start is None else tol, tol)
             oracle = problem.oracle(weights, inner, precision, curvature=curvature)
-            cuts, target = [_cut_at(problem, oracle)], 0.0
+            cuts, target = [Cut(problem.gain(oracle.inner.beta), oracle.quad, oracle.inner.beta)], 0.0
         lower = problem.dual(oracle.inner.beta, oracle.quad)
         return _NewtonState(oracle, oracle, tol, lower, cuts, target=target)
 
     def step(self, problem: MKLProblem, state: _NewtonState) -> _NewtonState:
-        learnt, rate = problem.norm.learnt_norm, problem.norm.update_rate
+        """Minimise the model with its cuts on the set of weights; a worse point adds a cut."""
+        learnt = problem.norm.learnt_norm
         if problem.m == 1 and learnt.simplex:
             target = 0.1 * state.target
             oracle = problem.oracle(state.last.weights, state.last.inner, target)
             lower = problem.dual(oracle.inner.beta, oracle.quad)
             return _NewtonState(oracle, oracle, state.tol, lower, target=target)
-        if learnt.simplex or learnt.constrained or state.kinked:
-            return self._cut_step(problem, state)
+        if not (learnt.simplex or learnt.constrained or state.kinked):
+            return self._smooth_step(problem, state)
+        kind = SimplexModel if learnt.simplex else SetModel
+        bend = self._bend(problem, state) if state.curved else 0.0
+        proposal = kind(state.centre, state.cuts, problem.norm, bend, state.damping).minimise()
+        upper, gap = state.centre.inner.primal, self._gap(problem, state)
+        # the new value must be known better than it is expected to differ from the old one; SMO, unlike Newton's method
+        # for losses with curvature, cannot be asked for the last digits
+        expected = 0.1 * proposal.decrease / max(abs(upper), np.finfo(float).tiny)
+        finest = 1e-13 if problem.loss.has_curvature else 1e-10
+        target = min(inner_target(0.1 * gap, state.tol), max(expected, finest))
+        near = state.last.inner if state.last is not state.centre else state.centre.ahead(proposal.weights)
+        # one more step of quadratic convergence should reach the tolerance with something to spare
+        last = gap**2 <= 0.1 * state.tol
+        oracle = problem.oracle(proposal.weights, near, target, curvature=True, expect_last=last)
+        cuts = [*state.cuts, Cut(problem.gain(oracle.inner.beta), oracle.quad, oracle.inner.beta)][
+            -self.cuts :
+        ]
+        following = replace(state, centre=oracle, last=oracle, cuts=cuts, dual_beta=None, curved=True)
+        following.doubted = relative_gap(upper, state.own) <= state.tol
+        following.kept = upper - oracle.inner.primal > KEPT * proposal.decrease
+        bound = problem.dual(oracle.inner.beta, oracle.quad)
+        following.own, following.known = max(state.own, bound), max(state.known, bound)
+        if bound > state.lower:
+            following.lower, following.combined = bound, None
+        lower = following.lower
+        together, joint_bound = proposal.beta, proposal.bound
+        if together is not None and joint_bound > following.lower:
+            following.lower, following.combined = joint_bound, together
+        fell = oracle.inner.primal < upper
+        if not fell:
+            # A null step: the new cut corrects the model, and what all cuts say together is worth knowing.
+            following.centre, following.curved = state.centre, state.curved
+            if not following.enough:
+                together, joint_bound = kind(state.centre, cuts, problem.norm, 0.0).bound()
+                if together is not None and joint_bound > following.lower:
+                    following.lower, following.combined = joint_bound, together
+        if following.combined is not None and not following.enough:
+            # reading the bank for several inner solutions costs a step: if it should end the fit, or say much more
+            now = following.centre.inner.primal
+            promised, known = relative_gap(now, following.lower), relative_gap(now, following.known)
+            if promised <= max(state.tol, WORTH_READING * known):
+                following.dual_beta, following.known = following.combined, following.lower
+                following.combined = None
+        if fell:
+            following.damping = 0.25 * state.damping
+            return following
+        if proposal.decrease < 1e-3 * (upper - lower):
+            # The model sees nothing to gain, yet the bound is far: the curvature is out of all proportion, as it is
+            # where the mixed kernel is singular.  From this centre only the cuts speak.
+            following.curved, following.damping = False, 0.0
+        else:
+            moved = proposal.weights - state.centre.weights
+            length = float(moved @ moved)
+            # the model promises a decrease that no step attains: the bounds contradict each other
+            following.finished = length == 0.0
+            if length > 0.0:
+                following.damping = max(4.0 * state.damping, 0.1 * proposal.decrease / length)
+        return following
+
+    def _smooth_step(self, problem: MKLProblem, state: _NewtonState) -> _NewtonState:
+        """Take a step of a norm without corners: along the Hessian, or to the best weights for the block norms."""
         gap = self._gap(problem, state)
-        if gap > FAR and rate <= CLOSED_FORM_BOUND:
+        if gap > FAR and problem.norm.update_rate <= CLOSED_FORM_BOUND:
             # what such a step does to a large gap says nothing of what the next would leave of a smaller one
             return replace(self._closed_form_step(problem, state, gap), gap=np.inf)
         if (
@@ -188,53 +228,6 @@ class Newton(Solver, registered_as="newton"):
         assert centre.root is not None
         return 0.5 if centre.root.shape[0] > 0.5 * np.count_nonzero(centre.inner.beta) else 1.0
 
-    def _cut_step(self, problem: MKLProblem, state: _NewtonState) -> _NewtonState:
-        """Minimise the model with its cuts on the set of weights; a worse point adds a cut."""
-        kind = SimplexModel if problem.norm.learnt_norm.simplex else SetModel
-        bend = self._bend(problem, state) if state.curved else 0.0
-        proposal = kind(state.centre, state.cuts, problem.norm, bend, state.damping).minimise()
-        upper, gap = state.centre.inner.primal, self._gap(problem, state)
-        # the new value must be known better than it is expected to differ from the old one; SMO, unlike Newton's method
-        # for losses with curvature, cannot be asked for the last digits
-        expected = 0.1 * proposal.decrease / max(abs(upper), np.finfo(float).tiny)
-        finest = 1e-13 if problem.loss.has_curvature else 1e-10
-        target = min(inner_target(0.1 * gap, state.tol), max(expected, finest))
-        near = state.last.inner if state.last is not state.centre else state.centre.ahead(proposal.weights)
-        # one more step of quadratic convergence should reach the tolerance with something to spare
-        last = gap**2 <= 0.1 * state.tol
-        oracle = problem.oracle(proposal.weights, near, target, curvature=True, expect_last=last)
-        cuts = [*state.cuts, _cut_at(problem, oracle)][-self.cuts :]
-        following = replace(state, centre=oracle, last=oracle, cuts=cuts, dual_beta=None, curved=True)
-        following.doubted = relative_gap(upper, state.own) <= state.tol
-        following.kept = upper - oracle.inner.primal > KEPT * proposal.decrease
-        bound = problem.dual(oracle.inner.beta, oracle.quad)
-        following.own, following.known = max(state.own, bound), max(state.known, bound)
-        if bound > state.lower:
-            following.lower, following.combined = bound, None
-        lower = following.lower
-        following.bounded_together(proposal.beta, proposal.bound)
-        if oracle.inner.primal < upper:
-            following.damping = 0.25 * state.damping
-            following.read_if_worthwhile()
-            return following
-        # A null step: the new cut corrects the model, and what all cuts say together is worth knowing.
-        following.centre, following.curved = state.centre, state.curved
-        if not following.enough:
-            following.bounded_together(*kind(state.centre, cuts, problem.norm, 0.0).bound())
-        following.read_if_worthwhile()
-        if proposal.decrease < 1e-3 * (upper - lower):
-            # The model sees nothing to gain, yet the bound is far: the curvature is out of all proportion, as it is
-            # where the mixed kernel is singular.  From this centre only the cuts speak.
-            following.curved, following.damping = False, 0.0
-        else:
-            moved = proposal.weights - state.centre.weights
-            length = float(moved @ moved)
-            # the model promises a decrease that no step attains: the bounds contradict each other
-            following.finished = length == 0.0
-            if length > 0.0:
-                following.damping = max(4.0 * state.damping, 0.1 * proposal.decrease / length)
-        return following
-
     def _closed_form_step(self, problem: MKLProblem, state: _NewtonState, gap: float) -> _NewtonState:
         """Best weights for the block norms in hand (Kloft et al. 2011): the objective falls."""
         centre = state.centre
@@ -261,7 +254,7 @@ class Newton(Solver, registered_as="newton"):
         goal = minimise_smooth_model(norm, centre.quad, root, centre.weights)
         here = centre.inner.primal + norm.penalty(centre.weights)
         length, lower, last = 1.0, state.lower, gap**2 <= 0.1 * state.tol
-        cuts = [_cut_at(problem, centre)]
+        cuts = [Cut(problem.gain(centre.inner.beta), centre.quad, centre.inner.beta)]
         if goal is not None:
             near = centre.ahead(goal)
             for _ in range(TRIALS):
@@ -271,13 +264,13 @@ class Newton(Solver, registered_as="newton"):
                 lower = max(lower, problem.dual(oracle.inner.beta, oracle.quad))
                 if oracle.inner.dual + norm.penalty(weights) <= here:
                     return _NewtonState(oracle, oracle, state.tol, lower)
-                cuts.append(_cut_at(problem, oracle))
+                cuts.append(Cut(problem.gain(near.beta), oracle.quad, near.beta))
                 length *= 0.5
         if norm.learnt_norm.has_boundary and norm.update_rate > CLOSED_FORM_BOUND:
             # coefficients that become free or cease to be bend J more than its Hessian does, or the Hessian more than
             # J: cuts know of that, and weights for given blocks, which never fail, are slow where the norm is nearly l1
             kinked = _NewtonState(centre, centre, state.tol, lower, cuts, kinked=True)
-            return self._cut_step(problem, kinked)
+            return self.step(problem, kinked)
         # next to no coefficient is free, and curvature says nothing of the kinks: weights for given blocks never fail
         return replace(self._closed_form_step(problem, replace(state, lower=lower), gap), gap=np.inf)
 
@@ -347,7 +340,9 @@ class CutModel:
         for _ in range(30):
             z, multipliers = self._minimise_with(rows, gains)
             shift = z - self.d
-            value = float(np.max(gains + rows @ z)) + self._bent(shift)
+            curved = self.root.times(shift)
+            bent = 0.5 * self.bend * float(curved @ curved) + 0.5 * self.damping * float(shift @ shift)
+            value = float(np.max(gains + rows @ z)) + bent
             heights = self.gains + self.slopes @ z
             scale = 1e-9 * abs(value)
             above = [k for k in np.argsort(-heights) if heights[k] > value + scale and k not in included][:5]
@@ -386,16 +381,6 @@ class CutModel:
             return None, -np.inf
         return self._combined(shares, self.gains, self.slopes, [cut.beta for cut in self.cuts])
 
-    def _bent(self, shift: Array) -> float:
-        """How much higher the model is than its cuts, so far from the centre."""
-        curved = self.root.times(shift)
-        return 0.5 * self.bend * float(curved @ curved) + 0.5 * self.damping * float(shift @ shift)
-
-    def _gradient(self, shift: Array, rows: Array, multipliers: Array) -> Array:
-        """Slopes of the model there, with the cuts in these shares."""
-        curved = self.bend * self.root.transposed(self.root.times(shift))
-        return rows.T @ multipliers + curved + self.damping * shift
-
     def _expanded(self, working: Index, shift: Array) -> tuple[Array, Array]:
         """Hessian on a working set, and the slopes that the curvature adds there."""
         root = self.root.columns(working)
@@ -424,48 +409,50 @@ class SimplexModel(CutModel):
                 self.working = np.union1d(in_use, steepest[:STEEPEST])
         z, multipliers = self.d, np.ones(1)
         entered = np.zeros(self.d.size, dtype=np.intp)  # how often
+        scale = float(np.max(np.abs(self.centre_slope))) or 1.0  # dimensionless, for the tolerances' sake
         for _ in range(50):
-            z, multipliers = self._solve(rows, gains, self.working)
-            gradient = self._gradient(z - self.d, rows, multipliers)
+            working = self.working
+            # the model is expanded around weights on the working set; d itself may have others
+            origin = np.zeros(self.d.size)
+            origin[working] = self.d[working] if np.any(self.d[working] > 0) else 1.0
+            origin /= np.sum(origin)
+            hessian, pull = self._expanded(working, origin - self.d)
+            hessian, pull, slopes, near = (
+                hessian / scale,
+                pull / scale,
+                rows[:, working] / scale,
+                origin[working],
+            )
+            if gains.size > 1:
+                part, multipliers = _minimise_cuts(hessian, pull, slopes, gains / scale, near)
+            else:
+                # a box QP in the change, whose entries sum to zero: the SVM engine solves it, with exact zeros
+                from .._numerics.smo import solve_few
+
+                part = near + solve_few(
+                    hessian, -slopes[0] - pull, -near, np.maximum(1.0 - near, 0.0), 1e-10, 200_000
+                )
+                # weights below the precision of the model are zero; but a kernel of size 1e12 does its work with a
+                # weight of 1e-12, which its curvature tells from a trace
+                bends = part**2 * np.diagonal(hessian) > 1e-9
+                part = np.where((part > 1e-12) | ((part > 0) & bends), part, 0.0)
+            z = np.zeros(self.d.size)
+            z[working] = part / np.sum(part)
+            shift = z - self.d
+            curved = self.bend * self.root.transposed(self.root.times(shift))
+            gradient = rows.T @ multipliers + curved + self.damping * shift
             price = float(gradient @ z)  # the multiplier of the sum, as z'(gradient - price) = 0
             reduced = gradient - price
-            reduced[self.working] = 0.0
+            reduced[working] = 0.0
             entering = np.flatnonzero(reduced < -1e-9 * float(np.max(np.abs(self.centre_slope))))
             if entering.size == 0:
                 break
             best = entering[np.argsort(reduced[entering])[:40]]
             # kernels that stayed at zero leave, so that the set stays small; those that came back do not leave again,
             # or the last digits would send them in and out for ever
-            stay = self.working[(z[self.working] > 0) | (entered[self.working] > 1)]
+            stay = working[(z[working] > 0) | (entered[working] > 1)]
             entered[best] += 1
             self.working = np.union1d(stay, best)
-        return z, multipliers
-
-    def _solve(self, rows: Array, gains: Array, working: Index) -> tuple[Array, Array]:
-        """Minimise on the working set; return all weights and the multipliers of the cuts."""
-        # the model is expanded around weights on the working set; d itself may have others
-        origin = np.zeros(self.d.size)
-        origin[working] = self.d[working] if np.any(self.d[working] > 0) else 1.0
-        origin /= np.sum(origin)
-        scale = float(np.max(np.abs(self.centre_slope))) or 1.0  # dimensionless, for the tolerances' sake
-        hessian, pull = self._expanded(working, origin - self.d)
-        hessian, pull, slopes, near = hessian / scale, pull / scale, rows[:, working] / scale, origin[working]
-        if gains.size > 1:
-            part, multipliers = _minimise_cuts(hessian, pull, slopes, gains / scale, near)
-        else:
-            # a box QP in the change, whose entries sum to zero: the SVM engine solves it, with exact zeros
-            from .._numerics.smo import solve_few
-
-            part = near + solve_few(
-                hessian, -slopes[0] - pull, -near, np.maximum(1.0 - near, 0.0), 1e-10, 200_000
-            )
-            # weights below the precision of the model are zero; but a kernel of size 1e12 does its work with a weight
-            # of 1e-12, which its curvature tells from a trace
-            bends = part**2 * np.diagonal(hessian) > 1e-9
-            part = np.where((part > 1e-12) | ((part > 0) & bends), part, 0.0)
-            multipliers = np.ones(1)
-        z = np.zeros(self.d.size)
-        z[working] = part / np.sum(part)
         return z, multipliers
 
 
@@ -529,14 +516,17 @@ class SetModel(CutModel):
             z = np.zeros(self.d.size)
             z[working] = norm.scaled(part if np.any(part > 0) else place[:m])
             # the steepest points of the whole set tell which kernels are missing
-            gradient = self._gradient(z - self.d, rows, multipliers)
+            shift = z - self.d
+            curved = self.root.times(shift)
+            bent = 0.5 * self.bend * float(curved @ curved) + 0.5 * self.damping * float(shift @ shift)
+            gradient = rows.T @ multipliers + self.bend * self.root.transposed(curved) + self.damping * shift
             pulls = np.maximum(-2.0 * gradient, 0.0)
             above = float(gradient @ z) + self.norm.conjugate(pulls)
             missing = np.setdiff1d(self._steepest(pulls), working)
             if missing.size == 0:
                 break
             # the model may be so much above its minimum at weights that are worth an inner solve
-            fall = height - float(np.max(gains + rows @ z)) - self._bent(z - self.d)
+            fall = height - float(np.max(gains + rows @ z)) - bent
             if above <= max(SLACK * steepest, SHARE * fall) or fall > LONG_FALL * abs(height):
                 break
             self.working = np.union1d(working, missing)
