@@ -165,7 +165,7 @@ class Registry(Mapping[str, type[T]], Generic[T]):
         return self._classes
 
     def __getitem__(self, name: str) -> type[T]:
-        classes = self._load()
+        classes = self._classes if self._loaded else self._load()
         if name not in classes:
             raise ValueError(
                 f"unknown {self.kind} {name!r}.{nearest(name, list(classes))} "

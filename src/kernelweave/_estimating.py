@@ -5,7 +5,7 @@ from __future__ import annotations
 import warnings
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from functools import wraps
 from typing import Any, TypeVar
 
@@ -100,11 +100,13 @@ def one_fit(method: Method) -> Method:
     return fit  # type: ignore[return-value]
 
 
+@dataclass
 class TimeShares:
     """Deals out the seconds of a fit to its problems: each gets an equal part of what is left of their ``share``."""
 
-    def __init__(self, stop: Stop, problems: int, share: float = 1.0) -> None:
-        self.stop, self.problems, self.share = stop, problems, share
+    stop: Stop
+    problems: int
+    share: float = 1.0
 
     def __call__(self) -> Stop:
         """Return when the next problem has to stop."""

@@ -59,11 +59,6 @@ class Deadline:
         """Let no time be left to the whole fit, from now on."""
         self.outermost._interrupted = True
 
-    def extend(self, seconds: float) -> None:
-        """Grant so many more seconds, to be used up: what runs in them is not left in the middle."""
-        self.ends += seconds
-        self.has_point = False
-
     @property
     def left(self) -> float:
         """Seconds left; negative when there are none, infinite without a limit."""

@@ -14,8 +14,9 @@ from .._numerics.resources import in_threads, one_blas_thread
 from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import support
-from .lazy import BLOCK_ENTRIES, FEW_VALUES, Exponentials, base_groups, row_slices
+from .lazy import BLOCK_ENTRIES, FEW_VALUES, Exponentials, row_slices
 from .normalise import Normaliser
+from .power import base_groups
 
 if TYPE_CHECKING:
     import pandas as pd

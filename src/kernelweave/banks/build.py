@@ -27,11 +27,11 @@ from .._numerics.resources import in_threads, one_blas_thread
 from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import Bank
-from .lazy import LazyBank, base_groups
+from .lazy import LazyBank
 from .lowrank import LowRankBank, column_squares, suits_blocks
 from .memory import check_storage, parse_bytes, refuse
 from .normalise import Normaliser
-from .power import Chain, PowerBank, find_chains, mirror_lower, packed_offsets, triangle_cuts
+from .power import Chain, PowerBank, base_groups, find_chains, mirror_lower, packed_offsets, triangle_cuts
 from .streaming import StreamingBank, streaming_bank
 from .views import CompositeBank
 

@@ -14,20 +14,12 @@ from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, take
 from ._base import Bank, support
 from .normalise import Normaliser
-from .power import find_chains, mirror_lower
+from .power import base_groups, find_chains, mirror_lower
 
 #: entries of a block that a thread works on
 LAZY_PIECE = 2_000_000
 #: kernel values up to which NumPy is done before compiled code would be loaded, let alone compiled
 FEW_VALUES = 10_000_000
-
-
-def base_groups(kernels: list[Kernel], which: Index | range) -> list[list[int]]:
-    """Positions of kernels that share a base matrix, in order of first appearance."""
-    groups: dict[Any, list[int]] = {}
-    for j in which:
-        groups.setdefault(kernels[j].base_key, []).append(int(j))
-    return list(groups.values())
 
 
 class LazyBank(Bank):

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from .._numerics.resources import in_threads
 from .._typing import Array, Index
+from ..kernels import Kernel
 from ._base import Bank, support
 
 
@@ -26,6 +27,14 @@ class Chain(NamedTuple):
     kernels: tuple[int, ...]
     squarings: tuple[int, ...]
     times_base: tuple[int, ...]
+
+
+def base_groups(kernels: list[Kernel], which: Index | range) -> list[list[int]]:
+    """Positions of kernels that share a base matrix, in order of first appearance."""
+    groups: dict[Any, list[int]] = {}
+    for j in which:
+        groups.setdefault(kernels[j].base_key, []).append(int(j))
+    return list(groups.values())
 
 
 def find_chains(exponents: Sequence[float], most_squarings: int = 40) -> list[Chain]:

@@ -24,10 +24,11 @@ from ..kernels.stationary import Gaussian, Laplacian
 from ._base import Bank, support
 from .bound import BoundKernels
 from .devices import DTYPES, HOST_BLOCK, Factor, budget_of, device_of, is_tensor, load_torch, wide_dtype
-from .lazy import base_groups, row_slices
+from .lazy import row_slices
 from .lowrank import FeatureBank
 from .memory import refuse
 from .normalise import Normaliser
+from .power import base_groups
 from .streaming import StreamingBank
 
 Base = Callable[[Index, Index], Any]

@@ -16,8 +16,9 @@ from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, take
 from ._base import Bank, support
 from .bound import BoundKernels
-from .lazy import base_groups, row_slices
+from .lazy import row_slices
 from .normalise import Normaliser
+from .power import base_groups
 
 if TYPE_CHECKING:
     from .lowrank import FeatureBank

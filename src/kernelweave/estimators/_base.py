@@ -23,7 +23,7 @@ from ..norms import Norm, make_norm
 from ..problems import Point, joined
 from ..views import Views, samples_and_targets
 from ._bind import Bound, bind
-from ._fitting import fit_tasks, trace_of
+from ._fitting import Fit, fit_tasks, trace_of
 from ._inputs import Training, is_precomputed, new_samples
 from ._parameters import (
     Bytes,
@@ -116,11 +116,16 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
     def _fit(self, training: Training, plan: Plan, tasks: list[Task]) -> None:
         """Build the bank and solve the tasks on it."""
         plan.norm.check(len(training.names))
-        if type(self)._by_rule is not BaseMKL._by_rule:
+        by_rule = type(self)._by_rule is not BaseMKL._by_rule
+        if by_rule:
             refuse_fixed_parts(plan.norm, len(training.names), type(self).__name__)
         bound = bind(training, plan.bank)
-        self._solve(bound, plan, self._by_rule(tasks, bound.bank, plan))
-        warn_of_findings(self.findings_)
+        if by_rule:
+            tasks = self._by_rule(tasks, bound.bank, plan)
+        started = self._warm_started(tasks, bound.bank) if self.warm_start else tasks
+        self._keep(bound, tasks, *fit_tasks(bound, plan, started))
+        if self.findings_:
+            warn_of_findings(self.findings_)
         self.findings_ = (*bound.findings, *self.findings_)
 
     def _by_rule(self, tasks: list[Task], bank: Bank, plan: Plan) -> list[Task]:
@@ -128,9 +133,13 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
         return tasks
 
     def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> None:
-        """Solve the tasks, and keep what prediction and inspection need."""
+        """Solve the tasks on a bank that is there, and keep the fits."""
         started = self._warm_started(tasks, bound.bank) if self.warm_start else tasks
-        fits, self.n_passes_ = fit_tasks(bound, plan, started)
+        self._keep(bound, tasks, *fit_tasks(bound, plan, started))
+
+    def _keep(self, bound: Bound, tasks: list[Task], fits: list[Fit], passes: float) -> None:
+        """Keep what prediction and inspection need of fits, which took so many passes over the bank."""
+        self.n_passes_ = passes
         first, several = fits[0], len(fits) > 1
         norm, m = first.norm, bound.bank.m
         strength: float | Array | None = norm.strength
@@ -175,8 +184,10 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
         for norm in norms:
             if norm.allowed_weights:
                 self.learnt_kernels_[norm.learnt(m)] = True
-        rules = dict.fromkeys(norm.weights_rule for norm in norms if norm.weights_rule)
-        self.weights_rule_ = "" if self.learnt_kernels_.any() else self._weights_rule or "; ".join(rules)
+        self.weights_rule_ = ""
+        if not self.learnt_kernels_.any():
+            rules = dict.fromkeys(norm.weights_rule for norm in norms if norm.weights_rule)
+            self.weights_rule_ = self._weights_rule or "; ".join(rules)
 
     def _set_findings(self, tasks: list[Task], values: list[Array]) -> None:
         """Keep what a reader must know first as ``findings_``, from the decision values of the training samples."""

@@ -137,7 +137,7 @@ def run(
     # are read, in the precision of the device where half of it is stored, else in double precision.  A solver that
     # found nothing on kernels of single precision, which need not even be positive semidefinite, goes on in double.
     further_on: list[tuple[Bank, float]] = [] if exact is bank else [(exact, tol)]
-    if solution.converged:
+    if solution.status == "converged":
         computed = bank.computed() if bank.rounding > COARSE else exact  # type: ignore[attr-defined]
         further_on = [(bank, 0.3 * tol), (computed, 0.3 * tol), (exact, 0.03 * tol)]
     for other, goal in further_on:

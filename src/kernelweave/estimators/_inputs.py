@@ -186,7 +186,9 @@ def _host_inputs(
         if X.table:
             estimator.feature_names_in_ = np.array(X.names, dtype=object)
         expanded = expand_kernels(spec, Schema.of(X))
-    elif _is_table(X):
+    elif (isinstance(X, np.ndarray) and X.ndim == 2 and X.dtype.kind not in "fiub") or (
+        hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2
+    ):  # columns matter before they become numbers: their names, or their kinds
         expanded = expand_kernels(spec, Schema.of(X))
         if any(kernel.takes_objects for kernel in expanded):
             kind = "table"  # kernels check what is in the columns
@@ -292,13 +294,6 @@ def new_samples(estimator: BaseEstimator, X: Samples, kind: str) -> Samples:
     if kind == "table":
         return validate_data(estimator, X, reset=False, skip_check_array=True)
     return X if kind == "objects" else _numeric(estimator, X, reset=False)
-
-
-def _is_table(X: Samples) -> bool:
-    """Whether X has columns that matter before it becomes an array of numbers: their names, or their kinds."""
-    if isinstance(X, np.ndarray):
-        return X.ndim == 2 and X.dtype.kind not in "fiub"
-    return hasattr(X, "iloc") and getattr(X, "ndim", 0) == 2
 
 
 def _is_object_list(X: Samples) -> bool:

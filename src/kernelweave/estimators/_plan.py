@@ -98,7 +98,8 @@ class BankPlan:
         if dtype_name(dtype) not in DTYPES:
             raise ValueError(f"dtype must be one of {', '.join(DTYPES)} with a device, got {dtype!r}")
         parse_bytes(estimator.memory_budget)
-        if check_missing(missing) != "error":  # completed kernels are matrices in memory, in double precision
+        if missing != "error":  # completed kernels are matrices in memory, in double precision
+            check_missing(missing)
             if device is not None:
                 raise ValueError(f"missing={missing!r} completes kernels in memory: use device=None")
             if storage not in ("auto", "dense"):
@@ -157,9 +158,9 @@ class Plan:
         if task not in loss.tasks:
             suited = ", ".join(name for name in losses if task in losses[name].tasks)
             raise ValueError(f"loss {loss!r} is not for {task}; losses that are: {suited}")
-        seed = seed_of(estimator.random_state)
+        seed = None if estimator.random_state is None else seed_of(estimator.random_state)
         solver = _solver(estimator.solver, loss, made, bool(estimator.fit_intercept))
-        if isinstance(estimator.solver, str | type):
+        if solver is not None and seed is not None and isinstance(estimator.solver, str | type):
             solver = _seeded(solver, seed)
         bank = BankPlan.of(estimator)
         if solver is not None:
@@ -190,26 +191,24 @@ class Plan:
         """
         if self.solver is not None and self.solver.serves(loss, norm):
             return self.solver
-        chosen = _seeded(choose_solver(loss, norm, bank), self.seed)
-        assert chosen is not None
-        return chosen
+        chosen = choose_solver(loss, norm, bank)
+        return chosen if self.seed is None else _seeded(chosen, self.seed)
 
 
 def _solver(solver: object, loss: Loss, norm: Norm, fit_intercept: bool) -> Solver | None:
     """Return a solver that fits, None for ``auto``; raise where none does."""
     if not (isinstance(solver, str) and solver == "auto"):
         return make_solver(solver, loss, norm, fit_intercept)
-    if not fitting_solvers(loss, norm, fit_intercept):
+    # newton, with an intercept or without, serves most norms: the others are asked where it does not
+    if not (registry["newton"].serves(loss, norm) or fitting_solvers(loss, norm, fit_intercept)):
         without = ", ".join(repr(name) for name in fitting_solvers(loss, norm))
         way = f"with fit_intercept=False these do: {without}" if without else "choose another loss or norm"
         raise ValueError(f"no solver fits loss={loss!r} with norm={norm.label!r} and an intercept: {way}")
     return None
 
 
-def seed_of(random_state: RandomSeed) -> int | None:
-    """Return the seed that a ``random_state`` stands for; None where it is left open."""
-    if random_state is None:
-        return None
+def seed_of(random_state: RandomSeed) -> int:
+    """Return the seed that a ``random_state`` other than None stands for."""
     if isinstance(random_state, Integral | int) and not isinstance(random_state, bool):
         seed = int(random_state)
         if 0 <= seed < 2**32:
@@ -221,11 +220,12 @@ def seed_of(random_state: RandomSeed) -> int | None:
     )
 
 
-def _seeded(solver: Solver | None, seed: int | None) -> Solver | None:
+def _seeded(solver: Solver, seed: int) -> Solver:
     """Return a solver that draws with this seed, where it draws at all."""
-    if solver is None or seed is None or "random_state" not in solver.get_params(deep=False):
+    if "random_state" not in solver.get_params(deep=False):
         return solver
-    return clone(solver).set_params(random_state=seed)
+    seeded: Solver = clone(solver).set_params(random_state=seed)
+    return seeded
 
 
 def dtype_name(dtype: DTypeLike) -> str:

@@ -277,7 +277,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         self
         """
         self.__dict__.pop("_stream", None)
-        self._fit(*self._prepared(X, y, sample_weight))
+        labelled = self._checked(X, y, sample_weight)
+        self._fit(labelled.training, labelled.plan, labelled.tasks())
         return self
 
     @available_if(_learns_online)
@@ -342,7 +343,8 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
             raise ValueError(
                 "partial_fit needs kernels it can evaluate, center=False and normalize='trace' or None"
             )
-        weight = self._sample_weights(sample_weight, codes)
+        weight = weigh_samples(in_memory(sample_weight), codes.size)
+        weight = weigh_classes(self.class_weight, self.classes_, codes, weight)
         tasks = class_tasks(codes, weight, self.classes_, self.multi_class == "ovr", plan)
         if len(tasks) > 1:
             raise ValueError("partial_fit learns all classes together: use multi_class='joint' or 'shared'")
@@ -403,15 +405,11 @@ class MKLClassifier(ClassifierMixin, BaseMKL):
         training = training_inputs(self, X, plan.bank, len(codes))
         if plan.bank.missing != "error":
             warn_of_classes(training.presence(), codes, self.classes_)
-        weight = self._sample_weights(sample_weight, codes)
+        weight = weigh_samples(in_memory(sample_weight), codes.size)
+        weight = weigh_classes(self.class_weight, self.classes_, codes, weight)
         check_two_classes(self.classes_, codes, weight)
         plan = plan.with_norm(norm_of_kernels(plan.norm, training))
         return Labelled(training, plan, codes, weight, self.classes_, self.multi_class == "ovr")
-
-    def _sample_weights(self, sample_weight: Column, codes: Codes) -> Array:
-        """Factors of C by sample: its own weight times that of its class."""
-        weight = weigh_samples(in_memory(sample_weight), codes.size)
-        return weigh_classes(self.class_weight, self.classes_, codes, weight)
 
     @lazily
     def decision_function(self, X: Samples) -> Array:

@@ -121,7 +121,7 @@ REQUIREMENTS = {
     "smooth loss": Requirement("loss", "a smooth loss", lambda loss: loss.smoothness is not None),
     "simple derivative": Requirement("loss", "a smooth loss whose derivative is compiled", has_simple_derivative),
     "block loss": Requirement("loss", "a smooth loss whose derivative is compiled, or a softmax",
-                              lambda loss: has_simple_derivative(loss) or (loss.joint and loss.smoothness is not None)),
+                              lambda loss: loss.smoothness is not None and (loss.joint or has_simple_derivative(loss))),
     "block exponent": Requirement("norm", "a (2, r) block norm with 1 <= r <= 2",
                                   lambda norm: norm.r is not None and 1.0 <= norm.r <= 2.0 and norm.l1_term is None,
                                   "a number p >= 1"),

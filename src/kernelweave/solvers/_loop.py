@@ -105,7 +105,7 @@ class Best:
         assert now is not None
         left = self.trace[-1][3] - self.trace[-1][4] if self.trace else np.inf
         # bounds that cross are rounding, and closer ones no progress
-        self.idle = 0 if 0.0 <= now.gap < (1.0 - PROGRESS) * left else self.idle + 1
+        self.idle = 0 if 0.0 <= now.primal - now.dual < (1.0 - PROGRESS) * left else self.idle + 1
         active = int(np.count_nonzero(point.weights))
         self.trace.append((iteration, seconds, passes, now.primal, now.dual, now.relative_gap, active))
 
@@ -265,15 +265,12 @@ class Run:
                 return "stopped"
             if deadline.left <= 0.0:
                 return "interrupted" if deadline.interrupted else "max_seconds"
-            if self._stalled():
+            # the solver says so, or nothing has come of too many iterations or inner problems
+            unsolved = getattr(problem, "unsolved", 0) >= UNSOLVED and best.idle >= IDLE
+            idle = best.idle >= (solver.most_idle or np.inf)
+            if getattr(self.state, "finished", False) or idle or unsolved:
                 return "stalled"
         return "max_iter"
-
-    def _stalled(self) -> bool:
-        """Whether the solver says so, or nothing has come of too many iterations or inner problems."""
-        unsolved = getattr(self.problem, "unsolved", 0) >= UNSOLVED and self.best.idle >= IDLE
-        idle = self.best.idle >= (self.solver.most_idle or np.inf)
-        return getattr(self.state, "finished", False) or idle or unsolved
 
 
 #: what to say where there is no point at all
@@ -349,7 +346,8 @@ def solve(
             status = run.iterate(callback, progress)
             if status != "non_finite" and best.point is not None and run.state is not None:
                 # the solver may improve the best point once more, in a little time of its own
-                deadline.extend(FINISHING * (stop.max_seconds or 0.0))
+                deadline.ends += FINISHING * (stop.max_seconds or 0.0)
+                deadline.has_point = False  # to be used up: what runs in it is not left in the middle
                 better = solver.finish(problem, best.point)
                 if better is not None:
                     best.improve(better, problem.certificate(better))
@@ -368,7 +366,8 @@ def solve(
             if progress.bar is not None:
                 progress.bar.close()
             run.ended = time.perf_counter()  # what a file says of the time is what the solution says of it
-            run.save(force=True)
+            if run.checkpoint is not None:
+                run.save(force=True)
         if best.point is None or best.certificate is None:
             raise NotFiniteError(broken)
         point, certificate = best.point, best.certificate
