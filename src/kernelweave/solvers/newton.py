@@ -91,6 +91,23 @@ class _NewtonState:
         if self.own == -np.inf:  # all there is
             self.own = self.known = self.lower
 
+    def bounded_together(self, beta: Array, bound: float) -> None:
+        """Take note of the bound that several inner solutions attain together."""
+        if bound > self.lower:
+            self.lower, self.combined = bound, beta
+
+    def read_if_worthwhile(self) -> None:
+        """Have the bank read for several inner solutions together, if that should end the fit or say much more.
+
+        Reading costs as much as another step.
+        """
+        if self.combined is None or self.enough:
+            return
+        upper = self.centre.inner.primal
+        promised, known = relative_gap(upper, self.lower), relative_gap(upper, self.known)
+        if promised <= max(self.tol, WORTH_READING * known):
+            self.dual_beta, self.known, self.combined = self.combined, self.lower, None
+
     @property
     def enough(self) -> bool:
         """Whether one inner solution proves the tolerance reached."""
@@ -162,24 +179,18 @@ class Newton(Solver, registered_as="newton"):
         if bound > state.lower:
             following.lower, following.combined = bound, None
         lower = following.lower
-        together, joint_bound = proposal.beta, proposal.bound
-        if together is not None and joint_bound > following.lower:
-            following.lower, following.combined = joint_bound, together
+        if proposal.beta is not None:
+            following.bounded_together(proposal.beta, proposal.bound)
         fell = oracle.inner.primal < upper
         if not fell:
             # A null step: the new cut corrects the model, and what all cuts say together is worth knowing.
             following.centre, following.curved = state.centre, state.curved
             if not following.enough:
-                together, joint_bound = kind(state.centre, cuts, problem.norm, 0.0).bound()
-                if together is not None and joint_bound > following.lower:
-                    following.lower, following.combined = joint_bound, together
-        if following.combined is not None and not following.enough:
-            # reading the bank for several inner solutions costs a step: if it should end the fit, or say much more
-            now = following.centre.inner.primal
-            promised, known = relative_gap(now, following.lower), relative_gap(now, following.known)
-            if promised <= max(state.tol, WORTH_READING * known):
-                following.dual_beta, following.known = following.combined, following.lower
-                following.combined = None
+                together, bound = kind(state.centre, cuts, problem.norm, 0.0).bound()
+                if together is not None:
+                    following.bounded_together(together, bound)
+        if following.combined is not None:
+            following.read_if_worthwhile()
         if fell:
             following.damping = 0.25 * state.damping
             return following
@@ -381,6 +392,11 @@ class CutModel:
             return None, -np.inf
         return self._combined(shares, self.gains, self.slopes, [cut.beta for cut in self.cuts])
 
+    def _gradient(self, shift: Array, rows: Array, multipliers: Array) -> Array:
+        """Slopes of the model there, with the cuts in these shares."""
+        curved = self.bend * self.root.transposed(self.root.times(shift))
+        return rows.T @ multipliers + curved + self.damping * shift
+
     def _expanded(self, working: Index, shift: Array) -> tuple[Array, Array]:
         """Hessian on a working set, and the slopes that the curvature adds there."""
         root = self.root.columns(working)
@@ -409,50 +425,48 @@ class SimplexModel(CutModel):
                 self.working = np.union1d(in_use, steepest[:STEEPEST])
         z, multipliers = self.d, np.ones(1)
         entered = np.zeros(self.d.size, dtype=np.intp)  # how often
-        scale = float(np.max(np.abs(self.centre_slope))) or 1.0  # dimensionless, for the tolerances' sake
         for _ in range(50):
-            working = self.working
-            # the model is expanded around weights on the working set; d itself may have others
-            origin = np.zeros(self.d.size)
-            origin[working] = self.d[working] if np.any(self.d[working] > 0) else 1.0
-            origin /= np.sum(origin)
-            hessian, pull = self._expanded(working, origin - self.d)
-            hessian, pull, slopes, near = (
-                hessian / scale,
-                pull / scale,
-                rows[:, working] / scale,
-                origin[working],
-            )
-            if gains.size > 1:
-                part, multipliers = _minimise_cuts(hessian, pull, slopes, gains / scale, near)
-            else:
-                # a box QP in the change, whose entries sum to zero: the SVM engine solves it, with exact zeros
-                from .._numerics.smo import solve_few
-
-                part = near + solve_few(
-                    hessian, -slopes[0] - pull, -near, np.maximum(1.0 - near, 0.0), 1e-10, 200_000
-                )
-                # weights below the precision of the model are zero; but a kernel of size 1e12 does its work with a
-                # weight of 1e-12, which its curvature tells from a trace
-                bends = part**2 * np.diagonal(hessian) > 1e-9
-                part = np.where((part > 1e-12) | ((part > 0) & bends), part, 0.0)
-            z = np.zeros(self.d.size)
-            z[working] = part / np.sum(part)
-            shift = z - self.d
-            curved = self.bend * self.root.transposed(self.root.times(shift))
-            gradient = rows.T @ multipliers + curved + self.damping * shift
+            z, multipliers = self._solve(rows, gains, self.working)
+            gradient = self._gradient(z - self.d, rows, multipliers)
             price = float(gradient @ z)  # the multiplier of the sum, as z'(gradient - price) = 0
             reduced = gradient - price
-            reduced[working] = 0.0
+            reduced[self.working] = 0.0
             entering = np.flatnonzero(reduced < -1e-9 * float(np.max(np.abs(self.centre_slope))))
             if entering.size == 0:
                 break
             best = entering[np.argsort(reduced[entering])[:40]]
             # kernels that stayed at zero leave, so that the set stays small; those that came back do not leave again,
             # or the last digits would send them in and out for ever
-            stay = working[(z[working] > 0) | (entered[working] > 1)]
+            stay = self.working[(z[self.working] > 0) | (entered[self.working] > 1)]
             entered[best] += 1
             self.working = np.union1d(stay, best)
+        return z, multipliers
+
+    def _solve(self, rows: Array, gains: Array, working: Index) -> tuple[Array, Array]:
+        """Minimise on the working set; return all weights and the multipliers of the cuts."""
+        # the model is expanded around weights on the working set; d itself may have others
+        origin = np.zeros(self.d.size)
+        origin[working] = self.d[working] if np.any(self.d[working] > 0) else 1.0
+        origin /= np.sum(origin)
+        scale = float(np.max(np.abs(self.centre_slope))) or 1.0  # dimensionless, for the tolerances' sake
+        hessian, pull = self._expanded(working, origin - self.d)
+        hessian, pull, slopes, near = hessian / scale, pull / scale, rows[:, working] / scale, origin[working]
+        if gains.size > 1:
+            part, multipliers = _minimise_cuts(hessian, pull, slopes, gains / scale, near)
+        else:
+            # a box QP in the change, whose entries sum to zero: the SVM engine solves it, with exact zeros
+            from .._numerics.smo import solve_few
+
+            part = near + solve_few(
+                hessian, -slopes[0] - pull, -near, np.maximum(1.0 - near, 0.0), 1e-10, 200_000
+            )
+            # weights below the precision of the model are zero; but a kernel of size 1e12 does its work with a weight
+            # of 1e-12, which its curvature tells from a trace
+            bends = part**2 * np.diagonal(hessian) > 1e-9
+            part = np.where((part > 1e-12) | ((part > 0) & bends), part, 0.0)
+            multipliers = np.ones(1)
+        z = np.zeros(self.d.size)
+        z[working] = part / np.sum(part)
         return z, multipliers
 
 
@@ -517,15 +531,15 @@ class SetModel(CutModel):
             z[working] = norm.scaled(part if np.any(part > 0) else place[:m])
             # the steepest points of the whole set tell which kernels are missing
             shift = z - self.d
-            curved = self.root.times(shift)
-            bent = 0.5 * self.bend * float(curved @ curved) + 0.5 * self.damping * float(shift @ shift)
-            gradient = rows.T @ multipliers + self.bend * self.root.transposed(curved) + self.damping * shift
+            gradient = self._gradient(shift, rows, multipliers)
             pulls = np.maximum(-2.0 * gradient, 0.0)
             above = float(gradient @ z) + self.norm.conjugate(pulls)
             missing = np.setdiff1d(self._steepest(pulls), working)
             if missing.size == 0:
                 break
             # the model may be so much above its minimum at weights that are worth an inner solve
+            curved = self.root.times(shift)
+            bent = 0.5 * self.bend * float(curved @ curved) + 0.5 * self.damping * float(shift @ shift)
             fall = height - float(np.max(gains + rows @ z)) - bent
             if above <= max(SLACK * steepest, SHARE * fall) or fall > LONG_FALL * abs(height):
                 break
