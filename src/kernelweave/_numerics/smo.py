@@ -106,84 +106,12 @@ def solve_box_qp(
     >>> np.round(fit.product + fit.intercept, 6)
     array([-2., -1.,  1.,  2.])
     """
-    gram = np.asarray(K)
-    if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
-        raise ValueError(f"K must be a square matrix, got shape {gram.shape}")
-    if gram.dtype not in (np.float32, np.float64):
-        gram = gram.astype(np.float64)
-    if not gram.flags.c_contiguous:
-        gram = gram.T if gram.flags.f_contiguous else np.ascontiguousarray(gram)
-    n = gram.shape[0]
-    given = {"linear": linear, "lower": lower, "upper": upper, "ridge": ridge, "kink": kink}
-    linear, lower, upper, ridge, kink = (_as_vector(name, value, n) for name, value in given.items())
-    # methods and not functions of numpy, here and below: on small problems these lines are half of the time
-    if not ((lower <= 0.0).all() and (upper >= 0.0).all()):
-        raise ValueError("bounds must satisfy lower <= 0 <= upper")
-    if not ((ridge >= 0.0).all() and (kink >= 0.0).all()):
-        raise ValueError("ridge and kink must not be negative")
-    if not all(np.isfinite(term).all() for term in (linear, ridge, kink)):
-        raise ValueError("linear, ridge and kink must be finite")
-    slope, known = linear.copy(), np.zeros(n)
-    if beta is not None:
-        beta = _as_vector("beta", beta, n)
-        if product is not None and np.isfinite(beta).all():
-            slope -= _as_vector("product", product, n) + ridge * beta
-            known = beta
-    full = np.zeros((CURVATURE + 1, n))
-    full[BETA], full[SLOPE] = feasible_start(beta, lower, upper, equality), slope
-    full[LOWER], full[UPPER], full[KINK], full[RIDGE] = lower, upper, kink, ridge
-    full[CURVATURE] = gram.diagonal() + ridge
-    work = Workspace(gram, linear, full)
-    work.follow(full[BETA] - known)
-    mass = max(np.abs(known).sum(), np.abs(full[BETA]).sum())
-    limit = max(10_000_000, 100 * n) if max_iter < 0 else int(max_iter)
-    iterations = _solve(work, equality, float(tol), limit, mass, fewest)
-    # a run of no steps measures what has been reached
-    _, status, high, low, _ = (run_pairs if equality else run_free)(work.sub, full, float(tol), 0, 0.0)
-    intercept, b = 0.0, full[BETA]
-    if equality:  # mean slope of the free variables, or the middle of the interval that the others leave
-        smooth = (b != 0.0) | (kink == 0.0)
-        free = ((lower < b) & (b < upper) & smooth).nonzero()[0]
-        ends = [end for end in (high, low) if abs(end) < 0.1 * CLOSED]
-        if free.size:
-            intercept = float((full[SLOPE, free] + full[UP, free]).sum()) / free.size
-        elif ends:
-            intercept = float(np.mean(ends))
-    product = linear - full[SLOPE] - ridge * b
-    violation = max(0.0, high - low if equality else high)
-    converged = status == CONVERGED and bool(np.isfinite(product).all())
-    return BoxQP(b.copy(), product, intercept, iterations, violation, converged)
-
-
-def solve_few(K, linear, lower, upper, tol, max_iter):
-    """Return the coefficients of ``solve_box_qp`` with the equality, from zero; no argument is checked.
-
-    Around the few hundred steps that thirty variables take, its preparations would be most of the time: they are left
-    out for few variables, unless the steps turn out to be many.
-    """
-    n = linear.size
-    beta = None
-    if n <= _FEW:
-        full = np.zeros((CURVATURE + 1, n))
-        full[SLOPE], full[LOWER], full[UPPER], full[CURVATURE] = linear, lower, upper, K.diagonal()
-        set_offsets(full)
-        gram = K.view()
-        gram.flags.writeable = False
-        steps, status, *_ = run_pairs(gram, full, tol, _FEWEST, 0.0)
-        beta = full[BETA]
-        if status == CONVERGED and steps <= 20 * n:  # more would have added up to rounding
-            return beta
-    return solve_box_qp(K, linear, lower, upper, tol=tol, max_iter=max_iter, fewest=_FEWEST, beta=beta).beta
-
-
-def _solve(work, equality, tol, max_iter, mass, fewest):
-    """Iterate until the full problem has converged or nothing more can be gained; return the number of steps.
-
-    ``mass`` is the sum of the sizes of the coefficients that the slopes were computed for, to which their rounding is
-    in proportion.  Conjugate gradients follow ``period`` steps per variable, sooner or later by what they have gained.
-    """
+    work = Workspace(K, linear, lower, upper, ridge, kink, equality, beta, product)
+    work.follow(work.full[BETA] - work.anchor)
     run, full = (run_pairs if equality else run_free), work.full
     n = full.shape[1]
+    most = max(10_000_000, 100 * n) if max_iter < 0 else int(max_iter)
+    tol, mass = float(tol), work.mass
     # fresh and checked are the iterations at the last recomputation, and at the last comparison of the objective
     iterations = fresh = checked = stalls = 0
     best, period, stepped, gained, pieces = -np.inf, _PERIOD, 0.0, 0.0, Pieces()
@@ -191,7 +119,7 @@ def _solve(work, equality, tol, max_iter, mass, fewest):
         size = work.active.shape[1]
         planned = int(max(period * size - stepped / (_SWEEP * size), fewest))
         fitting = pieces.next() / (_SWEEP * size)
-        budget = int(min(planned, _STRETCH, max_iter - iterations, max(fitting, 1.0)))
+        budget = int(min(planned, _STRETCH, most - iterations, max(fitting, 1.0)))
         patience = _PATIENCE if stalls == 0 else 0.0
         steps, status, high, low, gain = run(work.sub, work.active, tol, budget, patience)
         iterations += steps
@@ -201,7 +129,7 @@ def _solve(work, equality, tol, max_iter, mass, fewest):
         if status == SHRINKABLE:
             work.shrink(high, low)
             continue
-        unfinished = status == RUNNING and iterations < max_iter
+        unfinished = status == RUNNING and iterations < most
         if not unfinished:
             stalls += status == STALLED
             if work.index is not None:
@@ -239,23 +167,91 @@ def _solve(work, equality, tol, max_iter, mass, fewest):
         before = full[BETA].copy()
         remove_drift(full[BETA], full[LOWER], full[UPPER])
         work.follow(full[BETA] - before)
-    return iterations
+    return _result(work, run(work.sub, full, tol, 0, 0.0), equality, iterations)
+
+
+def _result(work, measured, equality, iterations):
+    """The solution, from its variables and what a run of no steps has ``measured`` at it."""
+    full, (_, status, high, low, _) = work.full, measured
+    intercept, b = 0.0, full[BETA]
+    if equality:  # mean slope of the free variables, or the middle of the interval that the others leave
+        smooth = (b != 0.0) | (full[KINK] == 0.0)
+        free = ((full[LOWER] < b) & (b < full[UPPER]) & smooth).nonzero()[0]
+        ends = [end for end in (high, low) if abs(end) < 0.1 * CLOSED]
+        if free.size:
+            intercept = float((full[SLOPE, free] + full[UP, free]).sum()) / free.size
+        elif ends:
+            intercept = float(np.mean(ends))
+    product = work.linear - full[SLOPE] - full[RIDGE] * b
+    violation = max(0.0, high - low if equality else high)
+    converged = status == CONVERGED and bool(np.isfinite(product).all())
+    return BoxQP(b.copy(), product, intercept, iterations, violation, converged)
+
+
+def solve_few(K, linear, lower, upper, tol, max_iter):
+    """Return the coefficients of ``solve_box_qp`` with the equality, from zero; no argument is checked.
+
+    Around the few hundred steps that thirty variables take, its preparations would be most of the time: they are left
+    out for few variables, unless the steps turn out to be many.
+    """
+    n = linear.size
+    beta = None
+    if n <= _FEW:
+        full = np.zeros((CURVATURE + 1, n))
+        full[SLOPE], full[LOWER], full[UPPER], full[CURVATURE] = linear, lower, upper, K.diagonal()
+        set_offsets(full)
+        gram = K.view()
+        gram.flags.writeable = False
+        steps, status, *_ = run_pairs(gram, full, tol, _FEWEST, 0.0)
+        beta = full[BETA]
+        if status == CONVERGED and steps <= 20 * n:  # more would have added up to rounding
+            return beta
+    return solve_box_qp(K, linear, lower, upper, tol=tol, max_iter=max_iter, fewest=_FEWEST, beta=beta).beta
 
 
 class Workspace:
     """A box QP of which a part is active.
 
     Shrinking copies the active part with its sub-Gram matrix, so that the rows it sweeps are short and contiguous.
-    Meanwhile ``full[SLOPE]`` belongs to the coefficients ``_anchor``; only the rows of the variables that moved since
+    Meanwhile ``full[SLOPE]`` belongs to the coefficients ``anchor``; only the rows of the variables that moved since
     are needed to bring it up to date.  ``full`` are all variables.
     """
 
-    def __init__(self, gram, linear, full):
+    def __init__(self, K, linear, lower, upper, ridge, kink, equality, beta, product):
+        gram = np.asarray(K)
+        if gram.ndim != 2 or gram.shape[0] != gram.shape[1]:
+            raise ValueError(f"K must be a square matrix, got shape {gram.shape}")
+        if gram.dtype not in (np.float32, np.float64):
+            gram = gram.astype(np.float64)
+        if not gram.flags.c_contiguous:
+            gram = gram.T if gram.flags.f_contiguous else np.ascontiguousarray(gram)
+        n = gram.shape[0]
+        given = {"linear": linear, "lower": lower, "upper": upper, "ridge": ridge, "kink": kink}
+        linear, lower, upper, ridge, kink = (_as_vector(name, value, n) for name, value in given.items())
+        # methods and not functions of numpy, here and below: on small problems these lines are half of the time
+        if not ((lower <= 0.0).all() and (upper >= 0.0).all()):
+            raise ValueError("bounds must satisfy lower <= 0 <= upper")
+        if not ((ridge >= 0.0).all() and (kink >= 0.0).all()):
+            raise ValueError("ridge and kink must not be negative")
+        if not all(np.isfinite(term).all() for term in (linear, ridge, kink)):
+            raise ValueError("linear, ridge and kink must be finite")
+        slope, known = linear.copy(), np.zeros(n)
+        if beta is not None:
+            beta = _as_vector("beta", beta, n)
+            if product is not None and np.isfinite(beta).all():
+                slope -= _as_vector("product", product, n) + ridge * beta
+                known = beta
+        full = np.zeros((CURVATURE + 1, n))
+        full[BETA], full[SLOPE] = feasible_start(beta, lower, upper, equality), slope
+        full[LOWER], full[UPPER], full[KINK], full[RIDGE] = lower, upper, kink, ridge
+        full[CURVATURE] = gram.diagonal() + ridge
         # read-only: compiled code then sees one type, whether or not the caller's array is writable
         self.gram, self.linear, self.full = gram.view(), linear, full
         self.gram.flags.writeable = False
         self.active, self.sub, self.index = full, self.gram, None
-        self._anchor = np.empty_like(full[BETA])
+        self.anchor = known
+        #: sizes of the coefficients that the slopes were computed for, to which their rounding is in proportion
+        self.mass = max(np.abs(known).sum(), np.abs(full[BETA]).sum())
 
     def shrink(self, high, low):
         """Drop the variables that cannot be chosen while ``high`` and ``low`` are the extremes."""
@@ -265,7 +261,7 @@ class Workspace:
             self.full[BETA, self.index] = a[BETA]
             self.index = self.index[keep]
         else:
-            self._anchor[:] = a[BETA]
+            self.anchor[:] = a[BETA]
             self.index = keep
         self.sub, self.active = gather(self.sub, keep), np.take(a, keep, axis=1)
         self.sub.flags.writeable = False
@@ -274,7 +270,7 @@ class Workspace:
         """Bring every variable back, with its slope, after some were set aside."""
         self.full[BETA, self.index] = self.active[BETA]
         self.active, self.sub, self.index = self.full, self.gram, None
-        self.follow(self.full[BETA] - self._anchor)
+        self.follow(self.full[BETA] - self.anchor)
 
     def follow(self, change):
         """Bring slopes and offsets up to date after the coefficients changed by ``change``."""

@@ -23,7 +23,7 @@ from ..norms import Norm, make_norm
 from ..problems import Point, joined
 from ..views import Views, samples_and_targets
 from ._bind import Bound, bind
-from ._fitting import Fit, fit_tasks, trace_of
+from ._fitting import fit_tasks, trace_of
 from ._inputs import Training, is_precomputed, new_samples
 from ._parameters import (
     Bytes,
@@ -120,10 +120,7 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
         if by_rule:
             refuse_fixed_parts(plan.norm, len(training.names), type(self).__name__)
         bound = bind(training, plan.bank)
-        if by_rule:
-            tasks = self._by_rule(tasks, bound.bank, plan)
-        started = self._warm_started(tasks, bound.bank) if self.warm_start else tasks
-        self._keep(bound, tasks, *fit_tasks(bound, plan, started))
+        self._solve(bound, plan, self._by_rule(tasks, bound.bank, plan) if by_rule else tasks)
         if self.findings_:
             warn_of_findings(self.findings_)
         self.findings_ = (*bound.findings, *self.findings_)
@@ -133,13 +130,9 @@ class BaseMKL(PlainState, ShownInNotebooks, BaseEstimator):
         return tasks
 
     def _solve(self, bound: Bound, plan: Plan, tasks: list[Task]) -> None:
-        """Solve the tasks on a bank that is there, and keep the fits."""
+        """Solve the tasks, and keep what prediction and inspection need."""
         started = self._warm_started(tasks, bound.bank) if self.warm_start else tasks
-        self._keep(bound, tasks, *fit_tasks(bound, plan, started))
-
-    def _keep(self, bound: Bound, tasks: list[Task], fits: list[Fit], passes: float) -> None:
-        """Keep what prediction and inspection need of fits, which took so many passes over the bank."""
-        self.n_passes_ = passes
+        fits, self.n_passes_ = fit_tasks(bound, plan, started)
         first, several = fits[0], len(fits) > 1
         norm, m = first.norm, bound.bank.m
         strength: float | Array | None = norm.strength
