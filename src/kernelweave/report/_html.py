@@ -100,11 +100,7 @@ def classes_for_styles(body: str) -> tuple[str, str]:
 
 
 def document(title: str, body: str, header: str) -> str:
-    """Return the whole page.
-
-    Its policy forbids everything that would need a network, and names the one script and the one style sheet by their
-    hashes: whatever else may get into the page is not run and has no effect on how it looks.
-    """
+    """Return the whole page, whose policy allows no network and but the script and styles with these hashes."""
     folder: Any = files(__package__)
     css, js = ((folder / name).read_text(encoding="utf-8") for name in ("page.css", "page.js"))
     body, rules = classes_for_styles(body)
@@ -142,12 +138,8 @@ WIDTH = 7.6
 #: a colour that nothing else uses: text and axes, which take the colour of the page's text
 TEXT = "#010203"
 COLOURS = {
-    TEXT: "currentColor",
-    INK: "var(--ink)",
-    ACCENT: "var(--accent)",
-    FAINT: "var(--faint)",
-    "#ffffff": "var(--paper)",
-}
+    TEXT: "currentColor", INK: "var(--ink)", ACCENT: "var(--accent)", FAINT: "var(--faint)", "#ffffff": "var(--paper)",
+}  # fmt: skip
 
 
 def drawn(draw: Any, size: tuple[float, float], what: str, key: str) -> str:
@@ -175,6 +167,5 @@ def drawn(draw: Any, size: tuple[float, float], what: str, key: str) -> str:
     svg = re.sub(r'\bid="([^"]+)"', rf'id="{key}-\1"', svg)
     svg = re.sub(r"url\(#([^)]+)\)", rf"url(#{key}-\1)", svg)
     svg = re.sub(r'xlink:href="#([^"]+)"', rf'href="#{key}-\1"', svg)
-    return svg.replace(
-        "<svg ", f'<svg role="img" data-name="{key}" aria-label="{escape(what, quote=True)}" ', 1
-    )
+    label = escape(what, quote=True)
+    return svg.replace("<svg ", f'<svg role="img" data-name="{key}" aria-label="{label}" ', 1)

@@ -45,10 +45,8 @@ def make_report(
 
     Parameters
     ----------
-    model : estimator or pipeline
-        Fitted on X and y.
-    X, y : samples and targets
-        Those of the fit.
+    model : fitted estimator or pipeline
+    X, y : samples and targets of the fit
     title : str, optional
     refit : pair (model, samples), optional
         The same model on samples that can be cut into folds, where X cannot: ``kernels.held(stack)`` with sample
@@ -56,17 +54,12 @@ def make_report(
     n_folds, n_repeats : int
     groups : array of shape (n,), optional
         Samples of the same group (rows of one patient) are held out together.
-    random_state : int, default=0
+    random_state : int
     row_names : sequence of str, optional
         What the samples are called; by default their positions.
     note : dict, optional
         Settings to print, the command line's for example.
-    progress : callable, optional
-        Called with the number of refits done and to do.
-
-    Returns
-    -------
-    str
+    progress : callable of the refits done and to do, optional
 
     Examples
     --------

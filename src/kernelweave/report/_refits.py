@@ -66,12 +66,8 @@ class Measured:
 def measured(
     scores: Array, sizes: Array, test_share: float, ours: Array | None, most: float, whole: Sequence[float] | None
 ) -> Measured:  # fmt: skip
-    """Return the mean over folds, each with the weight of its samples, and what can be said of it.
-
-    The 95 % interval and the p-value allow for the overlap of the training sets (Nadeau and Bengio 2003).  ``ours`` are
-    the scores of the model to compare with, None for the model itself; ``most`` is the largest possible value;
-    ``whole`` are the values of whole rounds, where these are averaged instead.
-    """
+    """Return the mean over folds (of ``whole`` rounds where given), its interval, and how it compares with ``ours``."""
+    # interval and p-value allow for the overlap of the training sets (Nadeau and Bengio 2003)
     known = np.isfinite(scores)
     if not known.any():
         return Measured(scores, np.nan, np.nan, np.nan, np.nan)
@@ -88,10 +84,7 @@ def measured(
 
 
 def auroc(y: Any, decision: Array, classes: Any) -> float:
-    """Return the area under the ROC curve; of several classes the mean of each against the rest.
-
-    NaN where a class is absent.
-    """
+    """Return the area under the ROC curve, of several classes the mean of each against the rest; NaN if one lacks."""
     if decision is None or len(np.unique(y)) < len(classes):
         return float("nan")
     if decision.ndim == 1:
@@ -162,11 +155,7 @@ def _table(samples: Any, columns: Sequence[int] | None) -> Any:
 
 
 def methods_for(model: Any, fitted: Any, classify: bool, samples: Any, seed: int) -> tuple[list[Method], str]:
-    """Return the methods to compare, and why there is none on the columns, where there is none.
-
-    The model (without steps before it) comes first, then simpler methods on the same kernels and methods on the columns
-    themselves, and last one without features.  ``samples`` are those of the fit as the model gets them.
-    """
+    """Return the methods to compare, the model first and one without features last, and why none is on the columns."""
     dummy: Any = DummyClassifier(strategy="most_frequent") if classify else DummyRegressor()
     about = "always the most frequent class" if classify else "always the mean of the training targets"
     name = "majority class" if classify else "mean of the targets"
@@ -336,13 +325,9 @@ class Refits:
 
     @cached_property
     def better_than_guessing(self) -> bool:
-        """Whether held-out predictions are beyond doubt better than those of the method without features.
-
-        Sample by sample, which needs no more than one round of folds.  Classes are counted alike: a model that finds
-        the rare class may have a lower accuracy than one that always says the frequent one.
-        """
+        """Whether held-out predictions, sample by sample, are beyond doubt better than those without features."""
         gain = self.right(self.ours) - self.right(self.baseline)
-        if self.classify:
+        if self.classify:  # classes count alike: who finds the rare one may have a lower accuracy
             _, codes, counts = np.unique(self.y, return_inverse=True, return_counts=True)
             gain = gain * (len(self.y) / (counts.size * counts))[codes]
         spread = float(np.std(gain, ddof=1)) / np.sqrt(len(gain))
@@ -394,9 +379,7 @@ def refit(
         seen, held_out = take(X, train), take(X, test)
         of_train = None if groups is None else np.asarray(groups)[train]
         where = (place // per_round, test)
-        if (
-            isinstance(model, Pipeline) and len(model.steps) > 1
-        ):  # once for all methods, which see the same columns
+        if isinstance(model, Pipeline) and len(model.steps) > 1:  # once for all methods
             steps = clone(model[:-1]).fit(seen, y[train])
             seen, held_out = steps.transform(seen), steps.transform(held_out)
         for method, kept in zip(methods, found, strict=True):

@@ -25,10 +25,7 @@ Split = tuple[NDArray[np.intp], NDArray[np.intp]]
 
 
 def folds_of(y: Any, classify: bool, n_folds: int, n_repeats: int, seed: int, groups: Any) -> list[Split]:
-    """Return training and held-out samples of every fold, round by round.
-
-    Every class has samples in every training part; a class of fewer than two samples (or groups) is refused.
-    """
+    """Return training and held-out samples of every fold, round by round; every class is in every training part."""
     rows = np.zeros((len(y), 1))
     if groups is None:
         kind: Any = RepeatedKFold
@@ -69,11 +66,7 @@ def group_folds(n_folds: int, classify: bool, seed: int | None = 0) -> Any:
 
 
 def fitted_on(model: Any, X: Any, y: Any, groups: Any, classify: bool, n_folds: int) -> Any:
-    """Return a copy of the model fitted; its own cross-validation, where it has one, keeps groups together.
-
-    Methods on columns (``GridSearchCV``) choose on at most ``n_folds`` shuffled folds.  Where a class has a single
-    group, simpler methods choose on folds without groups.
-    """
+    """Return a copy of the model fitted; its own cross-validation, where it has one, keeps groups together."""
     copy = clone(model)
     if chooses_by_folds(copy) and "groups" in signature(final_estimator(copy).fit).parameters:
         if groups is None:

@@ -47,6 +47,7 @@ def views_section(subject: Subject) -> str:
     heads = len({stability.views[j] for j in shown}) if grouped else 0
     size = (WIDTH, max(2.2, 1.0 + 0.29 * (len(shown) + bool(rest) + heads)))
     what = "Bars: weight of each kernel, with the range of the refits; the table below has the numbers"
+    only = "Kernels that only refits selected are in the table."
     picture = drawn(lambda ax: display.plot(ax=ax, top=TOP_VIEWS), size, what, "weights")
     return (
         '<h2 id="views">Which views and kernels matter</h2>'
@@ -56,11 +57,7 @@ def views_section(subject: Subject) -> str:
         "other a sparse fit picks one of them almost by chance: trust views more than single kernels, and quote a "
         "weight with its range.</p>"
         + (f"<p>{escape(origin.sentence)}</p>" if origin.sentence else "")
-        + figure(
-            picture,
-            f"Weights of this fit; the lines are the range of {count} refits. Kernels that only refits selected "
-            "are in the table.",
-        )
+        + figure(picture, f"Weights of this fit; the lines are the range of {count} refits. {only}")
         + tables
     )
 
@@ -197,10 +194,9 @@ def _single_features(subject: Subject) -> list[str]:
     """Return how much every feature with a kernel of its own moves the decisions, where such kernels are not linear."""
     estimator = subject.estimator
     kernels = getattr(estimator, "kernels_", None)
-    m = len(estimator.kernel_names_)
     if not (isinstance(kernels, list) and hasattr(estimator, "n_features_in_")):
         return []
-    if m * len(subject.y) > MOST_ENTRIES:
+    if len(estimator.kernel_names_) * len(subject.y) > MOST_ENTRIES:
         return []
     names = feature_names(subject.model, estimator)
     alone: dict[int, list[int]] = {}
@@ -249,9 +245,8 @@ def groups_section(subject: Subject) -> str:
     shown = rows[(rows["weight"] > 0) | (rows["selected"] > 0)].head(ROWS_OF_GROUPS)
     weighted, hidden = int(np.sum(rows["weight"] > 0)), len(rows) - len(shown)
     origin = weight_origin(estimator)
-    variance = (
-        "“Variance” is a group’s share of the variance of the decision values (all shares add up to one)"
-    )
+    share = "a group’s share of the variance of the decision values"
+    variance = f"“Variance” is {share} (all shares add up to one)"
     top = "the top members are the columns that go most with what the group adds"
     picture = ""
     if origin.nothing:
