@@ -171,11 +171,7 @@ def finished(design: Design, Y: Stored, weights: Array, coef: Stored) -> Array:
 def starts(
     design: Design, criterion: Criterion, Y: Stored, count: int, watch: Watch
 ) -> tuple[NDArray[np.int64], NDArray[np.intp]]:
-    """Levels to begin with, and the target that each belongs to.
-
-    Every target has the ``count`` best of these: the best multiple of equal weights, that of every single kernel, or
-    nothing at all.
-    """
+    """Levels to begin with, and their targets: the ``count`` best multiples of equal weights and single kernels."""
     t, m, lattice = Y.shape[1], design.m, Lattice.of(design.m)
     present = design.scale > 0
     mixtures = [np.eye(m)[j] for j in np.flatnonzero(present)]

@@ -105,10 +105,7 @@ class Watch:
 def evaluate(
     design: Design, criterion: Criterion, Y: Stored, weights: Array, leave: bool = False
 ) -> tuple[Look, int]:
-    """Evaluate every target at its own weights ``(t, m)``; targets at the same point share one inverse.
-
-    ``leave``: raise ``OutOfTime`` where the time is over before all of them are evaluated.
-    """
+    """Evaluate every target at its own weights ``(t, m)``; ``leave``: raise ``OutOfTime`` where the time is over."""
     distinct, which, counts = np.unique(weights, axis=0, return_inverse=True, return_counts=True)
     which = which.ravel()
     single = np.zeros(len(distinct), dtype=bool)

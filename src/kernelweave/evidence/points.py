@@ -135,15 +135,12 @@ class Points:
         return slice(int(self.ends[p]), int(self.ends[p + 1]))
 
     def groups(self) -> Iterator[tuple[slice, slice | NDArray[np.intp], int]]:
-        """Points, their targets one point after the other, and the targets of each, to be worked on together.
-
-        In memory one point at a time.  A device wants many: neighbours whose numbers of targets are within a factor of
-        two go together, the shorter ones filled up with targets of their own.
-        """
+        """Points, their targets one point after the other, and the targets of each, to be worked on together."""
         if self.design.on_host:
             for p, count in enumerate(self.counts):
                 yield slice(p, p + 1), self.members(p), int(count)
             return
+        # a device wants many: neighbours whose numbers of targets are within a factor of two, filled up with their own
         first = 0
         while first < len(self.counts):
             width = 1 << int(self.counts[first] - 1).bit_length()

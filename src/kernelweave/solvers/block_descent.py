@@ -152,8 +152,24 @@ class BlockDescentRun:
 
     def round(self) -> BlockDescentRun:
         """Epochs on a working set, and both bounds; a Newton step where epochs do too little."""
-        at, before, active = self.at, self.gap, self.at.active
-        working = self._working_set()
+        at, norm, before, active = self.at, self.problem.norm, self.gap, self.at.active
+        # active blocks, and those with the longest images beyond what the norm allows a block of zero
+        lengths, zero = np.sqrt(self.here.quad), np.flatnonzero(at.t == 0.0)
+        if not norm.group_names and zero.size:  # equal for all blocks
+            held = np.full(zero.size, Charge(norm, at.t, int(zero[0])).held)
+        else:
+            held = np.array([Charge(norm, at.t, int(j)).held for j in zero])
+        # as long as the gap is wide, blocks that are a little too short may still be wanted
+        border = 0.999 - min(self.gap, 0.1) if norm.simplex else 1.0
+        wanted = lengths[zero] > border * held
+        others = zero[wanted]
+        least = max(JOINING, int(SHARE * self.problem.m))
+        most = max(least, GROWTH * active.size) if norm.simplex else others.size
+        first = np.argsort(-lengths[others], kind="stable")[:most]
+        joining = others[first]
+        at.features.bring(joining[lengths[joining] > LIKELY * held[wanted][first]])
+        self.complete = joining.size == others.size
+        working = np.concatenate([active, joining])
         if working.size == 0:
             self.finished = True
             return self
@@ -188,26 +204,6 @@ class BlockDescentRun:
             if moved:
                 self._evaluate()
         return self
-
-    def _working_set(self) -> Index:
-        """Active blocks, and those with the longest images beyond what the norm allows a block of zero."""
-        at, norm, lengths = self.at, self.problem.norm, np.sqrt(self.here.quad)
-        zero = np.flatnonzero(at.t == 0.0)
-        if not norm.group_names and zero.size:  # equal for all blocks
-            held = np.full(zero.size, Charge(norm, at.t, int(zero[0])).held)
-        else:
-            held = np.array([Charge(norm, at.t, int(j)).held for j in zero])
-        # as long as the gap is wide, blocks that are a little too short may still be wanted
-        border = 0.999 - min(self.gap, 0.1) if norm.simplex else 1.0
-        wanted = lengths[zero] > border * held
-        others = zero[wanted]
-        least = max(JOINING, int(SHARE * self.problem.m))
-        most = max(least, GROWTH * at.active.size) if norm.simplex else others.size
-        first = np.argsort(-lengths[others], kind="stable")[:most]
-        joining = others[first]
-        at.features.bring(joining[lengths[joining] > LIKELY * held[wanted][first]])
-        self.complete = joining.size == others.size
-        return np.concatenate([at.active, joining])
 
     def _extrapolate(self) -> None:
         """Anderson acceleration: go to the extrapolation of the last places where that is lower."""
