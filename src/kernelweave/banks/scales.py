@@ -199,6 +199,18 @@ def _exact(kernel: Kernel) -> Kernel:
     return kernel
 
 
+def _mixed_columns(kernels: Sequence[Kernel], width: int) -> list[Columns]:
+    """Return some groups of columns that kernels add up; histograms and periods have units of their own."""
+    groups: dict[Columns, None] = {}
+    for leaf, columns in (found for kernel in kernels for found in _leaves(kernel)):
+        own_unit = isinstance(leaf, Periodic) or getattr(leaf, "needs_nonnegative", False)
+        numeric = isinstance(leaf, (NumericKernel, Explicit))
+        if numeric and not (own_unit or leaf.takes_objects or leaf.takes_indices):
+            groups[columns] = None
+    mixed = [columns for columns in groups if (width if columns is None else len(columns)) > 1]
+    return [mixed[k] for k in _spread(np.arange(len(mixed)), MOST_GROUPS)]
+
+
 def _different_scales(
     kernels: Sequence[Kernel], some: _SomeSamples, names: Sequence[str] | None = None
 ) -> list[str]:
@@ -206,15 +218,7 @@ def _different_scales(
     shape: tuple[int, ...] = getattr(some.samples, "shape", ())
     if len(shape) != 2:
         return []
-    # groups of columns that kernels add up; histograms and periods have units of their own
-    groups: dict[Columns, None] = {}
-    for leaf, columns in (found for kernel in kernels for found in _leaves(kernel)):
-        own_unit = isinstance(leaf, Periodic) or getattr(leaf, "needs_nonnegative", False)
-        numeric = isinstance(leaf, (NumericKernel, Explicit))
-        if numeric and not (own_unit or leaf.takes_objects or leaf.takes_indices):
-            groups[columns] = None
-    mixed = [columns for columns in groups if (shape[1] if columns is None else len(columns)) > 1]
-    mixed = [mixed[k] for k in _spread(np.arange(len(mixed)), MOST_GROUPS)]
+    mixed = _mixed_columns(kernels, shape[1])
     if names is None:
         names = (
             some.samples.names if isinstance(some.samples, Rows) else Schema.of(some.samples).feature_names
