@@ -25,20 +25,9 @@ from .cluster import (
 )
 
 __all__ = [
-    "ClusterCost",
-    "ClusterFeatureBank",
-    "ClusterKernelBank",
-    "ClusterSamples",
-    "DaskRows",
-    "Workers",
-    "cluster_feature_bank",
-    "cluster_kernel_bank",
-    "cluster_samples",
-    "fit",
-    "in_memory",
-    "is_dask",
-    "lazily",
-]
+    "ClusterCost", "ClusterFeatureBank", "ClusterKernelBank", "ClusterSamples", "DaskRows", "Workers",
+    "cluster_feature_bank", "cluster_kernel_bank", "cluster_samples", "fit", "in_memory", "is_dask", "lazily",
+]  # fmt: skip
 
 
 def __dir__() -> list[str]:

@@ -15,7 +15,7 @@ from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, stack_features, take
 from ._base import support
 from .lazy import BLOCK_ENTRIES, FEW_VALUES, Exponentials, row_slices
-from .normalise import Normaliser
+from .normalise import NOTHING, Normaliser
 from .power import base_groups
 
 if TYPE_CHECKING:
@@ -163,17 +163,7 @@ def _add_products(matrices: Iterable[tuple[int, Array]], weights: Array, coef: A
 
 @dataclass
 class BoundKernels(PredictingKernels):
-    """Kernels on training samples.
-
-    Parameters
-    ----------
-    kernels : list of Kernel
-        Resolved on the training samples.
-    samples : samples
-        Training samples; after ``restrict`` the support alone (all of them where kernels are centred).
-    normaliser : Normaliser
-        Learnt on the training samples.
-    """
+    """Kernels on training samples; after ``restrict`` on the support alone, or on all where they are centred."""
 
     kernels: list[Kernel]
     samples: Any
@@ -202,10 +192,14 @@ class BoundKernels(PredictingKernels):
 
     def diagonal(self, new: Any) -> Array:
         """Normalised ``k_j(x, x)`` of new rows, ``(m, n_new)``."""
-        out = np.empty((len(self.kernels), n_samples(new)))
+        known, out = self.normaliser, np.empty((len(self.kernels), n_samples(new)))
         for j, kernel in enumerate(self.kernels):
-            entries = kernel.of_base(kernel.base(new, self.samples)) if self.normaliser.center else None
-            out[j] = self.normaliser.new_diagonal(j, kernel.diag(new), entries)
+            raw = kernel.diag(new)
+            if known.center:
+                assert known.grand_means is not None
+                entries = kernel.of_base(kernel.base(new, self.samples))
+                raw = raw - 2.0 * np.mean(entries, axis=1) + known.grand_means[j]
+            out[j] = raw * known.scale[j] if known.diagonal is None else np.where(raw > NOTHING, 1.0, 0.0)
         return out
 
     def decision(self, new: Any, weights: Array, coef: Array, dtype: Any = np.float64) -> Array:
@@ -332,14 +326,7 @@ class BoundKernels(PredictingKernels):
 class PrecomputedKernels(PredictingKernels):
     """Kernels that the user computes: matrices in, matrices for new rows in again.
 
-    Parameters
-    ----------
-    n, m : int
-        Numbers of training samples and of the matrices that are expected.
-    normaliser : Normaliser
-        Of the kernels that are kept.
-    index : array, optional
-        Matrices that are kept; None is all of them.
+    ``n`` training samples and ``m`` matrices are expected, of which those at ``index`` are kept; None is all of them.
     """
 
     n: int

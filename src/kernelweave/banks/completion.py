@@ -286,7 +286,15 @@ class CompletedKernels(PredictingKernels):
     def _add_predicted(self, new: Any, present: Mask, own: dict[int, Array], out: Array) -> None:
         """Add what samples get from the parts that they lack, pattern by pattern."""
         incomplete = ~present[:, list(own)].all(axis=1)
-        means = self._training_means()
+        means = self.means
+        if means is None:  # of the training samples, zero where one of two lacks the part
+            means = self.means = np.zeros((len(self.parts), self.n, self.n))
+            for p, (part, known) in enumerate(zip(self.parts, self.completion.rows, strict=True)):
+                total, everyone = np.zeros((known.size, known.size)), np.arange(known.size)
+                for j, entries in part.raw(part.own()):
+                    total += part.normaliser.train_block(j, entries, everyone, everyone)
+                assert part.scale is not None
+                means[p][np.ix_(known, known)] = part.scale(total / len(part.members), slice(None))
         for pattern in np.unique(present[incomplete], axis=0):
             rows = np.flatnonzero(np.all(present == pattern, axis=1))
             gram = self.completion.predictors(means, pattern)
@@ -295,26 +303,12 @@ class CompletedKernels(PredictingKernels):
             for p in has:
                 part = self.parts[p]
                 assert part.scale is not None
-                known = part.scale(part.mean_kernel(part.take(new, rows)), slice(None))
-                cross[:, self.completion.rows[p]] += known
+                mean = part.mean_kernel(part.take(new, rows))
+                cross[:, self.completion.rows[p]] += part.scale(mean, slice(None))
             cross /= max(1, len(has))
             for p, values in own.items():
                 if not pattern[p]:
                     out[rows] += self.completion.weights(pattern, p, means, gram, cross) @ values
-
-    def _training_means(self) -> Array:
-        """Return the mean kernels of the training samples, zero where one of two samples lacks the part."""
-        if self.means is None:
-            means = np.zeros((len(self.parts), self.n, self.n))
-            for p, (part, rows) in enumerate(zip(self.parts, self.completion.rows, strict=True)):
-                total = np.zeros((rows.size, rows.size))
-                everyone = np.arange(rows.size)
-                for j, entries in part.raw(part.own()):
-                    total += part.normaliser.train_block(j, entries, everyone, everyone)
-                assert part.scale is not None
-                means[p][np.ix_(rows, rows)] = part.scale(total / len(part.members), slice(None))
-            self.means = means
-        return self.means
 
     def cross(self, new: Any) -> Array:
         """Return the completed kernels between new samples and all training samples, ``(m, n_new, n)``."""
@@ -323,16 +317,10 @@ class CompletedKernels(PredictingKernels):
 
 
 def completed_bank(
-    kernels: Sequence[Kernel],
-    samples: Views,
-    how: str,
-    *,
-    normalize: str | None = "trace",
-    center: bool = False,
-    memory_budget: int | float | str | None = None,
-    threads: int = 1,
+    kernels: Sequence[Kernel], samples: Views, how: str, *, normalize: str | None = "trace",
+    center: bool = False, memory_budget: int | float | str | None = None, threads: int = 1,
     train: Index | None = None,
-) -> tuple[PowerBank, CompletedKernels]:
+) -> tuple[PowerBank, CompletedKernels]:  # fmt: skip
     """Bind kernels to samples of which some lack views.
 
     Parameters
@@ -369,15 +357,9 @@ def completed_bank(
 
 
 def completed_matrices(
-    matrices: Any,
-    how: str,
-    *,
-    normalize: str | None = "trace",
-    center: bool = False,
-    memory_budget: int | float | str | None = None,
-    threads: int = 1,
-    train: Index | None = None,
-) -> tuple[PowerBank, CompletedKernels]:
+    matrices: Any, how: str, *, normalize: str | None = "trace", center: bool = False,
+    memory_budget: int | float | str | None = None, threads: int = 1, train: Index | None = None,
+) -> tuple[PowerBank, CompletedKernels]:  # fmt: skip
     """Do the same for precomputed matrices, in which samples that lack one have rows and columns of NaN."""
     m, n = len(matrices), matrices[0].shape[0]
     train = np.arange(n) if train is None else np.sort(train)

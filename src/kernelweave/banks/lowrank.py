@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Callable, Iterator, Sequence
-from copy import copy
 from typing import Any
 
 import numpy as np
@@ -92,12 +91,6 @@ class FeatureBank(Bank):
 
     def factors(self, tol: float = 1e-12) -> FeatureBank:
         return self
-
-    def rescaled(self, times: Array) -> FeatureBank:
-        """Return the bank of the same features with other factors; storage is shared."""
-        other = copy(self)
-        other.scale, other.passes, other.notes = self.scale * times, 0.0, {}
-        return other
 
     @abstractmethod
     def forward(self, w: Array) -> Array:

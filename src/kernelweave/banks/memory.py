@@ -38,17 +38,8 @@ def check_storage(storage: object, place: Place = "host") -> str:
     raise ValueError(f"storage must be one of {there}{WORDS.get(place, '')}, got {storage!r}")
 
 
-_UNITS = {
-    "": 1,
-    "K": 10**3,
-    "M": 10**6,
-    "G": 10**9,
-    "T": 10**12,
-    "KI": 2**10,
-    "MI": 2**20,
-    "GI": 2**30,
-    "TI": 2**40,
-}
+_UNITS = {"": 1, "K": 10**3, "M": 10**6, "G": 10**9, "T": 10**12}
+_UNITS |= {"KI": 2**10, "MI": 2**20, "GI": 2**30, "TI": 2**40}
 
 
 def human(size: float) -> str:

@@ -159,16 +159,6 @@ class Normaliser:
             kept = kept / np.sqrt(np.maximum(diagonal, NOTHING)[:, None] * self.diagonal[j, cols][None, :])
         return kept * self.scale[j]
 
-    def new_diagonal(self, j: int, diagonal: Array, entries: Array | None) -> Array:
-        """Normalise ``k(x, x)`` of new rows; ``entries`` between them and all training samples are for centring."""
-        if self.center:
-            assert self.grand_means is not None
-            assert entries is not None
-            diagonal = diagonal - 2.0 * np.mean(entries, axis=1) + self.grand_means[j]
-        if self.diagonal is not None:
-            return np.where(diagonal > NOTHING, 1.0, 0.0)
-        return np.asarray(diagonal * self.scale[j])
-
     def restrict(self, kernels: Index) -> Normaliser:
         """Keep some kernels only."""
         learnt = (self.row_means, self.grand_means, self.diagonal)

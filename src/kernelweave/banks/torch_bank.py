@@ -43,7 +43,7 @@ class DeviceKernels:
     """Normalised kernel values of training samples on a device, in one floating type; families share their base.
 
     Kernels of distances and inner products are computed where the samples lie; any other kernel computes its blocks on
-    the host, from where they are copied.
+    the host, from where they are copied.  Without kernels, ``samples`` are their matrices, copied block by block.
     """
 
     def __init__(
@@ -51,20 +51,18 @@ class DeviceKernels:
     ) -> None:
         self.kernels, self.samples, self.n, self.normaliser = kernels, samples, n, normaliser
         self.device, self.dtype = device, dtype
-        self.m = len(kernels)
+        self.m = len(kernels) or len(samples)
         self._tensor = partial(to_device, dtype=dtype, device=device)
         self._bases: dict[Any, Base] = {}
         self._placed: Any = None
 
-    def with_dtype(self, dtype: Any) -> DeviceKernels:
-        """Return the same kernels computed in another precision."""
-        other = copy(self)
-        other.dtype, other._bases = dtype, {}
-        other._tensor = partial(to_device, dtype=dtype, device=self.device)
-        return other
-
     def visit(self, rows: Index, cols: Index, which: Index) -> Iterator[tuple[int, Any]]:
         """Yield (kernel, its entries at rows x cols), kernels of a family one after the other."""
+        for j in () if self.kernels else np.unique(which).tolist():
+            entries = self._tensor(self.samples[j][np.ix_(rows, cols)].astype(float))
+            yield j, self.normalised(j, entries, rows, cols)
+        if not self.kernels:
+            return
         for group in base_groups(self.kernels, np.unique(which)):
             first = self.kernels[group[0]]
             if first.base_key not in self._bases:
@@ -82,9 +80,19 @@ class DeviceKernels:
 
     def diag(self) -> Array:
         """Normalised diagonals, ``(m, n)``, on the host."""
-        out = np.empty((self.m, self.n))
-        for j, kernel in enumerate(self.kernels):
-            out[j] = normalised_diagonal(self.normaliser, j, kernel.diag(self.samples))
+        known, out = self.normaliser, np.empty((self.m, self.n))
+        for j in range(self.m):
+            if self.kernels:
+                diagonal = self.kernels[j].diag(self.samples)
+            else:
+                diagonal = np.diagonal(self.samples[j]).astype(float)
+            if known.center:
+                assert known.row_means is not None
+                assert known.grand_means is not None
+                diagonal = diagonal - 2.0 * known.row_means[j] + known.grand_means[j]
+            if known.diagonal is not None:
+                diagonal = diagonal / known.diagonal[j]
+            out[j] = diagonal * known.scale[j]
         return out
 
     def normalised(self, j: int, entries: Any, rows: Index, cols: Index) -> Any:
@@ -105,8 +113,13 @@ class DeviceKernels:
     def _base(self, kernel: Kernel) -> Base:
         """Return the function of rows and columns that gives the base matrix of a kernel."""
         torch = load_torch()
-        inside, columns = _peeled(kernel)
-        samples = self.samples
+        inside, columns, samples = kernel, None, self.samples
+        while isinstance(inside, Named | OnColumns):  # the kernel under its names, and the columns it reads
+            if isinstance(inside, OnColumns):
+                if columns is not None or not isinstance(inside.columns, tuple):
+                    break
+                columns = list(inside.columns)
+            inside = inside.kernel
         plain = isinstance(samples, np.ndarray) and samples.ndim == 2 and samples.dtype.kind in "fiub"
         if not plain or type(inside) not in (Gaussian, Laplacian, Linear, Polynomial):
             return lambda rows, cols: self._tensor(kernel.base(take(samples, rows), take(samples, cols)))
@@ -151,46 +164,6 @@ class DeviceKernels:
         return load_torch().as_tensor(at, device=self.device)
 
 
-class GivenMatrices(DeviceKernels):
-    """Kernels that came as matrices: copied from the host block by block."""
-
-    def __init__(self, matrices: Any, normaliser: Normaliser, device: Any, dtype: Any) -> None:
-        super().__init__([], None, matrices[0].shape[0], normaliser, device, dtype)
-        self.matrices, self.m = matrices, len(matrices)
-
-    def visit(self, rows: Index, cols: Index, which: Index) -> Iterator[tuple[int, Any]]:
-        for j in np.unique(which):
-            entries = self._tensor(self.matrices[j][np.ix_(rows, cols)].astype(float))
-            yield int(j), self.normalised(int(j), entries, rows, cols)
-
-    def diag(self) -> Array:
-        raw = [np.diagonal(matrix).astype(float) for matrix in self.matrices]
-        return np.stack([normalised_diagonal(self.normaliser, j, diagonal) for j, diagonal in enumerate(raw)])
-
-
-def normalised_diagonal(normaliser: Normaliser, j: int, diagonal: Array) -> Array:
-    """Diagonal of a training kernel after normalisation."""
-    if normaliser.center:
-        assert normaliser.row_means is not None
-        assert normaliser.grand_means is not None
-        diagonal = diagonal - 2.0 * normaliser.row_means[j] + normaliser.grand_means[j]
-    if normaliser.diagonal is not None:
-        diagonal = diagonal / normaliser.diagonal[j]
-    return diagonal * normaliser.scale[j]
-
-
-def _peeled(kernel: Kernel) -> tuple[Kernel, Any]:
-    """Return the kernel under its names, and the columns it reads (None for all)."""
-    columns = None
-    while isinstance(kernel, Named | OnColumns):
-        if isinstance(kernel, OnColumns):
-            if columns is not None or not isinstance(kernel.columns, tuple):
-                return kernel, None
-            columns = list(kernel.columns)
-        kernel = kernel.kernel
-    return kernel, columns
-
-
 #: entries of a block while it is computed on a GPU
 GPU_BLOCK = 1 << 27
 #: blocks of that size that exist at once while kernels are computed
@@ -229,7 +202,9 @@ class TorchBank(Bank):
 
     def exact(self) -> TorchBank:
         """Return a bank that computes every entry in the device's best precision: the one to certify with."""
-        return TorchBank(self.source.with_dtype(self.wide))
+        source = copy(self.source)
+        source.dtype, source._bases, source._tensor = self.wide, {}, self._tensor
+        return TorchBank(source)
 
     def computed(self) -> TorchBank:
         """Return a bank that computes every entry in the precision of the source, which half types are not."""
@@ -337,13 +312,9 @@ class TorchBank(Bank):
 
 
 def torch_bank(
-    source: DeviceKernels,
-    *,
-    storage: str = "auto",
-    dtype: Any = "float32",
-    memory_budget: int | float | str | None = None,
-    mixing: bool = True,
-) -> TorchBank:
+    source: DeviceKernels, *, storage: str = "auto", dtype: Any = "float32",
+    memory_budget: int | float | str | None = None, mixing: bool = True,
+) -> TorchBank:  # fmt: skip
     """Count bytes, then build: with ``storage="auto"`` the first of these that fits: single precision, half, nothing.
 
     A solver that mixes no whole kernel (``mixing=False``) is spared the half.  ``dense`` stores in ``dtype``, ``lazy``
@@ -534,15 +505,9 @@ class TorchFeatureBank(FeatureBank):
 
 
 def torch_feature_bank(
-    kernels: Sequence[Kernel],
-    samples: Any,
-    normaliser: Normaliser,
-    device: Any,
-    *,
-    dtype: str,
-    memory_budget: int | float | str | None,
-    threads: int,
-) -> TorchFeatureBank:
+    kernels: Sequence[Kernel], samples: Any, normaliser: Normaliser, device: Any, *, dtype: str,
+    memory_budget: int | float | str | None, threads: int,
+) -> TorchFeatureBank:  # fmt: skip
     """Count bytes, put the features on the device, and learn their traces there."""
     torch = load_torch()
     kind = getattr(torch, "float32" if dtype == "float64" and device.type == "mps" else dtype)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from copy import copy
 from dataclasses import dataclass
 from itertools import chain
 from math import fsum
@@ -91,7 +92,8 @@ class Rescaled(_View):
 
     def factors(self, tol: float = 1e-12) -> FeatureBank:
         if self._factors is None:
-            self._factors = self.bank.factors(tol).rescaled(self.times)
+            made = self._factors = copy(self.bank.factors(tol))
+            made.scale, made.passes, made.notes = made.scale * self.times, 0.0, {}
         return self._factors
 
     def block(self, rows: Any, cols: Any, kernels: Index) -> Array:

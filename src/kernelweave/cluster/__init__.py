@@ -8,17 +8,6 @@ from .banks import ClusterFeatureBank, ClusterKernelBank, cluster_feature_bank, 
 from .workers import ClusterCost, Workers
 
 __all__ = [
-    "ClusterCost",
-    "ClusterFeatureBank",
-    "ClusterKernelBank",
-    "ClusterSamples",
-    "DaskRows",
-    "Workers",
-    "cluster_feature_bank",
-    "cluster_kernel_bank",
-    "cluster_samples",
-    "fit",
-    "in_memory",
-    "is_dask",
-    "lazily",
-]
+    "ClusterCost", "ClusterFeatureBank", "ClusterKernelBank", "ClusterSamples", "DaskRows", "Workers",
+    "cluster_feature_bank", "cluster_kernel_bank", "cluster_samples", "fit", "in_memory", "is_dask", "lazily",
+]  # fmt: skip

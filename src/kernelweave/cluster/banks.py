@@ -45,18 +45,8 @@ def _shares(bounds: Index, rows: Index) -> list[Index]:
 class ClusterKernelBank(_OnWorkers, Bank):
     """Exact kernels, a run of rows a part.
 
-    Parameters
-    ----------
-    workers : Workers
-        Of ``KernelPart``, settled.
-    bounds : array of parts + 1 ints
-        Part k has rows ``bounds[k]`` to ``bounds[k + 1]``.
-    m : int
-        Kernels.
-    double : bool
-        Whether parts store, or compute, in double precision.
-    stored : bool
-        Whether parts store at all: those that do read the rows of samples that have coefficients, and no other.
+    Part k of the ``workers`` (settled) has rows ``bounds[k]`` to ``bounds[k + 1]``, in ``double`` precision or not.
+    Parts that are ``stored`` read the rows of samples that have coefficients, and no other.
     """
 
     def __init__(
@@ -139,16 +129,7 @@ class ClusterKernelBank(_OnWorkers, Bank):
 class ClusterFeatureBank(_OnWorkers, FeatureBank):
     """Explicit features, a run of rows a part; what comes back of a sweep is a vector of features, or of samples.
 
-    Parameters
-    ----------
-    workers : Workers
-        Of ``FeaturePart``.
-    bounds : array of parts + 1 ints
-        Part k has rows ``bounds[k]`` to ``bounds[k + 1]``.
-    starts : array of m + 1 ints
-        Features of kernel j are ``starts[j]`` to ``starts[j + 1]``.
-    double : bool
-        Whether features are in double precision.
+    Part k has rows ``bounds[k]`` to ``bounds[k + 1]``, kernel j the features ``starts[j]`` to ``starts[j + 1]``.
     """
 
     preferred_solver = "lbfgs"
@@ -165,18 +146,20 @@ class ClusterFeatureBank(_OnWorkers, FeatureBank):
 
     def features_of(self, rows: Index) -> Any:
         shares = _shares(self.bounds, rows)
-        asked = [(rows[mine] - first,) for mine, first in zip(shares, self.bounds[:-1], strict=True)]
-        blocks = self.workers.ask("features", asked)
+        pairs = zip(shares, self.bounds[:-1], strict=True)
+        blocks = self.workers.ask(
+            "read", [(True, "features_of", rows[mine] - first) for mine, first in pairs]
+        )
         stacked = sp.vstack(blocks, format="csr") if sp.issparse(blocks[0]) else np.concatenate(blocks)
         return stacked[np.argsort(np.concatenate(shares))]
 
     def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
         shares = _shares(self.bounds, rows)
         asked = [
-            (rows[mine] - first, charge[mine], columns)
+            (False, "gram", rows[mine] - first, charge[mine], columns)
             for mine, first in zip(shares, self.bounds[:-1], strict=True)
         ]
-        return np.asarray(np.sum(self.workers.ask("gram", asked), axis=0))
+        return np.asarray(np.sum(self.workers.ask("read", asked), axis=0))
 
     def forward(self, w: Array) -> Array:
         return np.concatenate(self.workers.ask_all("read", self.double, "forward", w))
@@ -205,16 +188,9 @@ class ClusterFeatureBank(_OnWorkers, FeatureBank):
 
 
 def cluster_kernel_bank(
-    client: Any,
-    kernels: list[Any],
-    samples: Any,
-    n: int,
-    normaliser: Normaliser,
-    *,
-    storage: str = "auto",
-    dtype: Any = "float64",
-    memory_budget: int | float | str | None = None,
-) -> ClusterKernelBank:
+    client: Any, kernels: list[Any], samples: Any, n: int, normaliser: Normaliser, *, storage: str = "auto",
+    dtype: Any = "float64", memory_budget: int | float | str | None = None,
+) -> ClusterKernelBank:  # fmt: skip
     """Exact kernels, a run of rows a worker; every worker has all samples, the client as well."""
     dtype = np.dtype(dtype)
     bounds = np.unique(np.linspace(0, n, min(len(client.nthreads()), n) + 1).round().astype(np.intp))
@@ -241,15 +217,9 @@ def cluster_kernel_bank(
 
 
 def cluster_feature_bank(
-    client: Any,
-    kernels: list[Any],
-    source: Any,
-    normaliser: Normaliser,
-    *,
-    storage: str = "auto",
-    dtype: Any = "float64",
-    memory_budget: int | float | str | None = None,
-) -> ClusterFeatureBank:
+    client: Any, kernels: list[Any], source: Any, normaliser: Normaliser, *, storage: str = "auto",
+    dtype: Any = "float64", memory_budget: int | float | str | None = None,
+) -> ClusterFeatureBank:  # fmt: skip
     """Explicit features of rows that are on the workers, or that these read."""
     if not normaliser.keeps_powers():
         raise ValueError(
@@ -276,7 +246,8 @@ def cluster_feature_bank(
     workers.cost.stored = sum(stored_bytes)
     bank = ClusterFeatureBank(workers, bounds, starts[0], dtype == np.float64)
     if normaliser.mode == "trace":
-        sums = np.sum(workers.ask_all("square_sums"), axis=0)
+        means = workers.ask_all("read", False, "mean_squares")
+        sums = np.sum([mean * size for mean, size in zip(means, np.diff(bounds), strict=True)], axis=0)
         normaliser.learn_traces(np.arange(bank.m), sums / bank.n)
         bank.scale = normaliser.scale.copy()
     return bank

@@ -212,21 +212,9 @@ class FeaturePart(_Part):
         """Where each kernel's features begin, and the bytes that are kept."""
         return self.bank.starts, self.bank.nbytes
 
-    def square_sums(self) -> Array:
-        """Sums of the diagonals of the raw kernels over these rows."""
-        return self.bank.mean_squares() * len(self.rows)
-
     def attach(self, y: Array, c: Array) -> None:
         """Keep the targets and the cost of every row."""
         self.y, self.c = y, c
-
-    def features(self, rows: Index) -> Any:
-        """Features of some rows, in double precision."""
-        return self.banks[True].features_of(rows)
-
-    def gram(self, rows: Index, charge: Array, columns: Index) -> Array:
-        """This part's share of ``A' diag(charge) A``, A these columns of some rows and a column of ones."""
-        return self.bank.gram(rows, charge, columns)
 
     def loss_sweep(self, double: bool, w: Array, b: Array, loss: Any) -> tuple[float, Array, Array]:
         """Loss and gradient of these rows, reading each once."""

@@ -30,28 +30,11 @@ if TYPE_CHECKING:
     )
 
 __all__ = [
-    "AlignmentClassifier",
-    "BestKernelClassifier",
-    "Denoise",
-    "Flip",
-    "KernelFeatures",
-    "LPBetaClassifier",
-    "MKLClassifier",
-    "MKLClassifierCV",
-    "MKLPath",
-    "MKLRegressor",
-    "MKLRegressorCV",
-    "MeanKernelClassifier",
-    "MeanKernelRidgeClassifier",
-    "MeanKernelRidgeRegressor",
-    "NoisyLabelMKLClassifier",
-    "Shift",
-    "SimilarityClassifier",
-    "SimilarityFeatures",
-    "Square",
-    "held_similarities",
-    "mkl_path",
-]
+    "AlignmentClassifier", "BestKernelClassifier", "Denoise", "Flip", "KernelFeatures", "LPBetaClassifier",
+    "MKLClassifier", "MKLClassifierCV", "MKLPath", "MKLRegressor", "MKLRegressorCV", "MeanKernelClassifier",
+    "MeanKernelRidgeClassifier", "MeanKernelRidgeRegressor", "NoisyLabelMKLClassifier", "Shift",
+    "SimilarityClassifier", "SimilarityFeatures", "Square", "held_similarities", "mkl_path",
+]  # fmt: skip
 
 
 if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ours

@@ -32,7 +32,7 @@ from ..banks.normalise import Normaliser
 from ..banks.streaming import spread_rows
 from ..cluster import cluster_feature_bank, cluster_kernel_bank
 from ..exceptions import ScaleWarning, warn_at_caller
-from ..kernels import Kernel, resolve_kernels, take, view_of
+from ..kernels import resolve_kernels, take, view_of
 from ._inputs import Training, wants_features
 from ._parameters import Codes
 from ._plan import BankPlan, dtype_name
@@ -132,7 +132,7 @@ def _on_device(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKern
     """
     import torch
 
-    from ..banks.torch_bank import DeviceKernels, GivenMatrices, torch_bank, torch_feature_bank
+    from ..banks.torch_bank import DeviceKernels, torch_bank, torch_feature_bank
 
     check_storage(plan.storage, "device")  # X may be a tensor where no device was named
     name = dtype_name(plan.dtype)
@@ -150,13 +150,29 @@ def _on_device(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKern
         for j, matrix in enumerate(training.samples):
             means = matrix.mean(axis=1) if normaliser.center else None
             normaliser.learn(j, np.diagonal(matrix).astype(float), means)
-        source = GivenMatrices(training.samples, normaliser, training.device, dtype)
+        source = DeviceKernels([], training.samples, n, normaliser, training.device, dtype)
         bound = PrecomputedKernels(n, m, normaliser)
     else:
         if training.kind == "rows":
             raise ValueError("rows that are read as needed go with storage='stream' and device=None")
         kernels = resolve_kernels(training.kernels, training.samples)
-        if _features_asked_for(plan, kernels, training, normaliser):
+        # explicit features go to the device on demand, or where they are enough and are fewer than samples
+        asked, factors = plan.storage == "lowrank", normaliser.keeps_powers()
+        rows = len(getattr(training.samples, "shape", ())) == 2
+        if asked and not rows:
+            raise ValueError("storage='lowrank' needs rows of numbers")
+        without = [kernel.name for kernel in kernels if asked and kernel.rank(training.width) is None]
+        if without:
+            raise ValueError(
+                f"storage='lowrank' needs explicit features, which {without[0]!r} does not have ({len(without)} such "
+                "kernels): wrap them in kernels.nystroem(...), or use storage='auto'"
+            )
+        if asked and not factors:
+            raise ValueError(
+                "storage='lowrank' on a device takes normalize='trace' or None, without centring"
+            )
+        enough = rows and factors and plan.storage == "auto"
+        if asked or (enough and wants_features(plan, kernels, training.n, training.width)):
             features = torch_feature_bank(
                 kernels, training.samples, normaliser, training.device,
                 dtype=name if plan.storage == "lowrank" or "16" in name else "float32",
@@ -172,29 +188,6 @@ def _on_device(training: Training, plan: BankPlan) -> tuple[Bank, PredictingKern
         mixing=plan.mixing or training.kernels is None,
     )  # fmt: skip
     return bank, bound
-
-
-def _features_asked_for(
-    plan: BankPlan, kernels: list[Kernel], training: Training, normaliser: Normaliser
-) -> bool:
-    """Whether explicit features go to the device: on demand, or where they are enough and are fewer than samples."""
-    asked = plan.storage == "lowrank"
-    if len(getattr(training.samples, "shape", ())) != 2:
-        if asked:
-            raise ValueError("storage='lowrank' needs rows of numbers")
-        return False
-    without = [kernel.name for kernel in kernels if kernel.rank(training.width) is None]
-    if asked and without:
-        raise ValueError(
-            f"storage='lowrank' needs explicit features, which {without[0]!r} does not have ({len(without)} such "
-            "kernels): wrap them in kernels.nystroem(...), or use storage='auto'"
-        )
-    if asked and not normaliser.keeps_powers():
-        raise ValueError("storage='lowrank' on a device takes normalize='trace' or None, without centring")
-    if asked:
-        return True
-    plain = plan.storage == "auto" and normaliser.keeps_powers()
-    return plain and wants_features(plan, kernels, training.n, training.width)
 
 
 def completed(

@@ -196,13 +196,11 @@ class NoisyLabelMKLClassifier(MKLClassifier):
 
         Parameters
         ----------
-        X : samples
+        X, sample_weight :
             As for ``MKLClassifier.fit``.
         y : array of shape (n,), or annotations of shape (n, annotators)
             Labels; or several annotators' labels, one column each, NaN, None or an empty text where there is none; or
             a table with the columns ``task`` (position of the sample), ``worker`` and ``label``.
-        sample_weight : array of shape (n,), optional
-            Factors of C by sample.
 
         Returns
         -------

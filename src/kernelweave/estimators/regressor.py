@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from functools import partial
 from numbers import Integral
-from typing import TYPE_CHECKING, Self
+from typing import Self
 
 import numpy as np
 from numpy.typing import ArrayLike, DTypeLike, NDArray
@@ -58,10 +58,6 @@ from ._search import (
     refuse_undefined_scores,
 )
 from .cv import checked_Cs
-
-if TYPE_CHECKING:
-    pass
-
 
 MULTI_OUTPUT = ("shared", "each")
 
@@ -140,12 +136,10 @@ warm_start, checkpoint, callback, n_jobs, verbose, device, missing :
 
         Parameters
         ----------
-        X : samples
+        X, sample_weight :
             As for ``MKLClassifier.fit``.
         y : array of shape (n,) or (n, t), or str
             Targets (of several, with ``multi_output="each"``, NaN is missing), or their column of AnnData's ``obs``.
-        sample_weight : array of shape (n,), optional
-            Factors of C by sample.
 
         Returns
         -------
@@ -478,7 +472,13 @@ class MKLRegressorCV(MKLRegressor):
             chosen.append(one)
             # held-out samples one by one have no R2 each, but together they have
             defined = np.isfinite(one.score) or self.scoring is not None
-            found.append(one.score if defined else _pooled_r2(one, task))
+            found.append(one.score)
+            if not defined:
+                where = np.concatenate([held_out for held_out, _ in one.held_out])
+                values = np.concatenate([values for _, values in one.held_out])
+                known = task.weight[where] > 0
+                enough = np.count_nonzero(known) > 1
+                found[-1] = float(r2_score(task.y[where][known], values[known])) if enough else np.nan
             label = {"target": task.label} if several else {}
             tables.append(one.table.assign(**label))
             ties.append(one.ties.drop(columns="choice").assign(**label))
@@ -606,14 +606,6 @@ def _mean_squared_error(task: Task, folds: list[tuple[Codes, Array]]) -> float:
         missed = values[there] - task.y[held_out][there]
         errors.append(float(np.mean(missed**2)) if there.any() else np.nan)
     return float(np.nanmean(errors)) if len(errors) > 1 else errors[0]
-
-
-def _pooled_r2(chosen: SearchResult, task: Task) -> float:
-    """R2 of all held-out samples together."""
-    where = np.concatenate([held_out for held_out, _ in chosen.held_out])
-    values = np.concatenate([values for _, values in chosen.held_out])
-    known = task.weight[where] > 0
-    return float(r2_score(task.y[where][known], values[known])) if np.count_nonzero(known) > 1 else np.nan
 
 
 def _ends_of_grid(chosen: list[SearchResult], Cs: Array) -> tuple[tuple[str, ...], tuple[str, ...]]:
