@@ -18,35 +18,27 @@ def _listed(package: str, modules: dict[str, str]) -> tuple[str, ...]:
 #: subpackages whose components (kernels, losses, norms, solvers) are parameters of a model
 SUBPACKAGES = ("views", "kernels", "losses", "norms", "solvers", "estimators", "similarity")
 #: what an estimator keeps beside components
-KEPT = (
-    "kernelweave.banks.bound.BoundKernels",
-    "kernelweave.banks.bound.PrecomputedKernels",
-    "kernelweave.banks.completion.CompletedKernels",
-    "kernelweave.banks.completion.Completion",
-    "kernelweave.banks.bound.KernelFunction",
-    "kernelweave.banks.bound.Term",
-    "kernelweave.banks.normalise.Normaliser",
-    "kernelweave.banks.views.MatrixPart",
-    "kernelweave.banks.views.MeanScale",
-    "kernelweave.banks.views.SampledPart",
-    "kernelweave.banks.streaming.StreamedKernels",
-    "kernelweave.cluster.workers.ClusterCost",
-    "kernelweave.crowd.CrowdLabels",
-    "kernelweave.estimators._evidence.Spread",
-    "kernelweave._estimating.SavedTable",
-    "kernelweave.persistence._state.SavedCurve",
-    "kernelweave.problems.certificate.Certificate",
-    "kernelweave.views.holder.Views",
-    "kernelweave.views.layout.KnownViews",
-    "kernelweave.views.layout.ViewLayout",
-    "kernelweave.views.layout.MissingRates",
-    "kernelweave.similarity.fits.SimilarityFit",
-    "kernelweave.similarity.inputs.FunctionSource",
-    "kernelweave.similarity.inputs.HeldSource",
-    "kernelweave.similarity.inputs.Source",
-    "kernelweave.similarity.problems.DualPoint",
-    "kernelweave.similarity.problems.SimilarityCertificate",
-    "kernelweave.solvers.online.Stream",
+KEPT = _listed(
+    "kernelweave",
+    {
+        "_estimating": "SavedTable",
+        "banks.bound": "BoundKernels KernelFunction PrecomputedKernels Term",
+        "banks.completion": "CompletedKernels Completion",
+        "banks.normalise": "Normaliser",
+        "banks.streaming": "StreamedKernels",
+        "banks.views": "MatrixPart MeanScale SampledPart",
+        "cluster.workers": "ClusterCost",
+        "crowd": "CrowdLabels",
+        "estimators._evidence": "Spread",
+        "persistence._state": "SavedCurve",
+        "problems.certificate": "Certificate",
+        "similarity.fits": "SimilarityFit",
+        "similarity.inputs": "FunctionSource HeldSource Source",
+        "similarity.problems": "DualPoint SimilarityCertificate",
+        "solvers.online": "Stream",
+        "views.holder": "Views",
+        "views.layout": "KnownViews MissingRates ViewLayout",
+    },
 )
 #: what people put around a model; a function inside one of them (FunctionTransformer) is refused for itself
 SKLEARN = _listed(
@@ -122,14 +114,10 @@ PARTS = {
 
 @cache
 def allowed_objects() -> frozenset[str]:
-    """Classes of which a model file may hold instances: this library's own, and scikit-learn's around them.
-
-    Components are read off the modules rather than the registries: a class that a program registers is not the
-    library's.
-    """
+    """Classes of which a model file may hold instances: this library's own, and scikit-learn's around them."""
     from .._components import Component
 
-    components = set()
+    components = set()  # read off the modules: a class that a program registers is not the library's
     for subpackage in SUBPACKAGES:
         package = importlib.import_module(f"kernelweave.{subpackage}")
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
@@ -143,8 +131,7 @@ def allowed_objects() -> frozenset[str]:
 def update_names(description: Any) -> bool:
     """Write the modules of today into a description, in place; return whether one was different.
 
-    A file names classes by module and name. Modules are regrouped between versions; no two classes that a file may
-    hold have the same name, so that the name alone says which one is meant. What is allowed is decided by the audit.
+    No two classes that a file may hold have the same name: it alone says which one is meant, whatever the module was.
     """
     own = [name.rpartition(".") for name in allowed_objects() if name.startswith("kernelweave.")]
     today = {kind: module for module, _, kind in own}
@@ -162,12 +149,9 @@ def update_names(description: Any) -> bool:
     return changed
 
 
-# Parameters of estimators that reach beyond the model: files they read and write, functions they call, processes.
-#
-# They say how a fit was run, not what was learnt.  In a file from somebody else they would be orders to the
-# machine that refits the model: a ``memory`` is a folder of pickles to be loaded, a ``checkpoint`` a file to
-# be written over.  A search sets parameters by name, so a key of its grid (``"model__checkpoint"``) is held
-# to the same list as an attribute.
+# Parameters of estimators that reach beyond the model would be, in a file from somebody else, orders to the machine
+# that refits it: a ``memory`` is a folder of pickles to load, a ``checkpoint`` a file to write over.  A search sets
+# parameters by name, so a key of its grid (``"model__checkpoint"``) is held to the same list as an attribute.
 
 #: never in a model file
 PATHS = frozenset(("memory", "checkpoint", "callback"))
@@ -194,9 +178,8 @@ def parameter_of(key: str) -> str:
 
 def is_default(name: str, value: Any) -> bool:
     """Whether one of these parameters leaves the choice to the machine; ``memory`` of a solver is a number of steps."""
-    steps = name == "memory" and type(value) is int
     same = isinstance(value, bool | int | str) and value == MACHINE[name]
-    return value is MACHINE[name] or same or steps
+    return value is MACHINE[name] or same or (name == "memory" and type(value) is int)
 
 
 def cleared(model: Any, *, machine: bool = False) -> Any:
@@ -276,13 +259,10 @@ class Finding(NamedTuple):
 
 
 def audit(description: Any, n_jobs: int | None = None) -> Audit:
-    """Return everything in the description that is not on the list, with the way to it.
+    """Return everything in the description that is not on the list, whatever ``skops`` trusts, with the way to it.
 
-    The same function decides about what is saved and what is loaded, and it does not rely on what ``skops`` trusts: a
-    node is fine only if its kind and its type are both listed.  It visits every node once.
-
-    Numbers of jobs, memory budgets and verbosity are choices for the machine of whoever wrote the file: in the
-    description, in place, they become what leaves the choice to this machine, and numbers of jobs become ``n_jobs``.
+    Choices for the machine of whoever wrote the file (jobs, memory budgets, verbosity) become, in place, what leaves
+    them to this machine, and numbers of jobs ``n_jobs``.
     """
     too_deep = Finding("model", f"nested in more than {MOST_LEVELS} levels", why="")
     remaining = [(description, 1)]
@@ -305,10 +285,8 @@ def audit(description: Any, n_jobs: int | None = None) -> Audit:
 def _contradictions(description: Any) -> list[Finding]:
     """Find numbers of objects that stand at two different descriptions.
 
-    ``skops`` builds an object at the first place of its number and takes it again at the others, whatever these say.
-    ``save`` writes the whole description at every place, so equal numbers have equal descriptions, but for numbers and
-    names of files inside them, and a model is no larger than its text.  Anything else could hide one object behind
-    another, or unfold a short text without end.
+    ``skops`` builds an object at the first place of its number, whatever the others say, and ``save`` writes the whole
+    description at each.  Anything else could hide one object behind another, or unfold a short text without end.
     """
     ranks: dict[Any, int] = {}
     rank_of: dict[int, int] = {}
@@ -353,19 +331,15 @@ def _type_of(node: Any) -> str:
 
 @dataclass
 class Audit:
-    """Visits the nodes of a description and keeps what may not be there, types, and names and formats of arrays.
-
-    ``changed`` says whether choices for another machine were replaced in the description; ``owner`` and ``attribute``
-    are the class of the object, and the name of its attribute, that the visit is in.
-    """
+    """Visits the nodes of a description and keeps what may not be there, types, and names and formats of arrays."""
 
     n_jobs: int | None = None
     findings: list[Finding] = field(default_factory=list)
     types: set[str] = field(default_factory=set)
     arrays: set[tuple[str, str]] = field(default_factory=set)
-    changed: bool = False
-    owner: str = ""
-    attribute: str = ""
+    changed: bool = False  # whether choices for another machine were replaced in the description
+    owner: str = ""  # class of the object that the visit is in
+    attribute: str = ""  # and the name of its attribute
 
     def refuse(self, where: str, what: str) -> None:
         """Keep a finding."""
@@ -373,15 +347,13 @@ class Audit:
 
     def visit_root(self, node: Any) -> None:
         """Visit a whole description: a file holds a model, something that can be fitted."""
-        if isinstance(node, dict) and node.get("__loader__") == "ObjectNode":
-            name = _type_of(node)
+        loader = node.get("__loader__") if isinstance(node, dict) else None
+        if loader == "ObjectNode" and (name := _type_of(node)) in allowed_objects():
             module, _, kind = name.rpartition(".")
             # not every version of a library has every class
-            if name in allowed_objects() and not hasattr(
-                getattr(importlib.import_module(module), kind, None), "fit"
-            ):
+            if not hasattr(getattr(importlib.import_module(module), kind, None), "fit"):
                 self.refuse("model", f"a {name}, which is no estimator")
-        elif isinstance(node, dict) and str(node.get("__loader__")) in PARTS:
+        elif str(loader) in PARTS:
             self.refuse("model", f"a {node.get('__class__')}, which is no estimator")
         self.visit(node, "model")
 
@@ -435,10 +407,10 @@ class Audit:
                 self.refuse(where, "a masked array without values and a mask")
                 return
             for part, value in content.items():
-                if not isinstance(value, dict) or value.get("__loader__") != "NdArrayNode":
-                    self.refuse(f"{where}.{part}", "no array")
-                else:
+                if isinstance(value, dict) and value.get("__loader__") == "NdArrayNode":
                     self.visit(value, f"{where}.{part}")
+                else:
+                    self.refuse(f"{where}.{part}", "no array")
         elif loader == "NdArrayNode" and node.get("type") == "json":
             self._visit_sequence(content, where)
             self.visit(node.get("shape"), f"shape of {where}")
@@ -480,9 +452,8 @@ class Audit:
                 self.attribute = str(key)
                 if key in MACHINE:
                     self._check_attribute(content, key, inside)
-            # Keys that scikit-learn may set as parameters of an estimator, or hand to a function, by their name. Which
-            # dictionaries of its classes it does that with is not for a list here: all keys are held to it but those
-            # that are known to be names of steps. Keys in objects of the library are names of views, columns, classes.
+            # scikit-learn may set keys as parameters of an estimator, or hand them to a function: all are held to the
+            # list but those known to be names of steps. Those of the library are names of views, columns, classes.
             elif (
                 not self.owner.startswith("kernelweave.")
                 and self.attribute not in KEYED_BY_STEPS

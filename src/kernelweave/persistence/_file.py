@@ -22,8 +22,7 @@ from .. import __version__
 from .._numerics.resources import default_budget
 from .._output import write_whole
 
-#: skops walks through every folder of scikit-learn to list its estimators, and imports these on the way: with torch
-#: and dask installed that takes longer than everything else in a prediction
+#: skops imports these while it lists the estimators of scikit-learn: longer than everything else in a prediction
 UNNEEDED = {name: f"sklearn.externals.array_api_compat.{name}" for name in ("torch", "dask", "cupy")}
 
 
@@ -66,22 +65,19 @@ class ModelFileError(ValueError):
 
 @dataclass(frozen=True)
 class Archive:
-    """The checked members of an archive in memory: whatever reads later reads these bytes, never the file again.
-
-    ``content`` is the file they came from; ``read`` returns a member, whose checksum is compared on the way.
-    """
+    """The checked members of an archive in memory: whatever reads later reads these bytes, never the file again."""
 
     content: bytes
     name: str
     members: dict[str, zipfile.ZipInfo]
-    read: Callable[[str], bytes]
+    read: Callable[[str], bytes]  # returns a member, whose checksum is compared on the way
 
 
 def open_archive(content: bytes, name: str, most: int) -> Archive:
     """Check an archive from its first byte to its last, and every member's checksum.
 
-    Its members lie one after the other from the first byte on, each once, plain or deflated, of at most ``most`` bytes
-    together: that is what ``save`` writes, and it leaves no place for anything beside them.
+    Its members lie one after the other, each once, plain or deflated, of at most ``most`` bytes together, as ``save``
+    writes them: that leaves no place for anything beside them.
     """
     try:
         file = zipfile.ZipFile(io.BytesIO(content))
@@ -105,10 +101,8 @@ def open_archive(content: bytes, name: str, most: int) -> Archive:
             raise ModelFileError(f"{name} is refused: it has bytes beside its parts")
         total = sum(member.file_size for member in file.infolist())
         if total > most:
-            raise ModelFileError(
-                f"{name} is refused: its parts have {total:,} bytes, more than {most:,}; raise max_bytes if you trust "
-                "it"
-            )
+            large = f"its parts have {total:,} bytes, more than {most:,}; raise max_bytes if you trust it"
+            raise ModelFileError(f"{name} is refused: {large}")
         broken = file.testzip()
     except ModelFileError:
         raise
@@ -252,17 +246,13 @@ def loaded(path: str | Path, *, max_bytes: int | None = None, n_jobs: int | None
         model = exchange_parts(skops.loads(content, trusted=sorted(contents.types)), saving=False)
         check_state(model)
     except Exception as error:
-        raise ModelFileError(
-            f"{path} cannot be loaded, its content does not fit together: {error or type(error).__name__}"
-        ) from error
+        why = error or type(error).__name__
+        raise ModelFileError(f"{path} cannot be loaded, its content does not fit together: {why}") from error
     return Loaded(model, label)
 
 
 def _opened(path: Path, max_bytes: int | None) -> tuple[Archive, int]:
-    """Return the archive, checked for damage, and the bytes it may unfold to.
-
-    A folder, a pipe or a device is refused without waiting for it, and so is what is no archive.
-    """
+    """Return the archive, checked for damage, and the bytes it may unfold to; never wait for a pipe or a device."""
     most = default_budget() if max_bytes is None else int(max_bytes)
     try:
         handle = os.open(path, os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0))
@@ -274,10 +264,8 @@ def _opened(path: Path, max_bytes: int | None) -> tuple[Archive, int]:
         raise ModelFileError(f"{path} is refused: it is not a regular file")
     with os.fdopen(handle, "rb") as file:
         if about.st_size > most:
-            raise ModelFileError(
-                f"{path} is refused: it has {about.st_size:,} bytes, more than {most:,}; "
-                "raise max_bytes if you trust it"
-            )
+            large = f"it has {about.st_size:,} bytes, more than {most:,}; raise max_bytes if you trust it"
+            raise ModelFileError(f"{path} is refused: {large}")
         content = file.read(about.st_size + 1)
     if len(content) > about.st_size:
         raise ModelFileError(f"{path} is refused: it grew while it was read")

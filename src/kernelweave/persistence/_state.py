@@ -1,9 +1,8 @@
 """Checks of the arrays of a file and of the model built from it, and tables and curves inside a model as plain arrays.
 
-The list of types says what a file may hold, not that the numbers in it make sense.  Every object of the library has to
-have what its class declares; what follows an index or a length from the file without looking is checked; and of every
-model of the library all that people do with it is done once, on a copy and on a few samples, so that a file that makes
-no sense is refused when it is loaded and not in the middle of a prediction.
+Every object of the library has to have what its class declares, with indices and lengths that fit; and all that people
+do with a model is done once, on a copy and on a few samples, so that a file that makes no sense is refused when it is
+loaded and not in the middle of a prediction.
 """
 
 from __future__ import annotations
@@ -42,11 +41,7 @@ PLAIN = (str, int, float, bool, np.generic, type, ModuleType, type(None))
 
 @dataclasses.dataclass
 class SavedCurve:
-    """Knots, coefficients and degree of a B-spline along the first axis (those of SplineTransformer).
-
-    Versions of SciPy keep splines in different ways, up to a reference to the module that their arrays belong to;
-    these are the same in all.
-    """
+    """Parts of a B-spline along the first axis (of SplineTransformer) that are the same in all versions of SciPy."""
 
     knots: Any
     coefficients: Any
@@ -58,15 +53,11 @@ class SavedCurve:
         """Take a spline apart."""
         if spline.axis != 0:
             raise ValueError("a spline along another axis than the first")
-        extrapolate = spline.extrapolate
-        kept = extrapolate if isinstance(extrapolate, str) else bool(extrapolate)
+        kept = spline.extrapolate if isinstance(spline.extrapolate, str) else bool(spline.extrapolate)
         return cls(np.asarray(spline.t), np.asarray(spline.c), int(spline.k), kept)
 
     def spline(self) -> Any:
-        """Put the spline together again.
-
-        Compiled code follows the knots: there must be as many coefficients as they ask for.
-        """
+        """Put the spline together again; compiled code follows the knots, which ask for so many coefficients."""
         from scipy.interpolate import BSpline
 
         t, c, k = self.knots, self.coefficients, self.degree
@@ -95,10 +86,9 @@ def _other_form(what: Any, saving: bool) -> Any:
 
 
 def exchange_parts(what: Any, *, saving: bool, done: dict[int, tuple[Any, Any]] | None = None) -> Any:
-    """Return the same objects with every data frame and curve as plain arrays, or, not ``saving``, with these restored.
+    """Return copies with data frames and curves as plain arrays, or, not ``saving``, with these restored.
 
-    Choices for the machine are left out where a model is saved.  The originals are not touched; containers and objects
-    in which something was exchanged are made again, and parts that are shared stay shared (``done``, by their ids).
+    Choices for the machine are left out where a model is saved; parts that are shared stay so (``done``, by their ids).
     """
     if isinstance(what, (*PLAIN, np.ndarray)):
         return what
@@ -136,8 +126,7 @@ ESTIMATORS = ("kernelweave.estimators.", "kernelweave.similarity.")
 METHODS = ("predict", "decision_function", "predict_proba", "transform")
 #: new samples from which on a model of incomplete views looks at how many lack what
 ENOUGH_ROWS = 20
-#: a model on more samples is tried on one pattern of missing views, and not for deviations: both solve with a matrix of
-#: all samples
+#: a model on more samples is tried on one pattern of missing views, and not for deviations: both are solves
 MANY_SAMPLES = 300
 #: a model of more columns is tried on a row of zeros that are not stored
 MANY_COLUMNS = 10**6
@@ -202,14 +191,11 @@ def _check_attributes(part: Any) -> None:
                 raise ValueError(f"{field.name} of a {type(part).__name__} is a {type(value).__name__}")
 
 
-#: declared types of a dataclass
 _declared = cache(get_type_hints)
 #: numbers are declared as Python's, and may be NumPy's
 NUMBERS: dict[Any, Any] = {
-    int: (int, np.integer),
-    float: (int, float, np.integer, np.floating),
-    bool: (bool, np.bool_),
-}
+    int: (int, np.integer), float: (int, float, np.integer, np.floating), bool: (bool, np.bool_)
+}  # fmt: skip
 
 
 def _fits(value: Any, hint: Any) -> bool:
@@ -229,15 +215,15 @@ def _fits(value: Any, hint: Any) -> bool:
 
 def _numbers(what: str, value: Any, *shapes: tuple[Any, ...]) -> None:
     """Check that a value is an array of numbers of one of the shapes; None in a shape is any length."""
-    fits = isinstance(value, np.ndarray) and value.dtype.kind in "fiub"
-    fits = fits and any(
-        len(shape) == value.ndim and all(a in (None, b) for a, b in zip(shape, value.shape, strict=True))
-        for shape in shapes
-    )
+    got = type(value).__name__
+    fits = False
+    if isinstance(value, np.ndarray):
+        got = f"{value.dtype} of shape {value.shape}"
+        fits = value.dtype.kind in "fiub" and any(
+            len(shape) == value.ndim and all(a in (None, b) for a, b in zip(shape, value.shape, strict=True))
+            for shape in shapes
+        )
     if not fits:
-        got = type(value).__name__
-        if isinstance(value, np.ndarray):
-            got = f"{value.dtype} of shape {value.shape}"
         raise ValueError(f"{what} is {got}, not numbers of shape {' or '.join(map(str, shapes))}")
 
 
@@ -321,22 +307,19 @@ def _check_encoder(part: Any) -> None:
     categories = getattr(part, "categories_", None)
     if categories is None:
         return
-    if not isinstance(categories, list) or not all(
-        isinstance(c, np.ndarray) and c.ndim == 1 for c in categories
-    ):
+    listed = categories if isinstance(categories, list) else [None]
+    if not all(isinstance(c, np.ndarray) and c.ndim == 1 for c in listed):
         raise ValueError("categories of an encoder are no list of columns")
     for kinds in categories:
-        numeric = kinds.dtype.kind in "fiub"
         known = kinds[~np.isnan(kinds)] if kinds.dtype.kind == "f" else kinds
-        if numeric and np.any(known[1:] <= known[:-1]):
+        if known.dtype.kind in "fiub" and np.any(known[1:] <= known[:-1]):
             raise ValueError("categories of an encoder are not in order")
     for name in ("_default_to_infrequent_mappings", "_drop_idx_after_grouping", "drop_idx_"):
         mappings = getattr(part, name, None)
         for kinds, mapping in zip(categories, () if mappings is None else mappings, strict=False):
             values = np.asarray([] if mapping is None else mapping)
-            if values.size and (
-                values.dtype.kind not in "iu" or values.min() < 0 or values.max() >= kinds.size
-            ):
+            inside = values.dtype.kind in "iu" and np.all((values >= 0) & (values < kinds.size))
+            if values.size and not inside:
                 raise ValueError("an encoder names categories that it does not have")
 
 
@@ -361,24 +344,15 @@ def _check_estimator(part: Any) -> None:
 
 #: by the name of a type, which the list of types makes sure of: importing scikit-learn's would be slow
 CHECKS: dict[str, Callable[[Any], None]] = {
-    **dict.fromkeys(
-        ("Normaliser", "BoundKernels", "PrecomputedKernels", "Linear", "Certificate", "Stream"),
-        _check_kernels,
-    ),
-    "CompletedKernels": _check_completed,
-    "KernelFunction": _check_function,
-    "BaseMKL": _check_estimator,
-    "OneHotEncoder": _check_encoder,
-    "OrdinalEncoder": _check_encoder,
-}
+    "Normaliser": _check_kernels, "BoundKernels": _check_kernels, "PrecomputedKernels": _check_kernels,
+    "Linear": _check_kernels, "Certificate": _check_kernels, "Stream": _check_kernels,
+    "CompletedKernels": _check_completed, "KernelFunction": _check_function, "BaseMKL": _check_estimator,
+    "OneHotEncoder": _check_encoder, "OrdinalEncoder": _check_encoder,
+}  # fmt: skip
 
 
 def _try_out(model: Any) -> None:
-    """Do once, on a copy, what people do with a model.
-
-    A model that fails for a sample it was fitted on does not fit together.  Other samples may be refused with a
-    ValueError; any other error is refused too.
-    """
+    """Do once, on a copy, what people do with a model; samples it was not fitted on may be a ValueError."""
     repr(model)
     trial = copy.copy(model)
     trial.device = None  # the machine that loads need not have what the model was fitted on
@@ -395,11 +369,10 @@ def _try_out(model: Any) -> None:
                 if own:
                     raise
                 continue
-            several = name == "decision_function"
-            if several and np.shape(model.classes_) != ((2,) if values.ndim == 1 else values.shape[1:]):
-                raise ValueError(
-                    f"classes of shape {np.shape(model.classes_)} for decisions of shape {values.shape}"
-                )
+            if name == "decision_function":
+                classes = np.shape(model.classes_)
+                if classes != ((2,) if values.ndim == 1 else values.shape[1:]):
+                    raise ValueError(f"classes of shape {classes} for decisions of shape {values.shape}")
         if getattr(model, "_stream", None) is not None:
             learning = copy.copy(trial)
             learning._stream = copy.deepcopy(model._stream)
@@ -428,10 +401,9 @@ def _samples(model: Any) -> Iterator[tuple[Any, bool]]:
 
 
 def _incomplete(model: Any, bound: CompletedKernels) -> Any:
-    """Return rows that a model of incomplete views takes: some are complete, each of the others lacks something.
+    """Return rows that a model of incomplete views takes: some are complete, others lack what a training sample lacks.
 
-    Patterns of training samples are taken, one for every part of the kernels that samples lack, because what completes
-    those was learnt; of a large model just one, since each costs as much as a solve with a matrix of all samples.
+    A pattern for every part of the kernels that samples lack; of a large model just one, since each costs a solve.
     """
     patterns = bound.completion.patterns
     lacking = [int(np.argmin(patterns[:, p])) for p in range(len(bound.parts)) if not patterns[:, p].all()]
@@ -472,8 +444,7 @@ HEADERS = {(1, 0): np.lib.format.read_array_header_1_0, (2, 0): np.lib.format.re
 def check_arrays(archive: Archive, used: Iterable[tuple[str, str]], most: int) -> None:
     """Check every array that the description names, before NumPy and SciPy build it.
 
-    ``used`` are names of members with what each has to be, ``array`` or the format of a sparse matrix, which is an
-    archive of its own and may unfold to ``most`` bytes.
+    ``used`` are members with what each is, ``array`` or the format of a sparse matrix, an archive of its own.
     """
     for member, kind in used:
         if member not in archive.members:
@@ -484,10 +455,8 @@ def check_arrays(archive: Archive, used: Iterable[tuple[str, str]], most: int) -
                 _array(content)
                 continue
             inner = open_archive(content, f"{archive.name}: {member}", most)
-            parts: dict[str, Any] = {
-                name.removesuffix(".npy"): _array(inner.read(name)) for name in inner.members
-            }
-            format_ = parts["format"].item()
+            parts = {name.removesuffix(".npy"): _array(inner.read(name)) for name in inner.members}
+            format_: Any = parts["format"].item()
             format_ = format_.decode() if isinstance(format_, bytes) else format_
             if format_ != kind:
                 raise ValueError(f"it is a {format_!r} matrix where the description says {kind}")
@@ -517,7 +486,10 @@ def _array(content: bytes) -> np.ndarray:
         raise ValueError("it holds objects, which would need allow_pickle=True")
     if dtype.kind not in KINDS or dtype.names or dtype.subdtype:
         raise ValueError(f"it holds {dtype}, neither numbers nor texts")
-    size = math.prod(shape)  # a whole number of Python, which no shape is too large for
-    if min(shape, default=0) < 0 or size * max(dtype.itemsize, 1) != len(content) - file.tell():
-        raise ValueError(f"an array of shape {shape} does not have {len(content) - file.tell()} bytes")
+    size, there = (
+        math.prod(shape),
+        len(content) - file.tell(),
+    )  # whole numbers of Python: no shape is too large
+    if min(shape, default=0) < 0 or size * max(dtype.itemsize, 1) != there:
+        raise ValueError(f"an array of shape {shape} does not have {there} bytes")
     return np.load(io.BytesIO(content), allow_pickle=False)
