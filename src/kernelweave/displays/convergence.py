@@ -23,12 +23,15 @@ class ConvergenceDisplay:
         ``problem`` where several problems were fitted.  An estimator's ``trace_`` is one.
     tol : float, optional
         Relative gap that was asked for.
-    solver, several : str, optional
-        For the title, and for the legend: what the entries of ``problem`` are.
+    solver : str, optional
+        For the title.
+    several : str, default="problem"
+        What the entries of ``problem`` are, for the legend.
 
     Attributes
     ----------
-    ax_, figure_, lines_ : matplotlib axes, figure and lines
+    ax_, figure_ : matplotlib axes and figure
+    lines_ : list of matplotlib lines
 
     Examples
     --------
@@ -66,7 +69,14 @@ class ConvergenceDisplay:
     def from_estimators(
         cls, estimators: Mapping[str, Any], *, ax: Any = None, x: str = "passes", **kwargs: Any
     ) -> ConvergenceDisplay:
-        """Compare the relative gaps of fits (by name) of one problem each; other parameters are those of ``plot``."""
+        """Compare the relative gaps of several fits of one problem each, say by different solvers.
+
+        Parameters
+        ----------
+        estimators : mapping from a name to a fitted estimator
+        ax, x, **kwargs
+            As for ``plot``.
+        """
         import pandas as pd
 
         tables = []

@@ -26,7 +26,8 @@ class ShapleyDisplay:
 
     Attributes
     ----------
-    ax_, figure_, bars_ : matplotlib axes, figure and bars
+    ax_, figure_ : matplotlib axes and figure
+    bars_ : bar container
 
     Examples
     --------
@@ -60,11 +61,14 @@ class ShapleyDisplay:
 
         Parameters
         ----------
-        estimator, X, background, views : as for ``inspection.shapley_values``
-        sample : int, the row of X that is explained
+        estimator, X, background, views
+            As for ``inspection.shapley_values``.
+        sample : int, default=0
+            Row of X that is explained.
         class_ : label, optional
             Whose decision value, where every class has one; by default that of the predicted class.
-        ax, top : as for ``plot``
+        ax, top
+            As for ``plot``.
         """
         from ..inspection import shapley_values
 
@@ -87,7 +91,14 @@ class ShapleyDisplay:
         return out
 
     def plot(self, *, ax: Any = None, top: int = 12) -> ShapleyDisplay:
-        """Draw the bars from the mean decision (top) to that of the sample (bottom); ``top`` views have their own."""
+        """Draw the bars from the mean decision (top) to that of the sample (bottom).
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        top : int, default=12
+            Views with a bar of their own.
+        """
         steps = self.steps(top)
         ax = axes_to_draw_on(ax, (7.0, 1.6 + 0.35 * len(steps)))
         places = np.arange(len(steps))
@@ -134,7 +145,9 @@ class VarianceDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-    boxes_, bars_, density_ : artists of ``plot`` for several targets, for one, and of ``plot_pair``
+    boxes_ : dict of artists, of ``plot`` for several targets
+    bars_ : bar container, of ``plot`` for one target
+    density_ : collection, of ``plot_pair``
     """
 
     def __init__(self, split: Any) -> None:
@@ -161,7 +174,16 @@ class VarianceDisplay:
         return self
 
     def plot_pair(self, first: str, second: str, *, ax: Any = None, gridsize: int = 30) -> VarianceDisplay:
-        """Draw the density of the targets over the parts of two views, in ``gridsize`` cells from left to right."""
+        """Draw the density of the targets over the parts of two views.
+
+        Parameters
+        ----------
+        first, second : str
+            Names of views.
+        ax : matplotlib axes, optional
+        gridsize : int, default=30
+            Cells from left to right.
+        """
         names, parts = self.split.view_names, self.split.by_view()
         for name in (first, second):
             if name not in names:
@@ -186,8 +208,10 @@ class NoiseDisplay:
     Parameters
     ----------
     label_quality : array of shape (n,)
-    noise_rate, interval : float and pair of float, optional
-        Share of labels that are thought to be wrong, and where that share is.
+    noise_rate : float, optional
+        Share of labels that are thought to be wrong.
+    interval : pair of float, optional
+        Where that share is.
     names : sequence of n str, optional
         What the samples are called; by default their positions.
     wrong : array of shape (n,) of bool, optional
@@ -195,7 +219,8 @@ class NoiseDisplay:
 
     Attributes
     ----------
-    ax_, figure_, line_ : matplotlib axes, figure and line
+    ax_, figure_ : matplotlib axes and figure
+    line_ : matplotlib line
     order : array of shape (n,)
         Samples, the most suspicious first.
 
@@ -239,14 +264,26 @@ class NoiseDisplay:
         top: int = 8,
         **kwargs: Any,
     ) -> NoiseDisplay:
-        """Draw what a ``NoisyLabelMKLClassifier`` says of its training labels; parameters as for class and ``plot``."""
+        """Draw what a fitted ``NoisyLabelMKLClassifier`` thinks of its training labels.
+
+        The parameters are those of the class and of ``plot``.
+        """
         check_is_fitted(estimator, "label_quality_")
         rate, interval = estimator.noise_rate_, estimator.noise_rate_interval_
         made = cls(estimator.label_quality_, noise_rate=rate, interval=interval, names=names, wrong=wrong)
         return made.plot(ax=ax, top=top, **kwargs)
 
     def plot(self, *, ax: Any = None, top: int = 8, **kwargs: Any) -> NoiseDisplay:
-        """Draw the curve, and where it is expected to turn; name ``top`` samples.  Others go to ``Axes.plot``."""
+        """Draw the curve, and where it is expected to turn.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        top : int, default=8
+            Samples to name.
+        **kwargs
+            For ``Axes.plot``.
+        """
         ax = axes_to_draw_on(ax, (6.4, 3.8))
         n = len(self.order)
         ranks, quality = np.arange(1, n + 1), self.label_quality[self.order]

@@ -24,7 +24,8 @@ class KernelMatrixDisplay:
 
     Attributes
     ----------
-    ax_, figure_, image_ : matplotlib axes, figure and image
+    ax_, figure_ : matplotlib axes and figure
+    image_ : matplotlib image
     order : array of shape (n,)
         Samples in the order of the rows.
 
@@ -63,10 +64,13 @@ class KernelMatrixDisplay:
         ----------
         estimator : MKLClassifier or MKLRegressor, or a pipeline that ends in one
             Fitted on samples, not on matrices; with one set of weights.
-        X, y : samples, and optionally labels to sort by
+        X : samples
+        y : array of shape (n,), optional
+            Labels to sort by.
         kernel : int or str, optional
             Position or name of a kernel with weight; by default the mixture of all.
-        ax, **kwargs : as for ``plot``
+        ax, **kwargs
+            As for ``plot``.
         """
         from ..estimators.fitted import function_of, samples_for
         from ..inspection import final_estimator
@@ -109,7 +113,15 @@ class KernelMatrixDisplay:
         return cls(mixture, y, name=name).plot(ax=ax, **kwargs)
 
     def plot(self, *, ax: Any = None, colorbar: bool = True, **kwargs: Any) -> KernelMatrixDisplay:
-        """Draw the matrix, dark where samples are alike; other parameters go to ``Axes.imshow``."""
+        """Draw the matrix, dark where samples are alike.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        colorbar : bool, default=True
+        **kwargs
+            For ``Axes.imshow``.
+        """
         ax = axes_to_draw_on(ax, (5.2, 4.4))
         shown = self.matrix[np.ix_(self.order, self.order)]
         self.image_ = ax.imshow(shown, **{"cmap": "Greys", "interpolation": "nearest", **kwargs})
@@ -140,14 +152,17 @@ class SpectrumDisplay:
 
     Parameters
     ----------
-    before, after : arrays of shape (n,), the second optional
-        Eigenvalues of the similarity, and of the kernel.
+    before : array of shape (n,)
+        Eigenvalues of the similarity.
+    after : array of shape (n,), optional
+        Eigenvalues of the kernel.
     label : str, optional
         What the kernel is called.
 
     Attributes
     ----------
-    ax_, figure_, lines_ : matplotlib axes, figure and lines
+    ax_, figure_ : matplotlib axes and figure
+    lines_ : list of matplotlib lines
 
     Examples
     --------
@@ -183,10 +198,14 @@ class SpectrumDisplay:
 
         Parameters
         ----------
-        estimator : fitted SimilarityClassifier, Denoise, Flip, Shift or Square
-        which, problem : int
-            Which similarity, where there are several, and which class, where each has a kernel of its own.
-        ax, **kwargs : as for ``plot``
+        estimator : SimilarityClassifier, Denoise, Flip, Shift or Square
+            Fitted.
+        which : int, default=0
+            Which similarity, where there are several.
+        problem : int, default=0
+            Which class, where each has a kernel of its own.
+        ax, **kwargs
+            As for ``plot``.
         """
         check_is_fitted(estimator, "kernel_")
         before = np.atleast_2d(estimator.eigenvalues_)[which]
@@ -200,7 +219,14 @@ class SpectrumDisplay:
         return cls(before, np.linalg.eigvalsh(kernel), label=f"kernel ({label})").plot(ax=ax, **kwargs)
 
     def plot(self, *, ax: Any = None, **kwargs: Any) -> SpectrumDisplay:
-        """Draw both spectra; other parameters go to ``Axes.plot``."""
+        """Draw both spectra.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        **kwargs
+            For ``Axes.plot``.
+        """
         ax = axes_to_draw_on(ax, (7.0, 3.6))
         rank = np.arange(1, self.before.size + 1)
         # a few eigenvalues dwarf the others: the axis is linear near zero and logarithmic beyond

@@ -19,6 +19,7 @@ class WeightsDisplay:
     weights : array of shape (m,) or (k, m)
         Kernel weights, one row per problem where several were fitted.
     kernel_names : sequence of m str
+        Names of the kernels.
     problem_names : sequence of k str, optional
         Names of the problems (classes), for weights of shape (k, m).
     intervals : array of shape (2, m), optional
@@ -32,7 +33,8 @@ class WeightsDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-    bars_, image_ : matplotlib bars, or image for weights of shape (k, m)
+    bars_ : bar container, for weights of shape (m,)
+    image_ : matplotlib image, for weights of shape (k, m)
 
     Examples
     --------
@@ -80,9 +82,11 @@ class WeightsDisplay:
 
         Parameters
         ----------
-        estimator : fitted MKLClassifier or MKLRegressor
-        ax, top, **kwargs : as for ``plot``
-        group_by : {"view", "family", None}
+        estimator : MKLClassifier or MKLRegressor
+            Fitted.
+        ax, top, **kwargs
+            As for ``plot``.
+        group_by : {"view", "family", None}, default=None
             Show kernels under their views (see ``inspection.kernel_views``; where the norm has groups, under those) or
             families; one set of weights only.
         """
@@ -106,9 +110,15 @@ class WeightsDisplay:
     def from_stability(
         cls, stability: Any, *, ax: Any = None, top: int = 15, group_by: str | None = "view", **kwargs: Any
     ) -> WeightsDisplay:
-        """Draw mean weights over the refits of ``inspection.weight_stability``, with lines from ``low`` to ``high``.
+        """Draw mean weights over refits, with lines from ``low`` to ``high``: the range of the refits.
 
-        The other parameters are those of ``from_estimator``.
+        Parameters
+        ----------
+        stability : WeightStability
+            From ``inspection.weight_stability``.
+        ax, top, **kwargs
+            As for ``plot``.
+        group_by : {"view", "family", None}, default="view"
         """
         table = stability.kernels()
         groups = None if group_by is None else table[group_by].tolist()
@@ -126,9 +136,15 @@ class WeightsDisplay:
         return shown, "" if rest <= 0 else "one other" if rest == 1 else f"{rest} others"
 
     def plot(self, *, ax: Any = None, top: int = 15, **kwargs: Any) -> WeightsDisplay:
-        """Draw bars, or for several problems a table in shades of grey; ``top`` kernels have a row of their own.
+        """Draw bars, or for several problems a table in shades of grey.
 
-        Other parameters go to ``Axes.barh`` or ``Axes.imshow``.
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        top : int, default=15
+            Kernels with a row of their own.
+        **kwargs
+            For ``Axes.barh`` or ``Axes.imshow``.
         """
         shown, rest = self.rows(top)
         heads = len({self.groups[j] for j in shown}) if self.groups is not None else 0
@@ -235,7 +251,10 @@ class GroupsDisplay:
     Attributes
     ----------
     ax_, figure_ : matplotlib axes and figure
-    bars_, marks_ : weights, and shares of the decision's variance
+    bars_ : bar container
+        Weights.
+    marks_ : matplotlib line
+        Shares of the decision's variance.
 
     Examples
     --------
@@ -258,7 +277,19 @@ class GroupsDisplay:
     def from_estimator(
         cls, estimator: Any, X: Any, y: Any = None, *, ax: Any = None, top: int = 20, **kwargs: Any
     ) -> GroupsDisplay:
-        """Make the table of a fitted model, and draw it; parameters as for ``inspection.group_table`` and ``plot``."""
+        """Make the table of a fitted model, and draw it.
+
+        Parameters
+        ----------
+        estimator : estimator or pipeline
+            Fitted.
+        X, y : samples and targets
+            As for ``inspection.group_table``.
+        ax, top
+            As for ``plot``.
+        **kwargs
+            For ``inspection.group_table``: ``n_refits``, ``n_permutations``, ...
+        """
         from ..inspection import group_table
 
         return cls(group_table(estimator, X, y, **kwargs)).plot(ax=ax, top=top)
@@ -282,7 +313,14 @@ class GroupsDisplay:
         return said
 
     def plot(self, *, ax: Any = None, top: int = 20) -> GroupsDisplay:
-        """Draw a bar for every weight and a mark for every share of the variance, of the ``top`` heaviest groups."""
+        """Draw a bar for every weight and a mark for every share of the variance.
+
+        Parameters
+        ----------
+        ax : matplotlib axes, optional
+        top : int, default=20
+            Groups with a row.
+        """
         rows = self.shown(top)
         ax = axes_to_draw_on(ax, (7.0, 1.2 + 0.3 * len(rows)))
         places = np.arange(len(rows))
@@ -318,7 +356,8 @@ class PathDisplay:
 
     Attributes
     ----------
-    ax_, figure_, lines_ : matplotlib axes, figure and lines
+    ax_, figure_ : matplotlib axes and figure
+    lines_ : list of matplotlib lines
 
     Examples
     --------
@@ -377,9 +416,12 @@ class PathDisplay:
         Parameters
         ----------
         ax : matplotlib axes, optional
-        kind : {"weights", "scores"}
-            Weights of the ``top`` heaviest kernels with the others in grey, or mean scores with standard errors.
-        **kwargs : for ``Axes.plot``
+        kind : {"weights", "scores"}, default="weights"
+            Weights of the heaviest kernels with the others in grey, or mean scores with their standard errors.
+        top : int, default=6
+            Kernels with a name.
+        **kwargs
+            For ``Axes.plot``.
         """
         if kind not in ("weights", "scores"):
             raise ValueError(f"kind must be 'weights' or 'scores', got {kind!r}")

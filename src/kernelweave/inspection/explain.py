@@ -18,8 +18,14 @@ from .views import ViewsOfKernels, final_estimator, kernel_views, transformed
 class Contributions(ViewsOfKernels):
     """Parts that the kernels add to the decision values of some samples.
 
-    ``values``, of shape (n_new, m) or (n_new, m, k), and ``intercept`` add up to the decision values; ``kernel_names``
-    and ``views`` say what the m columns are, ``classes`` what the k are.
+    Attributes
+    ----------
+    values : array of shape (n_new, m) or (n_new, m, k)
+        One column per kernel; they and the intercept add up to the decision values.
+    intercept : float or array of shape (k,)
+    kernel_names, views : arrays of shape (m,)
+    classes : array or None
+        Of the last axis, where there is one.
     """
 
     values: Array
@@ -45,11 +51,17 @@ class Contributions(ViewsOfKernels):
         return np.stack([self.values[:, self.views == name].sum(axis=1) for name in self.view_names], axis=1)
 
     def table(self, sample: int, *, class_: Any = None) -> Any:
-        """Return what each kernel adds to the decision value of row ``sample``, the largest first, and for which class.
+        """Return what each kernel adds to one sample's decision value, the largest first, and which class that is for.
 
         Of two classes the one that a contribution speaks for: the second where it is positive, else the first.  Of more
-        the class whose decision value this is (``class_``, by default the predicted one), which a negative contribution
-        speaks against.
+        the class whose decision value this is, which a negative contribution speaks against.
+
+        Parameters
+        ----------
+        sample : int
+            Row of the samples that were explained.
+        class_ : label, optional
+            Whose decision value, where every class has one; by default that of the predicted class.
         """
         import pandas as pd
 
@@ -75,9 +87,16 @@ def contributions(model: Any, X: Any, *, views: Any = None) -> Contributions:
 
     Parameters
     ----------
-    model : fitted estimator (but ``SimilarityClassifier``) or pipeline
-    X : samples, as for its ``predict``
-    views : as for :func:`kernel_views`, optional
+    model : estimator or pipeline
+        Fitted; any estimator with kernels but ``SimilarityClassifier``.
+    X : samples
+        As for its ``predict``.
+    views : sequence or function, optional
+        As for :func:`kernel_views`.
+
+    Returns
+    -------
+    Contributions
 
     Examples
     --------
@@ -118,7 +137,8 @@ def feature_weights(model: Any) -> Any:
 
     Parameters
     ----------
-    model : fitted estimator or pipeline
+    model : estimator or pipeline
+        Fitted.
 
     Returns
     -------
@@ -191,8 +211,15 @@ def _class_column(found: Contributions | ShapleyValues, sample: int, class_: Any
 class ShapleyValues:
     """Shapley values: how far every view moves decisions, from the mean decision of the background.
 
-    ``values``, of shape (n_new, views) or (n_new, views, k), and ``base``, the mean of the background, add up to the
-    decision values.  Two ``classes`` have one decision value, which speaks for the second where it is positive.
+    Attributes
+    ----------
+    values : array of shape (n_new, views) or (n_new, views, k)
+        ``base`` and they add up to the decision values.
+    base : float or array of shape (k,)
+        Mean decision value of the background.
+    view_names : list of str
+    classes : array or None
+        Two classes have one decision value, which speaks for the second where it is positive.
     """
 
     values: Array
@@ -216,7 +243,10 @@ class ShapleyValues:
         return values[:, column], float(np.asarray(base)[column]), label
 
     def table(self, sample: int, *, class_: Any = None) -> Any:
-        """Return the views of one sample as :meth:`Contributions.table` does its kernels."""
+        """Return the views of one sample, the largest value first, with the class that each speaks for or against.
+
+        The parameters are those of :meth:`Contributions.table`.
+        """
         import pandas as pd
 
         values, _, label = self.of(sample, class_)
@@ -238,10 +268,14 @@ def shapley_values(model: Any, X: Any, background: Any = None, *, views: Any = N
 
     Parameters
     ----------
-    model, X, views : as for :func:`contributions`
-        Kernels on several views at once are a view of their own.
+    model, X, views
+        As for :func:`contributions`.  Kernels on several views at once are a view of their own.
     background : samples, optional
         What decisions are compared with, best the training samples; X itself by default.
+
+    Returns
+    -------
+    ShapleyValues
 
     Examples
     --------

@@ -30,7 +30,8 @@ def group_table(
 
     Parameters
     ----------
-    model : fitted estimator or pipeline
+    model : estimator or pipeline
+        Fitted.
     X : samples
         By which the decision's variance is split; the training samples, or new ones.
     y : targets, optional
@@ -42,7 +43,8 @@ def group_table(
         adjusted p-value is the number of groups over ``n_permutations + 1``: 50 groups take 999 to reach 0.05.
     top : int, default=5
         Members of a group that are named.
-    views : as for :func:`kernel_views`, optional
+    views : sequence or function, optional
+        As for :func:`kernel_views`.
     random_state : int or RandomState, default=0
 
     Returns

@@ -81,14 +81,22 @@ def view_importance(
 
     Parameters
     ----------
-    model : fitted estimator of one mixture of kernels, or pipeline
-    X, y : samples and targets of the fit
-    factors : sequence of float
+    model : estimator or pipeline
+        Fitted; one mixture of kernels (any ``MKLClassifier``, ``MKLClassifierCV``, ``MKLRegressor`` or baseline).
+    X, y : samples and targets
+        Those of the fit.
+    factors : sequence of float, default=(0.1, 0.3, 1.0, 3.0, 10.0)
         Of the model's C.
-    n_folds : int
+    n_folds : int, default=5
         For the scores with and without each view, and for the shuffled decisions.
-    n_permutations, random_state : int
-    progress : callable of the steps done and to do, optional
+    n_permutations : int, default=199
+    random_state : int, default=0
+    progress : callable, optional
+        Called with the number of steps done and to do.
+
+    Returns
+    -------
+    ViewImportance
 
     Examples
     --------
@@ -188,12 +196,14 @@ def view_p_values(
     ----------
     model : estimator or pipeline
     X, y : samples and targets
-    cv : int, splitter or iterable
-    n_permutations : int
+    cv : int, splitter or iterable, default=5
+    n_permutations : int, default=999
         The smallest p-value is ``1 / (n_permutations + 1)``.
-    views : as for :func:`kernel_views`, optional
-    random_state : int or RandomState
-    progress : callable of the folds done and to do, optional
+    views : sequence or function, optional
+        As for :func:`kernel_views`.
+    random_state : int or RandomState, default=0
+    progress : callable, optional
+        Called with the number of folds done and to do.
 
     Returns
     -------
@@ -230,7 +240,10 @@ def view_p_values(
 def test_views(
     parts: list[tuple[Contributions, NDArray[Any]]], permutations: int, random: Any, classify: bool
 ) -> Any:
-    """Shuffle every view among the held-out samples of each fold, all by the same permutations; one row per view."""
+    """Shuffle every view among the held-out samples of each fold; one row per view.
+
+    All views are shuffled by the same permutations, which every one of their tests may be.
+    """
     import pandas as pd
 
     n = sum(len(labels) for _, labels in parts)

@@ -149,17 +149,24 @@ def weight_stability(
         Fitted on X and y, or not (then it is fitted first, on a copy).
     X, y : samples and targets
         Not precomputed matrices: use ``kernels.held(stack)`` with sample indices as X for those.
-    method : {"folds", "bootstrap"}
-        Repeated (stratified) folds: each refit leaves one of ``n_folds`` out.  Or samples drawn with replacement.
-    n_refits, n_folds : int
+    method : {"folds", "bootstrap"}, default="folds"
+        Repeated (stratified) folds: each refit leaves one fold out.  Or samples drawn with replacement.
+    n_refits : int, default=25
+    n_folds : int, default=5
+        For ``folds``.
     views : sequence or function, optional
         As for :func:`kernel_views`; by default the groups of the norm, where it has any.
-    level : float
+    level : float, default=1.0
         Share of the refits between ``low`` and ``high``; 1 is their whole range.
-    threshold : float
+    threshold : float, default=1e-3
         Share of the total weight above which a kernel counts as selected.
-    random_state : int or RandomState
-    progress : callable of the refits done and to do, optional
+    random_state : int or RandomState, default=0
+    progress : callable, optional
+        Called with the number of refits done and to do.
+
+    Returns
+    -------
+    WeightStability
 
     Examples
     --------

@@ -30,9 +30,12 @@ def view_subsets(
 
     Parameters
     ----------
-    model : fitted estimator or pipeline, of at most five views
-    X, y : samples and targets of the fit
-    n_folds, random_state : int
+    model : estimator or pipeline
+        Fitted; of at most five views.
+    X, y : samples and targets
+        Those of the fit.
+    n_folds : int, default=5
+    random_state : int, default=0
     splits : list of (train, held out), optional
         Folds of your own, instead of these.
 
@@ -112,9 +115,15 @@ class _Compared:
 class WithoutView(_Compared):
     """A model refitted without a view, and the accuracy of both on held-out folds.
 
-    ``model`` is fitted on all samples without ``view`` (with it, in ``WithView``); ``score_with`` and ``score_without``
-    are mean accuracies (R2 of a regression) on held-out folds, and ``p_value`` is that of their difference, corrected
-    for the overlap of the folds.
+    Attributes
+    ----------
+    model : estimator or pipeline
+        Fitted on all samples without the view; with it, in ``WithView``.
+    view : str
+    score_with, score_without : float
+        Mean accuracy (R2 of a regression) on held-out folds.
+    p_value : float
+        Of the difference between the two, corrected for the overlap of the folds.
     """
 
 
@@ -132,10 +141,18 @@ def drop_view(
 
     Parameters
     ----------
-    model : fitted estimator or pipeline
-    X, y : samples and targets of the fit
-    view : str, as ``kernel_views`` calls it
-    n_folds, random_state : int
+    model : estimator or pipeline
+        Fitted.
+    X, y : samples and targets
+        Those of the fit.
+    view : str
+        As ``kernel_views`` calls it.
+    n_folds : int, default=5
+    random_state : int, default=0
+
+    Returns
+    -------
+    WithoutView
 
     Examples
     --------
@@ -184,15 +201,20 @@ def add_view(
 
     Parameters
     ----------
-    model, X, y, n_folds, random_state : as for :func:`drop_view`
-        The model fitted on a dict of views (or a list of them, or ``Views``).
-    view : str, what to call the view
+    model, X, y, n_folds, random_state
+        As for :func:`drop_view`; the model fitted on a dict of views (or a list of them, or ``Views``).
+    view : str
+        What to call the view.
     table : array or table
         The view of the same samples: in their order, or joined by name where both have names.
     kernels : kernels, optional
         For the view; by default those that the model has on every view.
     missing : {"error", "mean", "predict"}, optional
         What becomes of samples that lack the view; by default as the model has it.
+
+    Returns
+    -------
+    WithView
 
     Examples
     --------

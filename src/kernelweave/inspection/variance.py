@@ -17,8 +17,14 @@ from .views import ViewsOfKernels, final_estimator, kernel_views, paired, transf
 class VarianceSplit(ViewsOfKernels):
     """Parts of one for every kernel, and what is left.
 
-    ``parts`` have shape (m,), or (m, t) for t targets; ``rest`` is the noise's share of the variance, or what a wrong
-    mean of the predictions takes off R2; ``what`` is ``"share of variance"`` or ``"R2"``.
+    Attributes
+    ----------
+    parts : array of shape (m,) or (m, t)
+    rest : float or array of shape (t,)
+        The noise's share of the variance, or what a wrong mean of the predictions takes off R2.
+    kernel_names, views : arrays of shape (m,)
+    what : str
+        ``"share of variance"`` or ``"R2"``.
     """
 
     parts: Array
@@ -64,7 +70,8 @@ def variance_shares(model: Any, *, views: Any = None) -> VarianceSplit:
     ----------
     model : MKLRegressorCV, or a pipeline that ends in one
         Fitted with centred kernels of trace n, its defaults.
-    views : as for :func:`kernel_views`, optional
+    views : sequence or function, optional
+        As for :func:`kernel_views`.
 
     Examples
     --------
@@ -95,11 +102,14 @@ def r2_split(model: Any, X: Any, y: Any, *, views: Any = None, centred: bool = T
 
     Parameters
     ----------
-    model : fitted regressor or pipeline
+    model : estimator or pipeline
+        A fitted regressor.
     X, y : samples and targets
         New ones, to say something about prediction.
-    views : as for :func:`kernel_views`, optional
-    centred : as for :func:`split_r2`
+    views : sequence or function, optional
+        As for :func:`kernel_views`.
+    centred : bool, default=True
+        As for :func:`split_r2`.
     """
     estimator = final_estimator(model)
     names = estimator_names(estimator)
@@ -129,6 +139,10 @@ def split_r2(y: Array, parts: Array, centred: bool = True) -> Array:
     centred : bool, default=True
         Whether targets and parts are taken from their means first.  The sum over parts is then R2 of predictions whose
         mean is right.  Without it the form is that of himalaya's ``r2_score_split``, for targets of mean zero.
+
+    Returns
+    -------
+    array of shape (m,) or (m, t)
 
     Examples
     --------

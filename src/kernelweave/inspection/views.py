@@ -33,7 +33,10 @@ def final_estimator(model: Any) -> Any:
 
 
 def paired(model: Any, X: Any, y: Any, cut: bool = False) -> tuple[Any, np.ndarray]:
-    """Return samples (tables as views) in the order of their targets, and those; with ``cut``, refuse matrices."""
+    """Return samples in the order of their targets, and the targets: tables of views become views.
+
+    ``cut`` refuses matrices, which cannot be cut into samples.
+    """
     if is_precomputed(final_estimator(model).kernels):
         if cut:
             raise ValueError(
@@ -55,11 +58,16 @@ def kernel_views(model: Any, views: Sequence[str] | Callable[[str], str] | None 
 
     Parameters
     ----------
-    model : fitted estimator or pipeline
+    model : estimator or pipeline
+        Fitted.
     views : sequence of m str, or function of a kernel's name, optional
         What you call them; by default the label of the columns that a kernel is on (the name given to ``per_view``,
         the feature of ``per_feature``).  Kernels without columns are one view, "all features"; products over several
         columns are "several views"; a matrix is a view of its own.
+
+    Returns
+    -------
+    array of shape (m,)
 
     Examples
     --------
@@ -91,7 +99,11 @@ def kernel_groups(model: Any, views: Sequence[str] | Callable[[str], str] | None
 
 
 def group_shares(model: Any, of_kernel: np.ndarray) -> np.ndarray:
-    """Return the weights of groups as shares: that which the norm gives a group of its own, else its kernels' sum."""
+    """Return the weights of groups of kernels as shares of their sum, in the order of their first kernels.
+
+    A group of the model's norm has the weight that the norm gives it (``view_weights_``), another the sum of its
+    kernels' weights.
+    """
     estimator = final_estimator(model)
     weights = np.atleast_2d(estimator.weights_)
     known = getattr(estimator, "kernel_groups_", None)
@@ -138,8 +150,14 @@ def learnt_weights(model: Any) -> np.ndarray:
 class TiedViews:
     """Weights of views at the choices of C and norm that the cross-validated scores do not tell from the one made.
 
-    ``choices`` are rows of ``ties_``; ``shares``, of shape (choices, views), the weights of the views ``names`` as
-    shares of their sum, of fits on all samples.
+    Attributes
+    ----------
+    choices : DataFrame
+        ``norm``, ``C``, ``score``, ``tie`` of each, as in ``ties_``.
+    names : list of str
+        The views.
+    shares : array of shape (choices, views)
+        Their weights as shares of their sum, of fits on all samples.
     """
 
     choices: Any
@@ -174,12 +192,16 @@ class TiedViews:
 def tied_views(model: Any) -> TiedViews | None:
     """Return the weights of views at choices of C and norm that cross-validation does not tell from the one made.
 
-    Return None where C was not chosen by cross-validation (as ``MKLClassifierCV`` and ``MKLRegressorCV`` do), where no
-    other choice does as well, for several targets, and where there is a single view.
-
     Parameters
     ----------
-    model : fitted estimator or pipeline
+    model : estimator or pipeline
+        Fitted; one that chose C by cross-validation (``MKLClassifierCV``, ``MKLRegressorCV``).
+
+    Returns
+    -------
+    TiedViews or None
+        None where C was not chosen, where no other choice does as well, for several targets, and where there is a
+        single view.
 
     Examples
     --------

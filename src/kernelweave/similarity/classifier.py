@@ -190,10 +190,16 @@ class SimilarityClassifier(ClassifierMixin, PlainState, BaseEstimator):
 
         Parameters
         ----------
-        X : similarities or samples, as ``similarity`` says
-        y : array of shape (n,), class labels
+        X : similarities or samples
+            As ``similarity`` says.
+        y : array of shape (n,)
+            Class labels.
         sample_weight : array of shape (n,), optional
             Factors of C by sample.
+
+        Returns
+        -------
+        self
         """
         self._check_parameters()
         self.classes_, codes = encode_classes(y)

@@ -19,9 +19,18 @@ NEGLIGIBLE, LARGE, SKEWED = 0.01, 0.2, 0.05
 class Indefiniteness:
     """How indefinite a similarity is; printed, it says so in words.
 
-    ``eigenvalues`` are those of ``(S + S') / 2``, ascending; ``signature`` counts the positive, zero (within 1e-10 of
-    the largest) and negative ones; ``negative_share`` is the sum of the negative over that of all, in absolute value,
-    ``negative_peak`` the most negative over the largest, ``asymmetry`` is ``|S - S'| / |S + S'|``.
+    Attributes
+    ----------
+    eigenvalues : array of shape (n,)
+        Of ``(S + S') / 2``, ascending.
+    signature : tuple of int
+        Positive, zero and negative eigenvalues; zero is within 1e-10 of the largest in absolute value.
+    negative_share : float
+        Sum of the negative eigenvalues over that of all, in absolute value: 0 for a kernel.
+    negative_peak : float
+        The most negative eigenvalue over the largest, in absolute value.
+    asymmetry : float
+        ``|S - S'| / |S + S'|``.
     """
 
     eigenvalues: Array
@@ -100,8 +109,15 @@ def indefiniteness(similarity: Any) -> Indefiniteness:
 class Agreement:
     """How alike several similarities are.
 
-    ``alignments`` are the cosines between the centred matrices, of shape (m, m): 1 where they say the same;
-    ``with_others`` and ``with_labels`` those of each with the mean of the others, and with the matrix of shared labels.
+    Attributes
+    ----------
+    names : list of str
+    alignments : array of shape (m, m)
+        Cosines between the centred matrices: 1 where they say the same.
+    with_others : array of shape (m,)
+        Cosine of each with the mean of the others.
+    with_labels : array of shape (m,) or None
+        Cosine of each with the matrix of shared labels.
     """
 
     names: list[str]

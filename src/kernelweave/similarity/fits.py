@@ -205,7 +205,9 @@ def scaled_rho(method: str, given: Normalised, task: SimilarityTask) -> float:
 
 
 def poor_rule(method: str, rule: str, by_kernel: int, by_rows: int, n: int) -> str | None:
-    """Return a sentence where training rows, the best that new rows can be, are predicted far worse than by the kernel.
+    """Return a sentence where training rows are predicted far worse than by the fitted kernel.
+
+    A row of a training sample is what a row of a new sample looks like at best.
 
     >>> poor_rule("eskl", "smooth", 3, 5, 100) is None
     True
@@ -247,8 +249,10 @@ def choose_method(
 ) -> tuple[str, str, Any]:
     """Return method and rule by cross-validation on the training samples, and a table of the errors.
 
-    Every fold scales, decomposes and fits on the similarities of its training samples alone, and predicts the others
-    from their rows: one SVM for each candidate, and a few eigendecompositions in all.
+    The candidates are solved in closed form but for one SVM each, so that comparing all of them costs a few
+    eigendecompositions per fold.  Every fold does what a user would: it scales, decomposes and fits on the similarities
+    of its training samples alone, and predicts the others from their rows.  ``task`` has the targets of all classes
+    together; ``rules`` are those to choose among.
     """
     import pandas as pd
     from sklearn.model_selection import RepeatedStratifiedKFold, train_test_split

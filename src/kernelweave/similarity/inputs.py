@@ -86,7 +86,9 @@ def similarity_names(names: Sequence[str] | None, m: int) -> list[str]:
 
 
 def held_similarities(stack: Any, names: Sequence[str] | None = None) -> Held:
-    """Hold similarity matrices, as ``kernels.held`` does kernels; X is then the indices of the samples.
+    """Hold similarity matrices that ``clone`` does not copy; X is then the indices of the samples.
+
+    What ``kernels.held`` is for kernels, without asking that the matrices be positive semi-definite.
 
     Parameters
     ----------

@@ -35,9 +35,12 @@ similarity_losses: Registry[SimilarityLoss] = Registry("similarity loss", "kerne
 class SimilarityLoss(Component):
     """A convex function of ``X = K - S``: how far a kernel may be from a similarity, and at what price.
 
-    With matrices of trace n, residuals of the size of the matrices cost about the same under every loss, whatever n is.
-    On the *spectrum* (REKL) ``X`` is the vector of differences of eigenvalues.  ``value`` and ``subgradient`` are
-    needed; ``conjugate`` gives the Fenchel-Jensen bound, ``curvature`` or ``prox`` the partial dual, the tight one.
+    Losses are weighted so that rho is free of dimension: with matrices of trace n, residuals of the size of the
+    matrices cost about the same under every loss, whatever n is.  On the *spectrum* (REKL) ``X`` is the vector of
+    differences of eigenvalues.
+
+    ``value`` and ``subgradient`` are needed.  ``conjugate`` (of any point that is a mixture of subgradients) gives the
+    Fenchel-Jensen bound; ``curvature`` or ``prox`` gives the partial dual, the tight one.
     """
 
     components = similarity_losses

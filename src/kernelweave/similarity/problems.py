@@ -300,7 +300,10 @@ class SeparateKernelsProblem(SimilarityProblem):
 
 
 class RestrictedKernelsProblem(SimilarityProblem):
-    """(7), summed to n: kernels are the eigenvalues mu_i on the eigenvectors of S_i."""
+    """(7), summed to n: kernels are the eigenvalues mu_i on the eigenvectors of S_i.
+
+    Losses of the eigenvalues are losses of vectors; the others need the matrices, but no decomposition.
+    """
 
     allowed_kernels = "kernels of trace n on the eigenvectors of the similarities"
     kernel_ndim = 2
@@ -356,7 +359,10 @@ class RestrictedKernelsProblem(SimilarityProblem):
 
 
 class IndefiniteSVMProblem(SingleKernelProblem):
-    """(2), IndSVM: kernels of any trace, and the squared loss, ``(1/n) |X|_F^2``, so that rho is as in (4)."""
+    """(2), IndSVM: the squared loss, and kernels of any trace.
+
+    The loss is ``(1/n) |X|_F^2``, so that rho means the same as in (4).
+    """
 
     allowed_kernels = "positive semidefinite kernel"
 

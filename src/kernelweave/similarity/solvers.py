@@ -124,7 +124,10 @@ def solve_omega(
     start: FixedSolution | None = None,
     rounds: int = 10,
 ) -> tuple[FixedSolution, Array, float]:
-    """Return an SVM's solution, the weights it was solved with, and the objective there; the best of some rounds."""
+    """Return an SVM's solution, the weights it was solved with, and the objective there; the best of some rounds.
+
+    With one kernel this is a single SVM.  ``norm="max"`` of ``MKLClassifier`` is the same for kernels that are given.
+    """
     charge = problem.rho * float(problem.losses(kernels).sum())
     best: tuple[FixedSolution, Array, float] | None = None
     for _ in range(1 if problem.k == 1 else rounds):
