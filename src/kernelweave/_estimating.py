@@ -227,8 +227,12 @@ def finite_decision(values: np.ndarray) -> np.ndarray:
 
 
 def constant_prediction(
-    predicted: np.ndarray, codes: np.ndarray, classes: np.ndarray, counted: np.ndarray, where: str = "training"
-) -> str | None:  # fmt: skip
+    predicted: np.ndarray,
+    codes: np.ndarray,
+    classes: np.ndarray,
+    counted: np.ndarray,
+    where: str = "training",
+) -> str | None:
     """Return a sentence where one class is predicted for nearly everything, None where a model tells classes apart.
 
     That is so where at least nine in ten of the samples of all other classes are predicted as this one.  Predicted and
@@ -314,9 +318,15 @@ def end_of_grid(
 
 
 def undecided(
-    Cs: np.ndarray, norms: Sequence[str], tried: int, scores: np.ndarray, chosen: int, shares: np.ndarray,
-    views: Sequence[str], errors: bool = False,
-) -> str | None:  # fmt: skip
+    Cs: np.ndarray,
+    norms: Sequence[str],
+    tried: int,
+    scores: np.ndarray,
+    chosen: int,
+    shares: np.ndarray,
+    views: Sequence[str],
+    errors: bool = False,
+) -> str | None:
     """Return a sentence where the weights of views change over choices of C and norm that the scores do not tell apart.
 
     ``Cs``, ``norms`` and ``scores`` (means; squared errors with ``errors``) are those of the r pairs that the scores do

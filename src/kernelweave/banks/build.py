@@ -110,9 +110,13 @@ def check_training_stack(
 
 
 def precomputed_bank(
-    matrices: Any, *, normalize: str | None = "trace", center: bool = False,
-    memory_budget: int | float | str | None = None, threads: int = 1,
-) -> tuple[PowerBank, Normaliser]:  # fmt: skip
+    matrices: Any,
+    *,
+    normalize: str | None = "trace",
+    center: bool = False,
+    memory_budget: int | float | str | None = None,
+    threads: int = 1,
+) -> tuple[PowerBank, Normaliser]:
     """Bank on matrices in memory: used in place where they only need a factor, else packed copies."""
     from .._numerics.passes import pack_rows
 

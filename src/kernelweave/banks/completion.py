@@ -317,10 +317,16 @@ class CompletedKernels(PredictingKernels):
 
 
 def completed_bank(
-    kernels: Sequence[Kernel], samples: Views, how: str, *, normalize: str | None = "trace",
-    center: bool = False, memory_budget: int | float | str | None = None, threads: int = 1,
+    kernels: Sequence[Kernel],
+    samples: Views,
+    how: str,
+    *,
+    normalize: str | None = "trace",
+    center: bool = False,
+    memory_budget: int | float | str | None = None,
+    threads: int = 1,
     train: Index | None = None,
-) -> tuple[PowerBank, CompletedKernels]:  # fmt: skip
+) -> tuple[PowerBank, CompletedKernels]:
     """Bind kernels to samples of which some lack views.
 
     Parameters
@@ -357,9 +363,15 @@ def completed_bank(
 
 
 def completed_matrices(
-    matrices: Any, how: str, *, normalize: str | None = "trace", center: bool = False,
-    memory_budget: int | float | str | None = None, threads: int = 1, train: Index | None = None,
-) -> tuple[PowerBank, CompletedKernels]:  # fmt: skip
+    matrices: Any,
+    how: str,
+    *,
+    normalize: str | None = "trace",
+    center: bool = False,
+    memory_budget: int | float | str | None = None,
+    threads: int = 1,
+    train: Index | None = None,
+) -> tuple[PowerBank, CompletedKernels]:
     """Do the same for precomputed matrices, in which samples that lack one have rows and columns of NaN."""
     m, n = len(matrices), matrices[0].shape[0]
     train = np.arange(n) if train is None else np.sort(train)

@@ -108,9 +108,14 @@ def findings_of_matrices(matrices: Sequence[Array], center: bool = False) -> tup
 
 
 def _nearly(
-    block: Array, more: Callable[[Index], tuple[Array, Array]], few: Index, rows: Index, center: bool,
-    local: bool = True, given: bool = False,
-) -> str | None:  # fmt: skip
+    block: Array,
+    more: Callable[[Index], tuple[Array, Array]],
+    few: Index,
+    rows: Index,
+    center: bool,
+    local: bool = True,
+    given: bool = False,
+) -> str | None:
     """Return what a kernel nearly is: the identity, constant, or None where it tells samples apart.
 
     ``block`` holds the entries of a few samples, ``more`` gives those with others, and the diagonal of these.

@@ -312,9 +312,13 @@ class TorchBank(Bank):
 
 
 def torch_bank(
-    source: DeviceKernels, *, storage: str = "auto", dtype: Any = "float32",
-    memory_budget: int | float | str | None = None, mixing: bool = True,
-) -> TorchBank:  # fmt: skip
+    source: DeviceKernels,
+    *,
+    storage: str = "auto",
+    dtype: Any = "float32",
+    memory_budget: int | float | str | None = None,
+    mixing: bool = True,
+) -> TorchBank:
     """Count bytes, then build: with ``storage="auto"`` the first of these that fits: single precision, half, nothing.
 
     A solver that mixes no whole kernel (``mixing=False``) is spared the half.  ``dense`` stores in ``dtype``, ``lazy``
@@ -505,9 +509,15 @@ class TorchFeatureBank(FeatureBank):
 
 
 def torch_feature_bank(
-    kernels: Sequence[Kernel], samples: Any, normaliser: Normaliser, device: Any, *, dtype: str,
-    memory_budget: int | float | str | None, threads: int,
-) -> TorchFeatureBank:  # fmt: skip
+    kernels: Sequence[Kernel],
+    samples: Any,
+    normaliser: Normaliser,
+    device: Any,
+    *,
+    dtype: str,
+    memory_budget: int | float | str | None,
+    threads: int,
+) -> TorchFeatureBank:
     """Count bytes, put the features on the device, and learn their traces there."""
     torch = load_torch()
     kind = getattr(torch, "float32" if dtype == "float64" and device.type == "mps" else dtype)

@@ -187,9 +187,16 @@ class Format:
 
 
 def read_delimited(
-    content: bytes, name: str, expected: str, form: Format, remarks: Remarks, texts: Sequence[str] = (),
-    ids: Sequence[str] = (), single: Sequence[str] = (), codes: Sequence[str] = (),
-) -> Any:  # fmt: skip
+    content: bytes,
+    name: str,
+    expected: str,
+    form: Format,
+    remarks: Remarks,
+    texts: Sequence[str] = (),
+    ids: Sequence[str] = (),
+    single: Sequence[str] = (),
+    codes: Sequence[str] = (),
+) -> Any:
     """Return a data frame from the bytes of a text table, perhaps compressed; what was found out is remarked.
 
     ``name`` is that of the file, for messages, and ``expected`` the separator that its suffix promises; the other
@@ -490,9 +497,14 @@ def suffix_of(path: Path) -> str:
 
 
 def read_table(
-    path: Path, form: Format | None = None, remarks: Remarks | None = None, texts: Sequence[str] = (),
-    ids: Sequence[str] = (), single: Sequence[str] = (), codes: Sequence[str] = (),
-) -> Any:  # fmt: skip
+    path: Path,
+    form: Format | None = None,
+    remarks: Remarks | None = None,
+    texts: Sequence[str] = (),
+    ids: Sequence[str] = (),
+    single: Sequence[str] = (),
+    codes: Sequence[str] = (),
+) -> Any:
     """Return a data frame from a file; the suffix says the format, ``-`` is a text table on the standard input.
 
     An NPZ file gives a column for each one-dimensional array, and columns ``name_0``, ``name_1``, ... for each

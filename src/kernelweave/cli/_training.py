@@ -304,9 +304,13 @@ def write_report(
 
 
 def new_samples_for(
-    note: Note, data: Path | None, views_file: Path | None = None, gram: Sequence[Path] = (),
-    view_files: Sequence[str] = (), form: Format | None = None,
-) -> tuple[Any, Any, Remarks]:  # fmt: skip
+    note: Note,
+    data: Path | None,
+    views_file: Path | None = None,
+    gram: Sequence[Path] = (),
+    view_files: Sequence[str] = (),
+    form: Format | None = None,
+) -> tuple[Any, Any, Remarks]:
     """Samples for a model from a new table or from rows of kernel matrices; the table, if there is one; remarks."""
     remarks = Remarks()
     texts = [column for column, kind in note.columns.items() if kind == "categories"]

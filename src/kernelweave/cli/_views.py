@@ -149,9 +149,13 @@ def views_of_options(options: Sequence[str], files: bool = False) -> list[View]:
 
 
 def join_files(
-    frame: Any, views: Sequence[View], identity: str | None, missing: str, read: Callable[..., Any],
+    frame: Any,
+    views: Sequence[View],
+    identity: str | None,
+    missing: str,
+    read: Callable[..., Any],
     notes: list[str] | None = None,
-) -> Any:  # fmt: skip
+) -> Any:
     """Put the columns of views with files of their own beside those of the table, row by row of the same id.
 
     The ids are texts, and the same where they are written alike.  Rows that a file does not have are refused, or empty
@@ -336,9 +340,12 @@ def _too_many_texts(column: str, values: Any, distinct: int, others: dict[str, i
 
 
 def check_columns(
-    frame: Any, kinds: dict[str, str], remarks: Remarks, views: dict[str, list[str]] | None = None,
+    frame: Any,
+    kinds: dict[str, str],
+    remarks: Remarks,
+    views: dict[str, list[str]] | None = None,
     fitting: bool = True,
-) -> Any:  # fmt: skip
+) -> Any:
     """Return the columns of a table that a model wants, in a form that its transformer takes; name what is wrong."""
     import numpy as np
     import pandas as pd

@@ -83,9 +83,17 @@ PREDICT_OPTIONS = (
 @click.command(cls=ListOptions)
 @with_options(PREDICT_OPTIONS)
 def predict(
-    model: Path, data: Path | None, output: Path, views_file: Path | None, views: tuple[str, ...],
-    gram: tuple[Path, ...], force: bool, spreadsheet: bool, as_json: bool, **written: Any,
-) -> None:  # fmt: skip
+    model: Path,
+    data: Path | None,
+    output: Path,
+    views_file: Path | None,
+    views: tuple[str, ...],
+    gram: tuple[Path, ...],
+    force: bool,
+    spreadsheet: bool,
+    as_json: bool,
+    **written: Any,
+) -> None:
     """Predict the rows of DATA with a saved MODEL.
 
     \b
@@ -175,9 +183,17 @@ REPORT_OPTIONS = (
 @click.command(cls=ListOptions)
 @with_options(REPORT_OPTIONS)
 def report(
-    model: Path, data: Path, output: Path, views_file: Path | None, views: tuple[str, ...], gram: tuple[Path, ...],
-    folds: int, force: bool, quiet: bool, **written: Any,
-) -> None:  # fmt: skip
+    model: Path,
+    data: Path,
+    output: Path,
+    views_file: Path | None,
+    views: tuple[str, ...],
+    gram: tuple[Path, ...],
+    folds: int,
+    force: bool,
+    quiet: bool,
+    **written: Any,
+) -> None:
     """Write a self-contained HTML report of a saved MODEL and the table DATA that it was fitted on.
 
     \b
@@ -288,9 +304,15 @@ REPRODUCE_OPTIONS = (
 @click.command()
 @with_options(REPRODUCE_OPTIONS)
 def reproduce(
-    study: str | None, only: str | None, quick: bool, repeats: int | None, jobs: int, output: Path, restart: bool,
+    study: str | None,
+    only: str | None,
+    quick: bool,
+    repeats: int | None,
+    jobs: int,
+    output: Path,
+    restart: bool,
     listed: bool,
-) -> None:  # fmt: skip
+) -> None:
     """Run a paper's tables and figures again, the printed numbers beside ours.
 
     \b

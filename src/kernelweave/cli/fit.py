@@ -57,9 +57,13 @@ def with_options(options: Sequence[Any]) -> Any:
 
 
 def format_of(
-    separator: str | None, encoding: str | None, decimal: str | None, comment: str | None,
-    na: tuple[str, ...] = (), strip: bool = False,
-) -> Any:  # fmt: skip
+    separator: str | None,
+    encoding: str | None,
+    decimal: str | None,
+    comment: str | None,
+    na: tuple[str, ...] = (),
+    strip: bool = False,
+) -> Any:
     """Return what is said of how text tables are written."""
     from ._tables import Format
 
@@ -136,9 +140,19 @@ FIT_OPTIONS = (
 @click.command(cls=ListOptions)
 @with_options(FIT_OPTIONS)
 def fit(
-    model: Path | None, report_to: Path | None, separator: str | None, encoding: str | None, decimal: str | None,
-    comment: str | None, na: tuple[str, ...], strip: bool, force: bool, as_json: bool, quiet: bool, **given: Any,
-) -> None:  # fmt: skip
+    model: Path | None,
+    report_to: Path | None,
+    separator: str | None,
+    encoding: str | None,
+    decimal: str | None,
+    comment: str | None,
+    na: tuple[str, ...],
+    strip: bool,
+    force: bool,
+    as_json: bool,
+    quiet: bool,
+    **given: Any,
+) -> None:
     """Learn kernel weights and a classifier (or a regression function) from the table DATA.
 
     \b

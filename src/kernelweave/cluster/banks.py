@@ -188,9 +188,16 @@ class ClusterFeatureBank(_OnWorkers, FeatureBank):
 
 
 def cluster_kernel_bank(
-    client: Any, kernels: list[Any], samples: Any, n: int, normaliser: Normaliser, *, storage: str = "auto",
-    dtype: Any = "float64", memory_budget: int | float | str | None = None,
-) -> ClusterKernelBank:  # fmt: skip
+    client: Any,
+    kernels: list[Any],
+    samples: Any,
+    n: int,
+    normaliser: Normaliser,
+    *,
+    storage: str = "auto",
+    dtype: Any = "float64",
+    memory_budget: int | float | str | None = None,
+) -> ClusterKernelBank:
     """Exact kernels, a run of rows a worker; every worker has all samples, the client as well."""
     dtype = np.dtype(dtype)
     bounds = np.unique(np.linspace(0, n, min(len(client.nthreads()), n) + 1).round().astype(np.intp))
@@ -217,9 +224,15 @@ def cluster_kernel_bank(
 
 
 def cluster_feature_bank(
-    client: Any, kernels: list[Any], source: Any, normaliser: Normaliser, *, storage: str = "auto",
-    dtype: Any = "float64", memory_budget: int | float | str | None = None,
-) -> ClusterFeatureBank:  # fmt: skip
+    client: Any,
+    kernels: list[Any],
+    source: Any,
+    normaliser: Normaliser,
+    *,
+    storage: str = "auto",
+    dtype: Any = "float64",
+    memory_budget: int | float | str | None = None,
+) -> ClusterFeatureBank:
     """Explicit features of rows that are on the workers, or that these read."""
     if not normaliser.keeps_powers():
         raise ValueError(

@@ -169,9 +169,14 @@ def criterion_of(name: str, splits: Splits, n: int) -> Callable[[NDArray[np.bool
 
 
 def by_evidence(
-    bank: Bank, plan: Plan, Y: Array, weight: Array, criterion: Callable[[NDArray[np.bool_]], Criterion],
-    targets_in_batch: int | None, device: Device = None,
-) -> Evidence:  # fmt: skip
+    bank: Bank,
+    plan: Plan,
+    Y: Array,
+    weight: Array,
+    criterion: Callable[[NDArray[np.bool_]], Criterion],
+    targets_in_batch: int | None,
+    device: Device = None,
+) -> Evidence:
     """Choose weights for the targets ``(n,)`` or ``(n, t)``, and certify the ridge regressions with them.
 
     Targets that lack the same samples go together.  One alone leaves the lattice that many share; REML then has errors.
@@ -234,9 +239,16 @@ def by_evidence(
 
 
 def _certify(
-    out: Evidence, at: Codes, choice: WeightChoice, Y: Array, stack: Array, design: Design, weight: Array,
-    rows: Codes, has_intercept: bool,
-) -> None:  # fmt: skip
+    out: Evidence,
+    at: Codes,
+    choice: WeightChoice,
+    Y: Array,
+    stack: Array,
+    design: Design,
+    weight: Array,
+    rows: Codes,
+    has_intercept: bool,
+) -> None:
     """Write the ridge regressions with the chosen weights to their places, and what bounds their objectives.
 
     Primal and dual of every target's ridge regression, notation (3) with the weights given: what rounding may have done

@@ -109,9 +109,16 @@ def _by_columns(bound: Bound, exact: Bank) -> Bank | None:
 
 
 def run(
-    task: Task, plan: Plan, solver: Solver, stop: Stop, bank: Bank, exact: Bank,
-    by_columns: Callable[[], Bank | None], checkpoint: FileName | None, label: str,
-) -> Fit:  # fmt: skip
+    task: Task,
+    plan: Plan,
+    solver: Solver,
+    stop: Stop,
+    bank: Bank,
+    exact: Bank,
+    by_columns: Callable[[], Bank | None],
+    checkpoint: FileName | None,
+    label: str,
+) -> Fit:
     """Solve, certify the point that will predict from the kernels alone, and say of the fit what that proves."""
     narrow, axes, tol = task, None, stop.tol
     if task.y.ndim == 2 and task.loss.least_squares and task.y.shape[1] > task.y.shape[0]:

@@ -166,9 +166,12 @@ def confident_joint(
 
 
 def suspected(
-    probabilities: Array, likely: Codes, codes: Codes, counted: NDArray[np.bool_],
+    probabilities: Array,
+    likely: Codes,
+    codes: Codes,
+    counted: NDArray[np.bool_],
     at_most: float | None = None,
-) -> NDArray[np.bool_]:  # fmt: skip
+) -> NDArray[np.bool_]:
     """Return which labels another class contradicts with confidence, the clearest first where there are too many.
 
     At most half of the labels of a class, and none of a class of fewer than five, so that no class is lost; and at most

@@ -278,9 +278,13 @@ def class_tasks(codes: Codes, weight: Array, classes: Array, each: bool, plan: P
 
 
 def path_of(
-    task: Task, bank: Bank, plan: Plan, Cs: Array, stops: TimeShares,
+    task: Task,
+    bank: Bank,
+    plan: Plan,
+    Cs: Array,
+    stops: TimeShares,
     known: Mapping[float, Array] | None = None,
-) -> Iterator[tuple[float, MKLProblem, Solution]]:  # fmt: skip
+) -> Iterator[tuple[float, MKLProblem, Solution]]:
     """Follow a task over values of C, smallest first; ``known``: weights to begin with, by C."""
     return follow_path(
         bank, task.loss, task.norm, plan.solver_for(task.loss, task.norm, bank), task.y, list(Cs), stops,

@@ -580,9 +580,15 @@ class MKLRegressorCV(MKLRegressor):
         self._set_optional("variance_components_", table)
 
     def _keep_table(
-        self, value: Array, score: Array, alpha: Array, weights: Array, slope: Array | float, gap: Array,
+        self,
+        value: Array,
+        score: Array,
+        alpha: Array,
+        weights: Array,
+        slope: Array | float,
+        gap: Array,
         status: NDArray[np.object_],
-    ) -> None:  # fmt: skip
+    ) -> None:
         import pandas as pd
 
         self.targets_ = pd.DataFrame(

@@ -64,8 +64,13 @@ class Measured:
 
 
 def measured(
-    scores: Array, sizes: Array, test_share: float, ours: Array | None, most: float, whole: Sequence[float] | None
-) -> Measured:  # fmt: skip
+    scores: Array,
+    sizes: Array,
+    test_share: float,
+    ours: Array | None,
+    most: float,
+    whole: Sequence[float] | None,
+) -> Measured:
     """Return the mean over folds (of ``whole`` rounds where given), its interval, and how it compares with ``ours``."""
     # interval and p-value allow for the overlap of the training sets (Nadeau and Bengio 2003)
     known = np.isfinite(scores)
@@ -354,9 +359,17 @@ def _measure(found: list[HeldOut], measures: Sequence[Measure], y: NDArray[Any],
 
 
 def refit(
-    fitted: Any, model: Any, X: Any, y: NDArray[Any], *, n_folds: int, n_repeats: int, random_state: int,
-    groups: Any = None, progress: Callable[[int, int], None] | None = None,
-) -> Refits:  # fmt: skip
+    fitted: Any,
+    model: Any,
+    X: Any,
+    y: NDArray[Any],
+    *,
+    n_folds: int,
+    n_repeats: int,
+    random_state: int,
+    groups: Any = None,
+    progress: Callable[[int, int], None] | None = None,
+) -> Refits:
     """Refit on folds: ``fitted`` is what the report is about, ``model`` the same on samples that can be cut."""
     model = cleared(model)  # refits neither read nor write the files of the fit
     last = final_estimator(fitted)
