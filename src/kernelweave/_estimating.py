@@ -318,15 +318,9 @@ def end_of_grid(
 
 
 def undecided(
-    Cs: np.ndarray,
-    norms: Sequence[str],
-    tried: int,
-    scores: np.ndarray,
-    chosen: int,
-    shares: np.ndarray,
-    views: Sequence[str],
-    errors: bool = False,
-) -> str | None:
+    Cs: np.ndarray, norms: Sequence[str], tried: int, scores: np.ndarray, chosen: int, shares: np.ndarray,
+    views: Sequence[str], errors: bool = False,
+) -> str | None:  # fmt: skip
     """Return a sentence where the weights of views change over choices of C and norm that the scores do not tell apart.
 
     ``Cs``, ``norms`` and ``scores`` (means; squared errors with ``errors``) are those of the r pairs that the scores do

@@ -59,9 +59,20 @@ class BoxQP(NamedTuple):
 
 
 def solve_box_qp(
-    K, linear, lower, upper, *, ridge=None, kink=None, equality=True, tol=1e-3, max_iter=-1, fewest=256,
-    beta=None, product=None,
-):  # fmt: skip
+    K,
+    linear,
+    lower,
+    upper,
+    *,
+    ridge=None,
+    kink=None,
+    equality=True,
+    tol=1e-3,
+    max_iter=-1,
+    fewest=256,
+    beta=None,
+    product=None,
+):
     """Maximise a concave quadratic over a box by sequential minimal optimisation.
 
     Solves ::

@@ -83,17 +83,9 @@ PREDICT_OPTIONS = (
 @click.command(cls=ListOptions)
 @with_options(PREDICT_OPTIONS)
 def predict(
-    model: Path,
-    data: Path | None,
-    output: Path,
-    views_file: Path | None,
-    views: tuple[str, ...],
-    gram: tuple[Path, ...],
-    force: bool,
-    spreadsheet: bool,
-    as_json: bool,
-    **written: Any,
-) -> None:
+    model: Path, data: Path | None, output: Path, views_file: Path | None, views: tuple[str, ...],
+    gram: tuple[Path, ...], force: bool, spreadsheet: bool, as_json: bool, **written: Any,
+) -> None:  # fmt: skip
     """Predict the rows of DATA with a saved MODEL.
 
     \b
@@ -183,17 +175,9 @@ REPORT_OPTIONS = (
 @click.command(cls=ListOptions)
 @with_options(REPORT_OPTIONS)
 def report(
-    model: Path,
-    data: Path,
-    output: Path,
-    views_file: Path | None,
-    views: tuple[str, ...],
-    gram: tuple[Path, ...],
-    folds: int,
-    force: bool,
-    quiet: bool,
-    **written: Any,
-) -> None:
+    model: Path, data: Path, output: Path, views_file: Path | None, views: tuple[str, ...], gram: tuple[Path, ...],
+    folds: int, force: bool, quiet: bool, **written: Any,
+) -> None:  # fmt: skip
     """Write a self-contained HTML report of a saved MODEL and the table DATA that it was fitted on.
 
     \b

@@ -140,19 +140,9 @@ FIT_OPTIONS = (
 @click.command(cls=ListOptions)
 @with_options(FIT_OPTIONS)
 def fit(
-    model: Path | None,
-    report_to: Path | None,
-    separator: str | None,
-    encoding: str | None,
-    decimal: str | None,
-    comment: str | None,
-    na: tuple[str, ...],
-    strip: bool,
-    force: bool,
-    as_json: bool,
-    quiet: bool,
-    **given: Any,
-) -> None:
+    model: Path | None, report_to: Path | None, separator: str | None, encoding: str | None, decimal: str | None,
+    comment: str | None, na: tuple[str, ...], strip: bool, force: bool, as_json: bool, quiet: bool, **given: Any,
+) -> None:  # fmt: skip
     """Learn kernel weights and a classifier (or a regression function) from the table DATA.
 
     \b

@@ -134,16 +134,8 @@ class KernelPart(_Part):
     """Rows ``first`` to ``last`` of the kernels on all n samples, stored or computed whenever they are read."""
 
     def __init__(
-        self,
-        kernels: list[Any],
-        samples: Any,
-        n: int,
-        first: int,
-        last: int,
-        dtype: str,
-        stored: bool,
-        threads: int,
-    ) -> None:
+        self, kernels: list[Any], samples: Any, n: int, first: int, last: int, dtype: str, stored: bool, threads: int
+    ) -> None:  # fmt: skip
         self.kernels, self.samples, self.n = kernels, samples, n
         self.rows = np.arange(first, last)
         self.dtype, self.stored, self.threads = np.dtype(dtype), stored, threads

@@ -222,10 +222,18 @@ def column_groups(
 class Wrapper(
     Kernel,
     passes_on=(
-        "family", "decay", "accepts_sparse", "sure", "quick", "takes_objects", "takes_indices", "always", "exponent",
+        "family",
+        "decay",
+        "accepts_sparse",
+        "sure",
+        "quick",
+        "takes_objects",
+        "takes_indices",
+        "always",
+        "exponent",
         "looks_at",
     ),
-):  # fmt: skip
+):
     """A kernel that passes everything on to the one inside; subclasses change a part."""
 
     kernel: Kernel
@@ -237,10 +245,20 @@ class Wrapper(
 class Named(
     Wrapper,
     passes_on=(
-        "columns", "_picks_columns", "is_settled", "base_key", "base", "base_diag", "points", "features",
-        "portable_features", "feature_columns", "linear_columns", "rank",
+        "columns",
+        "_picks_columns",
+        "is_settled",
+        "base_key",
+        "base",
+        "base_diag",
+        "points",
+        "features",
+        "portable_features",
+        "feature_columns",
+        "linear_columns",
+        "rank",
     ),
-):  # fmt: skip
+):
     """A kernel under a display name of its own: what ``kernel.named("...")`` gives."""
 
     def __init__(self, kernel: Kernel, label: str) -> None:
