@@ -9,14 +9,13 @@ compilation and registries belong to the first.  What is counted:
 
 *functions*
     distinct pairs of file and name among the functions entered whose code lies in the package's folder.  Lambdas,
-    comprehensions and generator expressions (names such as ``<lambda>``) are not counted; compiled functions do not
-    show.
+    comprehensions and generator expressions (names such as ``<lambda>``) are not counted.
 *files*
     the files of those functions.
 *depth*
     the most functions of the package, counted as above, that are open at once.
 *to the SMO*
-    the most that are open when one in ``_numerics/smo*.py`` is entered, the last of them before compiled code.
+    the most that are open when ``run_pairs``, the compiled loop of the SMO, is called, itself counted.
 *calls*
     how often such functions are entered in all.
 
@@ -86,7 +85,7 @@ def walk(function: Callable[[], Any]) -> Walk:
             taken.depth = max(taken.depth, open_now)
             file = code.co_filename.removeprefix(prefix)
             taken.calls[file, code.co_name] += 1
-            if file.startswith("_numerics/smo"):
+            if code.co_name == "run_pairs":
                 taken.depth_of_smo = max(taken.depth_of_smo, open_now)
         elif event == "return":
             open_now -= 1

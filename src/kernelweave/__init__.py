@@ -116,5 +116,4 @@ if not TYPE_CHECKING:  # a checker that sees this takes every name for one of ou
         raise AttributeError(f"module 'kernelweave' has no attribute {name!r}")
 
 
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # completion shows the public names alone

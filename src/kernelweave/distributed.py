@@ -28,7 +28,4 @@ __all__ = [
     "ClusterCost", "ClusterFeatureBank", "ClusterKernelBank", "ClusterSamples", "DaskRows", "Workers",
     "cluster_feature_bank", "cluster_kernel_bank", "cluster_samples", "fit", "in_memory", "is_dask", "lazily",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # completion shows the public names alone

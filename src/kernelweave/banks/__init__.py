@@ -29,7 +29,4 @@ __all__ = [
     "check_training_stack", "completed_bank", "completed_matrices", "find_chains", "learn_blockwise",
     "packed_offsets", "precomputed_bank", "support",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # completion shows the public names alone

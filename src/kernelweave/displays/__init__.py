@@ -13,7 +13,4 @@ __all__ = [
     "ConvergenceDisplay", "GroupsDisplay", "KernelMatrixDisplay", "NoiseDisplay", "PathDisplay",
     "ShapleyDisplay", "SpectrumDisplay", "VarianceDisplay", "WeightsDisplay",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # completion shows the public names alone

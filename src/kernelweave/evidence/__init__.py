@@ -22,7 +22,4 @@ __all__ = [
     "log_likelihood",
     "variance_components",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # completion shows the public names alone

@@ -16,7 +16,4 @@ __all__ = [
     "kernel_families", "kernel_views", "r2_split", "shapley_values", "split_r2", "tied_views",
     "variance_shares", "view_importance", "view_p_values", "view_subsets", "weight_stability",
 ]  # fmt: skip
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # completion shows the public names alone

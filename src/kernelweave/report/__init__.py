@@ -3,7 +3,4 @@
 from ._make import make_report
 
 __all__ = ["make_report"]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # completion shows the public names alone

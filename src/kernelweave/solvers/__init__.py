@@ -34,7 +34,4 @@ __all__ = [
     "solve",
     "without_caches",
 ]
-
-
-def __dir__() -> list[str]:
-    return sorted(__all__)
+__dir__ = __all__.copy  # completion shows the public names alone
