@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 
+from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.banks import completed_bank, completed_matrices
 from kernelweave.kernels import Schema, expand_kernels
@@ -195,3 +196,12 @@ def test_too_few_samples_are_refused():
     views = Views({"a": np.ones((4, 2)), "b": np.where(np.arange(4)[:, None] == 1, 1.0, np.nan)})
     with pytest.raises(ValueError, match="only 1 of 4 training samples have 'b'"):
         bank_of(views)
+
+
+def test_a_matrix_that_is_no_kernel_is_refused_where_views_are_missing_too():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(40, 2))
+    lacking = np.where(np.arange(40)[:, None] % 5 == 0, np.nan, X)
+    model = MKLClassifier(kw.function(lambda a, b: -abs(float(a @ b))), missing="mean")
+    with pytest.raises(ValueError, match="semidefinite"):
+        model.fit({"a": X, "b": lacking}, rng.random(40) > 0.5)

@@ -378,3 +378,16 @@ def test_not_fitted():
     for options in ({}, {"return_std": True}):
         with pytest.raises(NotFittedError):
             MKLRegressor(bank()).predict(np.zeros((1, 4)), **options)
+
+
+def test_a_kernel_that_takes_no_sparse_samples_is_named(data):
+    X, y = data
+    refused(
+        MKLClassifier(kw.linear() + kw.periodic(1.0)), sp.csr_matrix(X), y,
+        r"'periodic.*' does not take sparse input \(1 of 2", "densify",
+    )  # fmt: skip
+
+
+def test_coefficients_of_columns_before_a_fit():
+    with pytest.raises(AttributeError, match="once the estimator is fitted"):
+        MKLClassifier(kw.linear()).coef_  # noqa: B018

@@ -11,6 +11,7 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils import _safe_indexing
 from sklearn.utils.validation import _num_samples
 
+from kernelweave import MKLClassifier
 from kernelweave import kernels as kw
 from kernelweave.kernels import Schema, expand_kernels
 from kernelweave.views import ViewColumns, ViewLayout, Views, ViewScaler, is_views, samples_and_targets
@@ -234,8 +235,10 @@ def test_the_scaler_standardises_what_is_there():
 
 def test_the_scaler_keeps_names_of_columns_and_objects_as_they_are():
     named = pd.DataFrame(A, columns=["x", "y", "z"])
-    scaled = ViewScaler().fit_transform(Views({"named": named, "plain": B}))
-    assert [None if one is None else list(one) for one in scaled.columns] == [["x", "y", "z"], None]
+    words = np.array([["x"], ["y"], ["z"], [None]], dtype=object)
+    scaled = ViewScaler().fit_transform(Views({"named": named, "plain": B, "words": words}))
+    assert [None if one is None else list(one) for one in scaled.columns] == [["x", "y", "z"], None, None]
+    np.testing.assert_array_equal(scaled["words"][:3], words[:3])
 
 
 @pytest.mark.parametrize(
@@ -274,3 +277,15 @@ def test_one_table_is_made_of_views_of_one_kind():
 def test_an_index_that_names_a_sample_twice_is_refused():
     with pytest.raises(ValueError, match="index"):
         Views({"a": pd.DataFrame(A, index=list("pqrs"))}, index=["p", "q", "p"])
+
+
+def test_a_view_that_is_not_there_is_named_with_the_nearest():
+    with pytest.raises(ValueError, match=r"no view 'mrma'.*mrna.*Views: mrna, protein"):
+        Views({"mrna": A, "protein": B}).only(["mrma"])
+
+
+def test_the_view_that_most_samples_lack_is_named():
+    few = np.where(np.arange(4)[:, None] == 1, np.nan, A)
+    many = np.where(np.arange(4)[:, None] > 1, np.nan, B)
+    with pytest.raises(ValueError, match=r"'many' is missing for 2 of 4 samples \(2 views"):
+        MKLClassifier(kw.linear()).fit({"few": few, "many": many}, [0, 1, 0, 1])
