@@ -203,5 +203,5 @@ def test_a_matrix_that_is_no_kernel_is_refused_where_views_are_missing_too():
     X = rng.normal(size=(40, 2))
     lacking = np.where(np.arange(40)[:, None] % 5 == 0, np.nan, X)
     model = MKLClassifier(kw.function(lambda a, b: -abs(float(a @ b))), missing="mean")
-    with pytest.raises(ValueError, match="semidefinite"):
+    with pytest.raises(ValueError, match="is not positive semi-definite"):
         model.fit({"a": X, "b": lacking}, rng.random(40) > 0.5)
