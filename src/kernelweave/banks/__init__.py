@@ -12,6 +12,7 @@ from .build import (
     precomputed_bank,
 )
 from .completion import CompletedKernels, Completion, check_missing, completed_bank, completed_matrices
+from .decide import Decision
 from .lazy import LazyBank
 from .lowrank import FeatureBank, LowRankBank
 from .memory import STORAGES, check_storage
@@ -22,7 +23,7 @@ from .views import AmongSamples, ByColumns, CompositeBank, Recentred, Rescaled, 
 
 __all__ = [
     "STORAGES", "AmongSamples", "Array", "ArrayRows", "ArrowRows", "Bank", "BoundKernels", "ByColumns",
-    "Chain", "CompletedKernels", "Completion", "CompositeBank", "FeatureBank", "Index", "KernelFunction",
+    "Chain", "CompletedKernels", "Completion", "CompositeBank", "Decision", "FeatureBank", "Index", "KernelFunction",
     "LazyBank", "LowRankBank", "Normaliser", "ParquetRows", "PowerBank", "PrecomputedKernels",
     "PredictingKernels", "Recentred", "Rescaled", "Rows", "Selection", "StreamedKernels", "StreamingBank",
     "Term", "as_rows", "as_stack", "build_bank", "check_kernels", "check_missing", "check_storage",

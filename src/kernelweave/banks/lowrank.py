@@ -12,21 +12,10 @@ import scipy.sparse as sp
 from .._numerics.matrices import check_sparse
 from .._typing import Array, Index
 from ._base import Bank, support
-
-#: samples from which steps on blocks of features beat those on the mixed kernel, whatever the ranks
-MANY_SAMPLES = 500
+from .decide import Decision
 
 #: entries of the mixed kernel that a solver may still ask for where features are swept
 MIXED_ENTRIES = 400_000_000
-
-
-def suits_blocks(n: int, ranks: Sequence[int | None]) -> bool:
-    """Whether kernels of these ranks, on n samples, are better served by their features than by a mixed kernel."""
-    known = [rank for rank in ranks if rank is not None]
-    if n < MANY_SAMPLES or len(known) < len(ranks):
-        return False
-    thin = len(known) > n and 4 * max(known) <= n  # one kernel per term of a text
-    return max(known) <= n and not thin
 
 
 def loss_and_gradient(loss: Any, y: Array, f: Array, c: Array) -> tuple[float, Array]:
@@ -223,9 +212,9 @@ class LowRankBank(FeatureBank):
         self.features, self._precise = features, precise
         self._by_column: Any = None
         self.nbytes = feature_bytes(features)
-        highest = int(self.ranks.max(initial=0))
-        self.thin, self.low_rank = self.m > self.n and 4 * highest <= self.n, highest <= 2
-        self.suits_blocks = suits_blocks(self.n, self.ranks.tolist())
+        self.decision = Decision(
+            representation="features", storage="lowrank", rank=int(self.ranks.max(initial=0))
+        )
 
     def exact(self) -> Bank | None:
         return self if self.features.dtype == np.float64 else self._precise

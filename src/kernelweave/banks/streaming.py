@@ -20,6 +20,7 @@ from .._numerics.matrices import check_sparse, without_duplicates
 from .._typing import Array, Index
 from ..kernels import Kernel, stack_features
 from .bound import BoundKernels
+from .decide import Decision
 from .lowrank import FeatureBank, column_squares, feature_bytes, loss_and_gradient, row_lengths, weighted_gram
 from .normalise import Normaliser
 
@@ -263,7 +264,7 @@ class StreamingBank(FeatureBank):
     """
 
     streams = True
-    preferred_solver = "svrg"
+    decision = Decision(representation="features", storage="stream")
 
     def __init__(
         self,

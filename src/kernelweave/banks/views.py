@@ -17,6 +17,7 @@ from .._typing import Array, Index
 from ..kernels import Kernel, n_samples, take
 from ._base import Bank, support
 from .bound import BoundKernels
+from .decide import Decision
 from .lazy import row_slices
 from .normalise import Normaliser
 from .power import base_groups
@@ -31,7 +32,11 @@ class _View(Bank):
     def __init__(self, bank: Bank, n: int, m: int) -> None:
         super().__init__(n, m)
         self.bank = bank
-        self.completed, self.mixes_whole, self.nbytes = bank.completed, bank.mixes_whole, bank.nbytes
+        self.completed, self.decision, self.nbytes = (
+            bank.completed,
+            Decision(whole=bank.decision.whole),
+            bank.nbytes,
+        )
         self._size = (1.0, 1.0)  # of the tensor behind, and of this one
 
     def _read(self, method: Callable[..., Any], *args: Any) -> Any:
@@ -51,7 +56,7 @@ class AmongSamples(_View):
     def __init__(self, bank: Bank, samples: Index) -> None:
         super().__init__(bank, samples.size, bank.m)
         self.samples = samples
-        self.mixes_whole, self.nbytes = True, 0
+        self.decision, self.nbytes = Decision(), 0
         self._size = ((bank.n / self.n) ** 2, 1.0)
         self.on_device, self.rounding = bank.on_device, bank.rounding
         self.mixed_itemsize = bank.mixed_itemsize
@@ -86,7 +91,7 @@ class Rescaled(_View):
 
     def __init__(self, bank: Bank, factors: Array) -> None:
         super().__init__(bank, bank.n, bank.m)
-        self.thin, self.low_rank, self.suits_blocks = bank.thin, bank.low_rank, bank.suits_blocks
+        self.decision = bank.decision
         self.times = np.asarray(factors, dtype=float)
         self._factors: FeatureBank | None = None
 
