@@ -92,7 +92,7 @@ def kernels(n: int, m: int) -> tuple[np.ndarray, np.ndarray, Any]:
 class Watched(MKLClassifier):
     """The classifier, which also adds up the seconds of rounds that read what is stored, and their looks at it."""
 
-    def _solve(self, bound: Any, *rest: Any) -> None:
+    def _solve(self, bound: Any, *rest: Any) -> Any:
         bank = bound.bank
         self.reading_, self.looks_, ask = 0.0, 0, bank.workers.ask
         single = isinstance(bank, ClusterFeatureBank)  # exact rounds compute their features there
@@ -106,7 +106,7 @@ class Watched(MKLClassifier):
             return answers
 
         bank.workers.ask = watched
-        super()._solve(bound, *rest)
+        return super()._solve(bound, *rest)
 
 
 def row_of(

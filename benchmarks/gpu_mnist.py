@@ -72,7 +72,7 @@ class Timed(MKLClassifier):
 
     def _solve(self, bound, *rest):
         self.bank_, self.built_ = bound.bank, time.perf_counter()
-        super()._solve(bound, *rest)
+        return super()._solve(bound, *rest)
 
 
 def fitted(model, X, y, device, few=10_000, repeats=1):
