@@ -22,8 +22,8 @@ from _measure import GB, peak
 from _report import Targets, show, write_table
 from kernelweave import MKLClassifier, distributed
 from kernelweave import kernels as kw
-from kernelweave.banks import Normaliser, ParquetRows
-from kernelweave.cluster import ClusterFeatureBank, cluster_kernel_bank
+from kernelweave.banks import Features, Normaliser, ParquetRows
+from kernelweave.cluster import cluster_kernel_bank
 from streaming import COLUMNS, FEATURES, TEST, TOL, VIEWS, C, P, rows_of, views, write
 
 LIMIT = "6GB"
@@ -94,8 +94,8 @@ class Watched(MKLClassifier):
 
     def _solve(self, bound: Any, *rest: Any) -> None:
         bank = bound.bank
-        self.reading_, self.looks_, ask = 0.0, 0, bank.workers.ask
-        single = isinstance(bank, ClusterFeatureBank)  # exact rounds compute their features there
+        self.reading_, self.looks_, ask = 0.0, 0, bank.storage.workers.ask
+        single = isinstance(bank, Features)  # exact rounds compute their features there
 
         def watched(method: str, arguments: Any) -> Any:
             before = bank.cluster_cost.busy
@@ -105,7 +105,7 @@ class Watched(MKLClassifier):
                 self.looks_ += LOOKS[method]
             return answers
 
-        bank.workers.ask = watched
+        bank.storage.workers.ask = watched
         super()._solve(bound, *rest)
 
 

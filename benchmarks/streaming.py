@@ -122,14 +122,14 @@ def sgd(path: str, labels: str, n: int) -> dict[str, Any]:
     """SGDClassifier on the features of all views side by side, from the same stream."""
     from sklearn.linear_model import SGDClassifier
 
-    from kernelweave.banks import ParquetRows, StreamingBank
+    from kernelweave.banks import Features, FeatureStream, ParquetRows
     from kernelweave.kernels import Schema, expand_kernels, resolve_kernels
 
     y = np.load(labels)
     X, test = rows_of(TEST, 0)
     kernels = resolve_kernels(expand_kernels(views(), Schema(VIEWS * COLUMNS)), X[:1000])
     model = SGDClassifier(loss="log_loss", alpha=1.0 / (C * n), fit_intercept=False, random_state=0)
-    bank = StreamingBank(kernels, ParquetRows(path), threads=2)
+    bank = Features(FeatureStream(kernels, ParquetRows(path), threads=2))
     rng = np.random.default_rng(0)
     model.partial_fit(bank._features(X[:10]), test[:10], classes=[-1.0, 1.0])
     began, busy = time.perf_counter(), time.process_time()
